@@ -1,0 +1,92 @@
+package keygen
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Encoding writes ids with the digits of an alphabet: the base is the number of
+// digits. Encodings are immutable and safe for concurrent use.
+type Encoding struct {
+	name   string
+	digits string
+	value  [256]int8 // digit → value; -1 for bytes that are no digit
+}
+
+// The text forms of ids. The digits of Base2, Base16, Base36 and Base62 rise in
+// byte order, so texts of one length sort like their numbers.
+var (
+	Decimal   = newEncoding("decimal", "0123456789")
+	Base2     = newEncoding("base2", "01")
+	Base16    = newEncoding("base16", "0123456789abcdef")
+	Base36    = newEncoding("base36", "0123456789abcdefghijklmnopqrstuvwxyz")
+	Base58    = newEncoding("base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz") // Bitcoin's
+	Base62    = newEncoding("base62", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	Crockford = newEncoding("crockford", "0123456789ABCDEFGHJKMNPQRSTVWXYZ") // base 32 without I, L, O and U
+)
+
+func newEncoding(name, digits string) *Encoding {
+	e := &Encoding{name: name, digits: digits}
+	for i := range e.value {
+		e.value[i] = -1
+	}
+	for i, c := range []byte(digits) {
+		e.value[c] = int8(i)
+	}
+	return e
+}
+
+// Encode returns the shortest text of id, which must not be negative: ids never
+// are, and the text of a negative one is "-" and its digits, which Decode
+// refuses.
+func (e *Encoding) Encode(id int64) string {
+	if id < 0 {
+		return "-" + e.encode(-uint64(id))
+	}
+	return e.encode(uint64(id))
+}
+
+func (e *Encoding) encode(n uint64) string {
+	var buf [64]byte
+	i, base := len(buf), uint64(len(e.digits))
+	for {
+		i--
+		buf[i] = e.digits[n%base]
+		n /= base
+		if n == 0 {
+			return string(buf[i:])
+		}
+	}
+}
+
+// Decode reads what Encode wrote; zeros in front are allowed. An empty text, a
+// byte that is no digit, or a number above the largest int64 is an error that
+// wraps [ErrSyntax].
+func (e *Encoding) Decode(text string) (int64, error) {
+	base := int64(len(e.digits))
+	var n int64
+	for i := range len(text) {
+		d := int64(e.value[text[i]])
+		if d < 0 {
+			return 0, fmt.Errorf("%w: %q is not a %s digit, at byte %d of %s", ErrSyntax, text[i], e.name, i, clip(text))
+		}
+		if n > (math.MaxInt64-d)/base {
+			return 0, fmt.Errorf("%w: %s is above the largest id, %d", ErrSyntax, clip(text), int64(math.MaxInt64))
+		}
+		n = n*base + d
+	}
+	if text == "" {
+		return 0, fmt.Errorf("%w: empty text", ErrSyntax)
+	}
+	return n, nil
+}
+
+// clip quotes text for a message, without repeating all of a long one.
+func clip(text string) string {
+	const most = 80
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

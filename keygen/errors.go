@@ -1,0 +1,50 @@
+package keygen
+
+import "errors"
+
+// Errors that generators wrap; test for them with errors.Is.
+var (
+	// ErrClosed: the generator was closed. Returned by every generator that
+	// has a Close method.
+	ErrClosed = errors.New("keygen: generator is closed")
+
+	// ErrLayout: a layout cannot work, a value does not fit its field, or an id
+	// does not belong to the layout. Returned by Layout's methods and by
+	// constructors that take a layout.
+	ErrLayout = errors.New("keygen: layout")
+
+	// ErrSyntax: a text is not an id in the expected form, or its number is
+	// above the largest int64. Returned by ParseID, ID's decoders and
+	// Encoding.Decode.
+	ErrSyntax = errors.New("keygen: not an id")
+
+	// ErrExpired: the layout's time field is used up, so no id can be made with
+	// it any more. Ids made earlier still parse. Returned by snowflake.
+	ErrExpired = errors.New("keygen: layout has expired")
+
+	// ErrClockRollback: the clock reads a time at which ids cannot be issued
+	// safely. Returned by snowflake.
+	ErrClockRollback = errors.New("keygen: clock moved backwards")
+
+	// ErrNoWorker: no worker id can be given. Returned by Assigners.
+	ErrNoWorker = errors.New("keygen: no worker id")
+
+	// ErrStarved: no key became available before the context ended or the
+	// generator's patience did. It is wrapped together with the context's error
+	// and with the last error of the source, so errors.Is finds all three.
+	// Returned by segment and snowflake.
+	ErrStarved = errors.New("keygen: no key available in time")
+
+	// ErrUnknownTag: the source has no row for this tag. Returned by
+	// sqlstore's sources; retrying does not help, seeding the tag does.
+	ErrUnknownTag = errors.New("keygen: unknown tag")
+
+	// ErrRegressed: a source returned keys that are not above those it returned
+	// before, as after a restored backup. Nothing of such a span is issued.
+	// Returned by segment.
+	ErrRegressed = errors.New("keygen: source went backwards")
+
+	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.
+	// Returned by Set.Lookup, and through it by gormplugin and sqlxhook.
+	ErrUnknownGenerator = errors.New("keygen: unknown generator")
+)

@@ -1,0 +1,282 @@
+package keygen
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Layout says how the bits of an id are used: the bit widths of a snowflake id
+// and what its time field counts. Layouts are values; the zero Layout is not
+// valid.
+//
+// An id is at most 63 bits wide, so that it is positive in every signed 64-bit
+// column, and is made of [Field]s in any order.
+type Layout struct {
+	// Epoch is the time at which the time field is 0.
+	Epoch time.Time
+	// Unit is the length of one tick of the time field, at least 1 ns.
+	Unit time.Duration
+	// Fields are the id's parts from the highest bit down: exactly one Time and
+	// one Sequence, at most one of each other kind.
+	Fields []Field
+}
+
+// Field is one part of an id.
+type Field struct {
+	Kind Kind
+	Bits int // width, 1 to 62
+}
+
+// Kind says what a field holds.
+type Kind int
+
+// The kinds of fields.
+const (
+	Time       Kind = iota + 1 // ticks since the layout's epoch
+	Datacenter                 // the high part of the worker id
+	Worker                     // the low part of the worker id
+	Sequence                   // numbers ids within a tick
+	Bucket                     // gene bits: the slot that routes the id's row
+)
+
+var kindNames = [...]string{Time: "time", Datacenter: "datacenter", Worker: "worker", Sequence: "sequence", Bucket: "bucket"}
+
+// String returns the field's name in lower case.
+func (k Kind) String() string {
+	if k < Time || k > Bucket {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return kindNames[k]
+}
+
+// Parts is an id taken apart. Fields that a layout lacks are zero.
+type Parts struct {
+	Time       time.Time `json:"time"` // start of the tick, UTC
+	Datacenter int64     `json:"datacenter"`
+	Worker     int64     `json:"worker"`
+	Sequence   int64     `json:"sequence"`
+	Bucket     int64     `json:"bucket"`
+}
+
+// Validate returns nil, or an error that wraps [ErrLayout] and names the field
+// that is wrong.
+func (l Layout) Validate() error {
+	if l.Unit < 1 {
+		return fmt.Errorf("%w: Unit is %v; the shortest is 1ns", ErrLayout, l.Unit)
+	}
+	if l.Epoch.IsZero() {
+		return fmt.Errorf("%w: Epoch is not set; ids would count from the year 1", ErrLayout)
+	}
+	seen, sum := map[Kind]bool{}, 0
+	for i, f := range l.Fields {
+		switch {
+		case f.Kind < Time || f.Kind > Bucket:
+			return fmt.Errorf("%w: Fields[%d] has the unknown kind %d", ErrLayout, i, int(f.Kind))
+		case seen[f.Kind]:
+			return fmt.Errorf("%w: Fields[%d] is a second %v field", ErrLayout, i, f.Kind)
+		case f.Bits < 1 || f.Bits > 62:
+			return fmt.Errorf("%w: Fields[%d] (%v) has %d bits, not 1 to 62", ErrLayout, i, f.Kind, f.Bits)
+		}
+		seen[f.Kind] = true
+		sum += f.Bits
+	}
+	if !seen[Time] || !seen[Sequence] {
+		return fmt.Errorf("%w: Fields need a time and a sequence", ErrLayout)
+	}
+	if sum > 63 {
+		return fmt.Errorf("%w: Fields have %d bits together, more than 63: ids would be negative", ErrLayout, sum)
+	}
+	if seen[Bucket] && l.Fields[len(l.Fields)-1].Kind != Bucket {
+		return fmt.Errorf("%w: the bucket must be the last field, so that id %% 2^bits is the slot", ErrLayout)
+	}
+	return nil
+}
+
+// Bits returns the width of a field, 0 when the layout lacks it.
+func (l Layout) Bits(k Kind) int {
+	for _, f := range l.Fields {
+		if f.Kind == k {
+			return f.Bits
+		}
+	}
+	return 0
+}
+
+// Shift returns how many bits stand below a field, 0 when the layout lacks it.
+func (l Layout) Shift(k Kind) int {
+	shift := 0
+	for i := len(l.Fields) - 1; i >= 0; i-- {
+		if l.Fields[i].Kind == k {
+			return shift
+		}
+		shift += l.Fields[i].Bits
+	}
+	return 0
+}
+
+// WorkerBits returns the width of the worker id: worker and datacenter
+// together.
+func (l Layout) WorkerBits() int { return l.Bits(Worker) + l.Bits(Datacenter) }
+
+// SplitWorker sets the datacenter and worker of parts from a worker id of
+// WorkerBits bits, as [Assigner]s give them.
+func (l Layout) SplitWorker(parts *Parts, id int64) {
+	parts.Datacenter = id >> l.Bits(Worker)
+	parts.Worker = id & l.max(Worker)
+}
+
+// Tick returns the number of whole units from the epoch to t, rounded down. It
+// is negative before the epoch and saturates where int64 ends.
+func (l Layout) Tick(t time.Time) int64 {
+	sec, nsec := t.Unix()-l.Epoch.Unix(), int64(t.Nanosecond()-l.Epoch.Nanosecond())
+	if nsec < 0 {
+		sec, nsec = sec-1, nsec+int64(time.Second)
+	}
+	neg := sec < 0
+	if neg { // work on the magnitude, rounded up, so that the result rounds down
+		sec, nsec = -sec, -nsec
+		if nsec < 0 {
+			sec, nsec = sec-1, nsec+int64(time.Second)
+		}
+	}
+	hi, lo := bits.Mul64(uint64(sec), uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(nsec), 0)
+	hi += carry
+	unit := uint64(l.Unit)
+	if hi >= unit {
+		return saturated(neg)
+	}
+	q, r := bits.Div64(hi, lo, unit)
+	if neg && r > 0 {
+		q++
+	}
+	if q > 1<<63-1 {
+		return saturated(neg)
+	}
+	if neg {
+		return -int64(q)
+	}
+	return int64(q)
+}
+
+func saturated(neg bool) int64 {
+	if neg {
+		return -1 << 63
+	}
+	return 1<<63 - 1
+}
+
+// At returns the start of a tick, in UTC.
+func (l Layout) At(tick int64) time.Time {
+	neg := tick < 0
+	u := uint64(tick)
+	if neg {
+		u = -u
+	}
+	hi, lo := bits.Mul64(u, uint64(l.Unit))
+	if hi >= uint64(time.Second) { // some 5e11 years: beyond any calendar
+		hi, lo = 0, 1<<63
+	}
+	sec, nsec := bits.Div64(hi, lo, uint64(time.Second))
+	s, n := min(sec, 1<<60), int64(nsec)
+	if neg {
+		return time.Unix(l.Epoch.Unix()-int64(s), int64(l.Epoch.Nanosecond())-n).UTC()
+	}
+	return time.Unix(l.Epoch.Unix()+int64(s), int64(l.Epoch.Nanosecond())+n).UTC()
+}
+
+// Compose makes an id of its parts; a part of p.Time below one Unit is
+// dropped. A part that does not fit its field, or that the layout has no field
+// for, is an error that wraps [ErrLayout].
+func (l Layout) Compose(p Parts) (int64, error) {
+	values := map[Kind]int64{
+		Time: l.Tick(p.Time), Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence, Bucket: p.Bucket,
+	}
+	var id int64
+	for k := Time; k <= Bucket; k++ {
+		if v := values[k]; v < 0 || v > l.max(k) {
+			return 0, fmt.Errorf("%w: %v %d is not between 0 and %d", ErrLayout, k, v, l.max(k))
+		}
+		id |= values[k] << l.Shift(k)
+	}
+	return id, nil
+}
+
+// Parse takes an id apart. A negative id, or one with bits above the layout,
+// was not made with it: the error wraps [ErrLayout]. Ids of an expired layout
+// parse for ever.
+func (l Layout) Parse(id int64) (Parts, error) {
+	if err := l.Validate(); err != nil {
+		return Parts{}, err
+	}
+	if id < 0 {
+		return Parts{}, fmt.Errorf("%w: id %d is negative; ids have at most 63 bits", ErrLayout, id)
+	}
+	if w := l.width(); id>>w != 0 {
+		return Parts{}, fmt.Errorf("%w: id %d has more than the layout's %d bits", ErrLayout, id, w)
+	}
+	field := func(k Kind) int64 { return id >> l.Shift(k) & l.max(k) }
+	return Parts{
+		Time:       l.At(field(Time)),
+		Datacenter: field(Datacenter),
+		Worker:     field(Worker),
+		Sequence:   field(Sequence),
+		Bucket:     field(Bucket),
+	}, nil
+}
+
+// Range returns the lowest and the highest id whose time lies in [from, to),
+// for conditions like `id BETWEEN lo AND hi`. It needs Time to be the highest
+// field, and a period that holds at least one tick of the layout; the error
+// wraps [ErrLayout].
+func (l Layout) Range(from, to time.Time) (lo, hi int64, err error) {
+	if err := l.Validate(); err != nil {
+		return 0, 0, err
+	}
+	if l.Fields[0].Kind != Time {
+		return 0, 0, fmt.Errorf("%w: ids do not sort by time, as time is not the highest field", ErrLayout)
+	}
+	// A tick belongs to the period when its start does.
+	first := max(l.Tick(from.Add(l.Unit-1)), 0)
+	last := min(l.Tick(to.Add(l.Unit-1))-1, l.max(Time))
+	if first > last {
+		return 0, 0, fmt.Errorf("%w: no tick of the layout starts between %v and %v", ErrLayout, from, to)
+	}
+	shift := l.Shift(Time)
+	return first << shift, last<<shift | (1<<shift - 1), nil
+}
+
+// Expires returns the first time that no longer fits the time field.
+func (l Layout) Expires() time.Time { return l.At(l.max(Time) + 1) }
+
+// Capacity is what a layout can do.
+type Capacity struct {
+	Workers   int64     // worker ids
+	PerTick   int64     // ids per worker and tick
+	PerSecond float64   // ids per worker and second
+	Expires   time.Time // end of the time field
+}
+
+// Capacity returns what the layout can do. The limit of ids per second is the
+// layout's, whatever the generator: 12 sequence bits and milliseconds allow
+// 4096 ids per millisecond, one per 244 ns.
+func (l Layout) Capacity() Capacity {
+	perTick := l.max(Sequence) + 1
+	return Capacity{
+		Workers:   int64(1) << l.WorkerBits(),
+		PerTick:   perTick,
+		PerSecond: float64(perTick) * float64(time.Second) / float64(l.Unit),
+		Expires:   l.Expires(),
+	}
+}
+
+func (l Layout) max(k Kind) int64 { return int64(1)<<l.Bits(k) - 1 }
+
+func (l Layout) width() int {
+	sum := 0
+	for _, f := range l.Fields {
+		sum += f.Bits
+	}
+	return sum
+}

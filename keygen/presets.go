@@ -1,0 +1,68 @@
+package keygen
+
+import "time"
+
+// The layouts other systems use. Each is a function so that no program can
+// change it for another.
+
+// Twitter is Twitter's snowflake: milliseconds since 2010-11-04 (41 bits), 5
+// bits of datacenter, 5 of worker, 12 of sequence. It lasts until 2080-07-10.
+func Twitter() Layout {
+	return Layout{
+		Epoch:  time.UnixMilli(1288834974657).UTC(),
+		Unit:   time.Millisecond,
+		Fields: []Field{{Time, 41}, {Datacenter, 5}, {Worker, 5}, {Sequence, 12}},
+	}
+}
+
+// Baidu is UidGenerator's default: seconds since 2016-05-20 +08:00 (28 bits),
+// 22 bits of worker, 13 of sequence. It expired on 2024-11-20: its ids parse,
+// but none can be made any more. A later epoch or more time bits make it
+// usable again.
+func Baidu() Layout {
+	return Layout{
+		Epoch:  time.Unix(1463673600, 0).UTC(),
+		Unit:   time.Second,
+		Fields: []Field{{Time, 28}, {Worker, 22}, {Sequence, 13}},
+	}
+}
+
+// Sonyflake is Sony's: 10 ms units since 2014-09-01 (39 bits), 8 bits of
+// sequence, 16 of machine id. It lasts until 2188.
+func Sonyflake() Layout {
+	return Layout{
+		Epoch:  time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC),
+		Unit:   10 * time.Millisecond,
+		Fields: []Field{{Time, 39}, {Sequence, 8}, {Worker, 16}},
+	}
+}
+
+// Instagram is Instagram's: milliseconds since 2011-08-24 (40 bits), 13 bits
+// of logical shard, 10 of sequence. Instagram counts 41 bits of time, of which
+// the highest is the sign of a signed column: positive ids last until 2046.
+func Instagram() Layout {
+	return Layout{
+		Epoch:  time.UnixMilli(1314220021721).UTC(),
+		Unit:   time.Millisecond,
+		Fields: []Field{{Time, 40}, {Worker, 13}, {Sequence, 10}},
+	}
+}
+
+// JSSafe fits the 53 bits a JavaScript number holds exactly: milliseconds
+// since 2024-01-01 (41 bits), 5 bits of worker, 7 of sequence: 32 workers of
+// 128,000 ids per second. It lasts until 2093.
+func JSSafe() Layout {
+	return Layout{
+		Epoch:  time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+		Unit:   time.Millisecond,
+		Fields: []Field{{Time, 41}, {Worker, 5}, {Sequence, 7}},
+	}
+}
+
+// Presets returns the layouts by name: twitter, baidu, sonyflake, instagram
+// and jssafe.
+func Presets() map[string]Layout {
+	return map[string]Layout{
+		"twitter": Twitter(), "baidu": Baidu(), "sonyflake": Sonyflake(), "instagram": Instagram(), "jssafe": JSSafe(),
+	}
+}

@@ -1,0 +1,149 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/segment"
+)
+
+// row is a leaf_alloc row in memory.
+type row struct {
+	mu            sync.Mutex
+	maxID, step   int64
+	reads, writes int
+	sizes         []int64
+	err           error
+}
+
+func (r *row) Reserve(_ context.Context, n int64) (keygen.Span, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return keygen.Span{}, r.err
+	}
+	r.writes++
+	r.sizes = append(r.sizes, n)
+	r.maxID += n
+	return keygen.Span{First: r.maxID - n, Count: n, Step: 1}, nil
+}
+
+func (r *row) Step(context.Context) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	return r.step, r.err
+}
+
+func (r *row) set(change func(*row)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(r)
+}
+
+func open(t *testing.T, cfg segment.Config) *segment.Generator {
+	t.Helper()
+	g, err := segment.New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func take(t *testing.T, g *segment.Generator, n int) {
+	t.Helper()
+	if err := g.Fill(t.Context(), make([]int64, n)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	shared := &row{maxID: 1, step: 500}
+	keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
+		return open(t, segment.Config{Source: shared})
+	})
+}
+
+func TestTheFirstIDIsTheRowsMaxID(t *testing.T) {
+	g := open(t, segment.Config{Source: &row{maxID: 5000, step: 10}})
+	if id, err := g.Next(t.Context()); err != nil || id != 5000 {
+		t.Errorf("%d, %v", id, err)
+	}
+}
+
+func TestTheStepIsTheRowsAndAChangeIsSeenWithinAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &row{maxID: 1, step: 10}
+		g := open(t, segment.Config{Source: r})
+		take(t, g, 50)
+		synctest.Wait()
+		r.set(func(r *row) {
+			if r.reads != 1 || r.writes < 5 {
+				t.Errorf("%d reads of the step for %d segments within a minute", r.reads, r.writes)
+			}
+			r.step = 40
+		})
+		time.Sleep(time.Minute)
+		take(t, g, 200)
+		synctest.Wait()
+		r.set(func(r *row) {
+			if last := r.sizes[len(r.sizes)-1]; last != 40 || r.reads != 2 {
+				t.Errorf("after a minute the step is %d, read %d times", last, r.reads)
+			}
+		})
+	})
+}
+
+func TestAConfiguredStepNeedsNoRead(t *testing.T) {
+	r := &row{maxID: 1, step: 10}
+	take(t, open(t, segment.Config{Source: r, Step: 1000}), 3000)
+	r.set(func(r *row) {
+		if r.reads != 0 || r.sizes[0] != 1000 {
+			t.Errorf("%+v", r.sizes)
+		}
+	})
+}
+
+func TestNewFailsWhereIDsCouldNeverCome(t *testing.T) {
+	if _, err := segment.New(t.Context(), segment.Config{}); err == nil {
+		t.Error("a nil Source was accepted")
+	}
+	if _, err := segment.New(t.Context(), segment.Config{Source: &row{}, Step: -1}); err == nil {
+		t.Error("a negative Step was accepted")
+	}
+	if _, err := segment.New(t.Context(), segment.Config{Source: &row{err: keygen.ErrUnknownTag}}); !errors.Is(err, keygen.ErrUnknownTag) {
+		t.Errorf("unknown tag: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("connection refused")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := segment.New(ctx, segment.Config{Source: &row{err: down}})
+		if !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, down) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("database down: %v", err)
+		}
+	})
+}
+
+func TestAStepOfZeroSaysWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := segment.New(ctx, segment.Config{Source: &row{maxID: 1}}); !errors.Is(err, keygen.ErrStarved) {
+			t.Errorf("%v", err)
+		} else {
+			t.Log(err)
+		}
+	})
+}

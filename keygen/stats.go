@@ -1,0 +1,26 @@
+package keygen
+
+import "time"
+
+// Stats is a snapshot of a generator. It is computed when asked for, so that
+// issuing pays nothing for it; fields that a generator has no notion of are
+// zero.
+type Stats struct {
+	Issued   int64 // keys handed out since the start
+	Waits    int64 // calls that had to wait, for the clock or for a reservation
+	Failures int64 // calls that returned an error
+
+	Remaining       int64         // keys held in memory, ready to be issued
+	Reservations    int64         // spans reserved from the source
+	FailedReserves  int64         // reservations that failed
+	LastError       error         // of the newest reservation; nil when it succeeded
+	LastReservation time.Duration // how long the newest reservation took
+
+	Worker  int64     // worker id in use
+	Expires time.Time // when the layout's time field is used up
+}
+
+// Reporter is the optional ability of a generator to describe its state.
+type Reporter interface {
+	Stats() Stats
+}

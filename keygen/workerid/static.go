@@ -1,0 +1,36 @@
+package workerid
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Static returns an assigner that always gives id, for deployments that number
+// their processes themselves. Nothing checks that each process has another
+// number, and nothing remembers how far a former process got; see package
+// snowflake for what follows from that.
+func Static(id int64) keygen.Assigner { return static(id) }
+
+type static int64
+
+var (
+	_ keygen.Assigner = static(0)
+	_ keygen.Lease    = static(0)
+)
+
+// Acquire returns the lease, or an error that wraps keygen.ErrNoWorker when the
+// id is not between 0 and most.
+func (s static) Acquire(_ context.Context, most int64) (keygen.Lease, error) {
+	if int64(s) < 0 || int64(s) > most {
+		return nil, fmt.Errorf("workerid: %w: %d is not between 0 and %d, which is what the layout has room for", keygen.ErrNoWorker, int64(s), most)
+	}
+	return s, nil
+}
+
+func (s static) ID() int64 { return int64(s) }
+
+// NotBefore is unknown.
+func (s static) NotBefore() time.Time { return time.Time{} }
