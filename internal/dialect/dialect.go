@@ -1,0 +1,80 @@
+// Package dialect holds what differs between the databases shardid stores its
+// own tables in and inspects: one small file per database.
+//
+// It promises that every identifier reaches the database either quoted or not
+// at all. It knows SQL text only; it opens no connection and starts nothing.
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Dialect is one family of databases.
+type Dialect interface {
+	// Name is "mysql" (which includes MariaDB) or "sqlite".
+	Name() string
+	// Quote returns ident as a quoted identifier, quote characters doubled.
+	Quote(ident string) string
+}
+
+// Server is a database as found by Detect.
+type Server struct {
+	Dialect
+	Version string // as the server says it, "10.11.6-MariaDB" say
+}
+
+// ErrUnknown: the database is none of the supported ones.
+var ErrUnknown = errors.New("unknown database; supported are MySQL, MariaDB and SQLite")
+
+// Named returns the dialect called name; "mariadb" is an alias of "mysql".
+func Named(name string) (Dialect, error) {
+	switch strings.ToLower(name) {
+	case "mysql", "mariadb":
+		return MySQL{}, nil
+	case "sqlite", "sqlite3":
+		return SQLite{}, nil
+	}
+	return nil, fmt.Errorf("%w, not %q", ErrUnknown, name)
+}
+
+// Querier is the part of *sql.DB, *sql.Conn and *sql.Tx that Detect needs.
+type Querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Detect asks the database what it is, with at most two queries. The driver's
+// type is no guide, as instrumented drivers wrap it.
+func Detect(ctx context.Context, db Querier) (Server, error) {
+	var v string
+	first := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&v)
+	if first == nil {
+		if strings.HasPrefix(v, "PostgreSQL") {
+			return Server{}, fmt.Errorf("%w, not PostgreSQL", ErrUnknown)
+		}
+		return Server{MySQL{}, v}, nil
+	}
+	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
+		// Of the two errors the first tells why a MySQL server did not answer.
+		return Server{}, fmt.Errorf("detect the database: %w", errors.Join(first, err))
+	}
+	return Server{SQLite{}, v}, nil
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,63}$`)
+
+// ErrIdentifier: a name cannot be used as a table or column name.
+var ErrIdentifier = errors.New("not a plain SQL name (letters, digits, _ and $, at most 64, not starting with a digit)")
+
+// CheckIdent refuses names that would need more than plain quoting, so that a
+// name taken from a configuration can never carry SQL.
+func CheckIdent(name string) error {
+	if !identifier.MatchString(name) {
+		return fmt.Errorf("%q: %w", name, ErrIdentifier)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package schema_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardid/shardid/schema"
+)
+
+func TestApplyMakesBothTablesAndChangesNothingAgain(t *testing.T) {
+	db := newDB(t)
+	for range 2 {
+		if err := schema.Apply(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, db, `INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ('h', '1', 1, '2024-01-02', CURRENT_TIMESTAMP, CURRENT_TIMESTAMP)`)
+	exec(t, db, `INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)`)
+	if got := scan[int64](t, db, "SELECT max_id FROM leaf_alloc"); got != 1 {
+		t.Errorf("max_id defaults to %d", got)
+	}
+}
+
+func TestDDLRunByHandIsWhatApplyWants(t *testing.T) {
+	db := newDB(t)
+	text, err := schema.DDL("sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, text)
+	before := scan[int64](t, db, "PRAGMA schema_version")
+	if err := schema.Apply(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if after := scan[int64](t, db, "PRAGMA schema_version"); after != before {
+		t.Error("Apply changed the schema")
+	}
+}
+
+func TestApplyFromManyPoolsAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "test.db")
+	atOnce(t, 8, func(int) error { return schema.Apply(t.Context(), open(t, file)) })
+}
+
+func TestApplyWorksWithAPoolOfOneConnection(t *testing.T) {
+	db := open(t, ":memory:")
+	db.SetMaxOpenConns(1)
+	if err := schema.Apply(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if got := scan[int](t, db, "SELECT COUNT(*) FROM leaf_alloc"); got != 0 {
+		t.Errorf("%d rows", got)
+	}
+}
+
+func TestApplyTakesALeafTableWithOtherColumns(t *testing.T) {
+	db := newDB(t)
+	exec(t, db, `CREATE TABLE leaf_alloc (biz_tag TEXT PRIMARY KEY, max_id BIGINT, step INT, "desc" TEXT, update_time TIMESTAMP, extra TEXT)`)
+	if err := schema.Apply(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestApplyRefusesATableThatCannotServe(t *testing.T) {
+	for create, column := range map[string]string{
+		"CREATE TABLE leaf_alloc (biz_tag TEXT, max_id BIGINT, step INT, update_time TIMESTAMP)":                      "biz_tag",
+		"CREATE TABLE leaf_alloc (biz_tag TEXT PRIMARY KEY, step INT, update_time TIMESTAMP)":                         "max_id",
+		"CREATE TABLE leaf_alloc (biz_tag TEXT PRIMARY KEY, max_id TEXT, step INT, update_time TIMESTAMP)":            "max_id",
+		"CREATE TABLE leaf_alloc (biz_tag TEXT PRIMARY KEY, max_id BIGINT, step INT)":                                 "update_time",
+		"CREATE TABLE WORKER_NODE (ID BIGINT PRIMARY KEY, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED)":     "ID",
+		"CREATE TABLE WORKER_NODE (ID INTEGER PRIMARY KEY, HOST_NAME TEXT, TYPE, LAUNCH_DATE, MODIFIED, CREATED)":     "PORT",
+		"CREATE TABLE WORKER_NODE (ID INTEGER, HOST_NAME TEXT, PORT TEXT, TYPE INT, LAUNCH_DATE, MODIFIED, CREATED)":  "ID",
+		"CREATE TABLE worker_node (id TEXT PRIMARY KEY, HOST_NAME TEXT, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED);": "ID",
+	} {
+		db := newDB(t)
+		exec(t, db, create)
+		var refused *schema.ColumnError
+		err := schema.Apply(t.Context(), db)
+		if !errors.As(err, &refused) || refused.Column != column || !strings.Contains(create, refused.Table) && !strings.Contains(create, "worker_node") {
+			t.Errorf("%s:\n%v", create, err)
+		}
+	}
+}
+
+func TestApplyDoesNotTakeAViewForATable(t *testing.T) {
+	db := newDB(t)
+	exec(t, db, "CREATE VIEW leaf_alloc AS SELECT 1")
+	if err := schema.Apply(t.Context(), db); err == nil || !strings.Contains(err.Error(), "leaf_alloc") {
+		t.Errorf("Apply: %v", err)
+	}
+}
+
+// atOnce runs f n times, all together.
+func atOnce(t testing.TB, n int, f func(i int) error) {
+	t.Helper()
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			if err := f(i); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+}

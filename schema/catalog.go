@@ -1,0 +1,86 @@
+package schema
+
+import (
+	"context"
+	"strings"
+)
+
+// catalog reads what a database says about its tables; one small file per
+// database.
+type catalog interface {
+	// names returns the base tables, ours and the user's, without the
+	// database's own.
+	names(ctx context.Context) ([]string, error)
+	// table wraps ErrNoTable when there is no base table of this name.
+	table(ctx context.Context, name string) (table, error)
+	// close undoes what opening changed on the connection.
+	close(ctx context.Context) error
+}
+
+func openCatalog(ctx context.Context, s session) (catalog, error) {
+	if s.Name() == "sqlite" {
+		return sqliteCatalog{s}, nil
+	}
+	return openMySQLCatalog(ctx, s)
+}
+
+// table is what Inspect, NextID and Apply want to know of a table.
+type table struct {
+	name        string
+	engine      string // "" in SQLite
+	columns     []column
+	primaryKey  []string
+	foreignKeys []ForeignKey
+}
+
+type column struct {
+	name     string
+	typ      string // as the database says it, without width
+	max      uint64 // largest value of an integer type; 0 for other types
+	unsigned bool
+	auto     bool   // the table numbers new rows here by itself
+	reuses   bool   // auto, and numbers of deleted rows may be given again
+	counter  uint64 // the next number as the database keeps it; 0 when it keeps none
+}
+
+// column finds a column; both databases ignore case in column names.
+func (t table) column(name string) (column, bool) {
+	for _, c := range t.columns {
+		if strings.EqualFold(c.name, name) {
+			return c, true
+		}
+	}
+	return column{}, false
+}
+
+// key returns the column that is the whole primary key, if there is one.
+func (t table) key() (column, bool) {
+	if len(t.primaryKey) != 1 {
+		return column{}, false
+	}
+	return t.column(t.primaryKey[0])
+}
+
+// isOwn says whether the table is one that Apply creates.
+func isOwn(name string) bool {
+	for _, t := range ownTables {
+		if strings.EqualFold(t.name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// inCatalog opens the catalog for f and closes it whatever f returns.
+func inCatalog(ctx context.Context, s session, f func(catalog) error) error {
+	c, err := openCatalog(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = f(c)
+	// The connection goes back to a pool, so it is put right even when ctx ended.
+	if closeErr := c.close(context.WithoutCancel(ctx)); err == nil {
+		err = closeErr
+	}
+	return err
+}

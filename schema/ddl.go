@@ -1,0 +1,46 @@
+package schema
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+var (
+	//go:embed ddl/mysql.sql
+	mysqlDDL string
+	//go:embed ddl/sqlite.sql
+	sqliteDDL string
+)
+
+// DDL returns the SQL that creates shardid's own tables, leaf_alloc and
+// WORKER_NODE, as a DBA would run it: with comments, and safe to run again.
+// The name is "mysql" or "sqlite"; "mariadb" means "mysql". For another name
+// the error says which there are.
+func DDL(name string) (string, error) {
+	d, err := dialect.Named(name)
+	if err != nil {
+		return "", err
+	}
+	return ddl(d), nil
+}
+
+func ddl(d dialect.Dialect) string {
+	if d.Name() == "sqlite" {
+		return sqliteDDL
+	}
+	return mysqlDDL
+}
+
+// statements splits our own DDL, in which a semicolon ends a line and stands
+// nowhere else at a line's end.
+func statements(text string) []string {
+	var all []string
+	for s := range strings.SplitSeq(text, ";\n") {
+		if s = strings.TrimSpace(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,44 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that this package wraps; test for them with errors.Is.
+var (
+	// ErrNoDatabase: the connection has no current database. Returned by
+	// everything that looks at tables, on MySQL and MariaDB.
+	ErrNoDatabase = errors.New("schema: no database is selected; name one at the end of the DSN's address, as in …/shop")
+
+	// ErrNoTable: the database has no base table of this name; views do not
+	// count. Returned by NextID.
+	ErrNoTable = errors.New("schema: no such table; check the spelling and which database the DSN names")
+
+	// ErrNoIntegerKey: the table has no such column, the column's type is not an
+	// integer, or, in SQLite, it holds values that are not integers. Returned by
+	// NextID.
+	ErrNoIntegerKey = errors.New("schema: no such integer column; name the table's integer key")
+
+	// ErrKeyExhausted: no id is left above the highest one in use, because ids
+	// are int64. Returned by NextID.
+	ErrKeyExhausted = errors.New("schema: no id left: the column holds or counts up to the largest int64; move the outlying rows to lower ids first")
+
+	// ErrSeed: an argument is out of range; nothing was written. Returned by
+	// Seed.
+	ErrSeed = errors.New("schema: cannot seed")
+)
+
+// ColumnError says that a table called like one of ours cannot serve as it.
+// Apply returns it and leaves the table as it is.
+type ColumnError struct {
+	Table  string // "leaf_alloc" or "WORKER_NODE"
+	Column string
+	Need   string // what the column must be
+}
+
+// Error names the table, the column and the way out.
+func (e *ColumnError) Error() string {
+	return fmt.Sprintf("schema: table %s exists, but its column %s is not %s; alter it, or rename that table and run Apply again",
+		e.Table, e.Column, e.Need)
+}

@@ -1,0 +1,107 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// keyFindings is what the table's definition tells by itself.
+func keyFindings(d dialect.Dialect, t table) []Finding {
+	found := []Finding{} // [] in JSON
+	if t.engine != "" && !strings.EqualFold(t.engine, "InnoDB") {
+		found = append(found, Finding{NotInnoDB, Error,
+			fmt.Sprintf("the engine is %s, without transactions", t.engine),
+			"ALTER TABLE " + d.Quote(t.name) + " ENGINE=InnoDB"})
+	}
+	col, single := t.key()
+	switch {
+	case len(t.primaryKey) == 0:
+		found = append(found, Finding{NoPrimaryKey, Error,
+			"there is no primary key",
+			"add a single BIGINT primary key"})
+	case !single:
+		found = append(found, compositeKey(t))
+	case col.max == 0:
+		found = append(found, nonInteger(col))
+	}
+	return found
+}
+
+func compositeKey(t table) Finding {
+	fix := "add a single BIGINT primary key, and make this one a unique key"
+	if len(t.foreignKeys) > 0 {
+		fix = "move it as a child of a table it refers to, by that table's key; or " + fix
+	}
+	return Finding{CompositeKey, Error, "the primary key is (" + strings.Join(t.primaryKey, ", ") + ")", fix}
+}
+
+func nonInteger(col column) Finding {
+	if col.max != 0 {
+		return Finding{NonIntegerKey, Error,
+			fmt.Sprintf("%s is declared %s but holds values that are not integers", col.name, col.typ),
+			"correct those values"}
+	}
+	return Finding{NonIntegerKey, Error,
+		fmt.Sprintf("the primary key %s is of type %s", col.name, col.typ),
+		"shard by a rule for this type, or add a single BIGINT primary key"}
+}
+
+// useFindings is what the key's type and its ids tell.
+func useFindings(k Key, col column, e extent) []Finding {
+	var found []Finding
+	if k.Max < math.MaxInt64 {
+		found = append(found, Finding{NarrowKey, Warning,
+			fmt.Sprintf("%s %s ends at %d, generated ids take up to 63 bits", typeName(k), k.Column, k.Max),
+			"make the key, and every column that refers to it, BIGINT in the shard tables"})
+	}
+	found = append(found, rangeUsed(k)...)
+	if !e.empty && e.lowest <= 0 {
+		found = append(found, Finding{NonPositiveID, Warning,
+			fmt.Sprintf("ids of 0 or below exist, the lowest is %d", e.lowest),
+			"give those rows ids of 1 or above, together with what refers to them"})
+	}
+	if e.beyond {
+		found = append(found, Finding{BeyondInt64, Error,
+			fmt.Sprintf("ids above %d exist, which do not fit an int64", math.MaxInt64),
+			"give those rows lower ids, together with what refers to them"})
+	}
+	return append(found, numbering(col)...)
+}
+
+func rangeUsed(k Key) []Finding {
+	used := percentUsed(k)
+	if used < 50 {
+		return nil
+	}
+	severity := Warning
+	if used >= 80 {
+		severity = Error
+	}
+	return []Finding{{RangeUsed, severity,
+		fmt.Sprintf("%.2f %% of the range of %s is used, %d ids are left", k.PercentUsed, typeName(k), k.Max-min(k.Max, k.Next-1)),
+		"widen the key before inserts fail, and every column that refers to it"}}
+}
+
+func numbering(col column) []Finding {
+	switch {
+	case !col.auto:
+		return []Finding{{NoAutoIncrement, Info,
+			"the table does not number its rows, the application gives the ids",
+			"find out who gives them, and change that to a generator"}}
+	case col.reuses:
+		return []Finding{{ReusesIDs, Info,
+			"without AUTOINCREMENT, SQLite gives the ids of deleted last rows again",
+			"seed above every id that was ever given, also to rows that are deleted"}}
+	}
+	return nil
+}
+
+func typeName(k Key) string {
+	if k.Unsigned {
+		return k.Type + " unsigned"
+	}
+	return k.Type
+}
