@@ -1,0 +1,82 @@
+package sqlxhook
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// rows is the argument of a call: one row or a slice of them, each a struct or
+// a map, all of one type.
+type rows struct {
+	v    reflect.Value // the single row, or the slice or array
+	many bool
+	n    int
+	typ  reflect.Type // of a row, pointers followed
+}
+
+// rowsOf takes the argument apart. No row of the result is nil.
+func rowsOf(arg any) (rows, error) {
+	v, ok := follow(reflect.ValueOf(arg))
+	if !ok {
+		return rows{}, fmt.Errorf("%T: %w", arg, ErrNil)
+	}
+	r := rows{v: v, n: 1, typ: v.Type()}
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
+		r.many, r.n = true, v.Len()
+		if r.n == 0 {
+			return rows{}, fmt.Errorf("%T is empty: %w", arg, ErrArgument)
+		}
+		if err := r.checkElements(); err != nil {
+			return rows{}, err
+		}
+	}
+	if !isRow(r.typ) {
+		return rows{}, fmt.Errorf("%T: %w", arg, ErrArgument)
+	}
+	return r, nil
+}
+
+// checkElements sets r.typ and finds nil and foreign elements.
+func (r *rows) checkElements() error {
+	r.typ = r.v.Type().Elem()
+	if k := r.typ.Kind(); k != reflect.Pointer && k != reflect.Interface {
+		return nil
+	}
+	for i := range r.n {
+		row, ok := follow(r.v.Index(i))
+		switch {
+		case !ok:
+			return &RowError{Row: i, Err: ErrNil}
+		case i == 0:
+			r.typ = row.Type()
+		case row.Type() != r.typ:
+			return &RowError{Row: i, Err: fmt.Errorf("%s among %s: %w", row.Type(), r.typ, ErrArgument)}
+		}
+	}
+	return nil
+}
+
+// at returns row i, a struct or a map.
+func (r *rows) at(i int) reflect.Value {
+	if !r.many {
+		return r.v
+	}
+	row, _ := follow(r.v.Index(i))
+	return row
+}
+
+func isRow(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || isMap(t)
+}
+
+func isMap(t reflect.Type) bool {
+	return t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
+}
+
+// follow follows pointers and interfaces, and reports false at a nil.
+func follow(v reflect.Value) (reflect.Value, bool) {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	return v, v.IsValid()
+}

@@ -1,0 +1,287 @@
+package sqlxhook
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// text is SQL with named parameters cut out: parts[0] params[0] parts[1] …
+type text struct {
+	parts  []string
+	params []string
+}
+
+// statement is a query taken apart: head and tail appear once, the VALUES group
+// once per row. Without a group everything is head.
+type statement struct {
+	head, group, tail text
+	insert            bool     // INSERT or REPLACE
+	table             string   // that is inserted into
+	columns           []string // of the column list; nil without one
+	values            []value  // of the group, one per column
+	groups            int      // VALUES groups in the text
+	question, dollar  bool     // has "?", has "$1"
+}
+
+// value is one item of a VALUES group.
+type value struct {
+	params []string
+	plain  bool // nothing but one parameter, perhaps with a cast
+}
+
+// parse reads the query in every reading the family allows, which must agree.
+func parse(query string, f family) (*statement, error) {
+	var first *statement
+	for _, flavor := range f.readings() {
+		s, err := parseAs(query, flavor)
+		switch {
+		case err != nil:
+			return nil, err
+		case first == nil:
+			first = s
+		case !reflect.DeepEqual(first, s):
+			return nil, fmt.Errorf("%w: MySQL and SQLite read its literals in different ways: %w", ErrStatement, ErrDriver)
+		}
+	}
+	return first, nil
+}
+
+func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
+	p := parser{sql: query}
+	scanner := sqltext.NewScanner(query, flavor)
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		p.tokens = append(p.tokens, t)
+		if t.Kind == sqltext.Param {
+			p.stmt.dollar = p.stmt.dollar || query[t.Start] == '$'
+			p.stmt.question = p.stmt.question || query[t.Start] == '?'
+		}
+	}
+	if scanner.Unclosed() {
+		return nil, fmt.Errorf("%w: a literal or comment is not closed", ErrStatement)
+	}
+	start, end := p.parse()
+	p.stmt.head = p.text(0, start)
+	p.stmt.group = p.text(start, end)
+	p.stmt.tail = p.text(end, len(query))
+	return &p.stmt, nil
+}
+
+// parser walks over the code tokens of a statement.
+type parser struct {
+	sql    string
+	tokens []sqltext.Token
+	stmt   statement
+}
+
+// parse fills stmt and returns where the first VALUES group stands in the text;
+// both are the text's end if there is none.
+func (p *parser) parse() (start, end int) {
+	none := len(p.sql)
+	i := p.verb()
+	if i >= len(p.tokens) || !p.is(i, "INSERT") && !p.is(i, "REPLACE") {
+		return none, none
+	}
+	p.stmt.insert = true
+	i = p.target(i + 1)
+	open, columns := p.values(i)
+	if open < 0 {
+		return none, none
+	}
+	if columns >= 0 {
+		p.stmt.columns = p.names(columns)
+	}
+	first := open
+	if p.is(open, "ROW") {
+		open++
+	}
+	shut := p.closing(open)
+	p.stmt.values = p.items(open, shut)
+	p.stmt.groups = p.countGroups(shut)
+	return p.tokens[first].Start, p.tokens[shut].End
+}
+
+// verb returns the index of the statement's verb: the first word, or for WITH
+// the first verb outside parentheses.
+func (p *parser) verb() int {
+	if !p.is(0, "WITH") {
+		return 0
+	}
+	for i := 0; i < len(p.tokens); i = p.after(i) {
+		for _, verb := range []string{"INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT"} {
+			if p.is(i, verb) {
+				return i
+			}
+		}
+	}
+	return len(p.tokens)
+}
+
+// target reads the table's name at i, behind INSERT, and returns the index
+// behind it.
+func (p *parser) target(i int) int {
+	if p.is(i, "OR") { // SQLite's INSERT OR IGNORE
+		i += 2
+	}
+	for p.is(i, "LOW_PRIORITY") || p.is(i, "DELAYED") || p.is(i, "HIGH_PRIORITY") || p.is(i, "IGNORE") || p.is(i, "INTO") {
+		i++
+	}
+	for i+2 < len(p.tokens) && p.is(i+1, ".") {
+		i += 2
+	}
+	if i < len(p.tokens) {
+		p.stmt.table = unquote(p.sql, p.tokens[i])
+	}
+	return i + 1
+}
+
+// values returns the index where the first VALUES group opens and the index
+// where the column list does, -1 for what there is not.
+func (p *parser) values(i int) (open, columns int) {
+	columns = -1
+	for ; i < len(p.tokens); i = p.after(i) {
+		switch {
+		case p.is(i, "("):
+			if !p.is(i-1, "PARTITION") {
+				columns = i
+			}
+		case p.is(i, "VALUES"), p.is(i, "VALUE"):
+			if p.is(i+1, "(") || p.is(i+1, "ROW") && p.is(i+2, "(") {
+				return i + 1, columns
+			}
+		case p.is(i, "SELECT"), p.is(i, "SET"), p.is(i, "ON"):
+			return -1, columns
+		}
+	}
+	return -1, columns
+}
+
+// names returns the identifiers of the list that opens at i; of a qualified one
+// the last part.
+func (p *parser) names(i int) []string {
+	names := []string{}
+	for end := p.closing(i); i < end; i++ {
+		if k := p.tokens[i].Kind; (k == sqltext.Word || k == sqltext.QuotedIdent) && (p.is(i+1, ",") || i+1 == end) {
+			names = append(names, sqltext.Ident(p.sql, p.tokens[i]))
+		}
+	}
+	return names
+}
+
+// items returns the items between the parentheses at open and shut.
+func (p *parser) items(open, shut int) []value {
+	var items []value
+	for i := open + 1; i < shut; i++ {
+		var v value
+		v.plain = p.tokens[i].Kind == sqltext.Named && (i+1 >= shut || p.is(i+1, ",") || p.is(i+1, "::"))
+		for depth := 0; i < shut && (depth > 0 || !p.is(i, ",")); i++ {
+			switch t := p.tokens[i]; {
+			case t.Kind == sqltext.Named:
+				v.params = append(v.params, name(p.sql, t))
+			case p.is(i, "("):
+				depth++
+			case p.is(i, ")"):
+				depth--
+			}
+		}
+		items = append(items, v)
+	}
+	return items
+}
+
+// countGroups counts the VALUES groups, the first of which closes at shut.
+func (p *parser) countGroups(shut int) int {
+	n := 1
+	for i := shut + 1; p.is(i, ","); n++ {
+		if i++; p.is(i, "ROW") {
+			i++
+		}
+		i = p.closing(i) + 1
+	}
+	return n
+}
+
+// closing returns the index of the parenthesis that closes the one at open, the
+// last token's if none does.
+func (p *parser) closing(open int) int {
+	depth := 0
+	for i := open; i < len(p.tokens); i++ {
+		switch {
+		case p.is(i, "("):
+			depth++
+		case p.is(i, ")"):
+			depth--
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return len(p.tokens) - 1
+}
+
+// after returns the index behind the token at i, or behind the parentheses that
+// open there.
+func (p *parser) after(i int) int {
+	if p.is(i, "(") {
+		return p.closing(i) + 1
+	}
+	return i + 1
+}
+
+func (p *parser) is(i int, s string) bool {
+	return i < len(p.tokens) && p.tokens[i].Is(p.sql, s)
+}
+
+// text returns sql[start:end] cut at its named parameters.
+func (p *parser) text(start, end int) text {
+	var t text
+	for _, tok := range p.tokens {
+		if tok.Kind == sqltext.Named && tok.Start >= start && tok.End <= end {
+			t.parts = append(t.parts, p.sql[start:tok.Start])
+			t.params = append(t.params, name(p.sql, tok))
+			start = tok.End
+		}
+	}
+	t.parts = append(t.parts, p.sql[start:end])
+	return t
+}
+
+// name returns the name of a Named token.
+func name(sql string, t sqltext.Token) string { return t.Text(sql)[1:] }
+
+// sql returns the statement for n rows.
+func (s *statement) sql(n int, style style) string {
+	var b strings.Builder
+	number := 0
+	write := func(t text) {
+		for i, part := range t.parts {
+			b.WriteString(part)
+			if i < len(t.params) {
+				number++
+				style.write(&b, number)
+			}
+		}
+	}
+	write(s.head)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		write(s.group)
+	}
+	write(s.tail)
+	return b.String()
+}
+
+// write appends the placeholder with this number.
+func (s style) write(b *strings.Builder, number int) {
+	if s == "" {
+		b.WriteByte('?')
+		return
+	}
+	b.WriteString(string(s))
+	b.WriteString(strconv.Itoa(number))
+}
