@@ -1,0 +1,52 @@
+# The tools are built into .bin, at these versions, when they are missing.
+GOLANGCI_LINT_VERSION := v2.12.2
+GOTESTSUM_VERSION     := v1.13.0
+
+BIN           := $(CURDIR)/.bin
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOTESTSUM     := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+
+MODULES := . integration
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the tests without servers (under 2 minutes)
+	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname -- -timeout=2m ./...
+
+.PHONY: test
+test: $(GOTESTSUM) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
+	@.ci/install-missing
+	$(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
+
+.PHONY: soak
+soak: $(GOTESTSUM) ## the long programme: every test five times and with its larger numbers
+	@.ci/install-missing
+	SHARDID_SOAK=1 $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5 -timeout=6h
+
+.PHONY: bench
+bench: ## the benchmarks
+	go test -run=NONE -bench=. -benchmem ./...
+
+.PHONY: format
+format:
+	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then \
+		echo "not formatted; run: gofmt -w ." $$unformatted >&2; exit 1; fi
+
+.PHONY: vet
+vet:
+	@for module in $(MODULES); do (cd $$module && go vet ./...) || exit 1; done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT)
+	@for module in $(MODULES); do (cd $$module && $(GOLANGCI_LINT) run ./...) || exit 1; done
+
+$(GOLANGCI_LINT):
+	.ci/install-tool $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+$(GOTESTSUM):
+	.ci/install-tool $@ gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

@@ -1,0 +1,8 @@
+// Package integration is where shardid meets real servers: one test file per
+// user story, each run against private database servers that package server
+// starts and ends. It is a module of its own so that what only these tests
+// need never reaches the builds of users.
+//
+// A server that cannot be started fails the test that asked for it. No test is
+// skipped because something is missing on the machine; `make test` installs it.
+package integration

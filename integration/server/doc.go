@@ -1,0 +1,25 @@
+// Package server starts private database servers for tests and ends them.
+//
+// # Promise
+//
+// Every server is a process of its own with its own copy of the data, on its
+// own loopback port, usually within a tenth of a second, as many at once as
+// the machine's memory allows. Nothing is assumed to be running and nothing
+// outlives the test: [RunMariaDB] stops the server when its test ends, failed
+// or not, and on Linux the kernel kills it when the test process itself is
+// killed. Data that a killed test process leaves in the temporary directory is
+// removed by the next one that starts a server.
+//
+// [MariaDB.Kill] is kill -9 and [MariaDB.Start] starts the server again on the
+// same data and port, so that a test sees what a crash leaves behind.
+//
+// # Failure modes
+//
+// When the server's program is not installed the error names the package to
+// install. When the server does not start, the error carries the end of its
+// error log. A server that does not answer within a minute is given up.
+//
+// The first use on a machine makes a template of an empty data directory in
+// the user's cache directory; later ones copy it. The package needs a Unix
+// system.
+package server

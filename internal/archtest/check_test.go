@@ -1,0 +1,81 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An importing is one import declaration: which package of the module, given by
+// its path below the root, imports what in which file.
+type importing struct {
+	room   string
+	file   string
+	target string // below the root for packages of the module, else the whole path
+	own    bool   // the target is a package of the module
+}
+
+// complaint says what is forbidden about an import and why, or "".
+func complaint(i importing) string {
+	r, known := roomOf(i.room)
+	switch {
+	case !known:
+		return fmt.Sprintf("%s: package %s has no line in internal/archtest/rules_test.go; decide on which floor it stands", i.file, i.room)
+	case i.own && !matchesAny(i.target, r.may):
+		return fmt.Sprintf("%s: package %s must not import %s: %s (it may import %s)", i.file, i.room, i.target, r.why, allowance(r.may))
+	case !i.own:
+		return outsideComplaint(i)
+	}
+	return ""
+}
+
+func outsideComplaint(i importing) string {
+	t, ok := tenantOf(i.target)
+	if !ok || matchesAny(i.room, t.only) {
+		return ""
+	}
+	return fmt.Sprintf("%s: package %s must not import %s: %s (only %s may)", i.file, i.room, i.target, t.why, strings.Join(t.only, ", "))
+}
+
+func roomOf(path string) (room, bool) {
+	i := slices.IndexFunc(house, func(r room) bool { return matches(path, r.path) })
+	if i < 0 {
+		return room{}, false
+	}
+	return house[i], true
+}
+
+func tenantOf(path string) (tenant, bool) {
+	i := slices.IndexFunc(tenants, func(t tenant) bool {
+		return matchesAny(path, t.paths) || slices.Contains(t.paths, anyModule) && !standard(path)
+	})
+	if i < 0 {
+		return tenant{}, false
+	}
+	return tenants[i], true
+}
+
+// standard reports whether path belongs to the standard library, whose paths
+// alone do not start with a domain name.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+func matchesAny(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(path, p) })
+}
+
+func matches(path, pattern string) bool {
+	if below, ok := strings.CutSuffix(pattern, "..."); ok {
+		return strings.HasPrefix(path, below)
+	}
+	return path == pattern
+}
+
+func allowance(may []string) string {
+	if len(may) == 0 {
+		return "the standard library only"
+	}
+	return strings.Join(may, ", ")
+}

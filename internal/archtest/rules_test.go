@@ -1,0 +1,79 @@
+package archtest
+
+// A room is a package of the module and what it may import of the module. A
+// path that ends in "/..." stands for the packages below it.
+type room struct {
+	path string
+	may  []string
+	why  string
+}
+
+// house lists the rooms from the ground up: a room may only name rooms that
+// stand above it in this list, so that no arrow ever runs back. A new package
+// needs a line here before it builds.
+var house = []room{
+	// Floor 1: the standard library only.
+	{"internal/archtest", nil, "it is tests about source text and needs nobody's code"},
+	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
+
+	// Floor 2: the contract, then its leaves, then the store that serves them.
+	{"keygen", nil, "it is the contract that everybody compiles"},
+	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
+	{"keygen/keygentest", contract, "it tests the contract, whoever fulfils it"},
+	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},
+	{"keygen/snowflake", leaf(), whyLeaf},
+	{"keygen/workerid", leaf(), whyLeaf},
+	{"keygen/sqlstore", leaf("keygen/segment", "keygen/workerid"), "it stores what generators need, and routes nothing"},
+
+	// Floor 3.
+	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
+
+	// Floor 4.
+	{"schema", aboveSharding, whySibling},
+	{"gormplugin", aboveSharding, whySibling},
+	{"sqlxhook", aboveSharding, whySibling},
+
+	// Floor 5.
+	{"cmd/shardid", []string{"..."}, ""},
+	{"cmd/shardid/...", []string{"..."}, ""},
+}
+
+var (
+	contract      = []string{"keygen", "internal/..."}
+	aboveSharding = []string{"sharding", "keygen", "internal/..."}
+)
+
+const (
+	whyLeaf    = "it is a leaf: who uses one generator compiles no other"
+	whySibling = "its siblings are alternatives: who uses one compiles none of the others"
+)
+
+// leaf is what a generator's package may import, besides the others given.
+func leaf(others ...string) []string { return append(others, contract...) }
+
+// A tenant is a family of packages from outside the module that only some rooms
+// may let in. Packages of the standard library that no tenant names are free.
+type tenant struct {
+	paths []string
+	only  []string
+	why   string
+}
+
+var tenants = []tenant{
+	{[]string{"gorm.io/..."}, []string{"gormplugin", "cmd/..."}, "users without GORM must not compile it"},
+	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "cmd/..."}, "users without sqlx must not compile it"},
+	{
+		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3"},
+		[]string{"cmd/..."},
+		"the driver is the user's choice; a library takes a *sql.DB",
+	},
+	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest"}, "it would add its flags to the users' programs"},
+	// The last one is for every module not named above.
+	{[]string{anyModule}, []string{"cmd/..."}, "a dependency here becomes one of every user; name it in internal/archtest if it is worth that"},
+}
+
+// anyModule stands for every package outside both the module and the standard
+// library.
+const anyModule = "any module"

@@ -1,0 +1,171 @@
+package sharding_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+type (
+	namedInt    int64
+	namedUint   uint16
+	namedText   string
+	namedBytes  []byte
+	valuerInt   int64
+	valuerChain struct{ inner driver.Valuer }
+	valuerFails struct{}
+)
+
+func (v valuerInt) Value() (driver.Value, error)   { return int64(v) + 1, nil }
+func (v valuerChain) Value() (driver.Value, error) { return v.inner, nil }
+func (valuerFails) Value() (driver.Value, error)   { return nil, errors.New("cannot say") }
+
+func rules() map[string]sharding.Rule {
+	return map[string]sharding.Rule{
+		"Low(1)": sharding.Low(1), "Low(10)": sharding.Low(10), "Low(16)": sharding.Low(16),
+		"Mod(1)": sharding.Mod(1), "Mod(3)": sharding.Mod(3), "Mod(1000)": sharding.Mod(1000),
+		"OffsetStep(1,1)": sharding.OffsetStep(1, 1), "OffsetStep(2,3)": sharding.OffsetStep(2, 3),
+		"OffsetStep(7,7)": sharding.OffsetStep(7, 7),
+	}
+}
+
+func slot(t *testing.T, r sharding.Rule, key any) sharding.Slot {
+	t.Helper()
+	s, err := r.Slot(key)
+	if err != nil {
+		t.Fatalf("key %v (%T): %v", key, key, err)
+	}
+	if s < 0 || int(s) >= r.Slots() {
+		t.Fatalf("key %v (%T): slot %d of %d", key, key, s, r.Slots())
+	}
+	return s
+}
+
+func TestEveryKindOfIntegerAgrees(t *testing.T) {
+	five := int64(5)
+	pointer, byPointer := &five, valuerInt(4)
+	keys := []any{
+		int(5), int8(5), int16(5), int32(5), int64(5), uint(5), uint8(5), uint16(5), uint32(5), uint64(5), uintptr(5),
+		namedInt(5), namedUint(5), "5", []byte("5"), namedText("5"), namedBytes("5"), json.Number("5"), sql.RawBytes("5"),
+		pointer, &pointer, valuerInt(4), &byPointer, sql.NullInt64{Int64: 5, Valid: true},
+		sql.NullString{String: "5", Valid: true}, sql.Null[int64]{V: 5, Valid: true}, time.Duration(5),
+	}
+	for name, r := range rules() {
+		want := slot(t, r, int64(5))
+		for _, key := range keys {
+			if got := slot(t, r, key); got != want {
+				t.Errorf("%s: %T gives slot %d, int64 gives %d", name, key, got, want)
+			}
+		}
+	}
+}
+
+func TestNullAndOtherTypesAreRefused(t *testing.T) {
+	var nilInt *int64
+	var nilValuer *valuerInt
+	keys := []any{
+		nil, nilInt, &nilInt, nilValuer, []byte(nil), namedBytes(nil), sql.NullInt64{}, sql.NullString{},
+		"", "x", "5x", " 5", "5.0", "0x5", "1_000", "18446744073709551616", "-9223372036854775809",
+		1.0, float32(1), true, time.Now(), struct{}{}, []int64{5}, [1]byte{5}, map[string]int{}, valuerFails{}, valuerChain{valuerInt(5)},
+		sql.NullFloat64{Float64: 5, Valid: true}, func() {},
+	}
+	for name, r := range rules() {
+		for _, key := range keys {
+			if s, err := r.Slot(key); !errors.Is(err, sharding.ErrKeyType) {
+				t.Errorf("%s: %T %v gives slot %d, error %v", name, key, key, s, err)
+			}
+		}
+	}
+}
+
+func TestRulesAreTotalAndAgreeWithExactArithmetic(t *testing.T) {
+	keys := []*big.Int{
+		big.NewInt(0), big.NewInt(1), big.NewInt(-1), big.NewInt(math.MinInt64), big.NewInt(math.MinInt64 + 1),
+		big.NewInt(math.MaxInt64), new(big.Int).SetUint64(math.MaxInt64 + 1), new(big.Int).SetUint64(math.MaxUint64),
+	}
+	for range 2000 {
+		keys = append(keys, new(big.Int).SetUint64(rand.Uint64()), big.NewInt(rand.Int64()), big.NewInt(-rand.Int64()))
+	}
+	check := func(name string, r sharding.Rule, offset, step int64) {
+		for _, k := range keys {
+			// big.Int.Mod is Euclidean, which is floored for a positive modulus.
+			want := new(big.Int).Mod(new(big.Int).Sub(k, big.NewInt(offset)), big.NewInt(step)).Int64()
+			if got := slot(t, r, native(k)); int64(got) != want {
+				t.Fatalf("%s: key %s gives slot %d, want %d", name, k, got, want)
+			}
+			if got := slot(t, r, k.String()); int64(got) != want {
+				t.Fatalf("%s: text %s gives slot %d, want %d", name, k, got, want)
+			}
+		}
+	}
+	for bits := 1; bits <= 16; bits++ {
+		check(fmt.Sprintf("Low(%d)", bits), sharding.Low(bits), 0, 1<<bits)
+		check(fmt.Sprintf("Mod(2^%d)", bits), sharding.Mod(1<<bits), 0, 1<<bits)
+	}
+	for _, n := range []int{1, 3, 7, 1000, sharding.MaxSlots - 1} {
+		check(fmt.Sprintf("Mod(%d)", n), sharding.Mod(n), 0, int64(n))
+		for _, offset := range []int{1, n/2 + 1, n} {
+			check(fmt.Sprintf("OffsetStep(%d,%d)", offset, n), sharding.OffsetStep(offset, n), int64(offset), int64(n))
+		}
+	}
+}
+
+func native(k *big.Int) any {
+	if k.IsInt64() {
+		return k.Int64()
+	}
+	return k.Uint64()
+}
+
+func TestOffsetStepPutsEachServersIdsIntoOneSlot(t *testing.T) {
+	r := sharding.OffsetStep(1, 3)
+	for id := int64(1); id < 100; id++ {
+		if got := slot(t, r, id); int64(got) != (id-1)%3 {
+			t.Fatalf("id %d: slot %d", id, got)
+		}
+	}
+}
+
+func TestInvalidRulesHaveNoSlotsAndPlaceNothing(t *testing.T) {
+	for _, r := range []sharding.Rule{
+		sharding.Low(0), sharding.Low(-1), sharding.Low(17), sharding.Mod(0), sharding.Mod(-4), sharding.Mod(sharding.MaxSlots + 1),
+		sharding.OffsetStep(0, 2), sharding.OffsetStep(3, 2), sharding.OffsetStep(1, 0), sharding.OffsetStep(1, sharding.MaxSlots+1),
+	} {
+		if n := r.Slots(); n != 0 {
+			t.Errorf("%v has %d slots", r, n)
+		}
+		if _, err := r.Slot(1); !errors.Is(err, sharding.ErrNoSlot) {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+}
+
+func BenchmarkRule(b *testing.B) {
+	var key any = int64(7_311_456_189_226_123_455)
+	for _, name := range []string{"Low(10)", "Mod(1000)", "OffsetStep(2,3)"} {
+		r := rules()[name]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = r.Slot(key)
+			}
+		})
+	}
+	b.Run("text", func(b *testing.B) {
+		var key any = strconv.FormatInt(7_311_456_189_226_123_455, 10)
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = sharding.Low(10).Slot(key)
+		}
+	})
+}
