@@ -3,6 +3,7 @@ package keygen
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -106,11 +107,11 @@ func (l Layout) Bits(k Kind) int {
 // Shift returns how many bits stand below a field, 0 when the layout lacks it.
 func (l Layout) Shift(k Kind) int {
 	shift := 0
-	for i := len(l.Fields) - 1; i >= 0; i-- {
-		if l.Fields[i].Kind == k {
+	for _, f := range slices.Backward(l.Fields) {
+		if f.Kind == k {
 			return shift
 		}
-		shift += l.Fields[i].Bits
+		shift += f.Bits
 	}
 	return 0
 }

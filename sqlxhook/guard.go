@@ -29,7 +29,7 @@ var (
 
 func words(list string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(list) {
+	for w := range strings.FieldsSeq(list) {
 		m[w] = true
 	}
 	return m
@@ -42,7 +42,7 @@ func (h *Hook) shardedName(query string, flavor sqltext.Flavor) string {
 	var p position
 	s := sqltext.NewScanner(query, flavor)
 	for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
-		if p.isTable(query, t) && !qualifies(query, s) {
+		if p.isTable(t) && !qualifies(query, s) {
 			if table, sharded := h.router.Table(unquote(query, t)); sharded {
 				return table.Name
 			}
@@ -62,7 +62,7 @@ type position struct {
 
 // isTable reports whether t would name a table here. SQLite takes a string for
 // a name where it expects one, and with ANSI_QUOTES so does MySQL.
-func (p *position) isTable(query string, t sqltext.Token) bool {
+func (p *position) isTable(t sqltext.Token) bool {
 	switch t.Kind {
 	case sqltext.Word, sqltext.QuotedIdent, sqltext.String:
 		return p.tables && p.previous != "AS"

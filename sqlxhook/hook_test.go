@@ -45,7 +45,7 @@ func open(t testing.TB, ddl ...string) *sqlx.DB {
 	return db
 }
 
-// counter is a generator that counts its calls: 10, 20, 30, …
+// counter is a generator that counts its calls: 10, 20, 30, …, and so on.
 type counter struct {
 	calls int
 	next  int64

@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// text is SQL with named parameters cut out: parts[0] params[0] parts[1] …
+// text is SQL with named parameters cut out: parts[0] params[0] parts[1] and so on.
 type text struct {
 	parts  []string
 	params []string

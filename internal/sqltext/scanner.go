@@ -245,7 +245,7 @@ func (s *Scanner) blockComment() int {
 // follows at the start of sql, or 0. A version has five or six digits; fewer
 // digits are code.
 func versionStart(sql string) int {
-	n := 0
+	var n int
 	switch {
 	case strings.HasPrefix(sql, "/*!"):
 		n = 3
