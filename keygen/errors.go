@@ -29,6 +29,11 @@ var (
 	// ErrNoWorker: no worker id can be given. Returned by Assigners.
 	ErrNoWorker = errors.New("keygen: no worker id")
 
+	// ErrWorkerLost: the worker id was given to another process, because the
+	// lease on it was not renewed in time. Returned by leases; a generator takes
+	// another worker id then and goes on.
+	ErrWorkerLost = errors.New("keygen: worker id lost")
+
 	// ErrStarved: no key became available before the context ended or the
 	// generator's patience did. It is wrapped together with the context's error
 	// and with the last error of the source, so errors.Is finds all three.

@@ -41,3 +41,12 @@ func Fill[K any](ctx context.Context, g Generator[K], dst []K) error {
 	}
 	return nil
 }
+
+// Bucketed is the optional ability of a generator to put the slot that routes a
+// row into the row's id ("gene" bits, 基因法), so that the id alone finds the
+// shard. Buckets are numbered from 0.
+type Bucketed interface {
+	NextIn(ctx context.Context, bucket int64) (int64, error)
+	// FillIn sets each dst[i] to an id of buckets[i].
+	FillIn(ctx context.Context, dst, buckets []int64) error
+}

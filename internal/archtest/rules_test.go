@@ -21,10 +21,10 @@ var house = []room{
 	// Floor 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", nil, "it is the contract that everybody compiles"},
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
-	{"keygen/keygentest", contract, "it tests the contract, whoever fulfils it"},
 	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},
 	{"keygen/snowflake", leaf(), whyLeaf},
 	{"keygen/workerid", leaf(), whyLeaf},
+	{"keygen/keygentest", leaf("keygen/workerid"), "it tests the contract, whoever fulfils it"},
 	{"keygen/sqlstore", leaf("keygen/segment", "keygen/workerid"), "it stores what generators need, and routes nothing"},
 
 	// Floor 3.

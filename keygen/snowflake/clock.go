@@ -1,6 +1,8 @@
 package snowflake
 
 import (
+	"math"
+	"math/bits"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +20,8 @@ type clock struct {
 	now    func() time.Time
 	end    int64 // the first tick that no longer fits; a reading goes no further
 	anchor atomic.Pointer[anchor]
+
+	reciprocal uint64 // 2^64 / Unit, rounded up; 0 when it would not be exact
 }
 
 // anchor ties a reading of the monotonic clock to a tick.
@@ -30,8 +34,14 @@ type anchor struct {
 // anchorLife is how long an anchor is used before the wall clock is read again.
 const anchorLife = time.Second
 
+// maxReciprocal is the longest unit that a reciprocal stands for.
+const maxReciprocal = time.Second
+
 func newClock(l keygen.Layout, now func() time.Time) *clock {
 	c := &clock{layout: l, now: now, end: int64(1) << l.Bits(keygen.Time)}
+	if l.Unit > 1 && l.Unit <= maxReciprocal {
+		c.reciprocal = math.MaxUint64/uint64(l.Unit) + 1
+	}
 	if now == nil {
 		c.anchor.Store(c.wall(time.Now()))
 	}
@@ -48,7 +58,19 @@ func (c *clock) tick() int64 {
 	if passed > anchorLife {
 		return c.reanchor(a)
 	}
-	return a.tick + int64((a.into+passed)/c.layout.Unit)
+	return a.tick + c.ticksIn(a.into+passed)
+}
+
+// ticksIn returns how many whole ticks there are in d, which is not negative. A
+// multiplication by the unit's reciprocal takes a fifth of the time of a
+// division; rounding the reciprocal up makes the quotient exact for every d
+// with d*Unit < 2^64, which anchorLife and maxReciprocal see to.
+func (c *clock) ticksIn(d time.Duration) int64 {
+	if c.reciprocal == 0 {
+		return int64(d / c.layout.Unit)
+	}
+	ticks, _ := bits.Mul64(uint64(d), c.reciprocal)
+	return int64(ticks)
 }
 
 // reanchor replaces old by an anchor at the present moment. When several

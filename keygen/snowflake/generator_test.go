@@ -31,9 +31,9 @@ func (c *handClock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 // fresh gives a worker id that nobody had before.
 type fresh int64
 
-func (f fresh) Acquire(context.Context, int64) (keygen.Lease, error) { return f, nil }
-func (f fresh) ID() int64                                            { return int64(f) }
-func (f fresh) NotBefore() time.Time                                 { return time.Unix(0, 0) }
+func (f fresh) Acquire(context.Context, keygen.Layout) (keygen.Lease, error) { return f, nil }
+func (f fresh) ID() int64                                                    { return int64(f) }
+func (f fresh) NotBefore() int64                                             { return 0 }
 
 // millennium is Twitter's layout for the virtual clock, which starts in 2000.
 var millennium = func() keygen.Layout {
@@ -245,10 +245,9 @@ func TestSettingsThatAreUnsafeToForgetAreRequired(t *testing.T) {
 		}
 	}
 	for name, fields := range map[string][]keygen.Field{
-		"no worker":  {{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Sequence, Bits: 12}},
-		"no time":    {{Kind: keygen.Worker, Bits: 41}, {Kind: keygen.Sequence, Bits: 12}},
-		"too wide":   {{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 11}, {Kind: keygen.Sequence, Bits: 12}},
-		"has bucket": {{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 5}, {Kind: keygen.Sequence, Bits: 7}, {Kind: keygen.Bucket, Bits: 10}},
+		"no worker": {{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Sequence, Bits: 12}},
+		"no time":   {{Kind: keygen.Worker, Bits: 41}, {Kind: keygen.Sequence, Bits: 12}},
+		"too wide":  {{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 11}, {Kind: keygen.Sequence, Bits: 12}},
 	} {
 		l := keygen.Layout{Epoch: noon.AddDate(-1, 0, 0), Unit: time.Millisecond, Fields: fields}
 		if _, err := snowflake.New(t.Context(), snowflake.Config{Layout: l, Worker: fresh(1)}); !errors.Is(err, keygen.ErrLayout) {

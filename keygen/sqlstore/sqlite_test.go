@@ -187,7 +187,7 @@ func TestEachStartGetsAWorkerIDOfItsOwn(t *testing.T) {
 func TestWhenTheLayoutHasNoRoomForMoreStartsThatIsSaid(t *testing.T) {
 	db, store := database(t)
 	exec(t, db, "INSERT INTO WORKER_NODE (ID, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES (1023, '', '', 1, '2026-01-01', '', '')")
-	if lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), 1023); !errors.Is(err, keygen.ErrNoWorker) {
+	if lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, keygen.ErrNoWorker) {
 		t.Errorf("%v, %v", lease, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestWhenTheLayoutHasNoRoomForMoreStartsThatIsSaid(t *testing.T) {
 func TestADeletedRowsWorkerIDIsNotGivenAgain(t *testing.T) {
 	db, store := database(t)
 	for want := int64(1); want <= 3; want++ {
-		lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), 1023)
+		lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter())
 		if err != nil || lease.ID() != want {
 			t.Fatalf("%v, %v", lease, err)
 		}

@@ -34,14 +34,14 @@ var _ keygen.Assigner = (*workerNode)(nil)
 // of its own containers.
 const typeActual = 2
 
-// Acquire inserts the row. An id above most is an error that wraps
-// [keygen.ErrNoWorker]: the layout has no room for more starts.
-func (w *workerNode) Acquire(ctx context.Context, most int64) (keygen.Lease, error) {
+// Acquire inserts the row. An id that the layout has no room for is an error
+// that wraps [keygen.ErrNoWorker].
+func (w *workerNode) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	id, err := w.insert(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sqlstore: insert into WORKER_NODE: %w", err)
 	}
-	if id > most {
+	if most := int64(1)<<l.WorkerBits() - 1; id > most {
 		return nil, fmt.Errorf("sqlstore: %w: WORKER_NODE gave %d, and the layout's largest is %d; use a layout with more worker bits", keygen.ErrNoWorker, id, most)
 	}
 	return disposable(id), nil
@@ -88,5 +88,4 @@ var _ keygen.Lease = disposable(0)
 
 func (d disposable) ID() int64 { return int64(d) }
 
-// NotBefore is long ago: the id is new.
-func (d disposable) NotBefore() time.Time { return time.Unix(0, 0) }
+func (d disposable) NotBefore() int64 { return 0 }

@@ -3,7 +3,6 @@ package workerid
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/shardid/shardid/keygen"
 )
@@ -22,9 +21,9 @@ var (
 )
 
 // Acquire returns the lease, or an error that wraps keygen.ErrNoWorker when the
-// id is not between 0 and most.
-func (s static) Acquire(_ context.Context, most int64) (keygen.Lease, error) {
-	if int64(s) < 0 || int64(s) > most {
+// layout has no room for the id.
+func (s static) Acquire(_ context.Context, l keygen.Layout) (keygen.Lease, error) {
+	if most := int64(1)<<l.WorkerBits() - 1; int64(s) < 0 || int64(s) > most {
 		return nil, fmt.Errorf("workerid: %w: %d is not between 0 and %d, which is what the layout has room for", keygen.ErrNoWorker, int64(s), most)
 	}
 	return s, nil
@@ -32,5 +31,4 @@ func (s static) Acquire(_ context.Context, most int64) (keygen.Lease, error) {
 
 func (s static) ID() int64 { return int64(s) }
 
-// NotBefore is unknown.
-func (s static) NotBefore() time.Time { return time.Time{} }
+func (s static) NotBefore() int64 { return keygen.UnknownHistory }

@@ -1,0 +1,245 @@
+package keygentest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// Ledger runs the conformance suite of ledgers of worker ids. open returns a
+// handle on one and the same ledger each time, as another process would open it;
+// the ledger's clock must run.
+func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
+	t.Helper()
+	l := open(t)
+	s := ledgerSuite{ledger: l, epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	t.Run("owners hold distinct worker ids from 0 up to the highest", s.distinct)
+	t.Run("when all are held the error counts them", s.exhausted)
+	t.Run("a Take repeated because its reply was lost gives the same worker id", s.repeated)
+	t.Run("a renewal raises the ceiling and keeps within the term", s.renewal)
+	t.Run("what was returned is given again from its end on", s.returned)
+	t.Run("an expired worker id is given again from its ceiling on", s.expired)
+	t.Run("the worker id that rested longest comes first", s.rested)
+	t.Run("who lost the worker id can neither renew nor return it", s.fenced)
+	t.Run("another clock in the same namespace is refused", s.otherClock)
+	t.Run("goroutines that take at once never share", func(t *testing.T) { s.atOnce(t, open(t)) })
+}
+
+type ledgerSuite struct {
+	ledger workerid.Ledger
+	epoch  time.Time
+}
+
+// claim returns one of a namespace that is the test's own. Terms are short so
+// that waiting for the end of one is.
+func (s ledgerSuite) claim(t *testing.T, owner string, most int64) workerid.Claim {
+	name := t.Name()
+	return workerid.Claim{
+		Namespace: fmt.Sprintf("%.20s%x", name[len(name)-min(len(name), 20):], time.Now().UnixNano()),
+		Owner:     owner, Holder: "host/" + owner, Most: most,
+		Clock: workerid.Clock{Epoch: s.epoch, Unit: time.Millisecond},
+		Term:  300 * time.Millisecond,
+	}
+}
+
+func by(c workerid.Claim, owner string) workerid.Claim {
+	c.Owner, c.Holder = owner, "host/"+owner
+	return c
+}
+
+func (s ledgerSuite) take(t *testing.T, c workerid.Claim) workerid.Entry {
+	t.Helper()
+	e, err := s.ledger.Take(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Worker < 0 || e.Worker > c.Most || e.NotBefore < 0 || e.Ceiling < e.NotBefore {
+		t.Fatalf("impossible entry %+v", e)
+	}
+	return e
+}
+
+// takeExpired waits until a Take gives an id of which there is only one.
+func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		e, err := s.ledger.Take(ctx, c)
+		if err == nil {
+			return e
+		}
+		if !errors.Is(err, keygen.ErrNoWorker) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s ledgerSuite) distinct(t *testing.T) {
+	c := s.claim(t, "", 2)
+	c.Term = time.Minute
+	for want := range int64(3) {
+		if e := s.take(t, by(c, fmt.Sprint("owner", want))); e.Worker != want {
+			t.Errorf("owner %d got %+v", want, e)
+		}
+	}
+}
+
+func (s ledgerSuite) exhausted(t *testing.T) {
+	c := s.claim(t, "a", 0)
+	c.Term = time.Minute
+	s.take(t, c)
+	if e, err := s.ledger.Take(t.Context(), by(c, "b")); !errors.Is(err, keygen.ErrNoWorker) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+func (s ledgerSuite) repeated(t *testing.T) {
+	c := s.claim(t, "a", 5)
+	c.Term = time.Minute
+	first, second := s.take(t, c), s.take(t, c)
+	if first.Worker != second.Worker {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	if _, err := s.ledger.Renew(t.Context(), c, second); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s ledgerSuite) renewal(t *testing.T) {
+	c := s.claim(t, "a", 5)
+	e := s.take(t, c)
+	term := int64(c.Term / c.Clock.Unit)
+	last := e.Ceiling
+	for range 50 {
+		ceiling, err := s.ledger.Renew(t.Context(), c, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ceiling < last {
+			t.Fatalf("the ceiling fell from %d to %d", last, ceiling)
+		}
+		last = ceiling
+	}
+	if last > e.NotBefore+2*term+10_000 {
+		t.Errorf("the ceiling %d is far beyond %+v and a term of %d", last, e, term)
+	}
+}
+
+func (s ledgerSuite) returned(t *testing.T) {
+	c := s.claim(t, "a", 0)
+	c.Term = time.Minute
+	e := s.take(t, c)
+	end := e.NotBefore + 1
+	if err := s.ledger.Return(t.Context(), c, e, end); err != nil {
+		t.Fatal(err)
+	}
+	next := s.takeExpired(t, by(c, "b"))
+	if next.NotBefore < end || next.NotBefore > end+30_000 || next.Generation <= e.Generation {
+		t.Errorf("%+v after %+v, returned at %d", next, e, end)
+	}
+}
+
+func (s ledgerSuite) expired(t *testing.T) {
+	c := s.claim(t, "a", 0)
+	e := s.take(t, c)
+	ceiling, err := s.ledger.Renew(t.Context(), c, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := s.takeExpired(t, by(c, "b")); next.NotBefore < ceiling {
+		t.Errorf("%+v begins below the ceiling %d of the holder before", next, ceiling)
+	}
+}
+
+func (s ledgerSuite) rested(t *testing.T) {
+	c := s.claim(t, "", 2)
+	c.Term = time.Minute
+	entries := map[string]workerid.Entry{}
+	for _, owner := range []string{"a", "b", "c"} {
+		entries[owner] = s.take(t, by(c, owner))
+	}
+	for i, owner := range []string{"c", "a", "b"} { // back in this order
+		e := entries[owner]
+		if err := s.ledger.Return(t.Context(), by(c, owner), e, e.NotBefore+int64(i)+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, owner := range []string{"c", "a", "b"} {
+		if e := s.takeExpired(t, by(c, owner+"2")); e.Worker != entries[owner].Worker {
+			t.Errorf("got %d, want %d, which rested longest", e.Worker, entries[owner].Worker)
+		}
+	}
+}
+
+func (s ledgerSuite) fenced(t *testing.T) {
+	c := s.claim(t, "a", 0)
+	lost := s.take(t, c)
+	b := by(c, "b")
+	now := s.takeExpired(t, b)
+	if ceiling, err := s.ledger.Renew(t.Context(), c, lost); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("the old holder renewed: %d, %v", ceiling, err)
+	}
+	if err := s.ledger.Return(t.Context(), c, lost, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.ledger.Renew(t.Context(), b, now); err != nil {
+		t.Errorf("the old holder's return took the worker id from the new one: %v", err)
+	}
+	if ceiling, err := s.ledger.Renew(t.Context(), b, lost); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("an entry of another generation was renewed: %d, %v", ceiling, err)
+	}
+}
+
+func (s ledgerSuite) otherClock(t *testing.T) {
+	c := s.claim(t, "a", 5)
+	s.take(t, c)
+	c = by(c, "b")
+	c.Clock.Unit = time.Second
+	if _, err := s.ledger.Take(t.Context(), c); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("another unit: %v", err)
+	}
+	c.Clock = workerid.Clock{Epoch: s.epoch.AddDate(1, 0, 0), Unit: time.Millisecond}
+	if _, err := s.ledger.Take(t.Context(), c); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("another epoch: %v", err)
+	}
+}
+
+func (s ledgerSuite) atOnce(t *testing.T, other workerid.Ledger) {
+	const owners = 16
+	c := s.claim(t, "", owners-1)
+	c.Term = time.Minute
+	var mu sync.Mutex
+	held := map[int64]string{}
+	var wg sync.WaitGroup
+	for i := range owners {
+		wg.Go(func() {
+			ledger := s.ledger
+			if i%2 == 1 {
+				ledger = other
+			}
+			owner := fmt.Sprint("owner", i)
+			e, err := ledger.Take(t.Context(), by(c, owner))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if held[e.Worker] != "" {
+				t.Errorf("%s and %s both got %d", owner, held[e.Worker], e.Worker)
+			}
+			held[e.Worker] = owner
+		})
+	}
+	wg.Wait()
+	if len(held) != owners {
+		t.Errorf("%d of %d owners got a worker id", len(held), owners)
+	}
+}

@@ -1,0 +1,177 @@
+package keygentest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// MemoryLedger is a workerid.Ledger in memory, for simulations: its clock is
+// the test's, and it fails over to an older copy of itself when told to. It is
+// safe for concurrent use.
+type MemoryLedger struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	identity int // of the server
+	content
+}
+
+// content is what is replicated. Noted is the server's identity when it was last
+// looked at, longest the longest term so far: the ceilings that may have been
+// lost when the identity changed all lie before safeFrom.
+type content struct {
+	noted    int
+	longest  time.Duration
+	safeFrom time.Time
+	spaces   map[string]space
+}
+
+// space is one namespace.
+type space struct {
+	clock workerid.Clock
+	rows  map[int64]row
+}
+
+type row struct {
+	owner, holder string
+	identity      int // of the server that the worker id was taken from
+	generation    int64
+	ceiling       int64
+}
+
+var _ workerid.Ledger = (*MemoryLedger)(nil)
+
+// NewMemoryLedger returns an empty ledger that reads the time from now.
+func NewMemoryLedger(now func() time.Time) *MemoryLedger {
+	return &MemoryLedger{now: now, content: content{spaces: map[string]space{}}}
+}
+
+// Take implements workerid.Ledger.
+func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return workerid.Entry{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.spaces[c.Namespace]
+	if !ok {
+		s = space{c.Clock, map[int64]row{}}
+		l.spaces[c.Namespace] = s
+	}
+	if s.clock.Unit != c.Clock.Unit || !s.clock.Epoch.Equal(c.Clock.Epoch) {
+		return workerid.Entry{}, fmt.Errorf("%w: namespace %q counts units of %v since %v", keygen.ErrLayout, c.Namespace, s.clock.Unit, s.clock.Epoch)
+	}
+	l.note(c.Term)
+	now, term := l.ticks(c)
+	id, err := s.choose(c, now)
+	if err != nil {
+		return workerid.Entry{}, err
+	}
+	old := s.rows[id]
+	safe := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}.Tick(l.safeFrom)
+	before := max(now, safe, old.ceiling)
+	r := row{c.Owner, c.Holder, l.identity, old.generation + 1, max(now+term, old.ceiling)}
+	s.rows[id] = r
+	return workerid.Entry{Worker: id, Generation: r.generation, NotBefore: before, Ceiling: r.ceiling}, nil
+}
+
+// note remembers the longest term, and when the identity has changed the time
+// up to which ceilings may have been lost.
+func (l *MemoryLedger) note(term time.Duration) {
+	l.longest = max(l.longest, term)
+	if l.noted != l.identity {
+		l.noted, l.safeFrom = l.identity, l.now().Add(l.longest)
+	}
+}
+
+// choose returns the worker id whose ceiling was passed longest ago, or else the
+// first that nobody had.
+func (s space) choose(c workerid.Claim, now int64) (int64, error) {
+	best := int64(-1)
+	for id, r := range s.rows {
+		if r.owner == c.Owner {
+			return id, nil
+		}
+		free := r.ceiling <= now && id <= c.Most
+		if free && (best < 0 || r.ceiling < s.rows[best].ceiling || r.ceiling == s.rows[best].ceiling && id < best) {
+			best = id
+		}
+	}
+	if best >= 0 {
+		return best, nil
+	}
+	if id := int64(len(s.rows)); id <= c.Most {
+		return id, nil
+	}
+	return 0, fmt.Errorf("%w: all %d worker ids are held", keygen.ErrNoWorker, len(s.rows))
+}
+
+// Renew implements workerid.Ledger.
+func (l *MemoryLedger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, r, ok := l.mine(c, e)
+	if !ok || r.identity != l.identity {
+		return 0, fmt.Errorf("%w: worker id %d", keygen.ErrWorkerLost, e.Worker)
+	}
+	now, term := l.ticks(c)
+	r.ceiling = max(r.ceiling, now+term)
+	s.rows[e.Worker] = r
+	return r.ceiling, nil
+}
+
+// Return implements workerid.Ledger.
+func (l *MemoryLedger) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, r, ok := l.mine(c, e); ok {
+		r.owner, r.ceiling = "", end
+		s.rows[e.Worker] = r
+	}
+	return nil
+}
+
+func (l *MemoryLedger) mine(c workerid.Claim, e workerid.Entry) (space, row, bool) {
+	s := l.spaces[c.Namespace]
+	r, ok := s.rows[e.Worker]
+	return s, r, ok && r.owner == c.Owner && r.generation == e.Generation
+}
+
+func (l *MemoryLedger) ticks(c workerid.Claim) (now, term int64) {
+	layout := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}
+	return layout.Tick(l.now()), int64(c.Term / c.Clock.Unit)
+}
+
+// Copy returns a replica that holds what the ledger holds now.
+func (l *MemoryLedger) Copy() *MemoryLedger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	other := &MemoryLedger{now: l.now, identity: l.identity, content: l.content}
+	other.spaces = map[string]space{}
+	for name, s := range l.spaces {
+		other.spaces[name] = space{s.clock, maps.Clone(s.rows)}
+	}
+	return other
+}
+
+// FailOver goes on with what a replica holds, which may be old, as a server of
+// another identity.
+func (l *MemoryLedger) FailOver(replica *MemoryLedger) {
+	held := replica.Copy().content
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.identity++
+	l.content = held
+}

@@ -1,0 +1,100 @@
+package snowflake
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Config configures a [Generator].
+type Config struct {
+	// Layout says how ids are made up. The zero Layout means [keygen.Twitter].
+	Layout keygen.Layout
+
+	// Worker assigns the worker id. It is required: two processes that forget
+	// it would issue the same ids.
+	Worker keygen.Assigner
+
+	// Sequence says where a new tick's sequence starts. Defaults to Carry.
+	Sequence Sequence
+
+	// Borrow is how far the time in ids may run ahead of the clock while more
+	// ids are wanted than the layout has for the time that passes. Zero means one
+	// unit of the layout, which the sequence needs to carry over. More than that
+	// needs a worker id whose lease writes down how far it went (a
+	// [keygen.Window]), as the next holder could not know otherwise.
+	Borrow time.Duration
+
+	// Rollback is what to try, in this order, when the clock reads behind the
+	// last id by more than two units and Borrow. When none helps, the call
+	// returns [keygen.ErrClockRollback]; an empty list refuses at once. Nil means
+	// Wait(time.Second).
+	Rollback []Policy
+
+	// Now replaces the clock, for tests or for a clock of one's own; it may go
+	// backwards. It must be safe for concurrent use. Defaults to the system's
+	// clock, read as the package comment says, which does not go backwards while
+	// a process runs.
+	Now func() time.Time
+}
+
+// Sequence is a way to start the sequence of a new tick.
+type Sequence int
+
+const (
+	// Carry goes on with the sequence where the last tick left it. Ids are then
+	// even modulo any power of two up to the sequence's width, at any rate.
+	Carry Sequence = iota
+	// FromZero starts at 0, as Twitter's, UidGenerator's and bwmarrin's do. At
+	// low rates nearly all ids are multiples of the sequence's range: they all
+	// fall on one shard when the shard is taken from the low bits.
+	FromZero
+	// Scatter starts anywhere in the first tenth of the range, as Leaf does with
+	// the first hundred of 4096.
+	Scatter
+)
+
+func (c Config) withDefaults() Config {
+	if c.Layout.Fields == nil && c.Layout.Unit == 0 && c.Layout.Epoch.IsZero() {
+		c.Layout = keygen.Twitter()
+	}
+	if c.Rollback == nil {
+		c.Rollback = []Policy{Wait(time.Second)}
+	}
+	return c
+}
+
+// maxBucketBits bounds the memory that the counters of a layout with gene bits
+// take: 16 bytes for each bucket.
+const maxBucketBits = 20
+
+func (c Config) validate() error {
+	if err := c.Layout.Validate(); err != nil {
+		return fmt.Errorf("snowflake: Config.Layout: %w", err)
+	}
+	if c.Layout.WorkerBits() == 0 {
+		return fmt.Errorf("snowflake: Config.Layout: %w: it has no worker field", keygen.ErrLayout)
+	}
+	if b := c.Layout.Bits(keygen.Bucket); b > maxBucketBits {
+		return fmt.Errorf("snowflake: Config.Layout: %w: a bucket field of %d bits; the widest is %d", keygen.ErrLayout, b, maxBucketBits)
+	}
+	if c.Worker == nil {
+		return errors.New("snowflake: Config.Worker is nil; give workerid.Static(n), n being different in every process, or a store's WorkerNode")
+	}
+	if c.Sequence < Carry || c.Sequence > Scatter {
+		return fmt.Errorf("snowflake: Config.Sequence is %d; it is Carry, FromZero or Scatter", c.Sequence)
+	}
+	if most := c.Layout.Unit << (c.Layout.Bits(keygen.Time) / 2); c.Borrow < 0 || c.Borrow > most {
+		return fmt.Errorf("snowflake: Config.Borrow is %v; it is from 0 to %v for this layout", c.Borrow, most)
+	}
+	return nil
+}
+
+// aheadTicks is Borrow in ticks. It is at least 1, because a tick that starts in
+// the middle of a sequence reaches its end before it has issued as many ids as
+// it could.
+func (c Config) aheadTicks() int64 {
+	return max(int64(c.Borrow/c.Layout.Unit), 1)
+}

@@ -1,0 +1,71 @@
+package snowflake
+
+import (
+	"sync/atomic"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// family is all that belongs to one lease: its worker id, its counters and its
+// limit. A new lease gets a new family, so that nothing of the old one, a state
+// read before a pause say, can be applied to it. It is sealed before its worker
+// id is handed back or another one's first id is issued.
+type family struct {
+	lease      keygen.Lease
+	lost       bool  // the lease is another's; guarded by keeper.working
+	workerPart int64 // the worker id in its place in the id
+
+	ahead int64 // ticks that ids may be ahead of the clock
+
+	// limit is the highest state that may be used. It only rises, and only after
+	// the ceiling that allows it is written.
+	limit atomic.Int64
+
+	buckets []counter // of a layout with gene bits, by bucket
+
+	_    [64]byte // keeps the line that all callers write apart from what they only read
+	only counter  // of a layout without
+	_    [48]byte
+}
+
+func (f *family) counter(bucket int64) *counter {
+	if f.buckets == nil {
+		return &f.only
+	}
+	return &f.buckets[bucket]
+}
+
+// counters calls visit for each counter.
+func (f *family) counters(visit func(*counter)) {
+	if f.buckets == nil {
+		visit(&f.only)
+		return
+	}
+	for i := range f.buckets {
+		visit(&f.buckets[i])
+	}
+}
+
+// seal ends the family and returns the highest state that was handed out.
+// Taking the states out first is what makes that sure: a caller that read the
+// limit before and adds after finds itself above it.
+func (f *family) seal() (last int64) {
+	f.counters(func(c *counter) { last = max(last, min(c.seal(), f.limit.Load())) })
+	return last
+}
+
+func (f *family) issued() (n int64) {
+	f.counters(func(c *counter) { n += c.issued() })
+	return n
+}
+
+// raise lifts the limit; a lower one, of a reply that was overtaken, changes
+// nothing.
+func (f *family) raise(limit int64) {
+	for {
+		old := f.limit.Load()
+		if limit <= old || f.limit.CompareAndSwap(old, limit) {
+			return
+		}
+	}
+}

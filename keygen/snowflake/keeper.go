@@ -1,0 +1,248 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// keeper holds the family in force: it renews the lease before its ceiling is
+// reached, and takes another worker id when the lease is lost or a rollback
+// policy asks for it. One goroutine does all of that, one thing after the other,
+// so that a limit is never raised after its family was sealed; mu lets a caller
+// who switches take its place in that order.
+type keeper struct {
+	g      *Generator
+	family atomic.Pointer[family]
+
+	wake   chan struct{} // asks for a renewal now; holds one
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the goroutine has ended
+
+	working sync.Mutex // held while a lease is renewed, changed or handed back
+
+	mu      sync.Mutex
+	change  chan struct{} // closed and replaced when limit or family change
+	last    error         // of the newest renewal; nil when it succeeded
+	counts  keygen.Stats  // reservations: leases acquired and renewed
+	retired int64         // ids of former families
+}
+
+func newKeeper(g *Generator, f *family) *keeper {
+	k := &keeper{g: g, wake: make(chan struct{}, 1), done: make(chan struct{}), change: make(chan struct{})}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.family.Store(f)
+	go k.run()
+	return k
+}
+
+const (
+	// renewals is how often a lease is renewed within its term, so that two
+	// renewals may fail before the ceiling is reached.
+	renewals = 3
+
+	callTimeout = 3 * time.Second // of one renewal, acquisition or release
+
+	// After a renewal the keeper rests, however many callers want another one;
+	// after failures it rests longer each time.
+	firstRest = 50 * time.Millisecond
+	lastRest  = 2 * time.Second
+)
+
+func (k *keeper) run() {
+	defer close(k.done)
+	for failures := 0; ; {
+		if !k.await(failures) {
+			return
+		}
+		if k.renew() == nil {
+			failures = 0
+		} else {
+			failures++
+		}
+		if !k.rest(failures) {
+			return
+		}
+	}
+}
+
+// await returns true when the lease is to be renewed, and false when the keeper
+// is closed.
+func (k *keeper) await(failures int) bool {
+	if failures > 0 {
+		return k.ctx.Err() == nil
+	}
+	var due <-chan time.Time
+	if w, ok := k.family.Load().lease.(keygen.Window); ok {
+		timer := time.NewTimer(w.Term() / renewals)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-due:
+		return true
+	case <-k.wake:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}
+
+// rest returns false when the keeper is closed meanwhile.
+func (k *keeper) rest(failures int) bool {
+	rest := min(firstRest<<min(failures, 10), lastRest)
+	timer := time.NewTimer(rest/2 + rand.N(rest/2)) // processes that lost the database together do not return together
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}
+
+// renew raises the limit, or takes another worker id when this one is lost.
+func (k *keeper) renew() error {
+	k.working.Lock()
+	defer k.working.Unlock()
+	f := k.family.Load()
+	w, ok := f.lease.(keygen.Window)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, callTimeout)
+	defer cancel()
+	begin := time.Now()
+	err := k.extend(ctx, f, w)
+	if f.lost {
+		err = k.replace(ctx, f)
+	}
+	k.record(time.Since(begin), err)
+	return err
+}
+
+// extend renews the lease of f and raises its limit. A lost one is sealed.
+func (k *keeper) extend(ctx context.Context, f *family, w keygen.Window) error {
+	if f.lost {
+		return keygen.ErrWorkerLost
+	}
+	ceiling, err := w.Renew(ctx)
+	switch {
+	case errors.Is(err, keygen.ErrWorkerLost):
+		f.lost = true
+		f.seal()
+	case err == nil:
+		f.raise(k.g.before(ceiling))
+	}
+	return err
+}
+
+// replace puts a family with another worker id in the place of f, which is lost.
+func (k *keeper) replace(ctx context.Context, f *family) error {
+	next, err := k.g.acquire(ctx, k.g.cfg.Worker)
+	if err == nil {
+		k.install(f, next)
+	}
+	return err
+}
+
+// switchFrom takes another worker id because the clock is behind f's last id. It
+// seals f before the other one's first id can be issued. Whoever comes second
+// finds that it is done.
+func (k *keeper) switchFrom(ctx context.Context, f *family, to keygen.Assigner) error {
+	k.working.Lock()
+	defer k.working.Unlock()
+	if k.family.Load() != f || k.g.isClosed() {
+		return nil
+	}
+	next, err := k.g.acquire(ctx, to)
+	if err != nil {
+		return err
+	}
+	last := f.seal()
+	k.install(f, next)
+	k.record(0, k.release(f, last))
+	return nil
+}
+
+func (k *keeper) install(old, next *family) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.retired += old.issued()
+	k.family.Store(next)
+}
+
+// record notes the outcome of a change and wakes those who wait for it.
+func (k *keeper) record(took time.Duration, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last, k.counts.LastReservation = err, took
+	if err != nil {
+		k.counts.FailedReserves++
+		return
+	}
+	k.counts.Reservations++
+	close(k.change)
+	k.change = make(chan struct{})
+}
+
+// hurry asks for a renewal before it is due.
+func (k *keeper) hurry() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// changed returns a channel that is closed at the next change.
+func (k *keeper) changed() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.change
+}
+
+func (k *keeper) lastError() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last
+}
+
+func (k *keeper) describe(s *keygen.Stats) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.family.Load()
+	s.Issued, s.Worker = k.retired+f.issued(), f.lease.ID()
+	s.Reservations, s.FailedReserves = k.counts.Reservations, k.counts.FailedReserves
+	s.LastReservation, s.LastError = k.counts.LastReservation, k.last
+}
+
+// release hands a sealed family's worker id back, used up to last.
+func (k *keeper) release(f *family, last int64) error {
+	w, ok := f.lease.(keygen.Window)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	if err := w.Release(ctx, last>>k.g.seqBits+1); err != nil {
+		return fmt.Errorf("snowflake: hand worker id %d back (the next holder waits until the lease ends): %w", f.lease.ID(), err)
+	}
+	return nil
+}
+
+// close ends the goroutine, then seals the family and hands its worker id back.
+func (k *keeper) close() error {
+	k.cancel()
+	<-k.done
+	k.working.Lock()
+	defer k.working.Unlock()
+	f := k.family.Load()
+	return k.release(f, f.seal())
+}

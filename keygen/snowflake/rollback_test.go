@@ -1,0 +1,106 @@
+package snowflake_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// stepped runs f on the virtual clock with a wall clock that f may set back.
+func stepped(t *testing.T, f func(t *testing.T, step func(time.Duration), now func() time.Time)) {
+	synctest.Test(t, func(t *testing.T) {
+		var offset time.Duration // callers are one goroutine, and the bubble is one too
+		f(t, func(d time.Duration) { offset += d }, func() time.Time { return time.Now().Add(offset) })
+	})
+}
+
+func TestASmallStepBackIsWaitedOut(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		g := open(t, snowflake.Config{Layout: millennium, Worker: fresh(1), Now: now, Rollback: []snowflake.Policy{snowflake.Wait(5 * time.Millisecond)}})
+		before := next(t, g)
+		step(-6 * time.Millisecond) // of which three are normal: one borrowed, two of tolerance
+		begin := time.Now()
+		ids := make([]int64, 4096)
+		if err := g.Fill(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 6*time.Millisecond {
+			t.Errorf("waited %v", took)
+		}
+		if after := next(t, g); after.Time.Before(before.Time) || after.Worker != before.Worker {
+			t.Errorf("%+v after %+v", after, before)
+		}
+		step(-time.Second)
+		if err := g.Fill(t.Context(), ids); !errors.Is(err, keygen.ErrClockRollback) {
+			t.Errorf("a large step: %v", err)
+		}
+	})
+}
+
+func TestAWaitGivesUpAfterTwiceTheStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := newHandClock(noon) // stands still
+		g := open(t, snowflake.Config{Worker: fresh(1), Now: clock.Now, Rollback: []snowflake.Policy{snowflake.Wait(time.Second)}})
+		next(t, g)
+		clock.Advance(-100 * time.Millisecond)
+		begin := time.Now()
+		if _, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClockRollback) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begin); took < 190*time.Millisecond || took > 210*time.Millisecond {
+			t.Errorf("waited %v for a step of 100 ms", took)
+		}
+	})
+}
+
+func TestARollbackTakesABackupWorkerIDAndNoIDComesTwice(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		ledger := keygentest.NewMemoryLedger(time.Now) // its clock is right
+		g := open(t, snowflake.Config{
+			Layout: millennium, Worker: leased(t, ledger), Now: now,
+			Rollback: []snowflake.Policy{snowflake.Wait(5 * time.Millisecond), snowflake.SwitchWorker(leased(t, ledger))},
+		})
+		var ids []int64
+		workers := map[int64]bool{}
+		for range 20 {
+			for range 50 {
+				id, err := g.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, id)
+			}
+			workers[g.Stats().Worker] = true
+			step(-20 * time.Millisecond)
+		}
+		if id, twice := keygentest.Duplicate(ids); twice {
+			t.Errorf("%d came twice", id)
+		}
+		if len(workers) < 2 {
+			t.Errorf("used the worker ids %v", workers)
+		}
+	})
+}
+
+func TestAPolicyThatCannotHelpLeavesTheGeneratorAsItWas(t *testing.T) {
+	clock := newHandClock(noon)
+	g := open(t, snowflake.Config{
+		Worker: fresh(1), Now: clock.Now,
+		Rollback: []snowflake.Policy{snowflake.SwitchWorker(workerid.Static(5000))},
+	})
+	next(t, g)
+	clock.Advance(-time.Minute)
+	if _, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClockRollback) || !errors.Is(err, keygen.ErrNoWorker) {
+		t.Errorf("%v", err)
+	}
+	clock.Advance(time.Minute)
+	if p := next(t, g); p.Worker != 1 {
+		t.Errorf("%+v", p)
+	}
+}

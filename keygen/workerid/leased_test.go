@@ -1,0 +1,85 @@
+package workerid_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+func TestMemoryLedgerConformance(t *testing.T) {
+	ledger := keygentest.NewMemoryLedger(time.Now)
+	keygentest.Ledger(t, func(*testing.T) workerid.Ledger { return ledger })
+}
+
+func TestALeaseIsAWindowThatRenewsAndReturns(t *testing.T) {
+	ledger := keygentest.NewMemoryLedger(time.Now)
+	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := a.Acquire(t.Context(), keygen.Twitter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := lease.(keygen.Window)
+	if w.Term() != 30*time.Second || w.Ceiling()-w.NotBefore() != 30_000 {
+		t.Errorf("term %v, from %d to %d", w.Term(), w.NotBefore(), w.Ceiling())
+	}
+	if c, err := w.Renew(t.Context()); err != nil || c < w.NotBefore()+30_000 || c != w.Ceiling() {
+		t.Errorf("%d, %v", c, err)
+	}
+	if err := w.Release(t.Context(), w.NotBefore()+5); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Renew(t.Context()); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("renewed after the release: %v", err)
+	}
+}
+
+func TestAFailOverTakesEveryLeaseAwayAndNextOnesBeginATermLater(t *testing.T) {
+	ledger := keygentest.NewMemoryLedger(time.Now)
+	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := ledger.Copy()
+	first, err := a.Acquire(t.Context(), keygen.Twitter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger.FailOver(behind) // knows nothing of the first lease
+	second, err := a.Acquire(t.Context(), keygen.Twitter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ceiling := first.(keygen.Window).Ceiling(); first.ID() != second.ID() || second.NotBefore() < ceiling {
+		t.Errorf("worker id %d until %d, then %d from %d", first.ID(), ceiling, second.ID(), second.NotBefore())
+	}
+	if _, err := first.(keygen.Window).Renew(t.Context()); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("the first holder renewed: %v", err)
+	}
+}
+
+func TestSettingsOfALeaseAreChecked(t *testing.T) {
+	ledger := keygentest.NewMemoryLedger(time.Now)
+	for name, cfg := range map[string]workerid.LeasedConfig{
+		"no ledger":    {Namespace: "x"},
+		"no namespace": {Ledger: ledger},
+		"short term":   {Ledger: ledger, Namespace: "x", Term: time.Millisecond},
+	} {
+		if _, err := workerid.NewLeased(cfg); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "x", Term: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Acquire(t.Context(), keygen.Baidu()); err == nil {
+		t.Error("a term of one unit was accepted")
+	}
+}
