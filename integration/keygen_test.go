@@ -127,7 +127,7 @@ func TestAConnectionWithoutAutocommitReservesNothing(t *testing.T) {
 		t.Errorf("%+v, %v", span, err)
 	}
 	// A worker id is inserted in a transaction that commits by itself.
-	lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), 1023)
+	lease, err := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter())
 	if err != nil {
 		t.Fatal(err)
 	}

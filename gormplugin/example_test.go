@@ -1,0 +1,140 @@
+package gormplugin_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	_ "modernc.org/sqlite"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
+)
+
+// check keeps the examples short; a program returns its errors.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func ExampleNew() {
+	type Customer struct {
+		ID   int64 `keygen:""`
+		Name string
+	}
+	type Invoice struct {
+		ID         int64 `keygen:"invoice"`
+		CustomerID int64
+	}
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
+	check(err)
+	check(db.Exec("CREATE TABLE customers (id BIGINT PRIMARY KEY, name TEXT)").Error)
+	check(db.Exec("CREATE TABLE invoices (id BIGINT PRIMARY KEY, customer_id BIGINT)").Error)
+
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{
+		Default: keygen.Counting(1_000_000, 1), // snowflake, say
+		Named: map[string]keygen.Generator[int64]{
+			"invoice": keygen.Counting(500, 1), // segment, say
+		},
+	}})))
+
+	customers := []Customer{{Name: "Ada"}, {ID: 7, Name: "Grace"}, {Name: "Edsger"}}
+	check(db.Create(&customers).Error)
+	invoice := Invoice{CustomerID: customers[0].ID}
+	check(db.Create(&invoice).Error)
+	fmt.Println(customers)
+	fmt.Println(invoice)
+	// Output:
+	// [{1000000 Ada} {7 Grace} {1000001 Edsger}]
+	// {500 1000000}
+}
+
+// exampleShards opens two SQLite databases with four tables of orders, and
+// returns the router and what removes them.
+func exampleShards() (*sharding.Router, func()) {
+	dir, err := os.MkdirTemp("", "shards")
+	check(err)
+	dbs := sharding.DBs{}
+	for _, name := range []string{"east", "west"} {
+		dbs[name], err = sql.Open("sqlite", filepath.Join(dir, name+".db"))
+		check(err)
+	}
+	orders, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
+	check(err)
+	for _, target := range orders.Targets() {
+		_, err := dbs[target.DB].Exec("CREATE TABLE " + target.Table + " (id BIGINT PRIMARY KEY, note TEXT)")
+		check(err)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(4), Map: orders})
+	check(err)
+	return router, func() {
+		check(dbs["east"].Close())
+		check(dbs["west"].Close())
+		check(os.RemoveAll(dir))
+	}
+}
+
+func Example_sharding() {
+	type Order struct {
+		ID   int64 `keygen:""`
+		Note string
+	}
+	router, cleanUp := exampleShards() // orders, in two databases and four tables
+	defer cleanUp()
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{
+		Generators: keygen.Set{Default: keygen.Counting(10, 1)},
+		Router:     router,
+	})))
+
+	for _, note := range []string{"apples", "pears", "plums", "figs"} {
+		order := Order{Note: note}
+		check(db.Create(&order).Error)
+		target, err := router.Target("orders", order.ID)
+		check(err)
+		fmt.Println(order.ID, order.Note, "in", target)
+	}
+	var order Order
+	check(db.First(&order, 12).Error)
+	check(db.Model(&order).Update("note", "sold").Error)
+	check(db.Transaction(func(tx *gorm.DB) error {
+		return tx.Where("id = ? AND note = ?", 12, "sold").Delete(&Order{}).Error
+	}))
+	fmt.Println(db.First(&order, 12).Error)
+	// Output:
+	// 10 apples in east/orders_2
+	// 11 pears in west/orders_3
+	// 12 plums in east/orders_0
+	// 13 figs in west/orders_1
+	// record not found
+}
+
+func Example_refused() {
+	type Order struct {
+		ID   int64
+		Note string
+	}
+	router, cleanUp := exampleShards()
+	defer cleanUp()
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{Router: router})))
+
+	var orders []Order
+	fmt.Println(db.Where("note = ?", "figs").Find(&orders).Error)
+	fmt.Println(db.Where("id IN ?", []int{1, 2}).Find(&orders).Error)
+	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
+	fmt.Println(db.Exec("DELETE FROM orders").Error)
+	// Output:
+	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND
+	// sharding: query orders refused: rows of more than one shard (id); the keys lie on [west/orders_1 east/orders_2]; send one statement for each, with the keys grouped by Router.Target
+	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
+	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or run the text on Router.DB of a target with that target's table
+}

@@ -1,0 +1,178 @@
+package gormplugin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+// guard looks at the final text of every statement, last of all, and stops the
+// ones that name a sharded table without a shard having been chosen.
+type guard struct {
+	tables   []sharding.Table
+	readings []sqltext.Flavor // every way in which the server may read a text
+	strings  bool             // a string may stand for an identifier
+}
+
+func newGuard(dialect string, router *sharding.Router) (guard, error) {
+	g := guard{tables: router.Tables()}
+	switch dialect {
+	case "mysql":
+		// What sql_mode says is unknown here, so both its switches count.
+		for _, off := range []sqltext.Flavor{0, sqltext.BackslashEscapes, sqltext.DoubleQuoteStrings, sqltext.BackslashEscapes | sqltext.DoubleQuoteStrings} {
+			g.readings = append(g.readings, sqltext.MySQL&^off)
+		}
+	case "sqlite":
+		g.readings, g.strings = []sqltext.Flavor{sqltext.SQLite}, true
+	default:
+		return guard{}, fmt.Errorf("a Router needs MySQL, MariaDB or SQLite, not %q", dialect)
+	}
+	return g, nil
+}
+
+// unrouted checks a statement for which no shard was chosen.
+func (g *guard) unrouted(sql string) error {
+	if !g.mentions(sql) {
+		return nil
+	}
+	for _, f := range g.readingsOf(sql) {
+		s := sqltext.NewScanner(sql, f)
+		for {
+			t, ok := s.NextCode()
+			if !ok {
+				break
+			}
+			if table := g.named(sql, t); table != nil {
+				return rawTable("raw SQL on", table)
+			}
+		}
+	}
+	return nil
+}
+
+// readingsOf returns the readings that can differ for this text: only double
+// quotes and backslashes are read in more than one way.
+func (g *guard) readingsOf(sql string) []sqltext.Flavor {
+	if strings.IndexByte(sql, '\\') < 0 && strings.IndexByte(sql, '"') < 0 {
+		return g.readings[:1]
+	}
+	return g.readings
+}
+
+func rawTable(op string, t *sharding.Table) error {
+	return &sharding.RouteError{
+		Op: op, Table: t.Name, Err: sharding.ErrRawTable,
+		Hint: "use a statement on the model with a condition on " + t.Key + ", or run the text on Router.DB of a target with that target's table",
+	}
+}
+
+// mentions finds, faster than a scan, that a text has none of the names.
+func (g *guard) mentions(sql string) bool {
+	for i := range g.tables {
+		if containsFold(sql, g.tables[i].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsFold(s, name string) bool {
+	first := name[0] | 0x20
+	for i := 0; i+len(name) <= len(s); i++ {
+		if s[i]|0x20 == first && strings.EqualFold(s[i:i+len(name)], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// named returns the sharded table that the token names, if any.
+func (g *guard) named(sql string, t sqltext.Token) *sharding.Table {
+	var name string
+	switch {
+	case t.Kind == sqltext.Word || t.Kind == sqltext.QuotedIdent:
+		name = sqltext.Ident(sql, t)
+	case t.Kind == sqltext.String && g.strings:
+		// SQLite takes a string for a table's name where it needs one.
+		name = strings.Trim(t.Text(sql), "'")
+	default:
+		return nil
+	}
+	return g.table(name)
+}
+
+// table returns the sharded table with this logical name, in any case.
+func (g *guard) table(name string) *sharding.Table {
+	for i := range g.tables {
+		if len(name) == len(g.tables[i].Name) && strings.EqualFold(name, g.tables[i].Name) {
+			return &g.tables[i]
+		}
+	}
+	return nil
+}
+
+// routed checks a statement that was pointed at one target: a sharded table's
+// logical name may only be its alias, and no second table may be read, as what
+// the other table holds on this shard is not what the statement means.
+func (g *guard) routed(op, sql string, table *sharding.Table) error {
+	for _, f := range g.readingsOf(sql) {
+		if err := g.routedReading(op, sql, table, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *guard) routedReading(op, sql string, table *sharding.Table, f sqltext.Flavor) error {
+	s := sqltext.NewScanner(sql, f)
+	var previous sqltext.Token
+	for first := true; ; first = false {
+		t, ok := s.NextCode()
+		if !ok {
+			break
+		}
+		if !first && isSecondTable(sql, t) {
+			return &sharding.RouteError{
+				Op: op, Table: table.Name, Err: sharding.ErrCrossShard,
+				Hint: "a statement on a shard reads one table; resolve joins and subqueries with statements of their own",
+			}
+		}
+		if named := g.named(sql, t); named != nil && !isAlias(sql, previous, t, s) {
+			return rawTable(op, named)
+		}
+		previous = t
+	}
+	if s.Unclosed() {
+		return &sharding.RouteError{Op: op, Table: table.Name, Err: sharding.ErrRawTable, Hint: "a literal or a comment is not closed"}
+	}
+	return nil
+}
+
+// isSecondTable reports whether t begins another table source or statement.
+func isSecondTable(sql string, t sqltext.Token) bool {
+	if t.Kind == sqltext.Op {
+		return sql[t.Start] == ';'
+	}
+	if t.Kind != sqltext.Word {
+		return false
+	}
+	for _, word := range [...]string{"SELECT", "JOIN", "STRAIGHT_JOIN", "UNION", "INTERSECT", "EXCEPT", "TABLE"} {
+		if len(word) == t.End-t.Start && strings.EqualFold(t.Text(sql), word) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAlias reports whether the name at t stands where it is only an alias: after
+// AS, before a dot, or as what a multi-table DELETE deletes from. s stands
+// behind t and is a copy.
+func isAlias(sql string, previous, t sqltext.Token, s sqltext.Scanner) bool {
+	if previous.Is(sql, "AS") || t.Kind == sqltext.String && previous.Kind != sqltext.Word {
+		return true
+	}
+	next, ok := s.NextCode()
+	return ok && (next.Is(sql, ".") || previous.Is(sql, "DELETE") && next.Is(sql, "FROM"))
+}

@@ -1,0 +1,130 @@
+package gormplugin
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+func testGuard(t testing.TB, dialect string) *guard {
+	t.Helper()
+	m, err := sharding.Spread([]string{"db"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sharding.New(sharding.DBs{"db": new(sql.DB)}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(1), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGuard(dialect, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &g
+}
+
+func TestGuardFindsEveryMentionOfAShardedTable(t *testing.T) {
+	for _, dialect := range []string{"mysql", "sqlite"} {
+		g := testGuard(t, dialect)
+		for sql, stopped := range map[string]bool{
+			"SELECT * FROM orders":                            true,
+			"select * from ORDERS where 1":                    true,
+			"SELECT * FROM `Orders`":                          true,
+			`SELECT * FROM "orders"`:                          true,
+			"SELECT * FROM db.orders":                         true,
+			"SELECT * FROM db . `orders`":                     true,
+			"SELECT 1; DELETE FROM orders":                    true,
+			"SELECT 1 /* x */ FROM/**/orders":                 true,
+			"TRUNCATE orders":                                 true,
+			"SELECT '\\' FROM orders -- '":                    true,
+			"SELECT '\\'' FROM orders":                        dialect == "mysql", // one reading ends the string earlier
+			"SELECT 'x' 'FROM orders'":                        false,
+			"SELECT 'it''s orders'":                           false,
+			"SELECT * FROM orders_1":                          false,
+			"SELECT * FROM my_orders, preorders":              false,
+			"SELECT * FROM users -- orders":                   false,
+			"SELECT /* orders */ 1":                           false,
+			"SELECT /*! * FROM orders */":                     dialect == "mysql",
+			"SELECT /*!50000 * FROM orders */":                dialect == "mysql",
+			"SELECT /*M!100100 * FROM orders */":              dialect == "mysql",
+			"SELECT 1 # \n FROM orders":                       true,
+			"SELECT * FROM 'orders'":                          dialect == "sqlite",
+			"SELECT * FROM [orders]":                          true,
+			"INSERT INTO audit (t) VALUES ('orders')":         dialect == "sqlite",
+			"SELECT * FROM users WHERE note = 'the orders x'": false,
+			"": false,
+		} {
+			err := g.unrouted(sql)
+			if stopped != errors.Is(err, sharding.ErrRawTable) || !stopped && err != nil {
+				t.Errorf("%s: %s: %v", dialect, sql, err)
+			}
+		}
+	}
+}
+
+func TestGuardLetsARoutedStatementNameOnlyItsAlias(t *testing.T) {
+	for _, dialect := range []string{"mysql", "sqlite"} {
+		g := testGuard(t, dialect)
+		for sql, want := range map[string]error{
+			"SELECT * FROM `orders_1` AS `orders` WHERE `orders`.`id` = ? AND orders.x = orders . y": nil,
+			"DELETE `orders` FROM `orders_1` AS `orders` WHERE `orders`.`id` = ?":                    nil,
+			"INSERT INTO `orders_1` (`id`) VALUES (?)":                                               nil,
+			"SELECT * FROM `orders_1` AS `orders` FORCE INDEX (x) WHERE 1 FOR UPDATE":                nil,
+			"SELECT * FROM `orders_1` AS `orders` WHERE note = ' FROM orders'":                       nil,
+			"SELECT * FROM orders":                                                    sharding.ErrRawTable,
+			"DELETE FROM orders WHERE 1":                                              sharding.ErrRawTable,
+			"SELECT * FROM `orders_1` AS `orders`, orders":                            sharding.ErrRawTable,
+			"SELECT * FROM `orders_1` AS `orders` WHERE id IN (SELECT id FROM users)": sharding.ErrCrossShard,
+			"SELECT * FROM `orders_1` AS `orders` JOIN users":                         sharding.ErrCrossShard,
+			"SELECT * FROM `orders_1` AS `orders` UNION SELECT * FROM x":              sharding.ErrCrossShard,
+			"SELECT * FROM `orders_1` AS `orders`; DELETE FROM users":                 sharding.ErrCrossShard,
+			"SELECT * FROM `orders_1` AS `orders` WHERE note = 'x":                    sharding.ErrRawTable,
+			"SELECT * FROM `orders_1` AS `orders` /* x":                               sharding.ErrRawTable,
+		} {
+			if err := g.routed("query", sql, &g.tables[0]); !errors.Is(err, want) {
+				t.Errorf("%s: %s: %v", dialect, sql, err)
+			}
+		}
+	}
+}
+
+func TestGuardRefusesDatabasesItCannotRead(t *testing.T) {
+	if _, err := newGuard("postgres", &sharding.Router{}); err == nil {
+		t.Error("postgres was accepted")
+	}
+}
+
+func FuzzGuard(f *testing.F) {
+	for _, seed := range []string{"SELECT * FROM orders", "'", "/*! orders", "`orders", "\\'orders", "AS orders"} {
+		f.Add(seed)
+	}
+	guards := []*guard{testGuard(f, "mysql"), testGuard(f, "sqlite")}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, g := range guards {
+			_ = g.routed("query", text, &g.tables[0])
+			if err := g.unrouted("SELECT * FROM orders WHERE " + text); err == nil {
+				t.Errorf("let pass with %q", text)
+			}
+		}
+	})
+}
+
+func BenchmarkGuard(b *testing.B) {
+	g := testGuard(b, "mysql")
+	const free = "SELECT `users`.`id`,`users`.`name` FROM `users` WHERE `users`.`id` = ? AND note LIKE ? ORDER BY `users`.`id` LIMIT 1"
+	const routed = "SELECT * FROM `orders_1` AS `orders` WHERE `orders`.`id` = ? AND note LIKE ? ORDER BY `orders`.`id` LIMIT 1"
+	b.Run("unrouted", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = g.unrouted(free)
+		}
+	})
+	b.Run("routed", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = g.routed("query", routed, &g.tables[0])
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package gormplugin
+
+import (
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+// reader reads from a statement's conditions what they prove about the sharding
+// key. It reads gorm's clauses, and of raw text only forms that have a single
+// meaning; whatever it does not know proves nothing.
+type reader[E comparable] struct {
+	stmt   *gorm.Statement
+	table  *sharding.Table
+	flavor sqltext.Flavor
+	place  func(key any) (E, error) // what a key stands for
+}
+
+// where reads the statement's WHERE clause.
+func (r reader[E]) where() keyset[E] {
+	exprs := conditions(r.stmt)
+	if len(exprs) == 0 {
+		return keyset[E]{all: true}
+	}
+	return r.conjunction(asBuilt(exprs))
+}
+
+// conditions returns those of the statement's WHERE clause, nil if the clause
+// holds something else as well.
+func conditions(stmt *gorm.Statement) []clause.Expression {
+	c, ok := stmt.Clauses["WHERE"]
+	if !ok || c.Builder != nil || c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
+		return nil
+	}
+	where, _ := c.Expression.(clause.Where)
+	return where.Exprs
+}
+
+// asBuilt returns the conditions in the order in which clause.Where writes
+// them: it unwraps a single AND and never begins with an OR.
+func asBuilt(exprs []clause.Expression) []clause.Expression {
+	if len(exprs) == 1 {
+		if and, ok := exprs[0].(clause.AndConditions); ok {
+			exprs = and.Exprs
+		}
+	}
+	for i, e := range exprs {
+		if isOr(e) {
+			continue
+		}
+		if i > 0 {
+			exprs = append([]clause.Expression(nil), exprs...)
+			exprs[0], exprs[i] = exprs[i], exprs[0]
+		}
+		break
+	}
+	return exprs
+}
+
+// isOr reports whether gorm joins e to its predecessor by OR.
+func isOr(e clause.Expression) bool {
+	or, ok := e.(clause.OrConditions)
+	return ok && len(or.Exprs) == 1
+}
+
+// conjunction reads a list that is joined by AND, save for the elements that
+// bring an OR along. AND binds more tightly, as in the text.
+func (r reader[E]) conjunction(list []clause.Expression) keyset[E] {
+	either, group := keyset[E]{}, keyset[E]{all: true}
+	for i, e := range list {
+		if i > 0 && isOr(e) {
+			either = either.or(group)
+			group = keyset[E]{all: true}
+		}
+		group = group.and(r.condition(e))
+	}
+	return either.or(group)
+}
+
+func (r reader[E]) disjunction(list []clause.Expression) keyset[E] {
+	var either keyset[E]
+	for _, e := range list {
+		either = either.or(r.condition(e))
+	}
+	return either
+}
+
+func (r reader[E]) condition(e clause.Expression) keyset[E] {
+	switch c := e.(type) {
+	case clause.AndConditions:
+		return r.conjunction(c.Exprs)
+	case clause.OrConditions:
+		return r.disjunction(c.Exprs)
+	case clause.Eq:
+		return r.equal(c)
+	case clause.IN:
+		return r.in(c)
+	case clause.Expr:
+		return r.fragment(c)
+	}
+	return keyset[E]{all: true}
+}
+
+func (r reader[E]) equal(c clause.Eq) keyset[E] {
+	if !r.isKey(c.Column) {
+		return keyset[E]{all: true}
+	}
+	if list, ok := listed(c.Value); ok {
+		return r.keys(list)
+	}
+	return r.key(c.Value)
+}
+
+func (r reader[E]) in(c clause.IN) keyset[E] {
+	if r.isKey(c.Column) {
+		return r.keys(c.Values)
+	}
+	columns, ok := c.Column.([]clause.Column)
+	if !ok {
+		return keyset[E]{all: true}
+	}
+	for i, column := range columns {
+		if r.isKey(column) {
+			return r.keys(nth(c.Values, i))
+		}
+	}
+	return keyset[E]{all: true}
+}
+
+// nth returns the i-th value of each tuple.
+func nth(tuples []any, i int) []any {
+	list := make([]any, len(tuples))
+	for n, tuple := range tuples {
+		if values, ok := tuple.([]any); ok && i < len(values) {
+			list[n] = values[i]
+		} else {
+			list[n] = tuple // not bound, so it proves nothing
+		}
+	}
+	return list
+}
+
+// keys reads key IN (list). NULL in it matches no row.
+func (r reader[E]) keys(list []any) keyset[E] {
+	var set keyset[E]
+	for _, v := range list {
+		if v == nil {
+			continue
+		}
+		if !bound(v) {
+			return keyset[E]{all: true}
+		}
+		e, err := r.place(v)
+		if err != nil {
+			return unknown[E](err)
+		}
+		set.add(e)
+	}
+	return set
+}
+
+// key reads key = v.
+func (r reader[E]) key(v any) keyset[E] {
+	if v == nil { // IS NULL, or = NULL
+		return keyset[E]{all: true}
+	}
+	return r.keys([]any{v})
+}
+
+// isKey reports whether a clause's column is the sharding key of the
+// statement's own table.
+func (r reader[E]) isKey(column any) bool {
+	switch c := column.(type) {
+	case string:
+		table, name, qualified := strings.Cut(c, ".")
+		if !qualified {
+			return strings.EqualFold(c, r.table.Key)
+		}
+		return r.isOwn(table) && strings.EqualFold(name, r.table.Key)
+	case clause.Column:
+		if c.Raw || c.Alias != "" || c.Table != "" && c.Table != clause.CurrentTable && !r.isOwn(c.Table) {
+			return false
+		}
+		return strings.EqualFold(r.columnName(c.Name), r.table.Key)
+	}
+	return false
+}
+
+// isOwn reports whether a qualifier means the statement's own table.
+func (r reader[E]) isOwn(qualifier string) bool {
+	return strings.EqualFold(qualifier, r.table.Name) || qualifier == r.stmt.Table
+}
+
+// columnName resolves gorm's placeholder for the primary key.
+func (r reader[E]) columnName(name string) string {
+	s := r.stmt.Schema
+	if name != clause.PrimaryKey || s == nil || s.PrioritizedPrimaryField == nil {
+		return name
+	}
+	return s.PrioritizedPrimaryField.DBName
+}

@@ -1,0 +1,119 @@
+package gormplugin_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"modernc.org/sqlite"
+)
+
+// recorder notes everything that databases are sent, in order.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) add(db, event string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, db+": "+event)
+}
+
+// take returns the events since the last take.
+func (r *recorder) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := r.events
+	r.events = nil
+	return events
+}
+
+// open returns a SQLite file of its own whose traffic is recorded as name's.
+func (r *recorder) open(t testing.TB, name string) *sql.DB {
+	t.Helper()
+	dsn := "file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(5000)"
+	db := sql.OpenDB(recordingConnector{dsn, name, r})
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+type recordingConnector struct {
+	dsn, name string
+	rec       *recorder
+}
+
+func (c recordingConnector) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (c recordingConnector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := (&sqlite.Driver{}).Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return recordingConn{conn, c.name, c.rec}, nil
+}
+
+type recordingConn struct {
+	driver.Conn
+	name string
+	rec  *recorder
+}
+
+func (c recordingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.rec.add(c.name, query)
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c recordingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.rec.add(c.name, query)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c recordingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	c.rec.add(c.name, "PREPARE "+query)
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func (c recordingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	c.rec.add(c.name, "BEGIN")
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+	return recordingTx{tx, c.name, c.rec}, err
+}
+
+type recordingTx struct {
+	driver.Tx
+	name string
+	rec  *recorder
+}
+
+func (t recordingTx) Commit() error {
+	t.rec.add(t.name, "COMMIT")
+	return t.Tx.Commit()
+}
+
+func (t recordingTx) Rollback() error {
+	t.rec.add(t.name, "ROLLBACK")
+	return t.Tx.Rollback()
+}
+
+// sameEvents compares what was sent with what should have been.
+func sameEvents(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	same := 0
+	for same < len(got) && same < len(want) && got[same] == want[same] {
+		same++
+	}
+	t.Errorf("after %d equal statements sent:\n\t%s\nwant:\n\t%s", same, strings.Join(got[same:], "\n\t"), strings.Join(want[same:], "\n\t"))
+}

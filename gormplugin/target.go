@@ -1,0 +1,308 @@
+package gormplugin
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// run chooses the target, points the statement at it and lets gorm do the rest.
+func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
+	if isJoined(s.stmt) {
+		return s.refuse(sharding.ErrCrossShard, "join in the application, or with Preload")
+	}
+	set, own, err := s.find()
+	if err == nil {
+		err = s.choose(set)
+	}
+	if err != nil {
+		return err
+	}
+	s.core(db, core)
+	if own && s.op == "update" && isSave(s.stmt) && db.Error == nil && db.RowsAffected == 0 && !db.DryRun {
+		s.stmt.ConnPool = s.next
+		return s.confirmRow(db)
+	}
+	return nil
+}
+
+// core lets gorm build and run the statement on the target.
+func (s *step) core(db *gorm.DB, core func(*gorm.DB)) {
+	defer s.point()()
+	s.stmt.ConnPool = s
+	core(db)
+}
+
+// find returns the targets the statement concerns. own says that they come from
+// a key in the model that is not part of its primary key.
+func (s *step) find() (set keyset[sharding.Target], own bool, err error) {
+	if s.op == "create" {
+		set, err = s.rows()
+		return set, false, err
+	}
+	set = s.where()
+	if !set.all {
+		return set, false, nil
+	}
+	why := set.err
+	if set = s.model(); !set.all {
+		return set, !s.keyField().PrimaryKey, nil
+	}
+	if set.err == nil {
+		set.err = why
+	}
+	return set, false, nil
+}
+
+// choose sets the target.
+func (s *step) choose(set keyset[sharding.Target]) error {
+	switch {
+	case set.all && set.err != nil:
+		return s.refuse(set.err, "")
+	case set.all:
+		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
+	case len(set.of) > 1:
+		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the keys lie on %v; send one statement for each, with the keys grouped by Router.Target", set.of))
+	case len(set.of) == 1:
+		s.target = set.of[0]
+		return nil
+	}
+	return s.anywhere()
+}
+
+// anywhere chooses the target of a statement whose condition no row can meet.
+// It neither binds a transaction nor fails because of the one it is bound to.
+func (s *step) anywhere() error {
+	targets := s.table.Map.Targets()
+	s.target = targets[0]
+	tx, ok := s.next.(*lazyTx)
+	if !ok {
+		return nil
+	}
+	db, err := tx.bound(s.stmt.Context)
+	if err != nil {
+		return err
+	}
+	here := slices.IndexFunc(targets, func(t sharding.Target) bool { return s.routing.router.DB(t.DB) == db })
+	if here < 0 {
+		s.next = tx.pool
+		return nil
+	}
+	s.target = targets[here]
+	return nil
+}
+
+// point makes the statement write the physical table's name. It returns what
+// undoes that.
+func (s *step) point() (restore func()) {
+	stmt := s.stmt
+	table, expr := stmt.Table, stmt.TableExpr
+	deletion, hadDeletion := stmt.Clauses["DELETE"]
+	stmt.TableExpr = s.routing.quoted[s.target]
+	switch {
+	case s.op == "create", s.op == "delete" && s.routing.mysql && s.needsPlainDelete():
+		stmt.Table, stmt.TableExpr = s.target.Table, nil
+	case s.op == "delete" && s.routing.mysql:
+		stmt.Clauses["DELETE"] = s.deleteFrom(deletion)
+	}
+	return func() {
+		stmt.Table, stmt.TableExpr = table, expr
+		if s.op != "delete" {
+			return
+		}
+		if hadDeletion {
+			stmt.Clauses["DELETE"] = deletion
+		} else {
+			delete(stmt.Clauses, "DELETE")
+		}
+	}
+}
+
+// needsPlainDelete reports whether the statement has a clause that MySQL and
+// MariaDB allow in no DELETE with an alias.
+func (s *step) needsPlainDelete() bool {
+	for _, name := range [...]string{"ORDER BY", "LIMIT", "RETURNING"} {
+		if _, ok := s.stmt.Clauses[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteFrom returns the clause DELETE `orders`, for FROM `orders_3` AS `orders`.
+func (s *step) deleteFrom(c clause.Clause) clause.Clause {
+	d, _ := c.Expression.(clause.Delete)
+	c.Name = ""
+	c.Expression = clause.Delete{Modifier: strings.TrimSpace(d.Modifier + " " + s.stmt.Quote(s.table.Name))}
+	return c
+}
+
+// rows reads the keys of the rows to be created.
+func (s *step) rows() (keyset[sharding.Target], error) {
+	var set keyset[sharding.Target]
+	r, err := rowsOf(s.stmt)
+	if err != nil {
+		return set, err
+	}
+	field := s.keyField()
+	for i := range r.len() {
+		value, ok := s.rowKey(r, i, field)
+		if !ok {
+			return set, s.refuse(sharding.ErrMissingKey, fmt.Sprintf("row %d: set %s before Create", i, s.keyName(field)))
+		}
+		target, err := s.table.Target(value)
+		if err != nil {
+			return set, s.refuse(err, fmt.Sprintf("row %d", i))
+		}
+		set.add(target)
+	}
+	if len(set.of) == 0 {
+		return set, gorm.ErrEmptySlice
+	}
+	return set, nil
+}
+
+// rowKey returns the sharding key of a new row.
+func (s *step) rowKey(r rows, i int, field *schema.Field) (any, bool) {
+	if !r.structs.IsValid() {
+		value, ok := mapKey(r.maps[i], s.table.Key, field)
+		return value, ok && bound(value) && !reflect.ValueOf(value).IsZero()
+	}
+	if field == nil {
+		return nil, false
+	}
+	value, zero := field.ValueOf(s.stmt.Context, r.at(i))
+	return value, !zero
+}
+
+func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
+	if field != nil {
+		_, value, ok := inMap(m, field)
+		return value, ok
+	}
+	value, ok := m[column]
+	return value, ok
+}
+
+// keyField returns the field of the sharding key, nil if the model has none.
+func (s *step) keyField() *schema.Field {
+	if s.stmt.Schema == nil {
+		return nil
+	}
+	for name, f := range s.stmt.Schema.FieldsByDBName {
+		if strings.EqualFold(name, s.table.Key) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (s *step) keyName(f *schema.Field) string {
+	if f == nil {
+		return s.table.Key
+	}
+	return "the field " + f.Name
+}
+
+// model reads the key from the struct that the statement is about. It counts
+// only with the primary key, by which gorm then selects the row, and it is added
+// to the condition, so that what is routed by is what the database compares.
+func (s *step) model() keyset[sharding.Target] {
+	field := s.keyField()
+	if field == nil || len(s.stmt.Schema.PrimaryFields) == 0 {
+		return unknown[sharding.Target](nil)
+	}
+	values := s.modelKeys(field)
+	if len(values) == 0 {
+		return unknown[sharding.Target](nil)
+	}
+	set := s.routing.read(s.stmt, s.table).keys(values)
+	if !set.all && !field.PrimaryKey {
+		column := clause.Column{Table: clause.CurrentTable, Name: field.DBName}
+		s.stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: values}}})
+	}
+	return set
+}
+
+// modelKeys returns the sharding keys of the statement's structs, none unless
+// every struct has it and its primary key.
+func (s *step) modelKeys(field *schema.Field) []any {
+	v := s.stmt.ReflectValue
+	if s.op == "delete" && s.stmt.Model != nil && v.IsValid() && v.Kind() == reflect.Struct && !s.hasPrimary(v) {
+		v = reflect.Indirect(reflect.ValueOf(s.stmt.Model)) // Model(&order).Delete(&Order{})
+	}
+	switch {
+	case !v.IsValid():
+		return nil
+	case v.Kind() == reflect.Struct:
+		return s.structKeys(field, v)
+	case s.op != "query" && s.op != "row" && (v.Kind() == reflect.Slice || v.Kind() == reflect.Array):
+		elems := make([]reflect.Value, v.Len())
+		for i := range elems {
+			elems[i] = reflect.Indirect(v.Index(i))
+		}
+		return s.structKeys(field, elems...)
+	}
+	return nil
+}
+
+func (s *step) structKeys(field *schema.Field, structs ...reflect.Value) []any {
+	var values []any
+	for _, v := range structs {
+		if !v.IsValid() || !s.hasPrimary(v) {
+			return nil
+		}
+		value, zero := field.ValueOf(s.stmt.Context, v)
+		if zero {
+			return nil
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// hasPrimary reports whether v is a value of the model with its whole primary
+// key set.
+func (s *step) hasPrimary(v reflect.Value) bool {
+	if v.Type() != s.stmt.Schema.ModelType {
+		return false
+	}
+	for _, f := range s.stmt.Schema.PrimaryFields {
+		if _, zero := f.ValueOf(s.stmt.Context, v); zero {
+			return false
+		}
+	}
+	return true
+}
+
+// isSave reports whether the statement is the UPDATE of gorm's Save, which
+// creates the row when no row was updated.
+func isSave(stmt *gorm.Statement) bool {
+	return slices.Contains(stmt.Selects, "*") &&
+		reflect.TypeOf(stmt.Dest).Kind() == reflect.Pointer && stmt.Dest == stmt.Model
+}
+
+// confirmRow is asked after a Save that updated nothing, before gorm creates the
+// row. If the struct's sharding key was changed, the row still stands in its old
+// shard, and creating it here would make two of it. (MySQL also reports no
+// updated row when nothing in it changed; then it is found here.)
+func (s *step) confirmRow(db *gorm.DB) error {
+	model := s.stmt.Schema
+	query := db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(model.ModelType).Interface()).Table(s.table.Name).Unscoped()
+	for _, f := range append([]*schema.Field{s.keyField()}, model.PrimaryFields...) {
+		value, _ := f.ValueOf(s.stmt.Context, s.stmt.ReflectValue)
+		query = query.Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: f.DBName}, Value: value})
+	}
+	var found int64
+	if err := query.Count(&found).Error; err != nil || found > 0 {
+		return err
+	}
+	return s.refuse(sharding.ErrKeyChange, "no row with this primary key lies in the shard of this key; create a new row with Create, and move an old one by deleting and creating it")
+}
