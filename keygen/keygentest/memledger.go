@@ -17,6 +17,8 @@ import (
 type MemoryLedger struct {
 	now func() time.Time
 
+	noCeiling, noFence, noIdentity bool // see Weaken
+
 	mu       sync.Mutex
 	identity int // of the server
 	content
@@ -52,6 +54,13 @@ func NewMemoryLedger(now func() time.Time) *MemoryLedger {
 	return &MemoryLedger{now: now, content: content{spaces: map[string]space{}}}
 }
 
+// Weaken switches protections off, to show that a test would notice: that a
+// worker id is given from its last ceiling on, that only its holder can renew it,
+// and that a fail-over is noticed. It must be called before the ledger is used.
+func (l *MemoryLedger) Weaken(ceiling, fence, identity bool) {
+	l.noCeiling, l.noFence, l.noIdentity = ceiling, fence, identity
+}
+
 // Take implements workerid.Ledger.
 func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
 	if err := ctx.Err(); err != nil {
@@ -76,6 +85,9 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 	old := s.rows[id]
 	safe := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}.Tick(l.safeFrom)
 	before := max(now, safe, old.ceiling)
+	if l.noCeiling {
+		before = now
+	}
 	r := row{c.Owner, c.Holder, l.identity, old.generation + 1, max(now+term, old.ceiling)}
 	s.rows[id] = r
 	return workerid.Entry{Worker: id, Generation: r.generation, NotBefore: before, Ceiling: r.ceiling}, nil
@@ -85,7 +97,7 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 // up to which ceilings may have been lost.
 func (l *MemoryLedger) note(term time.Duration) {
 	l.longest = max(l.longest, term)
-	if l.noted != l.identity {
+	if l.noted != l.identity && !l.noIdentity {
 		l.noted, l.safeFrom = l.identity, l.now().Add(l.longest)
 	}
 }
@@ -120,7 +132,7 @@ func (l *MemoryLedger) Renew(ctx context.Context, c workerid.Claim, e workerid.E
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, r, ok := l.mine(c, e)
-	if !ok || r.identity != l.identity {
+	if !ok && !l.noFence || r.identity != l.identity && !l.noIdentity {
 		return 0, fmt.Errorf("%w: worker id %d", keygen.ErrWorkerLost, e.Worker)
 	}
 	now, term := l.ticks(c)

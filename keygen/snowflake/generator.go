@@ -43,6 +43,20 @@ const minLife = 24 * time.Hour
 // waits for two ticks of the layout to pass: with a unit of a second that takes
 // two seconds.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
+	g, err := assemble(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	go g.keeper.run()
+	if err := g.awaitStart(ctx, g.keeper.family.Load()); err != nil {
+		_ = g.Close() // the reason that is returned came first
+		return nil, err
+	}
+	return g, nil
+}
+
+// assemble returns a generator whose lease nobody renews yet.
+func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -62,10 +76,6 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	g.keeper = newKeeper(g, f)
-	if err := g.awaitStart(ctx, f); err != nil {
-		_ = g.Close()
-		return nil, err
-	}
 	return g, nil
 }
 

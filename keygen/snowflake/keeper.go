@@ -39,7 +39,6 @@ func newKeeper(g *Generator, f *family) *keeper {
 	k := &keeper{g: g, wake: make(chan struct{}, 1), done: make(chan struct{}), change: make(chan struct{})}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.family.Store(f)
-	go k.run()
 	return k
 }
 
@@ -241,6 +240,10 @@ func (k *keeper) release(f *family, last int64) error {
 func (k *keeper) close() error {
 	k.cancel()
 	<-k.done
+	return k.end()
+}
+
+func (k *keeper) end() error {
 	k.working.Lock()
 	defer k.working.Unlock()
 	f := k.family.Load()
