@@ -10,25 +10,33 @@ import (
 // Static returns an assigner that always gives id, for deployments that number
 // their processes themselves. Nothing checks that each process has another
 // number, and nothing remembers how far a former process got; see package
-// snowflake for what follows from that.
-func Static(id int64) keygen.Assigner { return static(id) }
-
-type static int64
-
-var (
-	_ keygen.Assigner = static(0)
-	_ keygen.Lease    = static(0)
-)
-
-// Acquire returns the lease, or an error that wraps keygen.ErrNoWorker when the
-// layout has no room for the id.
-func (s static) Acquire(_ context.Context, l keygen.Layout) (keygen.Lease, error) {
-	if most := int64(1)<<l.WorkerBits() - 1; int64(s) < 0 || int64(s) > most {
-		return nil, fmt.Errorf("workerid: %w: %d is not between 0 and %d, which is what the layout has room for", keygen.ErrNoWorker, int64(s), most)
-	}
-	return s, nil
+// snowflake for what follows from that, and [Recorded] for a memory.
+func Static(id int64) keygen.Assigner {
+	return found(func() (int64, error) { return id, nil })
 }
 
-func (s static) ID() int64 { return int64(s) }
+// found is an assigner of a number that stands somewhere on this machine.
+type found func() (int64, error)
 
-func (s static) NotBefore() int64 { return keygen.UnknownHistory }
+var _ keygen.Assigner = found(nil)
+
+// Acquire returns the lease, or an error that wraps keygen.ErrNoWorker when
+// there is no number or the layout has no room for it.
+func (f found) Acquire(_ context.Context, l keygen.Layout) (keygen.Lease, error) {
+	id, err := f()
+	if err != nil {
+		return nil, fmt.Errorf("workerid: %w: %w", keygen.ErrNoWorker, err)
+	}
+	if most := int64(1)<<l.WorkerBits() - 1; id < 0 || id > most {
+		return nil, fmt.Errorf("workerid: %w: %d is not between 0 and %d, which is what the layout has room for", keygen.ErrNoWorker, id, most)
+	}
+	return given(id), nil
+}
+
+// given is a worker id without a record of its former holders.
+type given int64
+
+var _ keygen.Lease = given(0)
+
+func (g given) ID() int64        { return int64(g) }
+func (g given) NotBefore() int64 { return keygen.UnknownHistory }

@@ -1,0 +1,4 @@
+package workerid
+
+// OrdinalOf is what Ordinal does with a machine's name.
+var OrdinalOf = ordinal

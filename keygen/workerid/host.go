@@ -1,0 +1,86 @@
+package workerid
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Env returns an assigner of the number in an environment variable: Kubernetes
+// sets one to a pod's index with fieldRef
+// metadata.labels['apps.kubernetes.io/pod-index']. A variable that is missing,
+// empty or not a number is an error, never 0.
+//
+// A pod's index is no fence: a pod that was force-deleted may still run beside
+// its successor. Use leases where that can happen, or [Recorded] on a volume that
+// only one pod can mount.
+func Env(name string) keygen.Assigner {
+	return found(func() (int64, error) {
+		text, ok := os.LookupEnv(name)
+		if !ok {
+			return 0, fmt.Errorf("the environment variable %s is not set", name)
+		}
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("the environment variable %s is %q, which is not a number", name, text)
+		}
+		return id, nil
+	})
+}
+
+// Ordinal returns an assigner of the number at the end of this machine's name, as
+// pods of a StatefulSet have one: 3 for "orders-3". The same holds as for [Env].
+func Ordinal() keygen.Assigner {
+	return found(func() (int64, error) {
+		name, err := os.Hostname()
+		if err != nil {
+			return 0, err
+		}
+		return ordinal(name)
+	})
+}
+
+func ordinal(hostname string) (int64, error) {
+	name, _, _ := strings.Cut(hostname, ".")
+	dash := strings.LastIndexByte(name, '-')
+	id, err := strconv.ParseUint(name[dash+1:], 10, 63)
+	if dash < 0 || err != nil {
+		return 0, fmt.Errorf("the host name %q does not end in -NUMBER, as a StatefulSet's pods do", hostname)
+	}
+	return int64(id), nil
+}
+
+// PrivateIP returns an assigner of the lower 16 bits of addr, as sonyflake takes
+// them: distinct for the machines of one network of 65,536 addresses, as long as
+// each runs one process. Addr must be a private IPv4 address (10/8, 172.16/12 or
+// 192.168/16) of this machine, and the layout must have 16 worker bits.
+func PrivateIP(addr netip.Addr) keygen.Assigner {
+	return wide{found(func() (int64, error) {
+		addr := addr.Unmap()
+		if !addr.Is4() || !addr.IsPrivate() {
+			return 0, fmt.Errorf("%v is not a private IPv4 address", addr)
+		}
+		b := addr.As4()
+		return int64(b[2])<<8 | int64(b[3]), nil
+	}), 16}
+}
+
+// wide refuses layouts whose worker field is narrow: some machines' numbers would
+// fit, and only one that comes later would fail.
+type wide struct {
+	keygen.Assigner
+	bits int
+}
+
+// Acquire returns the lease, or an error that wraps keygen.ErrNoWorker.
+func (w wide) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
+	if l.WorkerBits() < w.bits {
+		return nil, fmt.Errorf("workerid: %w: the layout has %d worker bits and needs %d", keygen.ErrNoWorker, l.WorkerBits(), w.bits)
+	}
+	return w.Assigner.Acquire(ctx, l)
+}

@@ -1,0 +1,81 @@
+package workerid_test
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+func acquire(t *testing.T, a keygen.Assigner, l keygen.Layout) (int64, error) {
+	t.Helper()
+	lease, err := a.Acquire(t.Context(), l)
+	if err != nil {
+		if !errors.Is(err, keygen.ErrNoWorker) {
+			t.Errorf("%v does not wrap ErrNoWorker", err)
+		}
+		return -1, err
+	}
+	if lease.NotBefore() != keygen.UnknownHistory {
+		t.Error("a number knows of former holders")
+	}
+	return lease.ID(), nil
+}
+
+func TestEnvGivesTheNumberAndNeverGuesses(t *testing.T) {
+	t.Setenv("POD_INDEX", "7")
+	if id, err := acquire(t, workerid.Env("POD_INDEX"), keygen.Twitter()); id != 7 {
+		t.Errorf("%d, %v", id, err)
+	}
+	for _, text := range []string{"", "x", "1024", "-1", "7 "} {
+		t.Setenv("POD_INDEX", text)
+		if id, err := acquire(t, workerid.Env("POD_INDEX"), keygen.Twitter()); err == nil {
+			t.Errorf("%q gave %d", text, id)
+		}
+	}
+	if _, err := acquire(t, workerid.Env("SHARDID_NO_SUCH_VARIABLE"), keygen.Twitter()); err == nil || !strings.Contains(err.Error(), "is not set") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOrdinalIsTheNumberAtTheEndOfTheHostName(t *testing.T) {
+	for name, want := range map[string]int64{"orders-3": 3, "orders-0.svc.cluster.local": 0, "a-b-12": 12} {
+		if id, err := workerid.OrdinalOf(name); err != nil || id != want {
+			t.Errorf("%s: %d, %v", name, id, err)
+		}
+	}
+	for _, name := range []string{"orders", "orders-", "orders-x", "12", "", "orders--1x", "orders-99999999999999999999"} {
+		if id, err := workerid.OrdinalOf(name); err == nil {
+			t.Errorf("%q gave %d", name, id)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, wantErr := workerid.OrdinalOf(host)
+	if id, err := acquire(t, workerid.Ordinal(), keygen.Sonyflake()); (err == nil) != (wantErr == nil) || err == nil && id != want {
+		t.Errorf("%s: %d, %v", host, id, err)
+	}
+}
+
+func TestPrivateIPGivesItsLower16Bits(t *testing.T) {
+	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("10.1.2.3")), keygen.Sonyflake()); id != 2<<8|3 {
+		t.Errorf("%d, %v", id, err)
+	}
+	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("::ffff:192.168.0.9")), keygen.Sonyflake()); id != 9 {
+		t.Errorf("%d, %v", id, err)
+	}
+	for _, addr := range []string{"8.8.8.8", "127.0.0.1", "fd00::1"} {
+		if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr(addr)), keygen.Sonyflake()); err == nil {
+			t.Errorf("%s gave %d", addr, id)
+		}
+	}
+	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("10.0.0.3")), keygen.Twitter()); err == nil {
+		t.Errorf("ten worker bits took %d", id)
+	}
+}

@@ -1,0 +1,203 @@
+package workerid
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Recorded adds a memory to a worker id that another assigner gives without one:
+// a local file that says up to which time ids may have been issued, written and
+// synced before they are. A restart, also after a kill -9 or with a clock that
+// was set back, then goes on above that time. While a process holds the file no
+// other one can.
+//
+// It is as good as the file: a disk that is lost, restored from a backup or
+// copied to another machine loses the memory. Delete the file only when the
+// worker id was not in use for at least a few seconds and the clock is right.
+//
+// Acquire returns an error that wraps [ErrRecord] when the file is damaged, in
+// use, or about another worker id or layout.
+func Recorded(file string, from keygen.Assigner) keygen.Assigner {
+	return recorded{file, from}
+}
+
+// ErrRecord: the file of a recorded worker id cannot be used. The error says
+// which file, and what to do.
+var ErrRecord = errors.New("workerid: unusable record")
+
+// recordTerm is how far ahead the file is written. Ids start so much in the
+// future, at most, after a kill -9.
+const recordTerm = 3 * time.Second
+
+type recorded struct {
+	file string
+	from keygen.Assigner
+}
+
+// Acquire takes the worker id and its file.
+func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
+	if recordTerm < 3*l.Unit {
+		return nil, fmt.Errorf("%w: a layout of %v units is too coarse to be recorded", ErrRecord, l.Unit)
+	}
+	lease, err := r.from.Acquire(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := lease.(keygen.Window); ok {
+		return nil, fmt.Errorf("%w %s: the worker id has a ledger already", ErrRecord, r.file)
+	}
+	lock, err := lockFile(r.file + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrRecord, r.file, err)
+	}
+	w := &recordedWindow{Lease: lease, file: r.file, layout: l, lock: lock}
+	if err := w.open(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return w, nil
+}
+
+// recordedWindow is a worker id with its file. Its generator calls one method at
+// a time.
+type recordedWindow struct {
+	keygen.Lease
+
+	file               string
+	layout             keygen.Layout
+	lock               *os.File // nil once released
+	notBefore, ceiling int64
+	raised             time.Time // when ceiling was written
+}
+
+var _ keygen.Window = (*recordedWindow)(nil)
+
+// record is the file's content. Ceiling is a tick.
+type record struct {
+	Worker  int64     `json:"worker"`
+	Epoch   time.Time `json:"epoch"`
+	Unit    string    `json:"unit"`
+	Ceiling int64     `json:"ceiling"`
+	Written time.Time `json:"written"` // for people
+	Sum     uint32    `json:"sum"`     // CRC-32 of the others
+}
+
+func (w *recordedWindow) record(ceiling int64) record {
+	return record{Worker: w.ID(), Epoch: w.layout.Epoch.UTC(), Unit: w.layout.Unit.String(), Ceiling: ceiling, Written: time.Now().UTC()}.summed()
+}
+
+func (r record) summed() record {
+	r.Sum = 0
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic("bug: a record that cannot be written as JSON: " + err.Error())
+	}
+	r.Sum = crc32.ChecksumIEEE(text)
+	return r
+}
+
+// open reads the file, if there is one, and writes the first ceiling.
+func (w *recordedWindow) open() error {
+	now := w.layout.Tick(time.Now())
+	// The first process of a worker id may follow one that kept no record.
+	w.notBefore = now + 2
+	text, err := os.ReadFile(w.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrRecord, err)
+	default:
+		old, err := w.parse(text)
+		if err != nil {
+			return fmt.Errorf("%w %s: %w", ErrRecord, w.file, err)
+		}
+		w.notBefore = max(old.Ceiling, now)
+	}
+	_, err = w.write(max(now, w.notBefore) + w.ticks())
+	return err
+}
+
+func (w *recordedWindow) parse(text []byte) (record, error) {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil || r.summed().Sum != r.Sum {
+		return r, errors.New("it is damaged; when no process has used the worker id for a few seconds and the clock is right, delete it")
+	}
+	want := w.record(0)
+	if r.Worker != want.Worker || !r.Epoch.Equal(want.Epoch) || r.Unit != want.Unit {
+		return r, fmt.Errorf("it is about worker id %d in units of %s since %v, and this process has %d in units of %s since %v; give each its own file",
+			r.Worker, r.Unit, r.Epoch, want.Worker, want.Unit, want.Epoch)
+	}
+	return r, nil
+}
+
+func (w *recordedWindow) ticks() int64 { return int64(recordTerm / w.layout.Unit) }
+
+// write replaces the file as a whole; it is the new one once the directory is
+// synced too.
+func (w *recordedWindow) write(ceiling int64) (int64, error) {
+	text, err := json.Marshal(w.record(ceiling))
+	if err == nil {
+		err = replaceFile(w.file, text)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	w.ceiling, w.raised = ceiling, time.Now()
+	return ceiling, nil
+}
+
+func replaceFile(file string, text []byte) error {
+	dir := filepath.Dir(file)
+	temp, err := os.CreateTemp(dir, filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }() // is gone when the rename succeeded
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), file); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (w *recordedWindow) NotBefore() int64    { return w.notBefore }
+func (w *recordedWindow) Ceiling() int64      { return w.ceiling }
+func (w *recordedWindow) Term() time.Duration { return recordTerm }
+
+func (w *recordedWindow) Renew(context.Context) (int64, error) {
+	if w.lock == nil {
+		return 0, fmt.Errorf("%w: the record of worker id %d was released", keygen.ErrWorkerLost, w.ID())
+	}
+	// A wall clock that was set back must not stop the ids of a process whose
+	// monotonic clock goes on.
+	next := max(w.layout.Tick(time.Now())+w.ticks(), w.ceiling+int64(time.Since(w.raised)/w.layout.Unit))
+	if next <= w.ceiling {
+		return w.ceiling, nil
+	}
+	return w.write(next)
+}
+
+func (w *recordedWindow) Release(_ context.Context, end int64) error {
+	if w.lock == nil {
+		return nil
+	}
+	_, err := w.write(max(end, w.notBefore))
+	err = errors.Join(err, w.lock.Close())
+	w.lock = nil
+	return err
+}

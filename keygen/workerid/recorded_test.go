@@ -1,0 +1,133 @@
+package workerid_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+func hold(t *testing.T, file string, l keygen.Layout) keygen.Window {
+	t.Helper()
+	lease, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := lease.(keygen.Window)
+	t.Cleanup(func() { _ = w.Release(t.Context(), w.Ceiling()) })
+	return w
+}
+
+func TestARecordedWorkerGoesOnWhereItsFormerHolderStopped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker")
+	l := keygen.Twitter()
+	first := hold(t, file, l)
+	end := first.NotBefore() + 1234
+	if err := first.Release(t.Context(), end); err != nil {
+		t.Fatal(err)
+	}
+	if second := hold(t, file, l); second.NotBefore() != end || second.ID() != 5 || second.Ceiling() <= end {
+		t.Errorf("from %d to %d after %d", second.NotBefore(), second.Ceiling(), end)
+	}
+}
+
+func TestAfterAKillTheNextHolderStartsAboveTheWrittenCeiling(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "worker")
+	l := keygen.Twitter()
+	first := hold(t, file, l)
+	ceiling, err := first.Renew(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What a killed process leaves: the file, but no lock.
+	copied := filepath.Join(dir, "copy")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if second := hold(t, copied, l); second.NotBefore() < ceiling {
+		t.Errorf("starts at %d, below %d", second.NotBefore(), ceiling)
+	}
+}
+
+func TestARecordIsHeldByOneProcessAtATime(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker")
+	hold(t, file, keygen.Twitter())
+	if _, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, workerid.ErrRecord) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	l := keygen.Twitter()
+	other := l
+	other.Epoch = l.Epoch.Add(time.Hour)
+	for name, damage := range map[string]func(string) string{
+		"empty":          func(string) string { return "" },
+		"cut":            func(s string) string { return s[:len(s)/2] },
+		"a flipped bit":  func(s string) string { return strings.Replace(s, `"ceiling":`, `"ceiling":1`, 1) },
+		"other content":  func(string) string { return "17" },
+		"a missing part": func(string) string { return "{}" },
+	} {
+		file := filepath.Join(t.TempDir(), "worker")
+		w := hold(t, file, l)
+		if err := w.Release(t.Context(), w.Ceiling()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(damage(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), l)
+		if !errors.Is(err, workerid.ErrRecord) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "delete it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "worker")
+	w := hold(t, file, l)
+	if err := w.Release(t.Context(), w.Ceiling()); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]struct {
+		id     int64
+		layout keygen.Layout
+	}{"another worker id": {6, l}, "another epoch": {5, other}} {
+		if _, err := workerid.Recorded(file, workerid.Static(try.id)).Acquire(t.Context(), try.layout); !errors.Is(err, workerid.ErrRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAFullDiskIsAnErrorAndTheOldCeilingHolds(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "gone", "worker")
+	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w := hold(t, file, keygen.Twitter())
+	before := w.Ceiling()
+	if err := os.RemoveAll(filepath.Dir(file)); err != nil { // no place to write to any more
+		t.Fatal(err)
+	}
+	for w.Ceiling() == before {
+		if _, err := w.Renew(t.Context()); err != nil {
+			if !errors.Is(err, workerid.ErrRecord) || w.Ceiling() != before {
+				t.Errorf("%v, ceiling %d", err, w.Ceiling())
+			}
+			return
+		}
+	}
+	t.Error("a ceiling was raised that could not be written")
+}
