@@ -1,0 +1,77 @@
+package snowflake_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+func ExampleNew() {
+	ctx := context.Background()
+	ids, err := snowflake.New(ctx, snowflake.Config{Worker: workerid.Static(37)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+
+	id, err := ids.Next(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	parts, err := ids.Layout().Parse(id)
+	fmt.Println(parts.Datacenter, parts.Worker, time.Since(parts.Time) < time.Second, err)
+	// Output: 1 5 true <nil>
+}
+
+// A leased worker id is safe against pauses, kills and clocks. The ledger is in
+// the application's database: a store's Leases.
+func ExampleNew_leased() {
+	ctx := context.Background()
+	ledger := keygentest.NewMemoryLedger(time.Now) // store.Leases() in a program
+	worker, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "shop"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 { // two processes
+		ids, err := snowflake.New(ctx, snowflake.Config{Worker: worker, Borrow: time.Second})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer func() { _ = ids.Close() }()
+		fmt.Println("worker", ids.Stats().Worker)
+	}
+	// Output:
+	// worker 0
+	// worker 1
+}
+
+// The id of an order carries the slot of its user, so that both lie on one shard.
+func ExampleGenerator_NextIn() {
+	ctx := context.Background()
+	ids, err := snowflake.New(ctx, snowflake.Config{
+		Worker: workerid.Static(3),
+		Layout: keygen.Layout{
+			Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+			Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 6}, {Kind: keygen.Sequence, Bits: 6}, {Kind: keygen.Bucket, Bits: 10}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+
+	const user = 123_456_789
+	order, err := ids.NextIn(ctx, user%1024)
+	fmt.Println(order%1024 == user%1024, err)
+	// Output: true <nil>
+}
