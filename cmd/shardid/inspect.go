@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema"
+)
+
+// sourceVariable names the database where a flag would show its password to
+// everybody on the machine.
+const sourceVariable = "SHARDID_SOURCE"
+
+func newInspect() *cobra.Command {
+	var source string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect [--source DSN]",
+		Short: "Say which tables number their rows, how far they got, and what stands in the way",
+		Long: `Inspect looks at every table of a database: its key, how much of the key's range
+is used, what it refers to, and what has to be decided before it is sharded.
+It writes nothing.
+
+The source is ` + database.Forms + `.
+Without --source it is read from ` + sourceVariable + `, so that a password need not stand
+on the command line.`,
+		Example: "  shardid inspect --source shop.db\n  " + sourceVariable + "='app:secret@tcp(db:3306)/shop' shardid inspect --json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := inspect(cmd.Context(), source)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), report)
+			}
+			return printReport(cmd.OutOrStdout(), report)
+		},
+	}
+	cmd.Flags().StringVar(&source, "source", "", "the database (default $"+sourceVariable+")")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func inspect(ctx context.Context, source string) (report schema.Report, err error) {
+	if source == "" {
+		source = os.Getenv(sourceVariable)
+	}
+	if source == "" {
+		return report, input.Errorf("no database is named; give --source or set %s to %s", sourceVariable, database.Forms)
+	}
+	db, err := database.Open(ctx, source)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return schema.Inspect(ctx, db)
+}
+
+func printReport(w io.Writer, report schema.Report) error {
+	style := term.StyleFor(w)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s\n", report.Server.Product, report.Server.Version, term.Count(int64(len(report.Tables)), "table"))
+	if len(report.Tables) > 0 {
+		b.WriteString("\n" + tables(style, report.Tables).String())
+	}
+	for _, t := range report.Tables {
+		for _, f := range t.Findings {
+			fmt.Fprintf(&b, "\n%s %s: %s\n  %s %s\n", severity(style, f.Severity), style.Bold(t.Name), f.Message, style.Dim("fix:"), f.Fix)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func tables(style term.Style, list []schema.Table) *term.Table {
+	shown := term.NewTable(style, "TABLE", "KEY", "TYPE", ">NEXT ID", ">USED", "REFERS TO")
+	for _, t := range list {
+		shown.Row(describe(t)...)
+	}
+	return shown
+}
+
+func severity(style term.Style, s schema.Severity) string {
+	switch s {
+	case schema.Error:
+		return style.Red(string(s))
+	case schema.Warning:
+		return style.Yellow(string(s))
+	}
+	return style.Dim(string(s))
+}
+
+// describe returns the cells of a table's line.
+func describe(t schema.Table) []string {
+	var refers []string
+	for _, fk := range t.ForeignKeys {
+		refers = append(refers, strings.Join(fk.Columns, ", ")+" → "+fk.References)
+	}
+	references := strings.Join(refers, "; ")
+	if t.Key == nil {
+		key := "none"
+		if len(t.PrimaryKey) > 0 {
+			key = strings.Join(t.PrimaryKey, ", ")
+		}
+		return []string{t.Name, key, "", "", "", references}
+	}
+	typ := t.Key.Type
+	if t.Key.Unsigned {
+		typ += " unsigned"
+	}
+	next := strconv.FormatUint(t.Key.Next, 10)
+	return []string{t.Name, t.Key.Column, typ, next, fmt.Sprintf("%.2f %%", t.Key.PercentUsed), references}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/schema"
+)
+
+func TestInspectPrintsTheReportAsJSON(t *testing.T) {
+	for _, s := range samples() {
+		t.Run(s.name, func(t *testing.T) {
+			o := succeed(t, "inspect", "--json", "--source", newFile(t, readFile(t, s.script)))
+			var report schema.Report
+			if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Replace(o.stdout, `"version": "`+report.Server.Version+`"`, `"version": "any"`, 1)
+			if got != readFile(t, expected+s.name+".sqlite.json") {
+				t.Errorf("stdout differs from the expectation:\n%s", got)
+			}
+			if o.stderr != "" {
+				t.Errorf("stderr: %s", o.stderr)
+			}
+		})
+	}
+}
+
+func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
+	t.Setenv(sourceVariable, newFile(t, readFile(t, shop)))
+	o := succeed(t, "inspect")
+	for _, want := range []string{
+		"TABLE            KEY                   TYPE     NEXT ID    USED  REFERS TO\n",
+		"Employee         id                    INTEGER        4  0.00 %  boss_id → Employee\n",
+		"order_item       order_id, product_id                            order_id → order; product_id → product\n",
+		"\nerror order_item: the primary key is (order_id, product_id)\n  fix: move it as a child",
+	} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in\n%s", want, o.stdout)
+		}
+	}
+}
+
+func TestInspectTakesEveryFormOfAFileName(t *testing.T) {
+	path := newFile(t, smallShop)
+	escaped := strings.NewReplacer("%", "%25", "#", "%23", "?", "%3f").Replace(path)
+	for _, source := range []string{path, "file:" + escaped, "file://" + escaped, "sqlite://" + escaped, "sqlite:" + escaped, "file:" + escaped + "?mode=rwc&cache=private"} {
+		if o := succeed(t, "inspect", "--source", source); !strings.Contains(o.stdout, "order_items") {
+			t.Errorf("%s: %s", source, o.stdout)
+		}
+	}
+}
+
+func TestInspectOfAnEmptyDatabase(t *testing.T) {
+	o := succeed(t, "inspect", "--source", newFile(t, "PRAGMA user_version = 1"))
+	if !strings.HasSuffix(o.stdout, ", 0 tables\n") {
+		t.Errorf("%q", o.stdout)
+	}
+}

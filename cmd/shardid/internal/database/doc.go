@@ -1,0 +1,14 @@
+// Package database opens what a user names on the command line: a SQLite file,
+// or a database on a MySQL or MariaDB server.
+//
+// # Promise
+//
+// Files are opened read-only and are never created. A password appears in no
+// error, whatever the name looks like and whatever the driver says about it.
+//
+// # Failure modes
+//
+// A name that cannot be read, a file that is missing or no database, and a
+// server that does not answer within five seconds or does not let the user in
+// are *input.Errors.
+package database

@@ -1,0 +1,94 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// openURL opens mysql://user:password@host:port/database?settings.
+func openURL(ctx context.Context, dsn string) (*sql.DB, error) {
+	u, err := url.Parse(dsn)
+	// A bare / or ? in a password would make the rest of it part of the path,
+	// and show it in what the driver says about that "host".
+	if err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery, "@") {
+		return nil, input.Errorf("%s is not a URL of the form mysql://user:password@host:3306/shop; write special characters in the password as %%XX", dialect.RedactDSN(dsn))
+	}
+	c := mysql.NewConfig()
+	c.Net = "tcp"
+	c.Addr = net.JoinHostPort(u.Hostname(), portOf(u))
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.DBName = strings.TrimPrefix(u.Path, "/")
+	native := c.FormatDSN()
+	if u.RawQuery != "" {
+		separator := "?"
+		if strings.Contains(native[strings.LastIndex(native, "/"):], "?") {
+			separator = "&"
+		}
+		native += separator + u.RawQuery
+	}
+	return openMySQL(ctx, native, dsn)
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return "3306"
+}
+
+// openMySQL opens the driver's own form. given is what the user wrote.
+func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
+	shown := dialect.RedactDSN(given)
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil { // the driver's text may quote any part of the name
+		return nil, input.Errorf("%s cannot be read; write it as user:password@tcp(host:3306)/shop", shown)
+	}
+	if c.DBName == "" {
+		return nil, input.Errorf("%s names no database; add it at the end, as in user:password@tcp(host:3306)/shop", shown)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = connectTimeout
+	}
+	c.Logger = &mysql.NopLogger{} // its messages come back as errors as well
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, input.Errorf("%s cannot be used; check its settings", shown)
+	}
+	db := sql.OpenDB(connector)
+	if err := ping(ctx, db); err != nil {
+		return nil, errors.Join(input.Errorf("cannot connect to %s: %w; check the address, the user and the password", shown, scrubbed{err, c.Passwd}), db.Close())
+	}
+	return db, nil
+}
+
+func ping(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return db.PingContext(ctx)
+}
+
+// scrubbed is an error without the password in its text.
+type scrubbed struct {
+	err    error
+	secret string
+}
+
+func (s scrubbed) Unwrap() error { return s.err }
+
+func (s scrubbed) Error() string {
+	text := s.err.Error()
+	if s.secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, s.secret, "***")
+}

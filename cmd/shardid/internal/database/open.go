@@ -1,0 +1,58 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// connectTimeout is how long a server may take to let the user in.
+const connectTimeout = 5 * time.Second
+
+// Forms names the forms that Open takes, for messages and help.
+const Forms = "user:password@tcp(host:3306)/shop, mysql://user:password@host:3306/shop, or the path of a SQLite file"
+
+var (
+	mysqlScheme  = regexp.MustCompile(`^(?i:mysql|mariadb)://`)
+	sqliteScheme = regexp.MustCompile(`^(?i:sqlite3?://|sqlite3?:|file:)`)
+	mysqlAddress = regexp.MustCompile(`@|\w\([^)]*\)/`)
+)
+
+// Open opens the database that dsn names for reading, and makes sure that it
+// answers. The caller closes it.
+func Open(ctx context.Context, dsn string) (*sql.DB, error) {
+	switch {
+	case dsn == "":
+		return nil, input.Errorf("no database is named; give %s", Forms)
+	case mysqlScheme.MatchString(dsn):
+		return openURL(ctx, dsn)
+	case sqliteScheme.MatchString(dsn):
+		return openFileURL(ctx, dsn)
+	case mysqlAddress.MatchString(dsn) && !exists(dsn):
+		return openMySQL(ctx, dsn, dsn)
+	}
+	// It may be the name of a server whose address was forgotten.
+	return openFile(ctx, dsn, "", dialect.RedactDSN(dsn))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// openFileURL takes "file:path?settings" and "sqlite:path", with or without
+// slashes before the path.
+func openFileURL(ctx context.Context, dsn string) (*sql.DB, error) {
+	rest := dsn[len(sqliteScheme.FindString(dsn)):]
+	if strings.HasPrefix(strings.ToLower(dsn), "file://") {
+		rest = rest[len("//"):]
+	}
+	path, settings, _ := strings.Cut(rest, "?")
+	return openFile(ctx, unescape(path), settings, dialect.RedactDSN(dsn))
+}

@@ -1,0 +1,71 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/schema"
+)
+
+// The old database may give ids by itself until every writer uses a generator;
+// the margin is for these.
+const (
+	seedMargin  = 1000
+	segmentStep = 1000
+)
+
+// control is the database that keeps the counters, and the generators that take
+// their ids from it, one for each table, called like it.
+type control struct {
+	db         *sql.DB
+	generators keygen.Set
+	open       []*segment.Generator
+}
+
+// install makes shardid's own tables and a counter for each table, above all
+// ids that the source has given.
+func install(ctx context.Context, f folder, all []*table) (*control, error) {
+	db, err := f.create(ctx, controlFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &control{db: db, generators: keygen.Set{Named: map[string]keygen.Generator[int64]{}}}
+	if err := c.seed(ctx, all); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+func (c *control) seed(ctx context.Context, all []*table) error {
+	if err := schema.Apply(ctx, c.db); err != nil {
+		return err
+	}
+	store, err := sqlstore.New(ctx, c.db)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		if _, err := schema.Seed(ctx, c.db, t.name, t.next+seedMargin, segmentStep); err != nil {
+			return err
+		}
+		g, err := segment.New(ctx, segment.Config{Source: store.Tag(t.name)})
+		if err != nil {
+			return err
+		}
+		c.open = append(c.open, g)
+		c.generators.Named[t.name] = g
+	}
+	return nil
+}
+
+func (c *control) close() error {
+	var errs []error
+	for _, g := range c.open {
+		errs = append(errs, g.Close())
+	}
+	return errors.Join(append(errs, c.db.Close())...)
+}

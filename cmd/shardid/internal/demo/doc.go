@@ -1,0 +1,19 @@
+// Package demo does the main job of this module on embedded SQLite: an
+// AUTO_INCREMENT database becomes a sharded one, and goes on taking rows whose
+// ids come from generators.
+//
+// # Promise
+//
+// Everything is written into one folder, Result.Dir. An existing database is
+// opened read-only and read in one transaction, so that it may be in use; unless
+// it is in WAL mode its writers wait until Run is done. What Run reports it has
+// counted: it reads every row of the source and of every shard, in the order of
+// their keys, and compares them value by value.
+//
+// # Failure modes
+//
+// A mistake in the Config is an *input.Error, found before anything is written.
+// A migration that lost, doubled or misplaced a row is no error of Run but a
+// Result that is not Clean. The databases that it writes are throwaway files:
+// SQLite is told not to wait for the disk, so a power cut can ruin them.
+package demo

@@ -1,0 +1,83 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/sharding"
+)
+
+// shards are the databases that rows are spread over.
+type shards struct {
+	dbs    sharding.DBs
+	router *sharding.Router
+}
+
+// makeShards makes the databases with their tables. Children go by their
+// parent's key, with the same rule and a map of the same shape, so that they lie
+// beside their parents.
+func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
+	s := &shards{dbs: sharding.DBs{}}
+	for _, name := range shardNames() {
+		db, err := f.create(ctx, name+".db")
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.dbs[name] = db
+	}
+	if err := s.lay(ctx, all); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *shards) lay(ctx context.Context, all []*table) (err error) {
+	if s.router, err = newRouter(s.dbs, all); err != nil {
+		return err
+	}
+	for _, t := range all {
+		for _, target := range s.router.Targets(t.name) {
+			if _, err := s.dbs[target.DB].ExecContext(ctx, t.createTable(target.Table)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func newRouter(dbs sharding.DBs, all []*table) (*sharding.Router, error) {
+	var sharded []sharding.Table
+	for _, t := range all {
+		spread, err := sharding.Spread(shardNames(), tables, t.name+"_%02d")
+		if err != nil {
+			return nil, input.Wrap(err)
+		}
+		sharded = append(sharded, sharding.Table{Name: t.name, Key: t.by, Rule: sharding.Low(slotBits), Map: spread})
+	}
+	router, err := sharding.New(dbs, sharded...)
+	if err != nil {
+		return nil, input.Wrap(err)
+	}
+	return router, nil
+}
+
+// checkRouter finds before anything is written whether the tables can be laid
+// out: two names may differ too little.
+func checkRouter(all []*table) error {
+	dbs := sharding.DBs{}
+	for _, name := range shardNames() {
+		dbs[name] = new(sql.DB) // never used
+	}
+	_, err := newRouter(dbs, all)
+	return err
+}
+
+func (s *shards) close() error {
+	var errs []error
+	for _, db := range s.dbs {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}

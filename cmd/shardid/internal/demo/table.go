@@ -1,0 +1,142 @@
+package demo
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// table is a table that is sharded.
+type table struct {
+	name    string
+	key     string // its primary key, which numbers the rows
+	by      string // its sharding key: the primary key, or the parent's
+	next    int64  // the lowest id the source has not given
+	rows    int64
+	strict  bool // checks the types of values
+	columns []column
+	keyAt   int // the position of key among the columns
+	byAt    int // the position of by
+}
+
+// column is one column as the source declares it.
+type column struct {
+	name      string
+	typ       string
+	collation string // "" for SQLite's own
+	notNull   bool
+	fallback  string // the DEFAULT, "" for none
+}
+
+// index returns the position of a column, -1 if there is none.
+func (t *table) index(name string) int {
+	for i, c := range t.columns {
+		if strings.EqualFold(c.name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// keyOf returns the key of a row.
+func (t *table) keyOf(row []any) int64 { return integer(row[t.keyAt]) }
+
+// integer returns v, which is known to be an integer.
+func integer(v any) int64 {
+	n, ok := v.(int64)
+	if !ok {
+		panic(fmt.Sprintf("bug: a key of type %T", v))
+	}
+	return n
+}
+
+func quote(name string) string { return dialect.SQLite{}.Quote(name) }
+
+// selectColumns lists the columns so that the driver returns them as they are
+// stored. It turns the text in a DATETIME column into a time, which could not be
+// stored again byte by byte, but it does not know the type of an expression.
+func (t *table) selectColumns() string {
+	var list []string
+	for _, c := range t.columns {
+		list = append(list, "+"+quote(c.name))
+	}
+	return strings.Join(list, ", ")
+}
+
+// selectAll reads the rows of a physical table in the order of their keys.
+func (t *table) selectAll(physical string) string {
+	return "SELECT " + t.selectColumns() + " FROM " + quote(physical) + " ORDER BY " + quote(t.key)
+}
+
+// selectBy reads the rows of a physical table with one value of a column, as an
+// application would.
+func (t *table) selectBy(physical, column string) string {
+	return "SELECT " + t.columnList() + " FROM " + quote(physical) + " WHERE " + quote(column) + " = ?"
+}
+
+func (t *table) columnList() string {
+	var list []string
+	for _, c := range t.columns {
+		list = append(list, quote(c.name))
+	}
+	return strings.Join(list, ", ")
+}
+
+// insertRows is a strict INSERT of n rows.
+func (t *table) insertRows(physical string, n int) string {
+	group := "(?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
+	return "INSERT INTO " + quote(physical) + " (" + t.columnList() + ") VALUES " + group + strings.Repeat(", "+group, n-1)
+}
+
+// createTable declares the columns as in the source, with one difference: the
+// key is a BIGINT of a table without a rowid, so that SQLite never numbers a
+// row by itself. Foreign keys, CHECK and UNIQUE stay behind: what they speak
+// about is spread over several tables now.
+func (t *table) createTable(physical string) string {
+	var defs []string
+	for _, c := range t.columns {
+		defs = append(defs, t.define(c))
+	}
+	options := " WITHOUT ROWID"
+	if t.strict {
+		options += ", STRICT"
+	}
+	return "CREATE TABLE " + quote(physical) + " (" + strings.Join(defs, ", ") + ")" + options
+}
+
+func (t *table) define(c column) string {
+	if c.name == t.key {
+		if t.strict { // knows no BIGINT
+			return quote(c.name) + " INTEGER NOT NULL PRIMARY KEY"
+		}
+		return quote(c.name) + " BIGINT NOT NULL PRIMARY KEY"
+	}
+	def := quote(c.name)
+	if c.typ != "" {
+		def += " " + c.typ
+	}
+	if c.notNull {
+		def += " NOT NULL"
+	}
+	switch {
+	case c.fallback == "":
+	case strings.HasPrefix(c.fallback, `"`): // a string, but not between parentheses
+		def += " DEFAULT " + c.fallback
+	default:
+		def += " DEFAULT (" + c.fallback + ")"
+	}
+	if c.collation != "" {
+		def += " COLLATE " + quote(c.collation)
+	}
+	return def
+}
+
+// createIndex makes the rows of one parent quick to find.
+func (t *table) createIndex(physical string) string {
+	return "CREATE INDEX " + quote(physical+"_by_parent") + " ON " + quote(physical) + " (" + quote(t.by) + ")"
+}
+
+// plainType matches declared types that can be declared again as they are.
+var plainType = regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_]*(?: [A-Za-z_][A-Za-z0-9_]*)*(?: ?\( ?[+-]?[0-9.]+ ?(?:, ?[+-]?[0-9.]+ ?)?\))?)?$`)

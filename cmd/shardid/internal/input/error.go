@@ -1,0 +1,32 @@
+// Package input is about what a user gave and has to correct: a file that does
+// not exist, an id that is none, a flag with an impossible value. The program
+// ends with an exit code of its own for these, and has written nothing.
+package input
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Error is a mistake in what the user gave. Its text says what to do.
+type Error struct{ err error }
+
+// Errorf returns an *Error; %w works as in fmt.Errorf.
+func Errorf(format string, args ...any) error {
+	return &Error{fmt.Errorf(format, args...)}
+}
+
+// Wrap returns err as an *Error.
+func Wrap(err error) error { return &Error{err} }
+
+// Error returns the text without anything added.
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.err }
+
+// Caused reports whether err is, or wraps, a mistake of the user's.
+func Caused(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}

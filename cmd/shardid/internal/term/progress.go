@@ -1,0 +1,101 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// redraw is the least time between two pictures of a bar.
+const redraw = 100 * time.Millisecond
+
+// barWidth is the number of characters of a full bar.
+const barWidth = 24
+
+// Progress shows work that has phases, one line each. On a terminal the line of
+// the phase under way moves; elsewhere a line appears when its phase is over.
+// Begin and End are called by one goroutine, Add by any.
+type Progress struct {
+	w     io.Writer
+	moves bool
+	style Style
+
+	mu    sync.Mutex // guards what follows, and writing while a phase is under way
+	name  string
+	done  int64
+	total int64
+	start time.Time
+	drawn time.Time
+}
+
+// NewProgress returns a Progress that writes to w.
+func NewProgress(w io.Writer) *Progress {
+	return &Progress{w: w, moves: IsTerminal(w), style: StyleFor(w)}
+}
+
+// Begin starts a phase of total steps; 0 means that they are not known.
+func (p *Progress) Begin(name string, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.name, p.total, p.done = name, total, 0
+	p.start, p.drawn = time.Now(), time.Time{}
+	p.draw()
+}
+
+// Add says that n more steps are done.
+func (p *Progress) Add(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done += n
+	p.draw()
+}
+
+// End finishes the phase with what it did.
+func (p *Progress) End(did string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	took := fmt.Sprintf("%.2f s", time.Since(p.start).Seconds())
+	p.print(fmt.Sprintf("  %s%s  %s\n", p.style.Bold(pad(p.name)), p.style.Dim(fmt.Sprintf("%8s", took)), did))
+}
+
+// Abort takes away the line of a phase that will not end, and says what is left
+// of it, if anything.
+func (p *Progress) Abort(left string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	if left != "" {
+		p.print("  " + left + "\n")
+	}
+}
+
+func (p *Progress) draw() {
+	if !p.moves || time.Since(p.drawn) < redraw {
+		return
+	}
+	p.drawn = time.Now()
+	line := "\r  " + pad(p.name)
+	if p.total > 0 {
+		part := min(1, float64(p.done)/float64(p.total))
+		full := int(part * barWidth)
+		line += fmt.Sprintf("%s%s %3.0f %%  %s of %s", strings.Repeat("━", full), p.style.Dim(strings.Repeat("─", barWidth-full)),
+			100*part, Number(p.done), Number(p.total))
+	} else {
+		line += "…"
+	}
+	p.print(line + "\x1b[K")
+}
+
+func (p *Progress) clear() {
+	if p.moves {
+		p.print("\r\x1b[K")
+	}
+}
+
+// print cannot do anything about a stream that takes nothing any more.
+func (p *Progress) print(s string) { _, _ = io.WriteString(p.w, s) }
+
+func pad(name string) string { return fmt.Sprintf("%-11s", name) }

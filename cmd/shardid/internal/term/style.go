@@ -1,0 +1,44 @@
+package term
+
+import (
+	"io"
+	"os"
+
+	"github.com/mattn/go-isatty"
+)
+
+// Style emphasises text on one stream. The zero Style leaves text as it is.
+type Style struct{ on bool }
+
+// StyleFor returns the style for a stream.
+func StyleFor(w io.Writer) Style {
+	return Style{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// IsTerminal reports whether somebody watches w.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// Bold returns s in bold type.
+func (st Style) Bold(s string) string { return st.wrap("1", s) }
+
+// Dim returns s in a fainter colour.
+func (st Style) Dim(s string) string { return st.wrap("2", s) }
+
+// Red returns s in red, for what is wrong.
+func (st Style) Red(s string) string { return st.wrap("31", s) }
+
+// Yellow returns s in yellow, for what needs a decision.
+func (st Style) Yellow(s string) string { return st.wrap("33", s) }
+
+// Green returns s in green, for what went well.
+func (st Style) Green(s string) string { return st.wrap("32", s) }
+
+func (st Style) wrap(code, s string) string {
+	if !st.on || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}

@@ -1,0 +1,87 @@
+package term
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTableAlignsByCharactersNotBytes(t *testing.T) {
+	table := NewTable(Style{}, "NAME", ">ROWS", "NOTE")
+	table.Row("größer", "1", "a")
+	table.Row("x", "1,000", "")
+	want := "NAME     ROWS  NOTE\n" +
+		"größer      1  a\n" +
+		"x       1,000\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestNumberGroupsDigits(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567", -1: "-1", -123: "-123", -1000: "-1,000", -123456: "-123,456"} {
+		if got := Number(n); got != want {
+			t.Errorf("Number(%d) = %q, want %q", n, got, want)
+		}
+	}
+	if Count(1, "row") != "1 row" || Count(1000, "row") != "1,000 rows" || Count(0, "row") != "0 rows" {
+		t.Error(Count(1, "row"), Count(1000, "row"))
+	}
+}
+
+func TestNothingMovesWhereNobodyWatches(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b)
+	p.Begin("copy", 10)
+	p.Add(5)
+	p.Add(5)
+	p.End("10 rows")
+	p.Begin("verify", 0)
+	p.Abort("rest")
+	lines := strings.Split(b.String(), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "  copy  ") || !strings.HasSuffix(lines[0], " s  10 rows") || lines[1] != "  rest" || strings.ContainsAny(b.String(), "\r\x1b") {
+		t.Errorf("%q", b.String())
+	}
+}
+
+func TestProgressMovesOnATerminalAndLeavesTheResult(t *testing.T) {
+	var b bytes.Buffer
+	p := &Progress{w: &b, moves: true}
+	p.Begin("copy", 200)
+	b.Reset()
+	p.drawn = p.drawn.Add(-redraw)
+	p.Add(50)
+	if got := b.String(); !strings.HasPrefix(got, "\r  copy ") || !strings.Contains(got, "━━━━━━──────────────────  25 %  50 of 200") || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	p.Add(1)
+	if b.Len() != 0 {
+		t.Errorf("drawn again at once: %q", b.String())
+	}
+	p.End("done")
+	if got := b.String(); !strings.HasPrefix(got, "\r\x1b[K  copy") || !strings.HasSuffix(got, "done\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnlyATerminalIsStyled(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	for _, w := range []io.Writer{null, &bytes.Buffer{}} { // the first is a device, too
+		if IsTerminal(w) || StyleFor(w) != (Style{}) {
+			t.Errorf("%T counts as a terminal", w)
+		}
+	}
+	if got := (Style{}).Red("x"); got != "x" {
+		t.Errorf("%q", got)
+	}
+	if got := (Style{on: true}).Bold("x"); got != "\x1b[1mx\x1b[0m" {
+		t.Errorf("%q", got)
+	}
+}

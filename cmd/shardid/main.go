@@ -1,0 +1,20 @@
+// Command shardid looks at AUTO_INCREMENT databases, takes ids apart, prints the
+// tables that generators need, and shows a whole migration to shards.
+//
+// Data goes to stdout and everything else to stderr. The exit codes are those
+// of "shardid --help".
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

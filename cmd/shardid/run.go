@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitUnclean     = 1
+	exitInput       = 2
+	exitFailure     = 3
+	exitInterrupted = 130
+)
+
+const long = `shardid helps a table that has outgrown AUTO_INCREMENT to become many tables.
+
+Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.
+
+Exit codes:
+  0    done
+  1    demo found rows that are lost, duplicated or misrouted
+  2    the input is wrong: a flag, an id, a file, a server; nothing was written
+  3    something failed while the command was at work
+  130  interrupted`
+
+// run executes a command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return (&program{}).run(ctx, args, stdout, stderr)
+}
+
+// program is one execution.
+type program struct {
+	parsed    bool // the command line could be read
+	afterCopy func(context.Context, *sharding.Router) error
+}
+
+func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := p.newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := p.exitCode(ctx, err)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "shardid: "+p.message(err, code)) // nobody can be told that stderr is gone
+	}
+	return code
+}
+
+// exitCode: what fails before a command has begun is a mistake in its flags.
+func (p *program) exitCode(ctx context.Context, err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errUnclean):
+		return exitUnclean
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case !p.parsed || input.Caused(err):
+		return exitInput
+	}
+	return exitFailure
+}
+
+// message says in one line what is wrong.
+func (p *program) message(err error, code int) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	switch {
+	case code == exitInterrupted:
+		return "interrupted"
+	case !p.parsed && !input.Caused(err):
+		return text + "; see shardid --help"
+	}
+	return text
+}
+
+func (p *program) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "shardid",
+		Short:             "Shard a table that has outgrown AUTO_INCREMENT",
+		Long:              long,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { p.parsed = true; return nil },
+	}
+	root.SetVersionTemplate("shardid {{.Version}}\n")
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema())
+	return root
+}
+
+// version is that of the module, and of the commit if it was built from one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}

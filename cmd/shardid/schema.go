@@ -1,0 +1,40 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema"
+)
+
+func newSchema() *cobra.Command {
+	var dialect string
+	cmd := &cobra.Command{
+		Use:   "schema --dialect mysql|sqlite",
+		Short: "Print the SQL that creates shardid's own tables",
+		Long: `Schema prints the SQL that creates leaf_alloc and WORKER_NODE, the tables that
+generators keep their counters and worker ids in. It can be run again where
+they exist.`,
+		Example: "  shardid schema --dialect mysql | mysql shop",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printDDL(cmd.OutOrStdout(), dialect)
+		},
+	}
+	cmd.Flags().StringVar(&dialect, "dialect", "", "the database: mysql (also for MariaDB) or sqlite")
+	return cmd
+}
+
+func printDDL(w io.Writer, dialect string) error {
+	if dialect == "" {
+		return input.Errorf("which database is the SQL for? give --dialect mysql or --dialect sqlite")
+	}
+	ddl, err := schema.DDL(dialect)
+	if err != nil {
+		return input.Errorf("--dialect %q is unknown; give mysql or sqlite", dialect)
+	}
+	_, err = io.WriteString(w, ddl)
+	return err
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSchemaPrintsWhatADatabaseTakes(t *testing.T) {
+	o := succeed(t, "schema", "--dialect", "sqlite")
+	path := newFile(t, o.stdout+o.stdout) // safe to run again
+	var n int
+	if err := openFile(t, path).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('leaf_alloc', 'WORKER_NODE')").Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d of our tables, %v", n, err)
+	}
+	if o := succeed(t, "schema", "--dialect", "mysql"); !strings.Contains(o.stdout, "`leaf_alloc`") {
+		t.Errorf("%s", o.stdout)
+	}
+}
