@@ -14,10 +14,14 @@ type guard struct {
 	tables   []sharding.Table
 	readings []sqltext.Flavor // every way in which the server may read a text
 	strings  bool             // a string may stand for an identifier
+	keywords bool             // a table is called like a keyword
 }
 
 func newGuard(dialect string, router *sharding.Router) (guard, error) {
 	g := guard{tables: router.Tables()}
+	for i := range g.tables {
+		g.keywords = g.keywords || sqltext.Reserved(g.tables[i].Name)
+	}
 	switch dialect {
 	case "mysql":
 		// What sql_mode says is unknown here, so both its switches count.
@@ -39,14 +43,12 @@ func (g *guard) unrouted(sql string) error {
 	}
 	for _, f := range g.readingsOf(sql) {
 		s := sqltext.NewScanner(sql, f)
-		for {
-			t, ok := s.NextCode()
-			if !ok {
-				break
-			}
-			if table := g.named(sql, t); table != nil {
+		var previous sqltext.Token
+		for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
+			if table := g.named(sql, previous, t); table != nil {
 				return rawTable("raw SQL on", table)
 			}
+			previous = t
 		}
 	}
 	return nil
@@ -88,10 +90,13 @@ func containsFold(s, name string) bool {
 	return false
 }
 
-// named returns the sharded table that the token names, if any.
-func (g *guard) named(sql string, t sqltext.Token) *sharding.Table {
+// named returns the sharded table that the token names, if any. The keyword in
+// ORDER BY is no table called order.
+func (g *guard) named(sql string, previous, t sqltext.Token) *sharding.Table {
 	var name string
 	switch {
+	case t.Kind == sqltext.Word && g.keywords && !previous.Is(sql, ".") && sqltext.Reserved(t.Text(sql)):
+		return nil
 	case t.Kind == sqltext.Word || t.Kind == sqltext.QuotedIdent:
 		name = sqltext.Ident(sql, t)
 	case t.Kind == sqltext.String && g.strings:
@@ -139,7 +144,7 @@ func (g *guard) routedReading(op, sql string, table *sharding.Table, f sqltext.F
 				Hint: "a statement on a shard reads one table; resolve joins and subqueries with statements of their own",
 			}
 		}
-		if named := g.named(sql, t); named != nil && !isAlias(sql, previous, t, s) {
+		if named := g.named(sql, previous, t); named != nil && !isAlias(sql, previous, t, s) {
 			return rawTable(op, named)
 		}
 		previous = t

@@ -8,13 +8,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-func testGuard(t testing.TB, dialect string) *guard {
+func testGuard(t testing.TB, dialect string) *guard { return guardOf(t, dialect, "orders") }
+
+func guardOf(t testing.TB, dialect, table string) *guard {
 	t.Helper()
 	m, err := sharding.Spread([]string{"db"}, 2, "orders_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sharding.New(sharding.DBs{"db": new(sql.DB)}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(1), Map: m})
+	r, err := sharding.New(sharding.DBs{"db": new(sql.DB)}, sharding.Table{Name: table, Key: "id", Rule: sharding.Low(1), Map: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +62,25 @@ func TestGuardFindsEveryMentionOfAShardedTable(t *testing.T) {
 			if stopped != errors.Is(err, sharding.ErrRawTable) || !stopped && err != nil {
 				t.Errorf("%s: %s: %v", dialect, sql, err)
 			}
+		}
+	}
+}
+
+func TestATableCalledLikeAKeywordIsNotMistakenForOne(t *testing.T) {
+	for _, dialect := range []string{"mysql", "sqlite"} {
+		g := guardOf(t, dialect, "order")
+		for sql, stopped := range map[string]bool{
+			"SELECT * FROM users ORDER BY name":                         false,
+			"SELECT * FROM `order` WHERE id = 1":                        true,
+			"SELECT * FROM shop.order WHERE id = 1":                     true,
+			"SELECT * FROM users WHERE id IN (SELECT uid FROM `Order`)": true,
+		} {
+			if err := g.unrouted(sql); stopped != errors.Is(err, sharding.ErrRawTable) || !stopped && err != nil {
+				t.Errorf("%s: %s: %v", dialect, sql, err)
+			}
+		}
+		if err := g.routed("query", "SELECT * FROM `order_1` AS `order` WHERE `order`.`id` = ? ORDER BY `order`.`id`", &g.tables[0]); err != nil {
+			t.Errorf("%s: %v", dialect, err)
 		}
 	}
 }

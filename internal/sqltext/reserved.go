@@ -1,0 +1,21 @@
+package sqltext
+
+import "strings"
+
+// reserved are the words that neither MySQL nor SQLite takes for a name unless
+// it is quoted or stands behind a dot.
+var reserved = wordSet(`add all alter and as between case check collate constraint create default delete
+	distinct drop else exists foreign from group having in index insert into is join limit not null on or
+	order primary references select set table then to union unique update using values when where`)
+
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		set[w] = true
+	}
+	return set
+}
+
+// Reserved reports whether a word, in any case, cannot be a name where it stands
+// unquoted and not behind a dot.
+func Reserved(word string) bool { return reserved[strings.ToLower(word)] }
