@@ -30,6 +30,15 @@ type Lease interface {
 // record of its former holders.
 const UnknownHistory int64 = -1
 
+// Returnable is the optional ability of a Lease to remember how far it was used.
+type Returnable interface {
+	Lease
+	// Release hands the worker id back, used up to, not including, the tick end.
+	// It may be tried only once, and its error only means that the next holder
+	// waits longer than it had to.
+	Release(ctx context.Context, end int64) error
+}
+
 // Window is a Lease on a stretch of time: its holder may issue ids only with
 // ticks from NotBefore up to, not including, a ceiling that is written where the
 // next holder of the worker id reads it before it can be used. Two holders then
@@ -38,7 +47,7 @@ const UnknownHistory int64 = -1
 //
 // The methods are called by one goroutine at a time.
 type Window interface {
-	Lease
+	Returnable
 	// Ceiling returns the first tick that is not the holder's any more.
 	Ceiling() int64
 	// Term is how far above the present a ceiling is written. The holder renews
@@ -48,8 +57,4 @@ type Window interface {
 	// error that wraps ErrWorkerLost says that the worker id is another's now;
 	// after any other error the old ceiling still holds.
 	Renew(ctx context.Context) (ceiling int64, err error)
-	// Release hands the worker id back, used up to, not including, the tick end.
-	// It may be tried only once, and its error only means that the next holder
-	// waits longer than it had to.
-	Release(ctx context.Context, end int64) error
 }

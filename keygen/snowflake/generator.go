@@ -104,14 +104,18 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 	if !windowed && g.ahead > 1 {
 		return nil, fmt.Errorf("snowflake: Config.Borrow is %v, which needs a worker id whose lease writes down how far it went; this one (%T) does not", g.cfg.Borrow, lease)
 	}
-	first := g.firstTick(lease)
+	now := g.clock.tick()
+	first := g.firstTick(lease, now)
+	if !windowed && lease.NotBefore() > now+g.ahead {
+		return nil, fmt.Errorf("snowflake: %w: worker id %d was used up to %v, and the clock reads %v", keygen.ErrClockRollback, lease.ID(), g.layout.At(lease.NotBefore()), g.layout.At(now))
+	}
 	f := &family{lease: lease, workerPart: g.worker(lease.ID()), ahead: g.ahead}
 	f.limit.Store(g.end)
 	if windowed {
 		f.limit.Store(g.before(w.Ceiling()))
 		// Where the ledger's clock is ahead of ours, or has to let time pass that
 		// may have been promised to somebody else, ids start in the future.
-		f.ahead = max(f.ahead, first-g.clock.tick()+1)
+		f.ahead = max(f.ahead, first-now+1)
 	}
 	if n := g.layout.Bits(keygen.Bucket); n > 0 {
 		f.buckets = make([]counter, int64(1)<<n)
@@ -123,8 +127,7 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 
 // firstTick returns the tick of the first id of a lease. A holder of which
 // nothing is known may have run ahead of the clock by a tick.
-func (g *Generator) firstTick(lease keygen.Lease) int64 {
-	now := g.clock.tick()
+func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
 	if first := lease.NotBefore(); first != keygen.UnknownHistory {
 		return max(now, first)
 	}

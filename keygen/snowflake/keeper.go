@@ -224,13 +224,13 @@ func (k *keeper) describe(s *keygen.Stats) {
 
 // release hands a sealed family's worker id back, used up to last.
 func (k *keeper) release(f *family, last int64) error {
-	w, ok := f.lease.(keygen.Window)
+	lease, ok := f.lease.(keygen.Returnable)
 	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	if err := w.Release(ctx, last>>k.g.seqBits+1); err != nil {
+	if err := lease.Release(ctx, last>>k.g.seqBits+1); err != nil {
 		return fmt.Errorf("snowflake: hand worker id %d back (the next holder waits until the lease ends): %w", f.lease.ID(), err)
 	}
 	return nil

@@ -50,11 +50,15 @@ func (w wait) recover(ctx context.Context, g *Generator, _ *family, r rollback) 
 }
 
 // SwitchWorker takes another worker id from an assigner, under which the time
-// that the clock reads has not been used: backup worker ids, extension bits (a
-// layout whose worker field has a few bits more, 2 for 3 rollbacks, and an
-// assigner that leases each value as a worker id of its own), or a queue in a
-// database that gives the id that rested longest. The old worker id is handed
-// back with its last time.
+// that the clock reads has not been used. The old worker id is handed back with
+// its last time. The ways to have spare worker ids:
+//
+//   - leases (workerid.NewLeased, the same as Config.Worker): the one that rested
+//     longest is taken from the database, and the old one goes back to the end of
+//     the queue. Only these are safe when a rollback is followed by a crash.
+//   - backup worker ids (workerid.Backup): some more for each process.
+//   - extension bits: backup worker ids that differ in the upper bits of the
+//     worker field; two bits more are good for three rollbacks.
 func SwitchWorker(to keygen.Assigner) Policy { return switchWorker{to} }
 
 type switchWorker struct{ to keygen.Assigner }

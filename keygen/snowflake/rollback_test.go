@@ -104,3 +104,44 @@ func TestAPolicyThatCannotHelpLeavesTheGeneratorAsItWas(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+func TestTwoExtensionBitsAreGoodForThreeRollbacks(t *testing.T) {
+	// The worker field has two bits more than the 62 workers of this service need.
+	const w = 5
+	ids := []int64{w, w | 1<<6, w | 2<<6, w | 3<<6}
+	layout := keygen.Layout{
+		Epoch: millennium.Epoch, Unit: time.Millisecond,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 8}, {Kind: keygen.Sequence, Bits: 12}},
+	}
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		extension := workerid.Backup(ids...)
+		g := open(t, snowflake.Config{
+			Layout: layout, Worker: extension, Now: now, Rollback: []snowflake.Policy{snowflake.SwitchWorker(extension)},
+		})
+		var all []int64
+		for rollbacks := range 4 {
+			for range 100 {
+				id, err := g.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, id)
+			}
+			if got := g.Stats().Worker; got != ids[rollbacks] {
+				t.Errorf("after %d rollbacks the worker id is %d", rollbacks, got)
+			}
+			step(-time.Second)
+		}
+		if _, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClockRollback) {
+			t.Errorf("the fourth rollback: %v", err)
+		}
+		step(10 * time.Second) // time heals
+		id, err := g.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, twice := keygentest.Duplicate(append(all, id)); twice {
+			t.Errorf("%d came twice", id)
+		}
+	})
+}

@@ -79,3 +79,38 @@ func TestPrivateIPGivesItsLower16Bits(t *testing.T) {
 		t.Errorf("ten worker bits took %d", id)
 	}
 }
+
+func TestBackupGivesEachWorkerIDOnceAndThenTheOneThatRestedLongest(t *testing.T) {
+	b := workerid.Backup(7, 519)
+	take := func() keygen.Returnable {
+		t.Helper()
+		lease, err := b.Acquire(t.Context(), keygen.Twitter())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease.(keygen.Returnable)
+	}
+	first, second := take(), take()
+	if first.ID() != 7 || second.ID() != 519 || second.NotBefore() != keygen.UnknownHistory {
+		t.Errorf("%d, %d from %d", first.ID(), second.ID(), second.NotBefore())
+	}
+	if _, err := b.Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, keygen.ErrNoWorker) {
+		t.Errorf("a third: %v", err)
+	}
+	for _, end := range []int64{2000, 3000} { // the second call changes nothing
+		if err := first.Release(t.Context(), end); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := second.Release(t.Context(), 1000); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []struct{ id, end int64 }{{519, 1000}, {7, 2000}} {
+		if again := take(); again.ID() != want.id || again.NotBefore() != want.end {
+			t.Errorf("%d from %d, want %+v", again.ID(), again.NotBefore(), want)
+		}
+	}
+	if _, err := workerid.Backup(5000).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, keygen.ErrNoWorker) {
+		t.Errorf("too large: %v", err)
+	}
+}
