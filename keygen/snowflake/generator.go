@@ -117,8 +117,8 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 		// may have been promised to somebody else, ids start in the future.
 		f.ahead = max(f.ahead, first-now+1)
 	}
-	if n := g.layout.Bits(keygen.Bucket); n > 0 {
-		f.buckets = make([]counter, int64(1)<<n)
+	if g.buckets > 0 {
+		f.buckets = make([]counter, g.buckets)
 	}
 	below := g.before(first)
 	f.counters(func(c *counter) { c.start(below) })
@@ -150,8 +150,8 @@ func (g *Generator) awaitStart(ctx context.Context, f *family) error {
 // Next returns the next id. It waits while the ids of the tick are used up. In a
 // layout with gene bits the buckets take turns.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
-	if g.layout.Bits(keygen.Bucket) > 0 {
-		return g.next(ctx, g.turn.Add(1)&(int64(1)<<g.layout.Bits(keygen.Bucket)-1))
+	if g.buckets > 0 {
+		return g.next(ctx, g.turn.Add(1)&(g.buckets-1))
 	}
 	return g.next(ctx, 0)
 }
@@ -168,12 +168,11 @@ func (g *Generator) NextIn(ctx context.Context, bucket int64) (int64, error) {
 }
 
 func (g *Generator) checkBucket(bucket int64) error {
-	n := g.layout.Bits(keygen.Bucket)
 	switch {
-	case n == 0:
+	case g.buckets == 0:
 		return fmt.Errorf("snowflake: %w: it has no bucket field; add one, or use Next", keygen.ErrLayout)
-	case bucket < 0 || bucket >= int64(1)<<n:
-		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, int64(1)<<n-1)
+	case bucket < 0 || bucket >= g.buckets:
+		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, g.buckets-1)
 	}
 	return nil
 }
@@ -185,7 +184,7 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 		now := g.clock.tick()
 		limit := g.limit(f, now)
 		s := c.state.Load()
-		for s>>g.seqBits < now && s < limit {
+		for g.tick(s) < now && s < limit {
 			n := now<<g.seqBits | g.firstSequence(s)
 			if n > limit {
 				break
@@ -196,7 +195,7 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 			}
 			s = c.state.Load()
 		}
-		if s>>g.seqBits >= now && s < limit {
+		if g.tick(s) >= now && s < limit {
 			n := c.state.Add(1)
 			if n <= limit {
 				return g.compose(n, f.workerPart|bucket), nil
@@ -234,7 +233,7 @@ func (g *Generator) firstSequence(s int64) int64 {
 // allow. In a layout with gene bits the buckets take turns. On an error no id in
 // dst may be used.
 func (g *Generator) Fill(ctx context.Context, dst []int64) error {
-	if g.layout.Bits(keygen.Bucket) > 0 {
+	if g.buckets > 0 {
 		for i := range dst {
 			id, err := g.Next(ctx)
 			if err != nil {
@@ -249,9 +248,7 @@ func (g *Generator) Fill(ctx context.Context, dst []int64) error {
 		if err != nil {
 			return err
 		}
-		for i := range dst[:n] {
-			dst[i] = g.compose(first+int64(i), f.workerPart)
-		}
+		g.composeAll(dst[:n], first, f.workerPart)
 		dst = dst[n:]
 	}
 	return nil
@@ -283,7 +280,7 @@ func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n i
 		limit := g.limit(f, now)
 		s := f.only.state.Load()
 		below := s
-		if s>>g.seqBits < now && s < limit {
+		if g.tick(s) < now && s < limit {
 			below = now<<g.seqBits | g.firstSequence(s) - 1
 		}
 		if below < limit {
@@ -302,7 +299,7 @@ func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n i
 
 // limit returns the highest state that may be used at tick now.
 func (g *Generator) limit(f *family, now int64) int64 {
-	return min((now+f.ahead)<<g.seqBits|g.seqMask, f.limit.Load())
+	return min((now+f.ahead)<<(g.seqBits&63)|g.seqMask, f.limit.Load())
 }
 
 // fail counts an error.
