@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-func TestApplyMakesBothTablesAndChangesNothingAgain(t *testing.T) {
+func TestApplyMakesTheTablesAndChangesNothingAgain(t *testing.T) {
 	db := newDB(t)
 	for range 2 {
 		if err := schema.Apply(t.Context(), db); err != nil {
@@ -21,6 +21,19 @@ func TestApplyMakesBothTablesAndChangesNothingAgain(t *testing.T) {
 	exec(t, db, `INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)`)
 	if got := scan[int64](t, db, "SELECT max_id FROM leaf_alloc"); got != 1 {
 		t.Errorf("max_id defaults to %d", got)
+	}
+}
+
+func TestApplyMakesTheHeaderOfLeasesOnceAndNotAgain(t *testing.T) {
+	db := newDB(t)
+	for want := 1; want >= 0; want-- {
+		if err := schema.Apply(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		if got := scan[int](t, db, "SELECT COUNT(*) FROM worker_namespace WHERE namespace = ''"); got != want {
+			t.Errorf("%d headers, want %d", got, want)
+		}
+		exec(t, db, "DELETE FROM worker_namespace") // lost
 	}
 }
 
@@ -73,6 +86,7 @@ func TestApplyRefusesATableThatCannotServe(t *testing.T) {
 		"CREATE TABLE WORKER_NODE (ID BIGINT PRIMARY KEY, HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED)":     "ID",
 		"CREATE TABLE WORKER_NODE (ID INTEGER PRIMARY KEY, HOST_NAME TEXT, TYPE, LAUNCH_DATE, MODIFIED, CREATED)":     "PORT",
 		"CREATE TABLE WORKER_NODE (ID INTEGER, HOST_NAME TEXT, PORT TEXT, TYPE INT, LAUNCH_DATE, MODIFIED, CREATED)":  "ID",
+		"CREATE TABLE worker_lease (namespace TEXT PRIMARY KEY, worker_id BIGINT)":                                    "namespace, worker_id",
 		"CREATE TABLE worker_node (id TEXT PRIMARY KEY, HOST_NAME TEXT, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED);": "ID",
 	} {
 		db := newDB(t)

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -18,8 +19,11 @@ type catalog interface {
 }
 
 func openCatalog(ctx context.Context, s session) (catalog, error) {
-	if s.Name() == "sqlite" {
+	switch s.Name() {
+	case "sqlite":
 		return sqliteCatalog{s}, nil
+	case "postgres":
+		return openPostgresCatalog(ctx, s)
 	}
 	return openMySQLCatalog(ctx, s)
 }
@@ -27,7 +31,8 @@ func openCatalog(ctx context.Context, s session) (catalog, error) {
 // table is what Inspect, NextID and Apply want to know of a table.
 type table struct {
 	name        string
-	engine      string // "" in SQLite
+	exact       bool   // the database tells names apart that differ in case
+	engine      string // "" but in MySQL
 	columns     []column
 	primaryKey  []string
 	foreignKeys []ForeignKey
@@ -41,16 +46,27 @@ type column struct {
 	auto     bool   // the table numbers new rows here by itself
 	reuses   bool   // auto, and numbers of deleted rows may be given again
 	counter  uint64 // the next number as the database keeps it; 0 when it keeps none
+	sequence string // the sequence that keeps the counter, in PostgreSQL
+	end      uint64 // its largest value
+	hidden   bool   // the user may not read it
 }
 
-// column finds a column; both databases ignore case in column names.
+// column finds a column, whose name is in any case unless names are exact.
 func (t table) column(name string) (column, bool) {
 	for _, c := range t.columns {
-		if strings.EqualFold(c.name, name) {
+		if c.name == name || !t.exact && strings.EqualFold(c.name, name) {
 			return c, true
 		}
 	}
 	return column{}, false
+}
+
+// checkCounter is an error when the column has a counter that is not known.
+func (c column) checkCounter() error {
+	if c.hidden {
+		return fmt.Errorf("%w: %s of column %s", ErrNoCounter, c.sequence, c.name)
+	}
+	return nil
 }
 
 // key returns the column that is the whole primary key, if there is one.
@@ -62,9 +78,9 @@ func (t table) key() (column, bool) {
 }
 
 // isOwn says whether the table is one that Apply creates.
-func isOwn(name string) bool {
+func isOwn(s session, name string) bool {
 	for _, t := range ownTables {
-		if strings.EqualFold(t.name, name) {
+		if t.name == name || s.Name() != "postgres" && strings.EqualFold(t.name, name) {
 			return true
 		}
 	}

@@ -10,14 +10,16 @@ import (
 var (
 	//go:embed ddl/mysql.sql
 	mysqlDDL string
+	//go:embed ddl/postgres.sql
+	postgresDDL string
 	//go:embed ddl/sqlite.sql
 	sqliteDDL string
 )
 
-// DDL returns the SQL that creates shardid's own tables, leaf_alloc and
-// WORKER_NODE, as a DBA would run it: with comments, and safe to run again.
-// The name is "mysql" or "sqlite"; "mariadb" means "mysql". For another name
-// the error says which there are.
+// DDL returns the SQL that creates shardid's own tables, those that Apply
+// creates, as a DBA would run it: with comments, and safe to run again.
+// The name is "mysql", "postgres" or "sqlite"; "mariadb" means "mysql". For
+// another name the error says which there are.
 func DDL(name string) (string, error) {
 	d, err := dialect.Named(name)
 	if err != nil {
@@ -27,8 +29,11 @@ func DDL(name string) (string, error) {
 }
 
 func ddl(d dialect.Dialect) string {
-	if d.Name() == "sqlite" {
+	switch d.Name() {
+	case "sqlite":
 		return sqliteDDL
+	case "postgres":
+		return postgresDDL
 	}
 	return mysqlDDL
 }

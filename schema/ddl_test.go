@@ -5,26 +5,31 @@ import (
 	"testing"
 )
 
-func TestDDLHasOneStatementForEachOwnTableInOrder(t *testing.T) {
-	for _, name := range []string{"mysql", "mariadb", "sqlite"} {
+func TestDDLCreatesEachOwnTableInOrder(t *testing.T) {
+	for _, name := range []string{"mysql", "mariadb", "postgres", "sqlite"} {
 		text, err := DDL(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := statements(text)
-		if len(all) != len(ownTables) {
-			t.Fatalf("%s: %d statements", name, len(all))
+		steps := plan(text)
+		if len(steps) != len(ownTables) {
+			t.Fatalf("%s creates %d tables", name, len(steps))
 		}
-		for i, own := range ownTables {
-			if !strings.Contains(all[i], "CREATE TABLE IF NOT EXISTS") || !strings.Contains(all[i], own.name) {
-				t.Errorf("%s: statement %d is not for %s:\n%s", name, i, own.name, all[i])
+		for _, step := range steps {
+			if !strings.Contains(step.create, "CREATE TABLE IF NOT EXISTS") || !strings.Contains(step.create, step.own.name) {
+				t.Errorf("%s: not for %s:\n%s", name, step.own.name, step.create)
+			}
+			for _, statement := range step.fill {
+				if !strings.Contains(statement, "INTO") || !strings.Contains(statement, step.own.name) {
+					t.Errorf("%s: not for %s:\n%s", name, step.own.name, statement)
+				}
 			}
 		}
 	}
 }
 
 func TestDDLOfUnknownDatabaseSaysWhichAreKnown(t *testing.T) {
-	if _, err := DDL("oracle"); err == nil || !strings.Contains(err.Error(), "MySQL, MariaDB and SQLite") {
+	if _, err := DDL("oracle"); err == nil || !strings.Contains(err.Error(), "MySQL, MariaDB, PostgreSQL and SQLite") {
 		t.Errorf("error is %v", err)
 	}
 }

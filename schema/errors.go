@@ -11,6 +11,10 @@ var (
 	// everything that looks at tables, on MySQL and MariaDB.
 	ErrNoDatabase = errors.New("schema: no database is selected; name one at the end of the DSN's address, as in …/shop")
 
+	// ErrNoSchema: the connection's search_path names no schema that exists.
+	// Returned by everything that looks at tables, on PostgreSQL.
+	ErrNoSchema = errors.New("schema: search_path names no schema that exists; set it in the DSN, or for the role or database")
+
 	// ErrNoTable: the database has no base table of this name; views do not
 	// count. Returned by NextID.
 	ErrNoTable = errors.New("schema: no such table; check the spelling and which database the DSN names")
@@ -24,6 +28,10 @@ var (
 	// are int64. Returned by NextID.
 	ErrKeyExhausted = errors.New("schema: no id left: the column holds or counts up to the largest int64; move the outlying rows to lower ids first")
 
+	// ErrNoCounter: the user may not read the sequence that numbers a column, so
+	// its next value is unknown. Returned by Inspect and NextID, on PostgreSQL.
+	ErrNoCounter = errors.New("schema: no right to read the sequence of a column; GRANT SELECT ON SEQUENCE to this user")
+
 	// ErrSeed: an argument is out of range; nothing was written. Returned by
 	// Seed.
 	ErrSeed = errors.New("schema: cannot seed")
@@ -32,8 +40,8 @@ var (
 // ColumnError says that a table called like one of ours cannot serve as it.
 // Apply returns it and leaves the table as it is.
 type ColumnError struct {
-	Table  string // "leaf_alloc" or "WORKER_NODE"
-	Column string
+	Table  string // "leaf_alloc", say
+	Column string // or columns, separated by commas
 	Need   string // what the column must be
 }
 

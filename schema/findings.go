@@ -58,6 +58,7 @@ func useFindings(k Key, col column, e extent) []Finding {
 			"make the key, and every column that refers to it, BIGINT in the shard tables"})
 	}
 	found = append(found, rangeUsed(k)...)
+	found = append(found, sequenceEnd(k, col)...)
 	if !e.empty && e.lowest <= 0 {
 		found = append(found, Finding{NonPositiveID, Warning,
 			fmt.Sprintf("ids of 0 or below exist, the lowest is %d", e.lowest),
@@ -83,6 +84,20 @@ func rangeUsed(k Key) []Finding {
 	return []Finding{{RangeUsed, severity,
 		fmt.Sprintf("%.2f %% of the range of %s is used, %d ids are left", k.PercentUsed, typeName(k), k.Max-min(k.Max, k.Next-1)),
 		"widen the key before inserts fail, and every column that refers to it"}}
+}
+
+// sequenceEnd: a SERIAL column that was widened keeps its narrow sequence.
+func sequenceEnd(k Key, col column) []Finding {
+	if col.sequence == "" || col.end >= k.Max {
+		return nil
+	}
+	severity := Warning
+	if k.Next-1 >= col.end/5*4 {
+		severity = Error
+	}
+	return []Finding{{NarrowSequence, severity,
+		fmt.Sprintf("the sequence %s ends at %d, the type %s at %d", col.sequence, col.end, k.Type, k.Max),
+		"ALTER SEQUENCE " + col.sequence + " AS " + k.Type + " NO MAXVALUE"}}
 }
 
 func numbering(col column) []Finding {

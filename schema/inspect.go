@@ -14,7 +14,8 @@ import (
 // Inspect looks at every base table of the database and says, for each, what
 // its key is, how far it is used, what it refers to, and what stands in the
 // way of sharding it. It writes nothing. The tables of shardid itself and of
-// the database are left out; the order is by name.
+// the database are left out, as are, in PostgreSQL, those of extensions and
+// those that a name without a schema does not reach; the order is by name.
 //
 // It needs SELECT on the tables; a table without is an error, not an omission.
 // The counters are read freshly, each at its own moment, so that a busy
@@ -36,11 +37,11 @@ func Inspect(ctx context.Context, db *sql.DB) (Report, error) {
 
 // NextID returns the lowest id, at least 1, that is above every id in an
 // integer column and that the table has not given by itself yet: the next
-// AUTO_INCREMENT value or MAX(column)+1, whichever is higher. A tag is seeded
+// AUTO_INCREMENT or sequence value, or MAX(column)+1, whichever is higher. A tag is seeded
 // from it, plus a margin for the rows that other writers insert meanwhile.
 //
-// The error wraps ErrNoTable, ErrNoIntegerKey or ErrKeyExhausted where that is
-// the cause.
+// The error wraps ErrNoTable, ErrNoIntegerKey, ErrNoCounter or ErrKeyExhausted
+// where that is the cause.
 func NextID(ctx context.Context, db *sql.DB, table, column string) (int64, error) {
 	var next uint64
 	err := withSession(ctx, db, func(s session) error {
@@ -67,6 +68,9 @@ func nextID(ctx context.Context, s session, c catalog, name, column string) (uin
 	if !ok || col.max == 0 {
 		return 0, fmt.Errorf("%w: %s.%s", ErrNoIntegerKey, t.name, column)
 	}
+	if err := col.checkCounter(); err != nil {
+		return 0, err
+	}
 	e, err := readExtent(ctx, s, t.name, col.name)
 	if errors.Is(err, errNotInteger) {
 		return 0, fmt.Errorf("%w: %w", ErrNoIntegerKey, err)
@@ -82,7 +86,7 @@ func inspectAll(ctx context.Context, s session, c catalog) ([]Table, error) {
 	slices.Sort(names)
 	all := []Table{} // [] in JSON
 	for _, name := range names {
-		if isOwn(name) {
+		if isOwn(s, name) {
 			continue
 		}
 		t, err := inspect(ctx, s, c, name)
@@ -108,6 +112,9 @@ func inspect(ctx context.Context, s session, c catalog, name string) (Table, err
 	if !single || col.max == 0 {
 		out.Findings = keyFindings(s, facts)
 		return out, nil
+	}
+	if err := col.checkCounter(); err != nil {
+		return Table{}, err
 	}
 	e, err := readExtent(ctx, s, facts.name, col.name)
 	if errors.Is(err, errNotInteger) {
@@ -152,6 +159,8 @@ func product(s session) string {
 	switch {
 	case s.Name() == "sqlite":
 		return "SQLite"
+	case s.Name() == "postgres":
+		return "PostgreSQL"
 	case strings.Contains(s.Version, "MariaDB"):
 		return "MariaDB"
 	}

@@ -3,14 +3,14 @@ package schema
 // Report is what Inspect found. Its JSON form is stable: fields and codes may
 // be added, none changes its meaning.
 type Report struct {
-	Dialect string  `json:"dialect"` // "mysql" (which includes MariaDB) or "sqlite"
+	Dialect string  `json:"dialect"` // "mysql" (which includes MariaDB), "postgres" or "sqlite"
 	Server  Server  `json:"server"`
 	Tables  []Table `json:"tables"` // by name
 }
 
 // Server is the database product and the version as it calls it itself.
 type Server struct {
-	Product string `json:"product"` // "MySQL", "MariaDB" or "SQLite"
+	Product string `json:"product"` // "MySQL", "MariaDB", "PostgreSQL" or "SQLite"
 	Version string `json:"version"`
 }
 
@@ -44,7 +44,7 @@ type Key struct {
 type ForeignKey struct {
 	Name              string   `json:"name,omitempty"` // SQLite does not tell names
 	Columns           []string `json:"columns"`
-	References        string   `json:"references"`         // the table; "database.table" when in another database
+	References        string   `json:"references"`         // the table; "database.table" when in another database, or schema
 	ReferencedColumns []string `json:"referenced_columns"` // in the order of Columns
 	OnDelete          string   `json:"on_delete"`          // "CASCADE", "NO ACTION", …
 	OnUpdate          string   `json:"on_update"`
@@ -83,6 +83,7 @@ const (
 	NonIntegerKey   Code = "non_integer_key"   // by type, or a value in SQLite that is no integer
 	NarrowKey       Code = "narrow_key"        // the type holds fewer than 63 bits
 	RangeUsed       Code = "range_used"        // half of the type's range is used (warning), or four fifths (error)
+	NarrowSequence  Code = "narrow_sequence"   // the sequence ends before the type does (warning), or four fifths of it are used (error)
 	NonPositiveID   Code = "non_positive_id"   // an id of 0 or below exists
 	BeyondInt64     Code = "beyond_int64"      // an unsigned id above the largest int64 exists
 	NoAutoIncrement Code = "no_auto_increment" // the application gives the ids already

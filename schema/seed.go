@@ -31,7 +31,7 @@ func Seed(ctx context.Context, db *sql.DB, tag string, next, step int64) (int64,
 			}
 			// The upsert holds the row's lock until the commit.
 			return tx.QueryRowContext(ctx, "SELECT "+s.Quote("max_id")+" FROM "+s.Quote("leaf_alloc")+
-				" WHERE "+s.Quote("biz_tag")+" = ?", tag).Scan(&now)
+				" WHERE "+s.Quote("biz_tag")+" = "+s.Placeholder(1), tag).Scan(&now)
 		})
 	})
 	if err != nil {
@@ -41,13 +41,14 @@ func Seed(ctx context.Context, db *sql.DB, tag string, next, step int64) (int64,
 }
 
 func seedSQL(s session) string {
-	if s.Name() == "sqlite" {
-		return `INSERT INTO "leaf_alloc" ("biz_tag", "max_id", "step") VALUES (?, ?, ?)` +
-			` ON CONFLICT ("biz_tag") DO UPDATE SET "max_id" = excluded."max_id", "update_time" = CURRENT_TIMESTAMP` +
-			` WHERE excluded."max_id" > "leaf_alloc"."max_id"`
+	if s.Name() == "mysql" {
+		return "INSERT INTO `leaf_alloc` (`biz_tag`, `max_id`, `step`) VALUES (?, ?, ?)" +
+			" ON DUPLICATE KEY UPDATE `max_id` = GREATEST(`max_id`, VALUES(`max_id`))"
 	}
-	return "INSERT INTO `leaf_alloc` (`biz_tag`, `max_id`, `step`) VALUES (?, ?, ?)" +
-		" ON DUPLICATE KEY UPDATE `max_id` = GREATEST(`max_id`, VALUES(`max_id`))"
+	return `INSERT INTO "leaf_alloc" ("biz_tag", "max_id", "step")` +
+		" VALUES (" + s.Placeholder(1) + ", " + s.Placeholder(2) + ", " + s.Placeholder(3) + ")" +
+		` ON CONFLICT ("biz_tag") DO UPDATE SET "max_id" = excluded."max_id", "update_time" = CURRENT_TIMESTAMP` +
+		` WHERE excluded."max_id" > "leaf_alloc"."max_id"`
 }
 
 func validateSeed(tag string, next, step int64) error {

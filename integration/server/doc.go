@@ -2,16 +2,16 @@
 //
 // # Promise
 //
-// Every server is a process of its own with its own copy of the data, on its
-// own loopback port, usually within a tenth of a second, as many at once as
-// the machine's memory allows. Nothing is assumed to be running and nothing
-// outlives the test: [RunMariaDB] stops the server when its test ends, failed
-// or not, and on Linux the kernel kills it when the test process itself is
-// killed. Data that a killed test process leaves in the temporary directory is
+// Every server, of MariaDB or PostgreSQL, is a process of its own with its own
+// copy of the data, on its own loopback port, usually within a tenth of a
+// second, as many at once as the machine's memory allows. Nothing is assumed to
+// be running and nothing outlives the test: [RunMariaDB] and [RunPostgres] stop
+// the server when its test ends, failed or not, and on Linux the kernel kills it
+// when the test process itself is killed. Data that a killed test process leaves in the temporary directory is
 // removed by the next one that starts a server.
 //
-// [MariaDB.Kill] is kill -9 and [MariaDB.Start] starts the server again on the
-// same data and port, so that a test sees what a crash leaves behind.
+// Kill is kill -9, of every process of the server, and Start starts it again on
+// the same data and port, so that a test sees what a crash leaves behind.
 //
 // # Failure modes
 //
@@ -20,6 +20,10 @@
 // error log. A server that does not answer within a minute is given up.
 //
 // The first use on a machine makes a template of an empty data directory in
-// the user's cache directory; later ones copy it. The package needs a Unix
-// system.
+// the user's cache directory; later ones copy it. PostgreSQL refuses to be run
+// by root; when root runs the tests, its servers run as the user postgres or,
+// without one, nobody, who must be able to reach the temporary directory.
+//
+// The package needs a Unix system. Beside Linux, Kill does not wait for the
+// processes that a PostgreSQL server has for its connections.
 package server

@@ -15,31 +15,43 @@ import (
 	"time"
 )
 
-// childVar makes this test binary start a server and wait to be killed.
+// childVar makes this test binary start a server of that kind and wait to be
+// killed.
 const childVar = "SHARDID_SERVER_TEST_CHILD"
 
 // testLimit bounds the wait for what happens at once.
 const testLimit = 5 * time.Second
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVar) != "" {
-		serveUntilKilled()
+	for _, k := range kinds {
+		if os.Getenv(childVar) == k.name {
+			serveUntilKilled(k)
+		}
 	}
 	os.Exit(m.Run())
 }
 
-func serveUntilKilled() {
-	m, err := StartMariaDB(context.Background())
+var kinds = []kind{mariadb, postgres}
+
+func serveUntilKilled(k kind) {
+	i, err := k.start(context.Background(), nil)
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	_, _ = fmt.Fprintln(os.Stdout, m.config("").Addr, m.dir.path)
+	_, _ = fmt.Fprintln(os.Stdout, address(i.port), i.dir.path)
 	select {}
 }
 
 func TestKilledTestProcessLeavesNoServer(t *testing.T) {
-	child, addr, dir := startChild(t)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) { killedProcessLeavesNoServer(t, k) })
+	}
+}
+
+func killedProcessLeavesNoServer(t *testing.T, k kind) {
+	t.Helper()
+	child, addr, dir := startChild(t, k)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +61,7 @@ func TestKilledTestProcessLeavesNoServer(t *testing.T) {
 	killChild(child)
 
 	// The connection ends with the server. The server would close an idle one
-	// as well, but only after 10 s.
+	// as well, but only after 10 s or more.
 	if err := conn.SetReadDeadline(time.Now().Add(testLimit)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,19 +73,52 @@ func TestKilledTestProcessLeavesNoServer(t *testing.T) {
 }
 
 func TestDirectoryOfLivingProcessIsLeftAlone(t *testing.T) {
-	_, _, dir := startChild(t)
+	_, _, dir := startChild(t, mariadb)
 	RunMariaDB(t)
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("another process's server lost its directory: %v", err)
 	}
 }
 
+// A process of the server that works on a statement does not notice at once
+// that the others were killed, and could commit even then.
+func TestKillEndsPostgresInTheMiddleOfAStatement(t *testing.T) {
+	p := RunPostgres(t)
+	db := p.Open(t, "shop")
+	mustExec(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+	ended := make(chan error)
+	go func() {
+		_, err := db.ExecContext(t.Context(), "INSERT INTO orders SELECT 1 FROM generate_series(1, 9223372036854775807) s WHERE s < 0")
+		ended <- err
+	}()
+	watcher := p.Open(t, "postgres")
+	for queryInt(t, watcher, "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE 'INSERT%' AND state = 'active'") == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the statement does not run")
+		}
+	}
+	begun := time.Now()
+	p.Kill()
+	if took := time.Since(begun); took > testLimit {
+		t.Errorf("Kill took %v", took)
+	}
+	if left := allIn(p.dataDir()); len(left) > 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the statement ended well")
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // startChild starts a test process with one server and returns the server's
 // address and directory.
-func startChild(t *testing.T) (child *exec.Cmd, addr, dir string) {
+func startChild(t *testing.T, k kind) (child *exec.Cmd, addr, dir string) {
 	t.Helper()
 	child = exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), childVar+"=1")
+	child.Env = append(os.Environ(), childVar+"="+k.name)
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	if err != nil {

@@ -82,7 +82,7 @@ func TestStopLeavesNoProcessAndNoDirectory(t *testing.T) {
 
 	assertGone(t, m.proc.cmd.Process.Pid)
 	assertNoFile(t, m.dir.path)
-	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", m.config("").Addr); err == nil {
+	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address(m.port)); err == nil {
 		t.Errorf("somebody still listens on %s", conn.RemoteAddr())
 	}
 }
@@ -156,15 +156,15 @@ func TestStartGivesUpWhenItsContextEnds(t *testing.T) {
 }
 
 func TestMissingProgramIsAnErrorThatNamesThePackages(t *testing.T) {
-	_, err := findProgram("mariadbd-that-is-not-there")
+	_, err := mariadbProgram("mariadbd-that-is-not-there").find()
 	if err == nil || !strings.Contains(err.Error(), "apt-get install mariadb-server-core") {
-		t.Errorf("findProgram says %v, want the command that installs it", err)
+		t.Errorf("find says %v, want the command that installs it", err)
 	}
 }
 
 func TestProgramIsFoundOutsideOfPath(t *testing.T) {
 	t.Setenv("PATH", "")
-	if _, err := findProgram("mariadbd"); err != nil {
+	if _, err := mariadb.program.find(); err != nil {
 		t.Error(err)
 	}
 }

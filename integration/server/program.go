@@ -1,35 +1,55 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 )
 
-// debianPackages have all that is looked for, without the service that would
-// start a server on the machine.
-const debianPackages = "mariadb-server-core mariadb-client-core"
-
-// findProgram looks in PATH and in the directories for servers, which are not
-// in every user's PATH.
-func findProgram(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return filepath.Abs(path) // PATH may have relative entries
-	}
-	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%s is not installed, neither in PATH nor in /usr/sbin or /usr/local/sbin; "+
-		"`make test` installs it on Debian and its kin, or do it yourself: apt-get install %s", name, debianPackages)
+// program is a program of a database server.
+type program struct {
+	name     string
+	dirs     []string // patterns of where it may be beside PATH
+	packages string   // Debian's, without a service that would start a server on the machine
 }
 
-// runAsRoot permits mariadbd to run as root, which it refuses unless told to.
-func runAsRoot() []string {
-	if os.Geteuid() == 0 {
-		return []string{"--user=root"}
+// find looks in PATH and then in the program's directories, where it takes the
+// newest version.
+func (p program) find() (string, error) {
+	if path, err := exec.LookPath(p.name); err == nil {
+		return filepath.Abs(path) // PATH may have relative entries
 	}
-	return nil
+	for _, dir := range p.dirs {
+		found, err := filepath.Glob(filepath.Join(dir, p.name))
+		if err != nil {
+			panic("bug: " + err.Error()) // only a malformed pattern fails
+		}
+		slices.SortFunc(found, func(a, b string) int { return cmp.Compare(version(b), version(a)) })
+		for _, path := range found {
+			if path, err := exec.LookPath(path); err == nil { // can be run
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s is not installed, neither in PATH nor in %s; "+
+		"`make test` installs it on Debian and its kin, or do it yourself: apt-get install %s",
+		p.name, strings.Join(p.dirs, " or "), p.packages)
+}
+
+var number = regexp.MustCompile(`\d+(\.\d+)?`)
+
+// version returns the last number in a path like
+// /usr/lib/postgresql/15/bin/postgres, 0 when there is none.
+func version(path string) float64 {
+	found := number.FindAllString(path, -1)
+	if found == nil {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(found[len(found)-1], 64) // the pattern is one of numbers
+	return n
 }

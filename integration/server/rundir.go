@@ -69,9 +69,13 @@ func removeAbandoned(base string) {
 		if err != nil {
 			continue
 		}
-		_ = (&runDir{path, owner}).remove() // tidying up must not fail the test at hand
+		dir := &runDir{path, owner}
+		killAllIn(dir.data()) // some of the server's processes may not have noticed yet
+		_ = dir.remove()      // tidying up must not fail the test at hand
 	}
 }
+
+func (d *runDir) data() string { return filepath.Join(d.path, "data") }
 
 func ownerFile(dir string) string { return filepath.Join(dir, "owner.lock") }
 

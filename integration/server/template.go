@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,27 +12,21 @@ import (
 	"strings"
 )
 
-// innodbLogSize must be the same when the template is made and when a server
-// runs on it, or the server would first build a new log.
-const innodbLogSize = "--innodb-log-file-size=4M"
-
-// mariadbTemplate returns an empty data directory to copy, made on the
-// machine's first use of this version of mariadbd with these options. Test
-// processes that need it at the same time wait for the one that makes it.
-func mariadbTemplate(ctx context.Context, mariadbd string) (string, error) {
+// template returns an empty data directory to copy, made on the machine's first
+// use of this version of the program with these options. Test processes that
+// need it at the same time wait for the one that makes it.
+func (k kind) template(ctx context.Context, program string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	version, err := exec.CommandContext(ctx, mariadbd, "--version").Output()
+	key, err := k.templateKey(ctx, program)
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", mariadbd, err)
+		return "", err
 	}
-	options := installOptions()
-	key := sha256.Sum256([]byte(string(version) + strings.Join(options, " ")))
-	template := filepath.Join(cache, fmt.Sprintf("mariadb-%x", key[:8]))
+	template := filepath.Join(cache, k.name+"-"+key)
 
-	lock, err := waitForLock(ctx, filepath.Join(cache, "mariadb.lock"))
+	lock, err := waitForLock(ctx, filepath.Join(cache, k.name+".lock"))
 	if err != nil {
 		return "", fmt.Errorf("wait for the template data directory: %w", err)
 	}
@@ -38,43 +34,76 @@ func mariadbTemplate(ctx context.Context, mariadbd string) (string, error) {
 	if _, err := os.Stat(template); err == nil {
 		return template, nil
 	}
-	return template, makeTemplate(ctx, template, options)
+	return template, k.makeTemplate(ctx, program, template)
 }
 
-func installOptions() []string {
-	options := []string{
-		"--no-defaults",
-		"--skip-test-db",
-		"--auth-root-authentication-method=normal", // user root, no password
-		innodbLogSize,
+// templateKey changes with the program and with how we have it make the data.
+func (k kind) templateKey(ctx context.Context, program string) (string, error) {
+	version, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask %s for its version: %w", program, err)
 	}
-	return append(options, runAsRoot()...)
+	install, err := k.install(ctx, program, "")
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(string(version) + strings.Join(install.Args, " ")))
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 // makeTemplate works in a directory of another name, so that one that was
 // interrupted is never taken for a finished one.
-func makeTemplate(ctx context.Context, template string, options []string) error {
-	install, err := findProgram("mariadb-install-db")
+func (k kind) makeTemplate(ctx context.Context, program, template string) (err error) {
+	workshop, err := newRunDir(k.name + "-template") // the cache may be closed to the server's user
 	if err != nil {
 		return err
 	}
-	workshop := template + ".unfinished"
-	data, tmp := filepath.Join(workshop, "data"), filepath.Join(workshop, "tmp")
-	if err := os.RemoveAll(workshop); err != nil {
+	defer func() { err = errors.Join(err, workshop.remove()) }()
+	data := filepath.Join(workshop.path, "data")
+	if err := k.runInstall(ctx, program, workshop.path, data); err != nil {
+		return err
+	}
+	unfinished := template + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
 		return fmt.Errorf("remove an interrupted template: %w", err)
 	}
-	if err := os.MkdirAll(tmp, 0o700); err != nil {
+	if err := copyData(unfinished, data); err != nil {
+		return fmt.Errorf("keep the template: %w", err)
+	}
+	return os.Rename(unfinished, template)
+}
+
+func (k kind) runInstall(ctx context.Context, program, workshop, data string) error {
+	user, err := k.account()
+	if err != nil {
+		return err
+	}
+	cmd, err := k.install(ctx, program, data)
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(workshop, "tmp")
+	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return fmt.Errorf("make a directory for the template: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, install, append(options, "--datadir="+data)...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp) // see MariaDB.tmpDir
+	if err := user.takeOver(workshop); err != nil {
+		return fmt.Errorf("make a directory for the template: %w", err)
+	}
+	cmd.Dir = workshop
+	cmd.Env = append(plainEnviron(), "TMPDIR="+tmp) // see instance.tmpDir
+	user.run(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("make a data directory with %s: %w; it said:\n%s", install, err, out)
+		return fmt.Errorf("make a data directory with %s: %w; it said:\n%s", cmd.Path, err, out)
 	}
-	if err := os.Rename(data, template); err != nil {
-		return fmt.Errorf("name the template: %w", err)
+	return nil
+}
+
+// copyData copies a data directory. PostgreSQL wants its own closed to others.
+func copyData(to, from string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
 	}
-	return os.RemoveAll(workshop)
+	return os.CopyFS(to, os.DirFS(from))
 }
 
 func cacheDir() (string, error) {

@@ -10,7 +10,7 @@ import (
 func TestTemplateIsMadeOnceForAllWhoAskAtOnce(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir()) // where macOS keeps caches
-	program, err := findProgram("mariadbd")
+	program, err := mariadb.program.find()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestTemplateIsMadeOnceForAllWhoAskAtOnce(t *testing.T) {
 	infos := make([]os.FileInfo, 4)
 	for i := range infos {
 		wg.Go(func() {
-			template, err := mariadbTemplate(t.Context(), program)
+			template, err := mariadb.template(t.Context(), program)
 			if err != nil {
 				t.Error(err)
 				return
@@ -42,7 +42,11 @@ func TestInterruptedTemplateIsMadeAnew(t *testing.T) {
 	if err := os.MkdirAll(stale, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeTemplate(t.Context(), template, installOptions()); err != nil {
+	program, err := mariadb.program.find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mariadb.makeTemplate(t.Context(), program, template); err != nil {
 		t.Fatal(err)
 	}
 	assertNoFile(t, filepath.Join(template, "half-written"))

@@ -4,9 +4,16 @@ import "strings"
 
 // contended holds what servers say when a transaction was rolled back because
 // another was in the way: SQLite's SQLITE_BUSY and SQLITE_LOCKED, MySQL's
-// deadlock. MySQL's lock wait timeout (1205) is not among them: whoever met it
-// has waited long enough.
-var contended = []string{"database is locked", "database table is locked", "Error 1213"}
+// deadlock, PostgreSQL's deadlock and serialization failure, for drivers that
+// show the code and those that show the text only. Timeouts of waits for a lock
+// (MySQL's 1205, PostgreSQL's 55P03) are not among them: whoever met one has
+// waited long enough.
+var contended = []string{
+	"database is locked", "database table is locked",
+	"Error 1213",
+	"SQLSTATE 40P01", "deadlock detected",
+	"SQLSTATE 40001", "could not serialize access",
+}
 
 // Contended reports whether err says that another transaction was in the way:
 // nothing was done, and the same transaction may be tried again. It goes by

@@ -16,10 +16,12 @@ import (
 
 // Dialect is one family of databases.
 type Dialect interface {
-	// Name is "mysql" (which includes MariaDB) or "sqlite".
+	// Name is "mysql" (which includes MariaDB), "postgres" or "sqlite".
 	Name() string
 	// Quote returns ident as a quoted identifier, quote characters doubled.
 	Quote(ident string) string
+	// Placeholder returns what stands for the n-th argument, counted from 1.
+	Placeholder(n int) string
 }
 
 // Server is a database as found by Detect.
@@ -29,13 +31,16 @@ type Server struct {
 }
 
 // ErrUnknown: the database is none of the supported ones.
-var ErrUnknown = errors.New("unknown database; supported are MySQL, MariaDB and SQLite")
+var ErrUnknown = errors.New("unknown database; supported are MySQL, MariaDB, PostgreSQL and SQLite")
 
-// Named returns the dialect called name; "mariadb" is an alias of "mysql".
+// Named returns the dialect called name; "mariadb" is an alias of "mysql",
+// "postgresql" one of "postgres".
 func Named(name string) (Dialect, error) {
 	switch strings.ToLower(name) {
 	case "mysql", "mariadb":
 		return MySQL{}, nil
+	case "postgres", "postgresql":
+		return Postgres{}, nil
 	case "sqlite", "sqlite3":
 		return SQLite{}, nil
 	}
@@ -53,16 +58,25 @@ func Detect(ctx context.Context, db Querier) (Server, error) {
 	var v string
 	first := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&v)
 	if first == nil {
-		if strings.HasPrefix(v, "PostgreSQL") {
-			return Server{}, fmt.Errorf("%w, not PostgreSQL", ErrUnknown)
-		}
-		return Server{MySQL{}, v}, nil
+		return byVersion(v)
 	}
 	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
 		// Of the two errors the first tells why a MySQL server did not answer.
 		return Server{}, fmt.Errorf("detect the database: %w", errors.Join(first, err))
 	}
 	return Server{SQLite{}, v}, nil
+}
+
+// byVersion tells the databases that answer VERSION() apart.
+func byVersion(v string) (Server, error) {
+	if version, ok := strings.CutPrefix(v, "PostgreSQL "); ok {
+		version, _, _ = strings.Cut(version, " on ") // the machine follows
+		return Server{Postgres{}, version}, nil
+	}
+	if v == "" || v[0] < '0' || v[0] > '9' {
+		return Server{}, fmt.Errorf("%w, not %s", ErrUnknown, v)
+	}
+	return Server{MySQL{}, v}, nil
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,63}$`)

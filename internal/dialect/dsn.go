@@ -10,7 +10,7 @@ const redacted = "***"
 var (
 	// Only known schemes count: in "app://x@tcp(h)/db" the user is app, and
 	// the password starts with two slashes.
-	urlScheme  = regexp.MustCompile(`^(?i:mysql|mariadb|sqlite3?|file)://`)
+	urlScheme  = regexp.MustCompile(`^(?i:mysql|mariadb|postgres(?:ql)?|sqlite3?|file)://`)
 	fileScheme = regexp.MustCompile(`^(?:(?i:sqlite3?|file):|:memory:)`)
 
 	// The setting's name may hold the word anywhere ("_auth_pass", "sslkey");
@@ -21,8 +21,8 @@ var (
 // RedactDSN returns dsn without its password and without the values of
 // settings that may be secret, so that it can be shown. It knows
 // "scheme://user:password@host/db?name=value", go-sql-driver's
-// "user:password@tcp(host:port)/db?name=value", and SQLite's paths and "file:"
-// names.
+// "user:password@tcp(host:port)/db?name=value", PostgreSQL's "host=… user=…
+// password=…", and SQLite's paths and "file:" names.
 //
 // Where a text can be read in two ways it hides too much rather than too
 // little: a password with @, :, / or ? in it does not show, nor does one in a

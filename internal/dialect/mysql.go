@@ -14,3 +14,6 @@ func (MySQL) Name() string { return "mysql" }
 func (MySQL) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
+
+// Placeholder returns "?".
+func (MySQL) Placeholder(int) string { return "?" }

@@ -14,3 +14,6 @@ func (SQLite) Name() string { return "sqlite" }
 func (SQLite) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
+
+// Placeholder returns "?".
+func (SQLite) Placeholder(int) string { return "?" }

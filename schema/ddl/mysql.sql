@@ -29,3 +29,42 @@ CREATE TABLE IF NOT EXISTS `WORKER_NODE` (
   `CREATED`     timestamp   NOT NULL DEFAULT CURRENT_TIMESTAMP,
   PRIMARY KEY (`ID`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+
+-- Leased worker ids, one row per worker id of a namespace: until which tick its
+-- owner may make ids with it. Owner is a random word of one lease, holder says
+-- who that is; generation counts how often the worker id was taken, 0 means
+-- never. Deleting rows while their processes run makes ids repeat.
+-- A process that leases a worker id needs no more than
+--   GRANT SELECT, INSERT, UPDATE ON worker_lease TO …
+CREATE TABLE IF NOT EXISTS `worker_lease` (
+  `namespace`  varchar(64)  NOT NULL,
+  `worker_id`  bigint       NOT NULL,
+  `owner`      varchar(64)           DEFAULT NULL,
+  `holder`     varchar(128) NOT NULL,
+  `era`        bigint       NOT NULL,
+  `generation` bigint       NOT NULL,
+  `ceiling`    bigint       NOT NULL,
+  PRIMARY KEY (`namespace`, `worker_id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- How the ticks of each namespace are counted. The row '' is about all leases:
+-- the identity of the server when it was last looked at, the longest term, and
+-- the time (microseconds since 1970) before which leases may lie that a
+-- fail-over lost; era above is this time when the worker id was taken. Without
+-- the row leases count as lost, and the next ones begin a term later.
+-- A process that leases a worker id needs no more than
+--   GRANT SELECT, INSERT, UPDATE ON worker_namespace TO …
+CREATE TABLE IF NOT EXISTS `worker_namespace` (
+  `namespace`    varchar(64)  NOT NULL,
+  `epoch_us`     bigint       NOT NULL,
+  `unit_ns`      bigint       NOT NULL,
+  `identity`     varchar(128) NOT NULL,
+  `longest_us`   bigint       NOT NULL,
+  `safe_from_us` bigint       NOT NULL,
+  PRIMARY KEY (`namespace`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
+
+-- Where nothing was leased yet, nothing was lost.
+INSERT IGNORE INTO `worker_namespace`
+  SELECT '', 0, 0, CONCAT_WS(':', @@server_id, @@port, @@hostname), 0, 0 FROM DUAL
+  WHERE NOT EXISTS (SELECT 1 FROM `worker_namespace`) AND NOT EXISTS (SELECT 1 FROM `worker_lease`);

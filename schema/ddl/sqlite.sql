@@ -22,3 +22,36 @@ CREATE TABLE IF NOT EXISTS "WORKER_NODE" (
   "MODIFIED"    TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP,
   "CREATED"     TIMESTAMP   NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- Leased worker ids, one row per worker id of a namespace: until which tick its
+-- owner may make ids with it. Owner is a random word of one lease, holder says
+-- who that is; generation counts how often the worker id was taken, 0 means
+-- never. Deleting rows while their processes run makes ids repeat.
+CREATE TABLE IF NOT EXISTS "worker_lease" (
+  "namespace"  VARCHAR(64)  NOT NULL,
+  "worker_id"  BIGINT       NOT NULL,
+  "owner"      VARCHAR(64)           DEFAULT NULL,
+  "holder"     VARCHAR(128) NOT NULL,
+  "era"        BIGINT       NOT NULL,
+  "generation" BIGINT       NOT NULL,
+  "ceiling"    BIGINT       NOT NULL,
+  PRIMARY KEY ("namespace", "worker_id")
+);
+
+-- How the ticks of each namespace are counted. The row '' is about all leases:
+-- the longest term, and the time (microseconds since 1970) before which leases
+-- may lie that were lost; era above is this time when the worker id was taken.
+-- Without the row leases count as lost, and the next ones begin a term later.
+CREATE TABLE IF NOT EXISTS "worker_namespace" (
+  "namespace"    VARCHAR(64)  NOT NULL PRIMARY KEY,
+  "epoch_us"     BIGINT       NOT NULL,
+  "unit_ns"      BIGINT       NOT NULL,
+  "identity"     VARCHAR(128) NOT NULL,
+  "longest_us"   BIGINT       NOT NULL,
+  "safe_from_us" BIGINT       NOT NULL
+);
+
+-- Where nothing was leased yet, nothing was lost.
+INSERT OR IGNORE INTO "worker_namespace"
+  SELECT '', 0, 0, 'sqlite', 0, 0
+  WHERE NOT EXISTS (SELECT 1 FROM "worker_namespace") AND NOT EXISTS (SELECT 1 FROM "worker_lease");

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// startLimit ends the wait for a server that hangs while starting.
+	startLimit = time.Minute
+	// answerLimit is for one try at a query: longer than a loaded machine
+	// needs, short enough to notice soon that the process has ended.
+	answerLimit = time.Second
+	tryEvery    = 5 * time.Millisecond
+
+	// Ports are picked below the range from which Linux (from 32768) and macOS
+	// (from 49152) take those of outgoing connections; otherwise a client could
+	// sit on a killed server's port when it starts again.
+	firstPort    = 20000
+	ports        = 10000
+	portAttempts = 20
+
+	logTail = 16 << 10 // bytes of the error log that an error quotes
+
+	loopback = "127.0.0.1"
+)
+
+// errPortTaken: another process listens on the port; another one may be free.
+var errPortTaken = errors.New("the port is taken")
+
+// instance is one private server of any kind.
+type instance struct {
+	kind     kind
+	program  string
+	user     *account
+	settings []string // what a test adds to the usual ones
+	dir      *runDir
+	port     int
+	proc     *process // nil before the first start
+}
+
+// start makes a server of the kind with an empty data directory and returns
+// once it answers queries.
+func (k kind) start(ctx context.Context, settings []string) (*instance, error) {
+	program, err := k.program.find()
+	if err != nil {
+		return nil, err
+	}
+	user, err := k.account()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	template, err := k.template(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newRunDir(k.name)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{kind: k, program: program, user: user, settings: settings, dir: dir}
+	if err := i.firstStart(ctx, template); err != nil {
+		return nil, errors.Join(err, i.Stop())
+	}
+	return i, nil
+}
+
+// firstStart looks for a free port by trying: a port that was found free
+// beforehand could be taken by the time the server binds it.
+func (i *instance) firstStart(ctx context.Context, template string) error {
+	if err := copyData(i.dataDir(), template); err != nil {
+		return fmt.Errorf("copy the template data directory: %w", err)
+	}
+	if err := os.Mkdir(i.tmpDir(), 0o700); err != nil {
+		return fmt.Errorf("make the server's tmpdir: %w", err)
+	}
+	if err := i.user.takeOver(i.dir.path); err != nil {
+		return fmt.Errorf("give the server its files: %w", err)
+	}
+	var err error
+	for range portAttempts {
+		i.port = firstPort + rand.IntN(ports)
+		if err = i.Start(ctx); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+// Kill ends the server at once, as kill -9 does, and returns when its processes
+// are gone. Killing a server that does not run is no error.
+func (i *instance) Kill() {
+	if i.proc == nil {
+		return
+	}
+	i.proc.kill()
+	killAllIn(i.dataDir()) // a server of several processes works there
+}
+
+// Start starts a killed or crashed server again, on the same data and port, and
+// returns once it answers queries, after its crash recovery.
+func (i *instance) Start(ctx context.Context) error {
+	if i.proc != nil && i.proc.running() {
+		return fmt.Errorf("%s is already running; Kill it before starting it again", i.kind.program.name)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	proc, err := i.launch()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", i.program, err)
+	}
+	i.proc = proc
+	if err := i.waitReady(ctx); err != nil {
+		i.Kill()
+		return fmt.Errorf("start %s on port %d: %w; its error log ends with:\n%s", i.kind.program.name, i.port, err, i.logTail())
+	}
+	return nil
+}
+
+// Stop kills the server and removes its data. It may be called twice. The
+// server cannot be started again afterwards.
+func (i *instance) Stop() error {
+	i.Kill()
+	return i.dir.remove()
+}
+
+func (i *instance) launch() (*process, error) {
+	log, err := os.Create(i.logFile())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()                // the child has its own descriptor
+	cmd := exec.Command(i.program, i.kind.args(i)...) //nolint:noctx // the server outlives the call that starts it
+	cmd.Dir = i.dir.path
+	cmd.Env = plainEnviron()
+	cmd.Stderr = log
+	i.user.run(cmd)
+	return startProcess(cmd)
+}
+
+// plainEnviron has servers speak English, which we look for in their logs, in
+// the same time zone everywhere.
+func plainEnviron() []string { return append(os.Environ(), "LC_ALL=C", "TZ=UTC") }
+
+func (i *instance) waitReady(ctx context.Context) error {
+	db, err := i.open("")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	tick := time.NewTicker(tryEvery)
+	defer tick.Stop()
+	for {
+		noAnswer := i.answers(ctx, db)
+		if noAnswer == nil {
+			return nil
+		}
+		select {
+		case <-i.proc.done:
+			return i.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", ctx.Err(), noAnswer)
+		case <-tick.C:
+		}
+	}
+}
+
+// answers reports whether it is this server that answers: on a taken port
+// another test's server would.
+func (i *instance) answers(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	var dataDir string
+	if err := db.QueryRowContext(ctx, i.kind.whereData).Scan(&dataDir); err != nil {
+		return fmt.Errorf("first query: %w", err)
+	}
+	if filepath.Clean(dataDir) != i.dataDir() {
+		return fmt.Errorf("%w by the server of %s", errPortTaken, dataDir)
+	}
+	return nil
+}
+
+// ended says why a server that never answered has gone.
+func (i *instance) ended() error {
+	if strings.Contains(i.logTail(), i.kind.portTaken) {
+		return errPortTaken
+	}
+	return fmt.Errorf("%s ended by itself: %w", i.kind.program.name, i.proc.err)
+}
+
+func (i *instance) open(database string) (*sql.DB, error) { return i.kind.open(i.port, database) }
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+func (i *instance) dataDir() string { return i.dir.data() }
+
+// tmpDir is the server's own: a starting mariadbd removes the temporary tables
+// it finds in its tmpdir, and a server whose tables these were crashes.
+func (i *instance) tmpDir() string  { return filepath.Join(i.dir.path, "tmp") }
+func (i *instance) logFile() string { return filepath.Join(i.dir.path, "err.log") }
+
+// logTail is the end of the error log of the latest start.
+func (i *instance) logTail() string {
+	log, err := os.ReadFile(i.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-logTail):])
+}

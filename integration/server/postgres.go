@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// Postgres is one private server of PostgreSQL, reached at [Postgres.DSN] by
+// the superuser postgres without a password. DSN may be called at any time, by
+// any goroutine; Kill, Start and Stop not at the same time as each other.
+type Postgres struct{ *instance }
+
+// StartPostgres makes a server with an empty data directory and returns once it
+// answers queries. The settings are those of postgresql.conf, as
+// "name=value"; they override the usual ones: "wal_level=logical",
+// "max_connections=20". The caller must Stop it.
+//
+// ctx bounds the start, not the server's life.
+func StartPostgres(ctx context.Context, settings ...string) (*Postgres, error) {
+	i, err := postgres.start(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	return &Postgres{i}, nil
+}
+
+// DSN is the data source name, a URL without parameters, of the named database;
+// "" is the server's first one, postgres. The database need not exist. The DSN
+// stays the same when the server is killed and started again.
+func (p *Postgres) DSN(database string) string { return postgresDSN(p.port, database) }
+
+// postgresUser is both the superuser in the database and, where root runs the
+// tests, the user who runs the server: Debian's package makes it.
+const postgresUser = "postgres"
+
+var postgres = kind{
+	name:    "postgres",
+	program: program{"postgres", []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}, "postgresql"},
+	users:   []string{postgresUser, "nobody"},
+	install: installPostgres,
+	args:    postgresArgs,
+	open:    openPostgres,
+
+	whereData: "SHOW data_directory",
+	portTaken: "Address already in use",
+}
+
+// installPostgres leaves out the sync: the template is for copying.
+func installPostgres(ctx context.Context, program, dataDir string) (*exec.Cmd, error) {
+	return exec.CommandContext(ctx, filepath.Join(filepath.Dir(program), "initdb"),
+		"--pgdata="+dataDir, "--username="+postgresUser, "--auth=trust",
+		"--encoding=UTF8", "--locale=C", "--wal-segsize=1", "--no-sync"), nil
+}
+
+// postgresArgs keep the server small and its start fast. Durability is left as
+// a production server has it: what was committed survives a kill.
+func postgresArgs(i *instance) []string {
+	args := []string{"-D", i.dataDir()}
+	usual := []string{
+		"listen_addresses=" + loopback,
+		"port=" + strconv.Itoa(i.port),
+		"unix_socket_directories=", // none: its path could exceed the 108 bytes it may have
+		"shared_buffers=16MB",
+		"recovery_init_sync_method=syncfs", // one call instead of one a file
+	}
+	for _, setting := range append(usual, i.settings...) {
+		args = append(args, "-c", setting)
+	}
+	return args
+}
+
+func openPostgres(port int, database string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(postgresDSN(port, database) + "?sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*config), nil
+}
+
+func postgresDSN(port int, database string) string {
+	dsn := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address(port), Path: "/" + database}
+	return dsn.String()
+}

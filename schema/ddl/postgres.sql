@@ -1,0 +1,69 @@
+-- The tables of shardid on PostgreSQL 12 and newer.
+-- Running this file again changes nothing.
+
+-- Ranges of ids, one row per tag. max_id is the first id not yet handed out; a
+-- range takes step ids. Whoever changes a row sets update_time.
+-- A process that takes ranges needs no more than
+--   GRANT SELECT, UPDATE (max_id, update_time) ON leaf_alloc TO …
+-- and seeding a tag needs SELECT, INSERT, UPDATE (max_id, update_time).
+CREATE TABLE IF NOT EXISTS "leaf_alloc" (
+  "biz_tag"     varchar(128) NOT NULL DEFAULT '' PRIMARY KEY,
+  "max_id"      bigint       NOT NULL DEFAULT 1,
+  "step"        int          NOT NULL,
+  "description" varchar(256)          DEFAULT NULL,
+  "update_time" timestamptz  NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+-- Worker ids, one row per start of a process. The number that ID counts up is
+-- the worker id, which nobody can choose. The names are in capitals, as
+-- UidGenerator has them, and so need their quotes.
+-- A process that takes a worker id needs no more than
+--   GRANT INSERT, SELECT ("ID") ON "WORKER_NODE" TO …
+CREATE TABLE IF NOT EXISTS "WORKER_NODE" (
+  "ID"          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  "HOST_NAME"   varchar(64) NOT NULL,
+  "PORT"        varchar(64) NOT NULL,
+  "TYPE"        int         NOT NULL,
+  "LAUNCH_DATE" date        NOT NULL,
+  "MODIFIED"    timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  "CREATED"     timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+
+-- Leased worker ids, one row per worker id of a namespace: until which tick its
+-- owner may make ids with it. Owner is a random word of one lease, holder says
+-- who that is; generation counts how often the worker id was taken, 0 means
+-- never. Deleting rows while their processes run makes ids repeat.
+-- A process that leases a worker id needs no more than
+--   GRANT SELECT, INSERT, UPDATE ON worker_lease TO …
+CREATE TABLE IF NOT EXISTS "worker_lease" (
+  "namespace"  varchar(64)  NOT NULL,
+  "worker_id"  bigint       NOT NULL,
+  "owner"      varchar(64)           DEFAULT NULL,
+  "holder"     varchar(128) NOT NULL,
+  "era"        bigint       NOT NULL,
+  "generation" bigint       NOT NULL,
+  "ceiling"    bigint       NOT NULL,
+  PRIMARY KEY ("namespace", "worker_id")
+);
+
+-- How the ticks of each namespace are counted. The row '' is about all leases:
+-- the identity of the server when it was last looked at, the longest term, and
+-- the time (microseconds since 1970) before which leases may lie that a
+-- fail-over lost; era above is this time when the worker id was taken. Without
+-- the row leases count as lost, and the next ones begin a term later.
+-- A process that leases a worker id needs no more than
+--   GRANT SELECT, INSERT, UPDATE ON worker_namespace TO …
+CREATE TABLE IF NOT EXISTS "worker_namespace" (
+  "namespace"    varchar(64)  NOT NULL PRIMARY KEY,
+  "epoch_us"     bigint       NOT NULL,
+  "unit_ns"      bigint       NOT NULL,
+  "identity"     varchar(128) NOT NULL,
+  "longest_us"   bigint       NOT NULL,
+  "safe_from_us" bigint       NOT NULL
+);
+
+-- Where nothing was leased yet, nothing was lost.
+INSERT INTO "worker_namespace"
+  SELECT '', 0, 0, (SELECT system_identifier FROM pg_control_system()) || ':' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), 0, 0
+  WHERE NOT EXISTS (SELECT 1 FROM "worker_namespace") AND NOT EXISTS (SELECT 1 FROM "worker_lease")
+  ON CONFLICT DO NOTHING;
