@@ -32,6 +32,7 @@ func TestPresetsKeepTheirMeaning(t *testing.T) {
 		{"twitter", 1, keygen.Parts{Time: at("2010-11-04T01:42:54.657Z"), Sequence: 1}},
 		{"sonyflake", 1<<24 | 3<<16 | 258, keygen.Parts{Time: at("2014-09-01T00:00:00.01Z"), Sequence: 3, Worker: 258}},
 		{"instagram", 1387263000<<23 | 1341<<10 | 905, keygen.Parts{Time: at("2011-09-09T22:28:04.721Z"), Worker: 1341, Sequence: 905}},
+		{"disposable", 86400<<34 | 77<<13 | 5, keygen.Parts{Time: at("2026-01-02T00:00:00Z"), Worker: 77, Sequence: 5}},
 		{"jssafe", 1<<53 - 1, keygen.Parts{Time: at("2093-09-06T15:47:35.551Z"), Worker: 31, Sequence: 127}},
 	} {
 		l := keygen.Presets()[v.layout]
@@ -47,7 +48,7 @@ func TestPresetsKeepTheirMeaning(t *testing.T) {
 
 func TestPresetsExpireWhenTheirCommentsSay(t *testing.T) {
 	for name, want := range map[string]string{
-		"twitter": "2080-07-10", "baidu": "2024-11-20", "sonyflake": "2188-11-16", "instagram": "2046-06-27", "jssafe": "2093-09-06",
+		"twitter": "2080-07-10", "baidu": "2024-11-20", "sonyflake": "2188-11-16", "instagram": "2046-06-27", "jssafe": "2093-09-06", "disposable": "2043-01-05",
 	} {
 		l := keygen.Presets()[name]
 		if err := l.Validate(); err != nil {

@@ -59,10 +59,23 @@ func JSSafe() Layout {
 	}
 }
 
-// Presets returns the layouts by name: twitter, baidu, sonyflake, instagram
-// and jssafe.
+// Disposable is for worker ids that are new at each start, as those of
+// WORKER_NODE are: seconds since 2026-01-01 (29 bits), 21 bits of worker (2.1
+// million starts) and 13 of sequence (8,192 ids per second and process), one of
+// the splits that UidGenerator's users choose. It lasts until 2043.
+func Disposable() Layout {
+	return Layout{
+		Epoch:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Unit:   time.Second,
+		Fields: []Field{{Time, 29}, {Worker, 21}, {Sequence, 13}},
+	}
+}
+
+// Presets returns the layouts by name: twitter, baidu, sonyflake, instagram,
+// jssafe and disposable.
 func Presets() map[string]Layout {
 	return map[string]Layout{
 		"twitter": Twitter(), "baidu": Baidu(), "sonyflake": Sonyflake(), "instagram": Instagram(), "jssafe": JSSafe(),
+		"disposable": Disposable(),
 	}
 }
