@@ -14,16 +14,20 @@ var (
 	ErrLayout = errors.New("keygen: layout")
 
 	// ErrSyntax: a text is not an id in the expected form, or its number is
-	// above the largest int64. Returned by ParseID, ID's decoders and
-	// Encoding.Decode.
+	// above the largest int64. Returned by ParseID, ID's decoders,
+	// Encoding.Decode, Format.Parse and the parsers of other kinds of keys.
 	ErrSyntax = errors.New("keygen: not an id")
 
+	// ErrRange: an id is below 1, or has more bits or digits than a form of it
+	// has room for. Returned by Scrambler and Format.
+	ErrRange = errors.New("keygen: id out of range")
+
 	// ErrExpired: the layout's time field is used up, so no id can be made with
-	// it any more. Ids made earlier still parse. Returned by snowflake.
+	// it any more. Ids made earlier still parse. Returned by snowflake and cached.
 	ErrExpired = errors.New("keygen: layout has expired")
 
 	// ErrClockRollback: the clock reads a time at which ids cannot be issued
-	// safely. Returned by snowflake.
+	// safely. Returned by snowflake and cached.
 	ErrClockRollback = errors.New("keygen: clock moved backwards")
 
 	// ErrNoWorker: no worker id can be given. Returned by Assigners.
@@ -37,7 +41,7 @@ var (
 	// ErrStarved: no key became available before the context ended or the
 	// generator's patience did. It is wrapped together with the context's error
 	// and with the last error of the source, so errors.Is finds all three.
-	// Returned by segment and snowflake.
+	// Returned by segment, cached and snowflake.
 	ErrStarved = errors.New("keygen: no key available in time")
 
 	// ErrUnknownTag: the source has no row for this tag. Returned by

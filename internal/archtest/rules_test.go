@@ -22,6 +22,7 @@ var house = []room{
 	{"keygen", nil, "it is the contract that everybody compiles"},
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
 	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},
+	{"keygen/cached", leaf("keygen/internal/spans"), whyLeaf},
 	{"keygen/snowflake", leaf(), whyLeaf},
 	{"keygen/workerid", leaf(), whyLeaf},
 	{"keygen/keygentest", leaf("keygen/workerid"), "it tests the contract, whoever fulfils it"},

@@ -11,14 +11,27 @@
 // working through a segment of its own. They are dense, so consecutive ids tell
 // a customer how many orders there were: see keygen for other forms.
 //
+// # Size of a segment
+//
+// The first two segments have the row's step. Then the size follows the demand,
+// as in Leaf: where a segment would be used up within 15 minutes the next one is
+// twice as large, where it would last for more than 30 half as large, never
+// below the row's step and not above Config.MaxStep. The next segment is fetched
+// when a tenth of the one in use is gone, so that at a steady rate the ids in
+// memory last for 13 minutes at least. A change of the row's step is seen by the
+// first fetch a minute later, and sizes start from it anew.
+//
 // # Failure modes
 //
 // While the database is down the generator goes on to the last id it holds in
 // memory; then calls wait until their context ends, for ten seconds at most,
-// and return [keygen.ErrStarved] with the database's error inside. An unknown
-// tag is [keygen.ErrUnknownTag] at once. A counter that went back, after a
-// restored backup say, is [keygen.ErrRegressed] and nothing is issued from it;
-// a process started after the restore cannot know what others issued before, so
-// raise the counter above the ids in use when restoring. Ids left in memory at
-// Close, or lost with the process, are gaps.
+// and return [keygen.ErrStarved] with the database's error inside. A database
+// that is only slow makes calls wait, never fail. An unknown tag is
+// [keygen.ErrUnknownTag] at once. A counter that went back, after a restored
+// backup say, is [keygen.ErrRegressed] and nothing is issued from it; a process
+// started after the restore cannot know what others issued before, so raise the
+// counter above the ids in use when restoring. Ids left in memory at Close, or
+// lost with the process, are gaps: two segments at most.
+//
+// Each tag has a Generator of its own, which waits for no other's database.
 package segment

@@ -20,9 +20,19 @@ type row struct {
 	reads, writes int
 	sizes         []int64
 	err           error
+	latency       time.Duration
 }
 
-func (r *row) Reserve(_ context.Context, n int64) (keygen.Span, error) {
+func (r *row) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
+	var latency time.Duration
+	r.set(func(r *row) { latency = r.latency })
+	if latency > 0 {
+		select {
+		case <-time.After(latency):
+		case <-ctx.Done():
+			return keygen.Span{}, ctx.Err()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -45,6 +55,12 @@ func (r *row) set(change func(*row)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(r)
+}
+
+// newest returns the size of the newest segment.
+func (r *row) newest() (size int64) {
+	r.set(func(r *row) { size = r.sizes[len(r.sizes)-1] })
+	return size
 }
 
 func open(t *testing.T, cfg segment.Config) *segment.Generator {
@@ -82,45 +98,15 @@ func TestTheFirstIDIsTheRowsMaxID(t *testing.T) {
 	}
 }
 
-func TestTheStepIsTheRowsAndAChangeIsSeenWithinAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &row{maxID: 1, step: 10}
-		g := open(t, segment.Config{Source: r})
-		take(t, g, 50)
-		synctest.Wait()
-		r.set(func(r *row) {
-			if r.reads != 1 || r.writes < 5 {
-				t.Errorf("%d reads of the step for %d segments within a minute", r.reads, r.writes)
-			}
-			r.step = 40
-		})
-		time.Sleep(time.Minute)
-		take(t, g, 200)
-		synctest.Wait()
-		r.set(func(r *row) {
-			if last := r.sizes[len(r.sizes)-1]; last != 40 || r.reads != 2 {
-				t.Errorf("after a minute the step is %d, read %d times", last, r.reads)
-			}
-		})
-	})
-}
-
-func TestAConfiguredStepNeedsNoRead(t *testing.T) {
-	r := &row{maxID: 1, step: 10}
-	take(t, open(t, segment.Config{Source: r, Step: 1000}), 3000)
-	r.set(func(r *row) {
-		if r.reads != 0 || r.sizes[0] != 1000 {
-			t.Errorf("%+v", r.sizes)
-		}
-	})
-}
-
 func TestNewFailsWhereIDsCouldNeverCome(t *testing.T) {
 	if _, err := segment.New(t.Context(), segment.Config{}); err == nil {
 		t.Error("a nil Source was accepted")
 	}
-	if _, err := segment.New(t.Context(), segment.Config{Source: &row{}, Step: -1}); err == nil {
-		t.Error("a negative Step was accepted")
+	for _, cfg := range []segment.Config{{Step: -1}, {MaxStep: -1}, {Step: 5, MaxStep: 5}} {
+		cfg.Source = &row{maxID: 1, step: 1}
+		if _, err := segment.New(t.Context(), cfg); err == nil {
+			t.Errorf("Step %d with MaxStep %d was accepted", cfg.Step, cfg.MaxStep)
+		}
 	}
 	if _, err := segment.New(t.Context(), segment.Config{Source: &row{err: keygen.ErrUnknownTag}}); !errors.Is(err, keygen.ErrUnknownTag) {
 		t.Errorf("unknown tag: %v", err)

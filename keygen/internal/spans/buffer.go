@@ -2,6 +2,7 @@ package spans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,19 +11,29 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Config configures a [Buffer]. All fields are required.
+// Config configures a [Buffer].
 type Config struct {
-	// Name stands in front of error texts, "segment orders" say.
+	// Name stands in front of error texts, "segment" say. It is required.
 	Name string
-	// Source gives the spans.
-	Source keygen.Source
-	// Size returns how many keys to reserve next, at least 1. It is called by
-	// one goroutine at a time.
-	Size func(ctx context.Context) (int64, error)
-	// Patience is the longest that a caller waits whose context allows more.
+	// Reserve gives the next span, above all before. It is called by one
+	// goroutine at a time. It is required.
+	Reserve func(ctx context.Context, p Pace) (keygen.Span, error)
+	// Spans is the size of the ring: how many spans to hold at most, the one in
+	// use included. At least 2.
+	Spans int
+	// Padding is the percentage of the ring, from 1 to 99, below which a fill
+	// starts. It goes on until the ring is full. The size of a span is that of
+	// the newest one.
+	Padding int
+	// Patience is the longest that a caller waits whose context allows more. It
+	// is required.
 	Patience time.Duration
-	// CallTimeout ends a single reservation that hangs.
+	// FailFast makes calls that find no key fail at once, without waiting.
+	FailFast bool
+	// CallTimeout ends a single reservation that hangs. It is required.
 	CallTimeout time.Duration
+	// Observer is told what happens.
+	Observer Observer
 }
 
 // Buffer hands out the keys of spans. It is safe for concurrent use.
@@ -34,22 +45,20 @@ type Buffer struct {
 	failures atomic.Int64
 	reserves counters
 
-	ctx    context.Context // ends with Close; only the flight uses it
-	cancel context.CancelFunc
+	ctx     context.Context // ends with Close; only flights use it
+	cancel  context.CancelFunc
+	flights sync.WaitGroup // grows only while holding mu, and not after Close
 
-	mu      sync.Mutex // never held while waiting or talking to the source
-	next    *chunk     // the prefetched span, nil when there is none
-	flight  *flight    // the reservation under way, nil when there is none
-	highest int64      // the highest key of all spans so far
-	retired int64      // keys of the chunks that were used up
-	closed  bool
+	mu   sync.Mutex // never held while waiting or talking to the source
+	ring ring
 }
 
-// New returns a Buffer that holds no span yet; the first call reserves one.
+// New returns a Buffer that holds no span yet.
 func New(cfg Config) *Buffer {
 	b := &Buffer{cfg: cfg}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.current.Store(newChunk(keygen.Span{}))
+	b.ring.meter.since = time.Now()
 	return b
 }
 
@@ -57,114 +66,157 @@ func New(cfg Config) *Buffer {
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
 	c := b.current.Load()
 	n := c.taken.Add(1)
-	if n < c.alarm {
+	if n < c.alarm.Load() {
 		return c.key(n), nil
 	}
-	return b.next1(ctx, c, n)
+	return b.slow(ctx, c, n)
 }
 
-// next1 goes on with the ordinal n that Next took from c.
-func (b *Buffer) next1(ctx context.Context, c *chunk, n int64) (int64, error) {
-	for {
-		if n == c.alarm {
-			b.prefetch()
-		}
-		if n <= c.span.Count {
-			return c.key(n), nil
-		}
+// slow goes on with the ordinal n that Next took from c.
+func (b *Buffer) slow(ctx context.Context, c *chunk, n int64) (int64, error) {
+	for n > c.span.Count {
 		if err := b.advance(ctx, c); err != nil {
-			b.failures.Add(1)
 			return 0, err
 		}
 		c = b.current.Load()
 		n = c.taken.Add(1)
 	}
+	if n >= c.alarm.Load() {
+		b.alarmed(c)
+	}
+	return c.key(n), nil
 }
 
 // Fill sets dst to keys, rising within each span.
 func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
 	for len(dst) > 0 {
 		c := b.current.Load()
-		want := int64(len(dst))
-		last := c.taken.Add(want)
-		before := last - want
-		if before < c.alarm && c.alarm <= last {
-			b.prefetch()
-		}
-		got := max(min(last, c.span.Count)-before, 0)
-		for i := range dst[:got] {
-			dst[i] = c.key(before + 1 + int64(i))
+		last := c.taken.Add(int64(len(dst)))
+		got := c.copy(dst, last-int64(len(dst)))
+		if last <= c.span.Count && last >= c.alarm.Load() {
+			b.alarmed(c)
 		}
 		if dst = dst[got:]; len(dst) == 0 {
 			return nil
 		}
 		if err := b.advance(ctx, c); err != nil {
-			b.failures.Add(1)
 			return err
 		}
 	}
 	return nil
 }
 
-// Ready waits until a span is there, taking nothing from it.
+// Ready waits until a span is there and the fill under way has ended, taking
+// nothing. It waits in a Buffer that fails fast, too.
 func (b *Buffer) Ready(ctx context.Context) error {
-	if c := b.current.Load(); c.used() == c.span.Count {
-		return b.advance(ctx, c)
+	patience := time.NewTimer(b.cfg.Patience)
+	defer patience.Stop()
+	for {
+		f, err := b.awaited()
+		if f == nil {
+			return err
+		}
+		if err := b.await(ctx, f, patience.C); err != nil {
+			return err
+		}
 	}
-	return nil
+}
+
+// awaited returns the flight that Ready waits for.
+func (b *Buffer) awaited() (*flight, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ring.closed {
+		return nil, b.closedError()
+	}
+	if b.remaining() == 0 {
+		return b.launch(), nil
+	}
+	return b.ring.flight, nil
+}
+
+// Pad starts a fill, and returns false when there is no room for another span.
+func (b *Buffer) Pad() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pad()
+}
+
+func (b *Buffer) pad() bool {
+	if b.ring.closed || b.full() {
+		return false
+	}
+	b.ring.filling = true
+	b.current.Load().disarm()
+	b.launch()
+	return true
+}
+
+// alarmed starts a fill because too few keys are left after c's. Where that
+// finds no room, c calls for none again.
+func (b *Buffer) alarmed(c *chunk) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.disarm()
+	b.pad()
+}
+
+// Discard gives up the spans in memory that end below a key, starts a fill when
+// there were any, and returns how many keys were lost with them.
+func (b *Buffer) Discard(below int64) (lost int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := b.current.Load(); c.span.Count > 0 && c.span.Last() < below; c = b.current.Load() {
+		used := c.seal()
+		b.ring.retired += used
+		lost += c.span.Count - used
+		b.shift()
+	}
+	if lost > 0 {
+		b.ring.filling = true
+		b.launch()
+	}
+	return lost
 }
 
 // advance returns when old, which is used up, is no longer the current chunk.
 func (b *Buffer) advance(ctx context.Context, old *chunk) error {
-	var patience <-chan time.Time
-	for {
-		f, err := b.swap(old)
-		if f == nil {
-			return err
-		}
-		if patience == nil {
-			b.waits.Add(1)
-			timer := time.NewTimer(b.cfg.Patience)
-			defer timer.Stop()
-			patience = timer.C
-		}
-		select {
-		case <-f.done:
-			if f.err != nil {
-				return f.err
-			}
-		case <-ctx.Done():
-			return b.starved(ctx.Err())
-		case <-patience:
-			return b.starved(fmt.Errorf("waited %v", b.cfg.Patience))
-		}
+	f, err := b.swap(old)
+	if f != nil {
+		b.waits.Add(1)
+		err = b.outwait(ctx, old, f)
 	}
+	if err != nil {
+		b.failures.Add(1)
+	}
+	return err
 }
 
-// swap makes the prefetched chunk the current one. When there is none it
-// returns the flight to wait for.
-func (b *Buffer) swap(old *chunk) (*flight, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.closed:
-		return nil, fmt.Errorf("%s: %w", b.cfg.Name, keygen.ErrClosed)
-	case b.current.Load() != old:
-		return nil, nil
-	case b.next == nil:
-		return b.launch(), nil
+func (b *Buffer) outwait(ctx context.Context, old *chunk, f *flight) (err error) {
+	if b.cfg.FailFast {
+		return b.starved(errors.New("the ring is empty"))
 	}
-	b.retired += old.span.Count
-	b.current.Store(b.next)
-	b.next = nil
-	return nil, nil
+	begin := time.Now()
+	patience := time.NewTimer(b.cfg.Patience)
+	defer patience.Stop()
+	for f != nil && err == nil {
+		if err = b.await(ctx, f, patience.C); err == nil {
+			f, err = b.swap(old)
+		}
+	}
+	b.cfg.Observer.wait(time.Since(begin), err)
+	return err
 }
 
-func (b *Buffer) prefetch() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.closed && b.next == nil {
-		b.launch()
+// await waits for a flight's end and returns its error.
+func (b *Buffer) await(ctx context.Context, f *flight, patience <-chan time.Time) error {
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return b.starved(ctx.Err())
+	case <-patience:
+		return b.starved(fmt.Errorf("waited %v", b.cfg.Patience))
 	}
 }
 
@@ -175,22 +227,30 @@ func (b *Buffer) starved(why error) error {
 	return fmt.Errorf("%s: %w: %w", b.cfg.Name, keygen.ErrStarved, why)
 }
 
-// Stats returns a snapshot.
+func (b *Buffer) closedError() error { return fmt.Errorf("%s: %w", b.cfg.Name, keygen.ErrClosed) }
+
+// Stats returns a snapshot. Waits counts the calls that found no key.
 func (b *Buffer) Stats() keygen.Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.current.Load()
 	s := keygen.Stats{
-		Issued:    b.retired + c.used(),
+		Issued:    b.issued(),
 		Waits:     b.waits.Load(),
 		Failures:  b.failures.Load(),
-		Remaining: c.span.Count - c.used(),
-	}
-	if b.next != nil {
-		s.Remaining += b.next.span.Count
+		Remaining: b.remaining(),
 	}
 	b.reserves.describe(&s)
 	return s
+}
+
+// Rate returns how many keys per second were issued lately, and the highest
+// that this ever was. Both are averages over a second at least, and over the
+// life of a span or the time between two calls of Rate at most.
+func (b *Buffer) Rate() (now, peak float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ring.meter.note(time.Now(), b.issued())
+	return b.ring.meter.rate, b.ring.meter.peak
 }
 
 // Close ends the reservation under way and waits for it. Calls that wait, and
@@ -198,18 +258,14 @@ func (b *Buffer) Stats() keygen.Stats {
 // be called twice.
 func (b *Buffer) Close() error {
 	b.mu.Lock()
-	if !b.closed {
-		b.closed = true
-		c := b.current.Load()
-		b.retired += c.used()
-		b.next = nil
+	if !b.ring.closed {
+		b.ring.closed = true
+		b.ring.retired += b.current.Load().seal()
+		b.ring.ahead, b.ring.queued = nil, 0
 		b.current.Store(newChunk(keygen.Span{}))
 	}
-	f := b.flight
 	b.mu.Unlock()
 	b.cancel()
-	if f != nil {
-		<-f.done
-	}
+	b.flights.Wait()
 	return nil
 }

@@ -56,10 +56,21 @@ func (c *counter) count() (calls int) {
 }
 
 func buffer(t *testing.T, s keygen.Source, size int64) *spans.Buffer {
-	b := spans.New(spans.Config{
-		Name: "test", Source: s, Patience: 10 * time.Second, CallTimeout: 3 * time.Second,
-		Size: func(context.Context) (int64, error) { return size, nil },
-	})
+	t.Helper()
+	return open(t, double(s, size))
+}
+
+// double is the configuration of Leaf's double buffer.
+func double(s keygen.Source, size int64) spans.Config {
+	return spans.Config{
+		Name: "test", Spans: 2, Padding: 45, Patience: 10 * time.Second, CallTimeout: 3 * time.Second,
+		Reserve: func(ctx context.Context, _ spans.Pace) (keygen.Span, error) { return s.Reserve(ctx, size) },
+	}
+}
+
+func open(t *testing.T, cfg spans.Config) *spans.Buffer {
+	t.Helper()
+	b := spans.New(cfg)
 	t.Cleanup(func() { _ = b.Close() })
 	return b
 }
@@ -325,19 +336,5 @@ func TestStatsCountEveryKeyOnce(t *testing.T) {
 	_ = b.Close()
 	if s := b.Stats(); s.Issued != 35 || s.Remaining != 0 {
 		t.Errorf("after Close %+v", s)
-	}
-}
-
-func BenchmarkNext(b *testing.B) {
-	buf := spans.New(spans.Config{
-		Name: "bench", Source: &counter{next: 1}, Patience: time.Second, CallTimeout: time.Second,
-		Size: func(context.Context) (int64, error) { return 1 << 20, nil },
-	})
-	defer func() { _ = buf.Close() }()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := buf.Next(b.Context()); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,15 +1,24 @@
-// Package spans is the buffered engine that generators over a keygen.Source
-// share: what Leaf calls the double buffer, CosId the chain and UidGenerator
-// the ring.
+// Package spans is the buffered engine that generators share: what Leaf calls
+// the double buffer, CosId the chain and UidGenerator the ring.
 //
 // # Promise
 //
-// Callers take keys from the current span with one atomic addition. One
-// goroutine at a time, owned by the Buffer, keeps the next span ready; callers
-// that outrun it wait for it, each under its own context, and no caller talks
-// to the source itself. A key is given to one caller only, as long as the
-// source never gives a key twice; a source that goes back to keys it has given
-// to this Buffer is found out and nothing of its span is issued.
+// Callers take keys from the span in use with one atomic addition. Behind it
+// stands a ring of spans to come, which one goroutine at a time, owned by the
+// Buffer, fills when fewer keys remain than its padding factor says. Callers
+// that outrun it wait for it, each under its own context, and no caller talks to
+// the source itself. A key is given to one caller only, as long as the source
+// never gives a key twice; a source that goes back to keys it has given to this
+// Buffer is found out and nothing of its span is issued.
+//
+// # Who owns a key
+//
+// An addition to chunk.taken gives its caller the ordinals that it covered, as
+// far as the span reaches, whatever happens to the chunk meanwhile. Chunks are
+// only ever replaced, never refilled: a caller that slept between reading the
+// current chunk and adding to it gets a key of the old chunk, or finds it used
+// up. Giving keys up (Discard, Close) is an exchange of taken for the span's
+// count, after which every addition lands beyond the end.
 //
 // # Failure modes
 //
@@ -17,6 +26,8 @@
 // retries with growing, jittered pauses. A caller that finds no key waits for
 // its context or for the Buffer's patience, whichever ends first, and gets
 // keygen.ErrStarved with the source's last error inside. Errors that a retry
-// cannot cure (keygen.ErrUnknownTag, keygen.ErrRegressed) reach the callers that
-// wait at once; the next call asks the source again.
+// cannot cure (keygen.ErrUnknownTag, ErrRegressed, ErrExpired) reach the callers
+// that wait at once; the next call asks the source again. Nothing that a source
+// or an observer does ends the filling for good, not even when it ends the
+// goroutine.
 package spans

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// flight is one reservation under way: attempts until one succeeds, fails for
+// flight is the reservation of one span: attempts until one succeeds, fails for
 // good, or the Buffer is closed. err may be read once done is closed.
 type flight struct {
 	done chan struct{}
@@ -19,28 +19,48 @@ type flight struct {
 }
 
 // launch returns the flight under way, starting one when there is none. The
-// caller must hold mu.
+// caller must hold mu, and the Buffer must not be closed.
 func (b *Buffer) launch() *flight {
-	if b.flight == nil {
-		b.flight = &flight{done: make(chan struct{})}
-		go b.fly(b.flight)
+	r := &b.ring
+	if r.flight == nil {
+		f := &flight{done: make(chan struct{})}
+		r.flight = f
+		b.flights.Go(func() { b.fly(f) })
 	}
-	return b.flight
+	return r.flight
 }
 
+// fly lands also when the source or an observer ends the goroutine.
 func (b *Buffer) fly(f *flight) {
-	span, err := b.reserve()
+	var span keygen.Span
+	err := errors.New("the source ended the goroutine that asked it")
+	defer func() { b.land(f, span, err) }()
+	span, err = b.reserve()
+}
+
+func (b *Buffer) land(f *flight, span keygen.Span, err error) {
 	b.mu.Lock()
-	if err == nil && !b.closed {
-		err = b.accept(span)
+	defer b.mu.Unlock()
+	defer close(f.done)
+	r := &b.ring
+	r.flight = nil
+	switch {
+	case r.closed:
+		f.err = b.closedError()
+	case err != nil:
+		f.err = fmt.Errorf("%s: %w", b.cfg.Name, err)
+		r.filling = false
+	default:
+		b.push(span)
+		if b.current.Load().span.Count == 0 {
+			b.shift()
+		}
+		if r.filling = r.filling && !b.full(); r.filling {
+			b.launch()
+		} else {
+			b.arm(b.current.Load())
+		}
 	}
-	if b.closed {
-		err = fmt.Errorf("%s: %w", b.cfg.Name, keygen.ErrClosed)
-	}
-	f.err = err
-	b.flight = nil
-	b.mu.Unlock()
-	close(f.done)
 }
 
 // Pauses between attempts double from the first to the last; each is drawn
@@ -69,74 +89,81 @@ func (b *Buffer) reserve() (keygen.Span, error) {
 }
 
 func permanent(err error) bool {
-	return errors.Is(err, keygen.ErrUnknownTag) || errors.Is(err, keygen.ErrRegressed)
+	return errors.Is(err, keygen.ErrUnknownTag) || errors.Is(err, keygen.ErrRegressed) || errors.Is(err, keygen.ErrExpired)
 }
 
 func (b *Buffer) attempt() (keygen.Span, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, b.cfg.CallTimeout)
 	defer cancel()
+	pace, highest := b.soFar()
 	begin := time.Now()
-	span, err := b.ask(ctx)
-	b.reserves.record(time.Since(begin), err)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", b.cfg.Name, err)
-	}
-	return span, err
-}
-
-func (b *Buffer) ask(ctx context.Context) (keygen.Span, error) {
-	n, err := b.cfg.Size(ctx)
-	if err != nil {
-		return keygen.Span{}, err
-	}
-	span, err := b.cfg.Source.Reserve(ctx, n)
+	span, err := b.cfg.Reserve(ctx, pace)
 	if err == nil {
-		err = check(span)
+		err = check(span, highest)
+	}
+	if b.ctx.Err() == nil { // else Close broke it off
+		b.note(span, time.Since(begin), err)
 	}
 	return span, err
 }
 
-// check refuses spans that break the promise of keygen.Source: an id 0, or an
-// arithmetic overflow, would be issued otherwise.
-func check(s keygen.Span) error {
+// soFar returns what a reservation needs to know of those before it.
+func (b *Buffer) soFar() (p Pace, highest int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ring.pace, b.ring.highest
+}
+
+// check refuses spans that break the promise of keygen.Source: an id 0, an
+// arithmetic overflow, or an id for the second time would be issued otherwise.
+func check(s keygen.Span, highest int64) error {
 	const most = 1<<63 - 1
-	if s.First < 1 || s.Count < 1 || s.Step < 1 || s.Count-1 > (most-s.First)/s.Step {
+	switch {
+	case s.First < 1 || s.Count < 1 || s.Step < 1 || s.Count-1 > (most-s.First)/s.Step:
 		return fmt.Errorf("%w: the source gave the impossible span first %d, count %d, step %d", keygen.ErrRegressed, s.First, s.Count, s.Step)
+	case s.First <= highest:
+		return fmt.Errorf("%w: it gave keys from %d after keys up to %d; was a backup restored? raise the source above %d", keygen.ErrRegressed, s.First, highest, highest)
 	}
 	return nil
 }
 
-// accept makes span the next chunk. The caller must hold mu.
-func (b *Buffer) accept(span keygen.Span) error {
-	if span.First <= b.highest {
-		err := fmt.Errorf("%s: %w: it gave keys from %d after keys up to %d; was a backup restored? raise the source above %d", b.cfg.Name, keygen.ErrRegressed, span.First, b.highest, b.highest)
-		b.reserves.fail(err)
-		return err
+// note counts an attempt and tells the observer.
+func (b *Buffer) note(span keygen.Span, took time.Duration, err error) {
+	down := b.reserves.record(took, err)
+	o := b.cfg.Observer
+	o.refill(span, took, err)
+	switch {
+	case err != nil && down.IsZero():
+		o.outage(err)
+	case err == nil && !down.IsZero():
+		o.recovery(time.Since(down))
 	}
-	b.highest = span.Last()
-	b.next = newChunk(span)
-	return nil
 }
 
 // counters describe the reservations so far.
 type counters struct {
 	done, failed, took atomic.Int64
 	last               atomic.Pointer[error] // of the newest reservation; nil when it succeeded
+	down               time.Time             // when the outage under way began; only the flight uses it
 }
 
-func (c *counters) record(took time.Duration, err error) {
+// record returns since when the source has been failing, the zero time when it
+// was not until now.
+func (c *counters) record(took time.Duration, err error) (down time.Time) {
+	down = c.down
 	c.took.Store(int64(took))
-	if err != nil {
-		c.fail(err)
-		return
+	if err == nil {
+		c.done.Add(1)
+		c.last.Store(nil)
+		c.down = time.Time{}
+		return down
 	}
-	c.done.Add(1)
-	c.last.Store(nil)
-}
-
-func (c *counters) fail(err error) {
 	c.failed.Add(1)
 	c.last.Store(&err)
+	if down.IsZero() {
+		c.down = time.Now()
+	}
+	return down
 }
 
 func (c *counters) lastError() error {

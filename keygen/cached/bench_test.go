@@ -1,0 +1,63 @@
+package cached_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/cached"
+)
+
+// unlimited has so many ids in a tick that the layout is no limit.
+var unlimited = keygen.Layout{
+	Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+	Fields: []keygen.Field{{Kind: keygen.Time, Bits: 38}, {Kind: keygen.Worker, Bits: 3}, {Kind: keygen.Sequence, Bits: 22}},
+}
+
+func BenchmarkNext(b *testing.B) {
+	g := open(b, cached.Config{Layout: unlimited})
+	ctx := b.Context()
+	b.Run("atomic add", func(b *testing.B) {
+		var n atomic.Int64
+		for b.Loop() {
+			n.Add(1)
+		}
+	})
+	b.Run("concrete", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := g.Next(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("interface", func(b *testing.B) {
+		b.ReportAllocs()
+		var contract keygen.Generator[int64] = g
+		for b.Loop() {
+			if _, err := contract.Next(ctx); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("fill64", func(b *testing.B) {
+		b.ReportAllocs()
+		dst := make([]int64, 64)
+		for b.Loop() {
+			if err := g.Fill(ctx, dst); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/id")
+	})
+	b.Run("parallel", func(b *testing.B) {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := g.Next(ctx); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+}

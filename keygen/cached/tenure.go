@@ -1,0 +1,113 @@
+package cached
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// tenure is the right to a worker id, as it stood when it was looked at last. It
+// is never changed, only replaced.
+type tenure struct {
+	lease  keygen.Lease
+	window keygen.Window // the lease, when it has an end
+	part   int64         // the worker id in its place in an id
+
+	first   int64 // the first tick that is ours
+	ceiling int64 // the first tick that is not; 0 when the worker id was lost
+	lead    int64 // how many ticks ahead of the clock ids may be
+	err     error // of the last renewal
+}
+
+const callTimeout = 3 * time.Second // of one renewal, acquisition or release
+
+// acquire takes a worker id.
+func (g *Generator) acquire(ctx context.Context) (*tenure, error) {
+	l := g.cfg.Layout
+	lease, err := g.cfg.Worker.Acquire(ctx, l)
+	if err != nil {
+		return nil, fmt.Errorf("acquire a worker id: %w", err)
+	}
+	t := &tenure{lease: lease, part: workerPart(l, lease.ID()), ceiling: math.MaxInt64, lead: g.cfg.ticks() - 1}
+	if w, ok := lease.(keygen.Window); ok {
+		// Where the ledger's clock is ahead of ours, or has to let time pass that
+		// may have been promised to somebody else, ids start in the future.
+		t.window, t.first, t.ceiling = w, w.NotBefore(), w.Ceiling()
+		t.lead += max(t.first-g.maker.tick(), 0)
+	}
+	if err := g.check(t); err != nil {
+		return nil, errors.Join(err, t.release(ctx, t.first))
+	}
+	return t, nil
+}
+
+func (g *Generator) check(t *tenure) error {
+	most := int64(1)<<g.cfg.Layout.WorkerBits() - 1
+	if id := t.lease.ID(); id < 0 || id > most {
+		return fmt.Errorf("%w: the assigner gave %d, and the layout has 0 to %d", keygen.ErrNoWorker, id, most)
+	}
+	if first := t.lease.NotBefore(); first < 0 || first > 0 && t.window == nil {
+		return fmt.Errorf("Config.Worker gave a worker id that may have been used before and does not remember how far (%T); ids made ahead of time would come again after a restart: give a store's WorkerNode or workerid.NewLeased, or wrap it in workerid.Recorded", t.lease)
+	}
+	if t.window != nil && t.window.Term() < renewals*g.cfg.length() {
+		return fmt.Errorf("Config.BoostPower is %d, so that the ring reaches %v into the future; the lease's term of %v must be %d times that at least", g.cfg.BoostPower, g.cfg.length(), t.window.Term(), renewals)
+	}
+	return nil
+}
+
+func workerPart(l keygen.Layout, id int64) int64 {
+	var p keygen.Parts
+	l.SplitWorker(&p, id)
+	return p.Datacenter<<l.Shift(keygen.Datacenter) | p.Worker<<l.Shift(keygen.Worker)
+}
+
+// renew returns what comes after t: the same with a higher ceiling or with the
+// error, or another worker id when this one is lost.
+func (g *Generator) renew(ctx context.Context, t *tenure) *tenure {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	next := *t
+	if t.ceiling > 0 {
+		ceiling, err := t.window.Renew(ctx)
+		if next.err = err; !errors.Is(err, keygen.ErrWorkerLost) {
+			next.ceiling = max(t.ceiling, ceiling)
+			return &next
+		}
+		next.ceiling = 0
+	}
+	fresh, err := g.acquire(ctx)
+	if err != nil {
+		next.err = err
+		return &next
+	}
+	return fresh
+}
+
+// exhausted says why no ids can be made any more.
+func (t *tenure) exhausted(l keygen.Layout) error {
+	switch {
+	case t.ceiling == 0:
+		return fmt.Errorf("worker id %d is another's now, and there is no other: %w", t.lease.ID(), t.err)
+	case t.err != nil:
+		return fmt.Errorf("worker id %d is leased up to %v: %w", t.lease.ID(), l.At(t.ceiling), t.err)
+	}
+	return fmt.Errorf("worker id %d is leased up to %v, and its renewal is under way", t.lease.ID(), l.At(t.ceiling))
+}
+
+// release hands a leased worker id back, used up to, not including, the tick
+// end.
+func (t *tenure) release(ctx context.Context, end int64) error {
+	if t.window == nil || t.ceiling == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := t.window.Release(ctx, end); err != nil {
+		return fmt.Errorf("cached: hand worker id %d back (the next holder waits until the lease ends): %w", t.lease.ID(), err)
+	}
+	return nil
+}
