@@ -14,8 +14,9 @@ type Encoding struct {
 	value  [256]int8 // digit → value; -1 for bytes that are no digit
 }
 
-// The text forms of ids. The digits of Base2, Base16, Base36 and Base62 rise in
-// byte order, so texts of one length sort like their numbers.
+// The text forms of ids. The digits of each rise in byte order, so texts of one
+// length sort like their numbers. Those of Base64 are safe in URLs and names of
+// files; it is not the base64 of an id's bytes.
 var (
 	Decimal   = newEncoding("decimal", "0123456789")
 	Base2     = newEncoding("base2", "01")
@@ -23,6 +24,7 @@ var (
 	Base36    = newEncoding("base36", "0123456789abcdefghijklmnopqrstuvwxyz")
 	Base58    = newEncoding("base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz") // Bitcoin's
 	Base62    = newEncoding("base62", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	Base64    = newEncoding("base64", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~")
 	Crockford = newEncoding("crockford", "0123456789ABCDEFGHJKMNPQRSTVWXYZ") // base 32 without I, L, O and U
 )
 
@@ -81,6 +83,15 @@ func (e *Encoding) Decode(text string) (int64, error) {
 	}
 	return n, nil
 }
+
+// Width returns how many digits the largest id of so many bits has, from 1 bit
+// to 63, the nearest of which stands for any other number.
+func (e *Encoding) Width(bits int) int {
+	return len(e.encode(mask(min(max(bits, 1), maxBits))))
+}
+
+// zeros returns n zeros of the encoding, none when n is negative.
+func (e *Encoding) zeros(n int) string { return strings.Repeat(e.digits[:1], max(n, 0)) }
 
 // clip quotes text for a message, without repeating all of a long one.
 func clip(text string) string {

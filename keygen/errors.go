@@ -9,8 +9,8 @@ var (
 	ErrClosed = errors.New("keygen: generator is closed")
 
 	// ErrLayout: a layout cannot work, a value does not fit its field, or an id
-	// does not belong to the layout. Returned by Layout's methods and by
-	// constructors that take a layout.
+	// does not belong to the layout. Returned by Layout's methods, by constructors
+	// that take a layout, and by uuid.Time.
 	ErrLayout = errors.New("keygen: layout")
 
 	// ErrSyntax: a text is not an id in the expected form, or its number is
@@ -23,11 +23,12 @@ var (
 	ErrRange = errors.New("keygen: id out of range")
 
 	// ErrExpired: the layout's time field is used up, so no id can be made with
-	// it any more. Ids made earlier still parse. Returned by snowflake and cached.
+	// it any more. Ids made earlier still parse. Returned by snowflake, cached
+	// and objectid.
 	ErrExpired = errors.New("keygen: layout has expired")
 
 	// ErrClockRollback: the clock reads a time at which ids cannot be issued
-	// safely. Returned by snowflake and cached.
+	// safely. Returned by snowflake, cached and objectid.
 	ErrClockRollback = errors.New("keygen: clock moved backwards")
 
 	// ErrNoWorker: no worker id can be given. Returned by Assigners.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -30,6 +31,24 @@ func ParseID(text string) (ID, error) {
 
 // String returns the decimal form.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
+
+// IDFromBytes reads the big-endian bytes of an id, as [ID.Bytes] and
+// bwmarrin/snowflake's IntBytes write them. A set sign bit is an error that
+// wraps [ErrSyntax].
+func IDFromBytes(b [8]byte) (ID, error) {
+	id := ID(binary.BigEndian.Uint64(b[:]))
+	if id < 0 {
+		return 0, fmt.Errorf("%w: bytes %x are a negative number", ErrSyntax, b)
+	}
+	return id, nil
+}
+
+// Bytes returns the big-endian bytes of an id, which sort like ids.
+func (id ID) Bytes() [8]byte {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(id))
+	return b
+}
 
 // MarshalJSON writes the id as a JSON string.
 func (id ID) MarshalJSON() ([]byte, error) {

@@ -63,6 +63,7 @@ func TestTextFormsKeepTheirMeaning(t *testing.T) {
 		{keygen.Base36, "oba5ii0zthc1", "1y2p0ij32e8e7"},
 		{keygen.Base58, "8Rr1erKuNgQ", "NQm6nKp8qFC"},
 		{keygen.Base62, "3oOoJkTjdb7", "AzL8n0Y58m7"},
+		{keygen.Base64, "2meINW00f01", "7~~~~~~~~~~"},
 		{keygen.Crockford, "2RTA9F0005801", "7ZZZZZZZZZZZZ"},
 	} {
 		for text, id := range map[string]int64{v.one: 3200169789968523265, v.max: math.MaxInt64} {
@@ -88,7 +89,7 @@ func TestTextFormsKeepTheirMeaning(t *testing.T) {
 }
 
 func TestTextsOfOneLengthSortLikeTheirNumbers(t *testing.T) {
-	for _, e := range []*keygen.Encoding{keygen.Decimal, keygen.Base2, keygen.Base16, keygen.Base36, keygen.Base58, keygen.Base62, keygen.Crockford} {
+	for _, e := range []*keygen.Encoding{keygen.Decimal, keygen.Base2, keygen.Base16, keygen.Base36, keygen.Base58, keygen.Base62, keygen.Base64, keygen.Crockford} {
 		var texts []string
 		for id := int64(1 << 62); id < 1<<62+5000; id += 7 {
 			texts = append(texts, e.Encode(id))
@@ -103,7 +104,7 @@ func FuzzDecodeReadsOnlyWhatEncodeWrites(f *testing.F) {
 	f.Add("3oIx6Mf0QWz")
 	f.Add("00000000000000000000000000000000000000000000000000000000000000000001")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, e := range []*keygen.Encoding{keygen.Decimal, keygen.Base36, keygen.Base58, keygen.Base62, keygen.Crockford} {
+		for _, e := range []*keygen.Encoding{keygen.Decimal, keygen.Base36, keygen.Base58, keygen.Base62, keygen.Base64, keygen.Crockford} {
 			id, err := e.Decode(text)
 			if err != nil {
 				continue

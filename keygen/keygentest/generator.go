@@ -1,16 +1,14 @@
 package keygentest
 
 import (
-	"context"
-	"errors"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/shardid/shardid/keygen"
 )
 
-// Generator runs the conformance suite of int64 generators. open returns a new
+// Generator runs the conformance suite of int64 generators; see [Keys] for those
+// of other kinds of keys, or that promise no order. open returns a new
 // generator; generators that it returned at other times may still be in use, and
 // none of their ids may come again.
 func Generator(t *testing.T, open func(t *testing.T) keygen.Generator[int64]) {
@@ -52,46 +50,6 @@ func risesInOneGoroutine(t *testing.T, g keygen.Generator[int64]) {
 	}
 }
 
-// neverShares draws from all generators at once, by Next and by Fill, and looks
-// for an id that came twice.
-func neverShares(t *testing.T, gens ...keygen.Generator[int64]) {
-	t.Helper()
-	const workers, draws = 8, 4_000
-	results := make([][]int64, workers*len(gens))
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() {
-			ids, err := draw(t.Context(), gens[i%len(gens)], draws, i)
-			if err != nil {
-				t.Error(err)
-			}
-			results[i] = ids
-		})
-	}
-	wg.Wait()
-	if ids := slices.Concat(results...); len(ids) != draws*len(results) {
-		t.Errorf("got %d ids, want %d", len(ids), draws*len(results))
-	} else if id, twice := Duplicate(ids); twice {
-		t.Errorf("%d was issued twice", id)
-	}
-}
-
-// draw takes n ids; odd callers take them in batches of changing size.
-func draw(ctx context.Context, g keygen.Generator[int64], n, caller int) ([]int64, error) {
-	ids := make([]int64, n)
-	for done := 0; done < n; {
-		size := 1
-		if caller%2 == 1 {
-			size = min(1+(done*7+caller)%300, n-done)
-		}
-		if err := keygen.Fill(ctx, g, ids[done:done+size]); err != nil {
-			return nil, err
-		}
-		done += size
-	}
-	return ids, nil
-}
-
 func fillAgrees(t *testing.T, g keygen.Generator[int64]) {
 	t.Helper()
 	ids := make([]int64, 0, 3_000)
@@ -111,44 +69,6 @@ func fillAgrees(t *testing.T, g keygen.Generator[int64]) {
 	}
 	if id, twice := Duplicate(ids); twice {
 		t.Errorf("%d was issued twice", id)
-	}
-}
-
-func closes(t *testing.T, g keygen.Generator[int64]) {
-	t.Helper()
-	c, ok := g.(interface{ Close() error })
-	if !ok {
-		return // has nothing to end
-	}
-	if _, err := g.Next(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { useUntilClosed(t, g) })
-	}
-	for range 2 {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	wg.Wait()
-	if id, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClosed) || id != 0 {
-		t.Errorf("Next after Close: %d, %v", id, err)
-	}
-	if err := keygen.Fill(t.Context(), g, make([]int64, 3)); !errors.Is(err, keygen.ErrClosed) {
-		t.Errorf("Fill after Close: %v", err)
-	}
-}
-
-func useUntilClosed(t *testing.T, g keygen.Generator[int64]) {
-	for {
-		if id, err := g.Next(t.Context()); err != nil {
-			if !errors.Is(err, keygen.ErrClosed) || id != 0 {
-				t.Errorf("Next during Close: %d, %v", id, err)
-			}
-			return
-		}
 	}
 }
 

@@ -1,0 +1,162 @@
+package keygen_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// A secret of the service, the same in all of its processes.
+const secret = "8f3c5b0a7d1e49c26a90b7e4d2f81357"
+
+// Public ids that say what they are of, and not how many there are.
+func ExampleNewFormat() {
+	key, err := hex.DecodeString(secret)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	scrambler, err := keygen.NewScrambler([16]byte(key), 63)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	orders, err := keygen.NewFormat(keygen.FormatConfig{Prefix: "ord_", Encoding: keygen.Base58, Scrambler: scrambler})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for id := int64(1001); id <= 1003; id++ { // as the database has them
+		text, err := orders.Text(id)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		back, err := orders.Parse(text)
+		fmt.Println(text, back, err)
+	}
+	_, err = orders.Parse("usr_8kA6hZdpJ9m")
+	fmt.Println(err)
+	// Output:
+	// ord_8kA6hZdpJ9m 1001 <nil>
+	// ord_7ucossT2fVZ 1002 <nil>
+	// ord_DRzwsJ7N8z 1003 <nil>
+	// keygen: not an id: "usr_8kA6hZdpJ9m" does not begin with "ord_"
+}
+
+// Texts of one width sort like their ids, in a CHAR column too.
+func ExampleFormat_Generator() {
+	format, err := keygen.NewFormat(keygen.FormatConfig{Prefix: "INV-", Encoding: keygen.Crockford, Width: 8})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	invoices := format.Generator(keygen.Counting(30, 1)) // any generator of numbers
+	for range 3 {
+		text, err := invoices.Next(context.Background())
+		fmt.Println(text, err)
+	}
+	// Output:
+	// INV-0000000Y <nil>
+	// INV-0000000Z <nil>
+	// INV-00000010 <nil>
+}
+
+// With 53 bits a public id is exact in JavaScript.
+func ExampleNewScrambler() {
+	key, err := hex.DecodeString(secret)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	scrambler, err := keygen.NewScrambler([16]byte(key), 53)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for id := int64(1); id <= 3; id++ {
+		public, err := scrambler.Scramble(id)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		back, err := scrambler.Unscramble(public)
+		fmt.Println(public, back, err)
+	}
+	// Output:
+	// 1929174879595875 1 <nil>
+	// 4557766612231267 2 <nil>
+	// 6304463959460389 3 <nil>
+}
+
+func ExampleEncoding() {
+	const id = 3200169789968523265
+	for _, e := range []*keygen.Encoding{keygen.Base36, keygen.Base58, keygen.Base62, keygen.Base64, keygen.Crockford} {
+		text := e.Encode(id)
+		back, err := e.Decode(text)
+		fmt.Println(text, back == id, err)
+	}
+	_, err := keygen.Base62.Decode("zzzzzzzzzzz")
+	fmt.Println(err)
+	// Output:
+	// oba5ii0zthc1 true <nil>
+	// 8Rr1erKuNgQ true <nil>
+	// 3oOoJkTjdb7 true <nil>
+	// 2meINW00f01 true <nil>
+	// 2RTA9F0005801 true <nil>
+	// keygen: not an id: "zzzzzzzzzzz" is above the largest id, 9223372036854775807
+}
+
+// A service that leaves bwmarrin/snowflake goes on reading the texts it gave out.
+func Example_bwmarrin() {
+	for text, e := range map[string]*keygen.Encoding{
+		"4zzv4rZaYpj": keygen.BwmarrinBase58, "bk3pbd7tbxeyy": keygen.BwmarrinBase32, "bppc0m3ju134": keygen.Base36,
+	} {
+		id, err := e.Decode(text)
+		fmt.Println(id, err)
+	}
+	id, err := keygen.DecodeBwmarrinBase64("MTU0MTgxNTYwMzYwNjAzNjQ4MA==")
+	fmt.Println(id, err)
+	// Output:
+	// 1541815603606036480 <nil>
+	// 1541815603606036480 <nil>
+	// 1541815603606036480 <nil>
+	// 1541815603606036480 <nil>
+}
+
+// An id is a string in JSON, and is read from numbers too.
+func ExampleID() {
+	type Order struct {
+		ID keygen.ID `json:"id"`
+	}
+	text, err := json.Marshal(Order{ID: 3200169789968523265})
+	fmt.Println(string(text), err)
+	var order Order
+	err = json.Unmarshal([]byte(`{"id": 3200169789968523265}`), &order)
+	fmt.Println(order.ID, err)
+	// Output:
+	// {"id":"3200169789968523265"} <nil>
+	// 3200169789968523265 <nil>
+}
+
+// Ids of JSSafe are exact in every JavaScript number.
+func ExampleJSSafe() {
+	layout := keygen.JSSafe()
+	last, err := layout.Compose(keygen.Parts{Time: layout.Expires().Add(-layout.Unit), Worker: 31, Sequence: 127})
+	fmt.Println(last, int64(float64(last)) == last, err)
+	// Output: 9007199254740991 true <nil>
+}
+
+// Map makes a generator of one kind of keys from one of another.
+func ExampleMap() {
+	numbers := keygen.Counting(7, 1) // any generator of numbers
+	files := keygen.Map(numbers, func(id int64) (string, error) {
+		return fmt.Sprintf("%s.jpg", keygen.ID(id)), nil
+	})
+	name, err := files.Next(context.Background())
+	fmt.Println(name, err)
+	// Output: 7.jpg <nil>
+}

@@ -1,0 +1,44 @@
+package keygen
+
+import "context"
+
+// Map returns a generator of f(k) for the keys k of g: the text of an id, say.
+// f must turn different keys into different ones, or the result repeats keys.
+// When f fails the key is lost, as a gap.
+//
+// The result is as safe for concurrent use as f is. It does not close g, which
+// belongs to whoever opened it.
+func Map[K, L any](g Generator[K], f func(K) (L, error)) Generator[L] {
+	return mapped[K, L]{g, f}
+}
+
+type mapped[K, L any] struct {
+	from Generator[K]
+	f    func(K) (L, error)
+}
+
+// Next maps the next key.
+func (m mapped[K, L]) Next(ctx context.Context) (L, error) {
+	k, err := m.from.Next(ctx)
+	if err != nil {
+		var none L
+		return none, err
+	}
+	return m.f(k)
+}
+
+// Fill draws all keys in one reservation where g can.
+func (m mapped[K, L]) Fill(ctx context.Context, dst []L) error {
+	keys := make([]K, len(dst))
+	if err := Fill(ctx, m.from, keys); err != nil {
+		return err
+	}
+	for i, k := range keys {
+		l, err := m.f(k)
+		if err != nil {
+			return err
+		}
+		dst[i] = l
+	}
+	return nil
+}
