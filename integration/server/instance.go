@@ -80,8 +80,8 @@ func (k kind) start(ctx context.Context, settings []string) (*instance, error) {
 // firstStart looks for a free port by trying: a port that was found free
 // beforehand could be taken by the time the server binds it.
 func (i *instance) firstStart(ctx context.Context, template string) error {
-	if err := copyData(i.dataDir(), template); err != nil {
-		return fmt.Errorf("copy the template data directory: %w", err)
+	if err := i.makeData(template); err != nil {
+		return err
 	}
 	if err := os.Mkdir(i.tmpDir(), 0o700); err != nil {
 		return fmt.Errorf("make the server's tmpdir: %w", err)
@@ -97,6 +97,17 @@ func (i *instance) firstStart(ctx context.Context, template string) error {
 		}
 	}
 	return err
+}
+
+// makeData copies the template, or makes an empty directory where there is none.
+func (i *instance) makeData(template string) error {
+	if template == "" {
+		return os.Mkdir(i.dataDir(), 0o700)
+	}
+	if err := copyData(i.dataDir(), template); err != nil {
+		return fmt.Errorf("copy the template data directory: %w", err)
+	}
+	return nil
 }
 
 // Kill ends the server at once, as kill -9 does, and returns when its processes
@@ -155,15 +166,15 @@ func (i *instance) launch() (*process, error) {
 func plainEnviron() []string { return append(os.Environ(), "LC_ALL=C", "TZ=UTC") }
 
 func (i *instance) waitReady(ctx context.Context) error {
-	db, err := i.open("")
+	server, err := i.kind.asker(i.port)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }()
+	defer func() { _ = server.Close() }()
 	tick := time.NewTicker(tryEvery)
 	defer tick.Stop()
 	for {
-		noAnswer := i.answers(ctx, db)
+		noAnswer := i.answers(ctx, server)
 		if noAnswer == nil {
 			return nil
 		}
@@ -179,11 +190,11 @@ func (i *instance) waitReady(ctx context.Context) error {
 
 // answers reports whether it is this server that answers: on a taken port
 // another test's server would.
-func (i *instance) answers(ctx context.Context, db *sql.DB) error {
+func (i *instance) answers(ctx context.Context, server asker) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	var dataDir string
-	if err := db.QueryRowContext(ctx, i.kind.whereData).Scan(&dataDir); err != nil {
+	dataDir, err := server.dataDir(ctx)
+	if err != nil {
 		return fmt.Errorf("first query: %w", err)
 	}
 	if filepath.Clean(dataDir) != i.dataDir() {

@@ -41,8 +41,8 @@ var mariadb = kind{
 	install: installMariaDB,
 	args:    mariadbArgs,
 	open:    openMariaDB,
+	asker:   bySQL(openMariaDB, "SELECT @@datadir"),
 
-	whereData: "SELECT @@datadir",
 	portTaken: "Bind on TCP/IP port",
 }
 

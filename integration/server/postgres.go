@@ -47,8 +47,8 @@ var postgres = kind{
 	install: installPostgres,
 	args:    postgresArgs,
 	open:    openPostgres,
+	asker:   bySQL(openPostgres, "SHOW data_directory"),
 
-	whereData: "SHOW data_directory",
 	portTaken: "Address already in use",
 }
 

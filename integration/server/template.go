@@ -14,8 +14,12 @@ import (
 
 // template returns an empty data directory to copy, made on the machine's first
 // use of this version of the program with these options. Test processes that
-// need it at the same time wait for the one that makes it.
+// need it at the same time wait for the one that makes it. It is "" for a kind
+// of servers that make their own.
 func (k kind) template(ctx context.Context, program string) (string, error) {
+	if k.install == nil {
+		return "", nil
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err

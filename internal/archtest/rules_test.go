@@ -23,7 +23,9 @@ var house = []room{
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
 	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},
 	{"keygen/cached", leaf("keygen/internal/spans"), whyLeaf},
+	{"keygen/objectid", leaf(), whyLeaf},
 	{"keygen/snowflake", leaf(), whyLeaf},
+	{"keygen/uuid", leaf(), whyLeaf},
 	{"keygen/workerid", leaf(), whyLeaf},
 	{"keygen/keygentest", leaf("keygen/workerid"), "it tests the contract, whoever fulfils it"},
 	{"keygen/sqlstore", leaf("keygen/segment", "keygen/workerid"), "it stores what generators need, and routes nothing"},
@@ -71,6 +73,7 @@ var tenants = []tenant{
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},
 	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest"}, "it would add its flags to the users' programs"},
+	{[]string{"github.com/google/uuid"}, []string{"keygen/uuid", "cmd/..."}, "users without UUID keys must not compile it"},
 	// The last one is for every module not named above.
 	{[]string{anyModule}, []string{"cmd/..."}, "a dependency here becomes one of every user; name it in internal/archtest if it is worth that"},
 }

@@ -1,9 +1,12 @@
 package keygentest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,8 +30,11 @@ func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Run("an expired worker id is given again from its ceiling on", s.expired)
 	t.Run("the worker id that rested longest comes first", s.rested)
 	t.Run("who lost the worker id can neither renew nor return it", s.fenced)
+	t.Run("a context that has ended ends the call", s.ended)
+	t.Run("worker ids above the highest that was asked for rest", s.highest)
 	t.Run("another clock in the same namespace is refused", s.otherClock)
 	t.Run("goroutines that take at once never share", func(t *testing.T) { s.atOnce(t, open(t)) })
+	t.Run("windows of a worker id never overlap, whoever comes and goes", func(t *testing.T) { s.windows(t, open(t)) })
 }
 
 type ledgerSuite struct {
@@ -68,15 +74,21 @@ func (s ledgerSuite) take(t *testing.T, c workerid.Claim) workerid.Entry {
 // takeExpired waits until a Take gives an id of which there is only one.
 func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	e, err := s.await(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// await tries again while all worker ids are held.
+func (s ledgerSuite) await(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	for {
 		e, err := s.ledger.Take(ctx, c)
-		if err == nil {
-			return e
-		}
 		if !errors.Is(err, keygen.ErrNoWorker) {
-			t.Fatal(err)
+			return e, err
 		}
 	}
 }
@@ -92,11 +104,18 @@ func (s ledgerSuite) distinct(t *testing.T) {
 }
 
 func (s ledgerSuite) exhausted(t *testing.T) {
-	c := s.claim(t, "a", 0)
+	c := s.claim(t, "", 1)
 	c.Term = time.Minute
-	s.take(t, c)
-	if e, err := s.ledger.Take(t.Context(), by(c, "b")); !errors.Is(err, keygen.ErrNoWorker) {
-		t.Errorf("%+v, %v", e, err)
+	s.take(t, by(c, "a"))
+	s.take(t, by(c, "b"))
+	e, err := s.ledger.Take(t.Context(), by(c, "c"))
+	if !errors.Is(err, keygen.ErrNoWorker) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	for _, word := range []string{"2", "host/a", "host/b"} {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("the error does not say %s: %v", word, err)
+		}
 	}
 }
 
@@ -104,7 +123,7 @@ func (s ledgerSuite) repeated(t *testing.T) {
 	c := s.claim(t, "a", 5)
 	c.Term = time.Minute
 	first, second := s.take(t, c), s.take(t, c)
-	if first.Worker != second.Worker {
+	if first.Worker != second.Worker || second.NotBefore < first.Ceiling {
 		t.Errorf("%+v, then %+v", first, second)
 	}
 	if _, err := s.ledger.Renew(t.Context(), c, second); err != nil {
@@ -126,6 +145,11 @@ func (s ledgerSuite) renewal(t *testing.T) {
 			t.Fatalf("the ceiling fell from %d to %d", last, ceiling)
 		}
 		last = ceiling
+	}
+	short := c
+	short.Term /= 10
+	if ceiling, err := s.ledger.Renew(t.Context(), short, e); err != nil || ceiling < last {
+		t.Errorf("a renewal for a shorter term lowered the ceiling from %d to %d, %v", last, ceiling, err)
 	}
 	if last > e.NotBefore+2*term+10_000 {
 		t.Errorf("the ceiling %d is far beyond %+v and a term of %d", last, e, term)
@@ -162,12 +186,14 @@ func (s ledgerSuite) rested(t *testing.T) {
 	c := s.claim(t, "", 2)
 	c.Term = time.Minute
 	entries := map[string]workerid.Entry{}
+	var end int64
 	for _, owner := range []string{"a", "b", "c"} {
 		entries[owner] = s.take(t, by(c, owner))
+		end = max(end, entries[owner].NotBefore)
 	}
-	for i, owner := range []string{"c", "a", "b"} { // back in this order
-		e := entries[owner]
-		if err := s.ledger.Return(t.Context(), by(c, owner), e, e.NotBefore+int64(i)+1); err != nil {
+	for _, owner := range []string{"c", "a", "b"} { // back in this order
+		end++
+		if err := s.ledger.Return(t.Context(), by(c, owner), entries[owner], end); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,11 +215,46 @@ func (s ledgerSuite) fenced(t *testing.T) {
 	if err := s.ledger.Return(t.Context(), c, lost, 1); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.ledger.Renew(t.Context(), b, now); err != nil {
-		t.Errorf("the old holder's return took the worker id from the new one: %v", err)
+	if ceiling, err := s.ledger.Renew(t.Context(), b, now); err != nil || ceiling < now.Ceiling {
+		t.Errorf("the old holder's return took from the new one: %d, %v", ceiling, err)
 	}
 	if ceiling, err := s.ledger.Renew(t.Context(), b, lost); !errors.Is(err, keygen.ErrWorkerLost) {
 		t.Errorf("an entry of another generation was renewed: %d, %v", ceiling, err)
+	}
+}
+
+func (s ledgerSuite) ended(t *testing.T) {
+	c := s.claim(t, "a", 0)
+	c.Term = time.Minute
+	e := s.take(t, c)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.ledger.Take(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Take: %v", err)
+	}
+	if _, err := s.ledger.Renew(ctx, c, e); !errors.Is(err, context.Canceled) {
+		t.Errorf("Renew: %v", err)
+	}
+	if err := s.ledger.Return(ctx, c, e, e.NotBefore); !errors.Is(err, context.Canceled) {
+		t.Errorf("Return: %v", err)
+	}
+	if _, err := s.ledger.Renew(t.Context(), c, e); err != nil {
+		t.Errorf("after calls that were ended: %v", err)
+	}
+}
+
+func (s ledgerSuite) highest(t *testing.T) {
+	c := s.claim(t, "", 2)
+	c.Term = time.Minute
+	for _, owner := range []string{"a", "b", "c"} {
+		e := s.take(t, by(c, owner))
+		if err := s.ledger.Return(t.Context(), by(c, owner), e, e.NotBefore+3-e.Worker); err != nil { // 2 rested longest
+			t.Fatal(err)
+		}
+	}
+	c.Most = 0
+	if e := s.takeExpired(t, by(c, "d")); e.Worker != 0 {
+		t.Errorf("%+v", e)
 	}
 }
 
@@ -242,4 +303,69 @@ func (s ledgerSuite) atOnce(t *testing.T, other workerid.Ledger) {
 	if len(held) != owners {
 		t.Errorf("%d of %d owners got a worker id", len(held), owners)
 	}
+}
+
+// stay is the time that one owner had a worker id.
+type stay struct {
+	owner    string
+	from, to int64 // ticks, to is not included
+}
+
+func (s ledgerSuite) windows(t *testing.T, other workerid.Ledger) {
+	const owners, stays = 6, 8
+	c := s.claim(t, "", 3)
+	c.Term = 40 * time.Millisecond
+	var mu sync.Mutex
+	byWorker := map[int64][]stay{}
+	var wg sync.WaitGroup
+	for i := range owners {
+		wg.Go(func() {
+			visitor := ledgerSuite{s.ledger, s.epoch}
+			if i%2 == 1 {
+				visitor.ledger = other
+			}
+			for n := range stays {
+				worker, one := visitor.stay(t, by(c, fmt.Sprintf("owner%d.%d", i, n)), n)
+				mu.Lock()
+				byWorker[worker] = append(byWorker[worker], one)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for worker, all := range byWorker {
+		slices.SortFunc(all, func(a, b stay) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+		for i := 1; i < len(all); i++ {
+			if all[i].from < all[i-1].to {
+				t.Errorf("worker id %d: %+v overlaps %+v", worker, all[i-1], all[i])
+			}
+		}
+	}
+}
+
+// stay takes a worker id, renews it n times as far as it can, and then returns
+// it or, every other time, leaves it.
+func (s ledgerSuite) stay(t *testing.T, c workerid.Claim, n int) (int64, stay) {
+	e, err := s.await(t.Context(), c)
+	if err != nil {
+		t.Error(err)
+	}
+	one := stay{c.Owner, e.NotBefore, e.Ceiling}
+	for range n {
+		ceiling, err := s.ledger.Renew(t.Context(), c, e)
+		if err != nil {
+			if !errors.Is(err, keygen.ErrWorkerLost) {
+				t.Error(err)
+			}
+			return e.Worker, one
+		}
+		one.to = ceiling
+	}
+	if n%2 == 0 {
+		one.to = max(min(e.NotBefore+1, one.to), e.NotBefore)
+		if err := s.ledger.Return(t.Context(), c, e, one.to); err != nil {
+			t.Error(err)
+		}
+	}
+	return e.Worker, one
 }

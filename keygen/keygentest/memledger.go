@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,7 +123,16 @@ func (s space) choose(c workerid.Claim, now int64) (int64, error) {
 	if id := int64(len(s.rows)); id <= c.Most {
 		return id, nil
 	}
-	return 0, fmt.Errorf("%w: all %d worker ids are held", keygen.ErrNoWorker, len(s.rows))
+	return 0, fmt.Errorf("%w: all %d worker ids are held, by %s", keygen.ErrNoWorker, len(s.rows), s.holders())
+}
+
+// holders names those who had the worker ids last.
+func (s space) holders() string {
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
+		names = append(names, s.rows[id].holder)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Renew implements workerid.Ledger.

@@ -13,11 +13,28 @@ import (
 // Tag returns the source of the segments of one biz_tag of leaf_alloc, for
 // package segment. It also says the row's step. The row must exist; schema.Seed
 // creates it.
-func (s *Store) Tag(name string) keygen.Source { return &tag{s, name} }
+func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, ""} }
+
+// GuardedTag is Tag for a database that may fail over to a replica which has not
+// received the latest reservations. Each reservation says, in the same
+// statement, which server it is meant for; on another one, the counters of all
+// tags are first raised by ten times their step, so that ids which the lost
+// server gave are not given again as long as they were fewer than that. The
+// first use raises the counters as well.
+//
+// Everybody who reserves must do it through a GuardedTag: a Leaf, or a Tag,
+// would not notice the other server before the counters are raised. It needs the
+// table worker_namespace and the right to SELECT, INSERT and UPDATE in it. On
+// MySQL and MariaDB, it refuses sessions with binlog_format=STATEMENT, whose
+// replicas would ask themselves who they are.
+func (s *Store) GuardedTag(name string) keygen.Source {
+	return &tag{s, name, sameServer(s.server)}
+}
 
 type tag struct {
 	store *Store
 	name  string
+	guard string // a condition that a reservation is subject to
 }
 
 var (
@@ -32,8 +49,8 @@ var (
 // be committed by itself and could be rolled back after the range was handed
 // out. Columns that some Leaf tables name otherwise are left alone.
 const (
-	mysqlReserve  = "UPDATE `leaf_alloc` SET `max_id` = LAST_INSERT_ID(`max_id` + %d) WHERE `biz_tag` = %s AND `max_id` <= 9223372036854775807 - %[1]d AND @@autocommit = 1"
-	sqliteReserve = `UPDATE "leaf_alloc" SET "max_id" = "max_id" + ?, "update_time" = CURRENT_TIMESTAMP WHERE "biz_tag" = ? AND "max_id" <= 9223372036854775807 - ? RETURNING "max_id"`
+	mysqlReserve     = `UPDATE "leaf_alloc" SET "max_id" = LAST_INSERT_ID("max_id" + %[1]d) WHERE "biz_tag" = %[2]s AND "max_id" <= 9223372036854775807 - %[1]d AND @@autocommit = 1%[3]s`
+	returningReserve = `UPDATE "leaf_alloc" SET "max_id" = "max_id" + ?, "update_time" = CURRENT_TIMESTAMP WHERE "biz_tag" = ? AND "max_id" <= 9223372036854775807 - ?`
 )
 
 // Reserve takes n ids, n at least 1.
@@ -59,15 +76,26 @@ func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 
 // raise adds n to max_id and returns its new value.
 func (t *tag) raise(ctx context.Context, n int64) (end int64, err error) {
-	if t.store.isMySQL() {
-		end, err = t.raiseMySQL(ctx, n)
-	} else {
-		end, err = t.raiseSQLite(ctx, n)
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = t.explain(ctx)
-	}
+	err = t.store.do(ctx, func(s session) error {
+		end, err = t.raiseOn(ctx, s, n)
+		if errors.Is(err, sql.ErrNoRows) && t.guard != "" {
+			if err = s.jump(ctx); err == nil {
+				end, err = t.raiseOn(ctx, s, n)
+			}
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			err = t.explain(ctx, s)
+		}
+		return err
+	})
 	return end, err
+}
+
+func (t *tag) raiseOn(ctx context.Context, s session, n int64) (int64, error) {
+	if s.server.Name() == mysqlName {
+		return t.raiseMySQL(ctx, s, n)
+	}
+	return t.raiseReturning(ctx, s, n)
 }
 
 // plainTag is a biz_tag that can stand in a string literal as it is.
@@ -75,12 +103,12 @@ var plainTag = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
 // raiseMySQL sends a plain tag inside the text, as a statement with parameters
 // is prepared first, which is a round trip more.
-func (t *tag) raiseMySQL(ctx context.Context, n int64) (int64, error) {
+func (t *tag) raiseMySQL(ctx context.Context, s session, n int64) (int64, error) {
 	literal, args := "?", []any{t.name}
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	res, err := t.store.db.ExecContext(ctx, fmt.Sprintf(mysqlReserve, n, literal), args...)
+	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard)), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -90,55 +118,57 @@ func (t *tag) raiseMySQL(ctx context.Context, n int64) (int64, error) {
 	return res.LastInsertId()
 }
 
-// raiseSQLite reads to the end of the answer: only then has the statement
+// raiseReturning reads to the end of the answer: only then has the statement
 // committed.
-func (t *tag) raiseSQLite(ctx context.Context, n int64) (end int64, err error) {
-	rows, err := t.store.db.QueryContext(ctx, sqliteReserve, n, t.name, n)
-	if err != nil {
-		return 0, err
+func (t *tag) raiseReturning(ctx context.Context, s session, n int64) (end int64, err error) {
+	count := 0
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		count++
+		return rows.Scan(&end)
+	}, returningReserve+t.guard+` RETURNING "max_id"`, n, t.name, n)
+	switch {
+	case err == nil && count == 0:
+		err = sql.ErrNoRows
+	case count > 1:
+		err = errors.Join(err, errors.New("leaf_alloc has several rows of the tag; make biz_tag its primary key"))
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	if !rows.Next() {
-		return 0, errors.Join(rows.Err(), sql.ErrNoRows)
-	}
-	if err := rows.Scan(&end); err != nil {
-		return 0, err
-	}
-	if rows.Next() {
-		return 0, errors.New("leaf_alloc has several rows of the tag; make biz_tag its primary key")
-	}
-	return end, rows.Err()
+	return end, err
 }
 
-// explain says why the UPDATE found no row.
-func (t *tag) explain(ctx context.Context) error {
-	var maxID int64
-	err := t.store.db.QueryRowContext(ctx, t.selectColumn("max_id"), t.name).Scan(&maxID)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("%w: leaf_alloc has no row of this biz_tag; create it with schema.Seed", keygen.ErrUnknownTag)
-	case err != nil:
-		return err
-	case maxID > 1<<62:
-		return fmt.Errorf("%w: max_id is %d, at the end of the column", keygen.ErrRegressed, maxID)
-	}
-	return errors.New("the connection has autocommit off, so a reserved range could be rolled back; open the store's database without autocommit=0")
+// explain says why the UPDATE found no row. It reads in a transaction, which a
+// session without autocommit would otherwise leave open.
+func (t *tag) explain(ctx context.Context, s session) error {
+	return s.inTx(ctx, func() error {
+		maxID, err := t.column(ctx, s, "max_id")
+		switch {
+		case err != nil:
+			return err
+		case maxID > 1<<62:
+			return fmt.Errorf("%w: max_id is %d, at the end of the column", keygen.ErrRegressed, maxID)
+		}
+		return errors.New("the connection has autocommit off, so a reserved range could be rolled back (open the store's database without autocommit=0), or it has binlog_format=STATEMENT and the tag is guarded")
+	})
 }
 
 // Step returns the row's step.
-func (t *tag) Step(ctx context.Context) (int64, error) {
-	var step int64
-	err := t.store.db.QueryRowContext(ctx, t.selectColumn("step"), t.name).Scan(&step)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, fmt.Errorf("sqlstore: tag %q: %w", t.name, t.explain(ctx))
-	case err != nil:
+func (t *tag) Step(ctx context.Context) (step int64, err error) {
+	err = t.store.do(ctx, func(s session) error {
+		return s.inTx(ctx, func() (err error) {
+			step, err = t.column(ctx, s, "step")
+			return err
+		})
+	})
+	if err != nil {
 		return 0, fmt.Errorf("sqlstore: tag %q: read the step: %w", t.name, err)
 	}
 	return step, nil
 }
 
-func (t *tag) selectColumn(column string) string {
-	q := t.store.server.Quote
-	return "SELECT " + q(column) + " FROM " + q("leaf_alloc") + " WHERE " + q("biz_tag") + " = ?"
+// column reads a number from the tag's row.
+func (t *tag) column(ctx context.Context, s session, name string) (n int64, err error) {
+	err = s.row(ctx, `SELECT "`+name+`" FROM "leaf_alloc" WHERE "biz_tag" = ?`, t.name).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%w: leaf_alloc has no row of this biz_tag; create it with schema.Seed", keygen.ErrUnknownTag)
+	}
+	return n, err
 }

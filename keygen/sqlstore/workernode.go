@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -47,38 +45,27 @@ func (w *workerNode) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease
 	return disposable(id), nil
 }
 
+const insertNode = `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE", "MODIFIED", "CREATED") VALUES (?, ?, ?, ?, ?, ?)`
+
 // insert commits by itself, whatever the connection's autocommit says: an id
 // whose row is rolled back could be given again.
 func (w *workerNode) insert(ctx context.Context) (id int64, err error) {
-	tx, err := w.store.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignoreDone(tx.Rollback()))
-		}
-	}()
-	q := w.store.server.Quote
 	now := time.Now().UTC()
 	stamp := now.Format(time.DateTime)
-	res, err := tx.ExecContext(ctx, "INSERT INTO "+q("WORKER_NODE")+
-		" ("+q("HOST_NAME")+", "+q("PORT")+", "+q("TYPE")+", "+q("LAUNCH_DATE")+", "+q("MODIFIED")+", "+q("CREATED")+
-		") VALUES (?, ?, ?, ?, ?, ?)", w.host, w.port, typeActual, now.Format(time.DateOnly), stamp, stamp)
-	if err != nil {
-		return 0, err
-	}
-	if id, err = res.LastInsertId(); err != nil {
-		return 0, err
-	}
-	return id, tx.Commit()
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
-	}
-	return err
+	args := []any{w.host, w.port, typeActual, now.Format(time.DateOnly), stamp, stamp}
+	err = w.store.do(ctx, func(s session) error {
+		return s.inTx(ctx, func() (err error) {
+			if s.server.Name() == postgresName {
+				return s.row(ctx, insertNode+` RETURNING "ID"`, args...).Scan(&id)
+			}
+			res, err := s.conn.ExecContext(ctx, s.text(insertNode), args...)
+			if err == nil {
+				id, err = res.LastInsertId()
+			}
+			return err
+		})
+	})
+	return id, err
 }
 
 // disposable is a worker id that no other process had or will have.

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// page writes BENCHMARKS.md.
+type page struct {
+	out       io.Writer
+	results   *results
+	goVersion string
+	cores     int
+	date      time.Time
+	err       error
+}
+
+func (p *page) write() error {
+	p.printf("%s", intro)
+	p.machine()
+	p.goals()
+	p.subjects()
+	p.latency()
+	p.slowSource()
+	return p.err
+}
+
+func (p *page) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.out, format, args...)
+	}
+}
+
+const intro = `# Benchmarks
+
+Written by ` + "`make bench`" + `, which takes about four minutes; run it again on
+your own machine, with nothing else going on there. All benchmarks are in
+` + "`integration/bench`" + `, in one binary, which runs them one after the other and
+all of that again in each round. What stands here are medians over the rounds.
+
+How to read it:
+
+* **ns for each id** is the time that passed divided by the ids that all
+  goroutines took in it. Two goroutines that do not disturb each other would halve it.
+* **× atomic add** compares with ` + "`atomic.Int64.Add`" + ` in the same round and with as
+  many goroutines, the least that a shared counter costs which hands out numbers
+  one by one. Ratios hold from machine to machine better than
+  nanoseconds, but not everywhere: where an atomic addition is cheap, a call and
+  a comparison are a greater part of the whole.
+* A generator that puts the time into ids reads the clock each time; its floor is
+  ` + "`time.Since`" + `.
+
+`
+
+func (p *page) machine() {
+	r := p.results
+	p.printf("## Machine\n\n%s, %d cores, %s, %s, %d rounds.", r.about["cpu"], p.cores, p.goVersion, p.date.Format(time.DateOnly), r.rounds)
+	if load := r.about["load"]; load != "" {
+		p.printf(" The load average was %s when the run began.", load)
+	}
+	p.printf(" Half of a benchmark's rounds lie within %.0f %% of its median; the least steady one is %s\n\n", 100*p.usualSpread(), p.leastSteady())
+	p.printf("Compared with")
+	for i, m := range r.modules {
+		p.printf("%s `%s`", separator(i, len(r.modules)), m)
+	}
+	p.printf(".\n\n")
+}
+
+func separator(i, n int) string {
+	switch i {
+	case 0:
+		return ""
+	case n - 1:
+		return " and"
+	default:
+		return ","
+	}
+}
+
+func (p *page) usualSpread() float64 {
+	var all []float64
+	for _, name := range p.results.names {
+		if s := p.results.spread(key{name, nsPerID}); !math.IsNaN(s) {
+			all = append(all, s)
+		}
+	}
+	return median(all)
+}
+
+func (p *page) leastSteady() string {
+	worst, at := 0.0, ""
+	for _, name := range p.results.names {
+		if s := p.results.spread(key{name, nsPerID}); s > worst {
+			worst, at = s, name
+		}
+	}
+	return fmt.Sprintf("`%s` with %.0f %%.", at, 100*worst)
+}
+
+func (p *page) goals() {
+	p.printf("## Goals\n\nWhere the goal lies within the middle half of the rounds, the next run may say\nsomething else.\n\n")
+	p.printf("| | ns for each id | compared with | ratio | middle half | goal | reached |\n|---|--:|---|--:|--:|--:|---|\n")
+	for _, g := range goals {
+		p.goal(g)
+	}
+	p.printf("\n")
+	p.floors()
+}
+
+// goal writes a row, or nothing when there is no such benchmark.
+func (p *page) goal(g goal) {
+	rounds := p.results.reached(g)
+	if len(rounds) == 0 {
+		return
+	}
+	reached, verdict := median(rounds), "yes"
+	if reached > g.most {
+		verdict = "**no**"
+	}
+	low, high := quartiles(rounds)
+	if g.to == (key{}) {
+		p.printf("| %s | | | %s | %s–%s | ≤ %s | %s |\n", g.what, number(reached), number(low), number(high), number(g.most), verdict)
+		return
+	}
+	p.printf("| %s | %s | %s %s | %.2f | %.2f–%.2f | ≤ %.2f | %s |\n", g.what, number(p.results.median(g.key)),
+		title(subjectOf(g.to.name)), number(p.results.median(g.to)), reached, low, high, g.most, verdict)
+}
+
+// floors says how far ours are from what no generator of their kind can do
+// without, which tells a goal missed by the code from one missed by the machine.
+func (p *page) floors() {
+	const call, clocked = "atomic_add_interface", "time.Since,_atomic_add"
+	r := p.results
+	p.printf("No generator behind the interface is faster than an atomic addition behind it,\nwhich is %s × the bare one here; segment is %s × that. ", number(r.ratio(next(call, 1), next(atomicAdd, 1))), number(r.ratio(next("segment_interface", 1), next(call, 1))))
+	p.printf("None that reads the clock\nfor each id and rises over all goroutines is faster than a reading and an addition\nto a counter that they share, which is")
+	for i, n := range []int{1, 2, 8} {
+		p.printf("%s %s", separator(i, 3), number(r.ratio(next(clocked, n), next(atomicAdd, n))))
+	}
+	p.printf(" × the addition\nalone with 1, 2 and 8 goroutines; snowflake is")
+	for i, n := range []int{1, 2, 8} {
+		p.printf("%s %s", separator(i, 3), number(r.ratio(next("snowflake", n), next(clocked, n))))
+	}
+	p.printf(" × that.\n\n")
+}
+
+// subjects writes the table of everything that BenchmarkNext measured.
+func (p *page) subjects() {
+	p.printf("## All\n\n| | 1 goroutine, ns | × atomic add | 2, ns | × | 8, ns | × | allocations |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, s := range p.named("Next/") {
+		p.printf("| %s |", title(s))
+		for _, n := range []int{1, 2, 8} {
+			k := next(s, n)
+			p.printf(" %s | %s |", number(p.results.median(k)), number(p.results.ratio(k, next(atomicAdd, n))))
+		}
+		p.printf(" %s |\n", number(p.results.median(key{next(s, 1).name, "allocs/op"})))
+	}
+	code := p.results.median(key{"WithoutWaits/sony/sonyflake/goroutines=1", nsPerID})
+	p.printf(`
+"wide" layouts have so many ids in a millisecond (two million and more) that the
+code is what limits. With the usual 12 bits of sequence a worker has 4096 ids in
+a millisecond, which is 244 ns for each, whoever writes the code; sonyflake's 8
+bits in 10 ms are 39,063 ns, and its code without the waits takes %s ns.
+segment takes a million ids at a time from a source in memory here, so that only
+the engine is measured.
+
+`, number(code))
+}
+
+// named returns the subjects of the benchmarks whose names have the prefix.
+func (p *page) named(prefix string) []string {
+	var subjects []string
+	for _, name := range p.results.names {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(subjects, subjectOf(name)) {
+			subjects = append(subjects, subjectOf(name))
+		}
+	}
+	return subjects
+}
+
+func (p *page) latency() {
+	p.printf("## Single calls\n\nOne goroutine, each call timed, which adds the reading of the clock in the first\nrow to all the others. segment's source takes 5 ms to answer.\n\n| ns | p50 | p99 | p99.99 |\n|---|--:|--:|--:|\n")
+	for _, s := range p.named("Latency/") {
+		p.printf("| %s |", title(s))
+		for _, unit := range []string{"p50-ns", "p99-ns", "p99.99-ns"} {
+			p.printf(" %s |", number(p.results.median(key{"Latency/" + s, unit})))
+		}
+		p.printf("\n")
+	}
+	p.printf("\n")
+}
+
+func (p *page) slowSource() {
+	p.printf(`## A source that is slower than its callers
+
+Eight goroutines ask for ids without a pause, for two seconds, from segments of a
+thousand and a source that takes a while to answer, but never fails. Callers
+should wait then, and get an id. (Leaf's double buffer returns an error when its
+second segment has not arrived yet: 16 of them with 5 ms and 102 with 30 ms in
+two seconds, in a measurement of its own in Java that is not part of this run.)
+
+| | calls | errors |
+|---|--:|--:|
+`)
+	for _, latency := range []string{"5ms", "30ms"} {
+		name := "SlowSource/segment/latency=" + latency
+		p.printf("| segment, %s | %s | %s |\n", latency, number(p.results.median(key{name, "calls"})), number(p.results.median(key{name, "errors"})))
+	}
+}
+
+// subjectOf returns the part of a benchmark's name that says what was measured.
+func subjectOf(name string) string {
+	_, s, _ := strings.Cut(name, "/")
+	if i := strings.Index(s, "/goroutines="); i >= 0 {
+		s = s[:i]
+	}
+	return s
+}
+
+// title is a subject as it was called, before go test replaced its spaces.
+func title(subject string) string { return strings.ReplaceAll(subject, "_", " ") }
+
+// number writes a value with three digits that matter.
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case v >= 100 || v == math.Trunc(v):
+		return thousands(fmt.Sprintf("%.0f", v))
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	default:
+		return fmt.Sprintf("%.2f", v)
+	}
+}
+
+func thousands(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+const output = `module: example.com/peer v1.2.3
+load: 0.10
+cpu: A Machine
+BenchmarkNext/atomic_add/goroutines=1-2   100   2.000 ns/op   0 B/op   0 allocs/op
+BenchmarkNext/segment/goroutines=1-2      100   3.000 ns/op   0 B/op   0 allocs/op
+PASS
+BenchmarkNext/atomic_add/goroutines=1-2   100   4.000 ns/op   0 B/op   0 allocs/op
+BenchmarkNext/segment/goroutines=1-2      100   4.400 ns/op   0 B/op   0 allocs/op
+PASS
+BenchmarkNext/atomic_add/goroutines=1-2   100   2.000 ns/op   0 B/op   0 allocs/op
+BenchmarkNext/segment/goroutines=1-2      100   2.200 ns/op   0 B/op   0 allocs/op
+PASS
+`
+
+func parsed(t *testing.T) *results {
+	t.Helper()
+	r, err := parse(strings.NewReader(output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestARatioIsTheMedianOfTheRoundsRatios(t *testing.T) {
+	r := parsed(t)
+	if got := r.ratio(next("segment", 1), next(atomicAdd, 1)); math.Abs(got-1.1) > 1e-9 {
+		t.Errorf("ratio %v, want 1.1", got)
+	}
+	if got := r.median(next("segment", 1)); got != 3 {
+		t.Errorf("median %v, want 3", got)
+	}
+	if r.rounds != 3 {
+		t.Errorf("%d rounds", r.rounds)
+	}
+}
+
+func TestThePageHasGoalsMachineAndModules(t *testing.T) {
+	var out bytes.Buffer
+	p := &page{out: &out, results: parsed(t), goVersion: "go1.2", cores: 2, date: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
+	if err := p.write(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"A Machine, 2 cores, go1.2, 2026-01-02, 3 rounds. The load average was 0.10",
+		"`example.com/peer v1.2.3`",
+		"| segment | 3 | atomic add 2 | 1.10 | 1.10–1.50 | ≤ 1.20 | yes |",
+		"| atomic add | 2 | 1 | – | – | – | – | 0 |",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
+func TestAMissedGoalIsSaid(t *testing.T) {
+	r := parsed(t)
+	var out bytes.Buffer
+	g := goal{"x", next("segment", 1), next(atomicAdd, 1), 1.05}
+	(&page{out: &out, results: r}).goal(g)
+	if !strings.Contains(out.String(), "**no**") {
+		t.Error(out.String())
+	}
+}
+
+func TestAFailedOrEmptyRunIsAnError(t *testing.T) {
+	for _, in := range []string{"", "PASS\n", output + "--- FAIL: BenchmarkNext\nFAIL\n", "BenchmarkX-2 1 fast ns/op\n"} {
+		if r, err := parse(strings.NewReader(in)); err == nil {
+			t.Errorf("%q gave %+v", in, r)
+		}
+	}
+}
+
+func TestNumbersHaveThreeDigitsThatMatter(t *testing.T) {
+	for v, want := range map[float64]string{0.7227: "0.72", 3.936: "3.94", 35.81: "35.8", 243.2: "243", 38201: "38,201", 1234567: "1,234,567", 0: "0"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}

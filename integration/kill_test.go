@@ -1,0 +1,119 @@
+package integration_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+)
+
+// kills is how often something is killed: less in a usual run, more in a long
+// one.
+func kills() int {
+	if os.Getenv("SHARDID_SOAK") != "" {
+		return 500
+	}
+	return 50
+}
+
+func TestNoIDComesTwiceWhenMariaDBIsKilledAgainAndAgain(t *testing.T) {
+	m := server.RunMariaDB(t, "--innodb-flush-log-at-trx-commit=1")
+	open := mariaDB(m)
+	const writers = 8
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	results := make([][]int64, writers)
+	var wg sync.WaitGroup
+	for i := range writers {
+		_, store := open.store(t)
+		g := openSegment(t, store, 20) // small, so that a kill falls into reservations
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if id, err := g.Next(ctx); err == nil {
+					results[i] = append(results[i], id)
+				} else if !errors.Is(err, keygen.ErrStarved) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	db := open(t)
+	for range kills() {
+		waitForProgress(t, db)
+		m.Kill()
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitForProgress(t, db)
+	cancel()
+	wg.Wait()
+	var ids []int64
+	for _, r := range results {
+		ids = append(ids, r...)
+	}
+	t.Logf("%d ids over %d kills", len(ids), kills())
+	if id, twice := keygentest.Duplicate(ids); twice || len(ids) == 0 {
+		t.Errorf("%d came twice, of %d ids", id, len(ids))
+	}
+}
+
+// waitForProgress returns once ids were reserved after the call.
+func waitForProgress(t *testing.T, db *sql.DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	first := int64(-1)
+	for ctx.Err() == nil {
+		maxID, err := number(ctx, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'")
+		switch {
+		case err != nil: // not up yet
+		case first < 0:
+			first = maxID
+		case maxID > first+2000:
+			return
+		}
+	}
+	t.Fatal("no ids were reserved within 30 s of a restart")
+}
+
+// The opposite of the test above, to show that its kind of kill finds what it
+// looks for.
+func TestAMariaDBThatDoesNotFlushGivesRangesTwiceWhenKilled(t *testing.T) {
+	m := server.RunMariaDB(t, "--innodb-flush-log-at-trx-commit=0")
+	db := m.Open(t, "app")
+	mustExec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 1") // the tables are not what is to be lost
+	tag := prepared(t, db).Tag("orders")
+	mustExec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	for kill := range 50 {
+		var last int64
+		for range 100 {
+			span, err := tag.Reserve(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = span.Last()
+		}
+		m.Kill()
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		span, err := tag.Reserve(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if span.First <= last {
+			t.Logf("kill %d: %d was given again, %d had been reached", kill+1, span.First, last)
+			return
+		}
+	}
+	t.Error("50 kills of a server that does not flush lost nothing: kills do not show what they should")
+}

@@ -1,0 +1,213 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// childVar makes this test binary print ids until it is killed: it holds a
+// driver's name and a DSN.
+const childVar = "SHARDID_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if driver, dsn, found := strings.Cut(os.Getenv(childVar), " "); found {
+		_, _ = fmt.Fprintln(os.Stderr, printIDs(driver, dsn))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// borrow lets the child run ahead of the clock, so that its successor repeats
+// its ids unless it knows how far it went.
+const borrow = 500 * time.Millisecond
+
+// fewWorkers is a layout with so few worker ids that they are soon used again.
+func fewWorkers() keygen.Layout {
+	l := keygen.Twitter()
+	l.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 3}, {Kind: keygen.Sequence, Bits: 7}}
+	return l
+}
+
+func printIDs(driver, dsn string) error {
+	ctx := context.Background()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	store, err := sqlstore.New(ctx, db)
+	if err != nil {
+		return err
+	}
+	assigner, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "children", Term: time.Second})
+	if err != nil {
+		return err
+	}
+	g, err := start(ctx, snowflake.Config{Layout: fewWorkers(), Worker: assigner, Borrow: borrow})
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, 64)
+	for {
+		if err := g.Fill(ctx, ids); err != nil {
+			return err
+		}
+		if _, err := fmt.Println(strings.Trim(fmt.Sprint(ids), "[]")); err != nil {
+			return err
+		}
+	}
+}
+
+// start waits while the killed ones still hold all worker ids.
+func start(ctx context.Context, cfg snowflake.Config) (*snowflake.Generator, error) {
+	for {
+		g, err := snowflake.New(ctx, cfg)
+		if !errors.Is(err, keygen.ErrNoWorker) {
+			return g, err
+		}
+	}
+}
+
+// child starts a process that prints ids, reads as many and kills it. It returns
+// all that was printed.
+func child(ctx context.Context, driver, dsn string, count int) ([]int64, error) {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), childVar+"="+driver+" "+dsn)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ids, err := read(bufio.NewReader(out), func(n int) {
+		if n >= count {
+			_ = cmd.Process.Kill() // fails when it was killed already
+		}
+	})
+	_ = cmd.Wait() // says "signal: killed"
+	if err == nil && len(ids) < count {
+		err = fmt.Errorf("the child printed %d ids and said: %s", len(ids), complaints.String())
+	}
+	return ids, err
+}
+
+// read reads lines of ids up to the end. The last one may have been cut off.
+func read(from *bufio.Reader, progress func(n int)) (ids []int64, err error) {
+	for {
+		line, err := from.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return ids, nil
+		}
+		if err != nil {
+			return ids, err
+		}
+		for text := range strings.FieldsSeq(line) {
+			id, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return ids, err
+			}
+			ids = append(ids, id)
+		}
+		progress(len(ids))
+	}
+}
+
+// killChildren runs four children at a time, each killed in the middle, and
+// returns all ids. After each kill, afterwards is called.
+func killChildren(t *testing.T, driver, dsn string, n int, afterwards func()) []int64 {
+	t.Helper()
+	turns := make(chan struct{}, n)
+	for range n {
+		turns <- struct{}{}
+	}
+	close(turns)
+	var mu sync.Mutex
+	var all []int64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range turns {
+				ids, err := child(t.Context(), driver, dsn, 2000)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				afterwards()
+				mu.Lock()
+				all = append(all, ids...)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// onChildrensDatabases runs a test on databases that child processes can open.
+func onChildrensDatabases(t *testing.T, test func(t *testing.T, db *sql.DB, driver, dsn string)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) {
+		dsn := "file:" + t.TempDir() + "/app.db"
+		db, err := sql.Open("sqlite", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		prepared(t, db)
+		test(t, db, "sqlite", dsn)
+	})
+	t.Run("MariaDB", func(t *testing.T) {
+		m := server.RunMariaDB(t)
+		db, _ := mariaDB(m).store(t)
+		test(t, db, "mysql", m.DSN("app"))
+	})
+}
+
+func TestNoIDComesTwiceWhenGeneratorsAreKilledBetweenReserveAndUse(t *testing.T) {
+	onChildrensDatabases(t, func(t *testing.T, db *sql.DB, driver, dsn string) {
+		ids := killChildren(t, driver, dsn, kills(), func() {})
+		workers := mustNumber(t, db, "SELECT COUNT(*) FROM worker_lease WHERE generation > 1")
+		t.Logf("%d ids over %d kills, %d worker ids were used again", len(ids), kills(), workers)
+		if id, twice := keygentest.Duplicate(ids); twice || workers == 0 {
+			t.Errorf("%d came twice, of %d ids; %d worker ids were used again", id, len(ids), workers)
+		}
+	})
+}
+
+// The opposite of the test above: what the killed one wrote down is wiped out.
+func TestWithoutTheWrittenCeilingAKilledGeneratorsIDsComeAgain(t *testing.T) {
+	onChildrensDatabases(t, func(t *testing.T, db *sql.DB, driver, dsn string) {
+		const wipe = "UPDATE worker_lease SET owner = NULL, ceiling = 0"
+		for range 10 {
+			var err error
+			ids := killChildren(t, driver, dsn, 8, func() { _, err = db.ExecContext(t.Context(), wipe) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, twice := keygentest.Duplicate(ids); twice {
+				return
+			}
+		}
+		t.Error("no duplicate in 80 kills: kills do not show what they should")
+	})
+}

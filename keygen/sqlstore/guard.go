@@ -1,0 +1,53 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// segmentsRow is the row of worker_namespace that notes the server on which
+// segments are reserved. No leases can have this namespace.
+const segmentsRow = "leaf_alloc"
+
+// sameServer is the condition that the server is the one noted.
+func sameServer(server dialect.Server) string {
+	same := ` AND EXISTS (SELECT 1 FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `' AND "identity" = ` + identity(server) + `)`
+	if server.Name() == mysqlName {
+		same += ` AND @@binlog_format <> 'STATEMENT'`
+	}
+	return same
+}
+
+// distance is how many steps counters are raised by. As a step is meant to last
+// for ten minutes, ten steps last longer than a replica may be behind.
+const distance = 10
+
+var (
+	readSegmentsServer = `SELECT "identity" FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `'`
+	noteSegmentsServer = `UPDATE "worker_namespace" SET "identity" = ? WHERE "namespace" = '` + segmentsRow + `'`
+	raiseCounters      = fmt.Sprintf(`UPDATE "leaf_alloc" SET "max_id" = "max_id" + %d * "step" WHERE "max_id" <= 9223372036854775807 - %[1]d * "step"`, distance)
+)
+
+// jump raises all counters when the server is not the one noted, and notes it,
+// both or none. Who waited for another's jump finds it done.
+func (s session) jump(ctx context.Context) error {
+	if err := s.make(ctx, &statement{addNamespace, []any{segmentsRow, 0, 0, "", 0, 0}}); err != nil {
+		return err
+	}
+	return s.inTx(ctx, func() error {
+		p, err := s.present(ctx)
+		if err != nil {
+			return err
+		}
+		var noted string
+		if err := s.row(ctx, readSegmentsServer+forUpdate(s.server)).Scan(&noted); err != nil || noted == p.identity {
+			return err
+		}
+		if err := s.exec(ctx, raiseCounters); err != nil {
+			return err
+		}
+		return s.exec(ctx, noteSegmentsServer, p.identity)
+	})
+}

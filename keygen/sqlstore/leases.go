@@ -1,0 +1,122 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// Leases returns the ledger of leased worker ids, kept in worker_namespace and
+// worker_lease, for [workerid.NewLeased]. Its clock is the database's, read in
+// microseconds; so units of layouts must be whole microseconds, or the error
+// wraps [keygen.ErrLayout]. SQLite's clock has milliseconds.
+func (s *Store) Leases() workerid.Ledger { return ledger{s} }
+
+type ledger struct{ store *Store }
+
+var _ workerid.Ledger = ledger{}
+
+// Take implements workerid.Ledger.
+func (l ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, err error) {
+	t := taking{claim: c}
+	if t.ticks, err = check(c); err == nil {
+		err = l.store.do(ctx, func(s session) error {
+			e, err = t.run(ctx, s)
+			return err
+		})
+	}
+	if err != nil {
+		return workerid.Entry{}, fmt.Errorf("sqlstore: take a lease: %w", err)
+	}
+	return e, nil
+}
+
+// Renew implements workerid.Ledger.
+func (l ledger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (ceiling int64, err error) {
+	ticks, err := check(c)
+	if err == nil {
+		err = l.store.do(ctx, func(s session) error {
+			return s.inTx(ctx, func() (err error) {
+				ceiling, err = s.renew(ctx, ticks, c, e)
+				return err
+			})
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sqlstore: renew a lease: %w", err)
+	}
+	return ceiling, nil
+}
+
+const raiseCeiling = `UPDATE "worker_lease" SET "ceiling" = ? WHERE "namespace" = ? AND "worker_id" = ? AND "owner" = ? AND "generation" = ?`
+
+// renew reads the present before it locks the row, and so is never above it.
+func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e workerid.Entry) (int64, error) {
+	p, err := s.present(ctx)
+	if err != nil {
+		return 0, err
+	}
+	h, _, err := s.namespace(ctx, c.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	r, found, err := s.lock(ctx, c.Namespace, e.Worker, forUpdate(s.server))
+	switch {
+	case err != nil:
+		return 0, err
+	case !found || r.owner != c.Owner || r.generation != e.Generation:
+		return 0, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.Worker, r.holder)
+	case h.identity != p.identity || r.era != h.safeFrom:
+		return 0, fmt.Errorf("%w: the database failed over since worker id %d was leased", keygen.ErrWorkerLost, e.Worker)
+	}
+	ceiling := max(r.ceiling, ticks.at(p.micros)+ticks.in(c.Term))
+	if ceiling == r.ceiling {
+		return ceiling, nil
+	}
+	return ceiling, s.exec(ctx, raiseCeiling, ceiling, c.Namespace, e.Worker, c.Owner, e.Generation)
+}
+
+const giveBack = `UPDATE "worker_lease" SET "owner" = NULL, "ceiling" = ? WHERE "namespace" = ? AND "worker_id" = ? AND "owner" = ? AND "generation" = ?`
+
+// Return implements workerid.Ledger.
+func (l ledger) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
+	err := l.store.do(ctx, func(s session) error {
+		return s.alone(ctx, giveBack, end, c.Namespace, e.Worker, c.Owner, e.Generation)
+	})
+	if err != nil {
+		return fmt.Errorf("sqlstore: return a lease: %w", err)
+	}
+	return nil
+}
+
+const (
+	maxName   = 64 // characters of a namespace or owner
+	maxHolder = 128
+)
+
+// check refuses what the columns would cut or the header stands for.
+func check(c workerid.Claim) (ticks, error) {
+	for name, value := range map[string]string{"namespace": c.Namespace, "owner": c.Owner} {
+		if n := utf8.RuneCountInString(value); n == 0 || n > maxName || !utf8.ValidString(value) {
+			return ticks{}, fmt.Errorf("the %s %q must have 1 to %d characters", name, value, maxName)
+		}
+	}
+	if c.Namespace == segmentsRow {
+		return ticks{}, fmt.Errorf("the namespace %q is taken by segments; choose another", c.Namespace)
+	}
+	return newTicks(c.Clock)
+}
+
+// shown is a holder's name as the column takes it.
+func shown(holder string) string {
+	holder = strings.ToValidUTF8(holder, "?")
+	for utf8.RuneCountInString(holder) > maxHolder {
+		_, n := utf8.DecodeRuneInString(holder)
+		holder = holder[n:]
+	}
+	return holder
+}

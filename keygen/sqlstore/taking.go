@@ -1,0 +1,237 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
+)
+
+// taking is the taking of one lease. Rows that the ledger does not have yet are
+// made by statements that commit by themselves; then one transaction locks the
+// row of a worker id that is free and writes the lease into it. So a process
+// that hangs in the middle holds up nobody.
+type taking struct {
+	claim workerid.Claim
+	ticks ticks
+}
+
+// rounds is how often something may have to be made first: normally once each
+// the header, the namespace and the rows.
+const rounds = 10
+
+func (t taking) run(ctx context.Context, s session) (e workerid.Entry, err error) {
+	for range rounds {
+		var due *statement
+		err := s.inTx(ctx, func() (err error) {
+			e, due, err = t.take(ctx, s)
+			return err
+		})
+		if err != nil || due == nil {
+			return e, err
+		}
+		if err := s.make(ctx, due); err != nil {
+			return e, err
+		}
+	}
+	return e, errSkipped
+}
+
+// take returns the lease, or the statement that has to be run before.
+func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *statement, err error) {
+	p, err := s.present(ctx)
+	if err != nil {
+		return e, nil, err
+	}
+	h, counted, err := s.namespace(ctx, t.claim.Namespace)
+	if err != nil {
+		return e, nil, err
+	}
+	if due := h.due(p, t.claim.Term.Microseconds()); due != nil {
+		return e, due, nil
+	}
+	now := t.ticks.at(p.micros)
+	switch {
+	case counted == nil:
+		due, err := t.addNamespace(ctx, s)
+		return e, due, err
+	case *counted != t.ticks:
+		return e, nil, fmt.Errorf("%w: namespace %q counts %v, not %v; give the other layout a namespace of its own", keygen.ErrLayout, t.claim.Namespace, counted, t.ticks)
+	case now < 0:
+		return e, nil, fmt.Errorf("%w: by the database's clock it is %v, before the layout's epoch", keygen.ErrLayout, time.UnixMicro(p.micros).UTC())
+	}
+	return t.choose(ctx, s, h, now)
+}
+
+// addNamespace refuses one that has leases already: nobody knows what times
+// their ceilings mean. They may have come since we looked for the namespace, so
+// it is looked for again.
+func (t taking) addNamespace(ctx context.Context, s session) (*statement, error) {
+	add := &statement{addNamespace, []any{t.claim.Namespace, t.ticks.epoch, t.ticks.unit * 1000, "", 0, 0}}
+	count, err := s.rows(ctx, t.claim.Namespace)
+	if err != nil || count == 0 {
+		return add, err
+	}
+	_, counted, err := s.namespace(ctx, t.claim.Namespace)
+	if err == nil && counted == nil {
+		err = fmt.Errorf("%w: worker_lease has rows of namespace %q, but its row in worker_namespace is gone; restore it, or delete those when no process runs and a term has passed", keygen.ErrLayout, t.claim.Namespace)
+	}
+	return add, err
+}
+
+// choose takes the first of the free worker ids that nobody else is just taking.
+func (t taking) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
+	ids, err := t.free(ctx, s, now)
+	if err != nil {
+		return e, nil, err
+	}
+	for _, id := range ids {
+		r, found, err := s.lock(ctx, t.claim.Namespace, id, skipLocked(s.server))
+		if err != nil {
+			return e, nil, err
+		}
+		if found && (r.owner == t.claim.Owner || r.ceiling <= now) {
+			e, err := t.write(ctx, s, h, r, now)
+			return e, nil, err
+		}
+	}
+	due, err = t.addRows(ctx, s, now)
+	return e, due, err
+}
+
+// candidates is how many free worker ids are looked at; more processes than that
+// do not take one in the same millisecond.
+const candidates = 64
+
+// freeRows come in the order of the contract: the owner's own, the one that
+// rested longest, one that nobody ever had.
+const freeRows = `SELECT "worker_id" FROM "worker_lease"
+	WHERE "namespace" = ? AND ("owner" = ? OR "ceiling" <= ? AND "worker_id" <= ?)
+	ORDER BY CASE WHEN "owner" = ? THEN 0 WHEN "generation" > 0 THEN 1 ELSE 2 END, "ceiling", "worker_id" LIMIT ?`
+
+// free returns worker ids that were free a moment ago; whether they are is seen
+// when they are locked.
+func (t taking) free(ctx context.Context, s session, now int64) (ids []int64, err error) {
+	c := t.claim
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, freeRows, c.Namespace, c.Owner, now, c.Most, c.Owner, candidates)
+	return ids, err
+}
+
+// lease is a row of worker_lease: who has a worker id, until when, and in which
+// era he took it. Generation 0 means that nobody ever had it.
+type lease struct {
+	worker        int64
+	owner, holder string
+	era           int64
+	generation    int64
+	ceiling       int64
+}
+
+const readLease = `SELECT "worker_id", "owner", "holder", "era", "generation", "ceiling" FROM "worker_lease"
+	WHERE "namespace" = ? AND "worker_id" = ?`
+
+// lock locks a row and returns it as it then is, whatever was seen before.
+func (s session) lock(ctx context.Context, namespace string, worker int64, how string) (r lease, found bool, err error) {
+	var owner sql.NullString
+	err = s.row(ctx, readLease+how, namespace, worker).Scan(&r.worker, &owner, &r.holder, &r.era, &r.generation, &r.ceiling)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	r.owner = owner.String
+	return r, true, err
+}
+
+const writeLease = `UPDATE "worker_lease" SET "owner" = ?, "holder" = ?, "era" = ?, "generation" = ?, "ceiling" = ?
+	WHERE "namespace" = ? AND "worker_id" = ? AND "generation" = ?`
+
+// write gives the locked row r to the claim's owner.
+func (t taking) write(ctx context.Context, s session, h header, r lease, now int64) (workerid.Entry, error) {
+	e := workerid.Entry{
+		Worker:     r.worker,
+		Generation: r.generation + 1,
+		NotBefore:  max(now, t.ticks.at(h.safeFrom), r.ceiling),
+		Ceiling:    max(now+t.ticks.in(t.claim.Term), r.ceiling),
+	}
+	written, err := s.changed(ctx, writeLease, t.claim.Owner, shown(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
+		t.claim.Namespace, r.worker, r.generation)
+	if err == nil && !written {
+		err = errors.New("the row changed though it was locked; worker_lease must be a table with row locks (InnoDB)")
+	}
+	return e, err
+}
+
+// newRows is how many worker ids get a row at a time, so that processes that
+// start together rarely wait for each other's.
+const newRows = 16
+
+// addRows returns the statement that makes rows for worker ids that nobody ever
+// had.
+func (t taking) addRows(ctx context.Context, s session, now int64) (*statement, error) {
+	first, err := s.rows(ctx, t.claim.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if first > t.claim.Most {
+		return nil, t.noWorker(ctx, s, now)
+	}
+	due := &statement{text: `INSERT INTO "worker_lease" ("namespace", "worker_id", "owner", "holder", "era", "generation", "ceiling") VALUES `}
+	for id := first; id < first+newRows && id <= t.claim.Most; id++ {
+		if id > first {
+			due.text += ", "
+		}
+		due.text += "(?, ?, NULL, '', 0, 0, 0)"
+		due.args = append(due.args, t.claim.Namespace, id)
+	}
+	return due, nil
+}
+
+// rows returns how many worker ids of a namespace have a row, from 0 on.
+func (s session) rows(ctx context.Context, namespace string) (n int64, err error) {
+	err = s.row(ctx, `SELECT COALESCE(MAX("worker_id") + 1, 0) FROM "worker_lease" WHERE "namespace" = ?`, namespace).Scan(&n)
+	return n, err
+}
+
+// noWorker says how many worker ids are held and by whom. Where some are not,
+// others are just taking them, or made their rows after we looked.
+func (t taking) noWorker(ctx context.Context, s session, now int64) error {
+	const counts = `SELECT COUNT(*), COUNT(CASE WHEN "ceiling" > ? THEN 1 END) FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" <= ?`
+	var all, held int
+	if err := s.row(ctx, counts, now, t.claim.Namespace, t.claim.Most).Scan(&all, &held); err != nil {
+		return err
+	}
+	if held < all {
+		return errSkipped
+	}
+	holders, err := t.holders(ctx, s)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: all %d worker ids of namespace %q are held, by %s; end some of these processes, wait until the leases of dead ones have ended, or use a layout with more worker bits",
+		keygen.ErrNoWorker, held, t.claim.Namespace, holders)
+}
+
+// holders names some of those who hold worker ids.
+func (t taking) holders(ctx context.Context, s session) (string, error) {
+	const named = `SELECT "holder" FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" <= ? ORDER BY "worker_id" LIMIT 4`
+	var names []string
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, named, t.claim.Namespace, t.claim.Most)
+	if len(names) == 4 {
+		names[3] = "others"
+	}
+	return strings.Join(names, ", "), err
+}
