@@ -281,7 +281,7 @@ func TestInspectOfPostgreSQLFindsWhatNeedsWork(t *testing.T) {
 		"by_domain":    "",
 		`odd "name`:    "",
 		"parted":       "",
-		"refers":       "",
+		"refers":       "warning:unique_key",
 		"worker_node":  "",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 )
@@ -36,6 +37,7 @@ type table struct {
 	columns     []column
 	primaryKey  []string
 	foreignKeys []ForeignKey
+	uniqueKeys  []uniqueKey // without the primary key
 }
 
 type column struct {
@@ -49,6 +51,35 @@ type column struct {
 	sequence string // the sequence that keeps the counter, in PostgreSQL
 	end      uint64 // its largest value
 	hidden   bool   // the user may not read it
+}
+
+// uniqueKey is a constraint or an index that keeps values from repeating.
+type uniqueKey struct {
+	name    string // "" when the database made it up
+	columns []string
+}
+
+// readUniqueKeys runs a query for the name of a key and one of its columns, NULL
+// for an expression, per row; the rows of a key follow each other.
+func readUniqueKeys(ctx context.Context, s session, query string, args ...any) ([]uniqueKey, error) {
+	var keys []uniqueKey
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var column sql.NullString
+		if err := rows.Scan(&name, &column); err != nil {
+			return err
+		}
+		if !column.Valid {
+			column.String = "an expression"
+		}
+		if last := len(keys) - 1; last < 0 || keys[last].name != name {
+			keys = append(keys, uniqueKey{name: name})
+		}
+		key := &keys[len(keys)-1]
+		key.columns = append(key.columns, column.String)
+		return nil
+	}, query, args...)
+	return keys, err
 }
 
 // column finds a column, whose name is in any case unless names are exact.

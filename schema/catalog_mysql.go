@@ -54,7 +54,10 @@ func (c *mysqlCatalog) table(ctx context.Context, name string) (table, error) {
 	if t.primaryKey, err = c.primaryKey(ctx, t.name); err != nil {
 		return t, err
 	}
-	t.foreignKeys, err = c.foreignKeys(ctx, t.name)
+	if t.foreignKeys, err = c.foreignKeys(ctx, t.name); err != nil {
+		return t, err
+	}
+	t.uniqueKeys, err = c.uniqueKeys(ctx, t.name)
 	return t, err
 }
 
@@ -150,4 +153,9 @@ func (c *mysqlCatalog) foreignKeys(ctx context.Context, table string) ([]Foreign
 		" WHERE k.TABLE_SCHEMA = ? AND k.TABLE_NAME = ? AND k.REFERENCED_TABLE_NAME IS NOT NULL"+
 		" ORDER BY k.CONSTRAINT_NAME, k.ORDINAL_POSITION", c.database, table)
 	return keys, err
+}
+
+func (c *mysqlCatalog) uniqueKeys(ctx context.Context, table string) ([]uniqueKey, error) {
+	return readUniqueKeys(ctx, c.session, "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS"+
+		" WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME, SEQ_IN_INDEX", c.database, table)
 }

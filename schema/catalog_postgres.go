@@ -53,7 +53,10 @@ func (c postgresCatalog) table(ctx context.Context, name string) (table, error) 
 	if t.primaryKey, err = c.primaryKey(ctx, oid); err != nil {
 		return t, err
 	}
-	t.foreignKeys, err = c.foreignKeys(ctx, oid)
+	if t.foreignKeys, err = c.foreignKeys(ctx, oid); err != nil {
+		return t, err
+	}
+	t.uniqueKeys, err = c.uniqueKeys(ctx, oid)
 	return t, err
 }
 
@@ -152,6 +155,14 @@ func (c postgresCatalog) foreignKeys(ctx context.Context, oid int64) ([]ForeignK
 		// A reference to a partitioned table has a copy for each part.
 		" WHERE k.conrelid = $1::bigint::oid AND k.contype = 'f' AND k.conparentid = 0 ORDER BY k.conname, u.n", oid)
 	return keys, err
+}
+
+// uniqueKeys leaves out the columns that an index only includes.
+func (c postgresCatalog) uniqueKeys(ctx context.Context, oid int64) ([]uniqueKey, error) {
+	return readUniqueKeys(ctx, c.session, "SELECT i.relname::text, a.attname::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"+
+		" CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)"+
+		" LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0"+
+		" WHERE x.indrelid = $1::bigint::oid AND x.indisunique AND NOT x.indisprimary ORDER BY i.relname, u.n", oid)
 }
 
 func postgresAction(column string) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,7 +34,10 @@ func (c sqliteCatalog) table(ctx context.Context, name string) (table, error) {
 	if err = c.readNumbering(ctx, &t, numbers); err != nil {
 		return t, err
 	}
-	t.foreignKeys, err = c.foreignKeys(ctx, t.name)
+	if t.foreignKeys, err = c.foreignKeys(ctx, t.name); err != nil {
+		return t, err
+	}
+	t.uniqueKeys, err = c.uniqueKeys(ctx, t.name)
 	return t, err
 }
 
@@ -147,6 +151,20 @@ func (c sqliteCatalog) resolve(ctx context.Context, keys []ForeignKey) error {
 		keys[i].ReferencedColumns = columns
 	}
 	return nil
+}
+
+// uniqueKeys are in the order of their columns. Those of a table's definition
+// have names that SQLite made up, which say nothing.
+func (c sqliteCatalog) uniqueKeys(ctx context.Context, table string) ([]uniqueKey, error) {
+	keys, err := readUniqueKeys(ctx, c.session, `SELECT i.name, x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x`+
+		` WHERE i."unique" AND i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`, table)
+	for i := range keys {
+		if strings.HasPrefix(keys[i].name, "sqlite_autoindex_") {
+			keys[i].name = ""
+		}
+	}
+	slices.SortStableFunc(keys, func(a, b uniqueKey) int { return slices.Compare(a.columns, b.columns) })
+	return keys, err
 }
 
 // sqliteQuoted matches what is not a bare word in a CREATE TABLE statement.

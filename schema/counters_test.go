@@ -56,6 +56,7 @@ func TestNextIDReadsMySQLsCounterFreshlyAndRestoresTheSession(t *testing.T) {
 		sqlmock.NewRows([]string{"n", "d", "c", "e"}).AddRow("id", "bigint", "bigint unsigned", "auto_increment"))
 	mock.ExpectQuery("FROM information_schema.KEY_COLUMN_USAGE").WillReturnRows(sqlmock.NewRows([]string{"n"}).AddRow("id"))
 	mock.ExpectQuery("JOIN information_schema.REFERENTIAL_CONSTRAINTS").WillReturnRows(sqlmock.NewRows([]string{"a", "b", "c", "d", "e", "f", "g"}))
+	mock.ExpectQuery("FROM information_schema.STATISTICS").WillReturnRows(sqlmock.NewRows([]string{"n", "c"}))
 	mock.ExpectBegin()
 	mock.ExpectQuery("SELECT (SELECT MIN(`id`) FROM `orders`), (SELECT MAX(`id`) FROM `orders`)").
 		WillReturnRows(sqlmock.NewRows([]string{"l", "h"}).AddRow("1", "6"))

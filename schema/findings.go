@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -26,6 +27,25 @@ func keyFindings(d dialect.Dialect, t table) []Finding {
 		found = append(found, compositeKey(t))
 	case col.max == 0:
 		found = append(found, nonInteger(col))
+	}
+	return append(found, uniqueFindings(t)...)
+}
+
+// uniqueFindings leaves out keys that hold the whole primary key, which cannot
+// repeat anyway.
+func uniqueFindings(t table) []Finding {
+	var found []Finding
+	for _, key := range t.uniqueKeys {
+		if col, single := t.key(); single && slices.Contains(key.columns, col.name) {
+			continue
+		}
+		name := "the unique key "
+		if key.name != "" {
+			name += key.name + " "
+		}
+		found = append(found, Finding{UniqueKey, Warning,
+			name + "on (" + strings.Join(key.columns, ", ") + ") cannot be checked across shards",
+			"shard by one of its columns, or keep its values in a table that is sharded by them"})
 	}
 	return found
 }
@@ -82,8 +102,18 @@ func rangeUsed(k Key) []Finding {
 		severity = Error
 	}
 	return []Finding{{RangeUsed, severity,
-		fmt.Sprintf("%.2f %% of the range of %s is used, %d ids are left", k.PercentUsed, typeName(k), k.Max-min(k.Max, k.Next-1)),
+		fmt.Sprintf("%.2f %% of the range of %s is used, %s left", k.PercentUsed, typeName(k), idsAre(k.Max-min(k.Max, k.Next-1))),
 		"widen the key before inserts fail, and every column that refers to it"}}
+}
+
+func idsAre(n uint64) string {
+	switch n {
+	case 0:
+		return "no id is"
+	case 1:
+		return "1 id is"
+	}
+	return fmt.Sprintf("%d ids are", n)
 }
 
 // sequenceEnd: a SERIAL column that was widened keeps its narrow sequence.

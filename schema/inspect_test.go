@@ -114,6 +114,45 @@ func TestInspectWarnsOfIDsOutOfTheOrdinary(t *testing.T) {
 	}
 }
 
+func TestInspectFindsUniqueKeysThatNoShardCanCheckForTheOthers(t *testing.T) {
+	for statements, want := range map[string]string{
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, email TEXT UNIQUE)":                                                   "the unique key on (email) cannot be checked across shards",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a, b, UNIQUE (b, a))":                                                 "the unique key on (b, a) cannot be checked across shards",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, email); CREATE UNIQUE INDEX t_email ON t (email)":                     "the unique key t_email on (email) cannot be checked across shards",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, email); CREATE UNIQUE INDEX x ON t (lower(email)) WHERE id > 1":       "the unique key x on (an expression) cannot be checked across shards",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, email); CREATE INDEX t_email ON t (email)":                            "",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, email); CREATE UNIQUE INDEX t_email ON t (email, id)":                 "",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, a, b UNIQUE); CREATE UNIQUE INDEX z ON t (a); CREATE INDEX y ON t(a)": "the unique key z on (a) cannot be checked across shards; the unique key on (b) cannot be checked across shards",
+	} {
+		db := newDB(t)
+		exec(t, db, statements)
+		var got []string
+		for _, f := range inspect(t, db)["t"].Findings {
+			got = append(got, f.Message)
+			if f.Code != schema.UniqueKey || f.Severity != schema.Warning {
+				t.Errorf("%s: %+v", statements, f)
+			}
+		}
+		if strings.Join(got, "; ") != want {
+			t.Errorf("%s: %q, want %q", statements, got, want)
+		}
+	}
+}
+
+func TestInspectCountsWhatIsLeftInWords(t *testing.T) {
+	for highest, want := range map[string]string{
+		"9223372036854775807": "no id is left",
+		"9223372036854775806": "1 id is left",
+		"9223372036854775805": "2 ids are left",
+	} {
+		db := newDB(t)
+		exec(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES ("+highest+")")
+		if f := inspect(t, db)["t"].Findings; len(f) != 1 || !strings.HasSuffix(f[0].Message, ", "+want) {
+			t.Errorf("above %s: %+v", highest, f)
+		}
+	}
+}
+
 func TestInspectLeavesOutWhatIsNoTableOfTheUser(t *testing.T) {
 	db := newDB(t)
 	exec(t, db, "CREATE VIRTUAL TABLE words USING fts5(word); CREATE VIEW v AS SELECT 1; CREATE TABLE sqlitedata (a INTEGER PRIMARY KEY)")

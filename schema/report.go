@@ -89,4 +89,5 @@ const (
 	NoAutoIncrement Code = "no_auto_increment" // the application gives the ids already
 	ReusesIDs       Code = "reuses_ids"        // a new row may get the id of a deleted one
 	NotInnoDB       Code = "not_innodb"        // an engine without transactions
+	UniqueKey       Code = "unique_key"        // a unique key, beside the primary one, that only one database can check
 )

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -38,7 +39,7 @@ of the id mean what: one of ` + presetNames() + `, or your own from the
 highest bit down, as in "time:41,worker:10,sequence:12", with --epoch and --unit.
 The fields are time, datacenter, worker, sequence and bucket.`,
 		Example: "  shardid decode 1541815603606036480\n  shardid decode --layout time:41,worker:10,sequence:12 --epoch 2024-01-01T00:00:00Z 123456789012",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    someIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			layout, err := flags.layout()
 			if err != nil {
@@ -54,7 +55,7 @@ The fields are time, datacenter, worker, sequence and bucket.`,
 			return printDecoded(cmd.OutOrStdout(), layout, all)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return negativeID(err) })
+	cmd.SetFlagErrorFunc(negativeID)
 	flags.register(cmd)
 	cmd.Flags().StringVar(&form, "form", "decimal", "how the ids are written: "+formNames())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, one object per id")
@@ -91,7 +92,7 @@ func decodeAll(layout keygen.Layout, form string, args []string) ([]decoded, err
 		}
 	}
 	if encoding == nil {
-		return nil, input.Errorf("--form %q is unknown; give one of %s", form, formNames())
+		return nil, input.Errorf("--form %q is unknown; give one of %s", dialect.RedactDSN(form), formNames())
 	}
 	all := make([]decoded, 0, len(args))
 	for _, text := range args {
@@ -111,7 +112,7 @@ func decode(layout keygen.Layout, encoding *keygen.Encoding, form, text string) 
 	id, err := encoding.Decode(text)
 	if err != nil {
 		return decoded{}, input.Errorf("%q is not an id in %s form; give digits of that form, at most %s in all, or choose another --form",
-			text, form, encoding.Encode(math.MaxInt64))
+			dialect.RedactDSN(text), form, encoding.Encode(math.MaxInt64))
 	}
 	parts, err := layout.Parse(id)
 	if err != nil {
@@ -138,11 +139,11 @@ func errNegative(text string) error {
 }
 
 // negativeID recognises an id that was taken for a flag.
-func negativeID(err error) error {
+func negativeID(cmd *cobra.Command, err error) error {
 	if m := negativeFlag.FindStringSubmatch(err.Error()); m != nil {
 		return errNegative(m[1])
 	}
-	return err
+	return flagError(cmd, err)
 }
 
 func printDecoded(w io.Writer, layout keygen.Layout, all []decoded) error {

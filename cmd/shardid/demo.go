@@ -41,7 +41,7 @@ JSON keys (a row is one of the table or of its child): source_rows, copied_rows,
 inserted_gorm, inserted_sqlx, lost, duplicates, misrouted, seconds, and shards, an
 array of db, table, rows.`,
 		Example: "  shardid demo\n  shardid demo --db Chinook.db --table Invoice --child InvoiceLine.InvoiceId",
-		Args:    cobra.NoArgs,
+		Args:    noArgs("give a SQLite file with --db"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.File != "" && cmd.Flags().Changed("rows") {
 				return input.Errorf("--rows is for the database that demo makes; leave it out with --db")

@@ -234,6 +234,55 @@ func TestDemoNoticesAChildAwayFromItsParent(t *testing.T) {
 	}
 }
 
+func TestDemoSaysWhichUniqueKeysItDoesNotKeep(t *testing.T) {
+	path := newFile(t, "CREATE TABLE cust (id INTEGER PRIMARY KEY AUTOINCREMENT, email TEXT, code TEXT UNIQUE);"+
+		" CREATE UNIQUE INDEX cust_email ON cust (email); INSERT INTO cust (email, code) VALUES ('a', 'b')")
+	o := succeed(t, "demo", "--db", path, "--table", "cust", "--dir", t.TempDir())
+	for _, want := range []string{
+		"cust: the unique key cust_email on (email) cannot be checked across shards, and is not kept",
+		"cust: the unique key on (code) cannot be checked across shards, and is not kept",
+	} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("no %q in\n%s", want, o.stderr)
+		}
+	}
+}
+
+func TestDemoReportsWhatTheSystemSaysAboutADirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "afile")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := execute(t, "demo", "--rows", "10", "--dir", filepath.Join(file, "x"))
+	if o.code != exitInput || !strings.Contains(o.stderr, "not a directory; choose another") || !oneSentence(o.stderr) {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+	t.Setenv("TMPDIR", filepath.Join(file, "x"))
+	o = execute(t, "demo", "--rows", "10")
+	if o.code != exitInput || !strings.Contains(o.stderr, "name a directory with --dir, or set TMPDIR to one") || !oneSentence(o.stderr) {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+}
+
+// Two runs in one directory would delete each other's databases.
+func TestDemoKeepsOutOfADirectoryWhereAnotherIsAtWork(t *testing.T) {
+	dir := t.TempDir()
+	shop := newFile(t, smallShop)
+	p := &program{afterCopy: func(context.Context, *sharding.Router) error {
+		for _, args := range [][]string{{"--rows", "10"}, {"--db", shop, "--table", "orders"}} {
+			second := execute(t, append([]string{"demo", "--dir", dir}, args...)...)
+			if second.code != exitInput || !strings.Contains(second.stderr, "another demo is at work there; choose another --dir") {
+				t.Errorf("exit code %d, %s", second.code, second.stderr)
+			}
+		}
+		return nil
+	}}
+	if first := executeWith(t, p, "demo", "--rows", "10", "--dir", dir); first.code != exitOK {
+		t.Errorf("exit code %d, %s", first.code, first.stderr)
+	}
+	succeed(t, "demo", "--rows", "10", "--dir", dir)
+}
+
 func TestDemoTouchesNoFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "shardid-demo", "shard0.db")

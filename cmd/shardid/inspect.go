@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ The source is ` + database.Forms + `.
 Without --source it is read from ` + sourceVariable + `, so that a password need not stand
 on the command line.`,
 		Example: "  shardid inspect --source shop.db\n  " + sourceVariable + "='app:secret@tcp(db:3306)/shop' shardid inspect --json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs("give the database with --source"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := inspect(cmd.Context(), source)
 			if err != nil {
@@ -74,13 +75,33 @@ func printReport(w io.Writer, report schema.Report) error {
 	if len(report.Tables) > 0 {
 		b.WriteString("\n" + tables(style, report.Tables).String())
 	}
-	for _, t := range report.Tables {
-		for _, f := range t.Findings {
-			fmt.Fprintf(&b, "\n%s %s: %s\n  %s %s\n", severity(style, f.Severity), style.Bold(t.Name), f.Message, style.Dim("fix:"), f.Fix)
-		}
+	for _, n := range fold(report.Tables) {
+		fmt.Fprintf(&b, "\n%s %s: %s\n  %s %s\n", severity(style, n.Severity), style.Bold(strings.Join(n.tables, ", ")), n.Message, style.Dim("fix:"), n.Fix)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// note is a finding and the tables that it is about.
+type note struct {
+	schema.Finding
+
+	tables []string
+}
+
+// fold says once what is the case with several tables.
+func fold(list []schema.Table) []note {
+	var notes []note
+	for _, t := range list {
+		for _, f := range t.Findings {
+			i := slices.IndexFunc(notes, func(n note) bool { return n.Finding == f })
+			if i < 0 {
+				i, notes = len(notes), append(notes, note{Finding: f})
+			}
+			notes[i].tables = append(notes[i].tables, t.Name)
+		}
+	}
+	return notes
 }
 
 func tables(style term.Style, list []schema.Table) *term.Table {

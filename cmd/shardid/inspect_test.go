@@ -42,6 +42,13 @@ func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
 	}
 }
 
+func TestInspectSaysOnceWhatIsTheCaseWithSeveralTables(t *testing.T) {
+	o := succeed(t, "inspect", "--source", newFile(t, "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (id TEXT PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY)"))
+	if n := strings.Count(o.stdout, "without AUTOINCREMENT"); n != 1 || !strings.Contains(o.stdout, "\ninfo a, c: without AUTOINCREMENT") {
+		t.Errorf("%d times in\n%s", n, o.stdout)
+	}
+}
+
 func TestInspectTakesEveryFormOfAFileName(t *testing.T) {
 	path := newFile(t, smallShop)
 	escaped := strings.NewReplacer("%", "%25", "#", "%23", "?", "%3f").Replace(path)

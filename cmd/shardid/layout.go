@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -18,9 +19,11 @@ type layoutFlags struct {
 	spec  string
 	epoch string
 	unit  time.Duration
+	given func(flag string) bool
 }
 
 func (f *layoutFlags) register(cmd *cobra.Command) {
+	f.given = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.spec, "layout", "twitter", "name of a layout, or its fields and their bits")
 	cmd.Flags().StringVar(&f.epoch, "epoch", "", "time 0 of the layout, as 2024-01-01T00:00:00Z or Unix milliseconds (default the named layout's)")
 	cmd.Flags().DurationVar(&f.unit, "unit", 0, "length of a tick (default the named layout's, or 1ms)")
@@ -39,30 +42,34 @@ func (f *layoutFlags) layout() (keygen.Layout, error) {
 		if err != nil {
 			return l, err
 		}
-		if f.epoch == "" {
-			return l, input.Errorf("--layout %s needs --epoch, the time at which its time field was 0", f.spec)
-		}
-		l = keygen.Layout{Unit: time.Millisecond, Fields: fields}
+		// Any epoch, until the rest is known to be right.
+		l = keygen.Layout{Epoch: time.UnixMilli(0), Unit: time.Millisecond, Fields: fields}
 	}
-	if f.epoch != "" {
+	if f.given("unit") {
+		l.Unit = f.unit
+	}
+	if err := l.Validate(); err != nil {
+		return l, input.Errorf("this layout cannot be: %w", err)
+	}
+	switch {
+	case f.given("epoch"):
 		epoch, err := parseEpoch(f.epoch)
 		if err != nil {
 			return l, err
 		}
 		l.Epoch = epoch
-	}
-	if f.unit != 0 {
-		l.Unit = f.unit
+	case !named:
+		return l, input.Errorf("--layout %s needs --epoch, the time at which its time field was 0", f.spec)
 	}
 	if err := l.Validate(); err != nil {
-		return l, input.Errorf("this layout cannot be: %w", err)
+		return l, input.Errorf("--epoch cannot be: %w", err)
 	}
 	return l, nil
 }
 
 func parseFields(spec string) ([]keygen.Field, error) {
 	if !strings.Contains(spec, ":") {
-		return nil, input.Errorf("--layout %q is unknown; give one of %s, or fields like time:41,worker:10,sequence:12", spec, presetNames())
+		return nil, input.Errorf("--layout %q is unknown; give one of %s, or fields like time:41,worker:10,sequence:12", dialect.RedactDSN(spec), presetNames())
 	}
 	kinds := map[string]keygen.Kind{}
 	for k := keygen.Time; k <= keygen.Bucket; k++ {
@@ -72,9 +79,12 @@ func parseFields(spec string) ([]keygen.Field, error) {
 	for part := range strings.SplitSeq(spec, ",") {
 		name, width, _ := strings.Cut(part, ":")
 		kind, known := kinds[strings.ToLower(strings.TrimSpace(name))]
+		if !known { // what follows the name may be a password
+			return nil, input.Errorf("--layout: %q is not a field; write fields and their bits as in time:41,worker:10,sequence:12 (time, datacenter, worker, sequence, bucket)", dialect.RedactDSN(name))
+		}
 		bits, err := strconv.Atoi(strings.TrimSpace(width))
-		if !known || err != nil {
-			return nil, input.Errorf("--layout: %q is not a field and its bits; write it as in time:41,worker:10,sequence:12 (time, datacenter, worker, sequence, bucket)", part)
+		if err != nil {
+			return nil, input.Errorf("--layout: %v needs a number of bits, as in time:41,worker:10,sequence:12", kind)
 		}
 		fields = append(fields, keygen.Field{Kind: kind, Bits: bits})
 	}
@@ -87,9 +97,17 @@ func parseEpoch(text string) (time.Time, error) {
 	}
 	epoch, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return epoch, input.Errorf("--epoch %q is not a time; write it as 2024-01-01T00:00:00Z or as Unix milliseconds", text)
+		return epoch, input.Errorf("--epoch %q is not a time; write it as 2024-01-01T00:00:00Z or as Unix milliseconds", shownTime(text))
 	}
 	return epoch, nil
+}
+
+// shownTime: times have colons, which look like those before a password.
+func shownTime(text string) string {
+	if strings.Trim(text, "0123456789-+.:TtZz ") == "" {
+		return text
+	}
+	return dialect.RedactDSN(text)
 }
 
 func upper(k keygen.Kind) string { return strings.ToUpper(k.String()) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"strings"
 
@@ -46,6 +47,7 @@ type program struct {
 }
 
 func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stderr = maskedWriter{stderr, newMask(append([]string{os.Getenv(sourceVariable)}, args...))}
 	root := p.newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -93,10 +95,11 @@ func (p *program) newRoot() *cobra.Command {
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Args:              cobra.NoArgs,
+		Args:              aCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error { p.parsed = true; return nil },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
 	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema())
 	return root

@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
 )
 
 func newSchema() *cobra.Command {
-	var dialect string
+	var kind string
 	cmd := &cobra.Command{
 		Use:   "schema --dialect mysql|sqlite",
 		Short: "Print the SQL that creates shardid's own tables",
@@ -18,22 +19,22 @@ func newSchema() *cobra.Command {
 generators keep their counters and worker ids in. It can be run again where
 they exist.`,
 		Example: "  shardid schema --dialect mysql | mysql shop",
-		Args:    cobra.NoArgs,
+		Args:    noArgs("name the kind of database with --dialect"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printDDL(cmd.OutOrStdout(), dialect)
+			return printDDL(cmd.OutOrStdout(), kind)
 		},
 	}
-	cmd.Flags().StringVar(&dialect, "dialect", "", "the database: mysql (also for MariaDB) or sqlite")
+	cmd.Flags().StringVar(&kind, "dialect", "", "the database: mysql (also for MariaDB) or sqlite")
 	return cmd
 }
 
-func printDDL(w io.Writer, dialect string) error {
-	if dialect == "" {
+func printDDL(w io.Writer, kind string) error {
+	if kind == "" {
 		return input.Errorf("which database is the SQL for? give --dialect mysql or --dialect sqlite")
 	}
-	ddl, err := schema.DDL(dialect)
+	ddl, err := schema.DDL(kind)
 	if err != nil {
-		return input.Errorf("--dialect %q is unknown; give mysql or sqlite", dialect)
+		return input.Errorf("--dialect %q is unknown; give mysql or sqlite", dialect.RedactDSN(kind))
 	}
 	_, err = io.WriteString(w, ddl)
 	return err

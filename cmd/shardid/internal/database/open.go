@@ -34,11 +34,20 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 		return openURL(ctx, dsn)
 	case sqliteScheme.MatchString(dsn):
 		return openFileURL(ctx, dsn)
-	case mysqlAddress.MatchString(dsn) && !exists(dsn):
+	case isServer(dsn):
 		return openMySQL(ctx, dsn, dsn)
 	}
 	// It may be the name of a server whose address was forgotten.
+	if !exists(dsn) {
+		return nil, input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", dialect.RedactDSN(dsn), "user:password@tcp(host:3306)/shop")
+	}
 	return openFile(ctx, dsn, "", dialect.RedactDSN(dsn))
+}
+
+// isServer reports whether dsn is the name of a server; one of a file may look
+// like it.
+func isServer(dsn string) bool {
+	return mysqlScheme.MatchString(dsn) || mysqlAddress.MatchString(dsn) && !exists(dsn)
 }
 
 func exists(path string) bool {

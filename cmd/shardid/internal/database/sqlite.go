@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite" // registers "sqlite", which needs no C compiler
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // SQLiteURI returns the name under which the SQLite driver opens a file, with
@@ -29,7 +30,10 @@ func SQLiteURI(path, settings string) (string, error) {
 
 // OpenFile opens an existing SQLite file read-only.
 func OpenFile(ctx context.Context, path string) (*sql.DB, error) {
-	return openFile(ctx, path, "", path)
+	if isServer(path) {
+		return nil, input.Errorf("%s is a server; name a SQLite file", dialect.RedactDSN(path))
+	}
+	return openFile(ctx, path, "", dialect.RedactDSN(path))
 }
 
 // openFile keeps the settings but the one that says how to open the file.
@@ -66,7 +70,7 @@ func checkFile(path, shown string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", shown, "user:password@tcp(host:3306)/shop")
+		return input.Errorf("there is no file %s; name an existing SQLite file", shown)
 	case err != nil:
 		return input.Errorf("%s cannot be opened; check its path and rights", shown)
 	case !info.Mode().IsRegular():

@@ -71,7 +71,7 @@ func (c Config) validate() error {
 		return nil
 	}
 	if table, column := c.child(); table == "" || column == "" {
-		return input.Errorf("--child is %q; write the table and its column that refers to the parent, as in order_items.order_id", c.Child)
+		return input.Errorf("--child is %q; write the table and its column that refers to the parent, as in order_items.order_id", dialect.RedactDSN(c.Child))
 	}
 	return nil
 }

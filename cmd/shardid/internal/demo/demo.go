@@ -85,7 +85,7 @@ func (r *run) close() error {
 	if r.source != nil {
 		errs = append(errs, r.source.close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.folder.close())...)
 }
 
 // makeSource makes a database, unless the user has one.
@@ -121,13 +121,16 @@ func (r *run) inspect(ctx context.Context) (err error) {
 	if err := checkRouter(r.source.tables); err != nil {
 		return err
 	}
-	var found []string
+	var found, notes []string
 	for _, t := range r.source.tables {
 		r.result.SourceRows += t.rows
 		found = append(found, fmt.Sprintf("%s %s, next %s %s", term.Number(t.rows), t.name, t.key, term.Number(t.next)))
+		for _, about := range t.unique {
+			notes = append(notes, fmt.Sprintf("%s: %s, and is not kept", t.name, about))
+		}
 	}
 	r.result.Source = r.source.path
-	r.Progress.End(strings.Join(found, "; "))
+	r.Progress.End(strings.Join(append(found, notes...), "; "))
 	return nil
 }
 

@@ -195,7 +195,7 @@ func TestMakeOrdersMakesAsManyAsAskedAndTheSameEachTime(t *testing.T) {
 	ctx := t.Context()
 	var sums []uint64
 	for range 2 {
-		f := folder{t.TempDir()}
+		f := folder{path: t.TempDir()}
 		db, err := f.create(ctx, sourceFile)
 		if err != nil {
 			t.Fatal(err)

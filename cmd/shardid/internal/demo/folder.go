@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // The folder that everything is written to, and the file by which a later run
@@ -46,26 +48,37 @@ func shardNames() []string {
 	return names
 }
 
+// errLocked: another run has the folder.
+var errLocked = errors.New("another demo is at work there")
+
 // folder is the directory that a run writes to.
-type folder struct{ path string }
+type folder struct {
+	path   string
+	marker *os.File // locked while the run lasts
+}
 
 // checkFolder finds before anything is written whether dir can be used.
 func checkFolder(dir, source string) error {
 	if dir == "" {
 		return nil
 	}
+	if strings.Contains(dir, "@") && dialect.RedactDSN(dir) != dir {
+		return input.Errorf("--dir %s looks like a database with a password; name a directory", dialect.RedactDSN(dir))
+	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return input.Errorf("--dir %s is a file; name a directory, or one that can be made", dir)
 	}
 	path := filepath.Join(dir, folderName)
 	entries, err := os.ReadDir(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
 		return nil
-	}
-	if err != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == markerName && e.Type().IsRegular() }) {
+	case err != nil:
+		return input.Errorf("--dir cannot be used: %w; choose another one", err)
+	case !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == markerName && e.Type().IsRegular() }):
 		return input.Errorf("%s exists and was not made by this command; choose another --dir", path)
 	}
-	return folder{path}.checkSource(source)
+	return folder{path: path}.checkSource(source)
 }
 
 // checkSource refuses to migrate a database that this run would replace.
@@ -79,13 +92,13 @@ func (f folder) checkSource(source string) error {
 	return nil
 }
 
-// makeFolder makes the folder, without what an earlier run left there. dir is
-// one that checkFolder accepted.
+// makeFolder makes the folder, without what an earlier run left there, and
+// takes it for this run until it is closed. dir is one that checkFolder accepted.
 func makeFolder(dir string) (folder, error) {
 	if dir == "" {
 		temporary, err := os.MkdirTemp("", "shardid-")
 		if err != nil {
-			return folder{}, err
+			return folder{}, input.Errorf("no temporary directory can be made: %w; name a directory with --dir, or set TMPDIR to one", err)
 		}
 		dir = temporary
 	}
@@ -94,13 +107,41 @@ func makeFolder(dir string) (folder, error) {
 		return folder{}, err
 	}
 	if err := os.MkdirAll(path, 0o750); err != nil {
-		return folder{}, input.Errorf("%s cannot be made: %w", path, err)
+		return folder{}, input.Errorf("%s cannot be made: %w; choose another --dir", path, err)
 	}
-	f := folder{path}
-	if err := os.WriteFile(f.file(markerName), []byte(markerText), 0o600); err != nil {
-		return folder{}, input.Errorf("%s cannot be written to: %w", path, err)
+	f := folder{path: path}
+	if err := f.take(); err != nil {
+		return folder{}, input.Errorf("%s cannot be written to: %w; choose another --dir", path, err)
 	}
-	return f, f.clean()
+	if err := f.clean(); err != nil {
+		return folder{}, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+// take locks the marker: it must not change under the eyes of another run.
+func (f *folder) take() error {
+	marker, err := os.OpenFile(f.file(markerName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	err = lock(marker)
+	if err == nil {
+		_, err = marker.WriteAt([]byte(markerText), 0)
+	}
+	if err != nil {
+		return errors.Join(err, marker.Close())
+	}
+	f.marker = marker
+	return nil
+}
+
+// close lets other runs have the folder.
+func (f folder) close() error {
+	if f.marker == nil {
+		return nil
+	}
+	return f.marker.Close()
 }
 
 func (f folder) clean() error {

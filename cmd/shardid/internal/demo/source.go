@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/schema"
 )
@@ -76,6 +77,11 @@ func (s *source) table(ctx context.Context, report schema.Report, name string) (
 		return nil, err
 	}
 	t := &table{name: found.Name, key: found.Key.Column, by: found.Key.Column, next: int64(found.Key.Next)}
+	for _, f := range found.Findings {
+		if f.Code == schema.UniqueKey {
+			t.unique = append(t.unique, f.Message)
+		}
+	}
 	if err := checkName("table", t.name+"_00"); err != nil {
 		return nil, err
 	}
@@ -99,7 +105,7 @@ func pick(report schema.Report, name string) (schema.Table, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return schema.Table{}, input.Errorf("there is no table %q; the tables are %s", name, strings.Join(names, ", "))
+	return schema.Table{}, input.Errorf("there is no table %q; the tables are %s", dialect.RedactDSN(name), strings.Join(names, ", "))
 }
 
 // usable refuses tables whose rows have no single integer key.
@@ -164,7 +170,7 @@ func (s *source) relate(ctx context.Context, parent, child *table, column string
 	case parent.name == child.name:
 		return input.Errorf("--child names the table %s itself; name another table", parent.name)
 	case i < 0:
-		return input.Errorf("table %s has no column %q; its columns are %s", child.name, column, strings.Join(child.names(), ", "))
+		return input.Errorf("table %s has no column %q; its columns are %s", child.name, dialect.RedactDSN(column), strings.Join(child.names(), ", "))
 	}
 	child.by, child.byAt = child.columns[i].name, i
 	var strays int64

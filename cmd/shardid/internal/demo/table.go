@@ -15,7 +15,8 @@ type table struct {
 	by      string // its sharding key: the primary key, or the parent's
 	next    int64  // the lowest id the source has not given
 	rows    int64
-	strict  bool // checks the types of values
+	unique  []string // what is said about each unique key, none of which is kept
+	strict  bool     // checks the types of values
 	columns []column
 	keyAt   int // the position of key among the columns
 	byAt    int // the position of by

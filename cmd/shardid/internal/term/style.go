@@ -15,8 +15,11 @@ func StyleFor(w io.Writer) Style {
 	return Style{IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// IsTerminal reports whether somebody watches w.
+// IsTerminal reports whether somebody watches w, or what it Unwraps to.
 func IsTerminal(w io.Writer) bool {
+	if outer, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		return IsTerminal(outer.Unwrap())
+	}
 	f, ok := w.(*os.File)
 	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
