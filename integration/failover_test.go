@@ -139,7 +139,7 @@ func (p *pair) applied(t *testing.T) bool {
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
 	if err != nil || !rows.Next() {
-		t.Fatal("no replication", err)
+		t.Fatal("no replication", err, rows.Err())
 	}
 	values := make([]any, len(columns))
 	status := map[string]*sql.NullString{}

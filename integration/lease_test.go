@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -135,7 +135,7 @@ func TestManyStartsAtOnceDoNotQueueBehindAHungOne(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 15 {
 			wg.Go(func() {
-				e, err := store.Leases().Take(ctx, claim(fmt.Sprint(i)))
+				e, err := store.Leases().Take(ctx, claim("owner"+strconv.Itoa(i)))
 				if err != nil {
 					t.Error(err)
 				}

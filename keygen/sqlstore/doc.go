@@ -1,6 +1,7 @@
 // Package sqlstore keeps what generators need to remember in the application's
-// own database: segments in leaf_alloc, worker ids in WORKER_NODE. The tables
-// are the ones that Leaf and UidGenerator use, and schema.Apply creates them.
+// own database, MySQL, MariaDB, PostgreSQL or SQLite: segments in leaf_alloc,
+// worker ids in WORKER_NODE, leased worker ids in worker_lease. The first two
+// tables are those of Leaf and UidGenerator; schema.Apply creates all of them.
 //
 // # Promise
 //
@@ -10,14 +11,50 @@
 // ranges are Leaf's, [old max_id, new max_id), so a tag can be shared with a
 // running Leaf.
 //
-// How durable a range is, is the database's matter: with InnoDB's
-// innodb_flush_log_at_trx_commit at 0, or after a fail-over to an asynchronous
-// replica, a committed range can be forgotten and given again.
+// A lease is written down with its ceiling, and committed, before it is used.
+// Two leases on one worker id never share a tick, whatever the clocks of the
+// processes and of the database say: the next one begins at or above the
+// highest ceiling of those before. The database's clock only decides when a
+// worker id is free again.
+//
+// Every call ends with its context. Sessions may be set to any isolation level
+// and time zone, and to autocommit=0, with which leases work and reserving a
+// segment is an error.
+//
+// # What a fail-over can lose
+//
+// A database that has acknowledged a commit may still forget it: InnoDB with
+// innodb_flush_log_at_trx_commit=0, PostgreSQL with synchronous_commit=off when
+// they crash, and any that fails over to an asynchronous replica. With
+// semi-synchronous replication (AFTER_SYNC) or synchronous_commit=on with
+// synchronous standbys nothing is lost.
+//
+// Leases notice a fail-over: the ledger notes the server's identity, and on
+// another one every lease is lost (its generator takes another worker id) and
+// those that follow begin a term later, above all that can have been promised.
+// That holds as long as the clocks of the two servers differ by less than the
+// time that the fail-over took. Processes that connect to several primaries at
+// once (Galera, group replication) see a fail-over at each change of the server;
+// connect them to one.
+//
+// Segments of a [Store.Tag] do not: ids reserved on the lost server and not yet
+// replicated are given again, without an error. Segments of a
+// [Store.GuardedTag] begin ten steps higher on another server, which covers a
+// replica that was behind by less.
+//
+// Nothing protects from a loss after which the server is the same: a restored
+// backup or snapshot of the same server, or going back to a server that took no
+// part in what happened in between. Then raise max_id above the ids in use, and
+// delete the row of worker_namespace whose namespace is empty: leases then count
+// as lost.
 //
 // # Failure modes
 //
-// Reserving from a pool whose only connection is inside the caller's own
-// transaction waits for it until the context ends: give the store a *sql.DB of
-// its own, or enough connections. Errors of the database are returned wrapped;
-// a tag without a row is [keygen.ErrUnknownTag].
+// Where the pool's only connection is inside the caller's own transaction, or
+// that transaction has an SQLite file locked, calls wait for it until the
+// context ends; the error says so. Give the store a *sql.DB of its own, or
+// enough connections; on SQLite, a file of its own, or get ids before the
+// transaction writes. Errors of the database are returned wrapped; a tag without
+// a row is [keygen.ErrUnknownTag]; worker ids that are all held are
+// [keygen.ErrNoWorker], and a PostgreSQL standby is an error that says so.
 package sqlstore

@@ -39,11 +39,11 @@ func (s *Store) do(ctx context.Context, f func(session) error) (err error) {
 	}
 	defer func() { _ = conn.Close() }() // only hands it back to the pool
 	one := session{conn, s.server}
-	patient, err := one.impatient(ctx)
+	undo, err := one.impatient(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, patient()) }()
+	defer func() { err = errors.Join(err, undo()) }()
 	return retry(ctx, func() error { return f(one) })
 }
 

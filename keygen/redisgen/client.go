@@ -1,0 +1,40 @@
+package redisgen
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Reply is the answer to a script; go-redis has *redis.Cmd for it.
+type Reply interface {
+	// Int64 returns the number in the answer, also when it came as text.
+	Int64() (int64, error)
+}
+
+// Client runs scripts. It has to be safe for concurrent use. *redis.Client,
+// *redis.ClusterClient and redis.UniversalClient of go-redis v9 are Clients.
+type Client[R Reply] interface {
+	Eval(ctx context.Context, script string, keys []string, args ...any) R
+}
+
+// eval runs a script that returns a number.
+type eval func(ctx context.Context, script string, keys []string, args ...any) (int64, error)
+
+func evalWith[R Reply](c Client[R]) (eval, error) {
+	if c == nil {
+		return nil, errors.New("redisgen: the client is nil; connect to Redis first")
+	}
+	return func(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := c.Eval(ctx, script, keys, args...).Int64()
+		if err != nil && strings.Contains(err.Error(), "would overflow") {
+			err = errors.Join(keygen.ErrRegressed, err) // no retry cures it
+		}
+		return n, err
+	}, nil
+}

@@ -1,0 +1,54 @@
+// Package redisgen issues keys from counters in Redis: spans of a counter for
+// package segment, and dated serials such as 20261121000042. It works on one
+// server, on several independent masters and on a Redis Cluster.
+//
+// No Redis client is imported: [New] and [NewSerials] take anything with the
+// method Eval of go-redis v9, whose Client, ClusterClient and UniversalClient
+// fit as they are.
+//
+// # Promise
+//
+// [Counter] is a source of spans: one INCRBY reserves any number of keys, so
+// that with package segment a thousand keys cost one round trip. The keys of one
+// process rise; those of several processes rise together only roughly. The
+// value in Redis is the highest key given so far, as other programs that INCRBY
+// the same key by the same step expect.
+//
+// [Serials] rise, one round trip each, within the process and among all
+// processes whose clocks agree about the day. They leave a gap only where an
+// answer was lost.
+//
+// No key is given twice as long as Redis keeps what it has answered. That takes
+// appendonly yes and appendfsync always, a maxmemory-policy that evicts nothing,
+// and no fail-over: replication is asynchronous, so a promoted replica may be
+// some increments behind. Within those, the packages notice what can be noticed:
+//
+//   - A counter whose key is missing is never begun again at 1 by itself. It has
+//     to be seeded once, with [Counter.Seed]; later its absence means that Redis
+//     lost its data, and Reserve returns [keygen.ErrUnknownTag], or
+//     [keygen.ErrRegressed] in a process that has got keys of it.
+//   - A counter that went back is ErrRegressed in every process that saw it
+//     further on, and nothing of it is issued there. Package segment remembers
+//     that for its Counter, Serials for themselves.
+//   - A process that starts after the loss cannot know how far the counter was.
+//     Config.Floor, a number that the application keeps elsewhere (MAX(id) of
+//     the table), refuses anything below it.
+//   - Serials keep the newest day beside the day's counter. When only the counter
+//     is gone, evicted say, that is ErrRegressed for new processes, too.
+//
+// After such a loss, raise the counter above the keys in use with Seed.
+//
+// # Several masters
+//
+// N independent masters count with the step N from 1 to N (Config.Offset and
+// Config.Step), so that their keys never meet and any of them may fail. Package
+// ticket goes round them: a Counter is a ticket.Server.
+//
+// # Failure modes
+//
+// A Redis that does not answer, or answers that it is read-only or out of
+// memory, makes Reserve return the client's error; segment retries until its
+// caller's context ends. An increment whose answer was lost is a gap. A client
+// that sends a command again by itself (go-redis does, three times) only
+// enlarges the gap.
+package redisgen

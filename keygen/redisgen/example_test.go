@@ -1,0 +1,87 @@
+package redisgen_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/keygen/redisgen"
+	"github.com/shardid/shardid/keygen/segment"
+)
+
+// standIn does what the scripts do, so that the examples run without a server.
+// An application passes the client of go-redis.
+type standIn struct{ values map[string]int64 }
+
+type reply struct{ n int64 }
+
+func (r reply) Int64() (int64, error) { return r.n, nil }
+
+func newStandIn() *standIn { return &standIn{map[string]int64{}} }
+
+func (s *standIn) Eval(_ context.Context, script string, keys []string, args ...any) reply {
+	switch {
+	case strings.Contains(script, "'INCRBY'"):
+		s.values[keys[0]] += args[0].(int64)
+	case strings.Contains(script, "'INCR'"):
+		s.values[keys[0]]++
+	}
+	return reply{s.values[keys[0]]}
+}
+
+// The ids of a table come from a counter in Redis, a thousand with each round
+// trip.
+func ExampleNew() {
+	ctx := context.Background()
+	client := newStandIn() // redis.NewClient(…) or redis.NewClusterClient(…)
+	counter, err := redisgen.New(client, redisgen.Config{Key: "ids:order"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := counter.Seed(ctx, 1); err != nil { // once
+		fmt.Println(err)
+		return
+	}
+	orders, err := segment.New(ctx, segment.Config{Source: counter})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = orders.Close() }()
+	for range 3 {
+		id, err := orders.Next(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(id)
+	}
+	// Output:
+	// 1
+	// 2
+	// 3
+}
+
+// Serials begin with the day, of the zone that the business is in.
+func ExampleNewSerials() {
+	ctx := context.Background()
+	serials, err := redisgen.NewSerials(newStandIn(), redisgen.SerialsConfig{
+		Name:   "invoice",
+		Digits: 6,
+		Zone:   time.FixedZone("CST", 8*60*60), // time.LoadLocation("Asia/Shanghai")
+		Now:    func() time.Time { return time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	number, err := serials.Next(ctx)
+	fmt.Println(number, err)
+	text, err := serials.Text().Next(ctx)
+	fmt.Println(text, err)
+	// Output:
+	// 20261121000001 <nil>
+	// 20261121000002 <nil>
+}
