@@ -4,13 +4,15 @@ import "gorm.io/gorm/schema"
 
 // inMap finds the field in a map of column values, which gorm accepts by the
 // column's and by the field's name. The returned name is the one in the map, or
-// the column's if the map has neither.
+// the column's if the map has neither; of two that are there the one with a
+// value counts.
 func inMap(m map[string]any, f *schema.Field) (name string, value any, ok bool) {
-	if value, ok = m[f.DBName]; ok {
+	value, ok = m[f.DBName]
+	if ok && !isEmpty(value) {
 		return f.DBName, value, true
 	}
-	if value, ok = m[f.Name]; ok {
-		return f.Name, value, true
+	if other, there := m[f.Name]; there && (!ok || !isEmpty(other)) {
+		return f.Name, other, true
 	}
-	return f.DBName, nil, false
+	return f.DBName, value, ok
 }

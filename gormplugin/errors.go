@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/internal/keyfield"
+	"github.com/shardid/shardid/keygen"
 )
 
 // Errors of filling; test for them with errors.Is. Those about one field come
@@ -18,6 +19,10 @@ var (
 	// ErrOverflow: an id is too large for the field.
 	ErrOverflow = keyfield.ErrOverflow
 
+	// ErrUnknownSource: a tag names a generator that Config.Generators lacks. It
+	// is keygen.ErrUnknownGenerator.
+	ErrUnknownSource = keygen.ErrUnknownGenerator
+
 	// ErrNotAddressable: Create was given a struct or an array by value, so that
 	// an id could be inserted but never be told. It wraps gorm.ErrInvalidValue.
 	ErrNotAddressable = fmt.Errorf("%w: pass a pointer, or the generated id cannot be stored in it", gorm.ErrInvalidValue)
@@ -26,14 +31,32 @@ var (
 	// so that gorm would read them by the wrong offsets.
 	ErrModelMismatch = errors.New("the rows are not of the model's type; create them without Model, or with a Model of their type")
 
-	// ErrMapSlice: maps without a key in a []map create. gorm numbers such maps
-	// itself and writes its own guesses into them.
-	ErrMapSlice = errors.New("a slice of maps cannot receive generated ids; give every map its id, or create structs or single maps")
+	// ErrSkipped: a row that gorm saves for an association was left out, because
+	// another one with the same unique value is there; the foreign key to it
+	// would point nowhere. Find that row first, and associate it.
+	ErrSkipped = errors.New("a row of an association was skipped because of one with the same unique value; find that one and associate it instead")
+
+	// ErrInTransaction: a generator gave no key in time, inside a transaction. It
+	// may have waited for the connection that the transaction holds.
+	ErrInTransaction = errors.New("no key came inside the transaction; give a database-backed generator a *sql.DB of its own, or create before the transaction begins")
+
+	// ErrAutoIncrement: Check found that the database numbers a column that a
+	// generator fills. Numbers of both collide sooner or later.
+	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
+
+	// ErrNotLoaded: Check was given a *gorm.DB that does not use the plugin, so
+	// that the database numbers what it can and the tags say nothing.
+	ErrNotLoaded = errors.New("gormplugin: the plugin is not loaded; call db.Use(gormplugin.New(…)) after gorm.Open")
+
+	// ErrUnmanaged: Check was given a model of which no field is filled.
+	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or register the model")
 
 	// ErrPrepareStmt: gorm's PrepareStmt is on together with a Router. Its cache
 	// is for one database and would run statements on the wrong shard.
 	ErrPrepareStmt = errors.New("PrepareStmt cannot be combined with a Router; turn it off, and let the driver prepare statements")
 )
+
+var errNoValuer = fmt.Errorf("a [16]byte that is no driver.Valuer reaches no database: %w", keyfield.ErrType)
 
 // FieldError says which model's field could not be filled.
 type FieldError struct {

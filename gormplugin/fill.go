@@ -2,234 +2,284 @@ package gormplugin
 
 import (
 	"context"
-	"reflect"
+	"errors"
 	"slices"
+	"strings"
+	"sync"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
-	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
 )
 
-// filling is the state of one create statement, from the reservation of its
-// ids to its end.
-type filling struct {
-	plan    *plan
-	rows    rows
-	ids     [][]int64 // per field: reserved and not yet assigned
-	given   [][]int   // per field: rows that were given an id
-	selects []string  // the statement's Selects before a key was added
-	added   bool
-	sent    bool // the INSERT may have reached the database
-}
-
-// stateKey finds a statement's filling in its settings. gorm copies settings
-// into the statements of associations, so the statement is part of the key.
-type stateKey struct{ stmt *gorm.Statement }
-
-// fill holds the callbacks that give ids to new rows.
+// fill holds the callbacks that give keys to new rows.
 type fill struct {
-	plans plans
+	plans     plans
+	tables    map[string]*schema.Schema // registered, for maps without a model
+	batches   batches
+	free      sync.Pool // of *filling
+	mysql     bool      // MySQL's and MariaDB's upserts react to every unique key
+	returning bool      // the database has RETURNING
+	verify    bool
+	sharded   func(table string) bool
 }
 
-// register puts the callbacks in their places: ids are reserved before gorm
+func newFill(db *gorm.DB, c *Config) (*fill, error) {
+	r, err := c.registry(db)
+	if err != nil {
+		return nil, err
+	}
+	return &fill{
+		plans:     plans{set: c.Generators, auto: c.Auto, models: r.tags},
+		tables:    r.tables,
+		free:      sync.Pool{New: func() any { return new(filling) }},
+		mysql:     db.Dialector.Name() == "mysql",
+		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
+		verify:    !c.NoVerify,
+		sharded:   shardedBy(c.Router),
+	}, nil
+}
+
+// register puts the callbacks in their places. Keys are reserved before gorm
 // opens its default transaction, because a generator that shares the pool would
 // wait for a connection that this very transaction holds; they are assigned
 // after the model's own BeforeCreate hooks, which so have the last word.
 func (f *fill) register(db *gorm.DB) error {
 	create := db.Callback().Create()
-	if err := create.Before("*").Register("shardid:reserve", f.reserve); err != nil {
-		return err
-	}
-	if err := create.Before("gorm:create").Register("shardid:assign", f.assign); err != nil {
-		return err
-	}
-	if err := create.Before("gorm:save_after_associations").Register("shardid:undo", f.undo); err != nil {
-		return err
-	}
-	return create.After("*").Register("shardid:settle", f.settle)
+	return errors.Join(
+		create.Before("*").Register("shardid:reserve", f.reserve),
+		create.Before("gorm:create").Register("shardid:assign", f.assign),
+		create.Before("gorm:save_after_associations").Register("shardid:repair", f.repair),
+		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", f.judge),
+		create.After("*").Register("shardid:settle", f.settle),
+	)
 }
 
-// reserve draws ids for all rows that have none, in one call per field.
+// reserve draws keys for all rows that have none.
 func (f *fill) reserve(db *gorm.DB) {
 	stmt := db.Statement
-	if db.Error != nil || stmt.Schema == nil {
+	if len(stmt.Clauses) > 0 {
+		delete(stmt.Clauses, stateName) // of a statement that this one is a copy of
+	}
+	if db.Error != nil {
 		return
 	}
-	p := f.plans.of(stmt.Schema)
-	if p.err != nil {
-		_ = db.AddError(p.err)
+	call := callOf(stmt.Context)
+	if call != nil && call.off {
 		return
 	}
-	if len(p.fields) == 0 {
+	p := f.plan(stmt, call)
+	if p == nil || p.err == nil && len(p.fields)+len(p.kids) == 0 {
 		return
 	}
-	r, err := rowsOf(stmt)
-	if err != nil {
+	if err := f.begin(db, p, call != nil); err != nil {
 		_ = db.AddError(err)
-		return
 	}
-	fl := &filling{plan: p, rows: r, ids: make([][]int64, len(p.fields)), given: make([][]int, len(p.fields))}
-	if err := fl.reserve(stmt); err != nil {
-		_ = db.AddError(err)
-		return
-	}
-	stmt.Settings.Store(stateKey{stmt}, fl)
 }
 
-func (fl *filling) reserve(stmt *gorm.Statement) error {
-	for i, field := range fl.plan.fields {
-		if omitted(stmt, field) {
-			continue
+// plan returns what is to be filled, nil if nothing is.
+func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
+	s := stmt.Schema
+	if s == nil && len(f.tables) > 0 {
+		if _, ok := mapsOf(stmt.Dest); ok {
+			s = f.tables[stmt.Table]
 		}
-		n := fl.empty(stmt.Context, field)
-		if n > 0 && fl.rows.many {
-			return field.fail(ErrMapSlice)
-		}
-		ids, err := field.draw(stmt.Context, n)
-		if err != nil {
+	}
+	switch {
+	case s == nil:
+		return nil
+	case c != nil:
+		return f.plans.with(s, &c.gen)
+	}
+	return f.plans.of(s)
+}
+
+// begin makes and keeps the statement's state.
+func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
+	if p.err != nil {
+		return p.err
+	}
+	stmt := db.Statement
+	var r rows
+	if len(p.fields) > 0 {
+		var err error
+		if r, err = rowsOf(stmt); err != nil {
 			return err
 		}
-		fl.ids[i] = ids
+	}
+	fl := f.free.Get().(*filling)
+	fl.reset(p, r)
+	_, fl.inTx = stmt.ConnPool.(gorm.TxCommitter)
+	if err := f.fetch(db, fl); err != nil {
+		fl.takeBack(stmt.Context)
+		f.release(fl)
+		return err
+	}
+	if len(p.fields) > 0 || fl.family != nil {
+		fl.enter(stmt, with)
+	} else {
+		f.release(fl)
 	}
 	return nil
 }
 
-// draw takes n ids from the field's generator and makes sure that they fit.
-func (m managed) draw(ctx context.Context, n int) ([]int64, error) {
-	if n == 0 {
-		return nil, nil
+// fetch draws all keys that can be foreseen.
+func (f *fill) fetch(db *gorm.DB, fl *filling) error {
+	err := fl.reserve(db.Statement)
+	if err == nil {
+		fl.family, err = f.stock(db, fl.plan, fl.inTx)
 	}
-	ids := make([]int64, n)
-	if err := keygen.Fill(ctx, m.gen, ids); err != nil {
-		return nil, m.fail(err)
+	if err == nil {
+		err = fl.assign(db.Statement, true)
 	}
-	if !m.kind.Narrow() {
-		return ids, nil
-	}
-	scratch := reflect.New(m.FieldType).Elem()
-	for _, id := range ids {
-		if err := m.kind.Set(scratch, id); err != nil {
-			return nil, m.fail(err)
-		}
-	}
-	return ids, nil
+	return err
 }
 
-// assign gives the reserved ids to the rows that are still without.
+// enter keeps fl with the statement, and changes the context for what runs
+// inside it.
+func (fl *filling) enter(stmt *gorm.Statement, with bool) {
+	stmt.Clauses[stateName] = clause.Clause{Expression: fl}
+	if !with && fl.family == nil {
+		return
+	}
+	fl.context = stmt.Context
+	if with {
+		stmt.Context = inner(stmt.Context)
+	}
+	if fl.family != nil {
+		stmt.Context = context.WithValue(stmt.Context, familyKey{}, fl.family)
+	}
+}
+
+func (f *fill) release(fl *filling) {
+	fl.forget()
+	f.free.Put(fl)
+}
+
+// assign gives the reserved keys to the rows that are still without, and has
+// gorm write them as it writes keys that were there from the beginning.
 func (f *fill) assign(db *gorm.DB) {
-	fl := state(db)
+	stmt := db.Statement
+	fl := stateOf(stmt)
 	if fl == nil || db.Error != nil {
 		return
 	}
-	for i := range fl.plan.fields {
-		if err := fl.assign(db.Statement, i); err != nil {
-			fl.takeBack(db.Statement.Context)
-			_ = db.AddError(err)
-			return
-		}
+	if err := fl.assign(stmt, false); err != nil {
+		_ = db.AddError(err)
+		return
 	}
+	fl.schema = stmt.Schema
+	if len(fl.parts) > 0 && !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)) {
+		fl.swap(stmt)
+	}
+	fl.prepare(f, stmt)
 	fl.sent = !db.DryRun
 }
 
-func (fl *filling) assign(stmt *gorm.Statement, i int) error {
-	field := fl.plan.fields[i]
-	if omitted(stmt, field) {
-		return nil
-	}
-	fl.selectKey(stmt, field)
-	empty := fl.empty(stmt.Context, field)
-	if more := empty - len(fl.ids[i]); more > 0 { // a hook emptied or added rows
-		extra, err := field.draw(stmt.Context, more)
-		if err != nil {
-			return err
-		}
-		fl.ids[i] = append(fl.ids[i], extra...)
-	}
-	fl.given[i] = make([]int, 0, empty)
-	for row := range fl.rows.len() {
-		if !fl.rows.empty(stmt.Context, row, field) {
-			continue
-		}
-		if err := fl.rows.set(stmt.Context, row, field, fl.ids[i][len(fl.given[i])]); err != nil {
-			return field.fail(err)
-		}
-		fl.given[i] = append(fl.given[i], row)
-	}
-	return nil
-}
-
-// empty counts the rows that have no id in this field.
-func (fl *filling) empty(ctx context.Context, field managed) (n int) {
-	for row := range fl.rows.len() {
-		if fl.rows.empty(ctx, row, field) {
-			n++
-		}
-	}
-	return n
-}
-
-// omitted reports whether the statement leaves the field out on purpose.
-func omitted(stmt *gorm.Statement, field managed) bool {
-	if len(stmt.Omits) == 0 {
+// returnsUpdated reports whether gorm counts the rows of an upsert by what comes
+// back, although the database would count otherwise: MariaDB says two for an
+// updated row and none for one that was as it is to be. Rows that all have their
+// key are written as ever then.
+func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
+	if !f.mysql || !f.returning {
 		return false
 	}
-	columns, _ := stmt.SelectAndOmitColumns(true, false)
-	selected, named := columns[field.DBName]
-	return named && !selected
+	on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	return on.UpdateAll || len(on.DoUpdates) > 0
 }
 
-// selectKey adds the field to a Select that does not name it: gorm would leave the id
-// out, and the database would number the row in its own way.
-func (fl *filling) selectKey(stmt *gorm.Statement, field managed) {
-	if len(stmt.Selects) == 0 {
-		return
+// swap puts the private schema in place of the statement's. Execute parses the
+// model anew for each statement, so that not even a panic lets it get away.
+func (fl *filling) swap(stmt *gorm.Statement) {
+	stmt.Schema, fl.swapped = fl.plan.private, true
+	if fl.rows.many || fl.schema == nil {
+		stmt.Schema = fl.plan.maps
 	}
-	columns, restricted := stmt.SelectAndOmitColumns(true, false)
-	if _, named := columns[field.DBName]; named || !restricted {
-		return
-	}
-	if !fl.added {
-		fl.selects, fl.added = stmt.Selects, true
-	}
-	stmt.Selects = append(slices.Clip(stmt.Selects), field.DBName)
 }
 
-// undo runs right after the INSERT.
-func (f *fill) undo(db *gorm.DB) {
-	if fl := state(db); fl != nil && db.Error != nil && fl.sent && wroteNothing(db, fl.rows.len()) {
-		fl.takeBack(db.Statement.Context)
+// repair runs right after the INSERT: it finds out which keys are in the table.
+func (f *fill) repair(db *gorm.DB) {
+	stmt := db.Statement
+	fl := stateOf(stmt)
+	if fl == nil {
+		return
+	}
+	if fl.swapped {
+		stmt.Schema = fl.schema
+	}
+	if fl.unprepare(stmt) && fl.conflict.proof == returned && fl.rows.len() > 1 {
+		fl.conflict.proof = asked // gorm has read nothing of what came back
+	}
+	switch {
+	case !fl.sent:
+	case db.Error != nil:
+		fl.refused = wroteNothing(db, fl.rows.len())
+	default:
+		if err := fl.resolve(f, db); err != nil {
+			_ = db.AddError(err)
+		}
 	}
 }
 
 // settle ends the statement's filling.
 func (f *fill) settle(db *gorm.DB) {
-	fl := state(db)
+	stmt := db.Statement
+	fl := stateOf(stmt)
 	if fl == nil {
 		return
 	}
+	delete(stmt.Clauses, stateName)
 	if fl.added {
-		db.Statement.Selects = fl.selects
+		stmt.Selects = fl.selects
 	}
-	if db.DryRun {
-		fl.takeBack(db.Statement.Context)
+	if fl.context != nil {
+		stmt.Context = fl.context
 	}
-	db.Statement.Settings.Delete(stateKey{db.Statement})
+	if fl.family != nil {
+		f.end(fl, db)
+	}
+	undone := fl.isUndone(db)
+	if undone {
+		fl.takeBack(stmt.Context)
+	}
+	if !fl.inTx || undone && db.Error == nil || !f.remember(db, fl) {
+		f.release(fl)
+	}
 }
 
-// takeBack empties the fields that were filled, so that the value can be used
-// as if Create had not been called.
-func (fl *filling) takeBack(ctx context.Context) {
-	for i, given := range fl.given {
-		for _, row := range given {
-			fl.rows.clear(ctx, row, fl.plan.fields[i])
+// end takes the keys back from the rows of the family when the transaction they
+// were in was rolled back.
+func (f *fill) end(head *filling, db *gorm.DB) {
+	for _, child := range head.family.leave() {
+		if head.rolledBack(db) || db.DryRun {
+			child.takeBack(db.Statement.Context)
 		}
-		fl.given[i] = nil
+		f.release(child)
 	}
 }
 
-func state(db *gorm.DB) *filling {
-	if fl, ok := db.Statement.Settings.Load(stateKey{db.Statement}); ok {
-		return fl.(*filling)
+// remember keeps the state of a statement for those who know how the transaction
+// around it ends; false when nobody does.
+func (f *fill) remember(db *gorm.DB, fl *filling) bool {
+	if family := familyOf(db.Statement.Context); family != nil {
+		if db.Error == nil || fl.gave() {
+			family.add(fl)
+			return true
+		}
+		return false
 	}
-	return nil
+	return f.batches.settle(db, fl)
+}
+
+// shardedBy tells which tables the router routes.
+func shardedBy(r *sharding.Router) func(table string) bool {
+	if r == nil {
+		return func(string) bool { return false }
+	}
+	tables := r.Tables()
+	return func(table string) bool {
+		return slices.ContainsFunc(tables, func(t sharding.Table) bool { return strings.EqualFold(t.Name, table) })
+	}
 }

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"reflect"
 	"sync"
 
 	"gorm.io/gorm/schema"
@@ -9,24 +10,24 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// plan is what a model's keygen tags ask for, worked out once per model.
+// plan is what is to be filled in a model, worked out once per model. It is
+// immutable.
 type plan struct {
-	fields []managed
-	err    error // a tag that cannot be honoured; every create of the model returns it
+	fields  []managed
+	err     error // a tag that cannot be honoured; every create of the model returns it
+	schema  *schema.Schema
+	private *schema.Schema // for gorm:create
+	maps    *schema.Schema // the same for maps that gorm must not scan into
+	kids    []*schema.Relationship
 }
 
-// managed is one field that a generator fills.
-type managed struct {
-	*schema.Field
-	model string
-	kind  keyfield.Type
-	gen   keygen.Generator[int64]
-}
-
-// plans caches plans. gorm parses a model once, so its schema is the key.
+// plans makes plans and keeps them. gorm parses a model once, so its schema is
+// the key.
 type plans struct {
-	set   keygen.Set
-	cache sync.Map // *schema.Schema → *plan
+	set    keygen.Set
+	auto   bool
+	models map[reflect.Type]map[string]string // registered tags, by type and field
+	cache  sync.Map                           // *schema.Schema → *plan
 }
 
 func (p *plans) of(s *schema.Schema) *plan {
@@ -38,38 +39,113 @@ func (p *plans) of(s *schema.Schema) *plan {
 }
 
 func (p *plans) make(s *schema.Schema) *plan {
-	made := &plan{}
+	made := &plan{schema: s}
 	for _, f := range s.Fields {
 		m, ok, err := p.field(s, f)
 		if err != nil {
-			return &plan{err: &FieldError{s.Name, f.Name, err}}
+			return &plan{schema: s, err: &FieldError{s.Name, f.Name, err}}
 		}
 		if ok {
 			made.fields = append(made.fields, m)
 		}
 	}
+	made.complete()
+	made.kids = p.kids(s)
 	return made
 }
 
-// field reads the tag of one field; false says that the field is not managed.
-func (p *plans) field(s *schema.Schema, f *schema.Field) (managed, bool, error) {
-	text, tagged := f.Tag.Lookup("keygen")
-	if !tagged {
-		return managed{}, false, nil
+// complete adds what follows from the fields.
+func (p *plan) complete() {
+	if len(p.fields) > 0 {
+		p.private = private(p.schema, p.fields)
+		p.maps = withoutReturned(p.private)
 	}
-	tag, err := keyfield.ParseTag(text)
-	if err != nil || tag.Never || f.DBName == "" || !f.Creatable {
-		return managed{}, false, err
-	}
-	kind, err := keyfield.Of(f.FieldType)
-	if err != nil {
-		return managed{}, false, err
-	}
-	gen, err := p.set.Lookup(tag.Name)
-	if err != nil {
-		return managed{}, false, err
-	}
-	return managed{Field: f, model: s.Name, kind: kind, gen: gen}, true, nil
 }
 
-func (m managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }
+// field works out how one field is filled; false says that it is not managed.
+func (p *plans) field(s *schema.Schema, f *schema.Field) (managed, bool, error) {
+	tag, found, err := p.tag(s, f)
+	if err != nil || !found || tag.Never || !isColumn(s, f) || !f.Creatable {
+		return managed{}, false, err
+	}
+	m, err := manage(s, f, tag, func(kind *keyfield.Type) (generator, error) { return generatorOf(p.set, tag, kind) })
+	return m, err == nil, err
+}
+
+// isColumn reports whether the field is the one that its column is written from:
+// an embedded struct's field may be hidden by one of the same name.
+func isColumn(s *schema.Schema, f *schema.Field) bool {
+	return f.DBName != "" && s.FieldsByDBName[f.DBName] == f
+}
+
+// tag returns what is said about a field: by the registration, by its own tags,
+// or by Auto, in this order.
+func (p *plans) tag(s *schema.Schema, f *schema.Field) (keyfield.Tag, bool, error) {
+	if text, registered := registeredTag(p.models[s.ModelType], f); registered {
+		tag, err := keyfield.ParseTag(text)
+		return tag, true, err
+	}
+	tag, found, err := keyfield.ReadTag(f.Tag)
+	if found || err != nil {
+		return tag, found, err
+	}
+	return keyfield.Tag{}, p.auto && isAuto(s, f), nil
+}
+
+// isAuto reports whether f is a model's only key, of 64 bits, which gorm would
+// leave to AUTO_INCREMENT.
+func isAuto(s *schema.Schema, f *schema.Field) bool {
+	integer := f.GORMDataType == schema.Int || f.GORMDataType == schema.Uint
+	return integer && f.Size == 64 && f.AutoIncrement && len(s.PrimaryFields) == 1 && s.PrimaryFields[0] == f
+}
+
+// kids returns the relations through which a create can reach managed fields of
+// other rows.
+func (p *plans) kids(s *schema.Schema) []*schema.Relationship {
+	var kids []*schema.Relationship
+	for _, rel := range relations(s) {
+		if p.reaches(rel.FieldSchema, map[*schema.Schema]bool{}) || rel.JoinTable != nil && p.manages(rel.JoinTable) {
+			kids = append(kids, rel)
+		}
+	}
+	return kids
+}
+
+// relations returns those that gorm saves with a row.
+func relations(s *schema.Schema) []*schema.Relationship {
+	r := &s.Relationships
+	all := make([]*schema.Relationship, 0, len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many))
+	for _, kind := range [...][]*schema.Relationship{r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many} {
+		all = append(all, kind...)
+	}
+	return all
+}
+
+// reaches reports whether rows of s, or rows saved with them, have a managed
+// field.
+func (p *plans) reaches(s *schema.Schema, seen map[*schema.Schema]bool) bool {
+	if seen[s] {
+		return false
+	}
+	seen[s] = true
+	if p.manages(s) {
+		return true
+	}
+	for _, rel := range relations(s) {
+		if p.reaches(rel.FieldSchema, seen) || rel.JoinTable != nil && p.manages(rel.JoinTable) {
+			return true
+		}
+	}
+	return false
+}
+
+// manages reports whether the model itself has a managed field. One whose tag is
+// wrong counts: its own create returns the error.
+func (p *plans) manages(s *schema.Schema) bool {
+	for _, f := range s.Fields {
+		if _, managed, err := p.field(s, f); managed || err != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -9,11 +9,28 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what the plugin does. Both parts are independent.
+// Config says what the plugin does. Filling and routing are independent.
 type Config struct {
 	// Generators fill the fields that carry a keygen tag. A tag that names a
 	// generator it lacks makes every create of that model an error.
 	Generators keygen.Set
+
+	// Models registers structs whose tags one cannot edit, and tables that are
+	// also written as maps without a model. Defaults to none.
+	Models []Model
+
+	// Auto has Generators.Default fill every single primary key of 64 bits that
+	// is neither tagged nor registered and that gorm would leave to
+	// AUTO_INCREMENT. Take care that no table goes on being numbered by its
+	// database then. Defaults to false: only what is tagged or registered is
+	// filled.
+	Auto bool
+
+	// NoVerify forbids the one SELECT that filling may send: after an upsert of
+	// several rows whose outcome neither their number nor RETURNING tells, it
+	// finds out which of the new keys are in the table. Without it these rows'
+	// keys are emptied. Defaults to false.
+	NoVerify bool
 
 	// Router sends statements on sharded tables to their shards. Defaults to nil:
 	// no statement is touched. With a Router the *gorm.DB must have been opened
@@ -21,8 +38,8 @@ type Config struct {
 	Router *sharding.Router
 }
 
-// Plugin is a gorm.Plugin. Give it to one *gorm.DB with Use. It is safe for
-// concurrent use.
+// Plugin is a gorm.Plugin, for the Use of one or several *gorm.DBs. It is safe
+// for concurrent use.
 type Plugin struct {
 	config Config
 }
@@ -33,19 +50,27 @@ var _ gorm.Plugin = (*Plugin)(nil)
 func New(c Config) *Plugin { return &Plugin{config: c} }
 
 // Name returns "shardid".
-func (p *Plugin) Name() string { return "shardid" }
+func (p *Plugin) Name() string { return pluginName }
+
+const pluginName = "shardid"
 
 // Initialize registers the callbacks. It is called by Use and runs no SQL.
 func (p *Plugin) Initialize(db *gorm.DB) error {
-	var err error
-	if p.config.Router != nil {
-		err = install(db, p.config.Router)
-	}
-	if err == nil {
-		err = (&fill{plans: plans{set: p.config.Generators}}).register(db)
-	}
-	if err != nil {
+	if err := p.initialize(db); err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
 	return nil
+}
+
+func (p *Plugin) initialize(db *gorm.DB) error {
+	f, err := newFill(db, &p.config)
+	if err != nil {
+		return err
+	}
+	if p.config.Router != nil {
+		if err := install(db, p.config.Router); err != nil {
+			return err
+		}
+	}
+	return f.register(db)
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 )
 
 // rows are the rows of one create statement, whatever form they were given in.
@@ -19,21 +20,32 @@ type rows struct {
 // rowsOf returns the rows of a create. It refuses what gorm would crash on or
 // write wrongly.
 func rowsOf(stmt *gorm.Statement) (rows, error) {
-	switch dest := stmt.Dest.(type) {
-	case map[string]any:
-		return rows{maps: []map[string]any{dest}}, nil
-	case *map[string]any:
-		return rows{maps: []map[string]any{*dest}}, nil
-	case []map[string]any:
-		return rows{maps: dest, many: true}, nil
-	case *[]map[string]any:
-		return rows{maps: *dest, many: true}, nil
+	if r, ok := mapsOf(stmt.Dest); ok {
+		return r, nil
 	}
 	if stmt.Schema == nil {
 		return rows{}, fmt.Errorf("gormplugin: rows of type %T: %w", stmt.Dest, ErrModelMismatch)
 	}
 	r := rows{structs: stmt.ReflectValue}
 	return r, r.check(stmt)
+}
+
+// mapsOf returns the rows of a destination that consists of maps.
+func mapsOf(dest any) (rows, bool) {
+	switch dest := dest.(type) {
+	case map[string]any:
+		return rows{maps: []map[string]any{dest}}, true
+	case *map[string]any:
+		if *dest == nil {
+			*dest = map[string]any{}
+		}
+		return rows{maps: []map[string]any{*dest}}, true
+	case []map[string]any:
+		return rows{maps: dest, many: true}, true
+	case *[]map[string]any:
+		return rows{maps: *dest, many: true}, true
+	}
+	return rows{}, false
 }
 
 func (r rows) check(stmt *gorm.Statement) error {
@@ -49,6 +61,8 @@ func (r rows) check(stmt *gorm.Statement) error {
 		return nil
 	case reflect.Slice, reflect.Array:
 		return r.checkElements(stmt)
+	case reflect.Invalid:
+		return gorm.ErrInvalidValue
 	}
 	return mismatch(v.Type(), stmt)
 }
@@ -62,13 +76,12 @@ func (r rows) checkElements(stmt *gorm.Statement) error {
 	if elem != stmt.Schema.ModelType {
 		return mismatch(elem, stmt)
 	}
-	for i := range r.structs.Len() {
-		e := r.structs.Index(i)
-		if pointers && e.IsNil() {
+	if r.structs.Kind() == reflect.Array && !r.structs.CanAddr() {
+		return fmt.Errorf("gormplugin: %s by value: %w", r.structs.Type(), ErrNotAddressable)
+	}
+	for i := 0; pointers && i < r.structs.Len(); i++ {
+		if r.structs.Index(i).IsNil() {
 			return fmt.Errorf("gormplugin: row %d is nil: %w", i, gorm.ErrInvalidData)
-		}
-		if !pointers && !e.CanAddr() {
-			return fmt.Errorf("gormplugin: %s by value: %w", r.structs.Type(), ErrNotAddressable)
 		}
 	}
 	return nil
@@ -96,38 +109,78 @@ func (r rows) at(i int) reflect.Value {
 	return reflect.Indirect(r.structs.Index(i))
 }
 
-// empty reports whether row i has no value for the field yet.
-func (r rows) empty(ctx context.Context, i int, f managed) bool {
-	if r.structs.IsValid() {
-		return f.kind.IsEmpty(f.ReflectValueOf(ctx, r.at(i)))
+// empty reports whether row i has no value for the field yet. A row that is nil
+// has no place for one.
+func (r rows) empty(i int, f *managed) bool {
+	if !r.structs.IsValid() {
+		_, value, _ := inMap(r.maps[i], f.Field)
+		return isEmpty(value)
 	}
-	_, value, _ := inMap(r.maps[i], f.Field)
-	if value == nil {
-		return true
+	row := r.at(i)
+	if !row.IsValid() {
+		return false
 	}
+	v, ok := fieldAt(row, f.Field)
+	return !ok || f.kind.IsEmpty(v)
+}
+
+// fieldAt returns the field's place in a struct; false when it lies in an
+// embedded struct whose pointer is nil. gorm's own way would allocate that.
+func fieldAt(row reflect.Value, f *schema.Field) (reflect.Value, bool) {
+	for _, i := range f.StructField.Index {
+		if i >= 0 {
+			row = row.Field(i)
+			continue
+		}
+		if row = row.Field(-i - 1); row.IsNil() {
+			return row, false
+		}
+		row = row.Elem()
+	}
+	return row, true
+}
+
+// isEmpty reports whether a map's value is no key: nothing, nil or zero.
+func isEmpty(value any) bool {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
-	return v.IsZero()
+	return !v.IsValid() || v.IsZero()
 }
 
-// set gives row i the id.
-func (r rows) set(ctx context.Context, i int, f managed, id int64) error {
+// set gives row i the j-th key.
+func (r rows) set(ctx context.Context, i int, f *managed, k *keys, j int) error {
 	if r.structs.IsValid() {
-		return f.kind.Set(f.ReflectValueOf(ctx, r.at(i)), id)
+		return k.put(j, &f.kind, f.ReflectValueOf(ctx, r.at(i)))
 	}
 	m := r.maps[i]
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
-	name, _, _ := inMap(m, f.Field)
-	m[name] = id
-	return nil
+	value, err := f.boxed(k, j)
+	if err == nil {
+		name, _, _ := inMap(m, f.Field)
+		m[name] = value
+	}
+	return err
 }
 
-// clear takes the id away again.
-func (r rows) clear(ctx context.Context, i int, f managed) {
+// get returns the value that row i has for the field.
+func (r rows) get(ctx context.Context, i int, f *managed) any {
+	if r.structs.IsValid() {
+		value, _ := f.ValueOf(ctx, r.at(i))
+		return value
+	}
+	_, value, _ := inMap(r.maps[i], f.Field)
+	return value
+}
+
+// clear takes the key away again.
+func (r rows) clear(ctx context.Context, i int, f *managed) {
+	if i >= r.len() {
+		return // a hook, or RETURNING, made the slice shorter
+	}
 	if r.structs.IsValid() {
 		f.ReflectValueOf(ctx, r.at(i)).SetZero()
 		return

@@ -26,7 +26,7 @@ func TestGeneratedIdsCanBeExpectedWithSqlmock(t *testing.T) {
 		t.Fatal(err)
 	}
 	mock.ExpectBegin()
-	mock.ExpectExec("INSERT INTO `people`").WithArgs("a", 41, "b", 42).WillReturnResult(sqlmock.NewResult(41, 2))
+	mock.ExpectExec("INSERT INTO `people`").WithArgs(41, "a", 42, "b").WillReturnResult(sqlmock.NewResult(41, 2))
 	mock.ExpectCommit()
 
 	people := []Person{{Name: "a"}, {Name: "b"}}

@@ -131,12 +131,18 @@ func (s *step) proveConflict() error {
 	if !ok {
 		return nil
 	}
+	if _, skips := c.Expression.(skipping); skips {
+		return nil
+	}
 	conflict, ok := c.Expression.(clause.OnConflict)
 	if !ok {
 		return s.refuse(sharding.ErrKeyChange, "the ON CONFLICT clause cannot be read")
 	}
 	for _, set := range conflict.DoUpdates {
 		if !s.mayBeKey(set.Column) {
+			continue
+		}
+		if _, same := set.Value.(keptKey); same {
 			continue
 		}
 		excluded, ok := set.Value.(clause.Column)

@@ -27,8 +27,8 @@ func TestATransactionBeginsWithItsFirstStatementOnItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameEvents(t, c.rec.take(), "db1: BEGIN",
-		"db1: INSERT INTO `orders_1` (`user_id`,`note`,`id`) VALUES (?,?,?) RETURNING `id`",
-		"db1: INSERT INTO `items_1` (`order_id`,`sku`,`id`) VALUES (?,?,?) RETURNING `id`", "db1: COMMIT")
+		"db1: INSERT INTO `orders_1` (`id`,`user_id`,`note`) VALUES (?,?,?)",
+		"db1: INSERT INTO `items_1` (`id`,`order_id`,`sku`) VALUES (?,?,?)", "db1: COMMIT")
 }
 
 func TestAnOrderAndItsItemsAreStoredTogetherOrNotAtAll(t *testing.T) {

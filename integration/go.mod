@@ -14,6 +14,7 @@ require (
 	github.com/shardid/shardid v0.0.0
 	github.com/sony/sonyflake v1.2.0
 	gorm.io/driver/mysql v1.6.0
+	gorm.io/driver/postgres v1.6.0
 	gorm.io/gorm v1.30.0
 	modernc.org/sqlite v1.50.0
 )

@@ -7,30 +7,56 @@ import (
 	"strings"
 )
 
-// Set holds the generators that models name in their keygen tags. One Set
-// serves gormplugin and sqlxhook alike. It must not be changed once in use.
+// Set holds the generators that models name in their keygen tags, by the kind
+// of their keys. One name may stand in several maps: a field takes the kind
+// that is its own. One Set serves gormplugin and sqlxhook alike. It must not be
+// changed once in use.
 type Set struct {
 	// Default fills fields tagged `keygen:""`. Nil makes such a tag an error.
 	Default Generator[int64]
-	// Named fills fields tagged `keygen:"name"`.
+	// Named fills fields tagged `keygen:"name"`: integers, and strings with the
+	// id's digits, in the text form that the tag asks for.
 	Named map[string]Generator[int64]
+	// Text fills strings tagged `keygen:"name"`; the name "" is the default one
+	// of strings.
+	Text map[string]Generator[string]
+	// Binary fills [16]byte and types made of it, such as UUIDs, tagged
+	// `keygen:"name"`; the name "" is the default one of these.
+	Binary map[string]Generator[[16]byte]
 }
 
-// Lookup returns the generator called name, "" being the default one, or an
-// error that wraps [ErrUnknownGenerator] and lists the names there are.
+// Lookup returns the generator of int64 ids called name, "" being the default
+// one, or an error that wraps [ErrUnknownGenerator] and lists the names there
+// are.
 func (s Set) Lookup(name string) (Generator[int64], error) {
 	if name == "" {
 		if s.Default == nil {
-			return nil, fmt.Errorf("%w: the set has no Default; set it, or name one of [%s] in the tag", ErrUnknownGenerator, s.names())
+			return nil, fmt.Errorf("%w: the set has no Default; set it, or name one of [%s] in the tag", ErrUnknownGenerator, names(s.Named))
 		}
 		return s.Default, nil
 	}
-	if g := s.Named[name]; g != nil {
-		return g, nil
-	}
-	return nil, fmt.Errorf("%w %q; the set has [%s]", ErrUnknownGenerator, name, s.names())
+	return lookup(s.Named, "", name)
 }
 
-func (s Set) names() string {
-	return strings.Join(slices.Sorted(maps.Keys(s.Named)), ", ")
+// LookupText returns the generator of strings called name, or an error like
+// [Set.Lookup].
+func (s Set) LookupText(name string) (Generator[string], error) {
+	return lookup(s.Text, "string ", name)
+}
+
+// LookupBinary returns the generator of 16 bytes called name, or an error like
+// [Set.Lookup].
+func (s Set) LookupBinary(name string) (Generator[[16]byte], error) {
+	return lookup(s.Binary, "[16]byte ", name)
+}
+
+func lookup[K any](m map[string]Generator[K], kind, name string) (Generator[K], error) {
+	if g := m[name]; g != nil {
+		return g, nil
+	}
+	return nil, fmt.Errorf("%w %q; the set has %s[%s]", ErrUnknownGenerator, name, kind, names(m))
+}
+
+func names[K any](m map[string]Generator[K]) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }

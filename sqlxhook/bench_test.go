@@ -1,6 +1,8 @@
 package sqlxhook_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 
@@ -9,13 +11,68 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// BenchmarkNamed binds rows whose ids are set, and sends them nowhere.
-func BenchmarkNamed(b *testing.B) {
+// discard is a MySQL handle that keeps nothing.
+type discard struct{}
+
+func (discard) DriverName() string         { return "mysql" }
+func (discard) Rebind(query string) string { return query }
+func (discard) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	return noResult{}, nil
+}
+
+func presetRows(n int) []order {
+	rows := make([]order, n)
+	for i := range rows {
+		rows[i] = order{int64(i + 1000), int64(i + 5000), "note"}
+	}
+	return rows
+}
+
+// BenchmarkPlan makes the text and the arguments of rows whose ids are set, what
+// sqlx.Named does: with the compiled plan at hand, and with finding it.
+func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{1, 1000} {
-		rows := make([]order, n)
-		for i := range rows {
-			rows[i].ID = int64(i + 1)
+		rows := presetRows(n)
+		var one any = &rows[0]
+		if n > 1 {
+			one = rows
 		}
+		h, _ := newHook(b, sqlxhook.Config{})
+		db := sqlx.NewDb(nil, "mysql")
+		plan, err := sqlxhook.Plan(h, db, insertOrder, one)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("compiled/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				plan(one)
+			}
+		})
+		b.Run(fmt.Sprintf("hook/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := sqlxhook.Bind(h, db, insertOrder, one); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("sqlx/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := sqlx.Named(insertOrder, one); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkNamedExec does all there is to do without a database, and keys are
+// looked for and returned.
+func BenchmarkNamedExec(b *testing.B) {
+	for _, n := range []int{1, 1000} {
+		rows := presetRows(n)
 		db := discard{}
 		h, _ := newHook(b, sqlxhook.Config{})
 		b.Run(fmt.Sprintf("hook/%d", n), func(b *testing.B) {
@@ -41,30 +98,32 @@ func BenchmarkNamed(b *testing.B) {
 	}
 }
 
-// BenchmarkInsertSQLite compares with sqlx on a database, 100 rows at a time.
+// BenchmarkInsertSQLite compares with sqlx on a database, end to end.
 func BenchmarkInsertSQLite(b *testing.B) {
 	ddl := "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)"
-	b.Run("hook", func(b *testing.B) {
-		db := open(b, ddl)
-		h, _ := newHook(b, sqlxhook.Config{})
-		for b.Loop() {
-			if _, err := h.NamedExec(b.Context(), db, insertOrder, make([]order, 100)); err != nil {
-				b.Fatal(err)
+	for _, n := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("hook/%d", n), func(b *testing.B) {
+			db := open(b, ddl)
+			h, _ := newHook(b, sqlxhook.Config{})
+			for b.Loop() {
+				if _, err := h.NamedExec(b.Context(), db, insertOrder, make([]order, n)); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-	})
-	b.Run("sqlx", func(b *testing.B) {
-		db := open(b, ddl)
-		id := int64(0)
-		for b.Loop() {
-			rows := make([]order, 100)
-			for i := range rows {
-				id += 10
-				rows[i].ID = id
+		})
+		b.Run(fmt.Sprintf("sqlx/%d", n), func(b *testing.B) {
+			db := open(b, ddl)
+			id := int64(0)
+			for b.Loop() {
+				rows := make([]order, n)
+				for i := range rows {
+					id += 10
+					rows[i].ID = id
+				}
+				if _, err := db.NamedExecContext(b.Context(), insertOrder, rows); err != nil {
+					b.Fatal(err)
+				}
 			}
-			if _, err := db.NamedExecContext(b.Context(), insertOrder, rows); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+		})
+	}
 }

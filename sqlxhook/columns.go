@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/jmoiron/sqlx/reflectx"
 )
 
 // insertColumns returns the columns that Insert writes.
-func (h *Hook) insertColumns(t reflect.Type, r *rows) ([]string, error) {
+func insertColumns(m *reflectx.Mapper, t reflect.Type, r *rows) ([]string, error) {
 	var columns []string
 	if isMap(t) {
 		var err error
@@ -15,7 +17,7 @@ func (h *Hook) insertColumns(t reflect.Type, r *rows) ([]string, error) {
 			return nil, err
 		}
 	} else {
-		for _, fi := range h.columnsOf(t) {
+		for _, fi := range columnsOf(m, t) {
 			columns = append(columns, fi.Path)
 		}
 	}

@@ -31,19 +31,23 @@ var (
 	// ErrNoKey: no field of the type carries a keygen tag. Returned by Fill.
 	ErrNoKey = errors.New("no field has a keygen tag")
 
-	// ErrTag: a keygen tag cannot be read, or the keygen tag and the option
-	// keygen= of the db tag disagree.
+	// ErrTag: a keygen tag cannot be read, or a field's keygen, db and gorm tags
+	// disagree.
 	ErrTag = errors.New("bad keygen tag")
 
 	// ErrStatement: the statement cannot be sent as it is asked for: a literal is
 	// not closed, or several rows meet no VALUES group that could be repeated.
 	ErrStatement = errors.New("statement cannot be used")
 
+	// ErrTooManyRows: the rows do not fit into the one statement that NamedQuery
+	// sends.
+	ErrTooManyRows = errors.New("too many rows for one statement")
+
 	// ErrDriver: the database family is needed and unknown; set
 	// Config.DriverName.
 	ErrDriver = errors.New("unknown database; set Config.DriverName to mysql, mariadb, sqlite or postgres")
 
-	// ErrType: a tagged field cannot hold a generated id.
+	// ErrType: a tagged field cannot hold the keys of the generator it names.
 	ErrType = keyfield.ErrType
 
 	// ErrOverflow: an id is larger than the field it is meant for.

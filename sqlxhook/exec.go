@@ -5,113 +5,95 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/jmoiron/sqlx"
-)
-
-// Execer is what a Hook sends statements to; *sqlx.DB, *sqlx.Tx and *sqlx.Conn
-// are Execers.
-type Execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	Rebind(query string) string
-}
-
-var (
-	_ Execer = (*sqlx.DB)(nil)
-	_ Execer = (*sqlx.Tx)(nil)
-	_ Execer = (*sqlx.Conn)(nil)
 )
 
 // Result tells what a call wrote.
 type Result struct {
 	// IDs are the keys of the rows in the order of the argument, generated or
-	// preset; nil when the rows' type has no keygen tag. With several tagged
-	// fields they are those of the first.
+	// preset; nil when the rows' type has no keygen tag, or keys that are no
+	// integers. With several tagged fields they are those of the first.
 	IDs []int64
 	// RowsAffected is the sum over all statements, as the database counts: an
 	// upsert that changes a row counts 2 on MySQL.
 	RowsAffected int64
+
+	last sql.Result
 }
 
-// args are the values of all rows, taken before anything is sent.
-type args struct {
-	head, group, tail []any
+// LastInsertId returns the last of IDs. Without IDs it is what the driver
+// reports for the last statement, so that tables numbered by the database are
+// as ever; PostgreSQL's drivers return an error then.
+func (r Result) LastInsertId() (int64, error) {
+	switch {
+	case len(r.IDs) > 0:
+		return r.IDs[len(r.IDs)-1], nil
+	case r.last != nil:
+		return r.last.LastInsertId()
+	}
+	return 0, fmt.Errorf("sqlxhook: no statement was executed: %w", ErrNoKey)
 }
 
-// collect reads the arguments out of the rows.
-func (p *plan) collect(r *rows) (args, error) {
-	var a args
+// call is one call under way: its rows are filled and its arguments taken.
+type call struct {
+	plan    *plan
+	rows    *rows
+	args    args
+	cuts    []int // behind which rows a batch is cut; nil when it is one statement
+	filling filling
+}
+
+// prepare fills the rows and takes their arguments. On an error the rows are as
+// they were.
+func (p *plan) prepare(ctx context.Context, e rebinder, r *rows) (call, error) {
+	if err := p.accepts(r); err != nil {
+		return call{}, err
+	}
+	c := call{plan: p, rows: r}
 	var err error
-	if a.head, err = once(p.head, r); err != nil {
-		return a, err
-	}
-	if a.tail, err = once(p.tail, r); err != nil {
-		return a, err
-	}
-	a.group = make([]any, 0, len(p.group)*r.n)
-	for i := range r.n {
-		for f := range p.group {
-			v, err := p.group[f].value(r, i)
-			if err != nil {
-				return a, err
-			}
-			a.group = append(a.group, v)
+	if len(p.keys) > 0 {
+		if c.filling, err = fill(ctx, p.keys, r); err != nil {
+			return call{}, err
 		}
 	}
-	return a, nil
-}
-
-// once reads parameters that occur once per statement, outside the VALUES
-// group. In a batch all rows must agree on them: no row's value is better than
-// another's.
-func once(fields []field, r *rows) ([]any, error) {
-	var out []any
-	for f := range fields {
-		first, err := fields[f].value(r, 0)
-		if err != nil {
-			return nil, err
-		}
-		for i := 1; i < r.n; i++ {
-			v, err := fields[f].value(r, i)
-			if err != nil {
-				return nil, err
-			}
-			if !reflect.DeepEqual(v, first) {
-				return nil, &RowError{Row: i, Field: fields[f].name, Err: fmt.Errorf(
-					"%w: outside VALUES a parameter has one value for the whole batch, and row 0 has another; use excluded.column or VALUES(column)", ErrStatement)}
-			}
-		}
-		out = append(out, first)
+	if err = p.place.check(e, r); err == nil {
+		err = p.collect(&c.args, r)
 	}
-	return out, nil
-}
-
-// of returns the arguments for rows from to to, of width parameters each.
-func (a *args) of(from, to, width int) []any {
-	if len(a.head) == 0 && len(a.tail) == 0 {
-		return a.group[from*width : to*width]
+	if err != nil {
+		c.filling.undo()
+		return call{}, err
 	}
-	out := make([]any, 0, len(a.head)+(to-from)*width+len(a.tail))
-	out = append(out, a.head...)
-	out = append(out, a.group[from*width:to*width]...)
-	return append(out, a.tail...)
+	c.cuts = p.cut(r, &c.args)
+	return c, nil
 }
 
-// send executes the plan for n rows. sent reports whether a statement may have
-// reached the database.
-func (p *plan) send(ctx context.Context, e Execer, a *args, n int) (affected int64, sent bool, err error) {
+// exec sends the call's statements. Only what fails before anything was sent is
+// undone.
+func (c *call) exec(ctx context.Context, e Execer) (Result, error) {
+	res, sent, err := c.send(ctx, e)
+	if err != nil && !sent {
+		c.filling.undo()
+		return Result{}, err
+	}
+	res.IDs = ids(c.plan.keys, c.rows)
+	return res, err
+}
+
+// send executes the statements, in a transaction if they are several and e is
+// no transaction. sent reports whether one may have reached the database.
+func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err error) {
 	db, pooled := e.(*sqlx.DB)
-	if !pooled || p.perStatement(n) >= n {
-		return p.sendAll(ctx, e, a, n)
+	if !pooled || c.cuts == nil {
+		return c.sendAll(ctx, e)
 	}
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
-		return 0, false, err
+		return Result{}, false, err
 	}
-	affected, sent, err = p.sendAll(ctx, tx, a, n)
+	res, sent, err = c.sendAll(ctx, tx)
 	if err == nil {
-		return affected, true, tx.Commit()
+		return res, true, tx.Commit()
 	}
 	// Nothing of the batch remains, so that it was partial is no news.
 	var partial *PartialError
@@ -121,38 +103,55 @@ func (p *plan) send(ctx context.Context, e Execer, a *args, n int) (affected int
 	if undone := tx.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) {
 		err = errors.Join(err, undone)
 	}
-	return 0, sent, err
+	return Result{}, sent, err
 }
 
-func (p *plan) sendAll(ctx context.Context, e Execer, a *args, n int) (affected int64, sent bool, err error) {
-	per, query := p.perStatement(n), ""
-	for from := 0; from < n; from += per {
-		to := min(from+per, n)
-		if from == 0 || to-from < per {
-			query = p.text(to - from)
-		}
-		m, err := execute(ctx, e, query, a.of(from, to, len(p.group)))
+func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
+	if c.cuts == nil {
+		res, err := execute(ctx, e, c.plan.text(c.rows.n), c.args.all(c.plan, c.rows.n))
+		return res, err == nil || reached(err), err
+	}
+	var sum Result
+	from := 0
+	for _, to := range c.cuts {
+		res, err := execute(ctx, e, c.plan.text(to-from), c.args.of(from, to, len(c.plan.group)))
 		if err != nil && from > 0 {
-			return affected, true, &PartialError{Done: from, Err: err}
+			return sum, true, &PartialError{Done: from, Err: err}
 		}
 		if err != nil {
-			return 0, reached(err), err
+			return Result{}, reached(err), err
 		}
-		affected += m
+		sum.RowsAffected += res.RowsAffected
+		sum.last = res.last
+		from = to
 	}
-	return affected, true, nil
+	return sum, true, nil
 }
 
-func execute(ctx context.Context, e Execer, query string, args []any) (int64, error) {
+func execute(ctx context.Context, e Execer, query string, args []any) (Result, error) {
 	res, err := e.ExecContext(ctx, query, args...)
 	if err != nil {
-		return 0, err
+		return Result{}, err
 	}
-	return res.RowsAffected()
+	n, err := res.RowsAffected()
+	return Result{RowsAffected: n, last: res}, err
 }
 
 // reached reports whether a failed statement may have reached the database. A
 // handle that was closed before sends nothing.
 func reached(err error) bool {
 	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone)
+}
+
+// query sends the call's only statement.
+func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
+	if c.cuts != nil {
+		c.filling.undo()
+		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
+	}
+	found, err := q.QueryxContext(ctx, c.plan.text(c.rows.n), c.args.all(c.plan, c.rows.n)...)
+	if err != nil && !reached(err) {
+		c.filling.undo()
+	}
+	return found, err
 }

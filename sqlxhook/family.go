@@ -34,13 +34,11 @@ func familyOf(driverName string) family {
 	return unknown
 }
 
-// familyOf tells the family of a handle by what it says itself, by the
+// familyOf tells the family of a handle by its driver's name, by the
 // placeholders it takes, and otherwise by the configuration.
-func (h *Hook) familyOf(e Execer, s style) family {
-	if d, ok := e.(interface{ DriverName() string }); ok {
-		if f := familyOf(d.DriverName()); f != unknown {
-			return f
-		}
+func (h *Hook) familyOf(driver string, s style) family {
+	if f := familyOf(driver); f != unknown {
+		return f
 	}
 	if s == "$" {
 		return postgres
@@ -66,7 +64,8 @@ func (f family) readings() []sqltext.Flavor {
 func (f family) guardReadings() []sqltext.Flavor {
 	all := f.readings()
 	if f == mysql || f == unknown {
-		all = append(all, sqltext.MySQL&^sqltext.BackslashEscapes)
+		const backslash, quotes = sqltext.BackslashEscapes, sqltext.DoubleQuoteStrings
+		all = append(all, sqltext.MySQL&^backslash, sqltext.MySQL&^quotes, sqltext.MySQL&^(backslash|quotes))
 	}
 	return all
 }
@@ -85,23 +84,24 @@ func (f family) quote(ident string) (string, error) {
 	return "", ErrDriver
 }
 
-// maxParams is the largest number of parameters of one statement.
-func (f family) maxParams() int {
-	if f == mysql || f == postgres {
-		return 65535
-	}
-	return 32766 // SQLite's, the lowest of the three
+// limits are what one statement may have.
+type limits struct {
+	params int
+	bytes  int  // of text and arguments; 0 is no limit
+	args   bool // the arguments count
 }
 
-// style is what stands before a placeholder's number: "$", "@p", ":arg"; ""
-// means the plain "?".
-type style string
-
-// styleOf asks the handle, as *sqlx.Conn does not tell its driver's name.
-func styleOf(e Execer) style {
-	s := e.Rebind("?")
-	if s == "?" {
-		return ""
+// limits returns those of the servers as they are installed, the lowest of
+// their versions: max_allowed_packet of MySQL 5.7, and SQLITE_MAX_SQL_LENGTH,
+// which is about the text alone. PostgreSQL takes a gigabyte.
+func (f family) limits() limits {
+	switch f {
+	case mysql:
+		return limits{65535, 4 << 20, true}
+	case sqlite:
+		return limits{32766, 1_000_000, false}
+	case postgres:
+		return limits{65535, 0, true}
 	}
-	return style(strings.TrimSuffix(s, "1"))
+	return limits{32766, 1_000_000, true}
 }

@@ -4,39 +4,28 @@ import (
 	"context"
 	"reflect"
 
-	"github.com/shardid/shardid/internal/keyfield"
 	"github.com/shardid/shardid/keygen"
 )
 
 // filling is what a call has stored in its rows, so that it can be taken back.
 type filling struct {
-	stored []stored
+	rows *rows
+	done []filled
 }
 
-type stored struct {
-	field reflect.Value
-	isNil bool // it was a nil pointer
-}
-
-// undo empties the fields again. It is only right while no statement with the
-// ids was sent: later a retry with new ids could write the rows twice.
-func (f *filling) undo() {
-	for _, s := range f.stored {
-		v := s.field
-		for !s.isNil && v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		}
-		v.SetZero()
-	}
-	f.stored = nil
+// filled is what was stored in one field of the rows.
+type filled struct {
+	key  *key
+	rows []int
+	was  []reflect.Value // what the field, or what it points to, held; not valid for a nil pointer. Nil when all held zero.
 }
 
 // fill gives every row of r without a key one, with one keygen.Fill per key.
 // On an error the rows are as they were.
 func fill(ctx context.Context, keys []key, r *rows) (filling, error) {
-	var f filling
+	f := filling{rows: r}
 	for i := range keys {
-		if err := f.fill(ctx, &keys[i], r); err != nil {
+		if err := f.fill(ctx, &keys[i]); err != nil {
 			f.undo()
 			return filling{}, err
 		}
@@ -44,67 +33,124 @@ func fill(ctx context.Context, keys []key, r *rows) (filling, error) {
 	return f, nil
 }
 
-func (f *filling) fill(ctx context.Context, k *key, r *rows) error {
-	empty, err := k.empty(r)
+func (f *filling) fill(ctx context.Context, k *key) error {
+	empty, err := k.empty(f.rows)
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	ids := make([]int64, len(empty))
-	if err := keygen.Fill(ctx, k.gen, ids); err != nil {
+	store, err := k.supply.draw(ctx, len(empty))
+	if err != nil {
 		return err
 	}
+	done := filled{key: k}
 	for i, row := range empty {
-		v, err := k.field.of(r.at(row))
+		v, err := k.field.of(f.rows.at(row))
 		if err == nil {
-			err = f.set(k.typ, v, ids[i])
+			if !k.word {
+				done.was = append(done.was, held(v))
+			}
+			err = store(i, v)
 		}
 		if err != nil {
+			done.rows = empty[:i]
+			f.done = append(f.done, done)
 			return &RowError{Row: row, Field: k.field.name, Err: err}
 		}
 	}
+	done.rows = empty
+	f.done = append(f.done, done)
 	return nil
 }
 
-func (f *filling) set(t keyfield.Type, v reflect.Value, id int64) error {
-	isNil := v.Kind() == reflect.Pointer && v.IsNil()
-	if err := t.Set(v, id); err != nil {
-		return err
+// held returns a copy of what v holds or points to, not valid if that is
+// nothing.
+func held(v reflect.Value) reflect.Value {
+	v, ok := follow(v)
+	if !ok {
+		return v
 	}
-	f.stored = append(f.stored, stored{v, isNil})
-	return nil
+	was := reflect.New(v.Type()).Elem()
+	was.Set(v)
+	return was
+}
+
+// undo empties the fields again. It is only right while no statement with the
+// ids was sent: later a retry with new ids could write the rows twice.
+func (f *filling) undo() {
+	for _, d := range f.done {
+		for i, row := range d.rows {
+			v, err := d.key.field.of(f.rows.at(row))
+			switch {
+			case err != nil: // it was found before
+			case d.was == nil || !d.was[i].IsValid():
+				v.SetZero()
+			default:
+				v, _ = follow(v)
+				v.Set(d.was[i])
+			}
+		}
+	}
+	f.done = nil
 }
 
 // empty returns the rows whose key is empty, all of which can take one.
 func (k *key) empty(r *rows) ([]int, error) {
+	if k.word && r.memory.first != nil {
+		return k.emptyWords(r), nil
+	}
 	var empty []int
 	for i := range r.n {
-		v, err := k.field.of(r.at(i))
+		v, err := k.field.in(r, i)
 		switch {
 		case err != nil:
+			return nil, err
 		case !k.typ.IsEmpty(v):
 			continue
 		case !v.CanSet():
-			err = ErrNotAddressable
-		}
-		if err != nil {
-			return nil, &RowError{Row: i, Field: k.field.name, Err: err}
+			return nil, &RowError{Row: i, Field: k.field.name, Err: ErrNotAddressable}
 		}
 		empty = append(empty, i)
 	}
 	return empty, nil
 }
 
-// ids returns the keys of all rows in order, nil when nothing is managed. With
-// several managed fields the first one counts.
+func (k *key) emptyWords(r *rows) []int {
+	var empty []int
+	for i := range r.n {
+		if *k.field.cell.word(r.memory.row(i)) == 0 {
+			if empty == nil {
+				empty = make([]int, 0, r.n-i)
+			}
+			empty = append(empty, i)
+		}
+	}
+	return empty
+}
+
+// ids returns the keys of all rows in order, nil when nothing is managed or when
+// the keys are no integers. With several managed fields the first one counts.
 func ids(keys []key, r *rows) []int64 {
-	if len(keys) == 0 {
+	if len(keys) == 0 || !keys[0].integer {
 		return nil
 	}
+	k := &keys[0]
 	out := make([]int64, r.n)
-	for i := range out {
-		if v, err := keys[0].field.of(r.at(i)); err == nil {
-			out[i] = asID(v)
+	if k.word && r.memory.first != nil {
+		for i := range out {
+			out[i] = *k.field.cell.word(r.memory.row(i))
 		}
+		return out
+	}
+	for i := range out {
+		v, err := k.field.of(r.at(i))
+		id, ok := int64(0), false
+		if err == nil {
+			id, ok = asID(v)
+		}
+		if !ok {
+			return nil
+		}
+		out[i] = id
 	}
 	return out
 }
@@ -117,4 +163,24 @@ func anyEmpty(keys []key, r *rows) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// supply draws keys of any kind.
+type supply interface {
+	// draw draws n keys and returns what stores the i-th of them in a field.
+	draw(ctx context.Context, n int) (store func(i int, v reflect.Value) error, err error)
+}
+
+// source is a generator of keys of type K, and how a field takes one.
+type source[K any] struct {
+	gen keygen.Generator[K]
+	set func(v reflect.Value, key K) error
+}
+
+func (s source[K]) draw(ctx context.Context, n int) (func(int, reflect.Value) error, error) {
+	keys := make([]K, n)
+	if err := keygen.Fill(ctx, s.gen, keys); err != nil {
+		return nil, err
+	}
+	return func(i int, v reflect.Value) error { return s.set(v, keys[i]) }, nil
 }

@@ -42,7 +42,7 @@ func (h *Hook) shardedName(query string, flavor sqltext.Flavor) string {
 	var p position
 	s := sqltext.NewScanner(query, flavor)
 	for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
-		if p.isTable(t) && !qualifies(query, s) {
+		if p.isTable(query, t) && !qualifies(query, s) {
 			if table, sharded := h.router.Table(unquote(query, t)); sharded {
 				return table.Name
 			}
@@ -58,13 +58,17 @@ type position struct {
 	into     bool   // and a parenthesis would open a column list
 	outer    []bool // tables, outside each open parenthesis
 	previous string // word, in upper case
+	dotted   bool   // a dot stands before
 }
 
 // isTable reports whether t would name a table here. SQLite takes a string for
-// a name where it expects one, and with ANSI_QUOTES so does MySQL.
-func (p *position) isTable(t sqltext.Token) bool {
+// a name where it expects one, and with ANSI_QUOTES so does MySQL. The keyword
+// in ORDER BY is no table called order.
+func (p *position) isTable(query string, t sqltext.Token) bool {
 	switch t.Kind {
-	case sqltext.Word, sqltext.QuotedIdent, sqltext.String:
+	case sqltext.Word:
+		return p.tables && p.previous != "AS" && (p.dotted || !sqltext.Reserved(t.Text(query)))
+	case sqltext.QuotedIdent, sqltext.String:
 		return p.tables && p.previous != "AS"
 	}
 	return false
@@ -88,7 +92,7 @@ func (p *position) advance(query string, t sqltext.Token) {
 	case t.Is(query, ")") && len(p.outer) > 0:
 		p.tables, p.outer = p.outer[len(p.outer)-1], p.outer[:len(p.outer)-1]
 	}
-	p.previous = word
+	p.previous, p.dotted = word, t.Is(query, ".")
 }
 
 // qualifies reports whether the name before s is followed by a dot, and so is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
@@ -19,9 +20,9 @@ type Config struct {
 	// none of them is an error of the call that meets it.
 	Generators keygen.Set
 
-	// Mapper maps struct fields to column and parameter names. Set it to the
-	// Mapper of your handles if you changed that. Defaults to the db tag and
-	// sqlx.NameMapper, as sqlx does; sqlx.NameMapper is read by New.
+	// Mapper maps struct fields to column and parameter names. Defaults to the
+	// Mapper of the *sqlx.DB, *sqlx.Tx or *sqlx.Conn that a call is given, and
+	// otherwise to the db tag and sqlx.NameMapper, which is read by New.
 	Mapper *reflectx.Mapper
 
 	// MaxParams is the largest number of parameters of one statement, from 1 to
@@ -29,6 +30,15 @@ type Config struct {
 	// database: 65535 for MySQL, MariaDB and PostgreSQL, 32766 for SQLite and
 	// for databases that are not recognised.
 	MaxParams int
+
+	// MaxBytes is the largest statement, text and arguments together, in bytes;
+	// larger batches are split. Texts count double, for the escapes they may
+	// need. Set it when the server's max_allowed_packet is smaller than the
+	// default or much larger. Defaults to 4 MiB for MySQL and MariaDB, the lowest
+	// value they are installed with; to 1,000,000 for SQLite, whose limit is
+	// about the text alone, and for databases that are not recognised; and to
+	// none for PostgreSQL, which takes a gigabyte.
+	MaxBytes int
 
 	// DriverName is the database's family: "mysql", "mariadb", "sqlite" or
 	// "postgres", or a driver's name that contains one of these. It stands in
@@ -42,17 +52,21 @@ type Config struct {
 	Router *sharding.Router
 }
 
-// Hook executes named statements and fills generated keys. It is immutable and
-// safe for concurrent use.
+// Hook executes named statements and fills generated keys. It is safe for
+// concurrent use: all that changes are its caches.
 type Hook struct {
 	generators keygen.Set
 	mapper     *reflectx.Mapper
+	ownMapper  bool // mapper was configured
 	maxParams  int
+	maxBytes   int
 	family     family
 	router     *sharding.Router
 	shards     map[string]*sqlx.DB          // by the router's database names
 	physical   map[string][]*sharding.Table // by physical table, in lower case
 	plans      plans
+	texts      texts
+	lastDriver atomic.Pointer[knownDriver]
 }
 
 // New returns a Hook. It sends nothing to any database.
@@ -61,9 +75,10 @@ func New(c Config) (*Hook, error) {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
 	h := &Hook{
-		generators: c.Generators, mapper: c.Mapper, maxParams: c.MaxParams,
+		generators: c.Generators, mapper: c.Mapper, ownMapper: c.Mapper != nil,
+		maxParams: c.MaxParams, maxBytes: c.MaxBytes,
 		family: familyOf(c.DriverName), router: c.Router,
-		plans: plans{m: map[planKey]*plan{}},
+		plans: plans{m: map[planKey]*plan{}}, texts: texts{m: map[batch]string{}},
 	}
 	if h.mapper == nil {
 		h.mapper = reflectx.NewMapperFunc("db", sqlx.NameMapper)
@@ -79,17 +94,24 @@ func (c Config) validate() error {
 	if c.MaxParams < 0 || c.MaxParams > 65535 {
 		errs = append(errs, fmt.Errorf("MaxParams %d: must be from 1 to 65535, or 0 for the database's own limit", c.MaxParams))
 	}
+	if c.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf("MaxBytes %d: must be positive, or 0 for what the database takes", c.MaxBytes))
+	}
 	if (c.DriverName != "" || c.Router != nil) && familyOf(c.DriverName) == unknown {
 		errs = append(errs, fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres; it is required with a Router", c.DriverName))
 	}
 	return errors.Join(errs...)
 }
 
-func (h *Hook) limit(f family) int {
+func (h *Hook) limitsOf(f family) limits {
+	l := f.limits()
 	if h.maxParams > 0 {
-		return h.maxParams
+		l.params = h.maxParams
 	}
-	return f.maxParams()
+	if h.maxBytes > 0 {
+		l.bytes = h.maxBytes
+	}
+	return l
 }
 
 // NamedExec executes a statement with parameters written :name, whose values
@@ -98,8 +120,8 @@ func (h *Hook) limit(f family) int {
 // or REPLACE it first fills the empty fields that carry a keygen tag, which
 // must be among the inserted columns.
 //
-// For a slice the VALUES group is repeated; a batch with more parameters than a
-// statement may have becomes several statements. Those are one transaction:
+// For a slice the VALUES group is repeated; a batch with more parameters or
+// bytes than a statement may have becomes several statements. Those are one transaction:
 // that of e if it is an *sqlx.Tx, one of their own if it is an *sqlx.DB. On any
 // other handle they are not atomic, and a failure behind the first is a
 // [PartialError].
@@ -108,7 +130,29 @@ func (h *Hook) limit(f family) int {
 // the database may have executed it. Before that an error leaves the rows as
 // they were.
 func (h *Hook) NamedExec(ctx context.Context, e Execer, query string, arg any) (Result, error) {
-	return h.exec(ctx, e, planKey{query: query}, arg)
+	return h.exec(ctx, e, query, false, arg)
+}
+
+// NamedQuery sends a statement that returns rows, INSERT … RETURNING or a SELECT,
+// and returns what sqlx's NamedQuery returns. Parameters, keys and errors are
+// those of [Hook.NamedExec], but a batch is never split: [ErrTooManyRows] says
+// that it is too large for one statement, before anything is sent.
+//
+// Databases need not return the rows in the order of the argument; the rows
+// themselves bear their keys.
+func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any) (*sqlx.Rows, error) {
+	if q == nil {
+		return nil, errNoHandle
+	}
+	c, err := h.prepare(ctx, q, query, false, arg)
+	if err != nil {
+		return nil, fmt.Errorf("sqlxhook: %w", err)
+	}
+	found, err := c.query(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("sqlxhook: %w", err)
+	}
+	return found, nil
 }
 
 // Insert inserts one row or a slice of them into a table. The columns are the
@@ -116,17 +160,17 @@ func (h *Hook) NamedExec(ctx context.Context, e Execer, query string, arg any) (
 // the keys of the map, all of which are checked and quoted, as is the table. It
 // fills keys, splits batches and treats errors like [Hook.NamedExec].
 func (h *Hook) Insert(ctx context.Context, e Execer, table string, arg any) (Result, error) {
-	return h.exec(ctx, e, planKey{query: table, insert: true}, arg)
+	return h.exec(ctx, e, table, true, arg)
 }
 
 // Fill only fills the empty keygen fields of one struct or a slice of them. On
 // an error the rows are as they were.
 func (h *Hook) Fill(ctx context.Context, arg any) error {
-	r, err := rowsOf(arg)
-	if err != nil {
+	var r rows
+	if err := r.take(arg); err != nil {
 		return fmt.Errorf("sqlxhook: %w", err)
 	}
-	keys, err := h.keysOf(r.typ)
+	keys, err := h.keysOf(h.mapper, r.typ)
 	if err == nil && len(keys) == 0 {
 		err = fmt.Errorf("%s: %w", r.typ, ErrNoKey)
 	}
@@ -139,73 +183,66 @@ func (h *Hook) Fill(ctx context.Context, arg any) error {
 	return nil
 }
 
-func (h *Hook) exec(ctx context.Context, e Execer, k planKey, arg any) (Result, error) {
+var errNoHandle = errors.New("sqlxhook: the handle is nil; pass an *sqlx.DB, *sqlx.Tx or *sqlx.Conn")
+
+func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, arg any) (Result, error) {
 	if e == nil {
-		return Result{}, errors.New("sqlxhook: the handle is nil; pass an *sqlx.DB, *sqlx.Tx or *sqlx.Conn")
+		return Result{}, errNoHandle
 	}
-	r, err := rowsOf(arg)
+	c, err := h.prepare(ctx, e, query, insert, arg)
 	if err != nil {
 		return Result{}, fmt.Errorf("sqlxhook: %w", err)
 	}
-	k.typ, k.style = r.typ, styleOf(e)
-	k.family = h.familyOf(e, k.style)
-	p, err := h.plan(k, &r)
-	if err != nil {
-		return Result{}, fmt.Errorf("sqlxhook: %w", err)
-	}
-	res, err := p.exec(ctx, e, &r)
+	res, err := c.exec(ctx, e)
 	if err != nil {
 		return res, fmt.Errorf("sqlxhook: %w", err)
 	}
 	return res, nil
 }
 
+// prepare does all that comes before the first statement is sent. On an error
+// the rows are as they were.
+func (h *Hook) prepare(ctx context.Context, e rebinder, query string, insert bool, arg any) (call, error) {
+	r := new(rows)
+	if err := r.take(arg); err != nil {
+		return call{}, err
+	}
+	k := h.keyOfCall(e, query, insert, r)
+	p, err := h.plan(&k, r)
+	if err != nil {
+		return call{}, err
+	}
+	return p.prepare(ctx, e, r)
+}
+
+// keyOfCall returns the key of the call's plan. With insert, query is a table's
+// name.
+func (h *Hook) keyOfCall(e rebinder, query string, insert bool, r *rows) planKey {
+	on := h.handleOf(e)
+	return planKey{query: query, typ: r.typ, mapper: on.mapper, style: on.style, insert: insert, family: on.family}
+}
+
 // plan returns the compiled plan, from the cache if it is there.
-func (h *Hook) plan(k planKey, r *rows) (*plan, error) {
+func (h *Hook) plan(k *planKey, r *rows) (*plan, error) {
 	cacheable := !k.insert || !isMap(k.typ) // a map's columns are its own
 	if cacheable {
 		if p := h.plans.get(k); p != nil {
 			return p, nil
 		}
 	}
-	full := k
+	query := k.query
 	if k.insert {
-		query, err := h.insertSQL(k, r)
-		if err != nil {
+		var err error
+		if query, err = insertSQL(k, r); err != nil {
 			return nil, err
 		}
-		full.query = query
 	}
-	p, err := h.compile(full)
+	p, err := h.compile(*k, query)
 	if err == nil && cacheable {
-		h.plans.put(k, p)
+		p.texts = &h.texts
+		h.plans.put(p)
 	}
 	return p, err
-}
-
-// exec fills and sends. Only what fails before anything was sent is undone.
-func (p *plan) exec(ctx context.Context, e Execer, r *rows) (Result, error) {
-	if err := p.accepts(r); err != nil {
-		return Result{}, err
-	}
-	f, err := fill(ctx, p.keys, r)
-	if err != nil {
-		return Result{}, err
-	}
-	var a args
-	if err = p.place.check(e, r); err == nil {
-		a, err = p.collect(r)
-	}
-	if err != nil {
-		f.undo()
-		return Result{}, err
-	}
-	affected, sent, err := p.send(ctx, e, &a, r.n)
-	if err != nil && !sent {
-		f.undo()
-		return Result{}, err
-	}
-	return Result{IDs: ids(p.keys, r), RowsAffected: affected}, err
 }
 
 // accepts checks that the statement can take these rows.
@@ -224,8 +261,8 @@ func (p *plan) accepts(r *rows) error {
 }
 
 // insertSQL writes the INSERT of a struct type, or of the maps in r.
-func (h *Hook) insertSQL(k planKey, r *rows) (string, error) {
-	columns, err := h.insertColumns(k.typ, r)
+func insertSQL(k *planKey, r *rows) (string, error) {
+	columns, err := insertColumns(k.mapper, k.typ, r)
 	if err != nil {
 		return "", err
 	}

@@ -346,8 +346,8 @@ type (
 	unknownName struct {
 		ID int64 `db:"id" keygen:"nobody"`
 	}
-	textKey struct {
-		ID string `db:"id" keygen:"order"`
+	floatKey struct {
+		ID float64 `db:"id" keygen:"order"`
 	}
 	structKey struct {
 		ID struct{ A int64 } `db:"id" keygen:"order"`
@@ -388,7 +388,7 @@ func TestMistakesAreTypedErrorsAndNothingIsSentOrStored(t *testing.T) {
 		"disagreeing tags":      {"", &disagrees{}, sqlxhook.ErrTag, "disagrees.ID"},
 		"unknown option":        {"", &unknownOption{}, sqlxhook.ErrTag, "later"},
 		"unknown generator":     {"", &unknownName{}, keygen.ErrUnknownGenerator, `"nobody"`},
-		"text key":              {"", &textKey{}, sqlxhook.ErrType, "textKey.ID"},
+		"float key":             {"", &floatKey{}, sqlxhook.ErrType, "floatKey.ID"},
 		"struct key":            {"", &structKey{}, sqlxhook.ErrType, "structKey.ID"},
 		"overflow":              {"", make([]narrow, 20), sqlxhook.ErrOverflow, "row 12: narrow.ID"},
 		"column name":           {"", &badColumn{}, nil, "not a plain SQL name"},

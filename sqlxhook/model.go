@@ -1,11 +1,9 @@
 package sqlxhook
 
 import (
-	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/jmoiron/sqlx/reflectx"
 
@@ -15,21 +13,26 @@ import (
 
 // key is a field of a struct type that a generator fills.
 type key struct {
-	column string
-	field  field
-	typ    keyfield.Type
-	gen    keygen.Generator[int64]
+	column  string
+	field   field
+	typ     keyfield.Type
+	supply  supply
+	integer bool // it holds int64 ids as numbers
+	word    bool // in a cell of 64 bits
 }
 
 // keysOf returns the managed fields of a row type in field order. Maps have
 // none: nothing says which of their keys is one.
-func (h *Hook) keysOf(t reflect.Type) ([]key, error) {
+func (h *Hook) keysOf(m *reflectx.Mapper, t reflect.Type) ([]key, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, nil
 	}
 	var keys []key
-	for _, fi := range h.columnsOf(t) {
-		tag, found, err := tagOf(fi)
+	for _, fi := range columnsOf(m, t) {
+		tag, found, err := keyfield.ReadTag(fi.Field.Tag)
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrTag, err)
+		}
 		if err == nil && found && !tag.Never {
 			var k key
 			if k, err = h.keyOf(t, fi, tag); err == nil {
@@ -48,49 +51,62 @@ func (h *Hook) keyOf(t reflect.Type, fi *reflectx.FieldInfo, tag keyfield.Tag) (
 	if err != nil {
 		return key{}, err
 	}
-	gen, err := h.generators.Lookup(tag.Name)
-	if err != nil {
+	if typ, err = typ.With(tag, encodingOf(tag)); err != nil {
 		return key{}, err
 	}
-	f := field{name: t.Name() + "." + fi.Field.Name, index: fi.Index}
-	return key{column: fi.Path, field: f, typ: typ, gen: gen}, nil
+	k := key{column: fi.Path, field: structField(t.Name()+"."+fi.Field.Name, t, fi.Index), typ: typ}
+	k.word = k.field.cell.isWord(fi.Field.Type)
+	k.supply, err = h.supplyOf(&k, tag)
+	return k, err
 }
 
-// tagOf reads `keygen:"name"` and `db:"id,keygen=name"`.
-func tagOf(fi *reflectx.FieldInfo) (tag keyfield.Tag, found bool, err error) {
-	if !isTagged(fi) {
-		return keyfield.Tag{}, false, nil
+// supplyOf finds the generator that the tag names among those whose keys the
+// field can hold.
+func (h *Hook) supplyOf(k *key, tag keyfield.Tag) (supply, error) {
+	ints, err := h.generators.Lookup(tag.Name)
+	texts, noTexts := h.generators.LookupText(tag.Name)
+	binaries, noBinaries := h.generators.LookupBinary(tag.Name)
+	if err != nil && noTexts != nil && noBinaries != nil {
+		return nil, err
 	}
-	text, tagged := fi.Field.Tag.Lookup("keygen")
-	option, opted := fi.Options["keygen"]
-	if !tagged {
-		text = option
+	typ := k.typ
+	kind, err := typ.Choose(tag, func(s keyfield.Source) bool {
+		return s == keyfield.Ints && ints != nil || s == keyfield.Texts && texts != nil || s == keyfield.Binaries && binaries != nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	if tag, err = keyfield.ParseTag(text); err != nil {
-		return keyfield.Tag{}, false, fmt.Errorf("%w: %w", ErrTag, err)
+	switch kind {
+	case keyfield.Texts:
+		return source[string]{texts, typ.SetText}, nil
+	case keyfield.Binaries:
+		return source[[16]byte]{binaries, typ.SetBinary}, nil
 	}
-	if tagged && opted {
-		if other, err := keyfield.ParseTag(option); err != nil || other != tag {
-			return keyfield.Tag{}, false, fmt.Errorf("%w: keygen:%q and the db tag's keygen=%s disagree; keep one", ErrTag, text, option)
-		}
-	}
-	return tag, true, nil
+	k.integer = !typ.IsText()
+	return source[int64]{ints, typ.Set}, nil
 }
 
-func isTagged(fi *reflectx.FieldInfo) bool {
-	_, tagged := fi.Field.Tag.Lookup("keygen")
-	_, opted := fi.Options["keygen"]
-	return tagged || opted
+// encodingOf returns how the tag wants ids written.
+func encodingOf(tag keyfield.Tag) func(int64) string {
+	switch tag.Encoding {
+	case keyfield.Base36:
+		return keygen.Base36.Encode
+	case keyfield.Base62:
+		return keygen.Base62.Encode
+	case keyfield.Crockford:
+		return keygen.Crockford.Encode
+	}
+	return keygen.Decimal.Encode
 }
 
 // columnsOf returns the fields of a struct type that are columns of its own
 // table: not the fields of nested structs ("user.id"), and no relations.
-func (h *Hook) columnsOf(t reflect.Type) []*reflectx.FieldInfo {
+func columnsOf(m *reflectx.Mapper, t reflect.Type) []*reflectx.FieldInfo {
 	var columns []*reflectx.FieldInfo
-	m := h.mapper.TypeMap(t)
-	for _, fi := range m.Index {
+	fields := m.TypeMap(t)
+	for _, fi := range fields.Index {
 		// An outer field hides an embedded one of the same name, as in Go.
-		own := m.Names[fi.Path] == fi && !strings.Contains(fi.Path, ".")
+		own := fields.Names[fi.Path] == fi && !strings.Contains(fi.Path, ".")
 		if own && (isTagged(fi) || !isRelation(fi.Field.Type)) {
 			columns = append(columns, fi)
 		}
@@ -98,14 +114,16 @@ func (h *Hook) columnsOf(t reflect.Type) []*reflectx.FieldInfo {
 	return columns
 }
 
-var (
-	valuerType = reflect.TypeFor[driver.Valuer]()
-	timeType   = reflect.TypeFor[time.Time]()
-)
+// isTagged reports whether a tag speaks of keys; a bad one counts, so that it is
+// found.
+func isTagged(fi *reflectx.FieldInfo) bool {
+	_, found, err := keyfield.ReadTag(fi.Field.Tag)
+	return found || err != nil
+}
 
 // isRelation reports whether t holds other rows rather than a value.
 func isRelation(t reflect.Type) bool {
-	if t.Implements(valuerType) || reflect.PointerTo(t).Implements(valuerType) {
+	if isValuer(t) || isValuer(reflect.PointerTo(t)) {
 		return false
 	}
 	switch t.Kind() {

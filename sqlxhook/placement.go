@@ -21,11 +21,11 @@ type placement struct {
 
 // placementOf guards a statement against logical names and prepares the check
 // of its rows; nil when there is nothing to check.
-func (h *Hook) placementOf(k planKey, s *statement) (*placement, error) {
+func (h *Hook) placementOf(k planKey, query string, s *statement) (*placement, error) {
 	if h.router == nil {
 		return nil, nil
 	}
-	if err := h.guard(k.query, k.family); err != nil {
+	if err := h.guard(query, k.family); err != nil {
 		return nil, err
 	}
 	tables := h.physical[strings.ToLower(s.table)]
@@ -40,7 +40,7 @@ func (h *Hook) placementOf(k planKey, s *statement) (*placement, error) {
 	if param == "" {
 		return nil, nil
 	}
-	p.key, err = h.fieldOf(k.typ, param)
+	p.key, err = fieldOf(k.mapper, k.typ, param)
 	return p, err
 }
 
@@ -63,7 +63,7 @@ func (s *statement) keyParam(column string) (string, error) {
 }
 
 // check refuses rows that belong elsewhere.
-func (p *placement) check(e Execer, r *rows) error {
+func (p *placement) check(e rebinder, r *rows) error {
 	if p == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (p *placement) check(e Execer, r *rows) error {
 
 // isAt reports whether the statement goes to target. The database can only be
 // told for an *sqlx.DB over one of the router's databases.
-func (p *placement) isAt(e Execer, target sharding.Target) bool {
+func (p *placement) isAt(e rebinder, target sharding.Target) bool {
 	if !strings.EqualFold(p.physical, target.Table) {
 		return false
 	}

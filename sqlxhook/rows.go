@@ -12,28 +12,38 @@ type rows struct {
 	many bool
 	n    int
 	typ  reflect.Type // of a row, pointers followed
+
+	memory memory
 }
 
-// rowsOf takes the argument apart. No row of the result is nil.
-func rowsOf(arg any) (rows, error) {
-	v, ok := follow(reflect.ValueOf(arg))
-	if !ok {
-		return rows{}, fmt.Errorf("%T: %w", arg, ErrNil)
+// take takes the argument apart. No row is nil then.
+func (r *rows) take(arg any) error {
+	v := reflect.ValueOf(arg)
+	if v.Kind() == reflect.Pointer {
+		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent one
+			r.v, r.n, r.typ, r.memory.first = row, 1, row.Type(), v.UnsafePointer()
+			return nil
+		}
 	}
-	r := rows{v: v, n: 1, typ: v.Type()}
+	v, ok := follow(v)
+	if !ok {
+		return fmt.Errorf("%T: %w", arg, ErrNil)
+	}
+	r.v, r.n, r.typ = v, 1, v.Type()
 	if v.Kind() == reflect.Slice || v.Kind() == reflect.Array {
 		r.many, r.n = true, v.Len()
 		if r.n == 0 {
-			return rows{}, fmt.Errorf("%T is empty: %w", arg, ErrArgument)
+			return fmt.Errorf("%T is empty: %w", arg, ErrArgument)
 		}
 		if err := r.checkElements(); err != nil {
-			return rows{}, err
+			return err
 		}
 	}
 	if !isRow(r.typ) {
-		return rows{}, fmt.Errorf("%T: %w", arg, ErrArgument)
+		return fmt.Errorf("%T: %w", arg, ErrArgument)
 	}
-	return r, nil
+	r.memory = memoryOf(r)
+	return nil
 }
 
 // checkElements sets r.typ and finds nil and foreign elements.

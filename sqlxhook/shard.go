@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/jmoiron/sqlx/reflectx"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -98,11 +99,11 @@ func (h *Hook) fillTargets(ctx context.Context, table string, arg any) ([]shardi
 	if _, err := h.tableOf(table); err != nil {
 		return nil, err
 	}
-	r, err := rowsOf(arg)
-	if err != nil {
+	var r rows
+	if err := r.take(arg); err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
-	keys, err := h.keysOf(r.typ)
+	keys, err := h.keysOf(h.mapper, r.typ)
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
@@ -133,7 +134,7 @@ func (h *Hook) targets(table string, r *rows) ([]sharding.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	column, err := h.columnField(r.typ, t.Key)
+	column, err := columnField(h.mapper, r.typ, t.Key)
 	if err != nil {
 		return nil, &sharding.RouteError{Op: "group", Table: t.Name, Column: t.Key, Err: err}
 	}
@@ -147,16 +148,16 @@ func (h *Hook) targets(table string, r *rows) ([]sharding.Target, error) {
 }
 
 // columnField finds the field that holds a column, or the map key.
-func (h *Hook) columnField(t reflect.Type, column string) (field, error) {
+func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, error) {
 	if !isMap(t) {
-		for _, fi := range h.columnsOf(t) {
+		for _, fi := range columnsOf(m, t) {
 			if strings.EqualFold(fi.Path, column) {
-				return field{name: column, index: fi.Index}, nil
+				return structField(column, t, fi.Index), nil
 			}
 		}
 		return field{}, fmt.Errorf("%w: %s has no field for it", sharding.ErrMissingKey, t)
 	}
-	return h.fieldOf(t, column)
+	return fieldOf(m, t, column)
 }
 
 // place returns the target of row i.

@@ -15,6 +15,16 @@ type text struct {
 	params []string
 }
 
+// size is how many bytes it takes, with its commas and placeholders, which are
+// numbers of at most five digits.
+func (t *text) size() int {
+	n := 1 + len(t.params)*len("$65535")
+	for _, part := range t.parts {
+		n += len(part)
+	}
+	return n
+}
+
 // statement is a query taken apart: head and tail appear once, the VALUES group
 // once per row. Without a group everything is head.
 type statement struct {

@@ -217,15 +217,6 @@ func TestThePlanCacheIsBounded(t *testing.T) {
 	}
 }
 
-// discard is a MySQL handle that keeps nothing.
-type discard struct{}
-
-func (discard) DriverName() string         { return "mysql" }
-func (discard) Rebind(query string) string { return query }
-func (discard) ExecContext(context.Context, string, ...any) (sql.Result, error) {
-	return noResult{}, nil
-}
-
 func FuzzNamedExecChangesNothingButParameters(f *testing.F) {
 	for _, query := range []string{
 		insertOrder, "INSERT INTO orders VALUES (:id, 'a)b'), (:id, :note) ON DUPLICATE KEY UPDATE note = VALUES(note)", "WITH x AS (SELECT 1",

@@ -39,6 +39,7 @@ var house = []room{
 	{"schema", aboveSharding, whySibling},
 	{"gormplugin", aboveSharding, whySibling},
 	{"sqlxhook", aboveSharding, whySibling},
+	{"internal/gormsuite", []string{"gormplugin", "keygen"}, "it tests gormplugin on any database, for tests here and in integration"},
 
 	// Floor 5.
 	{"cmd/shardid", []string{"..."}, ""},
@@ -67,14 +68,14 @@ type tenant struct {
 }
 
 var tenants = []tenant{
-	{[]string{"gorm.io/..."}, []string{"gormplugin", "cmd/..."}, "users without GORM must not compile it"},
+	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/gormsuite", "cmd/..."}, "users without GORM must not compile it"},
 	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "cmd/..."}, "users without sqlx must not compile it"},
 	{
 		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3"},
 		[]string{"cmd/..."},
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},
-	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest"}, "it would add its flags to the users' programs"},
+	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gormsuite"}, "it would add its flags to the users' programs"},
 	{[]string{"github.com/google/uuid"}, []string{"keygen/uuid", "cmd/..."}, "users without UUID keys must not compile it"},
 	// The last one is for every module not named above.
 	{[]string{anyModule}, []string{"cmd/..."}, "a dependency here becomes one of every user; name it in internal/archtest if it is worth that"},

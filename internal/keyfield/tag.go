@@ -2,25 +2,151 @@ package keyfield
 
 import (
 	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 )
 
-// Tag is a parsed `keygen:"name"` struct tag.
+// Tag says how a field is filled.
 type Tag struct {
-	Name  string // generator's name; "" is the default generator
-	Never bool   // `keygen:"-"`: not to be filled, whatever else applies
+	Name     string // generator's name; "" is the default generator
+	Never    bool   // `keygen:"-"`: not to be filled, whatever else applies
+	Hooks    bool   // assign before the model's own hooks run
+	Encoding string // digits of a text key: Dec, Base36, Base62 or Crockford; "" when the tag names none
+	Pad      int    // least length of a text key, filled up with zeros in front; 0 is none
 }
+
+// The encodings that a tag may name.
+const (
+	Dec       = "dec"
+	Base36    = "base36"
+	Base62    = "base62"
+	Crockford = "crockford"
+)
+
+const textOptions = "dec, base36, base62, crockford and pad=N"
+
+// maxPad is far above the 19 digits of the largest id.
+const maxPad = 64
+
+const grammar = "the tag is `keygen:\"name\"`, `keygen:\"name,option,…\"` with the options hooks, " + textOptions + ", or `keygen:\"-\"`"
+
+// Text reports whether the tag asks for a text made of an integer id.
+func (t Tag) Text() bool { return t.Encoding != "" || t.Pad > 0 }
 
 // ParseTag parses the text of a keygen tag. An option it does not know is an
 // error: ignoring one would fill keys in another way than the model asks for.
 func ParseTag(text string) (Tag, error) {
-	name, options, found := strings.Cut(text, ",")
-	name = strings.TrimSpace(name)
-	if found {
-		return Tag{}, fmt.Errorf("keygen tag %q: unknown option %q; the tag is `keygen:\"name\"` or `keygen:\"-\"`", text, options)
+	name, options, _ := strings.Cut(text, ",")
+	t := Tag{Name: strings.TrimSpace(name)}
+	if t.Name == "-" {
+		t = Tag{Never: true}
 	}
-	if name == "-" {
-		return Tag{Never: true}, nil
+	if options == "" {
+		return t, nil
 	}
-	return Tag{Name: name}, nil
+	for option := range strings.SplitSeq(options, ",") {
+		if err := t.set(strings.TrimSpace(option)); err != nil {
+			return Tag{}, fmt.Errorf("keygen tag %q: %w; %s", text, err, grammar)
+		}
+	}
+	return t, nil
+}
+
+func (t *Tag) set(option string) error {
+	name, value, valued := strings.Cut(option, "=")
+	switch {
+	case t.Never:
+		return fmt.Errorf("option %q of a field that is never filled", option)
+	case name == "pad" && valued && t.Pad == 0:
+		return t.setPad(value)
+	case !valued && isEncoding(name) && t.Encoding == "":
+		t.Encoding = name
+	case !valued && name == "hooks" && !t.Hooks:
+		t.Hooks = true
+	case isOption(option):
+		return fmt.Errorf("option %q is there twice, or beside another of its kind", option)
+	default:
+		return fmt.Errorf("unknown option %q", option)
+	}
+	return nil
+}
+
+func (t *Tag) setPad(value string) error {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > maxPad {
+		return fmt.Errorf("pad=%s: must be a length from 1 to %d", value, maxPad)
+	}
+	t.Pad = n
+	return nil
+}
+
+func isEncoding(option string) bool {
+	switch option {
+	case Dec, Base36, Base62, Crockford:
+		return true
+	}
+	return false
+}
+
+func isOption(option string) bool {
+	return isEncoding(option) || option == "hooks" || strings.HasPrefix(option, "pad=")
+}
+
+// ReadTag reads what the tags of a struct field say: `keygen:"order"`, or
+// `gorm:"primaryKey;keygen:order"`, or `db:"id,keygen=order"`. found is false
+// when none of them says anything. Two that disagree are an error.
+func ReadTag(tag reflect.StructTag) (t Tag, found bool, err error) {
+	for _, place := range []struct {
+		where string
+		text  func(reflect.StructTag) (string, bool)
+	}{{"keygen", ofKeygen}, {"gorm", ofGorm}, {"db", ofDB}} {
+		text, here := place.text(tag)
+		if !here {
+			continue
+		}
+		parsed, err := ParseTag(text)
+		if err != nil {
+			return Tag{}, false, err
+		}
+		if found && parsed != t {
+			return Tag{}, false, fmt.Errorf("the %s tag says keygen %q, another tag of the field says otherwise; keep one", place.where, text)
+		}
+		t, found = parsed, true
+	}
+	return t, found, nil
+}
+
+func ofKeygen(tag reflect.StructTag) (string, bool) { return tag.Lookup("keygen") }
+
+// ofGorm reads the setting keygen of a gorm tag, whose settings are separated by
+// semicolons and whose names have no case. A backslash keeps a semicolon.
+func ofGorm(tag reflect.StructTag) (string, bool) {
+	escaped := false
+	for setting := range strings.SplitSeq(tag.Get("gorm"), ";") {
+		name, value, _ := strings.Cut(setting, ":")
+		if !escaped && strings.EqualFold(strings.TrimSpace(name), "keygen") {
+			return value, true
+		}
+		escaped = strings.HasSuffix(setting, `\`)
+	}
+	return "", false
+}
+
+// ofDB reads the option keygen of a db tag, and those of its options that are
+// keygen's: the db tag separates all of them by commas.
+func ofDB(tag reflect.StructTag) (string, bool) {
+	_, options, _ := strings.Cut(tag.Get("db"), ",")
+	text, found := "", false
+	var rest strings.Builder
+	for option := range strings.SplitSeq(options, ",") {
+		name, value, _ := strings.Cut(option, "=")
+		switch {
+		case strings.TrimSpace(name) == "keygen":
+			text, found = value, true
+		case isOption(strings.TrimSpace(option)):
+			rest.WriteString("," + option)
+		}
+	}
+	return text + rest.String(), found
 }

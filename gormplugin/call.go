@@ -1,0 +1,108 @@
+package gormplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/internal/keyfield"
+	"github.com/shardid/shardid/keygen"
+)
+
+// With returns a context under which a create fills the primary key of its rows
+// from gen, whatever the model's tags say and even if they say nothing. The key
+// has to be a single field. Rows of associations, and what hooks create, keep to
+// their own rules.
+//
+//	db.WithContext(gormplugin.With(ctx, imported)).Create(&orders)
+func With[K int64 | string | [16]byte](ctx context.Context, gen keygen.Generator[K]) context.Context {
+	c := &call{}
+	switch g := any(gen).(type) {
+	case keygen.Generator[int64]:
+		c.gen = generator{source: keyfield.Ints, ints: g}
+	case keygen.Generator[string]:
+		c.gen = generator{source: keyfield.Texts, texts: g}
+	case keygen.Generator[[16]byte]:
+		c.gen = generator{source: keyfield.Binaries, binaries: g}
+	}
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// Off returns a context under which creates fill nothing, associations
+// included: every key is the caller's or the database's affair.
+func Off(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callKey{}, &call{off: true})
+}
+
+// call is what With and Off say about a call.
+type call struct {
+	off bool
+	gen generator
+}
+
+type callKey struct{}
+
+// callOf returns nil when nothing is said.
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// inner returns a context for the association's and the hooks' statements.
+func inner(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, nil) }
+
+// with returns the plan of one call whose key comes from gen.
+func (p *plans) with(s *schema.Schema, gen *generator) *plan {
+	if gen.ints == nil && gen.texts == nil && gen.binaries == nil {
+		return &plan{err: errors.New("gormplugin: With was given no generator")}
+	}
+	model := p.of(s)
+	if model.err != nil {
+		return model
+	}
+	key := keyOf(model)
+	if key == nil {
+		return &plan{err: fmt.Errorf("gormplugin: With: %s: %w: it has no single primary key that may be created", s.Name, gorm.ErrPrimaryKeyRequired)}
+	}
+	m, err := manage(s, key, keyfield.Tag{}, func(kind *keyfield.Type) (generator, error) {
+		_, err := kind.Choose(keyfield.Tag{}, func(offered keyfield.Source) bool { return offered == gen.source })
+		return *gen, err
+	})
+	if err != nil {
+		return &plan{err: &FieldError{s.Name, key.Name, err}}
+	}
+	made := &plan{schema: s, fields: []managed{m}, kids: model.kids}
+	for _, other := range model.fields {
+		if other.Field != key {
+			made.fields = append(made.fields, other)
+		}
+	}
+	made.complete()
+	return made
+}
+
+// keyOf returns the single primary key of the plan's model: the managed one if
+// it has several.
+func keyOf(p *plan) *schema.Field {
+	var keys, managed []*schema.Field
+	for _, f := range p.schema.PrimaryFields {
+		if f.Creatable {
+			keys = append(keys, f)
+		}
+	}
+	for i := range p.fields {
+		if p.fields[i].PrimaryKey {
+			managed = append(managed, p.fields[i].Field)
+		}
+	}
+	switch {
+	case len(managed) == 1:
+		return managed[0]
+	case len(keys) == 1 && len(p.schema.PrimaryFields) == 1:
+		return keys[0]
+	}
+	return nil
+}

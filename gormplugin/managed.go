@@ -1,0 +1,99 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql/driver"
+	"reflect"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/internal/keyfield"
+	"github.com/shardid/shardid/keygen"
+)
+
+// managed is one field that a generator fills. It is immutable.
+type managed struct {
+	*schema.Field
+
+	model  string
+	kind   keyfield.Type
+	hooks  bool // filled before the model's own hooks run
+	gen    generator
+	number bool    // a map gets the id as an int64
+	word   bool    // 64 bits at a fixed place of the struct
+	offset uintptr // of the word
+}
+
+// encodings are the digits that tags may ask for.
+var encodings = map[string]*keygen.Encoding{
+	"":                 keygen.Decimal,
+	keyfield.Dec:       keygen.Decimal,
+	keyfield.Base36:    keygen.Base36,
+	keyfield.Base62:    keygen.Base62,
+	keyfield.Crockford: keygen.Crockford,
+}
+
+// manage returns the field, to be filled as the tag says.
+func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyfield.Type) (generator, error)) (managed, error) {
+	kind, err := keyfield.Of(f.FieldType)
+	if err != nil {
+		return managed{}, err
+	}
+	if kind, err = kind.With(tag, encodings[tag.Encoding].Encode); err != nil {
+		return managed{}, err
+	}
+	gen, err := find(&kind)
+	if err != nil {
+		return managed{}, err
+	}
+	if gen.source == keyfield.Binaries && !f.IndirectFieldType.Implements(reflect.TypeFor[driver.Valuer]()) && f.Serializer == nil {
+		return managed{}, errNoValuer
+	}
+	m := managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}
+	m.number = isInteger(f.IndirectFieldType.Kind())
+	m.offset, m.word = wordOf(s.ModelType, f)
+	return m, nil
+}
+
+func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
+
+func (m *managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }
+
+// fits makes sure that the keys from the first one on fit the field. Only those
+// of narrow fields need a look.
+func (m *managed) fits(k *keys, first int) error {
+	if !m.kind.Narrow() {
+		return nil
+	}
+	scratch := reflect.New(m.FieldType).Elem()
+	for i := first; i < k.len(); i++ {
+		if err := k.put(i, &m.kind, scratch); err != nil {
+			return m.fail(err)
+		}
+	}
+	return nil
+}
+
+// draw adds n keys that fit the field.
+func (m *managed) draw(ctx context.Context, k *keys, n int) error {
+	if n <= 0 {
+		return nil
+	}
+	first := k.len()
+	if err := k.draw(ctx, &m.gen, n); err != nil {
+		return m.fail(err)
+	}
+	return m.fits(k, first)
+}
+
+// boxed returns the i-th key as a column value for a map.
+func (m *managed) boxed(k *keys, i int) (any, error) {
+	scratch := reflect.New(m.FieldType).Elem()
+	if err := k.put(i, &m.kind, scratch); err != nil {
+		return nil, err
+	}
+	if m.number {
+		return k.ints[i], nil
+	}
+	return scratch.Interface(), nil
+}

@@ -1,0 +1,96 @@
+package gormplugin
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/internal/keyfield"
+)
+
+// Model registers a model: a struct whose tags one cannot or will not edit, or a
+// table that is also written with Table("…").Create of maps.
+type Model struct {
+	// Struct is a value of the model's type, or a pointer to one, as db.Create
+	// takes it. It is required; only its type matters.
+	Struct any
+
+	// Tags are keygen tags by field name ("ID", "Base.ID" in an embedded
+	// struct). They count in place of the fields' own tags. Defaults to nil:
+	// the struct's own tags alone.
+	Tags map[string]string
+}
+
+// registry is what Config.Models says, checked.
+type registry struct {
+	tags   map[reflect.Type]map[string]string
+	tables map[string]*schema.Schema // by name, for maps without a model
+}
+
+func (c *Config) registry(db *gorm.DB) (registry, error) {
+	r := registry{map[reflect.Type]map[string]string{}, map[string]*schema.Schema{}}
+	var errs []error
+	for i, m := range c.Models {
+		if err := r.add(db, m); err != nil {
+			errs = append(errs, fmt.Errorf("Config.Models[%d]: %w", i, err))
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+func (r *registry) add(db *gorm.DB, m Model) error {
+	s, err := parse(db, m.Struct)
+	if err != nil {
+		return err
+	}
+	if _, twice := r.tags[s.ModelType]; twice {
+		return fmt.Errorf("%s is registered twice", s.ModelType)
+	}
+	for name, text := range m.Tags {
+		if f := fieldOf(s, name); f == nil {
+			return fmt.Errorf("%s has no column for a field %q", s.ModelType, name)
+		}
+		if _, err := keyfield.ParseTag(text); err != nil {
+			return fmt.Errorf("%s.%s: %w", s.ModelType, name, err)
+		}
+	}
+	r.tags[s.ModelType] = m.Tags
+	r.tables[s.Table] = s
+	if _, table, ok := strings.Cut(s.Table, "."); ok {
+		r.tables[table] = s // gorm's Table("shop.orders") keeps the second part
+	}
+	return nil
+}
+
+// parse returns the schema that gorm has, or will have, of the model.
+func parse(db *gorm.DB, model any) (*schema.Schema, error) {
+	if model == nil {
+		return nil, errors.New("the field Struct is nil; give a value of the model's type")
+	}
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.Parse(model); err != nil {
+		return nil, fmt.Errorf("%T: %w", model, err)
+	}
+	return stmt.Schema, nil
+}
+
+func fieldOf(s *schema.Schema, name string) *schema.Field {
+	for _, f := range s.Fields {
+		if isColumn(s, f) && (f.Name == name || f.BindName() == name) {
+			return f
+		}
+	}
+	return nil
+}
+
+func registeredTag(tags map[string]string, f *schema.Field) (string, bool) {
+	if text, ok := tags[f.BindName()]; ok {
+		return text, true
+	}
+	text, ok := tags[f.Name]
+	return text, ok
+}

@@ -1,0 +1,202 @@
+package gormplugin
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// resolve empties the fields whose generated key is in no row, or gives them the
+// key of the row that is there.
+func (fl *filling) resolve(f *fill, db *gorm.DB) (err error) {
+	c := &fl.conflict
+	switch c.proof {
+	case certain:
+	case counted:
+		err = fl.readCount(f, db)
+	case returned:
+		err = fl.readReturned(db)
+	case spread:
+		err = fl.spread(db)
+	case lastID:
+		err = fl.readLastID(f, db)
+	case asked:
+		err = fl.ask(f, db)
+	}
+	if c.result {
+		db.Statement.Result = nil
+	}
+	return err
+}
+
+func (fl *filling) readCount(f *fill, db *gorm.DB) error {
+	switch db.RowsAffected {
+	case 0:
+		return fl.empty(db, nil)
+	case int64(fl.rows.len()):
+		return nil
+	}
+	return fl.ask(f, db)
+}
+
+// readReturned looks for keys that are not those generated: of rows that were
+// there. MariaDB returns them for rows that it skips, too, and gorm counts them.
+func (fl *filling) readReturned(db *gorm.DB) error {
+	if db.RowsAffected == 0 {
+		return fl.empty(db, nil)
+	}
+	if !fl.conflict.skips {
+		return nil
+	}
+	ctx := db.Statement.Context
+	for i := range fl.parts {
+		if !fl.conflict.doubted[i] {
+			continue
+		}
+		for k := range fl.parts[i].used() {
+			if !fl.parts[i].isOwn(ctx, k) {
+				db.RowsAffected--
+			}
+		}
+		break // rows, not fields, are counted
+	}
+	if r := db.Statement.Result; r != nil {
+		r.RowsAffected = db.RowsAffected
+	}
+	return nil
+}
+
+// readLastID takes the key of an existing row from LastInsertId. It is that of
+// the last such row, or else the last row's own, or 0 in a table without
+// AUTO_INCREMENT.
+func (fl *filling) readLastID(f *fill, db *gorm.DB) error {
+	stmt := db.Statement
+	if stmt.Result == nil || stmt.Result.Result == nil {
+		return fl.ask(f, db)
+	}
+	id, err := stmt.Result.Result.LastInsertId()
+	if err != nil {
+		return fl.ask(f, db)
+	}
+	p := &fl.parts[fl.conflict.key]
+	last := p.used() - 1
+	switch {
+	case id == 0, p.isLast(last) && id == plain(p.value(stmt.Context, last)):
+		return nil
+	case fl.rows.len() == 1:
+		return p.replace(stmt.Context, 0, id)
+	case db.RowsAffected == 0:
+		return fl.empty(db, nil)
+	}
+	return fl.ask(f, db)
+}
+
+// ask looks the keys up, on the connection that the rows went to: a replica may
+// not have them yet.
+func (fl *filling) ask(f *fill, db *gorm.DB) error {
+	if !f.verify || f.sharded(db.Statement.Table) {
+		return fl.empty(db, nil)
+	}
+	found := map[*part]map[any]bool{}
+	for i := range fl.parts {
+		if !fl.conflict.doubted[i] {
+			continue
+		}
+		keys, err := fl.parts[i].find(db, fl.plan.schema)
+		if err != nil {
+			return fl.parts[i].field.fail(err)
+		}
+		found[&fl.parts[i]] = keys
+	}
+	ctx := db.Statement.Context
+	return fl.empty(db, func(p *part, k int) bool { return found[p][plain(p.value(ctx, k))] })
+}
+
+// empty empties the doubted fields, except of the rows that keep is true for. A
+// row that was skipped for an association is an error then: the foreign key
+// would point nowhere.
+func (fl *filling) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error) {
+	for i := range fl.parts {
+		p := &fl.parts[i]
+		if !fl.conflict.doubted[i] {
+			continue
+		}
+		taken := p.takeBack(db.Statement.Context, func(k int) bool { return keep != nil && keep(p, k) })
+		if taken > 0 && fl.conflict.skips && p.field.PrimaryKey && isAssociation(db.Statement) {
+			err = p.field.fail(ErrSkipped)
+		}
+	}
+	return err
+}
+
+// replace gives the k-th row that was given a key another one.
+func (p *part) replace(ctx context.Context, k int, id int64) error {
+	if len(p.places) > 0 {
+		*p.places[k] = id
+		return nil
+	}
+	one := &keys{source: p.keys.source, ints: []int64{id}}
+	if err := p.rows.set(ctx, p.given[k], p.field, one, 0); err != nil {
+		return p.field.fail(err)
+	}
+	return nil
+}
+
+// find returns which of the part's keys are in the table.
+func (p *part) find(db *gorm.DB, model *schema.Schema) (found map[any]bool, err error) {
+	stmt := p.query(db, model)
+	begin := time.Now()
+	rows, err := stmt.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closing := rows.Close(); err == nil {
+			err = closing
+		}
+	}()
+	found = map[any]bool{}
+	for rows.Next() {
+		key := reflect.New(p.field.FieldType)
+		if err := rows.Scan(key.Interface()); err != nil {
+			return nil, err
+		}
+		found[plain(key.Elem().Interface())] = true
+	}
+	db.Logger.Trace(stmt.Context, begin, func() (string, int64) {
+		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), int64(len(found))
+	}, rows.Err())
+	return found, rows.Err()
+}
+
+// query returns the statement SELECT key FROM table WHERE key IN (…).
+func (p *part) query(db *gorm.DB, model *schema.Schema) *gorm.Statement {
+	of := db.Statement
+	stmt := &gorm.Statement{
+		DB: db, ConnPool: of.ConnPool, Context: of.Context, Schema: model,
+		Table: of.Table, TableExpr: of.TableExpr, Clauses: map[string]clause.Clause{},
+	}
+	column := clause.Column{Name: p.field.DBName}
+	values := make([]any, p.used())
+	for k := range values {
+		values[k] = p.value(of.Context, k)
+	}
+	_, _ = stmt.WriteString("SELECT ")
+	stmt.WriteQuoted(column)
+	_, _ = stmt.WriteString(" FROM ")
+	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
+	_, _ = stmt.WriteString(" WHERE ")
+	clause.IN{Column: column, Values: values}.Build(stmt)
+	return stmt
+}
+
+// isAssociation reports whether gorm runs the statement for an association: by
+// what it leaves in the settings of the parent, which it copies.
+func isAssociation(stmt *gorm.Statement) bool {
+	_, ok := stmt.Settings.Load("gorm:saved_association_map")
+	return ok
+}

@@ -1,0 +1,17 @@
+//go:build cgo
+
+package gormplugin_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/shardid/shardid/internal/gormsuite"
+)
+
+// gorm's own driver for SQLite is written in C; without cgo it compiles to one
+// that only refuses.
+func TestFillingOnSQLiteWithCgo(t *testing.T) {
+	dsn := "file:" + filepath.Join(t.TempDir(), "suite.db") + "?_busy_timeout=5000&_txlock=immediate"
+	gormsuite.Run(t, sqliteSuite("sqlite3", dsn))
+}

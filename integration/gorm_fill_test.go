@@ -1,0 +1,44 @@
+package integration_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"gorm.io/driver/mysql"
+	gormpg "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/gormsuite"
+)
+
+// opener is a server of either kind.
+type opener interface {
+	Open(t testing.TB, database string) *sql.DB
+}
+
+func fillSuite(s opener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
+	return gormsuite.Database{
+		Family: family, Finds: finds, Dialector: dialector,
+		Open: func(t testing.TB) *sql.DB { return s.Open(t, "fill") },
+	}
+}
+
+func TestGormFillingOnMariaDBWithReturning(t *testing.T) {
+	gormsuite.Run(t, fillSuite(server.RunMariaDB(t), "mysql", gormsuite.All, func(db *sql.DB) gorm.Dialector {
+		return mysql.New(mysql.Config{Conn: db})
+	}))
+}
+
+// Without RETURNING gorm goes the way it goes on MySQL.
+func TestGormFillingOnMariaDBWithoutReturning(t *testing.T) {
+	gormsuite.Run(t, fillSuite(server.RunMariaDB(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
+		return mysql.New(mysql.Config{Conn: db, DisableWithReturning: true})
+	}))
+}
+
+func TestGormFillingOnPostgreSQL(t *testing.T) {
+	gormsuite.Run(t, fillSuite(server.RunPostgres(t), "postgres", gormsuite.None, func(db *sql.DB) gorm.Dialector {
+		return gormpg.New(gormpg.Config{Conn: db})
+	}))
+}

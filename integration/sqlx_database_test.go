@@ -1,0 +1,83 @@
+package integration_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// sqlxDatabase is a database of one family, and how its SQL differs.
+type sqlxDatabase struct {
+	*sqlx.DB
+	most   int    // parameters of one statement
+	upsert string // what follows VALUES to change rows that are there
+	taken  string // the value that was to be inserted, as upsert calls it
+	cast   string // of the parameter :id to an integer of 64 bits
+	time   string // the type of a point in time
+}
+
+// onEverySQLDatabase runs a test on SQLite, MariaDB and PostgreSQL, each with an
+// empty table of bills.
+func onEverySQLDatabase(t *testing.T, test func(t *testing.T, db sqlxDatabase)) {
+	t.Helper()
+	duplicate := "ON DUPLICATE KEY UPDATE"
+	conflict := "ON CONFLICT (id) DO UPDATE SET"
+	for name, open := range map[string]func(*testing.T) sqlxDatabase{
+		"SQLite": func(t *testing.T) sqlxDatabase {
+			db, err := sqlx.Open("sqlite", filepath.Join(t.TempDir(), "t.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			return sqlxDatabase{db, 32766, conflict, "excluded.%s", "CAST(:id AS INTEGER)", "DATETIME"}
+		},
+		"MariaDB": func(t *testing.T) sqlxDatabase {
+			db := sqlx.NewDb(server.RunMariaDB(t).Open(t, "shop"), "mysql")
+			return sqlxDatabase{db, 65535, duplicate, "VALUES(%s)", "CAST(:id AS SIGNED)", "DATETIME"}
+		},
+		"PostgreSQL": func(t *testing.T) sqlxDatabase {
+			db := sqlx.NewDb(server.RunPostgres(t).Open(t, "shop"), "pgx")
+			return sqlxDatabase{db, 65535, conflict, "excluded.%s", ":id::bigint", "TIMESTAMP"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			db.MustExec(fmt.Sprintf("CREATE TABLE bills (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL DEFAULT 0, note VARCHAR(20000) NOT NULL DEFAULT '', at %s)", db.time))
+			test(t, db)
+		})
+	}
+}
+
+type bill struct {
+	ID     int64  `db:"id" keygen:"bill"`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+func sqlxHook(t *testing.T, c sqlxhook.Config) *sqlxhook.Hook {
+	t.Helper()
+	c.Generators = kindsOfGenerators()
+	h, err := sqlxhook.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// bills returns the rows of the table in the order of their ids, and empties it.
+func (db sqlxDatabase) bills(t *testing.T) []bill {
+	t.Helper()
+	var rows []bill
+	if err := db.Select(&rows, "SELECT id, user_id, note FROM bills ORDER BY id"); err != nil {
+		t.Fatal(err)
+	}
+	db.MustExec("DELETE FROM bills")
+	return rows
+}

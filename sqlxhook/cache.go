@@ -1,0 +1,113 @@
+package sqlxhook
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// maxPlans bounds the plans a Hook keeps, for programs that make their SQL
+	// text anew for each call.
+	maxPlans = 1024
+	// maxTexts bounds the bytes of the texts of batches it keeps.
+	maxTexts = 16 << 20
+	// recentPlans is a power of two.
+	recentPlans = 256
+)
+
+// plans caches compiled plans. It is safe for concurrent use.
+type plans struct {
+	recent [recentPlans]atomic.Pointer[plan] // some of m, found without hashing the query
+
+	mu sync.RWMutex
+	m  map[planKey]*plan // guarded by mu
+}
+
+func (c *plans) get(k *planKey) *plan {
+	slot := &c.recent[k.slot()]
+	if p := slot.Load(); p != nil && p.key == *k {
+		return p
+	}
+	c.mu.RLock()
+	p := c.m[*k]
+	c.mu.RUnlock()
+	if p != nil {
+		slot.Store(p)
+	}
+	return p
+}
+
+// slot is a cheap hash: queries of one program rarely agree in length and in
+// the bytes at these places.
+func (k *planKey) slot() uint {
+	n := uint(len(k.query))
+	if n == 0 {
+		return 0
+	}
+	h := n*31 + uint(k.query[n/2])
+	h = h*31 + uint(k.query[n*3/4])
+	h = h*31 + uint(k.query[n-1])
+	if k.insert {
+		h++
+	}
+	return h % recentPlans
+}
+
+// put keeps p and, when the cache is full, drops any other plan: a program
+// that fills it has no plan worth keeping more than the next.
+func (c *plans) put(p *plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.m) >= maxPlans {
+		for old, dropped := range c.m {
+			delete(c.m, old)
+			c.recent[old.slot()].CompareAndSwap(dropped, nil)
+			break
+		}
+	}
+	c.m[p.key] = p
+}
+
+// texts caches the texts of batches by plan and number of rows. It is safe for
+// concurrent use.
+type texts struct {
+	mu    sync.RWMutex
+	m     map[batch]string // guarded by mu
+	bytes int              // of m's texts; guarded by mu
+}
+
+type batch struct {
+	plan *plan
+	rows int
+}
+
+// of returns the text for n rows.
+func (c *texts) of(p *plan, n int) string {
+	b := batch{p, n}
+	c.mu.RLock()
+	text, found := c.m[b]
+	c.mu.RUnlock()
+	if !found {
+		text = p.stmt.sql(n, p.key.style)
+		c.put(b, text)
+	}
+	return text
+}
+
+// put keeps text. A full cache is emptied: which texts are wanted shows at once.
+func (c *texts) put(b batch, text string) {
+	if len(text) > maxTexts {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, found := c.m[b]; found {
+		return
+	}
+	if c.bytes+len(text) > maxTexts {
+		clear(c.m)
+		c.bytes = 0
+	}
+	c.m[b] = text
+	c.bytes += len(text)
+}
