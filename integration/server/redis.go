@@ -87,7 +87,12 @@ func byConfig(port int) (asker, error) {
 
 type redisAsker struct{ *redis.Client }
 
+// dataDir asks with PING first: a server that is still reading its data back
+// answers CONFIG already and refuses the commands a test would send next.
 func (a redisAsker) dataDir(ctx context.Context) (string, error) {
+	if err := a.Ping(ctx).Err(); err != nil {
+		return "", err
+	}
 	config, err := a.ConfigGet(ctx, "dir").Result()
 	return config["dir"], err
 }
