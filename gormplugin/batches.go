@@ -104,10 +104,9 @@ func (b *batches) drop(key any) {
 func (b *batches) before(key any, this batch) (all []batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list := b.of[key]
-	for _, before := range slices.Backward(list) {
-		if before.array == this.array && before.to == this.from {
-			this = before
+	for _, earlier := range slices.Backward(b.of[key]) {
+		if earlier.array == this.array && earlier.to == this.from {
+			this = earlier
 			all = append(all, this)
 		}
 	}

@@ -45,10 +45,9 @@ func (fl *filling) prepare(f *fill, stmt *gorm.Statement) {
 	if len(stmt.Clauses) == 1 || !fl.gave() {
 		return // there is nothing but our own clause
 	}
-	c := &fl.conflict
 	if ignores(stmt) {
-		c.proof, c.skips = counted, true
-		c.doubtAll(fl)
+		fl.conflict = &conflict{proof: counted, skips: true}
+		fl.conflict.doubtAll(fl)
 		return
 	}
 	given, ok := stmt.Clauses["ON CONFLICT"]
@@ -56,11 +55,11 @@ func (fl *filling) prepare(f *fill, stmt *gorm.Statement) {
 		return
 	}
 	on, readable := given.Expression.(clause.OnConflict)
-	c.skips = readable && on.DoNothing
+	c := &conflict{on: given, hasOn: true, proof: asked, skips: readable && on.DoNothing}
 	if !c.doubt(f, fl, &on) {
 		return
 	}
-	c.on, c.hasOn, c.proof = given, true, asked
+	fl.conflict = c
 	switch {
 	case !readable:
 	case c.skips && !f.mysql:
@@ -198,13 +197,14 @@ func (c *conflict) keep(fl *filling, stmt *gorm.Statement, on clause.OnConflict)
 }
 
 // unprepare gives the statement its own clauses back, which a user may go on
-// using; the MySQL dialector rewrites them, too. It reports whether gorm found
-// nothing to update and made the statement skip rows.
-func (fl *filling) unprepare(stmt *gorm.Statement) (skips bool) {
-	c := &fl.conflict
+// using; the MySQL dialector rewrites them, too.
+func (fl *filling) unprepare(stmt *gorm.Statement) {
+	c := fl.conflict
 	if c.hasOn {
 		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-		skips = on.DoNothing
+		if on.DoNothing && c.proof == returned && fl.rows.len() > 1 {
+			c.proof = asked // there was nothing to update, and gorm read nothing of what came back
+		}
 		stmt.Clauses["ON CONFLICT"] = c.on
 	}
 	switch {
@@ -213,5 +213,4 @@ func (fl *filling) unprepare(stmt *gorm.Statement) (skips bool) {
 	case c.added:
 		delete(stmt.Clauses, "RETURNING")
 	}
-	return skips
 }

@@ -193,9 +193,14 @@ func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 // swap puts the private schema in place of the statement's. Execute parses the
 // model anew for each statement, so that not even a panic lets it get away.
 func (fl *filling) swap(stmt *gorm.Statement) {
-	stmt.Schema, fl.swapped = fl.plan.private, true
-	if fl.rows.many || fl.schema == nil {
+	fl.swapped = true
+	switch {
+	case fl.rows.many || fl.schema == nil:
 		stmt.Schema = fl.plan.maps
+	case fl.rows.structs.IsValid() && len(stmt.Selects)+len(stmt.Omits) == 0:
+		stmt.Schema = fl.plan.lean
+	default:
+		stmt.Schema = fl.plan.private
 	}
 }
 
@@ -209,14 +214,14 @@ func (f *fill) repair(db *gorm.DB) {
 	if fl.swapped {
 		stmt.Schema = fl.schema
 	}
-	if fl.unprepare(stmt) && fl.conflict.proof == returned && fl.rows.len() > 1 {
-		fl.conflict.proof = asked // gorm has read nothing of what came back
+	if fl.conflict != nil {
+		fl.unprepare(stmt)
 	}
 	switch {
 	case !fl.sent:
 	case db.Error != nil:
 		fl.refused = wroteNothing(db, fl.rows.len())
-	default:
+	case fl.conflict != nil:
 		if err := fl.resolve(f, db); err != nil {
 			_ = db.AddError(err)
 		}

@@ -31,8 +31,8 @@ type filling struct {
 	selects []string        // the statement's Selects before a key was added
 	added   bool
 
-	family   *family // of which the statement is the head
-	conflict conflict
+	family   *family   // of which the statement is the head
+	conflict *conflict // nil when the statement can meet no row
 	outcome  outcome
 }
 
@@ -63,10 +63,9 @@ func (fl *filling) reset(p *plan, r rows) {
 func (fl *filling) forget() {
 	parts := fl.parts
 	for i := range parts {
-		parts[i].rows = rows{}
 		parts[i].forget()
 	}
-	*fl = filling{parts: parts}
+	*fl = filling{parts: parts[:0]}
 }
 
 // reserve draws keys for all rows that have none, one time per field.

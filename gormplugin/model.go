@@ -69,7 +69,7 @@ func (r *registry) add(db *gorm.DB, m Model) error {
 // parse returns the schema that gorm has, or will have, of the model.
 func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	if model == nil {
-		return nil, errors.New("the field Struct is nil; give a value of the model's type")
+		return nil, errors.New("no Struct; give a value of the model's type")
 	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {

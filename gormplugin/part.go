@@ -15,28 +15,25 @@ type part struct {
 	places []*int64
 	given  []int
 	omit   bool // the statement leaves the field out on purpose
+	isWord bool // the places are those of words; texts of ids never are
 }
 
 // reset prepares a part for a statement. It keeps its memory.
 func (p *part) reset(f *managed, r rows) {
 	p.field, p.rows, p.omit = f, r, false
+	p.isWord = f.word && r.structs.IsValid()
 	p.keys.reset(&f.gen)
-	p.forget()
 }
 
-// forget drops the pointers into the user's rows.
+// forget drops all that is the user's.
 func (p *part) forget() {
 	clear(p.places)
-	p.places, p.given = p.places[:0], p.given[:0]
+	p.places, p.given, p.rows = p.places[:0], p.given[:0], rows{}
 }
-
-// isWord reports whether the field's places are taken from words. Text made of
-// ids goes to strings, never to words.
-func (p *part) isWord() bool { return p.field.word && p.rows.structs.IsValid() }
 
 // empty counts the rows that have no key.
 func (p *part) empty() (n int) {
-	if p.isWord() {
+	if p.isWord {
 		w := wordsOf(p.rows.structs, p.field.offset)
 		for i := range w.n {
 			if at := w.at(i); at != nil && *at == 0 {
@@ -59,7 +56,7 @@ func (p *part) used() int { return len(p.places) + len(p.given) }
 // assign gives keys to the rows without, as far as the keys last. missing is
 // how many rows it could not give one.
 func (p *part) assign(ctx context.Context) (missing int, err error) {
-	if p.isWord() {
+	if p.isWord {
 		return p.assignWords(), nil
 	}
 	for i := range p.rows.len() {

@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm/schema"
 
@@ -17,6 +18,7 @@ type plan struct {
 	err     error // a tag that cannot be honoured; every create of the model returns it
 	schema  *schema.Schema
 	private *schema.Schema // for gorm:create
+	lean    *schema.Schema // the same for structs without Select and Omit
 	maps    *schema.Schema // the same for maps that gorm must not scan into
 	kids    []*schema.Relationship
 }
@@ -28,14 +30,19 @@ type plans struct {
 	auto   bool
 	models map[reflect.Type]map[string]string // registered tags, by type and field
 	cache  sync.Map                           // *schema.Schema → *plan
+	latest atomic.Pointer[plan]               // asked for: most programs insert many rows of a model in a row
 }
 
 func (p *plans) of(s *schema.Schema) *plan {
-	if found, ok := p.cache.Load(s); ok {
-		return found.(*plan)
+	if found := p.latest.Load(); found != nil && found.schema == s {
+		return found
 	}
-	made, _ := p.cache.LoadOrStore(s, p.make(s))
-	return made.(*plan)
+	found, ok := p.cache.Load(s)
+	if !ok {
+		found, _ = p.cache.LoadOrStore(s, p.make(s))
+	}
+	p.latest.Store(found.(*plan))
+	return found.(*plan)
 }
 
 func (p *plans) make(s *schema.Schema) *plan {
@@ -58,6 +65,7 @@ func (p *plans) make(s *schema.Schema) *plan {
 func (p *plan) complete() {
 	if len(p.fields) > 0 {
 		p.private = private(p.schema, p.fields)
+		p.lean = lean(p.private)
 		p.maps = withoutReturned(p.private)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,12 +18,20 @@ import (
 type recorder struct {
 	mu     sync.Mutex
 	events []string
+	args   bool // note the arguments, too
 }
 
 func (r *recorder) add(db, event string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, db+": "+event)
+}
+
+func (r *recorder) statement(db, query string, args []driver.NamedValue) {
+	if r.args && len(args) > 0 {
+		query += fmt.Sprintf(" %#v", args)
+	}
+	r.add(db, query)
 }
 
 // take returns the events since the last take.
@@ -69,18 +78,38 @@ type recordingConn struct {
 }
 
 func (c recordingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.rec.add(c.name, query)
+	c.rec.statement(c.name, query, args)
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
 func (c recordingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.rec.add(c.name, query)
+	c.rec.statement(c.name, query, args)
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
 func (c recordingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.rec.add(c.name, "PREPARE "+query)
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	stmt, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if err != nil || !c.rec.args {
+		return stmt, err
+	}
+	return recordingStmt{stmt, c.name, query, c.rec}, nil
+}
+
+type recordingStmt struct {
+	driver.Stmt
+	name, query string
+	rec         *recorder
+}
+
+func (s recordingStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	s.rec.statement(s.name, "PREPARED "+s.query, args)
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+}
+
+func (s recordingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	s.rec.statement(s.name, "PREPARED "+s.query, args)
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 }
 
 func (c recordingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {

@@ -13,7 +13,7 @@ import (
 // resolve empties the fields whose generated key is in no row, or gives them the
 // key of the row that is there.
 func (fl *filling) resolve(f *fill, db *gorm.DB) (err error) {
-	c := &fl.conflict
+	c := fl.conflict
 	switch c.proof {
 	case certain:
 	case counted:

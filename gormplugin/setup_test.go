@@ -1,6 +1,7 @@
 package gormplugin_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -148,4 +149,13 @@ func (c *cluster) seed(t testing.TB) {
 		}
 	}
 	c.rec.take()
+}
+
+// nextWord returns a generator of the words w1, w2 and so on.
+func nextWord() func(context.Context) (string, error) {
+	n := 0
+	return func(context.Context) (string, error) {
+		n++
+		return fmt.Sprint("w", n), nil
+	}
 }

@@ -6,24 +6,32 @@ import (
 	"testing"
 
 	"gorm.io/driver/mysql"
+	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/keygen"
 )
 
 // Parcel has six columns, as tables often have.
 type Parcel struct {
-	ID                     int64 `keygen:""`
-	Name, Street, City     string
-	Weight, RecipientCount int64
+	ID                   int64 `keygen:""`
+	Name, Street, City   string
+	Weight, Declarations int64
 }
 
-// fillNothing opens gorm without a database, for what stands before it.
-func fillNothing(tb testing.TB, use bool) *gorm.DB {
+// returning and lastInsertID are databases that are never asked, of the two
+// kinds that gorm knows: those that return the keys of new rows, and MySQL.
+var (
+	returning    = sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}
+	lastInsertID = mysql.New(mysql.Config{DSN: "nobody@tcp(nowhere)/none", SkipInitializeWithVersion: true})
+)
+
+// dryDB runs nothing, so that a benchmark sees what stands before the database.
+func dryDB(tb testing.TB, dialector gorm.Dialector, use bool) *gorm.DB {
 	tb.Helper()
-	db, err := gorm.Open(mysql.New(mysql.Config{DSN: "nobody@tcp(nowhere)/none", SkipInitializeWithVersion: true}),
-		&gorm.Config{Logger: logger.Discard, DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true})
+	db, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard, DryRun: true, SkipDefaultTransaction: true, DisableAutomaticPing: true})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -39,18 +47,17 @@ func fillNothing(tb testing.TB, use bool) *gorm.DB {
 // reservation, and the assignment.
 func BenchmarkFill(b *testing.B) {
 	const n = 1000
-	db := fillNothing(b, false)
-	rows := make([]Parcel, n)
+	db := dryDB(b, returning, false)
+	list := make([]Parcel, n)
 	stmt := db.Session(&gorm.Session{}).Model(&Parcel{}).Statement
-	if err := stmt.Parse(&rows); err != nil {
+	if err := stmt.Parse(&list); err != nil {
 		b.Fatal(err)
 	}
-	stmt.Dest, stmt.ReflectValue = &rows, reflect.ValueOf(&rows).Elem()
+	stmt.Dest, stmt.ReflectValue = &list, reflect.ValueOf(&list).Elem()
 	f, err := newFill(db, &Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := f.plans.of(stmt.Schema)
 	r, err := rowsOf(stmt)
 	if err != nil {
 		b.Fatal(err)
@@ -58,10 +65,8 @@ func BenchmarkFill(b *testing.B) {
 	var fl filling
 	b.ReportAllocs()
 	for b.Loop() {
-		for i := range rows {
-			rows[i].ID = 0
-		}
-		fl.reset(p, r)
+		clear(list)
+		fl.reset(f.plans.of(stmt.Schema), r)
 		if err := fl.reserve(stmt); err != nil {
 			b.Fatal(err)
 		}
@@ -73,33 +78,62 @@ func BenchmarkFill(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 }
 
-// BenchmarkCreate compares a create that is filled with one whose rows have
-// their keys already, as far as the INSERT's text.
+// BenchmarkCreate compares a create that is filled with one of rows that have
+// their keys already and no plugin, as far as the INSERT's text.
 func BenchmarkCreate(b *testing.B) {
-	for _, n := range []int{1, 1000} {
-		for _, kind := range []string{"preset", "filled"} {
-			b.Run(kind+"/"+strconv.Itoa(n), func(b *testing.B) {
-				db := fillNothing(b, kind == "filled")
-				rows := make([]Parcel, n)
-				b.ReportAllocs()
-				for b.Loop() {
-					for i := range rows {
-						rows[i].ID = 0
-						if kind == "preset" {
-							rows[i].ID = int64(i + 1)
-						}
-					}
-					var err error
-					if n == 1 {
-						err = db.Create(&rows[0]).Error
-					} else {
-						err = db.Create(&rows).Error
-					}
-					if err != nil {
-						b.Fatal(err)
+	for _, dialect := range []struct {
+		name string
+		gorm.Dialector
+	}{{"returning", returning}, {"lastInsertID", lastInsertID}} {
+		for _, n := range []int{1, 1000} {
+			for _, filled := range []bool{false, true} {
+				name := dialect.name + "/" + strconv.Itoa(n) + "/" + map[bool]string{false: "preset", true: "filled"}[filled]
+				b.Run(name, func(b *testing.B) { benchmarkCreate(b, dryDB(b, dialect.Dialector, filled), n, filled) })
+			}
+		}
+	}
+}
+
+func benchmarkCreate(b *testing.B, db *gorm.DB, n int, filled bool) {
+	b.Helper()
+	list := make([]Parcel, n)
+	dest := any(&list)
+	if n == 1 {
+		dest = &list[0]
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range list {
+			list[i].ID = int64(i + 1)
+			if filled {
+				list[i].ID = 0
+			}
+		}
+		if err := db.Create(dest).Error; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestFillingNeedsNoMemory(t *testing.T) {
+	for _, dialector := range []gorm.Dialector{returning, lastInsertID} {
+		perCreate := func(use bool) float64 {
+			db := dryDB(t, dialector, use)
+			list := make([]Parcel, 100)
+			return testing.AllocsPerRun(50, func() {
+				for i := range list {
+					list[i].ID = int64(i + 1)
+					if use {
+						list[i].ID = 0
 					}
 				}
+				if err := db.Create(&list).Error; err != nil {
+					t.Error(err)
+				}
 			})
+		}
+		if preset, filled := perCreate(false), perCreate(true); filled > preset {
+			t.Errorf("%s: %v allocations with keys that are there, %v with keys that are filled", dialector.Name(), preset, filled)
 		}
 	}
 }

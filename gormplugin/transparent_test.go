@@ -28,6 +28,22 @@ func corpus(db *gorm.DB) {
 	db.Clauses(clause.OnConflict{DoNothing: true}).Create(&User{Name: "a"})
 	db.Save(&User{ID: 40, Name: "cc"})
 	db.Save(&User{ID: 41, Name: "x"})
+	db.Model(&User{}).Create(&[]map[string]any{{"name": "m1"}, {"name": "m2"}})
+	db.Model(&User{}).Create([]map[string]any{{"id": 90, "name": "m3"}})
+	db.Create(&[2]User{{Name: "x1"}, {Name: "x2"}})
+	db.Create([]*User{{Name: "p1"}, {ID: 95, Name: "p2"}})
+	db.Clauses(clause.OnConflict{DoNothing: true}).Create(&[]User{{Name: "a"}, {Name: "new"}})
+	db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"name"})}).Create(&User{Name: "a"})
+	db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&User{ID: 1, Name: "a"})
+	db.Clauses(clause.Returning{}).Create(&User{Name: "returned"})
+	db.Save(&[]User{{ID: 1, Name: "a"}, {Name: "saved"}})
+	db.Select("name").Create(&User{ID: 300, Name: "selected"})
+	db.Omit("id").Create(&User{ID: 301, Name: "omitted"})
+	db.FirstOrCreate(&User{}, User{Name: "first"})
+	db.FirstOrCreate(&User{}, User{Name: "first"})
+	db.Session(&gorm.Session{SkipHooks: true}).Create(&User{Name: "without hooks"})
+	db.Session(&gorm.Session{CreateBatchSize: 1}).Create(&[]User{{Name: "y1"}, {Name: "y2"}})
+	_ = gorm.G[User](db).Create(db.Statement.Context, &User{Name: "generic"})
 	db.First(&User{}, 1)
 	db.First(&User{}, "name = ? || id = ?", "a", 1)
 	db.Where("name = ?", "a").Or("name = 'b' OR\nid = 2").Not("id = 3").Find(&[]User{})
@@ -61,8 +77,8 @@ func corpus(db *gorm.DB) {
 }
 
 func TestOtherTablesReachTheDriverAsWithoutThePlugin(t *testing.T) {
-	run := func(use func(*gorm.DB) error) []string {
-		rec := &recorder{}
+	run := func(session *gorm.Session, use func(*gorm.DB) error) []string {
+		rec := &recorder{args: true}
 		home := rec.open(t, "home")
 		must(t, home, fmt.Sprintf(createUsers, "users"))
 		db := openGORM(t, home)
@@ -70,21 +86,25 @@ func TestOtherTablesReachTheDriverAsWithoutThePlugin(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.take()
-		corpus(db)
+		corpus(db.Session(session))
 		return rec.take()
 	}
-	plain := run(func(*gorm.DB) error { return nil })
-	if len(plain) < 60 {
-		t.Fatalf("the corpus sent only %d statements", len(plain))
-	}
 	generators := keygen.Set{Default: keygen.Counting(1, 1)}
-	sameEvents(t, run(func(db *gorm.DB) error {
-		return db.Use(gormplugin.New(gormplugin.Config{Generators: generators}))
-	}), plain...)
+	none := func(*gorm.DB) error { return nil }
+	fills := func(db *gorm.DB) error {
+		return db.Use(gormplugin.New(gormplugin.Config{Generators: generators, Models: []gormplugin.Model{{Struct: &Person{}}}}))
+	}
+	for _, session := range []*gorm.Session{{}, {PrepareStmt: true}, {SkipDefaultTransaction: true}} {
+		plain := run(session, none)
+		if len(plain) < 60 {
+			t.Fatalf("the corpus sent only %d statements", len(plain))
+		}
+		sameEvents(t, run(session, fills), plain...)
+	}
 	other := &recorder{}
 	router := newRouter(t, sharding.DBs{"db0": other.open(t, "db0"), "db1": other.open(t, "db1")})
-	sameEvents(t, run(func(db *gorm.DB) error {
+	sameEvents(t, run(&gorm.Session{}, func(db *gorm.DB) error {
 		return db.Use(gormplugin.New(gormplugin.Config{Generators: generators, Router: router}))
-	}), plain...)
+	}), run(&gorm.Session{}, none)...)
 	sameEvents(t, other.take())
 }

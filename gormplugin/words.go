@@ -46,9 +46,9 @@ func wordsOf(structs reflect.Value, offset uintptr) words {
 	case reflect.Slice:
 		w.base, w.n = structs.UnsafePointer(), structs.Len()
 	case reflect.Array:
-		w.base, w.n = structs.Addr().UnsafePointer(), structs.Len()
+		w.base, w.n = unsafe.Pointer(structs.UnsafeAddr()), structs.Len() //nolint:gosec // see above
 	default:
-		w.base = structs.Addr().UnsafePointer()
+		w.base = unsafe.Pointer(structs.UnsafeAddr()) //nolint:gosec // see above
 		return w
 	}
 	elem := structs.Type().Elem()

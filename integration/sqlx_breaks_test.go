@@ -16,7 +16,7 @@ import (
 )
 
 // Each of these sends what sqlx v1.4.0 breaks, or panics on.
-var sqlxBreaks = map[string]func(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook){
+var sqlxBreaks = map[string]sqlxStory{
 	"a batch without a column list is one insert": func(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
 		rows := make([]bill, 3)
 		insertBills(t, db, h, "INSERT INTO bills VALUES (:id, :user_id, :note, NULL)", rows)
@@ -133,14 +133,6 @@ var sqlxBreaks = map[string]func(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook
 		}
 		wantBills(t, db, []bill{{ID: row.ID, Note: "mapped"}})
 	},
-}
-
-func TestWhatBreaksInSqlxWorksOnEveryDatabase(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		for name, send := range sqlxBreaks {
-			t.Run(name, func(t *testing.T) { send(t, db, sqlxHook(t, sqlxhook.Config{})) })
-		}
-	})
 }
 
 // sqlxSpy wraps a handle, as tracing does, and counts.

@@ -22,38 +22,47 @@ type sqlxDatabase struct {
 	time   string // the type of a point in time
 }
 
-// onEverySQLDatabase runs a test on SQLite, MariaDB and PostgreSQL, each with an
-// empty table of bills.
-func onEverySQLDatabase(t *testing.T, test func(t *testing.T, db sqlxDatabase)) {
+const (
+	onDuplicate = "ON DUPLICATE KEY UPDATE"
+	onConflict  = "ON CONFLICT (id) DO UPDATE SET"
+)
+
+func TestSqlxHookOnSQLite(t *testing.T) {
+	db, err := sqlx.Open("sqlite", filepath.Join(t.TempDir(), "t.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	sqlxDatabase{db, 32766, onConflict, "excluded.%s", "CAST(:id AS INTEGER)", "DATETIME"}.tell(t)
+}
+
+func TestSqlxHookOnMariaDB(t *testing.T) {
+	db := sqlx.NewDb(server.RunMariaDB(t).Open(t, "shop"), "mysql")
+	sqlxDatabase{db, 65535, onDuplicate, "VALUES(%s)", "CAST(:id AS SIGNED)", "DATETIME"}.tell(t)
+}
+
+func TestSqlxHookOnPostgreSQL(t *testing.T) {
+	db := sqlx.NewDb(server.RunPostgres(t).Open(t, "shop"), "pgx")
+	sqlxDatabase{db, 65535, onConflict, "excluded.%s", ":id::bigint", "TIMESTAMP"}.tell(t)
+}
+
+// tell runs all stories, each with an empty table of bills.
+func (db sqlxDatabase) tell(t *testing.T) {
 	t.Helper()
-	duplicate := "ON DUPLICATE KEY UPDATE"
-	conflict := "ON CONFLICT (id) DO UPDATE SET"
-	for name, open := range map[string]func(*testing.T) sqlxDatabase{
-		"SQLite": func(t *testing.T) sqlxDatabase {
-			db, err := sqlx.Open("sqlite", filepath.Join(t.TempDir(), "t.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = db.Close() })
-			return sqlxDatabase{db, 32766, conflict, "excluded.%s", "CAST(:id AS INTEGER)", "DATETIME"}
-		},
-		"MariaDB": func(t *testing.T) sqlxDatabase {
-			db := sqlx.NewDb(server.RunMariaDB(t).Open(t, "shop"), "mysql")
-			return sqlxDatabase{db, 65535, duplicate, "VALUES(%s)", "CAST(:id AS SIGNED)", "DATETIME"}
-		},
-		"PostgreSQL": func(t *testing.T) sqlxDatabase {
-			db := sqlx.NewDb(server.RunPostgres(t).Open(t, "shop"), "pgx")
-			return sqlxDatabase{db, 65535, conflict, "excluded.%s", ":id::bigint", "TIMESTAMP"}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t)
-			db.MustExec(fmt.Sprintf("CREATE TABLE bills (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL DEFAULT 0, note VARCHAR(20000) NOT NULL DEFAULT '', at %s)", db.time))
-			test(t, db)
-		})
+	for _, stories := range []map[string]sqlxStory{sqlxBreaks, sqlxKeys, sqlxLikeness} {
+		for name, story := range stories {
+			t.Run(name, func(t *testing.T) {
+				for _, table := range []string{"bills", "person", "kinds"} {
+					db.MustExec("DROP TABLE IF EXISTS " + table)
+				}
+				db.MustExec(fmt.Sprintf("CREATE TABLE bills (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL DEFAULT 0, note VARCHAR(20000) NOT NULL DEFAULT '', at %s)", db.time))
+				story(t, db, sqlxHook(t, sqlxhook.Config{}))
+			})
+		}
 	}
 }
+
+type sqlxStory func(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook)
 
 type bill struct {
 	ID     int64  `db:"id" keygen:"bill"`

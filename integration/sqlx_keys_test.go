@@ -32,6 +32,14 @@ func kindsOfGenerators() keygen.Set {
 	}
 }
 
+var sqlxKeys = map[string]sqlxStory{
+	"keys of every kind are stored and read back":               keysOfEveryKind,
+	"NamedQuery returns the rows it inserted":                   namedQueryReturns,
+	"LastInsertId is the key":                                   lastInsertIDIsTheKey,
+	"inserts need no second connection":                         noSecondConnection,
+	"a split batch is all or nothing, or tells how far it came": splitAllOrNothing,
+}
+
 // kindKeys has a key of each kind.
 type kindKeys struct {
 	Number  uint64         `db:"number" keygen:"bill"`
@@ -45,121 +53,114 @@ type kindKeys struct {
 	NullID  uuid.NullUUID  `db:"nulluuid" keygen:"bill"`
 }
 
-func TestSqlxKeysOfEveryKindAreStoredAndReadBack(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		id := "CHAR(36)"
-		if db.DriverName() == "pgx" {
-			id = "UUID"
+func keysOfEveryKind(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	id := "CHAR(36)"
+	if db.DriverName() == "pgx" {
+		id = "UUID"
+	}
+	db.MustExec("CREATE TABLE kinds (number BIGINT, pointer BIGINT, nulled BIGINT, id BIGINT, digits VARCHAR(40), text VARCHAR(40), nulltext VARCHAR(40), uuid " + id + ", nulluuid " + id + ")")
+	rows := make([]kindKeys, 2)
+	if _, err := h.Insert(t.Context(), db.DB, "kinds", rows); err != nil {
+		t.Fatal(err)
+	}
+	var stored []kindKeys
+	if err := db.Select(&stored, "SELECT * FROM kinds ORDER BY number"); err != nil || len(stored) != 2 {
+		t.Fatalf("%d rows, %v", len(stored), err)
+	}
+	for i, row := range rows {
+		if row.Number == 0 || row.Pointer == nil || !row.Null.Valid || len(row.Digits) != 8 || !strings.HasPrefix(row.Text, "bill_") || row.UUID == uuid.Nil || !row.NullID.Valid {
+			t.Errorf("not filled: %+v", row)
 		}
-		db.MustExec("CREATE TABLE kinds (number BIGINT, pointer BIGINT, nulled BIGINT, id BIGINT, digits VARCHAR(40), text VARCHAR(40), nulltext VARCHAR(40), uuid " + id + ", nulluuid " + id + ")")
-		h := sqlxHook(t, sqlxhook.Config{})
-		rows := make([]kindKeys, 2)
-		if _, err := h.Insert(t.Context(), db.DB, "kinds", rows); err != nil {
-			t.Fatal(err)
+		if *stored[i].Pointer != *row.Pointer {
+			t.Errorf("%d became %d", *row.Pointer, *stored[i].Pointer)
 		}
-		var stored []kindKeys
-		if err := db.Select(&stored, "SELECT * FROM kinds ORDER BY number"); err != nil || len(stored) != 2 {
-			t.Fatalf("%d rows, %v", len(stored), err)
+		if stored[i].Pointer = row.Pointer; stored[i] != row {
+			t.Errorf("\n%+v became\n%+v", row, stored[i])
 		}
-		for i, row := range rows {
-			if row.Number == 0 || row.Pointer == nil || !row.Null.Valid || len(row.Digits) != 8 || !strings.HasPrefix(row.Text, "bill_") || row.UUID == uuid.Nil || !row.NullID.Valid {
-				t.Errorf("not filled: %+v", row)
-			}
-			if *stored[i].Pointer != *row.Pointer {
-				t.Errorf("%d became %d", *row.Pointer, *stored[i].Pointer)
-			}
-			if stored[i].Pointer = row.Pointer; stored[i] != row {
-				t.Errorf("\n%+v became\n%+v", row, stored[i])
-			}
-		}
-	})
+	}
 }
 
-func TestSqlxNamedQueryReturnsTheRowsItInserted(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		h := sqlxHook(t, sqlxhook.Config{})
-		tx := db.MustBeginTx(t.Context(), nil)
-		rows := []bill{{Note: "a"}, {ID: 1000, Note: "b"}, {Note: "c"}}
-		found, err := h.NamedQuery(t.Context(), tx, "INSERT INTO bills (id, user_id, note) VALUES (:id, :user_id, :note) RETURNING id, user_id, note", rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []bill
-		if err := sqlx.StructScan(found, &got); err != nil || !slices.Equal(got, rows) || rows[2].ID != 2 {
-			t.Errorf("%v, %v, rows %v", got, err, rows)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		slices.SortFunc(rows, func(a, b bill) int { return int(a.ID - b.ID) })
-		wantBills(t, db, rows)
-	})
+func namedQueryReturns(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	tx := db.MustBeginTx(t.Context(), nil)
+	rows := []bill{{Note: "a"}, {ID: 1000, Note: "b"}, {Note: "c"}}
+	found, err := h.NamedQuery(t.Context(), tx, "INSERT INTO bills (id, user_id, note) VALUES (:id, :user_id, :note) RETURNING id, user_id, note", rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []bill
+	if err := sqlx.StructScan(found, &got); err != nil || !slices.Equal(got, rows) || rows[2].ID != 2 {
+		t.Errorf("%v, %v, rows %v", got, err, rows)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(rows, func(a, b bill) int { return int(a.ID - b.ID) })
+	wantBills(t, db, rows)
 }
 
-func TestSqlxLastInsertIdIsTheKeyOnEveryDatabase(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		h := sqlxHook(t, sqlxhook.Config{})
-		res, err := h.Insert(t.Context(), db.DB, "bills", []bill{{}, {ID: 1000}, {}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if id, err := res.LastInsertId(); err != nil || id != 2 || res.RowsAffected != 3 {
-			t.Errorf("%d, %v, %d rows", id, err, res.RowsAffected)
-		}
-	})
+func lastInsertIDIsTheKey(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	res, err := h.Insert(t.Context(), db.DB, "bills", []bill{{}, {ID: 1000}, {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := res.LastInsertId(); err != nil || id != 2 || res.RowsAffected != 3 {
+		t.Errorf("%d, %v, %d rows", id, err, res.RowsAffected)
+	}
 }
 
 // With one connection, and that one inside a transaction, nothing is left to
 // wait for.
-func TestSqlxInsertsNeedNoSecondConnection(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		db.SetMaxOpenConns(1)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		h := sqlxHook(t, sqlxhook.Config{MaxParams: 6, DriverName: db.DriverName()})
-		rows := make([]bill, 5)
-		if _, err := h.Insert(ctx, db.DB, "bills", rows[:3]); err != nil {
-			t.Error(err)
-		}
-		tx, err := db.BeginTxx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.Insert(ctx, tx, "bills", rows[3:]); err != nil {
-			t.Error(err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Error(err)
-		}
-		wantBills(t, db, rows)
-	})
+func noSecondConnection(t *testing.T, db sqlxDatabase, _ *sqlxhook.Hook) {
+	t.Helper()
+	db.SetMaxOpenConns(1)
+	defer db.SetMaxOpenConns(0)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	h := sqlxHook(t, sqlxhook.Config{MaxParams: 6, DriverName: db.DriverName()})
+	rows := make([]bill, 5)
+	if _, err := h.Insert(ctx, db.DB, "bills", rows[:3]); err != nil {
+		t.Error(err)
+	}
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Insert(ctx, tx, "bills", rows[3:]); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+	wantBills(t, db, rows)
 }
 
-func TestSqlxASplitBatchIsAllOrNothingOnEveryDatabase(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		h := sqlxHook(t, sqlxhook.Config{MaxParams: 6, DriverName: db.DriverName()})
-		db.MustExec("INSERT INTO bills (id) VALUES (4)")
-		rows := make([]bill, 5)
-		if _, err := h.Insert(t.Context(), db.DB, "bills", rows); err == nil {
-			t.Error("a duplicate key was stored")
-		}
-		wantBills(t, db, []bill{{ID: 4}})
+func splitAllOrNothing(t *testing.T, db sqlxDatabase, _ *sqlxhook.Hook) {
+	t.Helper()
+	h := sqlxHook(t, sqlxhook.Config{MaxParams: 6, DriverName: db.DriverName()})
+	db.MustExec("INSERT INTO bills (id) VALUES (4)")
+	rows := make([]bill, 5)
+	if _, err := h.Insert(t.Context(), db.DB, "bills", rows); err == nil {
+		t.Error("a duplicate key was stored")
+	}
+	wantBills(t, db, []bill{{ID: 4}})
 
-		db.MustExec("INSERT INTO bills (id) VALUES (9)")
-		conn, err := db.Connx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = h.Insert(t.Context(), conn, "bills", make([]bill, 5)) // 6, 7, 8, 9, 10
-		var partial *sqlxhook.PartialError
-		if !errors.As(err, &partial) || partial.Done != 2 {
-			t.Errorf("%v", err)
-		}
-		if err := conn.Close(); err != nil {
-			t.Fatal(err)
-		}
-		wantBills(t, db, []bill{{ID: 6}, {ID: 7}, {ID: 9}})
-	})
+	db.MustExec("INSERT INTO bills (id) VALUES (9)")
+	conn, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Insert(t.Context(), conn, "bills", make([]bill, 5)) // 6, 7, 8, 9, 10
+	var partial *sqlxhook.PartialError
+	if !errors.As(err, &partial) || partial.Done != 2 {
+		t.Errorf("%v", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantBills(t, db, []bill{{ID: 6}, {ID: 7}, {ID: 9}})
 }
 
 func TestSqlxBatchesStayBelowMaxAllowedPacket(t *testing.T) {

@@ -15,14 +15,20 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
+var sqlxLikeness = map[string]sqlxStory{
+	"statements do with the hook what they do without":      statementsAlike,
+	"queries return with the hook what they return without": queriesAlike,
+	"the mapper of the handle is followed":                  mapperFollowed,
+}
+
 type (
 	audit struct {
 		Created time.Time      `db:"created"`
 		By      sql.NullString `db:"made_by"`
 	}
 	person struct {
-		First string         `db:"first_name" json:"FIRST"`
-		Last  sql.NullString `db:"last_name" json:"last_name"`
+		First string         `db:"first_name" col:"FIRST"`
+		Last  sql.NullString `db:"last_name" col:"last_name"`
 		Age   *int           `db:"age"`
 		Photo []byte         `db:"photo"`
 		audit
@@ -110,24 +116,23 @@ var sqlxForms = map[string]struct {
 	"a table that is missing":     {"INSERT INTO nowhere (first_name) VALUES (:first_name)", func() any { return people() }},
 }
 
-func TestSqlxFormsDoWithTheHookWhatTheyDoWithout(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		bytes := map[string]string{"pgx": "BYTEA"}[db.DriverName()]
-		if bytes == "" {
-			bytes = "BLOB"
-		}
-		db.MustExec(fmt.Sprintf("CREATE TABLE person (first_name VARCHAR(40), last_name VARCHAR(40), age INTEGER, photo %s, created %s, made_by VARCHAR(40), city VARCHAR(40))", bytes, db.time))
-		hook := ofHook(db.DB, sqlxHook(t, sqlxhook.Config{}))
-		for name, form := range sqlxForms {
-			t.Run(name, func(t *testing.T) {
-				wantRows, want, wantErr := outcome(t, db, ofSqlx(db.DB), form.query, form.arg())
-				gotRows, got, err := outcome(t, db, hook, form.query, form.arg())
-				if (err == nil) != (wantErr == nil) || gotRows != wantRows || !reflect.DeepEqual(got, want) {
-					t.Errorf("%d rows, %v, %v\nsqlx: %d rows, %v, %v", gotRows, got, err, wantRows, want, wantErr)
-				}
-			})
-		}
-	})
+func statementsAlike(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	bytes := map[string]string{"pgx": "BYTEA"}[db.DriverName()]
+	if bytes == "" {
+		bytes = "BLOB"
+	}
+	db.MustExec(fmt.Sprintf("CREATE TABLE person (first_name VARCHAR(40), last_name VARCHAR(40), age INTEGER, photo %s, created %s, made_by VARCHAR(40), city VARCHAR(40))", bytes, db.time))
+	hook := ofHook(db.DB, h)
+	for name, form := range sqlxForms {
+		t.Run(name, func(t *testing.T) {
+			wantRows, want, wantErr := outcome(t, db, ofSqlx(db.DB), form.query, form.arg())
+			gotRows, got, err := outcome(t, db, hook, form.query, form.arg())
+			if (err == nil) != (wantErr == nil) || gotRows != wantRows || !reflect.DeepEqual(got, want) {
+				t.Errorf("%d rows, %v, %v\nsqlx: %d rows, %v, %v", gotRows, got, err, wantRows, want, wantErr)
+			}
+		})
+	}
 }
 
 // outcome executes a statement on a table that holds one row, and returns what
@@ -161,54 +166,53 @@ func mapsOf(t *testing.T, rows *sqlx.Rows) []map[string]any {
 	return out
 }
 
-func TestSqlxQueriesReturnWithTheHookWhatTheyReturnWithout(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		db.MustExec("CREATE TABLE person (first_name VARCHAR(40), city VARCHAR(40))")
-		db.MustExec("INSERT INTO person VALUES ('Ada', 'x'), ('Bob', 'y'), ('Eve', NULL)")
-		plain, hook := ofSqlx(db.DB), ofHook(db.DB, sqlxHook(t, sqlxhook.Config{}))
-		for query, arg := range map[string]any{
-			"SELECT * FROM person WHERE first_name = :first_name":                         people()[0],
-			"SELECT * FROM person WHERE first_name = :first_name OR city=:home.city":      &person{First: "Bob"},
-			"SELECT * FROM person WHERE city = :c OR first_name IN (:a, :b) ORDER BY 1":   map[string]any{"c": "y", "a": "Ada", "b": "Eve"},
-			"SELECT first_name FROM person WHERE first_name <> :a ORDER BY first_name":    map[string]any{"a": "Ada"},
-			"SELECT COUNT(*) AS n FROM person":                                            struct{}{},
-			"SELECT * FROM person WHERE first_name = :nobody":                             map[string]any{},
-			"SELECT * FROM nowhere WHERE first_name = :first_name":                        people()[0],
-			"UPDATE person SET city = city WHERE first_name = :first_name":                people()[0],
-			"SELECT first_name FROM person WHERE city = :city GROUP BY first_name -- end": map[string]any{"city": "x"},
-		} {
-			want, wantErr := plain.query(t.Context(), query, arg)
-			var wantRows []map[string]any
-			if wantErr == nil {
-				wantRows = mapsOf(t, want)
-			}
-			got, err := hook.query(t.Context(), query, arg)
-			if (err == nil) != (wantErr == nil) {
-				t.Errorf("%s: %v, sqlx: %v", query, err, wantErr)
-				continue
-			}
-			if err == nil {
-				if gotRows := mapsOf(t, got); !reflect.DeepEqual(gotRows, wantRows) {
-					t.Errorf("%s: %v, sqlx: %v", query, gotRows, wantRows)
-				}
+func queriesAlike(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	db.MustExec("CREATE TABLE person (first_name VARCHAR(40), city VARCHAR(40))")
+	db.MustExec("INSERT INTO person VALUES ('Ada', 'x'), ('Bob', 'y'), ('Eve', NULL)")
+	plain, hook := ofSqlx(db.DB), ofHook(db.DB, h)
+	for query, arg := range map[string]any{
+		"SELECT * FROM person WHERE first_name = :first_name":                         people()[0],
+		"SELECT * FROM person WHERE first_name = :first_name OR city=:home.city":      &person{First: "Bob"},
+		"SELECT * FROM person WHERE city = :c OR first_name IN (:a, :b) ORDER BY 1":   map[string]any{"c": "y", "a": "Ada", "b": "Eve"},
+		"SELECT first_name FROM person WHERE first_name <> :a ORDER BY first_name":    map[string]any{"a": "Ada"},
+		"SELECT COUNT(*) AS n FROM person":                                            struct{}{},
+		"SELECT * FROM person WHERE first_name = :nobody":                             map[string]any{},
+		"SELECT * FROM nowhere WHERE first_name = :first_name":                        people()[0],
+		"UPDATE person SET city = city WHERE first_name = :first_name":                people()[0],
+		"SELECT first_name FROM person WHERE city = :city GROUP BY first_name -- end": map[string]any{"city": "x"},
+	} {
+		want, wantErr := plain.query(t.Context(), query, arg)
+		var wantRows []map[string]any
+		if wantErr == nil {
+			wantRows = mapsOf(t, want)
+		}
+		got, err := hook.query(t.Context(), query, arg)
+		if (err == nil) != (wantErr == nil) {
+			t.Errorf("%s: %v, sqlx: %v", query, err, wantErr)
+			continue
+		}
+		if err == nil {
+			if gotRows := mapsOf(t, got); !reflect.DeepEqual(gotRows, wantRows) {
+				t.Errorf("%s: %v, sqlx: %v", query, gotRows, wantRows)
 			}
 		}
-	})
+	}
 }
 
-func TestSqlxMapperOfTheHandleIsFollowedOnEveryDatabase(t *testing.T) {
-	onEverySQLDatabase(t, func(t *testing.T, db sqlxDatabase) {
-		db.MustExec("CREATE TABLE person (first_name VARCHAR(40), last_name VARCHAR(40))")
-		db.Mapper = reflectx.NewMapperFunc("json", strings.ToUpper)
-		const insert = "INSERT INTO person (first_name, last_name) VALUES (:FIRST, :last_name)"
-		for _, n := range []namer{ofSqlx(db.DB), ofHook(db.DB, sqlxHook(t, sqlxhook.Config{}))} {
-			if _, err := n.exec(t.Context(), insert, people()[:2]); err != nil {
-				t.Error(err)
-			}
+func mapperFollowed(t *testing.T, db sqlxDatabase, h *sqlxhook.Hook) {
+	t.Helper()
+	db.MustExec("CREATE TABLE person (first_name VARCHAR(40), last_name VARCHAR(40))")
+	own := sqlx.NewDb(db.DB.DB, db.DriverName())
+	own.Mapper = reflectx.NewMapperFunc("col", strings.ToUpper)
+	const insert = "INSERT INTO person (first_name, last_name) VALUES (:FIRST, :last_name)"
+	for _, n := range []namer{ofSqlx(own), ofHook(own, h)} {
+		if _, err := n.exec(t.Context(), insert, people()[:2]); err != nil {
+			t.Error(err)
 		}
-		var names []string
-		if err := db.Select(&names, "SELECT first_name FROM person ORDER BY 1"); err != nil || fmt.Sprint(names) != "[Ada Ada Bo:b? Bo:b?]" {
-			t.Errorf("%v, %v", names, err)
-		}
-	})
+	}
+	var names []string
+	if err := db.Select(&names, "SELECT first_name FROM person ORDER BY 1"); err != nil || fmt.Sprint(names) != "[Ada Ada Bo:b? Bo:b?]" {
+		t.Errorf("%v, %v", names, err)
+	}
 }

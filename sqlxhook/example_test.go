@@ -73,6 +73,75 @@ func ExampleHook_Insert() {
 	// {1000 7} <nil>
 }
 
+// counted returns a hook whose orders count from 1000, and a database.
+func counted() (*sqlxhook.Hook, *sqlx.DB, error) {
+	db := sqlx.MustOpen("sqlite", ":memory:")
+	db.SetMaxOpenConns(1) // each connection to :memory: is a database of its own
+	db.MustExec("CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER)")
+	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{
+		Named: map[string]keygen.Generator[int64]{"order": keygen.Counting(1000, 1)},
+	}})
+	return h, db, err
+}
+
+// The database returns what it stored, its defaults included.
+func ExampleHook_NamedQuery() {
+	h, db, err := counted()
+	defer func() { _ = db.Close() }()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rows, err := h.NamedQuery(context.Background(), db,
+		"INSERT INTO orders (id, user_id) VALUES (:id, :user_id) RETURNING id, user_id", []Order{{UserID: 7}, {UserID: 8}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var stored []Order
+	err = sqlx.StructScan(rows, &stored)
+	fmt.Println(stored, err)
+	// Output:
+	// [{1000 7} {1001 8}] <nil>
+}
+
+// A batch of any size is all or nothing in a transaction.
+func ExampleHook_Insert_transaction() {
+	h, db, err := counted()
+	defer func() { _ = db.Close() }()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	orders := make([]Order, 20000) // SQLite takes 32766 parameters at once
+	res, err := h.Insert(ctx, tx, "orders", orders)
+	fmt.Println(res.RowsAffected, orders[19999].ID, err)
+	fmt.Println(tx.Commit())
+	// Output:
+	// 20000 20999 <nil>
+	// <nil>
+}
+
+// Maps have no tags, so their keys are the caller's.
+func ExampleHook_Insert_map() {
+	h, db, err := counted()
+	defer func() { _ = db.Close() }()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	res, err := h.Insert(context.Background(), db, "orders", map[string]any{"id": 5, "user_id": 7})
+	fmt.Println(res.RowsAffected, err)
+	// Output:
+	// 1 <nil>
+}
+
 // exampleHook returns a hook whose orders lie in two tables of one database.
 func exampleHook(db *sqlx.DB) (*sqlxhook.Hook, error) {
 	tables, err := sharding.Spread([]string{"main"}, 2, "orders_%d")

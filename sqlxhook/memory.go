@@ -38,7 +38,7 @@ func memoryOf(r *rows) memory {
 	case r.v.Kind() == reflect.Slice:
 		m.first = r.v.UnsafePointer()
 	case r.v.CanAddr():
-		m.first = unsafe.Pointer(r.v.UnsafeAddr())
+		m.first = unsafe.Pointer(r.v.UnsafeAddr()) //nolint:gosec // converted where it is called, as package unsafe asks for
 	}
 	return m
 }
@@ -75,7 +75,7 @@ func cellOf(t reflect.Type, index []int) cell {
 	}
 	if heldByAddress(t) {
 		zero := reflect.Zero(t).Interface()
-		c.typ = (*face)(unsafe.Pointer(&zero)).typ
+		c.typ = (*face)(unsafe.Pointer(&zero)).typ //nolint:gosec // a test compares with what reflect makes, for each kind of field
 	}
 	return c
 }
@@ -93,7 +93,7 @@ func heldByAddress(t reflect.Type) bool {
 
 // put sets v to the cell's value in a row, without copying it.
 func (c *cell) put(v *any, row unsafe.Pointer) {
-	*(*face)(unsafe.Pointer(v)) = face{c.typ, unsafe.Add(row, c.offset)}
+	*(*face)(unsafe.Pointer(v)) = face{c.typ, unsafe.Add(row, c.offset)} //nolint:gosec // as above; the row has the type that the offset is of
 }
 
 // isWord reports whether the cell of a field of type t is an integer of 64 bits.

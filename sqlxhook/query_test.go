@@ -24,6 +24,16 @@ func scanAll(t *testing.T, found *sqlx.Rows) []order {
 	return out
 }
 
+// queryError returns the error of a query that is to fail.
+func queryError(t *testing.T, h *sqlxhook.Hook, q sqlxhook.Queryer, query string, arg any) error {
+	t.Helper()
+	found, err := h.NamedQuery(t.Context(), q, query, arg)
+	if found != nil {
+		defer func() { _ = found.Close() }()
+	}
+	return err
+}
+
 func TestNamedQueryFillsKeysAndReturnsWhatTheDatabaseReturns(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, gen := newHook(t, sqlxhook.Config{DriverName: "sqlite"})
@@ -59,7 +69,7 @@ func TestNamedQueryIsOneStatementOrNone(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, _ := newHook(t, sqlxhook.Config{MaxParams: 6})
 	rows := make([]order, 3)
-	_, err := h.NamedQuery(t.Context(), db, returningOrder, rows)
+	err := queryError(t, h, db, returningOrder, rows)
 	if !errors.Is(err, sqlxhook.ErrTooManyRows) || !strings.Contains(err.Error(), "3 rows need 2 statements, the first of 2 rows") {
 		t.Error(err)
 	}
@@ -76,17 +86,17 @@ func TestNamedQueryTakesIDsBackOnlyWhenNothingWasSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := order{}
-	if _, err := h.NamedQuery(t.Context(), tx, returningOrder, &o); !errors.Is(err, sql.ErrTxDone) || o.ID != 0 {
+	if err := queryError(t, h, tx, returningOrder, &o); !errors.Is(err, sql.ErrTxDone) || o.ID != 0 {
 		t.Errorf("%v, id %d", err, o.ID)
 	}
-	if _, err := h.NamedQuery(t.Context(), db, strings.Replace(returningOrder, "orders", "nowhere", 1), &o); err == nil || o.ID != 20 {
+	if err := queryError(t, h, db, strings.Replace(returningOrder, "orders", "nowhere", 1), &o); err == nil || o.ID != 20 {
 		t.Errorf("%v, id %d", err, o.ID)
 	}
 	gen.err = keygen.ErrStarved
-	if _, err := h.NamedQuery(t.Context(), db, returningOrder, &order{}); !errors.Is(err, keygen.ErrStarved) {
+	if err := queryError(t, h, db, returningOrder, &order{}); !errors.Is(err, keygen.ErrStarved) {
 		t.Error(err)
 	}
-	if _, err := h.NamedQuery(t.Context(), nil, returningOrder, &order{}); err == nil || !strings.Contains(err.Error(), "handle is nil") {
+	if err := queryError(t, h, nil, returningOrder, &order{}); err == nil || !strings.Contains(err.Error(), "handle is nil") {
 		t.Error(err)
 	}
 }

@@ -326,6 +326,27 @@ func TestTheGuardReadsMySQLAsEverySQLModeDoes(t *testing.T) {
 	}
 }
 
+func TestATableCalledLikeAKeywordIsGuarded(t *testing.T) {
+	db := open(t, "CREATE TABLE order_0 (id INTEGER PRIMARY KEY)")
+	m, err := sharding.Spread([]string{"main"}, 2, "order_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"main": db.DB}, sharding.Table{Name: "order", Key: "id", Rule: sharding.Low(1), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := newHook(t, sqlxhook.Config{Router: router, DriverName: "sqlite"})
+	if _, err := h.NamedExec(t.Context(), db, "UPDATE order_0 SET id = id WHERE id IN (SELECT id FROM order_0 ORDER BY :id)", order{ID: 1}); err != nil {
+		t.Error(err)
+	}
+	for _, query := range []string{`SELECT * FROM "order"`, "SELECT * FROM main.order", "DELETE FROM `order`"} {
+		if _, err := h.NamedExec(t.Context(), db, query, order{ID: 1}); !errors.Is(err, sharding.ErrRawTable) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
 func TestAHookServesManyGoroutines(t *testing.T) {
 	h, own := newSharded(t)
 	for _, db := range own {

@@ -85,10 +85,10 @@ func TestWhatSqlxRefusesIsRefused(t *testing.T) {
 
 func TestTheMapperOfTheHandleIsUsedUnlessOneIsConfigured(t *testing.T) {
 	type person struct {
-		First string `json:"FIRST" db:"first"`
+		First string `col:"FIRST" db:"first"`
 	}
 	db := open(t, "CREATE TABLE person (FIRST TEXT)")
-	db.Mapper = reflectx.NewMapperFunc("json", strings.ToUpper)
+	db.Mapper = reflectx.NewMapperFunc("col", strings.ToUpper)
 	h, _ := newHook(t, sqlxhook.Config{DriverName: "sqlite"})
 	tx := db.MustBegin()
 	if _, err := h.NamedExec(t.Context(), tx, "INSERT INTO person VALUES (:FIRST)", person{"tx"}); err != nil {

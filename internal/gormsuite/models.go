@@ -33,30 +33,36 @@ type (
 		Labels    []Label `gorm:"many2many:customer_labels"`
 		Badges    []Badge `gorm:"many2many:holdings"`
 	}
+	// Company is what customers belong to.
 	Company struct {
 		ID   uint64 `gorm:"primaryKey" keygen:""`
 		Name string `gorm:"size:40;uniqueIndex"`
 	}
+	// Card is had once.
 	Card struct {
 		ID         keygen.ID `keygen:""`
 		CustomerID int64
 		Number     string `gorm:"size:40"`
 	}
+	// Pet is had many times; its names are unique and its keys of another source.
 	Pet struct {
 		ID         int64 `keygen:"pet"`
 		CustomerID int64
 		Name       string `gorm:"size:40;uniqueIndex"`
 	}
+	// Note belongs to anything.
 	Note struct {
 		ID        int64 `keygen:""`
 		OwnerID   int64
 		OwnerType string `gorm:"size:40"`
 		Text      string `gorm:"size:40"`
 	}
+	// Label is joined by a table without a key of its own.
 	Label struct {
 		ID   int64  `keygen:""`
 		Name string `gorm:"size:40;uniqueIndex"`
 	}
+	// Badge is joined by Holding.
 	Badge struct {
 		ID   int64  `keygen:""`
 		Name string `gorm:"size:40"`
@@ -99,50 +105,64 @@ type (
 		No      int64  `gorm:"primaryKey;autoIncrement:false" keygen:""`
 		Name    string `gorm:"size:40"`
 	}
+	// Key is embedded.
 	Key struct {
 		ID int64 `gorm:"primaryKey" keygen:""`
 	}
+	// Derived embeds a pointer.
 	Derived struct {
 		*Key
 
 		Name string `gorm:"size:40"`
 	}
+	// Prefixed embeds a field, whose column has a prefix.
 	Prefixed struct {
 		Key  Key    `gorm:"embedded;embeddedPrefix:my_"`
 		Name string `gorm:"size:40"`
 	}
+	// Based embeds what users embed.
 	Based struct {
 		gormplugin.Base
 
 		Name string `gorm:"size:40"`
 	}
+	// Hooked has hooks that do as its name says.
 	Hooked struct {
 		ID   int64  `keygen:""`
 		Name string `gorm:"size:40"`
 		saw  int64
 	}
-	Early struct {
+	// Dawn has its key before its hooks run.
+	Dawn struct {
 		ID   int64  `keygen:",hooks"`
 		Name string `gorm:"size:40"`
 		saw  int64
 	}
+	// ReadOnly has a key that is not written.
 	ReadOnly struct {
 		ID   int64  `gorm:"->" keygen:""`
 		Name string `gorm:"size:40"`
 	}
+	// UpdateOnly has a key that is only updated.
 	UpdateOnly struct {
 		ID   int64  `gorm:"<-:update" keygen:""`
 		Name string `gorm:"size:40"`
 	}
+	// Never is not to be filled.
 	Never struct {
 		ID   int64  `keygen:"-"`
 		Name string `gorm:"size:40"`
 	}
 )
 
-func (ReadOnly) TableName() string   { return "legacies" }
+// TableName is that of a table without a plugin.
+func (ReadOnly) TableName() string { return "legacies" }
+
+// TableName is that of a table without a plugin.
 func (UpdateOnly) TableName() string { return "legacies" }
-func (Never) TableName() string      { return "legacies" }
+
+// TableName is that of a table without a plugin.
+func (Never) TableName() string { return "legacies" }
 
 var errHook = errors.New("the hook fails")
 
@@ -169,52 +189,66 @@ func (h *Hooked) AfterCreate(*gorm.DB) error {
 }
 
 // BeforeCreate notes what it sees.
-func (e *Early) BeforeCreate(*gorm.DB) error {
-	e.saw = e.ID
+func (d *Dawn) BeforeCreate(*gorm.DB) error {
+	d.saw = d.ID
 	return nil
 }
 
 // The kinds of keys, each with a table of its own.
 type (
+	// Int64 and its like have one column.
 	Int64 struct {
 		ID int64 `keygen:""`
 	}
+	// Uint64 has no sign.
 	Uint64 struct {
 		ID uint64 `keygen:""`
 	}
+	// Int is as wide as the machine.
 	Int struct {
 		ID int `keygen:""`
 	}
+	// Named has a type of its own.
 	Named struct {
 		ID Number `keygen:""`
 	}
+	// Pointer may be nil.
 	Pointer struct {
 		ID *int64 `gorm:"primaryKey" keygen:""`
 	}
+	// Nullable may be NULL.
 	Nullable struct {
 		ID sql.NullInt64 `gorm:"primaryKey;type:bigint" keygen:""`
 	}
+	// Scanned knows its own form in the database.
 	Scanned struct {
 		ID Hex `gorm:"primaryKey" keygen:""`
 	}
+	// Text has a generator of strings.
 	Text struct {
 		ID string `gorm:"size:40" keygen:"word"`
 	}
+	// Decimal is the text of an id.
 	Decimal struct {
 		ID string `gorm:"size:40" keygen:""`
 	}
+	// Encoded is so in other digits, at a fixed length.
 	Encoded struct {
 		ID string `gorm:"size:40" keygen:",base36,pad=12"`
 	}
+	// Binary has a generator of 16 bytes.
 	Binary struct {
 		ID UUID `gorm:"primaryKey" keygen:"uuid"`
 	}
+	// GormTagged says in its gorm tag how it is filled.
 	GormTagged struct {
 		ID int64 `gorm:"primaryKey;keygen:pet"`
 	}
+	// DBTagged says so in its db tag.
 	DBTagged struct {
 		ID int64 `db:"id,keygen=pet"`
 	}
+	// Narrow is too small for the ids of its generator.
 	Narrow struct {
 		ID int32 `keygen:"wide"`
 	}
@@ -273,7 +307,7 @@ func (UUID) GormDataType() string { return "varchar(40)" }
 func models() []any {
 	return []any{
 		&Customer{}, &Company{}, &Card{}, &Pet{}, &Note{}, &Label{}, &Badge{}, &Holding{},
-		&Person{}, &Legacy{}, &Rated{}, &Invoice{}, &Line{}, &Derived{}, &Prefixed{}, &Based{}, &Hooked{}, &Early{},
+		&Person{}, &Legacy{}, &Rated{}, &Invoice{}, &Line{}, &Derived{}, &Prefixed{}, &Based{}, &Hooked{}, &Dawn{},
 		&Int64{}, &Uint64{}, &Int{}, &Named{}, &Pointer{}, &Nullable{}, &Scanned{}, &Text{}, &Decimal{}, &Encoded{}, &Binary{},
 		&GormTagged{}, &DBTagged{}, &Narrow{},
 	}

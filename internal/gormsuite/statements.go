@@ -117,10 +117,10 @@ func beforeCreate(t *testing.T, e *env) {
 }
 
 func earlyHooks(t *testing.T, e *env) {
-	early := []Early{{Name: "a"}, {ID: 3, Name: "b"}}
+	early := []Dawn{{Name: "a"}, {ID: 3, Name: "b"}}
 	must(t, e.Create(&early).Error)
 	sameList(t, "what the hooks saw", []int64{early[0].saw, early[1].saw}, id(0), 3)
-	e.sameRows(t, "earlies", map[string]int64{"a": id(0), "b": 3})
+	e.sameRows(t, "dawns", map[string]int64{"a": id(0), "b": 3})
 }
 
 func atOnce(t *testing.T, e *env) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +17,21 @@ import (
 
 var waitTests = []test{
 	{"ASourceOnTheSamePoolNeverDeadlocks", samePool},
+	{"AssociationsNeedNoSecondConnection", samePoolAssociations},
+	{"ASourceInMemoryNeedsNoSecondConnection", inMemory},
 }
 
 // fromPool is a source that needs a connection of the pool for each key.
-type fromPool struct{ db *sql.DB }
+type fromPool struct {
+	db    *sql.DB
+	drawn *atomic.Int64
+}
+
+func newFromPool(pool *sql.DB) fromPool { return fromPool{pool, new(atomic.Int64)} }
 
 func (s fromPool) Next(ctx context.Context) (n int64, err error) {
-	err = s.db.QueryRowContext(ctx, "SELECT COUNT(*) + 1 FROM people").Scan(&n)
-	return n, err
+	err = s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM people").Scan(&n)
+	return s.drawn.Add(1), err
 }
 
 // samePool creates with pools of one and of two connections, inside and outside
@@ -33,7 +41,7 @@ func samePool(t *testing.T, e *env) {
 	for _, size := range []int{1, 2} {
 		pool := e.Open(t)
 		pool.SetMaxOpenConns(size)
-		db := e.open(t, pool, gorm.Config{}, gormplugin.Config{Generators: keygen.Set{Default: fromPool{pool}}})
+		db := e.open(t, pool, gorm.Config{}, gormplugin.Config{Generators: keygen.Set{Default: newFromPool(pool)}})
 		outside, inside := Person{Name: fmt.Sprint("out", size)}, Person{Name: fmt.Sprint("in", size)}
 		must(t, db.Create(&outside).Error)
 		if outside.ID == 0 {
@@ -54,4 +62,34 @@ func samePool(t *testing.T, e *env) {
 		}
 		must(t, db.Where("1 = 1").Delete(&Person{}).Error)
 	}
+}
+
+// samePoolAssociations creates a row of every association with one connection:
+// all keys are there before the transaction has it.
+func samePoolAssociations(t *testing.T, e *env) {
+	pool := e.Open(t)
+	pool.SetMaxOpenConns(1)
+	source := newFromPool(pool)
+	set := keygen.Set{Default: source, Named: map[string]keygen.Generator[int64]{"pet": source}}
+	db := e.open(t, pool, gorm.Config{}, gormplugin.Config{Generators: set})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	customers := []Customer{fullCustomer("a"), fullCustomer("b")}
+	must(t, db.WithContext(ctx).Create(&customers).Error)
+	same(t, "keys", source.drawn.Load(), 2*11)
+
+	// Nothing is drawn for what the statement leaves out.
+	must(t, db.WithContext(ctx).Omit("Pets", "Badges", "Company").Create(&[]Customer{fullCustomer("c")}).Error)
+	must(t, db.WithContext(ctx).Select("Name").Create(&[]Customer{fullCustomer("d")}).Error)
+	same(t, "keys", source.drawn.Load(), 2*11+6+1)
+}
+
+// inMemory creates inside a transaction that has the pool's only connection.
+func inMemory(t *testing.T, e *env) {
+	pool := e.Open(t)
+	pool.SetMaxOpenConns(1)
+	db := e.open(t, pool, gorm.Config{}, gormplugin.Config{})
+	customer := fullCustomer("a")
+	must(t, db.Transaction(func(tx *gorm.DB) error { return tx.Create(&customer).Error }))
+	same(t, "id", customer.ID >= first, true)
 }

@@ -244,7 +244,5 @@ func TestTheFieldDecidesWhichGeneratorFillsIt(t *testing.T) {
 }
 
 func offers(sources []keyfield.Source) func(keyfield.Source) bool {
-	return func(s keyfield.Source) bool {
-		return slices.Contains(sources, s)
-	}
+	return func(s keyfield.Source) bool { return slices.Contains(sources, s) }
 }

@@ -138,15 +138,15 @@ func ofGorm(tag reflect.StructTag) (string, bool) {
 func ofDB(tag reflect.StructTag) (string, bool) {
 	_, options, _ := strings.Cut(tag.Get("db"), ",")
 	text, found := "", false
-	var rest strings.Builder
+	var rest []string
 	for option := range strings.SplitSeq(options, ",") {
 		name, value, _ := strings.Cut(option, "=")
 		switch {
 		case strings.TrimSpace(name) == "keygen":
 			text, found = value, true
 		case isOption(strings.TrimSpace(option)):
-			rest.WriteString("," + option)
+			rest = append(rest, option)
 		}
 	}
-	return text + rest.String(), found
+	return strings.Join(append([]string{text}, rest...), ","), found
 }

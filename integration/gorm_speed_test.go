@@ -1,0 +1,83 @@
+package integration_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"gorm.io/driver/mysql"
+	gormpg "gorm.io/driver/postgres"
+	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+)
+
+type gormParcel struct {
+	ID                   int64 `keygen:""`
+	Name, Street, City   string
+	Weight, Declarations int64
+}
+
+func (gormParcel) TableName() string { return "parcels" }
+
+// BenchmarkGorm1000Rows compares an insert of 1000 rows whose keys are filled
+// with one whose keys are the database's own.
+func BenchmarkGorm1000Rows(b *testing.B) {
+	m, p := server.RunMariaDB(b), server.RunPostgres(b)
+	file := func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), name)+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(normal)")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	for _, d := range []struct {
+		name string
+		open func(database string) gorm.Dialector
+	}{
+		{"sqlite", func(name string) gorm.Dialector { return gormsqlite.Dialector{Conn: file(name)} }},
+		{"mariadb", func(name string) gorm.Dialector { return mysql.New(mysql.Config{Conn: m.Open(b, name)}) }},
+		{"mariadb without returning", func(name string) gorm.Dialector {
+			return mysql.New(mysql.Config{Conn: m.Open(b, name+"_last"), DisableWithReturning: true})
+		}},
+		{"postgres", func(name string) gorm.Dialector { return gormpg.New(gormpg.Config{Conn: p.Open(b, name)}) }},
+	} {
+		for _, filled := range []bool{false, true} {
+			name := map[bool]string{false: "database", true: "filled"}[filled]
+			b.Run(d.name+"/"+name, func(b *testing.B) { benchmarkParcels(b, d.open(name), filled) })
+		}
+	}
+}
+
+func benchmarkParcels(b *testing.B, dialector gorm.Dialector, filled bool) {
+	b.Helper()
+	db, err := gorm.Open(dialector, &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := db.AutoMigrate(&gormParcel{}); err != nil {
+		b.Fatal(err)
+	}
+	if err := db.Where("1 = 1").Delete(&gormParcel{}).Error; err != nil {
+		b.Fatal(err)
+	}
+	if filled {
+		if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}})); err != nil {
+			b.Fatal(err)
+		}
+	}
+	parcels := make([]gormParcel, 1000)
+	for b.Loop() {
+		for i := range parcels {
+			parcels[i] = gormParcel{Name: "n", Street: "s", City: "c", Weight: int64(i)}
+		}
+		if err := db.Create(&parcels).Error; err != nil {
+			b.Fatal(err)
+		}
+	}
+}
