@@ -12,16 +12,38 @@ import (
 	"github.com/shardid/shardid/internal/gormsuite"
 )
 
-// opener is a server of either kind.
+// opener is a server of any kind.
 type opener interface {
 	Open(t testing.TB, database string) *sql.DB
+	DSN(database string) string
 }
 
 func fillSuite(s opener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
 	return gormsuite.Database{
 		Family: family, Finds: finds, Dialector: dialector,
-		Open: func(t testing.TB) *sql.DB { return s.Open(t, "fill") },
+		Open: func(t testing.TB) *sql.DB {
+			db := s.Open(t, "fill")
+			if family == "mysql" {
+				return parseTimes(t, s.DSN("fill"))
+			}
+			return db
+		},
 	}
+}
+
+// parseTimes opens a pool in the way that gorm asks for, with times as times.
+func parseTimes(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn+"?parseTime=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
 }
 
 func TestGormFillingOnMariaDBWithReturning(t *testing.T) {

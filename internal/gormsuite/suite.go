@@ -62,7 +62,7 @@ type test struct {
 }
 
 func tests() []test {
-	return slices.Concat(formTests, associationTests, conflictTests, statementTests, failureTests, kindTests, waitTests)
+	return slices.Concat(formTests, associationTests, conflictTests, statementTests, failureTests, kindTests, waitTests, likenessTests)
 }
 
 // env is what one test works with.
