@@ -23,7 +23,63 @@ const (
 	clockRead = "time.Since"
 )
 
-var goals = []goal{
+// A section is a table of goals.
+type section struct {
+	title, intro string
+	unit         string // what the first column of numbers counts
+	goals        []goal
+}
+
+var sections = []section{
+	{
+		"Goals of the generators",
+		"Where a goal lies within the middle half of the rounds, the next run may say\nsomething else.",
+		"ns for each id", generatorGoals,
+	},
+	{
+		"Goals of GORM",
+		`A model of six columns. "Filled" has a tag and the plugin; "preset" has keys in
+its rows and no plugin; both are as far as the INSERT's text. "The database's own"
+is an AUTO_INCREMENT or BIGSERIAL key, and the rows are stored.`,
+		"ns", gormGoals,
+	},
+	{
+		"Goals of sqlx",
+		`What is compared with is sqlx.Named, and sqlx's NamedExec where the rows are
+stored, with keys that are there already.`,
+		"ns", sqlxGoals,
+	},
+}
+
+var gormGoals = []goal{
+	{"filling of one of 1000 rows, ns", key{"Fill", "ns/row"}, key{}, 7},
+	{"allocations for 1000 rows", key{"Fill", "allocs/op"}, key{}, 0},
+	create("returning", "1"), create("returning", "1000"), create("lastInsertID", "1"), create("lastInsertID", "1000"),
+	thousand("sqlite"), thousand("mariadb"), thousand("mariadb_without_returning"), thousand("postgres"),
+}
+
+// create is the goal of what gorm and the plugin do before the database.
+func create(path, rows string) goal {
+	name := "Create/" + path + "/" + rows + "/"
+	return goal{rows + " filled, by " + path, key{name + "filled", nsPerID}, key{name + "preset", nsPerID}, 1.02}
+}
+
+// thousand is the goal of 1000 rows stored.
+func thousand(database string) goal {
+	name := "Gorm1000Rows/" + database + "/"
+	return goal{"1000 filled and stored, " + title(database), key{name + "filled", nsPerID}, key{name + "database", nsPerID}, 1}
+}
+
+var sqlxGoals = []goal{
+	{"text and arguments of one row, ns", key{"Plan/compiled/1", nsPerID}, key{}, 40},
+	{"text and arguments of 1000 rows, ns", key{"Plan/compiled/1000", nsPerID}, key{}, 25_000},
+	{"one row, without a database", key{"NamedExec/hook/1", nsPerID}, key{"NamedExec/sqlx/1", nsPerID}, 1},
+	{"1000 rows, without a database", key{"NamedExec/hook/1000", nsPerID}, key{"NamedExec/sqlx/1000", nsPerID}, 1},
+	{"one row, SQLite", key{"InsertSQLite/hook/1", nsPerID}, key{"InsertSQLite/sqlx/1", nsPerID}, 1},
+	{"1000 rows, SQLite", key{"InsertSQLite/hook/1000", nsPerID}, key{"InsertSQLite/sqlx/1000", nsPerID}, 1},
+}
+
+var generatorGoals = []goal{
 	{"segment", next("segment", 1), next(atomicAdd, 1), 1.2},
 	{"segment, through the interface with ctx and error", next("segment_interface", 1), next(atomicAdd, 1), 1.3},
 	{"segment, 2 goroutines", next("segment", 2), next(atomicAdd, 2), 1.5},

@@ -22,7 +22,12 @@ type page struct {
 func (p *page) write() error {
 	p.printf("%s", intro)
 	p.machine()
-	p.goals()
+	for i, s := range sections {
+		p.goals(s)
+		if i == 0 {
+			p.floors()
+		}
+	}
 	p.subjects()
 	p.latency()
 	p.slowSource()
@@ -37,10 +42,10 @@ func (p *page) printf(format string, args ...any) {
 
 const intro = `# Benchmarks
 
-Written by ` + "`make bench`" + `, which takes about four minutes; run it again on
-your own machine, with nothing else going on there. All benchmarks are in
-` + "`integration/bench`" + `, in one binary, which runs them one after the other and
-all of that again in each round. What stands here are medians over the rounds.
+Written by ` + "`make bench`" + `, which takes about eight minutes; run it again on
+your own machine, with nothing else going on there. The benchmarks run one after
+the other, and all of that again in each round; those of the generators are in one
+binary. What stands here are medians over the rounds.
 
 How to read it:
 
@@ -101,14 +106,13 @@ func (p *page) leastSteady() string {
 	return fmt.Sprintf("`%s` with %.0f %%.", at, 100*worst)
 }
 
-func (p *page) goals() {
-	p.printf("## Goals\n\nWhere the goal lies within the middle half of the rounds, the next run may say\nsomething else.\n\n")
-	p.printf("| | ns for each id | compared with | ratio | middle half | goal | reached |\n|---|--:|---|--:|--:|--:|---|\n")
-	for _, g := range goals {
+func (p *page) goals(s section) {
+	p.printf("## %s\n\n%s\n\n", s.title, s.intro)
+	p.printf("| | %s | compared with | ratio | middle half | goal | reached |\n|---|--:|---|--:|--:|--:|---|\n", s.unit)
+	for _, g := range s.goals {
 		p.goal(g)
 	}
 	p.printf("\n")
-	p.floors()
 }
 
 // goal writes a row, or nothing when there is no such benchmark.
@@ -149,7 +153,7 @@ func (p *page) floors() {
 
 // subjects writes the table of everything that BenchmarkNext measured.
 func (p *page) subjects() {
-	p.printf("## All\n\n| | 1 goroutine, ns | × atomic add | 2, ns | × | 8, ns | × | allocations |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	p.printf("## All generators\n\n| | 1 goroutine, ns | × atomic add | 2, ns | × | 8, ns | × | allocations |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, s := range p.named("Next/") {
 		p.printf("| %s |", title(s))
 		for _, n := range []int{1, 2, 8} {
