@@ -19,6 +19,8 @@ BenchmarkNext/segment/goroutines=1-2      100   4.400 ns/op   0 B/op   0 allocs/
 PASS
 BenchmarkNext/atomic_add/goroutines=1-2   100   2.000 ns/op   0 B/op   0 allocs/op
 BenchmarkNext/segment/goroutines=1-2      100   2.200 ns/op   0 B/op   0 allocs/op
+BenchmarkRouting/create/plain-2           100   100.0 ns/op   9 B/op   30 allocs/op
+BenchmarkRouting/create/shardid-2         100   130.0 ns/op   9 B/op   32 allocs/op
 PASS
 `
 
@@ -54,6 +56,7 @@ func TestThePageHasGoalsMachineAndModules(t *testing.T) {
 		"A Machine, 2 cores, go1.2, 2026-01-02, 3 rounds. The load average was 0.10",
 		"`example.com/peer v1.2.3`",
 		"| segment | 3 | atomic add 2 | 1.10 | 1.10–1.50 | ≤ 1.20 | yes |",
+		"| create | 100 | 30 | 30 | 2 | – | – |",
 		"| atomic add | 2 | 1 | – | – | – | – | 0 |",
 	} {
 		if !strings.Contains(out.String(), want) {
