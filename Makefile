@@ -21,11 +21,13 @@ check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the t
 .PHONY: test
 test: $(GOTESTSUM) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
 	@.ci/install-missing
+	@.ci/install-mysql
 	$(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
 
 .PHONY: soak
 soak: $(GOTESTSUM) ## the long programme: every test five times and with its larger numbers
 	@.ci/install-missing
+	@.ci/install-mysql
 	SHARDID_SOAK=1 $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5 -timeout=6h
 
 .PHONY: bench

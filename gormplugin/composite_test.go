@@ -60,7 +60,7 @@ func TestAKeyThatIsPartOfThePrimaryKeyRoutes(t *testing.T) {
 	if err := db.Delete(&Line{OrderID: 5}).Error; !errors.Is(err, sharding.ErrMissingKey) {
 		t.Errorf("half a primary key: %v", err)
 	}
-	if err := db.Delete([]Line{{5, 1, ""}, {6, 1, ""}}).Error; !errors.Is(err, sharding.ErrCrossShard) {
+	if err := db.Delete([]Line{{5, 1, ""}, {6, 1, ""}}).Error; !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Errorf("two shards: %v", err)
 	}
 }

@@ -50,11 +50,11 @@ var (
 
 	// ErrUnmanaged: Check was given a model of which no field is filled.
 	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or register the model")
-
-	// ErrPrepareStmt: gorm's PrepareStmt is on together with a Router. Its cache
-	// is for one database and would run statements on the wrong shard.
-	ErrPrepareStmt = errors.New("PrepareStmt cannot be combined with a Router; turn it off, and let the driver prepare statements")
 )
+
+// errRolledBack is the error of a database that a failed transaction had not
+// come to commit yet.
+var errRolledBack = errors.New("rolled back")
 
 var errNoValuer = fmt.Errorf("a [16]byte that is no driver.Valuer reaches no database: %w", keyfield.ErrType)
 

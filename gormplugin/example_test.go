@@ -129,12 +129,12 @@ func Example_refused() {
 
 	var orders []Order
 	fmt.Println(db.Where("note = ?", "figs").Find(&orders).Error)
-	fmt.Println(db.Where("id IN ?", []int{1, 2}).Find(&orders).Error)
+	fmt.Println(db.Order("note || ''").Find(&orders, []int{1, 2}).Error)
 	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
 	fmt.Println(db.Exec("DELETE FROM orders").Error)
 	// Output:
 	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND
-	// sharding: query orders refused: rows of more than one shard (id); the keys lie on [west/orders_1 east/orders_2]; send one statement for each, with the keys grouped by Router.Target
+	// sharding: query orders refused: answers of several shards cannot be merged (id); ORDER BY note || '' is no column; narrow the statement to one shard, or do this part in the application
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
 	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or run the text on Router.DB of a target with that target's table
 }

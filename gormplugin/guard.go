@@ -11,14 +11,15 @@ import (
 // guard looks at the final text of every statement, last of all, and stops the
 // ones that name a sharded table without a shard having been chosen.
 type guard struct {
-	tables   []sharding.Table
+	router   *sharding.Router
+	tables   []sharding.Table // as they were first: their names stay
 	readings []sqltext.Flavor // every way in which the server may read a text
 	strings  bool             // a string may stand for an identifier
 	keywords bool             // a table is called like a keyword
 }
 
 func newGuard(dialect string, router *sharding.Router) (guard, error) {
-	g := guard{tables: router.Tables()}
+	g := guard{router: router, tables: router.Tables()}
 	for i := range g.tables {
 		g.keywords = g.keywords || sqltext.Reserved(g.tables[i].Name)
 	}
@@ -42,13 +43,14 @@ func (g *guard) unrouted(sql string) error {
 		return nil
 	}
 	for _, f := range g.readingsOf(sql) {
-		s := sqltext.NewScanner(sql, f)
-		var previous sqltext.Token
-		for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
-			if table := g.named(sql, previous, t); table != nil {
-				return rawTable("raw SQL on", table)
+		names := sqltext.NewTables(sql, f)
+		for t, table, ok := names.Next(); ok; t, table, ok = names.Next() {
+			if !table {
+				continue
 			}
-			previous = t
+			if named := g.named(sql, names.Previous(), t); named != nil {
+				return rawTable("raw SQL on", named)
+			}
 		}
 	}
 	return nil
@@ -121,35 +123,37 @@ func (g *guard) table(name string) *sharding.Table {
 // routed checks a statement that was pointed at one target: a sharded table's
 // logical name may only be its alias, and no second table may be read, as what
 // the other table holds on this shard is not what the statement means.
-func (g *guard) routed(op, sql string, table *sharding.Table) error {
+// The tables of a join were seen to when it was written.
+func (g *guard) routed(op, sql string, table *sharding.Table, joined bool) error {
 	for _, f := range g.readingsOf(sql) {
-		if err := g.routedReading(op, sql, table, f); err != nil {
+		if err := g.routedReading(op, sql, table, joined, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *guard) routedReading(op, sql string, table *sharding.Table, f sqltext.Flavor) error {
-	s := sqltext.NewScanner(sql, f)
-	var previous sqltext.Token
+func (g *guard) routedReading(op, sql string, table *sharding.Table, joined bool, f sqltext.Flavor) error {
+	names := sqltext.NewTables(sql, f)
 	for first := true; ; first = false {
-		t, ok := s.NextCode()
+		t, isTable, ok := names.Next()
 		if !ok {
 			break
 		}
-		if !first && isSecondTable(sql, t) {
+		if !first && isSecondTable(sql, t) && !(joined && t.Is(sql, "JOIN")) {
 			return &sharding.RouteError{
 				Op: op, Table: table.Name, Err: sharding.ErrCrossShard,
 				Hint: "a statement on a shard reads one table; resolve joins and subqueries with statements of their own",
 			}
 		}
-		if named := g.named(sql, previous, t); named != nil && !isAlias(sql, previous, t, s) {
+		if !isTable {
+			continue
+		}
+		if named := g.named(sql, names.Previous(), t); named != nil && !isDeleted(sql, &names) {
 			return rawTable(op, named)
 		}
-		previous = t
 	}
-	if s.Unclosed() {
+	if names.Unclosed() {
 		return &sharding.RouteError{Op: op, Table: table.Name, Err: sharding.ErrRawTable, Hint: "a literal or a comment is not closed"}
 	}
 	return nil
@@ -171,13 +175,10 @@ func isSecondTable(sql string, t sqltext.Token) bool {
 	return false
 }
 
-// isAlias reports whether the name at t stands where it is only an alias: after
-// AS, before a dot, or as what a multi-table DELETE deletes from. s stands
-// behind t and is a copy.
-func isAlias(sql string, previous, t sqltext.Token, s sqltext.Scanner) bool {
-	if previous.Is(sql, "AS") || t.Kind == sqltext.String && previous.Kind != sqltext.Word {
-		return true
-	}
-	next, ok := s.NextCode()
-	return ok && (next.Is(sql, ".") || previous.Is(sql, "DELETE") && next.Is(sql, "FROM"))
+// isDeleted reports whether the walk stands on the alias in DELETE orders FROM
+// orders_3 AS orders.
+func isDeleted(sql string, names *sqltext.Tables) bool {
+	rest := names.Rest()
+	next, ok := rest.NextCode()
+	return ok && names.Previous().Is(sql, "DELETE") && next.Is(sql, "FROM")
 }

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"database/sql"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -34,8 +35,15 @@ type Config struct {
 
 	// Router sends statements on sharded tables to their shards. Defaults to nil:
 	// no statement is touched. With a Router the *gorm.DB must have been opened
-	// on MySQL, MariaDB or SQLite, with a *sql.DB and without PrepareStmt.
+	// on MySQL, MariaDB or SQLite, with a *sql.DB.
 	Router *sharding.Router
+
+	// Replicas are read-only copies of the router's databases, by the names the
+	// router has for these. Reads of sharded tables go to one of them in turn;
+	// those inside a transaction, those that lock rows, and those with
+	// sharding.Primary or dbresolver.Write go to the database itself. Defaults to
+	// none: all reads do.
+	Replicas map[string][]*sql.DB
 }
 
 // Plugin is a gorm.Plugin, for the Use of one or several *gorm.DBs. It is safe
@@ -68,7 +76,7 @@ func (p *Plugin) initialize(db *gorm.DB) error {
 		return err
 	}
 	if p.config.Router != nil {
-		if err := install(db, p.config.Router); err != nil {
+		if err := install(db, &p.config); err != nil {
 			return err
 		}
 	}

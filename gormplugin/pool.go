@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -16,6 +17,9 @@ type conn interface {
 	// on returns what to use for a statement on db. Its error is about the
 	// transaction, never about a statement: nothing was sent.
 	on(ctx context.Context, db *sql.DB) (gorm.ConnPool, error)
+	// admit says why statements for all of these databases cannot be one. It is
+	// asked before the first of them is sent.
+	admit(ctx context.Context, dbs []*sql.DB, write bool) error
 }
 
 // pool stands before the *sql.DB that gorm was opened with, the home of all
@@ -23,6 +27,10 @@ type conn interface {
 type pool struct {
 	home  *sql.DB
 	guard *guard
+	spans bool                    // a transaction may span databases
+	names func(db *sql.DB) string // of a database, for messages
+	// prepares says that gorm was opened with PrepareStmt.
+	prepares bool
 }
 
 var (
@@ -31,6 +39,24 @@ var (
 	_ gorm.GetDBConnector   = (*pool)(nil)
 	_ conn                  = foreign{}
 )
+
+func (p *pool) admit(_ context.Context, dbs []*sql.DB, write bool) error {
+	if write && !p.spans && isSeveral(dbs) {
+		return crossing(severalHint)
+	}
+	return nil
+}
+
+const severalHint = "the rows lie in several databases, and a transaction has one; send one statement for each, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"
+
+func isSeveral(dbs []*sql.DB) bool {
+	return slices.ContainsFunc(dbs, func(db *sql.DB) bool { return db != dbs[0] })
+}
+
+// crossing is the refusal of a transaction to span databases.
+func crossing(hint string) error {
+	return &sharding.RouteError{Op: "statement", Err: sharding.ErrCrossDatabase, Hint: hint}
+}
 
 func (p *pool) on(_ context.Context, db *sql.DB) (gorm.ConnPool, error) { return db, nil }
 
@@ -70,6 +96,38 @@ func (p *pool) QueryRowContext(ctx context.Context, query string, args ...any) *
 	return p.home.QueryRowContext(ctx, query, args...)
 }
 
+// elsewhere is the pool for a statement that another plugin has chosen a
+// database for. The choice is about home: a shard is no copy of it.
+type elsewhere struct {
+	*pool
+	chosen *sql.DB
+}
+
+var _ conn = (*elsewhere)(nil)
+
+func (e *elsewhere) on(_ context.Context, db *sql.DB) (gorm.ConnPool, error) {
+	if db == e.home {
+		return e.chosen, nil
+	}
+	return db, nil
+}
+
+func (e *elsewhere) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return foreign{e.chosen, e.guard}.PrepareContext(ctx, query)
+}
+
+func (e *elsewhere) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return foreign{e.chosen, e.guard}.ExecContext(ctx, query, args...)
+}
+
+func (e *elsewhere) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return foreign{e.chosen, e.guard}.QueryContext(ctx, query, args...)
+}
+
+func (e *elsewhere) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return foreign{e.chosen, e.guard}.QueryRowContext(ctx, query, args...)
+}
+
 // foreign is a connection that the plugin knows nothing about, such as the one
 // gorm's Connection takes. Statements on it are guarded and never routed.
 type foreign struct {
@@ -78,10 +136,12 @@ type foreign struct {
 }
 
 func (foreign) on(context.Context, *sql.DB) (gorm.ConnPool, error) {
-	return nil, &sharding.RouteError{
-		Op: "statement", Err: sharding.ErrCrossDatabase,
-		Hint: "the statement is bound to a connection of another database; use the *gorm.DB itself or a transaction begun with it",
-	}
+	return nil, crossing("the statement is bound to a connection of another database; use the *gorm.DB itself or a transaction begun with it")
+}
+
+func (f foreign) admit(ctx context.Context, dbs []*sql.DB, _ bool) error {
+	_, err := f.on(ctx, dbs[0])
+	return err
 }
 
 func (f foreign) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {

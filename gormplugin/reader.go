@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"errors"
 	"strings"
 
 	"gorm.io/gorm"
@@ -18,7 +19,13 @@ type reader[E comparable] struct {
 	table  *sharding.Table
 	flavor sqltext.Flavor
 	place  func(key any) (E, error) // what a key stands for
+	// also returns the same for another column that tells the slot, nil for a
+	// column that does not. It may be nil.
+	also func(column string) func(value any) (E, error)
 }
+
+// errSilent: a value of another column than the key tells no slot.
+var errSilent = errors.New("the value tells no slot")
 
 // where reads the statement's WHERE clause.
 func (r reader[E]) where() keyset[E] {
@@ -101,34 +108,35 @@ func (r reader[E]) condition(e clause.Expression) keyset[E] {
 		return r.in(c)
 	case clause.Expr:
 		return r.fragment(c)
+	case clause.NamedExpr:
+		return r.named(c)
 	}
 	return keyset[E]{all: true}
 }
 
 func (r reader[E]) equal(c clause.Eq) keyset[E] {
-	if !r.isKey(c.Column) {
+	place := r.column(c.Column)
+	if place == nil {
 		return keyset[E]{all: true}
 	}
 	if list, ok := listed(c.Value); ok {
-		return r.keys(list)
+		return r.keys(place, list)
 	}
-	return r.key(c.Value)
+	return r.key(place, c.Value)
 }
 
 func (r reader[E]) in(c clause.IN) keyset[E] {
-	if r.isKey(c.Column) {
-		return r.keys(c.Values)
+	if place := r.column(c.Column); place != nil {
+		return r.keys(place, c.Values)
 	}
-	columns, ok := c.Column.([]clause.Column)
-	if !ok {
-		return keyset[E]{all: true}
-	}
+	set := keyset[E]{all: true}
+	columns, _ := c.Column.([]clause.Column)
 	for i, column := range columns {
-		if r.isKey(column) {
-			return r.keys(nth(c.Values, i))
+		if place := r.column(column); place != nil {
+			set = set.and(r.keys(place, nth(c.Values, i)))
 		}
 	}
-	return keyset[E]{all: true}
+	return set
 }
 
 // nth returns the i-th value of each tuple.
@@ -145,7 +153,7 @@ func nth(tuples []any, i int) []any {
 }
 
 // keys reads key IN (list). NULL in it matches no row.
-func (r reader[E]) keys(list []any) keyset[E] {
+func (r reader[E]) keys(place func(any) (E, error), list []any) keyset[E] {
 	var set keyset[E]
 	for _, v := range list {
 		if v == nil {
@@ -154,7 +162,10 @@ func (r reader[E]) keys(list []any) keyset[E] {
 		if !bound(v) {
 			return keyset[E]{all: true}
 		}
-		e, err := r.place(v)
+		e, err := place(v)
+		if errors.Is(err, errSilent) {
+			return keyset[E]{all: true}
+		}
 		if err != nil {
 			return unknown[E](err)
 		}
@@ -164,30 +175,43 @@ func (r reader[E]) keys(list []any) keyset[E] {
 }
 
 // key reads key = v.
-func (r reader[E]) key(v any) keyset[E] {
+func (r reader[E]) key(place func(any) (E, error), v any) keyset[E] {
 	if v == nil { // IS NULL, or = NULL
 		return keyset[E]{all: true}
 	}
-	return r.keys([]any{v})
+	return r.keys(place, []any{v})
 }
 
-// isKey reports whether a clause's column is the sharding key of the
-// statement's own table.
-func (r reader[E]) isKey(column any) bool {
+// column returns what the values of a clause's column stand for, nil unless it
+// is a key of the statement's own table.
+func (r reader[E]) column(column any) func(any) (E, error) {
 	switch c := column.(type) {
 	case string:
 		table, name, qualified := strings.Cut(c, ".")
 		if !qualified {
-			return strings.EqualFold(c, r.table.Key)
+			return r.places(c)
 		}
-		return r.isOwn(table) && strings.EqualFold(name, r.table.Key)
+		if r.isOwn(table) {
+			return r.places(name)
+		}
 	case clause.Column:
 		if c.Raw || c.Alias != "" || c.Table != "" && c.Table != clause.CurrentTable && !r.isOwn(c.Table) {
-			return false
+			return nil
 		}
-		return strings.EqualFold(r.columnName(c.Name), r.table.Key)
+		return r.places(r.columnName(c.Name))
 	}
-	return false
+	return nil
+}
+
+// places returns what the values of the column of this name stand for.
+func (r reader[E]) places(name string) func(any) (E, error) {
+	if strings.EqualFold(name, r.table.Key) {
+		return r.place
+	}
+	if r.also != nil {
+		return r.also(name)
+	}
+	return nil
 }
 
 // isOwn reports whether a qualifier means the statement's own table.

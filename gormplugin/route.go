@@ -5,7 +5,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -17,46 +20,84 @@ import (
 // routing points statements on sharded tables at their shards. It is immutable
 // once installed.
 type routing struct {
-	router *sharding.Router
-	guard  *guard
-	quoted map[sharding.Target]*clause.Expr // "orders_3" AS "orders"
-	mysql  bool
+	router   *sharding.Router
+	guard    *guard
+	home     *sql.DB
+	pool     *pool
+	replicas replicas
+	prepared prepared
+	quoted   sync.Map // of sharding.Target to *clause.Expr: "orders_3" AS "orders"
+	quote    func(name string) string
+	mysql    bool
 }
+
+func (r *routing) limits() sharding.Limits { return r.router.Limits() }
+
+func (r *routing) bestEffort() bool { return r.router.TxMode() == sharding.BestEffort }
 
 // install puts the router into db: a pool that guards and binds, and around
 // each of gorm's core callbacks the one that routes. The core callbacks are the
 // right place, as hooks and associations, which run their own statements, are
 // outside of them.
-func install(db *gorm.DB, router *sharding.Router) error {
-	if _, prepared := db.ConnPool.(*gorm.PreparedStmtDB); prepared || db.PrepareStmt {
-		return ErrPrepareStmt
-	}
-	home, ok := db.ConnPool.(*sql.DB)
-	if !ok {
+func install(db *gorm.DB, c *Config) error {
+	home, prepares := homeOf(db)
+	if home == nil {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
 	}
-	g, err := newGuard(db.Dialector.Name(), router)
+	g, err := newGuard(db.Dialector.Name(), c.Router)
 	if err != nil {
 		return err
 	}
-	r := &routing{router: router, guard: &g, mysql: db.Dialector.Name() == "mysql", quoted: map[sharding.Target]*clause.Expr{}}
-	r.quote(&gorm.Statement{DB: db})
+	r := &routing{
+		router: c.Router, guard: &g, mysql: db.Dialector.Name() == "mysql", home: home,
+		prepared: prepared{size: db.PrepareStmtMaxSize, ttl: db.PrepareStmtTTL, of: map[*sql.DB]*gorm.PreparedStmtDB{}},
+	}
+	if r.replicas, err = newReplicas(c); err != nil {
+		return err
+	}
+	r.pool = &pool{home: home, guard: &g, spans: r.bestEffort(), names: r.nameOf, prepares: prepares}
+	stmt := &gorm.Statement{DB: db}
+	r.quote = func(name string) string { return stmt.Quote(clause.Table{Name: name}) }
 	if err := r.register(db); err != nil {
 		return err
 	}
 	db.ClauseBuilders["WHERE"] = whereBuilder(db.ClauseBuilders["WHERE"])
-	db.ConnPool = &pool{home: home, guard: &g}
+	db.ClauseBuilders["FROM"] = fromBuilder(db.ClauseBuilders["FROM"])
+	db.ConnPool = r.pool
 	db.Statement.ConnPool = db.ConnPool
 	return nil
 }
 
-// quote prepares the table expressions of all targets.
-func (r *routing) quote(stmt *gorm.Statement) {
-	for _, t := range r.guard.tables {
-		for _, target := range t.Map.Targets() {
-			r.quoted[target] = &clause.Expr{SQL: stmt.Quote(target.Table) + " AS " + stmt.Quote(t.Name)}
+// homeOf returns the *sql.DB that db was opened with, and whether gorm prepares
+// its statements.
+func homeOf(db *gorm.DB) (home *sql.DB, prepares bool) {
+	c := db.ConnPool
+	if p, ok := c.(*gorm.PreparedStmtDB); ok {
+		c, prepares = p.ConnPool, true
+	}
+	home, _ = c.(*sql.DB)
+	return home, prepares
+}
+
+const homeName = "home"
+
+// nameOf returns the router's name of a database.
+func (r *routing) nameOf(db *sql.DB) string {
+	for _, name := range r.router.Databases() {
+		if r.router.DB(name) == db {
+			return name
 		}
 	}
+	return homeName
+}
+
+// expr returns the table expression that reads a target by its logical name.
+func (r *routing) expr(stmt *gorm.Statement, t *sharding.Table, target sharding.Target) *clause.Expr {
+	if e, ok := r.quoted.Load(target); ok {
+		return e.(*clause.Expr)
+	}
+	e, _ := r.quoted.LoadOrStore(target, &clause.Expr{SQL: stmt.Quote(target.Table) + " AS " + stmt.Quote(t.Name)})
+	return e.(*clause.Expr)
 }
 
 func (r *routing) register(db *gorm.DB) error {
@@ -107,27 +148,63 @@ func (r *routing) run(op string, db *gorm.DB, core func(*gorm.DB)) error {
 	if err != nil {
 		return err
 	}
-	stmt.ConnPool = next
+	hint := sharding.HintOf(stmt.Context)
 	table := r.sharded(stmt)
-	if table == nil || isSubquery(stmt) {
+	if table == nil || hint.Unsharded || isSubquery(stmt) {
+		stmt.ConnPool = r.unrouted(op, stmt, next, hint)
 		core(db)
 		return nil
 	}
-	s := &step{routing: r, stmt: stmt, op: op, table: table, next: next}
+	s := &step{routing: r, stmt: stmt, op: op, table: table, next: next, hint: hint}
 	return s.run(db, core)
+}
+
+// unrouted returns the connection for a statement that is on no sharded table,
+// or that was written by hand.
+func (r *routing) unrouted(op string, stmt *gorm.Statement, next conn, hint sharding.Hint) gorm.ConnPool {
+	switch {
+	case hint.Unsharded:
+		return free{next, r.home}
+	case (hint.Placed() || hint.All) && stmt.SQL.Len() > 0:
+		return &rawStep{r, next, hint}
+	}
+	if c := r.broadcast(op, stmt, next); c != nil {
+		return c
+	}
+	return next
 }
 
 // conn returns what the statement was going to run on.
 func (r *routing) conn(c gorm.ConnPool) (conn, error) {
 	switch c := c.(type) {
-	case *gorm.PreparedStmtDB, *gorm.PreparedStmtTX:
-		return nil, ErrPrepareStmt
+	case *pool:
+		return r.preparing(c, c.prepares), nil
+	case *lazyTx:
+		return r.preparing(c, c.pool.prepares), nil
+	case *gorm.PreparedStmtDB:
+		inner, err := r.conn(c.ConnPool)
+		return r.preparing(inner, true), err
+	case *gorm.PreparedStmtTX:
+		inner, err := r.conn(c.Tx)
+		return r.preparing(inner, true), err
 	case *step: // a value that queries while gorm writes the statement it is in
 		return c.next, nil
 	case conn:
 		return c, nil
+	case *sql.DB: // of dbresolver, which has chosen for tables at home
+		return &elsewhere{pool: r.pool, chosen: c}, nil
 	}
 	return foreign{c, r.guard}, nil
+}
+
+func (r *routing) preparing(c conn, prepares bool) conn {
+	if _, already := c.(preparing); already || !prepares {
+		return c
+	}
+	if f, borrowed := c.(foreign); borrowed {
+		return f
+	}
+	return preparing{conn: c, prepared: &r.prepared, home: r.home, guard: r.guard}
 }
 
 // sharded returns the sharded table that a clause-built statement is on. Any
@@ -136,8 +213,11 @@ func (r *routing) sharded(stmt *gorm.Statement) *sharding.Table {
 	if stmt.SQL.Len() > 0 {
 		return nil
 	}
-	t := r.guard.table(stmt.Table)
-	if t == nil {
+	if r.guard.table(stmt.Table) == nil {
+		return nil
+	}
+	t, ok := r.router.Snapshot().Lookup(stmt.Table)
+	if !ok {
 		return nil
 	}
 	if e := stmt.TableExpr; e != nil && (len(e.Vars) > 0 || e.SQL != stmt.Quote(stmt.Table)) {
@@ -148,14 +228,48 @@ func (r *routing) sharded(stmt *gorm.Statement) *sharding.Table {
 
 // isSubquery reports whether gorm only wants the text, to put it into another
 // statement. It keeps the logical name, which the guard of that statement finds:
-// an error here would be lost, as gorm does not look for one.
+// an error here would be lost, as gorm does not look for one. Nothing but the
+// call stack tells such a statement from a dry run with the same logger.
 func isSubquery(stmt *gorm.Statement) bool {
-	return stmt.DryRun && stmt.Logger == logger.Discard
+	if !stmt.DryRun || stmt.Logger != logger.Discard {
+		return false
+	}
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for executed := false; ; {
+		frame, more := frames.Next()
+		if executed {
+			return strings.HasPrefix(frame.Function, "gorm.io/gorm.(*Statement).AddVar")
+		}
+		executed = frame.Function == "gorm.io/gorm.(*processor).Execute"
+		if !more {
+			return false
+		}
+	}
 }
 
 // read returns what the conditions of stmt prove about targets.
 func (r *routing) read(stmt *gorm.Statement, t *sharding.Table) reader[sharding.Target] {
-	return reader[sharding.Target]{stmt, t, r.guard.readings[0], t.Target}
+	read := reader[sharding.Target]{stmt: stmt, table: t, flavor: r.guard.readings[0], place: t.Target}
+	if len(t.Also) > 0 {
+		read.also = func(column string) func(any) (sharding.Target, error) { return also(t, column) }
+	}
+	return read
+}
+
+// also returns where rows lie that have a value in a column beside the key, nil
+// for a column that does not tell.
+func also(t *sharding.Table, column string) func(any) (sharding.Target, error) {
+	if !t.Leads(column) {
+		return nil
+	}
+	return func(value any) (sharding.Target, error) {
+		target, err := t.TargetBy(column, value)
+		if errors.Is(err, sharding.ErrMissingKey) {
+			err = errSilent
+		}
+		return target, err
+	}
 }
 
 // keyText is a key in a form in which equal keys are equal.

@@ -58,12 +58,19 @@ type cluster struct {
 	router *sharding.Router
 }
 
-func newCluster(t testing.TB) *cluster {
+func newCluster(t testing.TB, options ...sharding.Option) *cluster {
+	t.Helper()
+	return newClusterWith(t, sharding.Refuse, options...)
+}
+
+// newClusterWith has tables of one group whose reads without a key are answered
+// by the policy.
+func newClusterWith(t testing.TB, policy sharding.Policy, options ...sharding.Option) *cluster {
 	t.Helper()
 	c := &cluster{rec: &recorder{}}
 	c.home = c.rec.open(t, "home")
 	dbs := sharding.DBs{"db0": c.rec.open(t, "db0"), "db1": c.rec.open(t, "db1")}
-	c.router = newRouter(t, dbs)
+	c.router = newRouterWith(t, dbs, policy, options...)
 	for _, table := range c.router.Tables() {
 		ddl := map[string]string{"orders": createOrders, "items": createItems, "papers": createPapers}[table.Name]
 		for _, target := range c.router.Targets(table.Name) {
@@ -90,15 +97,19 @@ func newCluster(t testing.TB) *cluster {
 
 func newRouter(t testing.TB, dbs sharding.DBs) *sharding.Router {
 	t.Helper()
-	var tables []sharding.Table
+	return newRouterWith(t, dbs, sharding.Refuse)
+}
+
+func newRouterWith(t testing.TB, dbs sharding.DBs, policy sharding.Policy, options ...sharding.Option) *sharding.Router {
+	t.Helper()
 	for name, key := range map[string]string{"orders": "id", "items": "order_id", "papers": "id"} {
 		m, err := sharding.Spread([]string{"db0", "db1"}, 4, name+"_%d")
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables = append(tables, sharding.Table{Name: name, Key: key, Rule: sharding.Low(4), Map: m})
+		options = append(options, sharding.Table{Name: name, Key: key, Rule: sharding.Low(4), Map: m, Group: "shop", OnMissing: policy})
 	}
-	router, err := sharding.New(dbs, tables...)
+	router, err := sharding.New(dbs, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +124,8 @@ func openGORM(t testing.TB, db *sql.DB) *gorm.DB {
 	}
 	return g
 }
+
+func sqliteOn(db *sql.DB) gorm.Dialector { return sqlite.Dialector{Conn: db} }
 
 func must(t testing.TB, db *sql.DB, query string) {
 	t.Helper()

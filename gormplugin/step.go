@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,8 +22,15 @@ type step struct {
 	stmt    *gorm.Statement
 	op      string
 	table   *sharding.Table
-	target  sharding.Target
+	target  sharding.Target   // the one gorm's text is for
+	targets []sharding.Target // all of them, when there are several
 	next    conn
+
+	hint       sharding.Hint
+	hinted     bool            // the hint chose the target, whatever the conditions prove
+	joined     bool            // it reads other tables of the shard, too
+	writing    sharding.Target // whose text is being built
+	everywhere bool            // the targets are all there are, whatever the conditions prove
 
 	read     []clause.Expression     // the conditions at first
 	proven   keyset[sharding.Target] // what they prove
@@ -36,10 +44,10 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 	if err := s.prove(); err != nil {
 		return nil, err
 	}
-	if err := s.routing.guard.routed(s.op, query, s.table); err != nil {
+	if err := s.routing.guard.routed(s.op, query, s.table, s.joined); err != nil {
 		return nil, err
 	}
-	c, err := s.next.on(ctx, s.routing.router.DB(s.target.DB))
+	c, err := s.next.on(ctx, s.database(s.target))
 	var refused *sharding.RouteError
 	if errors.As(err, &refused) {
 		return nil, s.refuse(refused.Err, "shard "+s.target.String()+": "+refused.Hint)
@@ -48,6 +56,9 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 }
 
 func (s *step) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s.isMany() {
+		return nil, s.refuse(sharding.ErrCrossShard, "a statement for several shards is not prepared")
+	}
 	c, err := s.ready(ctx, query)
 	if err != nil {
 		return nil, err
@@ -56,6 +67,9 @@ func (s *step) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 }
 
 func (s *step) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if s.isMany() {
+		return s.execMany(ctx)
+	}
 	c, err := s.ready(ctx, query)
 	if err != nil {
 		return nil, err
@@ -64,6 +78,13 @@ func (s *step) ExecContext(ctx context.Context, query string, args ...any) (sql.
 }
 
 func (s *step) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if s.isMany() {
+		set, err := s.queryMany(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return set.open(ctx)
+	}
 	c, err := s.ready(ctx, query)
 	if err != nil {
 		return nil, err
@@ -72,6 +93,13 @@ func (s *step) QueryContext(ctx context.Context, query string, args ...any) (*sq
 }
 
 func (s *step) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if s.isMany() {
+		set, err := s.queryMany(ctx)
+		if err != nil {
+			return errorRow(err)
+		}
+		return set.openRow(ctx)
+	}
 	c, err := s.ready(ctx, query)
 	if err != nil {
 		return errorRow(err)
@@ -87,7 +115,12 @@ func (s *step) prove() error {
 		}
 		return s.proveConflict()
 	}
-	if !s.enclosed || !s.where().only(s.target) {
+	_, restricted := s.stmt.Clauses["WHERE"]
+	switch {
+	case restricted && !s.enclosed:
+		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
+	case s.hinted, s.everywhere:
+	case !restricted || !s.where().only(s.target):
 		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
 	}
 	return s.proveSet()
@@ -105,23 +138,45 @@ func (s *step) where() keyset[sharding.Target] {
 
 // proveRows checks the values that the INSERT sends.
 func (s *step) proveRows() error {
-	values, ok := s.stmt.Clauses["VALUES"].Expression.(clause.Values)
-	if !ok {
-		return s.refuse(sharding.ErrMissingKey, "the rows cannot be seen")
+	values, key, err := s.values()
+	if err != nil {
+		return err
 	}
-	key := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, s.table.Key) })
-	if key < 0 {
-		return s.refuse(sharding.ErrMissingKey, "the column is left out of the INSERT; do not omit it")
-	}
-	for _, row := range values.Values {
-		if !bound(row[key]) {
-			return s.refuse(sharding.ErrMissingKey, "the key must be a plain value")
+	for i, row := range values.Values {
+		target, err := s.rowTarget(i, row[key])
+		if err != nil {
+			return err
 		}
-		if target, err := s.table.Target(row[key]); err != nil || target != s.target {
-			return s.refuse(sharding.ErrKeyChange, "the key was changed after the shard had been chosen")
+		if target != s.target {
+			return s.refuse(sharding.ErrKeyChange, fmt.Sprintf("row %d: the key was changed after the shard had been chosen", i))
 		}
 	}
 	return nil
+}
+
+// values returns the values that the INSERT sends, and which column is the key.
+func (s *step) values() (values clause.Values, key int, err error) {
+	values, ok := s.stmt.Clauses["VALUES"].Expression.(clause.Values)
+	if !ok {
+		return values, 0, s.refuse(sharding.ErrMissingKey, "the rows cannot be seen")
+	}
+	key = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, s.table.Key) })
+	if key < 0 {
+		return values, 0, s.refuse(sharding.ErrMissingKey, "the column is left out of the INSERT; do not omit it")
+	}
+	return values, key, nil
+}
+
+// rowTarget returns where row i belongs.
+func (s *step) rowTarget(i int, key any) (sharding.Target, error) {
+	if !bound(key) {
+		return sharding.Target{}, s.refuse(sharding.ErrMissingKey, fmt.Sprintf("row %d: the key must be a plain value", i))
+	}
+	target, err := s.table.Target(key)
+	if err != nil {
+		return target, s.refuse(err, fmt.Sprintf("row %d", i))
+	}
+	return target, nil
 }
 
 // proveConflict checks that an upsert gives an existing row no other key than
@@ -162,9 +217,13 @@ func (s *step) proveSet() error {
 		return nil
 	}
 	for _, a := range set {
-		if s.mayBeKey(a.Column) && !s.sameKey(a.Value) {
-			return s.refuse(sharding.ErrKeyChange, "delete the row and create it with the new key")
+		if !s.mayBeKey(a.Column) || s.sameKey(a.Value) {
+			continue
 		}
+		if a.Value == nil {
+			return s.refuse(sharding.ErrKeyChange, "a row without its key lies in no shard; delete the row instead, an association's with Association(…).Unscoped()")
+		}
+		return s.refuse(sharding.ErrKeyChange, "delete the row and create it with the new key")
 	}
 	return nil
 }
@@ -187,7 +246,7 @@ func (s *step) sameKey(value any) bool {
 	if err != nil {
 		return false
 	}
-	r := reader[string]{s.stmt, s.table, s.routing.guard.readings[0], keyText}
+	r := reader[string]{stmt: s.stmt, table: s.table, flavor: s.routing.guard.readings[0], place: keyText}
 	return r.where().only(want)
 }
 

@@ -1,6 +1,8 @@
 package gormplugin
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,17 +17,18 @@ import (
 
 // run chooses the target, points the statement at it and lets gorm do the rest.
 func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
-	if isJoined(s.stmt) {
-		return s.refuse(sharding.ErrCrossShard, "join in the application, or with Preload")
+	if err := s.proveJoins(); err != nil {
+		return err
 	}
-	set, own, err := s.find()
-	if err == nil {
-		err = s.choose(set)
-	}
+	own, err := s.aim()
 	if err != nil {
 		return err
 	}
+	restore := s.keepKeys()
 	s.core(db, core)
+	if refused(db.Error) {
+		restore()
+	}
 	if own && s.op == "update" && isSave(s.stmt) && db.Error == nil && db.RowsAffected == 0 && !db.DryRun {
 		s.stmt.ConnPool = s.next
 		return s.confirmRow(db)
@@ -33,11 +36,132 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 	return nil
 }
 
+func refused(err error) bool {
+	var route *sharding.RouteError
+	return errors.As(err, &route)
+}
+
+// keepKeys returns what puts the keys of the statement's structs back. gorm
+// stores the new values of an UPDATE in them before anything is sent, and the
+// next statement with such a struct would be about another row.
+func (s *step) keepKeys() (restore func()) {
+	if s.op != "update" || s.stmt.Schema == nil || s.stmt.Dest == s.stmt.Model {
+		return func() {}
+	}
+	var undo []func()
+	for _, v := range s.structs() {
+		for _, f := range append(s.leading(), s.stmt.Schema.PrimaryFields...) {
+			if held, ok := fieldAt(v, f); ok && held.CanSet() {
+				before := reflect.New(held.Type()).Elem()
+				before.Set(held)
+				undo = append(undo, func() { held.Set(before) })
+			}
+		}
+	}
+	return func() {
+		for _, u := range undo {
+			u()
+		}
+	}
+}
+
+// structs returns the addressable structs the statement is about.
+func (s *step) structs() []reflect.Value {
+	v := s.stmt.ReflectValue
+	switch {
+	case !v.IsValid():
+	case v.Kind() == reflect.Struct && v.CanAddr() && v.Type() == s.stmt.Schema.ModelType:
+		return []reflect.Value{v}
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
+		var list []reflect.Value
+		for i := range v.Len() {
+			if e := reflect.Indirect(v.Index(i)); e.IsValid() && e.CanAddr() && e.Type() == s.stmt.Schema.ModelType {
+				list = append(list, e)
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+// leading returns the fields that lead to the slot.
+func (s *step) leading() []*schema.Field {
+	var fields []*schema.Field
+	for name, f := range s.stmt.Schema.FieldsByDBName {
+		if s.table.Leads(name) {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// aim chooses the targets. own says that they come from a key in the model that
+// is not part of its primary key.
+func (s *step) aim() (own bool, err error) {
+	snapshot := s.routing.router.Snapshot()
+	target, placed, err := snapshot.Hinted(s.table.Name, s.hint)
+	if err != nil {
+		return false, err
+	}
+	set, own, err := s.find()
+	switch {
+	case err != nil:
+		return false, err
+	case placed:
+		return own, s.place(target, set)
+	case set.all && set.err == nil && s.mayFanOut():
+		return own, s.fanOut()
+	}
+	return own, s.choose(set)
+}
+
+// place takes the target of a hint. Other rows than those of the target can be
+// read there, and written, as somebody must who moves them; new rows cannot.
+func (s *step) place(target sharding.Target, set keyset[sharding.Target]) error {
+	if s.op == "create" && !set.only(target) {
+		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the hint says %s, and the keys lie on %v", target, set.of))
+	}
+	s.target, s.hinted = target, true
+	return nil
+}
+
+// mayFanOut reports whether a statement without a key may go to all targets.
+func (s *step) mayFanOut() bool {
+	return s.hint.All || s.table.OnMissing == sharding.FanOutReads && !s.isWrite()
+}
+
+func (s *step) fanOut() error {
+	targets, err := s.routing.router.Snapshot().Everywhere(s.table.Name)
+	if err != nil {
+		return err
+	}
+	s.everywhere = true
+	if len(targets) == 1 {
+		s.target = targets[0]
+		return nil
+	}
+	return s.chooseMany(targets)
+}
+
+// database returns where to send what is for the target.
+func (s *step) database(target sharding.Target) *sql.DB {
+	if s.isWrite() || s.hint.Primary || txOf(s.next) != nil || wantsSource(s.stmt) {
+		return s.routing.router.DB(target.DB)
+	}
+	if db := s.routing.replicas.pick(target.DB); db != nil {
+		return db
+	}
+	return s.routing.router.DB(target.DB)
+}
+
 // core lets gorm build and run the statement on the target.
 func (s *step) core(db *gorm.DB, core func(*gorm.DB)) {
 	defer s.point()()
 	s.stmt.ConnPool = s
 	core(db)
+	if db.DryRun && s.isMany() && db.Error == nil {
+		_ = db.AddError(s.rehearse())
+	}
 }
 
 // find returns the targets the statement concerns. own says that they come from
@@ -69,7 +193,7 @@ func (s *step) choose(set keyset[sharding.Target]) error {
 	case set.all:
 		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
 	case len(set.of) > 1:
-		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the keys lie on %v; send one statement for each, with the keys grouped by Router.Target", set.of))
+		return s.chooseMany(set.of)
 	case len(set.of) == 1:
 		s.target = set.of[0]
 		return nil
@@ -77,13 +201,27 @@ func (s *step) choose(set keyset[sharding.Target]) error {
 	return s.anywhere()
 }
 
+// chooseMany sets several targets, in the order of the table's.
+func (s *step) chooseMany(of []sharding.Target) error {
+	if err := s.limit(len(of)); err != nil {
+		return err
+	}
+	for _, target := range s.table.Map.Targets() {
+		if slices.Contains(of, target) {
+			s.targets = append(s.targets, target)
+		}
+	}
+	s.target = s.targets[0]
+	return nil
+}
+
 // anywhere chooses the target of a statement whose condition no row can meet.
 // It neither binds a transaction nor fails because of the one it is bound to.
 func (s *step) anywhere() error {
 	targets := s.table.Map.Targets()
 	s.target = targets[0]
-	tx, ok := s.next.(*lazyTx)
-	if !ok {
+	tx := txOf(s.next)
+	if tx == nil {
 		return nil
 	}
 	db, err := tx.bound(s.stmt.Context)
@@ -105,13 +243,7 @@ func (s *step) point() (restore func()) {
 	stmt := s.stmt
 	table, expr := stmt.Table, stmt.TableExpr
 	deletion, hadDeletion := stmt.Clauses["DELETE"]
-	stmt.TableExpr = s.routing.quoted[s.target]
-	switch {
-	case s.op == "create", s.op == "delete" && s.routing.mysql && s.needsPlainDelete():
-		stmt.Table, stmt.TableExpr = s.target.Table, nil
-	case s.op == "delete" && s.routing.mysql:
-		stmt.Clauses["DELETE"] = s.deleteFrom(deletion)
-	}
+	s.pointAt(stmt, s.target)
 	return func() {
 		stmt.Table, stmt.TableExpr = table, expr
 		if s.op != "delete" {
@@ -122,6 +254,18 @@ func (s *step) point() (restore func()) {
 		} else {
 			delete(stmt.Clauses, "DELETE")
 		}
+	}
+}
+
+// pointAt makes stmt write the target's table.
+func (s *step) pointAt(stmt *gorm.Statement, target sharding.Target) {
+	s.writing = target
+	stmt.TableExpr = s.routing.expr(stmt, s.table, target)
+	switch {
+	case s.op == "create", s.op == "delete" && s.routing.mysql && s.needsPlainDelete():
+		stmt.Table, stmt.TableExpr = target.Table, nil
+	case s.op == "delete" && s.routing.mysql:
+		stmt.Clauses["DELETE"] = s.deleteFrom()
 	}
 }
 
@@ -137,10 +281,15 @@ func (s *step) needsPlainDelete() bool {
 }
 
 // deleteFrom returns the clause DELETE `orders`, for FROM `orders_3` AS `orders`.
-func (s *step) deleteFrom(c clause.Clause) clause.Clause {
-	d, _ := c.Expression.(clause.Delete)
+func (s *step) deleteFrom() clause.Clause {
+	c := s.stmt.Clauses["DELETE"]
+	d, ok := c.Expression.(clause.Delete)
+	name := s.stmt.Quote(s.table.Name)
+	if ok && strings.HasSuffix(d.Modifier, name) {
+		return c // of the first target, and of all
+	}
 	c.Name = ""
-	c.Expression = clause.Delete{Modifier: strings.TrimSpace(d.Modifier + " " + s.stmt.Quote(s.table.Name))}
+	c.Expression = clause.Delete{Modifier: strings.TrimSpace(d.Modifier + " " + name)}
 	return c
 }
 
@@ -223,7 +372,8 @@ func (s *step) model() keyset[sharding.Target] {
 	if len(values) == 0 {
 		return unknown[sharding.Target](nil)
 	}
-	set := s.routing.read(s.stmt, s.table).keys(values)
+	r := s.routing.read(s.stmt, s.table)
+	set := r.keys(r.place, values)
 	if !set.all && !field.PrimaryKey {
 		column := clause.Column{Table: clause.CurrentTable, Name: field.DBName}
 		s.stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: values}}})
@@ -295,7 +445,7 @@ func isSave(stmt *gorm.Statement) bool {
 // updated row when nothing in it changed; then it is found here.)
 func (s *step) confirmRow(db *gorm.DB) error {
 	model := s.stmt.Schema
-	query := db.Session(&gorm.Session{NewDB: true}).Model(reflect.New(model.ModelType).Interface()).Table(s.table.Name).Unscoped()
+	query := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(db.Statement.Context)}).Model(reflect.New(model.ModelType).Interface()).Table(s.table.Name).Unscoped()
 	for _, f := range append([]*schema.Field{s.keyField()}, model.PrimaryFields...) {
 		value, _ := f.ValueOf(s.stmt.Context, s.stmt.ReflectValue)
 		query = query.Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: f.DBName}, Value: value})

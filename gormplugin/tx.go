@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -12,9 +13,10 @@ import (
 )
 
 // lazyTx is a transaction that begins with its first statement, on the database
-// of that statement, and refuses statements for any other one before they are
-// sent. Commit and Rollback of one that was never used send nothing. It is as
-// safe for concurrent use as *sql.Tx.
+// of that statement. It refuses statements for any other one before they are
+// sent, unless the router lets transactions span databases: then it begins on
+// each of them. Commit and Rollback of one that was never used send nothing. It
+// is as safe for concurrent use as *sql.Tx.
 type lazyTx struct {
 	pool *pool
 	// ctx and opts are those of BeginTx. As with *sql.Tx the end of ctx, and not
@@ -23,21 +25,27 @@ type lazyTx struct {
 	opts *sql.TxOptions
 
 	turn       chan struct{} // holds one token while somebody uses the fields below
-	db         *sql.DB       // the database it is bound to, nil before the first statement
-	tx         *sql.Tx
-	savepoints []string // statements to send after BEGIN
-	err        error    // BEGIN failed; the transaction is good for nothing any more
+	begun      []begun       // at most one, unless spans
+	savepoints []string      // statements to send after BEGIN
+	spans      bool          // it may begin on several databases
+	err        error         // BEGIN failed; the transaction is good for nothing any more
 	done       bool
+}
+
+// begun is what a transaction has begun on one database.
+type begun struct {
+	db *sql.DB
+	tx *sql.Tx
 }
 
 var (
 	_ conn                = (*lazyTx)(nil)
-	_ gorm.TxCommitter    = (*lazyTx)(nil)
+	_ gorm.Tx             = (*lazyTx)(nil)
 	_ gorm.GetDBConnector = (*lazyTx)(nil)
 )
 
 func newLazyTx(ctx context.Context, p *pool, opts *sql.TxOptions) *lazyTx {
-	return &lazyTx{pool: p, ctx: ctx, opts: opts, turn: make(chan struct{}, 1)}
+	return &lazyTx{pool: p, ctx: ctx, opts: opts, spans: p.spans, turn: make(chan struct{}, 1)}
 }
 
 // on returns the transaction for a statement on db, beginning it if need be.
@@ -47,6 +55,23 @@ func (t *lazyTx) on(ctx context.Context, db *sql.DB) (gorm.ConnPool, error) {
 		return nil, err // not tx: a nil *sql.Tx would be a ConnPool that is not nil
 	}
 	return tx, nil
+}
+
+const boundHint = "the transaction is bound to the database of its first statement; give each database a transaction of its own"
+
+// admit lets a statement pass whose databases the transaction can be on.
+func (t *lazyTx) admit(ctx context.Context, dbs []*sql.DB, _ bool) error {
+	if t.spans {
+		return nil
+	}
+	if isSeveral(dbs) {
+		return crossing(severalHint)
+	}
+	bound, err := t.bound(ctx)
+	if err == nil && bound != nil && bound != dbs[0] {
+		err = crossing(boundHint)
+	}
+	return err
 }
 
 func (t *lazyTx) bind(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
@@ -59,16 +84,18 @@ func (t *lazyTx) bind(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 		return nil, sql.ErrTxDone
 	case t.err != nil:
 		return nil, t.err
-	case t.tx == nil:
-		t.err = t.begin(db)
-		return t.tx, t.err
-	case t.db != db:
-		return nil, &sharding.RouteError{
-			Op: "statement", Err: sharding.ErrCrossDatabase,
-			Hint: "the transaction is bound to the database of its first statement; give each database a transaction of its own",
+	}
+	for _, b := range t.begun {
+		if b.db == db {
+			return b.tx, nil
 		}
 	}
-	return t.tx, nil
+	if len(t.begun) > 0 && !t.spans {
+		return nil, crossing(boundHint)
+	}
+	var tx *sql.Tx
+	tx, t.err = t.begin(db)
+	return tx, t.err
 }
 
 // lock takes the turn. A mutex would not do: BEGIN is sent under it, and who
@@ -86,55 +113,106 @@ func (t *lazyTx) unlock() { <-t.turn }
 
 // begin begins on db and repeats the savepoints set so far. The caller holds
 // turn.
-func (t *lazyTx) begin(db *sql.DB) error {
+func (t *lazyTx) begin(db *sql.DB) (*sql.Tx, error) {
 	tx, err := db.BeginTx(t.ctx, t.opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, savepoint := range t.savepoints {
 		if _, err := tx.ExecContext(t.ctx, savepoint); err != nil {
 			_ = tx.Rollback() // the savepoint's error is the one that matters
-			return err
+			return nil, err
 		}
 	}
-	t.tx, t.db = tx, db
-	return nil
+	t.begun = append(t.begun, begun{db, tx})
+	return tx, nil
 }
 
-// bound returns the database the transaction is bound to, nil if none.
+// bound returns the database the transaction is bound to first, nil if none.
 func (t *lazyTx) bound(ctx context.Context) (*sql.DB, error) {
 	if err := t.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer t.unlock()
-	return t.db, nil
+	if len(t.begun) == 0 {
+		return nil, nil
+	}
+	return t.begun[0].db, nil
 }
 
-// Commit commits, if anything was begun.
+// Commit commits, if anything was begun. On several databases it does so one
+// after the other, and stops at the first that fails.
 func (t *lazyTx) Commit() error {
-	return t.end((*sql.Tx).Commit)
+	return t.end(func(all []begun) error {
+		for i, b := range all {
+			if err := b.tx.Commit(); err != nil {
+				return t.partly(all, i, err)
+			}
+		}
+		return nil
+	})
+}
+
+// partly rolls back what was not committed and tells what was.
+func (t *lazyTx) partly(all []begun, failed int, cause error) error {
+	rest := all[failed+1:]
+	for _, b := range rest {
+		_ = b.tx.Rollback() // the cause is the error that matters
+	}
+	if failed == 0 {
+		return cause
+	}
+	partial := &sharding.PartialCommitError{Failed: map[string]error{t.pool.names(all[failed].db): cause}}
+	for _, b := range all[:failed] {
+		partial.Committed = append(partial.Committed, t.pool.names(b.db))
+	}
+	for _, b := range rest {
+		partial.Failed[t.pool.names(b.db)] = errRolledBack
+	}
+	return partial
 }
 
 // Rollback rolls back, if anything was begun.
 func (t *lazyTx) Rollback() error {
-	return t.end((*sql.Tx).Rollback)
+	return t.end(func(all []begun) error {
+		var first error
+		for _, b := range all {
+			if err := b.tx.Rollback(); err != nil && first == nil {
+				first = err
+			}
+		}
+		return first
+	})
 }
 
-func (t *lazyTx) end(how func(*sql.Tx) error) error {
+func (t *lazyTx) end(how func([]begun) error) error {
 	t.turn <- struct{}{} // at most until a BEGIN ends, whose context is t.ctx
 	defer t.unlock()
 	if t.done {
 		return sql.ErrTxDone
 	}
 	t.done = true
-	if t.tx == nil {
+	if t.err != nil {
+		for _, b := range t.begun {
+			_ = b.tx.Rollback() // BEGIN's error is the one that matters
+		}
 		return t.err
 	}
-	return how(t.tx)
+	return how(t.begun)
 }
 
 // GetDBConn returns the home database, for gorm's DB method.
 func (t *lazyTx) GetDBConn() (*sql.DB, error) { return t.pool.home, nil }
+
+// StmtContext is what gorm asks of the transactions that it prepares statements
+// for. The statement is of the database the transaction is bound to.
+func (t *lazyTx) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
+	tx, err := t.bind(ctx, t.pool.home)
+	if err != nil {
+		return stmt
+	}
+	return tx.StmtContext(ctx, stmt)
+}
 
 // atHome returns the transaction for a statement that no shard was chosen for.
 func (t *lazyTx) atHome(ctx context.Context, query string) (*sql.Tx, error) {
@@ -189,27 +267,30 @@ func savepointVerb(query string) string {
 	return ""
 }
 
-// savepoint runs the query where the transaction is bound to. Before that it is
-// only noted: nothing has happened that could be rolled back.
+// savepoint runs the query where the transaction has begun. Where it begins
+// later the savepoint is set then: nothing has happened there that could be
+// rolled back.
 func (t *lazyTx) savepoint(ctx context.Context, verb, query string) (sql.Result, error) {
-	tx, err := t.note(ctx, verb, query)
-	if tx == nil || err != nil {
-		return driver.RowsAffected(0), err
+	all, err := t.note(ctx, verb, query)
+	for _, b := range all {
+		if _, err := b.tx.ExecContext(ctx, query); err != nil {
+			return nil, err
+		}
 	}
-	return tx.ExecContext(ctx, query)
+	return driver.RowsAffected(0), err
 }
 
-// note returns the transaction, or nil after it has noted the query.
-func (t *lazyTx) note(ctx context.Context, verb, query string) (*sql.Tx, error) {
+// note returns what has begun, and remembers a savepoint for what has not.
+func (t *lazyTx) note(ctx context.Context, verb, query string) ([]begun, error) {
 	if err := t.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer t.unlock()
-	switch {
-	case t.done:
+	if t.done {
 		return nil, sql.ErrTxDone
-	case t.tx == nil && verb == "SAVEPOINT ":
+	}
+	if verb == "SAVEPOINT " && (len(t.begun) == 0 || t.spans) {
 		t.savepoints = append(t.savepoints, query)
 	}
-	return t.tx, t.err
+	return slices.Clone(t.begun), t.err
 }

@@ -149,7 +149,7 @@ func gormShards(t *testing.T, first, second *server.MariaDB, lastInsertID bool) 
 		}
 		tables = append(tables, sharding.Table{Name: name, Key: t2.key, Rule: sharding.Low(10), Map: m})
 	}
-	router, err := sharding.New(dbs, tables...)
+	router, err := sharding.New(dbs, sharding.Tables(tables...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,13 +23,21 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// childVar makes this test binary print ids until it is killed: it holds a
-// driver's name and a DSN.
-const childVar = "SHARDID_TEST_CHILD"
+const (
+	// childVar makes this test binary print ids until it is killed: it holds a
+	// driver's name and a DSN.
+	childVar = "SHARDID_TEST_CHILD"
+	// fileVar is the file of the child's lease, when it has one.
+	fileVar = "SHARDID_TEST_LEASE"
+)
 
 func TestMain(m *testing.M) {
 	if driver, dsn, found := strings.Cut(os.Getenv(childVar), " "); found {
 		_, _ = fmt.Fprintln(os.Stderr, printIDs(driver, dsn))
+		os.Exit(1)
+	}
+	if text := os.Getenv(zooChildVar); text != "" {
+		_, _ = fmt.Fprintln(os.Stderr, printZooKeepersIDs(text))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
@@ -56,7 +64,11 @@ func printIDs(driver, dsn string) error {
 	if err != nil {
 		return err
 	}
-	assigner, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "children", Term: time.Second})
+	lease := workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "children", Term: time.Second}
+	if lease.File = os.Getenv(fileVar); lease.File != "" {
+		lease.Term = 10 * time.Minute
+	}
+	assigner, err := workerid.NewLeased(lease)
 	if err != nil {
 		return err
 	}
@@ -87,9 +99,9 @@ func start(ctx context.Context, cfg snowflake.Config) (*snowflake.Generator, err
 
 // child starts a process that prints ids, reads as many and kills it. It returns
 // all that was printed.
-func child(ctx context.Context, driver, dsn string, count int) ([]int64, error) {
+func child(ctx context.Context, driver, dsn string, count int, env ...string) ([]int64, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"="+driver+" "+dsn)
+	cmd.Env = append(os.Environ(), append(env, childVar+"="+driver+" "+dsn)...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
@@ -209,4 +221,30 @@ func TestWithoutTheWrittenCeilingAKilledGeneratorsIDsComeAgain(t *testing.T) {
 		}
 		t.Error("no duplicate in 80 kills: kills do not show what they should")
 	})
+}
+
+func TestAKilledGeneratorStartsAgainWithoutTheDatabaseFromTheFileOfItsLease(t *testing.T) {
+	m := server.RunMariaDB(t)
+	db, _ := mariaDB(m).store(t)
+	file := fileVar + "=" + t.TempDir() + "/lease"
+	var all []int64
+	run := func() {
+		ids, err := child(t.Context(), "mysql", m.DSN("app"), 2000, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, ids...)
+	}
+	run()
+	m.Kill()
+	run()
+	run()
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	leases := mustNumber(t, db, "SELECT COUNT(*) FROM worker_lease WHERE generation > 0")
+	if id, twice := keygentest.Duplicate(all); twice || leases != 2 {
+		t.Errorf("%d came twice, of %d ids; %d worker ids were leased", id, len(all), leases)
+	}
 }

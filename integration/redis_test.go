@@ -272,6 +272,69 @@ func TestIndependentRedisMastersGoOnWithoutAKilledOne(t *testing.T) {
 	}
 }
 
+// The counters of the other nodes go on; those of the killed one wait for it.
+func TestACountersClusterNodeThatIsKilledComesBackWithoutDuplicates(t *testing.T) {
+	cluster := server.RunRedisCluster(t, 3, append(server.Persistent(), "--cluster-require-full-coverage", "no")...)
+	c := cluster.Open(t)
+	gens := map[string]*segment.Generator{} // by the address of the node
+	for n := 0; len(gens) < len(cluster.Nodes); n++ {
+		key := fmt.Sprint("ids:", n)
+		node, err := c.MasterForKey(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if addr := node.Options().Addr; gens[addr] == nil {
+			gens[addr] = redisSegments(t, redisCounter(t, c, redisgen.Config{Key: key}), 5)
+		}
+	}
+	ids := map[string][]int64{}
+	draw := func(addr string) {
+		t.Helper()
+		ids[addr] = append(ids[addr], someIDs(t, gens[addr], 100)...)
+	}
+	for _, node := range cluster.Nodes {
+		draw(node.Addr())
+	}
+	killed := cluster.Nodes[1]
+	killed.Kill()
+	ids[killed.Addr()] = append(ids[killed.Addr()], untilDown(t, gens[killed.Addr()])...)
+	for _, node := range cluster.Nodes {
+		if node != killed {
+			draw(node.Addr())
+		}
+	}
+	if err := killed.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Ready(t.Context(), t); err != nil {
+		t.Fatal(err)
+	}
+	draw(killed.Addr())
+	for addr, got := range ids {
+		if id, twice := keygentest.Duplicate(got); twice || len(got) < 200 {
+			t.Errorf("%s: %d came twice, of %d", addr, id, len(got))
+		}
+	}
+}
+
+// untilDown draws ids until the error says that there are no more, and why.
+func untilDown(t *testing.T, g *segment.Generator) (ids []int64) {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		id, err := g.Next(ctx)
+		cancel()
+		if err == nil {
+			ids = append(ids, id)
+			continue
+		}
+		if id != 0 || !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%d, %v", id, err)
+		}
+		return ids
+	}
+}
+
 func TestAMasterThatForgotIsPassedOver(t *testing.T) {
 	var counters []ticket.Server
 	var forgetful *server.Redis

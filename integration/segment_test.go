@@ -2,14 +2,17 @@ package integration_test
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/schema"
 )
@@ -125,5 +128,93 @@ func TestAConnectionWithoutAutocommitReservesNothing(t *testing.T) {
 	}
 	if rows := mustNumber(t, other, "SELECT COUNT(*) FROM WORKER_NODE WHERE ID = ?", lease.ID()); rows != 1 {
 		t.Errorf("worker id %d has %d committed rows", lease.ID(), rows)
+	}
+}
+
+// What is wrong in the database until somebody changes it is said at once.
+func TestSegmentsThatCannotBeReservedFailAtOnceAndSayWhatToDo(t *testing.T) {
+	onEachServer(t, func(t *testing.T, open database) {
+		db, store := open.store(t)
+		for _, c := range []struct{ wrong, says string }{
+			{"UPDATE leaf_alloc SET step = 0", "1 or more"},
+			{"ALTER TABLE leaf_alloc DROP COLUMN max_id", "add the column"},
+			{"DROP TABLE leaf_alloc", "schema.Apply"},
+		} {
+			mustExec(t, db, "UPDATE leaf_alloc SET step = 10")
+			mustExec(t, db, c.wrong)
+			mustFailAtOnce(t, store, c.says)
+		}
+	})
+	t.Run("no rights on MariaDB", func(t *testing.T) {
+		m := server.RunMariaDB(t)
+		admin, _ := mariaDB(m).store(t)
+		mustExec(t, admin, "CREATE USER reader")
+		mustExec(t, admin, "GRANT SELECT ON app.leaf_alloc TO reader")
+		mustFailAtOnce(t, storeOn(t, mariaDBAs(t, m, "reader")), "rights")
+		mustExec(t, admin, "CREATE USER stranger")
+		_, err := sqlstore.New(t.Context(), mariaDBAs(t, m, "stranger"))
+		mustSay(t, err, "rights") // to use the database at all
+		_, err = sqlstore.New(t.Context(), mariaDBAs(t, m, "nobody"))
+		mustSay(t, err, "user and password")
+	})
+	t.Run("no rights on PostgreSQL", func(t *testing.T) {
+		p := server.RunPostgres(t)
+		postgres(p).store(t)
+		mustFailAtOnce(t, storeOn(t, postgresAs(t, p, "app", "reader", "GRANT SELECT ON leaf_alloc TO reader")), "rights")
+	})
+	t.Run("no database", func(t *testing.T) {
+		m := server.RunMariaDB(t)
+		db, store := mariaDB(m).store(t)
+		db.SetMaxIdleConns(0)
+		mustExec(t, db, "DROP DATABASE app")
+		mustFailAtOnce(t, store, "which database")
+	})
+}
+
+func TestAColumnThatIsTooNarrowForTheCounterIsExhausted(t *testing.T) {
+	onEachServer(t, func(t *testing.T, open database) {
+		db, store := open.store(t)
+		mustExec(t, db, "DROP TABLE leaf_alloc")
+		mustExec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id int, step int, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)")
+		mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2147483000, 1000)")
+		if tries, err := openFailing(t, store); !errors.Is(err, keygen.ErrExhausted) || tries != 1 {
+			t.Errorf("asked %d times: %v", tries, err)
+		}
+	})
+}
+
+// openFailing opens a generator of segments and returns its error and how often
+// the database was asked.
+func openFailing(t *testing.T, store *sqlstore.Store) (tries int, err error) {
+	t.Helper()
+	g, err := segment.New(t.Context(), segment.Config{Source: store.Tag("orders"), Observer: segment.Observer{
+		Refill: func(keygen.Span, time.Duration, error) { tries++ },
+	}})
+	if err == nil {
+		t.Fatal("it was opened", g.Close())
+	}
+	return tries, err
+}
+
+func mustFailAtOnce(t *testing.T, store *sqlstore.Store, words ...string) {
+	t.Helper()
+	tries, err := openFailing(t, store)
+	mustSay(t, err, words...)
+	if tries != 1 {
+		t.Errorf("the database was asked %d times", tries)
+	}
+}
+
+func mustSay(t *testing.T, err error, words ...string) {
+	t.Helper()
+	var setup *keygen.SetupError
+	if !errors.As(err, &setup) || errors.Is(err, keygen.ErrStarved) {
+		t.Errorf("not an error that says what to do: %v", err)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
-	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -108,56 +107,5 @@ func TestSqlxSplitBatchIsAllOrNothingOnMariaDB(t *testing.T) {
 	stored := sqlxOrdersIn(t, db, "orders")
 	if len(stored) != 6 || stored[4] != "mine" || stored[6] != "k0" {
 		t.Errorf("%v", stored)
-	}
-}
-
-func TestSqlxShardsOverTwoMariaDBServers(t *testing.T) {
-	names := []string{"east", "west"}
-	m, err := sharding.Spread(names, 4, "orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dbs := sharding.DBs{}
-	for _, name := range names {
-		dbs[name] = server.RunMariaDB(t).Open(t, name)
-	}
-	for i := range 4 {
-		mustExec(t, dbs[names[i%2]], fmt.Sprintf(sqlxOrders, fmt.Sprintf("orders_%d", i)))
-	}
-	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(10), Map: m})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := sqlxhook.New(sqlxhook.Config{Generators: sqlxSet(), Router: router, DriverName: "mysql"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := sqlxRows(1000)
-	groups, err := sqlxhook.GroupBy(t.Context(), h, "orders", rows)
-	if err != nil || len(groups) != 4 {
-		t.Fatalf("%d groups, %v", len(groups), err)
-	}
-	for _, g := range groups {
-		if _, err := h.Insert(t.Context(), g.DB, g.Target.Table, g.Rows); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, row := range rows {
-		db, table, err := h.For("orders", row.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var key string
-		if err := db.GetContext(t.Context(), &key, "SELECT `key` FROM "+table+" WHERE id = ?", row.ID); err != nil || key != row.Key {
-			t.Fatalf("order %d: %q, %v", row.ID, key, err)
-		}
-	}
-	for i := range 4 {
-		db := sqlx.NewDb(dbs[names[i%2]], "mysql")
-		for id := range sqlxOrdersIn(t, db, fmt.Sprintf("orders_%d", i)) {
-			if id%4 != uint64(i) {
-				t.Errorf("orders_%d holds %d", i, id)
-			}
-		}
 	}
 }

@@ -1,6 +1,9 @@
 package keygen
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors that generators wrap; test for them with errors.Is.
 var (
@@ -54,7 +57,26 @@ var (
 	// Returned by segment.
 	ErrRegressed = errors.New("keygen: source went backwards")
 
+	// ErrExhausted: a counter has reached the end of its column, or of int64.
+	// Returned by sqlstore's sources; its text says which counter.
+	ErrExhausted = errors.New("keygen: no keys left")
+
 	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.
 	// Returned by Set.Lookup, and through it by gormplugin and sqlxhook.
 	ErrUnknownGenerator = errors.New("keygen: unknown generator")
 )
+
+// SetupError says that a database cannot do what a source or a ledger needs until
+// somebody changes something in it: a table is missing, or a right. Another try
+// fails in the same way, so nobody waits for one. Returned by sqlstore, and
+// through it by New and Next of the generators; test for it with errors.As.
+type SetupError struct {
+	Cure string // what to do, for people
+	Err  error  // what the database said, or what was found there
+}
+
+// Error says what is wrong and what to do.
+func (e *SetupError) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Cure) }
+
+// Unwrap returns what the database said.
+func (e *SetupError) Unwrap() error { return e.Err }

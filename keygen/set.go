@@ -51,8 +51,12 @@ func (s Set) LookupBinary(name string) (Generator[[16]byte], error) {
 }
 
 func lookup[K any](m map[string]Generator[K], kind, name string) (Generator[K], error) {
-	if g := m[name]; g != nil {
+	g, listed := m[name]
+	switch {
+	case g != nil:
 		return g, nil
+	case listed:
+		return nil, fmt.Errorf("%w: the set's %s%q is nil; give it a generator before the set is used", ErrUnknownGenerator, kind, name)
 	}
 	return nil, fmt.Errorf("%w %q; the set has %s[%s]", ErrUnknownGenerator, name, kind, names(m))
 }

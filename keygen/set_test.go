@@ -18,7 +18,7 @@ func TestASetKeepsGeneratorsOfEachKindApart(t *testing.T) {
 		},
 		Binary: map[string]keygen.Generator[[16]byte]{
 			"order": keygen.Func[[16]byte](func(context.Context) ([16]byte, error) { return [16]byte{1}, nil }),
-			"item":  nil,
+			"item":  keygen.Func[[16]byte](func(context.Context) ([16]byte, error) { return [16]byte{2}, nil }),
 		},
 	}
 	if g, err := s.LookupText("order"); err != nil || first(t, g) != "text" {
@@ -36,7 +36,20 @@ func TestASetKeepsGeneratorsOfEachKindApart(t *testing.T) {
 	if _, err := s.LookupText("item"); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), "string [, order]") {
 		t.Error(err)
 	}
-	if _, err := s.LookupBinary("item"); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), `"item"; the set has [16]byte [item, order]`) {
+	if _, err := s.LookupBinary("other"); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), `"other"; the set has [16]byte [item, order]`) {
+		t.Error(err)
+	}
+}
+
+func TestAGeneratorThatIsListedButNilIsSaidToBeNil(t *testing.T) {
+	s := keygen.Set{
+		Named:  map[string]keygen.Generator[int64]{"order": nil},
+		Binary: map[string]keygen.Generator[[16]byte]{"": nil},
+	}
+	if g, err := s.Lookup("order"); g != nil || !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), `"order" is nil`) {
+		t.Error(err)
+	}
+	if g, err := s.LookupBinary(""); g != nil || !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), `[16]byte "" is nil`) {
 		t.Error(err)
 	}
 }

@@ -20,8 +20,9 @@ func (s Span) Last() int64 { return s.First + (s.Count-1)*s.Step }
 // taken: a span exists only once the reservation is committed. A source may
 // return more or fewer than n keys, at least 1. When an error is returned the
 // reservation may or may not have happened; its keys are then a gap, never a
-// duplicate. Errors that a retry cannot cure wrap [ErrUnknownTag] or
-// [ErrRegressed].
+// duplicate. Errors that a retry cannot cure wrap [ErrUnknownTag],
+// [ErrRegressed], [ErrExhausted] or a [SetupError]: callers then get them at
+// once, instead of waiting for the next try.
 type Source interface {
 	Reserve(ctx context.Context, n int64) (Span, error)
 }

@@ -17,12 +17,69 @@
 //   - A [Map] turns a slot into a [Target]: one number gives both the database
 //     and the table, so every target is reachable. (Taking key % databases and
 //     key % tables separately reaches only their least common multiple.)
-//   - A [Router] holds the rule and the map of every sharded table (分库分表).
+//   - A [Router] holds the rule and the map of every sharded table (分库分表), and
+//     a [Snapshot] is what it knew at one moment.
+//   - A [Hint] in a context says what a statement does not.
+//
+// # Which rule
+//
+//   - [Low]: ids of this module's generators; anybody can compute id % 1024.
+//     [Bits] when the slot stands elsewhere in the id.
+//   - [Mod]: other integers that are even in themselves.
+//   - [Hash], [HashText]: keys that are not even; the slot cannot be computed by
+//     hand or by the database.
+//   - [OffsetStep], [Epochs]: ids numbered by several servers in turn, and systems
+//     that gain servers without moving rows.
+//   - [Ranges], [List], [Interval]: by age, tenant, or country; you balance them.
+//   - [Compat]: tables filled by go-gorm/sharding. [Func]: anything else.
+//
+// # What becomes of a statement
+//
+// The adapters route by what the database will execute, and refuse what they
+// cannot prove. m slots means a condition that leaves several slots (IN, OR).
+//
+//	statement        key = one slot   m slots                  no key             broadcast table
+//	SELECT rows      one query        split, merged in order   ErrMissingKey *    one copy
+//	COUNT SUM MIN    one              combined                 ErrMissingKey *    one copy
+//	MAX AVG
+//	GROUP BY,        one              combined, else           ErrMissingKey *    one copy
+//	DISTINCT                          ErrUnmergeable
+//	join in a group  same slot        ErrCrossShard            ErrMissingKey      local copy
+//	other joins      ErrCrossShard    ErrCrossShard            ErrCrossShard      local copy
+//	FOR UPDATE       one, primary     ErrCrossShard **         ErrMissingKey      all databases
+//	INSERT           one              –                        ErrMissingKey      all databases
+//	INSERT batch     one              grouped; ErrCrossData-   ErrMissingKey      all databases
+//	                                  base over databases **
+//	upsert           one              grouped **               ErrMissingKey      all databases
+//	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
+//	key changed      ErrKeyChange, unless the value is equal or keeps its slot and gene
+//	TRUNCATE, DROP   refused          refused                  refused            refused
+//	raw SQL          ErrRawTable      ErrRawTable              ErrRawTable        local copy
+//	                 without a hint
+//
+// * sent to all targets when [Table].OnMissing is [FanOutReads] or the context
+// says [AllShards], within [FanOut]'s limits ([ErrTooManyShards]). ** over several
+// databases with [BestEffort] only. *** a write never goes to all targets unless
+// the context says [AllShards].
+//
+// Not done at all: joins of rows in different slots, two-phase commit, and moving
+// rows behind the application's back. What the adapters do about it is in their
+// own documentation.
+//
+// # Growing
+//
+//   - Ids numbered by servers: [EpochRule.Add] brings in servers and
+//     [EpochRule.Check] keeps them from making each other's ids.
+//   - Slots: begin with 1024 of them on few targets; [Map.Rebalance] says which few
+//     have to move, [Plan] lists the moves, and package slotstore moves them while
+//     the application runs. [Router.Swap] exchanges maps under load.
+//   - Ids that carry the slot: [Router.NextID], with [Table].Also. [Audit] shows
+//     whether the ids of a production table spread evenly.
 //
 // # Failure modes
 //
-// [New] reports all mistakes of a configuration at once. After that the only
-// errors are [RouteError]s, each of which names the table and the column and
-// says what to do. A Router is immutable and safe for concurrent use; it keeps
-// the *sql.DBs it was given and neither opens nor closes them.
+// [New] reports all mistakes of a configuration at once. After that the errors of
+// a Router are [RouteError]s, each of which names the table and the column and
+// says what to do. It is safe for concurrent use; it keeps the *sql.DBs it was
+// given and neither opens nor closes them.
 package sharding

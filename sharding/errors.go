@@ -2,6 +2,9 @@ package sharding
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -10,17 +13,25 @@ var (
 	// ErrUnknownTable: the router has no such table. Returned by Router.Target.
 	ErrUnknownTable = errors.New("not a sharded table")
 
-	// ErrKeyType: the value is no sharding key: NULL, or a type or text that is
-	// no integer. Returned by every Rule of this package and by Router.Target.
-	ErrKeyType = errors.New("not an integer sharding key")
+	// ErrKeyType: the value is no sharding key: NULL, or a type or text that the
+	// rule does not take. Returned by every Rule of this package and by
+	// Router.Target.
+	ErrKeyType = errors.New("not a sharding key")
 
-	// ErrNoSlot: the rule answered with a slot outside 0..Slots()-1. Returned by
-	// Router.Target, for rules that are not of this package.
-	ErrNoSlot = errors.New("the rule's slot has no target")
+	// ErrNoSlot: the rule has no slot for the key: it is outside of a list or of
+	// an interval, or the rule answered outside 0..Slots()-1. Returned by rules
+	// and Router.Target.
+	ErrNoSlot = errors.New("no slot for the key")
 
 	// ErrMissingKey: a statement or a row gives no sharding key, so its target
-	// is unknown. Returned by the adapters.
+	// is unknown. Returned by the adapters, and by Router.TargetBy for ids that
+	// carry no slot.
 	ErrMissingKey = errors.New("no sharding key")
+
+	// ErrTooManyShards: a statement needs more targets than FanOut allows, or
+	// several where its form allows one. Returned by Limits.Check and the
+	// adapters.
+	ErrTooManyShards = errors.New("too many shards")
 
 	// ErrCrossShard: one statement needs rows of several targets. Returned by
 	// the adapters.
@@ -30,6 +41,11 @@ var (
 	// work on another one. Returned by the adapters before anything is sent.
 	ErrCrossDatabase = errors.New("transaction spans databases")
 
+	// ErrUnmergeable: the answers of several shards cannot be made into the
+	// answer that one table would give. Returned by the adapters before anything
+	// is sent.
+	ErrUnmergeable = errors.New("answers of several shards cannot be merged")
+
 	// ErrKeyChange: an update would give the sharding key another value and so
 	// leave the row where nobody looks for it. Returned by the adapters.
 	ErrKeyChange = errors.New("sharding key would change")
@@ -37,7 +53,43 @@ var (
 	// ErrRawTable: SQL text names a sharded table, but nothing says which shard
 	// is meant. Returned by the adapters before anything is sent.
 	ErrRawTable = errors.New("SQL text names a sharded table")
+
+	// ErrSlotMoving: the key's slot is on its way to another shard. The same
+	// statement succeeds when it has arrived; nothing was done, so try again.
+	// Returned by Router.Target, Snapshot.Everywhere, and the shard's database
+	// (see SlotMoving).
+	ErrSlotMoving = errors.New("slot is moving to another shard")
+
+	// ErrStaleMap: a map is older than, or not made from, the one in force; or
+	// this process may not use its map any more. Returned by Router.Swap and
+	// Map.Apply, and by Router.Target for a Map.While that is over.
+	ErrStaleMap = errors.New("map of slots is out of date")
+
+	// ErrEpochUnarmed: a server may reach the first id of an epoch without the
+	// epoch's step, and would make ids that belong to others. Returned by
+	// EpochRule.Check and EpochRule.Add.
+	ErrEpochUnarmed = errors.New("server does not number by the new epoch")
 )
+
+// hints say what to do about an error where the place that refuses has nothing
+// better to say.
+var hints = map[error]string{
+	ErrUnknownTable:  "add it to the router's tables",
+	ErrNoSlot:        "give the rule a slot for it, or correct the key",
+	ErrTooManyShards: "add a condition on the sharding key, or raise the limit with sharding.FanOut",
+	ErrSlotMoving:    "nothing was done; try again in a moment",
+	ErrStaleMap:      "load the present map of slots and try again",
+}
+
+// hintFor returns what to do about err, if that can be said in general.
+func hintFor(err error) string {
+	for sentinel, hint := range hints {
+		if errors.Is(err, sentinel) {
+			return hint
+		}
+	}
+	return ""
+}
 
 // RouteError is a refusal: nothing was sent to any database.
 type RouteError struct {
@@ -67,3 +119,46 @@ func (e *RouteError) Error() string {
 
 // Unwrap returns e.Err.
 func (e *RouteError) Unwrap() error { return e.Err }
+
+// PartialCommitError tells that a transaction over several databases committed
+// in some of them only. It happens with [BestEffort] alone.
+type PartialCommitError struct {
+	// Committed are the databases that have committed, in that order.
+	Committed []string
+	// Failed are the other databases, each with its error. What they were to
+	// write is lost, or, when the error is a broken connection during COMMIT,
+	// may be written.
+	Failed map[string]error
+}
+
+// Error names the databases of both kinds.
+func (e *PartialCommitError) Error() string {
+	var failed []string
+	for _, db := range slices.Sorted(maps.Keys(e.Failed)) {
+		failed = append(failed, fmt.Sprintf("%s (%v)", db, e.Failed[db]))
+	}
+	return fmt.Sprintf("sharding: transaction committed in %s only, not in %s; what it wrote there stays, so repair the others or undo it by hand",
+		strings.Join(e.Committed, ", "), strings.Join(failed, ", "))
+}
+
+// Unwrap returns the errors of the failed databases.
+func (e *PartialCommitError) Unwrap() []error {
+	var errs []error
+	for _, db := range slices.Sorted(maps.Keys(e.Failed)) {
+		errs = append(errs, e.Failed[db])
+	}
+	return errs
+}
+
+// FenceMessage is what a shard's database says when it refuses to write a row
+// of a slot that is moving away: the text of the error of its trigger.
+const FenceMessage = "shardid: slot is moving"
+
+// SlotMoving makes the refusal of a shard's database into one that wraps
+// [ErrSlotMoving]; other errors, and nil, are returned as they are.
+func SlotMoving(err error) error {
+	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) {
+		return err
+	}
+	return fmt.Errorf("%w: %w; %s", ErrSlotMoving, err, hints[ErrSlotMoving])
+}

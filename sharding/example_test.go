@@ -55,5 +55,94 @@ func ExampleRouter_Target() {
 	// east/orders_04 <nil>
 	// west/orders_05 <nil>
 	// west/orders_07 <nil>
-	// / sharding: route orders refused: NULL: not an integer sharding key (id)
+	// / sharding: route orders refused: NULL: not a sharding key (id)
+}
+
+// A key that cannot be placed is refused, with what to do about it.
+func ExampleRouter_TargetBy() {
+	orders, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%02d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Table{
+			Name: "orders", Key: "user_id", Rule: sharding.Low(10), Map: orders,
+			// Ids from a million on were made for their user.
+			Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(10), From: 1_000_000}},
+		},
+		sharding.Broadcast("regions"), sharding.FanOut(16, 4))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(router.TargetBy("orders", "id", 1_000_003))
+	_, err = router.TargetBy("orders", "id", 999)
+	fmt.Println(err)
+	// Output:
+	// west/orders_03 <nil>
+	// / sharding: route orders refused: no sharding key: 999 is below 1000000, from where on ids carry a slot (id); add a condition on user_id
+}
+
+// One server numbers all rows. A second one joins far above its counter; the
+// first keeps its old rows, whatever their parity, and all odd ids from there on.
+func ExampleEpochRule_Add() {
+	rule := sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}})
+	first := sharding.Counter{Slot: 0, Next: 7, Offset: 1, Step: 1}
+
+	second := sharding.Epoch{From: 14, Slots: []sharding.Slot{0, 1}}
+	if _, err := rule.Add(second, 10, []sharding.Counter{first}); err != nil {
+		fmt.Println(err)
+	}
+	rule, err := rule.Add(second, 5, []sharding.Counter{first})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, id := range []int{6, 13, 14, 15} {
+		slot, err := rule.Slot(id)
+		fmt.Println(id, "is on server", slot, err)
+	}
+	first.Next = 12
+	fmt.Println(rule.Check(5, []sharding.Counter{first, {Slot: 1, Next: 14, Offset: 2, Step: 2}}))
+	// Output:
+	// sharding: Add: server does not number by the new epoch: slot 0 is at 7 already; begin the epoch at 17 or above
+	// 6 is on server 0 <nil>
+	// 13 is on server 0 <nil>
+	// 14 is on server 1 <nil>
+	// 15 is on server 0 <nil>
+	// sharding: Check: server does not number by the new epoch: slot 0 is at 12 with offset 1 and step 1, and the epoch begins at 14; stop its inserts until it has offset 1 and step 2
+}
+
+// Eight slots on two tables become eight slots on three: only what a third table
+// has to get moves.
+func ExampleMap_Rebalance() {
+	old, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := old.Rebalance(8, append(old.Targets(), sharding.Target{DB: "west", Table: "orders_2"})...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	moves, err := sharding.Plan(8, old, next)
+	fmt.Println(moves, err)
+	// Output:
+	// [slot 6: east/orders_0 → west/orders_2 slot 7: east/orders_1 → west/orders_2] <nil>
+}
+
+// Ids whose generator starts each millisecond with sequence 0 all fall into one
+// slot.
+func ExampleAudit() {
+	ids := make([]int64, 10_000)
+	for i := range ids {
+		ids[i] = int64(i) << 12
+	}
+	for _, rule := range []sharding.Rule{sharding.Low(10), sharding.Hash(1024)} {
+		report, err := sharding.Audit(rule, ids)
+		fmt.Println(report, err)
+	}
+	// Output:
 }

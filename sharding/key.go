@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 )
 
 // integer is a key in the one form that rules compute with: every int64 and
@@ -23,6 +24,25 @@ func (k integer) floorMod(n uint64) uint64 {
 	return n - 1 - ^k.bits%n
 }
 
+// less reports whether k < bound.
+func (k integer) less(bound int64) bool {
+	if k.huge() {
+		return false
+	}
+	return int64(k.bits) < bound
+}
+
+// huge reports whether k is above every int64.
+func (k integer) huge() bool { return !k.negative && int64(k.bits) < 0 }
+
+// appendTo appends the decimal text of k.
+func (k integer) appendTo(text []byte) []byte {
+	if k.negative {
+		return strconv.AppendInt(text, int64(k.bits), 10)
+	}
+	return strconv.AppendUint(text, k.bits, 10)
+}
+
 func signed(v int64) integer    { return integer{uint64(v), v < 0} }
 func unsigned(v uint64) integer { return integer{bits: v} }
 
@@ -37,17 +57,17 @@ func toInteger(key any) (integer, error) {
 		return unsigned(v), nil
 	case string:
 		return fromText(v)
-	case []byte:
-		if v == nil { // the driver sends NULL
-			return integer{}, fmt.Errorf("NULL: %w", ErrKeyType)
-		}
-		return fromText(string(v))
-	case nil:
-		return integer{}, fmt.Errorf("NULL: %w", ErrKeyType)
-	case driver.Valuer:
-		return fromValuer(v)
 	}
-	return fromReflect(reflect.ValueOf(key))
+	s, err := read(key)
+	switch {
+	case err != nil:
+		return integer{}, err
+	case s.kind == isInteger:
+		return s.integer, nil
+	case s.kind == isText:
+		return fromText(s.text)
+	}
+	return integer{}, s.mistaken("an integer is expected")
 }
 
 // fromText parses a decimal integer.
@@ -57,41 +77,117 @@ func fromText(s string) (integer, error) {
 	}
 	v, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return integer{}, fmt.Errorf("%q: %w", s, ErrKeyType)
+		return integer{}, fmt.Errorf("%q: %w; an integer is expected", s, ErrKeyType)
 	}
 	return unsigned(v), nil
 }
 
-// fromValuer asks v what the database will be given.
-func fromValuer(v driver.Valuer) (integer, error) {
+// kind is what a scalar holds.
+type kind int
+
+const (
+	isOther kind = iota
+	isInteger
+	isText
+	isTime
+)
+
+// scalar is a key as the database is given it, without the Go types around it.
+type scalar struct {
+	kind    kind
+	integer integer
+	text    string
+	time    time.Time
+	other   any
+}
+
+// mistaken is the error of a rule that does not take s.
+func (s scalar) mistaken(expected string) error {
+	return fmt.Errorf("%s: %w; %s", s.shown(), ErrKeyType, expected)
+}
+
+func (s scalar) shown() string {
+	switch s.kind {
+	case isInteger:
+		return string(s.integer.appendTo(nil))
+	case isText:
+		return strconv.Quote(s.text)
+	case isTime:
+		return s.time.String()
+	}
+	return fmt.Sprintf("%T", s.other)
+}
+
+// value is s as a Go value: int64, or uint64 where it does not fit, string,
+// time.Time, or what it was.
+func (s scalar) value() any {
+	switch s.kind {
+	case isInteger:
+		if s.integer.huge() {
+			return s.integer.bits
+		}
+		return int64(s.integer.bits)
+	case isText:
+		return s.text
+	case isTime:
+		return s.time
+	}
+	return s.other
+}
+
+// read takes a key out of named types, pointers and driver.Valuers. NULL is an
+// error that wraps ErrKeyType, as NULL is in no slot.
+func read(key any) (scalar, error) {
+	switch v := key.(type) {
+	case int64:
+		return scalar{kind: isInteger, integer: signed(v)}, nil
+	case string:
+		return scalar{kind: isText, text: v}, nil
+	case []byte:
+		if v == nil { // the driver sends NULL
+			return scalar{}, fmt.Errorf("NULL: %w", ErrKeyType)
+		}
+		return scalar{kind: isText, text: string(v)}, nil
+	case nil:
+		return scalar{}, fmt.Errorf("NULL: %w", ErrKeyType)
+	case time.Time:
+		return scalar{kind: isTime, time: v}, nil
+	case driver.Valuer:
+		return readValuer(v)
+	}
+	return readReflect(reflect.ValueOf(key))
+}
+
+// readValuer asks v what the database will be given.
+func readValuer(v driver.Valuer) (scalar, error) {
 	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer && rv.IsNil() {
-		return integer{}, fmt.Errorf("nil %T: %w", v, ErrKeyType)
+		return scalar{}, fmt.Errorf("nil %T: %w", v, ErrKeyType)
 	}
 	value, err := v.Value()
 	if err != nil {
-		return integer{}, fmt.Errorf("%T: %w: %w", v, ErrKeyType, err)
+		return scalar{}, fmt.Errorf("%T: %w: %w", v, ErrKeyType, err)
 	}
 	if _, again := value.(driver.Valuer); again {
-		return integer{}, fmt.Errorf("%T yields another driver.Valuer: %w", v, ErrKeyType)
+		return scalar{}, fmt.Errorf("%T yields another driver.Valuer: %w", v, ErrKeyType)
 	}
-	return toInteger(value)
+	return read(value)
 }
 
-// fromReflect reads named types, pointers and the rarer integer kinds.
-func fromReflect(v reflect.Value) (integer, error) {
+// readReflect reads named types, pointers and the rarer integer kinds.
+func readReflect(v reflect.Value) (scalar, error) {
 	switch {
 	case v.CanInt():
-		return signed(v.Int()), nil
+		return scalar{kind: isInteger, integer: signed(v.Int())}, nil
 	case v.CanUint():
-		return unsigned(v.Uint()), nil
+		return scalar{kind: isInteger, integer: unsigned(v.Uint())}, nil
 	case v.Kind() == reflect.String:
-		return fromText(v.String())
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 && !v.IsNil():
-		return fromText(string(v.Bytes()))
+		return scalar{kind: isText, text: v.String()}, nil
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return read(v.Bytes())
 	case v.Kind() == reflect.Pointer && !v.IsNil():
-		return toInteger(v.Elem().Interface())
+		return read(v.Elem().Interface())
 	case v.Kind() == reflect.Pointer:
-		return integer{}, fmt.Errorf("nil %s: %w", v.Type(), ErrKeyType)
+		return scalar{}, fmt.Errorf("nil %s: %w", v.Type(), ErrKeyType)
 	}
-	return integer{}, fmt.Errorf("%s: %w", v.Type(), ErrKeyType)
+	return scalar{other: v.Interface()}, nil
 }

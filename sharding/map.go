@@ -21,8 +21,13 @@ func (t Target) String() string { return t.DB + "/" + t.Table }
 // Map says which target a slot lies on. It is immutable; the zero Map has no
 // targets and is refused by [New].
 type Map struct {
-	targets []Target
-	repeat  bool // slot s is on targets[s % len]; otherwise slot s is on targets[s]
+	version int64
+	targets []Target // each once
+	slots   []uint16 // slot s is on targets[slots[s]]; when empty, on targets[s % len]
+	held    []Slot   // sorted: no statement may use them now
+	shared  []Slot   // sorted: rows of theirs lie on two targets now
+
+	valid func() bool // nil: always
 }
 
 // Spread lays tables physical tables, numbered from 0, over the databases in
@@ -40,66 +45,159 @@ func Spread(dbs []string, tables int, pattern string) (Map, error) {
 	for t := range targets {
 		targets[t] = Target{dbs[t%len(dbs)], fmt.Sprintf(pattern, t)}
 	}
-	m, err := newMap(targets, true)
+	m, err := newMap(targets)
 	if err != nil {
 		return Map{}, fmt.Errorf("sharding: Spread: pattern %q: %w", pattern, err)
 	}
+	if len(m.targets) != tables {
+		return Map{}, fmt.Errorf("sharding: Spread: pattern %q: target %s occurs twice; the pattern needs one %%d", pattern, targets[0])
+	}
+	m.slots = nil
 	return m, nil
 }
 
-// MapOf puts slot i on targets[i]; the rule must have as many slots.
+// MapOf puts slot i on targets[i]; the rule must have as many slots. A target
+// may have several slots.
 func MapOf(targets ...Target) (Map, error) {
 	if len(targets) == 0 {
 		return Map{}, errors.New("sharding: MapOf: no targets")
 	}
-	m, err := newMap(slices.Clone(targets), false)
+	if len(targets) > MaxSlots {
+		return Map{}, fmt.Errorf("sharding: MapOf: %d slots; at most %d are possible", len(targets), MaxSlots)
+	}
+	m, err := newMap(targets)
 	if err != nil {
 		return Map{}, fmt.Errorf("sharding: MapOf: %w", err)
 	}
 	return m, nil
 }
 
-// Target returns the target of slot s, or false if the map has none for it.
-func (m Map) Target(s Slot) (Target, bool) {
-	i := int(s)
-	if i < 0 || len(m.targets) == 0 {
-		return Target{}, false
-	}
-	if m.repeat {
-		i %= len(m.targets)
-	}
-	if i >= len(m.targets) {
-		return Target{}, false
-	}
-	return m.targets[i], true
-}
-
-// Targets returns every target once, in slot order.
-func (m Map) Targets() []Target { return slices.Clone(m.targets) }
-
-func newMap(targets []Target, repeat bool) (Map, error) {
-	seen := make(map[Target]bool, len(targets))
-	for _, t := range targets {
+// newMap puts slot i on targets[i].
+func newMap(targets []Target) (Map, error) {
+	m := Map{slots: make([]uint16, len(targets))}
+	seen := make(map[Target]int, len(targets))
+	for s, t := range targets {
 		if err := dialect.CheckIdent(t.Table); err != nil {
 			return Map{}, fmt.Errorf("table %w", err)
 		}
-		if seen[foldTarget(t)] {
-			return Map{}, fmt.Errorf("target %s occurs twice", t)
+		i, known := seen[foldTarget(t)]
+		switch {
+		case !known:
+			i = len(m.targets)
+			seen[foldTarget(t)] = i
+			m.targets = append(m.targets, t)
+		case m.targets[i] != t:
+			return Map{}, fmt.Errorf("target %s occurs as %s too; write it in one way", t, m.targets[i])
 		}
-		seen[foldTarget(t)] = true
+		m.slots[s] = uint16(i)
 	}
-	return Map{targets, repeat}, nil
+	return m, nil
+}
+
+// Target returns the target of slot s, or false if the map has none for it.
+func (m Map) Target(s Slot) (Target, bool) {
+	if i := m.index(s); i >= 0 {
+		return m.targets[i], true
+	}
+	return Target{}, false
+}
+
+// index returns the place of slot s in m.targets, -1 if there is none.
+func (m *Map) index(s Slot) int {
+	switch {
+	case s < 0 || len(m.targets) == 0:
+		return -1
+	case len(m.slots) == 0:
+		return int(s) % len(m.targets)
+	case int(s) >= len(m.slots):
+		return -1
+	}
+	return int(m.slots[s])
+}
+
+// Targets returns every target once, in the order of their first slots.
+func (m Map) Targets() []Target { return slices.Clone(m.targets) }
+
+// Version counts the changes of the map: each is higher than those before. Maps
+// that never changed have version 0.
+func (m Map) Version() int64 { return m.version }
+
+// At returns the map with another version.
+func (m Map) At(version int64) Map {
+	m.version = version
+	return m
+}
+
+// Holding returns the map with exactly these slots held: keys of theirs are
+// refused with [ErrSlotMoving], reads and writes alike.
+func (m Map) Holding(slots ...Slot) Map {
+	m.held = sorted(slots)
+	return m
+}
+
+// Sharing returns the map with exactly these slots shared: some of their rows
+// lie on two targets, as copies under way or left behind. Keys of theirs are
+// routed as ever, but a statement for all targets is refused with
+// [ErrSlotMoving], as it would see such rows twice.
+func (m Map) Sharing(slots ...Slot) Map {
+	m.shared = sorted(slots)
+	return m
+}
+
+// While returns the map for use as long as valid returns true: from then on every
+// key is refused with [ErrStaleMap], until the router gets another map. It is for
+// maps that are lent for a time. valid is called for each key, by many goroutines
+// at once; nil means always.
+func (m Map) While(valid func() bool) Map {
+	m.valid = valid
+	return m
+}
+
+func (m *Map) expired() bool { return m.valid != nil && !m.valid() }
+
+// Held returns the slots that are held, in order.
+func (m Map) Held() []Slot { return slices.Clone(m.held) }
+
+// Shared returns the slots that are shared, in order.
+func (m Map) Shared() []Slot { return slices.Clone(m.shared) }
+
+func sorted(slots []Slot) []Slot {
+	slots = slices.Clone(slots)
+	slices.Sort(slots)
+	return slices.Compact(slots)
+}
+
+// isHeld reports whether the slot is held.
+func (m *Map) isHeld(s Slot) bool {
+	if len(m.held) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(m.held, s)
+	return found
+}
+
+// everywhere returns an error when rows may lie on two targets, or nowhere.
+func (m *Map) everywhere() error {
+	if m.expired() {
+		return ErrStaleMap
+	}
+	for _, slots := range [][]Slot{m.held, m.shared} {
+		if len(slots) > 0 {
+			return fmt.Errorf("slot %d: %w", slots[0], ErrSlotMoving)
+		}
+	}
+	return nil
 }
 
 // fits says why the map cannot serve that many slots.
-func (m Map) fits(slots int) error {
-	n := len(m.targets)
+func (m *Map) fits(slots int) error {
+	n, tables := len(m.slots), len(m.targets)
 	switch {
-	case n == 0:
+	case tables == 0:
 		return errors.New("has no targets; make it with Spread or MapOf")
-	case m.repeat && slots%n != 0:
-		return fmt.Errorf("%d slots cannot be spread evenly over %d tables; make the slots a multiple of the tables", slots, n)
-	case !m.repeat && slots != n:
+	case n == 0 && slots%tables != 0:
+		return fmt.Errorf("%d slots cannot be spread evenly over %d tables; make the slots a multiple of the tables", slots, tables)
+	case n > 0 && slots != n:
 		return fmt.Errorf("%d slots need as many targets, not %d", slots, n)
 	}
 	return nil

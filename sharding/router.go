@@ -4,114 +4,145 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // DBs are the databases that hold shards, by the names that targets use.
 type DBs map[string]*sql.DB
 
-// Router finds the target of a key for every sharded table. It is immutable
-// and safe for concurrent use.
+// Router finds the target of a key for every sharded table. It is safe for
+// concurrent use. Its tables stay what they are; their maps can be exchanged by
+// [Router.Swap], so take one [Router.Snapshot] per statement where several
+// answers must fit together.
 type Router struct {
 	dbs    map[string]*sql.DB
-	tables []Table
-	byName map[string]*Table // by folded logical name
+	limits Limits
+	mode   TxMode
+
+	now  atomic.Pointer[Snapshot]
+	turn sync.Mutex // held by those who replace now
 }
 
-// New returns a router over dbs, which stay the caller's to close. The error
-// joins every mistake in the configuration, each naming table and field.
-func New(dbs DBs, tables ...Table) (*Router, error) {
-	r := &Router{
-		dbs:    make(map[string]*sql.DB, len(dbs)),
-		tables: append([]Table(nil), tables...),
-		byName: make(map[string]*Table, len(tables)),
-	}
-	var errs []error
+// New returns a router over dbs, which stay the caller's to close. Its options
+// are tables, one [Table] each, and settings. The error joins every mistake in
+// the configuration, each naming table and field.
+func New(dbs DBs, options ...Option) (*Router, error) {
+	s := collect(options)
+	r := &Router{dbs: make(map[string]*sql.DB, len(dbs)), limits: s.limits, mode: s.mode}
+	errs := []error{s.validate()}
 	for name, db := range dbs {
 		if db == nil {
 			errs = append(errs, fmt.Errorf("database %q is nil", name))
 		}
 		r.dbs[name] = db
 	}
-	if len(tables) == 0 {
-		errs = append(errs, errors.New("no tables"))
-	}
-	for i := range r.tables {
-		errs = append(errs, r.tables[i].validate(dbs), r.add(&r.tables[i]))
-	}
-	errs = append(errs, r.checkNames())
-	if err := errors.Join(errs...); err != nil {
+	first, err := newSnapshot(s.tables, s.broadcast, r.names())
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
+	r.now.Store(first)
 	return r, nil
 }
 
-func (r *Router) add(t *Table) error {
-	if _, twice := r.byName[fold(t.Name)]; twice {
-		return fmt.Errorf("table %q: Name: occurs twice", t.Name)
+func (r *Router) names() map[string]bool {
+	names := make(map[string]bool, len(r.dbs))
+	for name := range r.dbs {
+		names[name] = true
 	}
-	r.byName[fold(t.Name)] = t
-	return nil
+	return names
 }
 
-// checkNames finds physical tables that are claimed twice or that bear a
-// logical name.
-func (r *Router) checkNames() error {
-	var errs []error
-	owner := map[Target]string{}
-	for _, t := range r.tables {
-		for _, target := range t.Map.targets {
-			if logical, ok := r.byName[fold(target.Table)]; ok {
-				errs = append(errs, fmt.Errorf("table %q: Map: target %s bears the name of logical table %q; give physical tables names of their own", t.Name, target, logical.Name))
-			}
-			if first, taken := owner[foldTarget(target)]; taken && first != fold(t.Name) {
-				errs = append(errs, fmt.Errorf("table %q: Map: target %s belongs to table %q already", t.Name, target, first))
-			}
-			owner[foldTarget(target)] = fold(t.Name)
-		}
+// nothing is the snapshot of the zero Router.
+var nothing = &Snapshot{}
+
+// Snapshot returns what the router knows at this moment. It never changes.
+func (r *Router) Snapshot() *Snapshot {
+	if s := r.now.Load(); s != nil {
+		return s
 	}
-	return errors.Join(errs...)
+	return nothing
+}
+
+// Swap exchanges the maps of some tables, by logical name, all at once. Those
+// who hold a [Snapshot] keep the maps that it has.
+//
+// Each new map must have a higher version than the one it replaces, or the error
+// wraps [ErrStaleMap]; the same version will do for a [Map.While] that is over.
+// Where any of them does not fit, the error tells all that
+// is wrong, as that of [New] does, and nothing is exchanged. Tables of one group
+// are to be given together.
+func (r *Router) Swap(maps map[string]Map) error {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	next, err := r.Snapshot().with(maps, r.names())
+	if err != nil {
+		return fmt.Errorf("sharding: Swap: %w", err)
+	}
+	r.now.Store(next)
+	return nil
 }
 
 // Target returns where the row of the table with this sharding key lies. The
 // table's case does not matter. Errors are [RouteError]s.
 func (r *Router) Target(table string, key any) (Target, error) {
-	t, ok := r.lookup(table)
-	if !ok {
-		return Target{}, &RouteError{Op: "route", Table: table, Err: ErrUnknownTable, Hint: "add it to the router's tables"}
-	}
-	target, err := t.Target(key)
-	if err != nil {
-		return Target{}, &RouteError{Op: "route", Table: t.Name, Column: t.Key, Err: err}
-	}
-	return target, nil
+	return r.Snapshot().Target(table, key)
+}
+
+// TargetBy is [Snapshot.TargetBy] of the present snapshot.
+func (r *Router) TargetBy(table, column string, value any) (Target, error) {
+	return r.Snapshot().TargetBy(table, column, value)
 }
 
 // Targets returns every target of the table once, in slot order; nil for a
 // table the router does not know.
-func (r *Router) Targets(table string) []Target {
-	t, ok := r.lookup(table)
-	if !ok {
-		return nil
-	}
-	return t.Map.Targets()
-}
+func (r *Router) Targets(table string) []Target { return r.Snapshot().Targets(table) }
+
+// Slots returns the number of slots of the table, 0 for one that the router
+// does not know.
+func (r *Router) Slots(table string) int { return r.Snapshot().Slots(table) }
 
 // DB returns the database called name, nil if there is none.
 func (r *Router) DB(name string) *sql.DB { return r.dbs[name] }
 
-// Table returns the table with this logical name, in any case.
-func (r *Router) Table(name string) (Table, bool) {
-	t, ok := r.lookup(name)
-	if !ok {
-		return Table{}, false
+// Databases returns the names of all databases, in order.
+func (r *Router) Databases() []string {
+	names := make([]string, 0, len(r.dbs))
+	for name := range r.dbs {
+		names = append(names, name)
 	}
-	return *t, true
+	slices.Sort(names)
+	return names
 }
 
-// Tables returns all tables in the order they were given.
-func (r *Router) Tables() []Table { return append([]Table(nil), r.tables...) }
+// Table returns the table with this logical name, in any case.
+func (r *Router) Table(name string) (Table, bool) { return r.Snapshot().Table(name) }
 
-func (r *Router) lookup(name string) (*Table, bool) {
-	t, ok := r.byName[fold(name)]
-	return t, ok
+// Tables returns all tables in the order they were given.
+func (r *Router) Tables() []Table { return r.Snapshot().Tables() }
+
+// IsBroadcast reports whether the table is one of [Broadcast], in any case.
+func (r *Router) IsBroadcast(table string) bool { return r.Snapshot().IsBroadcast(table) }
+
+// Broadcasts returns the names given with [Broadcast], in that order.
+func (r *Router) Broadcasts() []string { return r.Snapshot().Broadcasts() }
+
+// SameGroup reports whether rows of one slot of both tables lie in one database;
+// see [Table].Group. A table and itself are always of one group.
+func (r *Router) SameGroup(a, b string) bool { return r.Snapshot().SameGroup(a, b) }
+
+// Limits returns what [FanOut] has set.
+func (r *Router) Limits() Limits { return r.limits }
+
+// TxMode returns what [Transactions] has set.
+func (r *Router) TxMode() TxMode { return r.mode }
+
+// Check returns an error that wraps [ErrTooManyShards] when one statement needs
+// more targets than the limit.
+func (l Limits) Check(targets int) error {
+	if targets > l.MaxShards {
+		return fmt.Errorf("%w: %d targets, and at most %d are allowed", ErrTooManyShards, targets, l.MaxShards)
+	}
+	return nil
 }

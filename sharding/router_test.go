@@ -91,7 +91,7 @@ func TestMapsThatCannotWorkAreRefused(t *testing.T) {
 		"no databases":    func() (sharding.Map, error) { return sharding.Spread(nil, 4, "o_%d") },
 		"1 tables over 2": func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b"}, 1, "o_%d") },
 		"not a plain SQL": func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "orders") },
-		"a/O_1 occurs": func() (sharding.Map, error) {
+		"a/O_1 occurs as a/o_1 too": func() (sharding.Map, error) {
 			return sharding.MapOf(sharding.Target{"a", "o_1"}, sharding.Target{"a", "O_1"})
 		},
 		"no targets":        func() (sharding.Map, error) { return sharding.MapOf() },
@@ -203,9 +203,9 @@ func TestRefusalsAreTypedAndNameTableAndColumn(t *testing.T) {
 		text  string
 	}{
 		{"users", 1, sharding.ErrUnknownTable, "sharding: route users refused: not a sharded table; add it to the router's tables"},
-		{"orders", nil, sharding.ErrKeyType, "sharding: route Orders refused: NULL: not an integer sharding key (id)"},
-		{"items", 1, sharding.ErrNoSlot, "sharding: route items refused: slot 2: the rule's slot has no target (order_id)"},
-		{"notes", 1, sharding.ErrNoSlot, "sharding: route notes refused: slot -1: the rule's slot has no target (id)"},
+		{"orders", nil, sharding.ErrKeyType, "sharding: route Orders refused: NULL: not a sharding key (id)"},
+		{"items", 1, sharding.ErrNoSlot, "sharding: route items refused: slot 2: no slot for the key (order_id); give the rule a slot for it, or correct the key"},
+		{"notes", 1, sharding.ErrNoSlot, "sharding: route notes refused: slot -1: no slot for the key (id); give the rule a slot for it, or correct the key"},
 	} {
 		_, err := r.Target(c.table, c.key)
 		var route *sharding.RouteError

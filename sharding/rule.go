@@ -1,6 +1,9 @@
 package sharding
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Slot is a logical bucket of a table, from 0 to Rule.Slots()-1.
 type Slot int
@@ -11,9 +14,10 @@ const MaxSlots = 1 << 16
 // Rule says which slot a key belongs to. A rule is pure and deterministic, as
 // rows stay where it once put them, and safe for concurrent use.
 //
-// Slot accepts a key as the database would: the rules of this package take
-// every integer kind, named types, pointers, decimal text as string or []byte,
-// and driver.Valuers of these. NULL and everything else wraps [ErrKeyType].
+// Slot accepts a key as the database would: unless a rule of this package says
+// otherwise, it takes every integer kind, named types, pointers, decimal text as
+// string or []byte, and driver.Valuers of these. NULL and everything else wraps
+// [ErrKeyType].
 type Rule interface {
 	Slots() int
 	Slot(key any) (Slot, error)
@@ -31,6 +35,17 @@ func Low(bits int) Rule {
 		return invalid(fmt.Sprintf("Low(%d): bits must be from 1 to 16", bits))
 	}
 	return low(1)<<bits - 1
+}
+
+// Bits takes width bits above the lowest shift ones: slot = key >> shift &
+// (2^width-1). It is for ids that carry their slot elsewhere than at the end, as
+// those with a sequence in the lowest bits do. width is from 1 to 16, and
+// shift+width at most 64.
+func Bits(shift, width int) Rule {
+	if width < 1 || width > 16 || shift < 0 || shift > 64-width {
+		return invalid(fmt.Sprintf("Bits(%d, %d): width must be from 1 to 16, and shift from 0 to 64-width", shift, width))
+	}
+	return middle{shift: uint8(shift), mask: 1<<width - 1}
 }
 
 // Mod takes the key modulo n, from 1 to [MaxSlots]. It is never negative:
@@ -55,6 +70,7 @@ func OffsetStep(offset, step int) Rule {
 
 var (
 	_ Rule = low(0)
+	_ Rule = middle{}
 	_ Rule = mod{}
 	_ Rule = invalid("")
 )
@@ -70,6 +86,23 @@ func (r low) Slot(key any) (Slot, error) {
 		return 0, err
 	}
 	return Slot(k.bits & uint64(r)), nil
+}
+
+// middle is a Bits rule. Keys are two's complement, so negative ones have bits
+// like all others.
+type middle struct {
+	shift uint8
+	mask  uint16
+}
+
+func (r middle) Slots() int { return int(r.mask) + 1 }
+
+func (r middle) Slot(key any) (Slot, error) {
+	k, err := toInteger(key)
+	if err != nil {
+		return 0, err
+	}
+	return Slot(uint16(k.bits>>(r.shift&63)) & r.mask), nil
 }
 
 // mod is (key + shift) modulo n; the sum is taken after the modulo, as it
@@ -93,6 +126,8 @@ func (r mod) Slot(key any) (Slot, error) {
 type invalid string
 
 func (invalid) Slots() int { return 0 }
+
+func (r invalid) check() error { return errors.New(string(r)) }
 
 func (r invalid) Slot(any) (Slot, error) {
 	return 0, fmt.Errorf("%s: %w", string(r), ErrNoSlot)

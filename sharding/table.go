@@ -8,7 +8,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Table is a sharded table, known to the application by one logical name.
+// Table is a sharded table, known to the application by one logical name. It is
+// an [Option] of [New].
 type Table struct {
 	// Name is the logical name, the one in models and statements. No physical
 	// table may be called so: SQL that slips through then fails instead of
@@ -18,14 +19,47 @@ type Table struct {
 	Key string
 	// Rule turns a key into a slot. There is no default.
 	Rule Rule
-	// Map turns a slot into a target. Tables whose rows belong together (orders
-	// and their items) take the same rule and maps of the same shape, so that
-	// they lie in the same database.
+	// Map turns a slot into a target.
 	Map Map
+	// Also are other columns that lead to the same slot as Key, as an order's id
+	// does that was made for its user (gene ids, 基因法). Defaults to none.
+	Also []Alt
+	// Group names the tables whose rows belong together, orders and their items
+	// (binding tables, 绑定表): same rule, and maps of the same shape over the same
+	// databases, so that a join of rows of one slot stays in one database.
+	// Defaults to "", a group of its own. Names are compared without regard to
+	// case.
+	Group string
+	// OnMissing says what becomes of a read without a sharding key. Defaults to
+	// [Refuse].
+	OnMissing Policy
 }
 
+// Alt is a column beside the sharding key that leads to the same slot.
+type Alt struct {
+	// Column is its name.
+	Column string
+	// Rule turns its value into the slot; it has as many slots as the table's.
+	Rule Rule
+	// From is the first value that carries the slot. Integers below it, made
+	// before ids had gene bits, say nothing about the slot. Defaults to 0, so
+	// that negative integers never do.
+	From int64
+}
+
+// Policy says what becomes of a read that no sharding key places.
+type Policy int
+
+const (
+	// Refuse answers it with [ErrMissingKey].
+	Refuse Policy = iota
+	// FanOutReads sends it to every target, within the limits of [FanOut].
+	// Writes are refused all the same; [AllShards] allows them.
+	FanOutReads
+)
+
 // validate returns everything that is wrong with t taken alone.
-func (t Table) validate(dbs DBs) error {
+func (t *Table) validate(dbs map[string]bool) error {
 	var errs []error
 	add := func(field string, err error) {
 		if err != nil {
@@ -38,22 +72,57 @@ func (t Table) validate(dbs DBs) error {
 	if t.Rule != nil && t.Rule.Slots() > 0 {
 		add("Map", t.Map.fits(t.Rule.Slots()))
 	}
+	add("Map", t.checkDatabases(dbs))
+	add("Also", t.checkAlso())
+	if t.OnMissing != Refuse && t.OnMissing != FanOutReads {
+		add("OnMissing", fmt.Errorf("is %d; set Refuse or FanOutReads", t.OnMissing))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Table) checkDatabases(dbs map[string]bool) error {
+	var errs []error
 	seen := map[string]bool{}
 	for _, target := range t.Map.targets {
-		if _, known := dbs[target.DB]; !known && !seen[target.DB] {
-			add("Map", fmt.Errorf("target %s: the router has no database %q", target, target.DB))
+		if !dbs[target.DB] && !seen[target.DB] {
+			errs = append(errs, fmt.Errorf("target %s: the router has no database %q", target, target.DB))
 		}
 		seen[target.DB] = true
 	}
 	return errors.Join(errs...)
 }
 
+func (t *Table) checkAlso() error {
+	var errs []error
+	seen := map[string]bool{fold(t.Key): true}
+	for _, alt := range t.Also {
+		errs = append(errs, dialect.CheckIdent(alt.Column))
+		if seen[fold(alt.Column)] {
+			errs = append(errs, fmt.Errorf("column %q occurs twice", alt.Column))
+		}
+		seen[fold(alt.Column)] = true
+		if err := checkRule(alt.Rule); err != nil {
+			errs = append(errs, fmt.Errorf("column %q: Rule %w", alt.Column, err))
+		} else if t.Rule != nil && alt.Rule.Slots() != t.Rule.Slots() {
+			errs = append(errs, fmt.Errorf("column %q: Rule has %d slots, that of %q %d; both must lead to the same slots", alt.Column, alt.Rule.Slots(), t.Key, t.Rule.Slots()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checked is what rules of this package add to Rule.
+type checked interface {
+	check() error
+}
+
 func checkRule(r Rule) error {
 	if r == nil {
-		return errors.New("is nil; set Low, Mod or OffsetStep")
+		return errors.New("is nil; set Low, Mod, Hash or another rule")
 	}
-	if bad, ok := r.(invalid); ok {
-		return errors.New(string(bad))
+	if c, ok := r.(checked); ok {
+		if err := c.check(); err != nil {
+			return err
+		}
 	}
 	if n := r.Slots(); n < 1 || n > MaxSlots {
 		return fmt.Errorf("has %d slots; from 1 to %d are possible", n, MaxSlots)
@@ -61,21 +130,95 @@ func checkRule(r Rule) error {
 	return nil
 }
 
-// Target returns where the row with this sharding key lies. Its errors wrap
+// Slot returns the slot of the row with this sharding key. Its errors wrap
 // [ErrKeyType] or [ErrNoSlot]; t must be one that [New] accepted.
+func (t *Table) Slot(key any) (Slot, error) { return within(t.Rule, key) }
+
+// within asks r for the slot of key and keeps rules of others to their word.
+func within(r Rule, key any) (Slot, error) {
+	s, err := r.Slot(key)
+	if err == nil && (s < 0 || int(s) >= r.Slots()) {
+		err = fmt.Errorf("slot %d: %w", s, ErrNoSlot)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return s, nil
+}
+
+// Target returns where the row with this sharding key lies. Its errors wrap
+// [ErrKeyType], [ErrNoSlot], [ErrSlotMoving] or [ErrStaleMap]; t must be one that
+// [New] accepted.
 func (t *Table) Target(key any) (Target, error) {
-	s, err := t.Rule.Slot(key)
+	s, err := t.Slot(key)
 	if err != nil {
 		return Target{}, err
 	}
-	if int(s) >= t.Rule.Slots() {
+	return t.on(s)
+}
+
+// on returns the target of a slot, unless the slot is held.
+func (t *Table) on(s Slot) (Target, error) {
+	i := t.Map.index(s)
+	if i < 0 {
 		return Target{}, fmt.Errorf("slot %d: %w", s, ErrNoSlot)
 	}
-	target, ok := t.Map.Target(s)
-	if !ok {
-		return Target{}, fmt.Errorf("slot %d: %w", s, ErrNoSlot)
+	if t.Map.expired() {
+		return Target{}, ErrStaleMap
 	}
-	return target, nil
+	if t.Map.isHeld(s) {
+		return Target{}, fmt.Errorf("slot %d: %w", s, ErrSlotMoving)
+	}
+	return t.Map.targets[i], nil
+}
+
+// SlotBy returns the slot of the row whose column has this value; the column is
+// Key or one of Also. The error wraps [ErrMissingKey] when neither is the case
+// or when the value is below Alt.From: it says nothing about the slot then.
+func (t *Table) SlotBy(column string, value any) (Slot, error) {
+	if strings.EqualFold(column, t.Key) {
+		return t.Slot(value)
+	}
+	for i := range t.Also {
+		if alt := &t.Also[i]; strings.EqualFold(column, alt.Column) {
+			return alt.slot(value)
+		}
+	}
+	return 0, fmt.Errorf("%w: column %q does not lead to a shard", ErrMissingKey, column)
+}
+
+// TargetBy returns where the row lies whose column has this value: [Table.SlotBy]
+// and the map. Its errors are those of both.
+func (t *Table) TargetBy(column string, value any) (Target, error) {
+	s, err := t.SlotBy(column, value)
+	if err != nil {
+		return Target{}, err
+	}
+	return t.on(s)
+}
+
+// slot returns the slot that the value carries.
+func (a *Alt) slot(value any) (Slot, error) {
+	switch id, err := toInteger(value); {
+	case err == nil && id.less(a.From):
+		return 0, fmt.Errorf("%w: %v is below %d, from where on ids carry a slot", ErrMissingKey, value, a.From)
+	case err != nil && a.From != 0:
+		return 0, err
+	}
+	return within(a.Rule, value)
+}
+
+// Leads reports whether the column is Key or one of Also.
+func (t *Table) Leads(column string) bool {
+	if strings.EqualFold(column, t.Key) {
+		return true
+	}
+	for _, alt := range t.Also {
+		if strings.EqualFold(column, alt.Column) {
+			return true
+		}
+	}
+	return false
 }
 
 // foldTarget returns t as databases that ignore case in table names see it.

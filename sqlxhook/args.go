@@ -24,31 +24,12 @@ func (p *plan) collect(a *args, r *rows) (err error) {
 		return nil
 	}
 	a.group = make([]any, len(p.group)*r.n)
-	if p.cells == nil || r.memory.first == nil {
-		return p.collectFields(a, r)
-	}
-	collectCells(a.group, p.cells, &r.memory, r.n)
-	return nil
-}
-
-// collectCells reads what lies in the rows themselves.
-func collectCells(out []any, cells []cell, m *memory, n int) {
-	for i := range n {
-		row := m.row(i)
-		here := out[:len(cells)]
-		for c := range here {
-			cells[c].put(&here[c], row)
-		}
-		out = out[len(cells):]
-	}
-}
-
-func (p *plan) collectFields(a *args, r *rows) (err error) {
 	n := 0
 	for i := range r.n {
+		row := r.at(i)
 		for f := range p.group {
-			if a.group[n], err = p.group[f].value(r, i); err != nil {
-				return err
+			if a.group[n], err = p.group[f].value(row); err != nil {
+				return &RowError{Row: i, Field: p.group[f].name, Err: err}
 			}
 			n++
 		}
@@ -62,12 +43,12 @@ func (p *plan) collectFields(a *args, r *rows) (err error) {
 func once(fields []field, r *rows) ([]any, error) {
 	out := make([]any, len(fields))
 	for f := range fields {
-		first, err := fields[f].value(r, 0)
+		first, err := fields[f].valueIn(r, 0)
 		if err != nil {
 			return nil, err
 		}
 		for i := 1; i < r.n; i++ {
-			v, err := fields[f].value(r, i)
+			v, err := fields[f].valueIn(r, i)
 			if err != nil {
 				return nil, err
 			}
@@ -87,6 +68,15 @@ func (a *args) all(p *plan, n int) []any {
 		return a.head
 	}
 	return a.of(0, n, len(p.group))
+}
+
+// pick returns the arguments of some of the rows, of width parameters each.
+func (a *args) pick(some []int, width int) args {
+	picked := args{a.head, make([]any, 0, len(some)*width), a.tail}
+	for _, i := range some {
+		picked.group = append(picked.group, a.group[i*width:(i+1)*width]...)
+	}
+	return picked
 }
 
 // of returns the arguments for rows from to to, of width parameters each.

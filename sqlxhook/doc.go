@@ -39,15 +39,39 @@
 //
 // Columns and arguments keep their order, and the arguments are the fields' own
 // values and types, so that go-sqlmock can expect them; keygen.Counting makes
-// the keys known. A handle that wraps one of sqlx's must not use the arguments
-// after its method has returned, as they lie in the rows.
+// the keys known.
 //
 // # Sharding
 //
-// With a router, SQL that names a sharded table is refused, as no physical
-// table has that name: [Hook.For] and [GroupBy] give the database and the
-// physical table. A row inserted into a physical table it does not belong to is
-// refused too, as far as the statement shows its key.
+// With a router, a statement that names a sharded table is sent with a handle
+// that is bound to a shard, and names tables by their logical names:
+//
+//	shard, err := h.For("orders", userID)                // one database, one table
+//	res, err := h.Insert(ctx, shard, "orders", &order)
+//	err = shard.SelectContext(ctx, &orders, "SELECT * FROM orders WHERE user_id = ?", userID)
+//	tx, err := h.Begin(ctx, "orders", userID)       // a transaction on that database
+//	res, err := h.Insert(ctx, h.Shards(), "orders", all) // each row to its shard
+//
+// [GroupBy] and [GroupKeys] split rows and lists of keys by shard, [Hook.Each] and
+// [Collect] go through shards at once. What is not proven to reach the right
+// shard is refused with a [sharding.RouteError] before anything is sent:
+//
+//	the statement                          is refused unless
+//	names a sharded table, by any name     it is sent with a Shard, a Tx or Shards, or sharding.Unsharded is set
+//	names a table of another shard         the tables are of one Group
+//	inserts into a sharded table           it shows the key of each row, as a parameter or literal, and the row belongs there
+//	has an id that carries the shard       it agrees with the key ([sharding.Table].Also)
+//	sets a column that leads to the shard  never: a row keeps its key
+//	is sent with Shards                    it is an INSERT, writes a broadcast table, or a hint chooses the shard
+//	has rows for several databases         the router allows sharding.BestEffort
+//	writes a broadcast table               it is sent with Shards
+//	is neither of SELECT, INSERT, REPLACE, UPDATE and DELETE, or more than one of them: never sent
+//
+// Texts are read by their words, not parsed: where a table may stand, a column or
+// alias with the name of a sharded table is taken for it in statements that begin
+// with WITH. WHERE conditions are not read, as the handle says which shard is
+// meant. Ids lead to their row's shard by themselves when their generator is a
+// [keygen.Bucketed] and their column is in Also.
 //
 // # Failure modes
 //

@@ -8,7 +8,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/shardid/shardid/keygen"
-	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -140,81 +139,4 @@ func ExampleHook_Insert_map() {
 	fmt.Println(res.RowsAffected, err)
 	// Output:
 	// 1 <nil>
-}
-
-// exampleHook returns a hook whose orders lie in two tables of one database.
-func exampleHook(db *sqlx.DB) (*sqlxhook.Hook, error) {
-	tables, err := sharding.Spread([]string{"main"}, 2, "orders_%d")
-	if err != nil {
-		return nil, err
-	}
-	router, err := sharding.New(sharding.DBs{"main": db.DB},
-		sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(1), Map: tables})
-	if err != nil {
-		return nil, err
-	}
-	return sqlxhook.New(sqlxhook.Config{
-		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": keygen.Counting(1000, 1)}},
-		Router:     router,
-		DriverName: "sqlite",
-	})
-}
-
-func exampleDB() *sqlx.DB {
-	db := sqlx.MustOpen("sqlite", ":memory:")
-	db.SetMaxOpenConns(1)
-	db.MustExec("CREATE TABLE orders_0 (id INTEGER PRIMARY KEY, user_id INTEGER); CREATE TABLE orders_1 (id INTEGER PRIMARY KEY, user_id INTEGER)")
-	return db
-}
-
-func ExampleHook_For() {
-	main := exampleDB()
-	defer func() { _ = main.Close() }()
-	h, err := exampleHook(main)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	order := Order{UserID: 7}
-	if err := h.Fill(ctx, &order); err != nil { // the id decides where the row lies
-		fmt.Println(err)
-		return
-	}
-	db, table, err := h.For("orders", order.ID)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	res, err := h.Insert(ctx, db, table, &order)
-	fmt.Println(table, res.IDs, err)
-
-	_, err = h.Insert(ctx, db, "orders", &order)
-	fmt.Println(err)
-	// Output:
-	// orders_0 [1000] <nil>
-	// sqlxhook: sharding: statement orders refused: SQL text names a sharded table; use the database and the physical table that Hook.For or GroupBy return
-}
-
-func ExampleGroupBy() {
-	main := exampleDB()
-	defer func() { _ = main.Close() }()
-	h, err := exampleHook(main)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	groups, err := sqlxhook.GroupBy(ctx, h, "orders", []Order{{UserID: 7}, {UserID: 8}, {UserID: 9}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, g := range groups {
-		res, err := h.Insert(ctx, g.DB, g.Target.Table, g.Rows)
-		fmt.Println(g.Target, g.Index, res.IDs, err)
-	}
-	// Output:
-	// main/orders_0 [0 2] [1000 1002] <nil>
-	// main/orders_1 [1] [1001] <nil>
 }

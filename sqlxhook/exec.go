@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/shardid/shardid/sharding"
 )
 
 // Result tells what a call wrote.
@@ -39,6 +41,7 @@ func (r Result) LastInsertId() (int64, error) {
 type call struct {
 	plan    *plan
 	rows    *rows
+	n       int // rows of the statement
 	args    args
 	cuts    []int // behind which rows a batch is cut; nil when it is one statement
 	filling filling
@@ -46,25 +49,25 @@ type call struct {
 
 // prepare fills the rows and takes their arguments. On an error the rows are as
 // they were.
-func (p *plan) prepare(ctx context.Context, e rebinder, r *rows) (call, error) {
+func (p *plan) prepare(ctx context.Context, r *rows) (call, error) {
 	if err := p.accepts(r); err != nil {
 		return call{}, err
 	}
-	c := call{plan: p, rows: r}
+	c := call{plan: p, rows: r, n: r.n}
 	var err error
 	if len(p.keys) > 0 {
 		if c.filling, err = fill(ctx, p.keys, r); err != nil {
 			return call{}, err
 		}
 	}
-	if err = p.place.check(e, r); err == nil {
-		err = p.collect(&c.args, r)
+	if err = p.collect(&c.args, r); err == nil {
+		err = p.place.check(r.n, &c.args)
 	}
 	if err != nil {
 		c.filling.undo()
 		return call{}, err
 	}
-	c.cuts = p.cut(r, &c.args)
+	c.cuts = p.cut(r.n, &c.args)
 	return c, nil
 }
 
@@ -93,22 +96,28 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 	}
 	res, sent, err = c.sendAll(ctx, tx)
 	if err == nil {
-		return res, true, tx.Commit()
+		return res, true, sharding.SlotMoving(tx.Commit())
 	}
-	// Nothing of the batch remains, so that it was partial is no news.
-	var partial *PartialError
-	if errors.As(err, &partial) {
-		err = partial.Err
-	}
+	err = whole(err)
 	if undone := tx.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) {
 		err = errors.Join(err, undone)
 	}
 	return Result{}, sent, err
 }
 
+// whole returns the cause of a PartialError, for batches of which nothing remains,
+// so that it was partial is no news.
+func whole(err error) error {
+	var partial *PartialError
+	if errors.As(err, &partial) {
+		return partial.Err
+	}
+	return err
+}
+
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
-		res, err := execute(ctx, e, c.plan.text(c.rows.n), c.args.all(c.plan, c.rows.n))
+		res, err := execute(ctx, e, c.plan.text(c.n), c.args.all(c.plan, c.n))
 		return res, err == nil || reached(err), err
 	}
 	var sum Result
@@ -131,7 +140,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 func execute(ctx context.Context, e Execer, query string, args []any) (Result, error) {
 	res, err := e.ExecContext(ctx, query, args...)
 	if err != nil {
-		return Result{}, err
+		return Result{}, sharding.SlotMoving(err)
 	}
 	n, err := res.RowsAffected()
 	return Result{RowsAffected: n, last: res}, err
@@ -147,11 +156,11 @@ func reached(err error) bool {
 func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 	if c.cuts != nil {
 		c.filling.undo()
-		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
+		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.n, len(c.cuts), c.cuts[0])
 	}
-	found, err := q.QueryxContext(ctx, c.plan.text(c.rows.n), c.args.all(c.plan, c.rows.n)...)
+	found, err := q.QueryxContext(ctx, c.plan.text(c.n), c.args.all(c.plan, c.n)...)
 	if err != nil && !reached(err) {
 		c.filling.undo()
 	}
-	return found, err
+	return found, sharding.SlotMoving(err)
 }

@@ -12,52 +12,43 @@ type field struct {
 	name   string        // "Order.ID" or a parameter's name, for messages
 	index  []int         // path in a struct; nil for a map
 	mapKey reflect.Value // in a map
-	cell   cell
-	size   size
+	kind   reflect.Kind  // Int64 or String for a field of just that type in the struct itself
+	fixed  bool          // its value never takes more than fixedSize bytes
 }
-
-// size is how the bytes of a field's value are counted.
-type size uint8
-
-const (
-	unlike   size = iota // by each value
-	fixed                // as numbers, times and the like are
-	lengthOf             // by the length of the string or slice of bytes in the cell
-)
 
 // fixedSize is above what a number or a time takes in a packet or in a text.
 const fixedSize = 32
 
 // structField returns the field of a struct type at a path.
 func structField(name string, t reflect.Type, index []int) field {
-	f := field{name: name, index: index, cell: cellOf(t, index)}
-	f.size = sizeOf(t.FieldByIndex(index).Type, f.cell.typ != nil)
-	return f
-}
-
-func sizeOf(t reflect.Type, inCell bool) size {
-	switch k := t.Kind(); {
-	case t == timeType, k >= reflect.Bool && k <= reflect.Complex128 && !isValuer(t):
-		return fixed
-	case inCell && !isValuer(t) && (k == reflect.String || k == reflect.Slice && t.Elem().Kind() == reflect.Uint8):
-		return lengthOf
+	f := field{name: name, index: index}
+	typ := t.FieldByIndex(index).Type
+	if len(index) == 1 && (typ == int64Type || typ == stringType) {
+		f.kind = typ.Kind()
 	}
-	return unlike
+	k := typ.Kind()
+	f.fixed = typ == timeType || k >= reflect.Bool && k <= reflect.Complex128 && !isValuer(typ)
+	return f
 }
 
 // of returns the field of row, which is addressable when row is.
 func (f *field) of(row reflect.Value) (reflect.Value, error) {
-	if f.index == nil {
+	switch len(f.index) {
+	case 0:
 		return f.ofMap(row)
+	case 1:
+		return row.Field(f.index[0]), nil
 	}
+	return f.nested(row)
+}
+
+func (f *field) nested(row reflect.Value) (reflect.Value, error) {
 	for i, n := range f.index {
-		if i > 0 {
-			for row.Kind() == reflect.Pointer {
-				if row.IsNil() {
-					return reflect.Value{}, fmt.Errorf("embedded *%s: %w", row.Type().Elem(), ErrNil)
-				}
-				row = row.Elem()
+		for i > 0 && row.Kind() == reflect.Pointer {
+			if row.IsNil() {
+				return reflect.Value{}, fmt.Errorf("embedded *%s: %w", row.Type().Elem(), ErrNil)
 			}
+			row = row.Elem()
 		}
 		row = row.Field(n)
 	}
@@ -81,17 +72,29 @@ func (f *field) in(r *rows, i int) (reflect.Value, error) {
 	return v, nil
 }
 
-// value returns what the driver is given for row i of r.
-func (f *field) value(r *rows, i int) (value any, err error) {
-	if f.cell.typ != nil && r.memory.first != nil {
-		f.cell.put(&value, r.memory.row(i))
-		return value, nil
+// value returns what the driver is given of row. For the two most frequent types
+// the language's own conversion is faster than reflection's.
+func (f *field) value(row reflect.Value) (any, error) {
+	switch f.kind {
+	case reflect.Int64:
+		return row.Field(f.index[0]).Int(), nil
+	case reflect.String:
+		return row.Field(f.index[0]).String(), nil
 	}
-	v, err := f.in(r, i)
+	v, err := f.of(row)
 	if err != nil {
 		return nil, err
 	}
 	return v.Interface(), nil
+}
+
+// valueIn returns what the driver is given of row i of r.
+func (f *field) valueIn(r *rows, i int) (any, error) {
+	v, err := f.value(r.at(i))
+	if err != nil {
+		return nil, &RowError{Row: i, Field: f.name, Err: err}
+	}
+	return v, nil
 }
 
 // asID reads a filled or preset key back; false if it is no integer.
@@ -116,6 +119,11 @@ func asID(v reflect.Value) (int64, bool) {
 var (
 	valuerType = reflect.TypeFor[driver.Valuer]()
 	timeType   = reflect.TypeFor[time.Time]()
+	int64Type  = reflect.TypeFor[int64]()
+	stringType = reflect.TypeFor[string]()
 )
+
+// isInteger reports whether an id is stored in the field as a number.
+func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
 
 func isValuer(t reflect.Type) bool { return t.Implements(valuerType) }

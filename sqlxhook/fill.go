@@ -38,7 +38,7 @@ func (f *filling) fill(ctx context.Context, k *key) error {
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	store, err := k.supply.draw(ctx, len(empty))
+	store, err := k.supply.draw(ctx, f.rows, empty)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (f *filling) fill(ctx context.Context, k *key) error {
 	for i, row := range empty {
 		v, err := k.field.of(f.rows.at(row))
 		if err == nil {
-			if !k.word {
+			if !k.plain {
 				done.was = append(done.was, held(v))
 			}
 			err = store(i, v)
@@ -95,9 +95,6 @@ func (f *filling) undo() {
 
 // empty returns the rows whose key is empty, all of which can take one.
 func (k *key) empty(r *rows) ([]int, error) {
-	if k.word && r.memory.first != nil {
-		return k.emptyWords(r), nil
-	}
 	var empty []int
 	for i := range r.n {
 		v, err := k.field.in(r, i)
@@ -109,22 +106,12 @@ func (k *key) empty(r *rows) ([]int, error) {
 		case !v.CanSet():
 			return nil, &RowError{Row: i, Field: k.field.name, Err: ErrNotAddressable}
 		}
+		if empty == nil {
+			empty = make([]int, 0, r.n-i)
+		}
 		empty = append(empty, i)
 	}
 	return empty, nil
-}
-
-func (k *key) emptyWords(r *rows) []int {
-	var empty []int
-	for i := range r.n {
-		if *k.field.cell.word(r.memory.row(i)) == 0 {
-			if empty == nil {
-				empty = make([]int, 0, r.n-i)
-			}
-			empty = append(empty, i)
-		}
-	}
-	return empty
 }
 
 // ids returns the keys of all rows in order, nil when nothing is managed or when
@@ -135,12 +122,6 @@ func ids(keys []key, r *rows) []int64 {
 	}
 	k := &keys[0]
 	out := make([]int64, r.n)
-	if k.word && r.memory.first != nil {
-		for i := range out {
-			out[i] = *k.field.cell.word(r.memory.row(i))
-		}
-		return out
-	}
 	for i := range out {
 		v, err := k.field.of(r.at(i))
 		id, ok := int64(0), false
@@ -167,8 +148,9 @@ func anyEmpty(keys []key, r *rows) (bool, error) {
 
 // supply draws keys of any kind.
 type supply interface {
-	// draw draws n keys and returns what stores the i-th of them in a field.
-	draw(ctx context.Context, n int) (store func(i int, v reflect.Value) error, err error)
+	// draw draws keys for the empty rows of r and returns what stores the i-th of
+	// them in a field.
+	draw(ctx context.Context, r *rows, empty []int) (store func(i int, v reflect.Value) error, err error)
 }
 
 // source is a generator of keys of type K, and how a field takes one.
@@ -177,8 +159,8 @@ type source[K any] struct {
 	set func(v reflect.Value, key K) error
 }
 
-func (s source[K]) draw(ctx context.Context, n int) (func(int, reflect.Value) error, error) {
-	keys := make([]K, n)
+func (s source[K]) draw(ctx context.Context, _ *rows, empty []int) (func(int, reflect.Value) error, error) {
+	keys := make([]K, len(empty))
 	if err := keygen.Fill(ctx, s.gen, keys); err != nil {
 		return nil, err
 	}

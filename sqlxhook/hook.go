@@ -43,12 +43,13 @@ type Config struct {
 	// DriverName is the database's family: "mysql", "mariadb", "sqlite" or
 	// "postgres", or a driver's name that contains one of these. It stands in
 	// for handles that do not tell: *sqlx.Conn never does, and "sqlmock" says
-	// nothing. The handles that For and GroupBy return bear it. Required when
+	// nothing. The handles that For, Begin and GroupBy return bear it. Required when
 	// Router is set.
 	DriverName string
 
 	// Router places the rows of sharded tables. Statements that name a sharded
-	// table are refused. Nil means that no table is sharded.
+	// table are refused unless their handle is bound to a shard; see [Hook.For].
+	// Nil means that no table is sharded.
 	Router *sharding.Router
 }
 
@@ -61,9 +62,10 @@ type Hook struct {
 	maxParams  int
 	maxBytes   int
 	family     family
+	driver     string
 	router     *sharding.Router
-	shards     map[string]*sqlx.DB          // by the router's database names
-	physical   map[string][]*sharding.Table // by physical table, in lower case
+	dbs        map[string]*sqlx.DB // the router's, by its names for them
+	known      atomic.Pointer[layout]
 	plans      plans
 	texts      texts
 	lastDriver atomic.Pointer[knownDriver]
@@ -77,16 +79,26 @@ func New(c Config) (*Hook, error) {
 	h := &Hook{
 		generators: c.Generators, mapper: c.Mapper, ownMapper: c.Mapper != nil,
 		maxParams: c.MaxParams, maxBytes: c.MaxBytes,
-		family: familyOf(c.DriverName), router: c.Router,
+		family: familyOf(c.DriverName), driver: c.DriverName, router: c.Router,
 		plans: plans{m: map[planKey]*plan{}}, texts: texts{m: map[batch]string{}},
 	}
 	if h.mapper == nil {
 		h.mapper = reflectx.NewMapperFunc("db", sqlx.NameMapper)
 	}
 	if c.Router != nil {
-		h.openShards(c.DriverName)
+		h.wrap(c.Router)
 	}
 	return h, nil
+}
+
+// wrap wraps the router's databases, once.
+func (h *Hook) wrap(r *sharding.Router) {
+	h.dbs = map[string]*sqlx.DB{}
+	for _, name := range r.Databases() {
+		db := sqlx.NewDb(r.DB(name), h.driver)
+		db.Mapper = h.mapper
+		h.dbs[name] = db
+	}
 }
 
 func (c Config) validate() error {
@@ -148,6 +160,9 @@ func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any)
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
+	if s := h.own(q); s != nil {
+		q = s.conn.(Queryer)
+	}
 	found, err := c.query(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
@@ -189,15 +204,32 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 	if e == nil {
 		return Result{}, errNoHandle
 	}
-	c, err := h.prepare(ctx, e, query, insert, arg)
-	if err != nil {
-		return Result{}, fmt.Errorf("sqlxhook: %w", err)
-	}
-	res, err := c.exec(ctx, e)
+	res, err := h.execOn(ctx, e, query, insert, arg)
 	if err != nil {
 		return res, fmt.Errorf("sqlxhook: %w", err)
 	}
 	return res, nil
+}
+
+func (h *Hook) execOn(ctx context.Context, e Execer, query string, insert bool, arg any) (Result, error) {
+	if all, ok := e.(*everywhere); ok && all.hook == h {
+		s, err := h.hinted(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		if s == nil {
+			return h.spread(ctx, query, insert, arg)
+		}
+		e = s
+	}
+	c, err := h.prepare(ctx, e, query, insert, arg)
+	if err != nil {
+		return Result{}, err
+	}
+	if s := h.own(e); s != nil {
+		e = s.conn.(Execer) // the statement is expanded already
+	}
+	return c.exec(ctx, e)
 }
 
 // prepare does all that comes before the first statement is sent. On an error
@@ -208,11 +240,12 @@ func (h *Hook) prepare(ctx context.Context, e rebinder, query string, insert boo
 		return call{}, err
 	}
 	k := h.keyOfCall(e, query, insert, r)
+	k.bound = h.bindingOf(ctx, e)
 	p, err := h.plan(&k, r)
 	if err != nil {
 		return call{}, err
 	}
-	return p.prepare(ctx, e, r)
+	return p.prepare(ctx, r)
 }
 
 // keyOfCall returns the key of the call's plan. With insert, query is a table's

@@ -18,7 +18,7 @@ type key struct {
 	typ     keyfield.Type
 	supply  supply
 	integer bool // it holds int64 ids as numbers
-	word    bool // in a cell of 64 bits
+	plain   bool // an integer, which holds zero when it is empty
 }
 
 // keysOf returns the managed fields of a row type in field order. Maps have
@@ -55,7 +55,7 @@ func (h *Hook) keyOf(t reflect.Type, fi *reflectx.FieldInfo, tag keyfield.Tag) (
 		return key{}, err
 	}
 	k := key{column: fi.Path, field: structField(t.Name()+"."+fi.Field.Name, t, fi.Index), typ: typ}
-	k.word = k.field.cell.isWord(fi.Field.Type)
+	k.plain = isInteger(fi.Field.Type.Kind())
 	k.supply, err = h.supplyOf(&k, tag)
 	return k, err
 }

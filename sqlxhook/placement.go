@@ -3,111 +3,195 @@ package sqlxhook
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/shardid/shardid/sharding"
 )
 
-// placement checks that rows inserted into a physical table of a sharded one
-// belong there: a row on the wrong shard is found by nobody.
+// placement says where the rows of an INSERT into a sharded table belong, so that
+// none is written where nobody looks for it.
 type placement struct {
-	hook     *Hook
-	table    sharding.Table
-	physical string
-	key      field
+	hook  *Hook
+	bound *binding
+	table *sharding.Table
+	key   leading
+	also  []leading // the columns of Table.Also that the statement stores
 }
 
-// placementOf guards a statement against logical names and prepares the check
-// of its rows; nil when there is nothing to check.
-func (h *Hook) placementOf(k planKey, query string, s *statement) (*placement, error) {
-	if h.router == nil {
-		return nil, nil
-	}
-	if err := h.guard(query, k.family); err != nil {
-		return nil, err
-	}
-	tables := h.physical[strings.ToLower(s.table)]
-	if !s.insert || len(tables) != 1 {
-		return nil, nil
-	}
-	p := &placement{hook: h, table: *tables[0], physical: s.table}
-	param, err := s.keyParam(p.table.Key)
-	if err != nil {
-		return nil, p.refuse(err)
-	}
-	if param == "" {
-		return nil, nil
-	}
-	p.key, err = fieldOf(k.mapper, k.typ, param)
-	return p, err
+// leading is a column that leads to the shard, and where its value is.
+type leading struct {
+	column  string
+	arg     int // among the parameters of the VALUES group
+	literal any // in the statement itself; nil when it is a parameter
 }
 
-// keyParam returns the parameter that gives a column its value, "" if that is
-// an expression or if the statement does not tell.
-func (s *statement) keyParam(column string) (string, error) {
-	if s.columns == nil || s.groups == 0 {
-		return "", nil
+// placementOf prepares the check of the rows of a statement; nil when it inserts
+// into no sharded table.
+func (h *Hook) placementOf(k planKey, x *expanded, s *statement) (*placement, error) {
+	if x.inserts == nil {
+		return nil, nil
 	}
-	for i, c := range s.columns {
-		if !strings.EqualFold(c, column) {
-			continue
-		}
-		if i < len(s.values) && s.values[i].plain {
-			return s.values[i].params[0], nil
-		}
-		return "", nil
+	p := &placement{hook: h, bound: k.bound, table: x.inserts}
+	if err := agree(x.text, k.family, s); err != nil {
+		return nil, p.refuse("", err)
 	}
-	return "", sharding.ErrMissingKey
+	var err error
+	if p.key, err = leadingOf(s, p.table.Key); err != nil {
+		return nil, p.refuse(p.table.Key, err)
+	}
+	for _, alt := range p.table.Also {
+		l, err := leadingOf(s, alt.Column)
+		switch {
+		case errors.Is(err, errNotStored):
+		case err != nil:
+			return nil, p.refuse(alt.Column, err)
+		default:
+			p.also = append(p.also, l)
+		}
+	}
+	return p, nil
 }
 
-// check refuses rows that belong elsewhere.
-func (p *placement) check(e rebinder, r *rows) error {
-	if p == nil {
-		return nil
-	}
-	for i := range r.n {
-		v, err := p.key.of(r.at(i))
-		if err != nil {
-			return &RowError{Row: i, Field: p.key.name, Err: err}
-		}
-		target, err := p.hook.router.Target(p.table.Name, v.Interface())
-		var route *sharding.RouteError
-		if errors.As(err, &route) {
-			err = route.Err
-		}
-		if err == nil && !p.isAt(e, target) {
-			err = fmt.Errorf("belongs to %s: %w", target, sharding.ErrCrossShard)
-		}
-		if err != nil {
-			return p.refuse(fmt.Errorf("row %d: %w", i, err))
+var errReadings = fmt.Errorf("%w, and its literals can be read in more than one way; pass them as parameters", sharding.ErrRawTable)
+
+// agree refuses a statement whose values stand elsewhere for a server in another
+// sql_mode.
+func agree(query string, f family, s *statement) error {
+	for _, flavor := range f.guardReadings(query) {
+		other, err := parseAs(query, flavor)
+		if err == nil && !reflect.DeepEqual(other, s) { // an error is one for that server, too
+			return errReadings
 		}
 	}
 	return nil
 }
 
-// isAt reports whether the statement goes to target. The database can only be
-// told for an *sqlx.DB over one of the router's databases.
-func (p *placement) isAt(e rebinder, target sharding.Target) bool {
-	if !strings.EqualFold(p.physical, target.Table) {
-		return false
+// What leadingOf cannot find.
+var (
+	errNotStored = fmt.Errorf("%w: the INSERT does not store it", sharding.ErrMissingKey)
+	errNoColumns = fmt.Errorf("%w: the INSERT has no list of columns, or no VALUES", sharding.ErrMissingKey)
+	errNotPlain  = fmt.Errorf("%w: its value is an expression", sharding.ErrMissingKey)
+	errTwice     = fmt.Errorf("%w: the INSERT names its column twice", sharding.ErrMissingKey)
+	errGroups    = fmt.Errorf("%w: the INSERT has several VALUES groups", sharding.ErrMissingKey)
+)
+
+// leadingOf finds the value of a column in the VALUES group.
+func leadingOf(s *statement, column string) (leading, error) {
+	switch {
+	case s.columns == nil || s.groups == 0:
+		return leading{}, errNoColumns
+	case s.groups > 1:
+		return leading{}, errGroups
 	}
-	db, ok := e.(*sqlx.DB)
-	if !ok {
-		return true
+	is := func(c string) bool { return strings.EqualFold(c, column) }
+	i := slices.IndexFunc(s.columns, is)
+	if i < 0 {
+		return leading{}, errNotStored
 	}
-	for name, shard := range p.hook.shards {
-		if shard.DB == db.DB {
-			return name == target.DB
+	if slices.ContainsFunc(s.columns[i+1:], is) {
+		return leading{}, errTwice
+	}
+	l := leading{column: column}
+	for j, v := range s.values {
+		if j == i {
+			l.literal = v.literal
+			if v.plain || v.literal != nil {
+				return l, nil
+			}
+			break
 		}
+		l.arg += len(v.params)
 	}
-	return true
+	return leading{}, errNotPlain
 }
 
-func (p *placement) refuse(err error) error {
-	return &sharding.RouteError{
-		Op: "insert into " + p.physical, Table: p.table.Name, Column: p.table.Key, Err: err,
-		Hint: "take the target from Hook.For or GroupBy",
+// of returns the value of the column in row i, of width parameters.
+func (l *leading) of(a *args, i, width int) any {
+	if l.literal != nil {
+		return l.literal
 	}
+	return a.group[i*width+l.arg]
+}
+
+// check refuses rows that belong to another shard than the one p is bound to.
+func (p *placement) check(n int, a *args) error {
+	if p == nil {
+		return nil
+	}
+	here := p.bound.holds(p.table)
+	return p.each(n, a, func(i int, _ any, target sharding.Target) error {
+		if target != here {
+			return p.refuseRow(i, p.key.column, fmt.Errorf("%w: %s, and the handle is bound to %s", ErrMisplaced, target, here))
+		}
+		return nil
+	})
+}
+
+// each calls f with the key and the target of each of n rows, by the router's
+// present maps.
+func (p *placement) each(n int, a *args, f func(i int, key any, target sharding.Target) error) error {
+	t, ok := p.hook.router.Snapshot().Lookup(p.table.Name)
+	if !ok {
+		panic("bug: the router has lost table " + p.table.Name)
+	}
+	width := len(a.group) / n
+	for i := range n {
+		key := p.key.of(a, i, width)
+		target, err := t.Target(key)
+		if err != nil {
+			return p.refuseRow(i, p.key.column, err)
+		}
+		for j := range p.also {
+			if err := p.agrees(t, &p.also[j], p.also[j].of(a, i, width), target); err != nil {
+				return p.refuseRow(i, p.also[j].column, err)
+			}
+		}
+		if err := f(i, key, target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agrees refuses a row that one of its other columns would lead elsewhere.
+func (p *placement) agrees(t *sharding.Table, l *leading, value any, target sharding.Target) error {
+	switch other, err := t.TargetBy(l.column, value); {
+	case errors.Is(err, sharding.ErrMissingKey): // an id from before ids led to shards
+		return nil
+	case err != nil:
+		return err
+	case other != target:
+		return fmt.Errorf("%w: %s by %s, but %s by %s", ErrMisplaced, other, l.column, target, p.key.column)
+	}
+	return nil
+}
+
+// cause returns what a RouteError is about, for one that says more.
+func cause(err error) error {
+	var route *sharding.RouteError
+	if errors.As(err, &route) {
+		return route.Err
+	}
+	return err
+}
+
+func (p *placement) refuseRow(i int, column string, err error) error {
+	return p.refuse(column, fmt.Errorf("row %d: %w", i, err))
+}
+
+func (p *placement) refuse(column string, err error) error {
+	refused := &sharding.RouteError{Op: "insert into", Table: p.table.Name, Column: column, Err: err}
+	switch {
+	case errors.Is(err, ErrMisplaced) && column != p.key.column:
+		refused.Hint = "let a generator that is a keygen.Bucketed make it, from the row's " + p.key.column
+	case errors.Is(err, ErrMisplaced):
+		refused.Hint = "take the handle from Hook.For, or group the rows with GroupBy"
+	case errors.Is(err, sharding.ErrSlotMoving):
+		refused.Hint = "nothing was sent; try again in a moment"
+	case errors.Is(err, sharding.ErrMissingKey):
+		refused.Hint = "give each row's key as a parameter of its own: INSERT INTO " + p.table.Name + " (…, " + column + ") VALUES (…, :" + column + ")"
+	}
+	return refused
 }

@@ -16,11 +16,11 @@ type plan struct {
 	stmt              *statement
 	single            string // the text for one row
 	head, group, tail []field
-	cells             []cell // of group; nil unless all of it lies in cells
-	fixed             int    // bytes of one row, -1 if they differ
-	keys              []key  // to be filled; none unless the statement inserts
-	missing           error  // why the statement cannot store a generated key
-	place             *placement
+	fixed             int        // bytes of one row, -1 if they differ
+	keys              []key      // to be filled; none unless the statement inserts
+	missing           error      // why the statement cannot store a generated key
+	place             *placement // of the rows of a sharded table
+	broadcast         string     // the broadcast table that is written, if any
 	family            family
 	limits            limits
 	texts             *texts // of the hook; nil when the plan itself is not cached
@@ -34,20 +34,25 @@ type planKey struct {
 	style  style
 	insert bool // query is a table's name
 	family family
+	bound  *binding // nil when names may be what they are
 }
 
 // compile makes the plan of a query that k is the key of, or whose table it is.
 func (h *Hook) compile(k planKey, query string) (*plan, error) {
-	stmt, err := parse(query, k.family)
+	x, err := h.expand(k.bound, query, k.family)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), family: k.family, limits: h.limitsOf(k.family)}
+	stmt, err := parse(x.text, k.family)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), family: k.family, limits: h.limitsOf(k.family), broadcast: x.writes}
 	// Where placeholders are numbered, "?" is an operator.
 	if p.params() > 0 && (stmt.dollar || stmt.question && k.style == "") {
 		return nil, fmt.Errorf("%w: it mixes :name with ? or $1; name every parameter", ErrStatement)
 	}
-	if p.place, err = h.placementOf(k, query, stmt); err != nil {
+	if p.place, err = h.placementOf(k, &x, stmt); err != nil {
 		return nil, err
 	}
 	if err := p.bind(); err != nil {
@@ -56,6 +61,9 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 	if stmt.insert {
 		p.keys, err = h.keysOf(k.mapper, k.typ)
 		p.missing = stmt.missing(p.keys)
+		if p.place != nil {
+			h.carry(p.keys, k.mapper, k.typ, p.place.table)
+		}
 	}
 	return p, err
 }
@@ -74,20 +82,8 @@ func (p *plan) bind() error {
 			*part.fields = append(*part.fields, f)
 		}
 	}
-	p.cells = cellsOf(p.group)
 	p.fixed = p.fixedRow()
 	return nil
-}
-
-func cellsOf(fields []field) []cell {
-	var cells []cell
-	for _, f := range fields {
-		if f.cell.typ == nil {
-			return nil
-		}
-		cells = append(cells, f.cell)
-	}
-	return cells
 }
 
 // fieldOf finds the field or map key that a parameter names.

@@ -12,8 +12,6 @@ type rows struct {
 	many bool
 	n    int
 	typ  reflect.Type // of a row, pointers followed
-
-	memory memory
 }
 
 // take takes the argument apart. No row is nil then.
@@ -21,7 +19,7 @@ func (r *rows) take(arg any) error {
 	v := reflect.ValueOf(arg)
 	if v.Kind() == reflect.Pointer {
 		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent one
-			r.v, r.n, r.typ, r.memory.first = row, 1, row.Type(), v.UnsafePointer()
+			r.v, r.n, r.typ = row, 1, row.Type()
 			return nil
 		}
 	}
@@ -42,7 +40,6 @@ func (r *rows) take(arg any) error {
 	if !isRow(r.typ) {
 		return fmt.Errorf("%T: %w", arg, ErrArgument)
 	}
-	r.memory = memoryOf(r)
 	return nil
 }
 
@@ -71,7 +68,10 @@ func (r *rows) at(i int) reflect.Value {
 	if !r.many {
 		return r.v
 	}
-	row, _ := follow(r.v.Index(i))
+	row := r.v.Index(i)
+	if row.Kind() != reflect.Struct {
+		row, _ = follow(row)
+	}
 	return row
 }
 

@@ -2,177 +2,237 @@ package sqlxhook
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"fmt"
-	"reflect"
-	"strings"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/jmoiron/sqlx/reflectx"
 
 	"github.com/shardid/shardid/sharding"
 )
 
-// openShards wraps the router's databases once, so that For and GroupBy return
-// the same *sqlx.DB each time, and notes which tables are physical ones.
-func (h *Hook) openShards(driverName string) {
-	h.shards = map[string]*sqlx.DB{}
-	h.physical = map[string][]*sharding.Table{}
-	for _, table := range h.router.Tables() {
-		seen := map[string]bool{}
-		for _, target := range h.router.Targets(table.Name) {
-			if h.shards[target.DB] == nil {
-				db := sqlx.NewDb(h.router.DB(target.DB), driverName)
-				db.Mapper = h.mapper
-				h.shards[target.DB] = db
-			}
-			if name := strings.ToLower(target.Table); !seen[name] {
-				seen[name] = true
-				h.physical[name] = append(h.physical[name], &table)
-			}
-		}
-	}
-}
-
-// For returns the database and the physical table that hold the row of a
-// sharded table with this sharding key. The errors are [sharding.RouteError]s.
-func (h *Hook) For(table string, key any) (db *sqlx.DB, physical string, err error) {
-	target, err := h.target(table, key)
-	if err != nil {
-		return nil, "", err
-	}
-	return h.shards[target.DB], target.Table, nil
-}
-
-func (h *Hook) target(table string, key any) (sharding.Target, error) {
-	if h.router == nil {
-		return sharding.Target{}, &sharding.RouteError{Op: "route", Table: table, Err: sharding.ErrUnknownTable, Hint: "set Config.Router"}
-	}
-	return h.router.Target(table, key)
-}
-
-// Group is the rows of a batch that lie on one target.
-type Group[T any] struct {
-	DB     *sqlx.DB
-	Target sharding.Target
-	Rows   []T   // in input order; structs are copied after their keys are filled
-	Index  []int // of each row in the input
-}
-
-// GroupBy fills the empty keygen fields of rows, which are rows of the sharded
-// table, and groups the rows by target. The groups appear in the order of their
-// first rows and keep the input's order:
+// Shard is a handle that is bound to one target of a sharded table: one
+// database, and one physical table of each table of the group. It is an [Execer]
+// and a [Queryer].
 //
-//	groups, err := sqlxhook.GroupBy(ctx, h, "orders", orders)
-//	for _, g := range groups {
-//		_, err := h.Insert(ctx, g.DB, g.Target.Table, g.Rows)
-//	}
+// Statements name tables by their logical names, which are exchanged for the
+// physical ones; the physical names of this target may be used, too. One that
+// names a table of another shard, that would change a sharding key, or that is
+// no SELECT, INSERT, REPLACE, UPDATE or DELETE on a sharded table is refused with
+// a [sharding.RouteError] before anything is sent. WHERE conditions are not
+// looked at: an UPDATE changes what they match on this target.
 //
-// A row whose sharding key is missing, NULL or zero is a [sharding.RouteError]
-// that names the row; on an error the rows are as they were. T is a struct, a
-// pointer to one, or a map. No rows make no groups.
-func GroupBy[T any](ctx context.Context, h *Hook, table string, rows []T) ([]Group[T], error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	targets, err := h.fillTargets(ctx, table, rows)
+// A Shard is safe for concurrent use. It belongs to the router's maps of the
+// moment it was made, so take a new one for each piece of work.
+type Shard struct {
+	hook  *Hook
+	bound *binding
+	db    *sqlx.DB
+	conn  sqlx.ExtContext // db, or a transaction on it
+}
+
+var (
+	_ Execer  = (*Shard)(nil)
+	_ Queryer = (*Shard)(nil)
+)
+
+// For returns the shard that holds the row of a sharded table with this sharding
+// key. The errors are [sharding.RouteError]s.
+func (h *Hook) For(table string, key any) (*Shard, error) {
+	l, err := h.routing(table)
 	if err != nil {
 		return nil, err
 	}
-	var groups []Group[T]
-	at := map[sharding.Target]int{}
-	for i, target := range targets {
-		g, known := at[target]
-		if !known {
-			g = len(groups)
-			at[target] = g
-			groups = append(groups, Group[T]{DB: h.shards[target.DB], Target: target})
-		}
-		groups[g].Rows = append(groups[g].Rows, rows[i])
-		groups[g].Index = append(groups[g].Index, i)
-	}
-	return groups, nil
-}
-
-// fillTargets fills the rows' keys and returns the target of each row.
-func (h *Hook) fillTargets(ctx context.Context, table string, arg any) ([]sharding.Target, error) {
-	if _, err := h.tableOf(table); err != nil {
-		return nil, err
-	}
-	var r rows
-	if err := r.take(arg); err != nil {
-		return nil, fmt.Errorf("sqlxhook: %w", err)
-	}
-	keys, err := h.keysOf(h.mapper, r.typ)
-	if err != nil {
-		return nil, fmt.Errorf("sqlxhook: %w", err)
-	}
-	f, err := fill(ctx, keys, &r)
-	if err != nil {
-		return nil, fmt.Errorf("sqlxhook: %w", err)
-	}
-	targets, err := h.targets(table, &r)
-	if err != nil {
-		f.undo()
-		return nil, err
-	}
-	return targets, nil
-}
-
-func (h *Hook) tableOf(name string) (sharding.Table, error) {
-	if h.router != nil {
-		if t, ok := h.router.Table(name); ok {
-			return t, nil
-		}
-	}
-	_, err := h.target(name, nil)
-	return sharding.Table{}, err
-}
-
-func (h *Hook) targets(table string, r *rows) ([]sharding.Target, error) {
-	t, err := h.tableOf(table)
+	target, err := l.snapshot.Target(table, key)
 	if err != nil {
 		return nil, err
 	}
-	column, err := columnField(h.mapper, r.typ, t.Key)
-	if err != nil {
-		return nil, &sharding.RouteError{Op: "group", Table: t.Name, Column: t.Key, Err: err}
-	}
-	targets := make([]sharding.Target, r.n)
-	for i := range targets {
-		if targets[i], err = h.place(t, &column, r, i); err != nil {
-			return nil, &sharding.RouteError{Op: "group", Table: t.Name, Column: t.Key, Err: fmt.Errorf("row %d: %w", i, err)}
-		}
-	}
-	return targets, nil
+	return h.shard(l, table, target), nil
 }
 
-// columnField finds the field that holds a column, or the map key.
-func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, error) {
-	if !isMap(t) {
-		for _, fi := range columnsOf(m, t) {
-			if strings.EqualFold(fi.Path, column) {
-				return structField(column, t, fi.Index), nil
-			}
-		}
-		return field{}, fmt.Errorf("%w: %s has no field for it", sharding.ErrMissingKey, t)
+// ForBy is [Hook.For] by another column that leads to the shard, one of
+// [sharding.Table].Also. A value that says nothing about the shard is refused
+// with [sharding.ErrMissingKey].
+func (h *Hook) ForBy(table, column string, value any) (*Shard, error) {
+	l, err := h.routing(table)
+	if err != nil {
+		return nil, err
 	}
-	return fieldOf(m, t, column)
+	target, err := l.snapshot.TargetBy(table, column, value)
+	if err != nil {
+		return nil, err
+	}
+	return h.shard(l, table, target), nil
 }
 
-// place returns the target of row i.
-func (h *Hook) place(t sharding.Table, f *field, r *rows, i int) (sharding.Target, error) {
-	v, err := f.of(r.at(i))
+// At returns the shard of a target, one of those that [sharding.Router.Targets]
+// lists.
+func (h *Hook) At(target sharding.Target) (*Shard, error) {
+	l, err := h.routing(target.Table)
 	if err != nil {
-		return sharding.Target{}, fmt.Errorf("%w: %w", sharding.ErrMissingKey, err)
+		return nil, err
 	}
-	if inner, ok := follow(v); !ok || inner.IsZero() {
-		return sharding.Target{}, sharding.ErrMissingKey
+	table, ok := l.owners[target]
+	if !ok {
+		return nil, &sharding.RouteError{Op: "route", Table: target.String(), Err: sharding.ErrUnknownTable, Hint: "take a target of Router.Targets"}
 	}
-	target, err := h.router.Target(t.Name, v.Interface())
-	var route *sharding.RouteError
-	if errors.As(err, &route) { // its table and column are named by the caller
-		err = route.Err
-	}
-	return target, err
+	return h.shard(l, table, target), nil
 }
+
+// routing returns the present layout.
+func (h *Hook) routing(table string) (*layout, error) {
+	if l := h.layout(); l != nil {
+		return l, nil
+	}
+	return nil, &sharding.RouteError{Op: "route", Table: table, Err: sharding.ErrUnknownTable, Hint: "set Config.Router"}
+}
+
+func (h *Hook) shard(l *layout, table string, target sharding.Target) *Shard {
+	db := h.dbs[target.DB]
+	return &Shard{hook: h, bound: l.shard(table, target), db: db, conn: db}
+}
+
+// Target returns the shard's database and physical table.
+func (s *Shard) Target() sharding.Target { return s.bound.target }
+
+// DriverName returns Config.DriverName.
+func (s *Shard) DriverName() string { return s.db.DriverName() }
+
+// Rebind writes the placeholders of a query as the database wants them.
+func (s *Shard) Rebind(query string) string { return s.db.Rebind(query) }
+
+// Expand returns the query as it is sent to the shard: with physical names where
+// tables are named, and every other byte as it was. A refusal is a
+// [sharding.RouteError].
+func (s *Shard) Expand(query string) (string, error) {
+	x, err := s.expanded(query)
+	return x.text, err
+}
+
+func (s *Shard) expanded(query string) (expanded, error) {
+	x, found := s.bound.recall(query)
+	if found {
+		return x, nil
+	}
+	x, err := s.hook.expand(s.bound, query, s.hook.family)
+	if err == nil {
+		s.bound.keep(query, x)
+	}
+	return x, err
+}
+
+// ExecContext executes a query with placeholders. INSERT and REPLACE into a
+// sharded table are refused, as it cannot see where their rows belong: that is
+// what [Hook.NamedExec] and [Hook.Insert] do.
+func (s *Shard) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	text, err := s.direct(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.conn.ExecContext(ctx, text, args...)
+	return res, sharding.SlotMoving(err)
+}
+
+// QueryxContext is [Shard.ExecContext] for queries that return rows.
+func (s *Shard) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
+	text, err := s.direct(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.conn.QueryxContext(ctx, text, args...)
+	return found, sharding.SlotMoving(err)
+}
+
+// GetContext reads one row into dest, as sqlx does.
+func (s *Shard) GetContext(ctx context.Context, dest any, query string, args ...any) error {
+	text, err := s.direct(ctx, query)
+	if err != nil {
+		return err
+	}
+	return sharding.SlotMoving(sqlx.GetContext(ctx, s.conn, dest, text, args...))
+}
+
+// SelectContext reads all rows into dest, as sqlx does.
+func (s *Shard) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
+	text, err := s.direct(ctx, query)
+	if err != nil {
+		return err
+	}
+	return sharding.SlotMoving(sqlx.SelectContext(ctx, s.conn, dest, text, args...))
+}
+
+// Unguarded returns the *sqlx.DB or *sqlx.Tx that the shard sends to. Nothing is
+// exchanged and nothing is refused there.
+func (s *Shard) Unguarded() sqlx.ExtContext { return s.conn }
+
+// direct returns the text to send of a query whose rows nobody looks at.
+func (s *Shard) direct(ctx context.Context, query string) (string, error) {
+	if sharding.HintOf(ctx).Unsharded {
+		return query, nil
+	}
+	x, err := s.expanded(query)
+	if err == nil && x.inserts != nil {
+		err = refusal(x.inserts, sharding.ErrMissingKey, "insert with Hook.Insert or Hook.NamedExec, which look at the rows")
+	}
+	return x.text, err
+}
+
+// Tx is a transaction on one database that is bound to a shard. It is safe for
+// concurrent use as far as *sql.Tx is.
+type Tx struct {
+	// Shard is the shard it was begun for, in the transaction.
+	*Shard
+	tx *sqlx.Tx
+}
+
+// Begin begins a transaction on the shard that holds the row of the table with
+// this sharding key, with the database's own isolation; [Shard.Begin] takes
+// options. As with *sql.Tx the end of ctx rolls it back.
+func (h *Hook) Begin(ctx context.Context, table string, key any) (*Tx, error) {
+	s, err := h.For(table, key)
+	if err != nil {
+		return nil, err
+	}
+	return s.Begin(ctx, nil)
+}
+
+var errNested = errors.New("sqlxhook: a transaction is under way; Begin is for shards outside of one")
+
+// Begin begins a transaction on the shard's database. opts may be nil.
+func (s *Shard) Begin(ctx context.Context, opts *sql.TxOptions) (*Tx, error) {
+	if s.conn != sqlx.ExtContext(s.db) {
+		return nil, errNested
+	}
+	tx, err := s.db.BeginTxx(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Tx{Shard: s.in(tx), tx: tx}, nil
+}
+
+func (s *Shard) in(tx *sqlx.Tx) *Shard {
+	bound := *s
+	bound.conn = tx
+	return &bound
+}
+
+// For returns another shard in the same transaction. One of another database is
+// refused with [sharding.ErrCrossDatabase].
+func (t *Tx) For(table string, key any) (*Shard, error) {
+	s, err := t.hook.For(table, key)
+	if err != nil {
+		return nil, err
+	}
+	if s.db != t.db {
+		return nil, &sharding.RouteError{
+			Op: "statement on", Table: table, Err: sharding.ErrCrossDatabase,
+			Hint: "the transaction is on " + t.Target().DB + ", the row on " + s.Target().String() + "; give each database a transaction of its own",
+		}
+	}
+	return s.in(t.tx), nil
+}
+
+// Commit commits the transaction.
+func (t *Tx) Commit() error { return sharding.SlotMoving(t.tx.Commit()) }
+
+// Rollback rolls the transaction back; after Commit it is sql.ErrTxDone.
+func (t *Tx) Rollback() error { return t.tx.Rollback() }

@@ -75,17 +75,18 @@ func idsIn(t testing.TB, db *sqlx.DB, table string) []int64 {
 
 func TestForLeadsToTheDatabaseAndTableOfAKey(t *testing.T) {
 	h, own := newSharded(t)
-	for key, want := range map[any]string{0: "east orders_0", 5: "west orders_1", "6": "east orders_2", int64(-1): "west orders_3"} {
-		db, table, err := h.For("orders", key)
+	for key, want := range map[any]string{0: "east/orders_0", 5: "west/orders_1", "6": "east/orders_2", int64(-1): "west/orders_3"} {
+		s, err := h.For("orders", key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _, _ := strings.Cut(want, " ")
-		if db.DB != own[name].DB || name+" "+table != want || db.DriverName() != "sqlite" {
-			t.Errorf("%v: %s, want %s", key, table, want)
+		db, ok := s.Unguarded().(*sqlx.DB)
+		if s.Target().String() != want || s.DriverName() != "sqlite" || !ok || db.DB != own[s.Target().DB].DB {
+			t.Errorf("%v: %s, want %s", key, s.Target(), want)
 		}
-		if again, _, _ := h.For("orders", key); again != db {
-			t.Error("For made another *sqlx.DB for the same database")
+		at, err := h.At(s.Target())
+		if err != nil || at.Target() != s.Target() {
+			t.Errorf("At: %v, %v", at, err)
 		}
 	}
 	for _, c := range []struct {
@@ -93,12 +94,15 @@ func TestForLeadsToTheDatabaseAndTableOfAKey(t *testing.T) {
 		key   any
 		want  error
 	}{{"orders", nil, sharding.ErrKeyType}, {"users", 1, sharding.ErrUnknownTable}} {
-		if _, _, err := h.For(c.table, c.key); !errors.Is(err, c.want) {
+		if _, err := h.For(c.table, c.key); !errors.Is(err, c.want) {
 			t.Errorf("%s %v: %v", c.table, c.key, err)
 		}
 	}
+	if _, err := h.At(sharding.Target{DB: "east", Table: "orders_1"}); !errors.Is(err, sharding.ErrUnknownTable) {
+		t.Error(err)
+	}
 	plain, _ := newHook(t, sqlxhook.Config{})
-	if _, _, err := plain.For("orders", 1); !errors.Is(err, sharding.ErrUnknownTable) || !strings.Contains(err.Error(), "Config.Router") {
+	if _, err := plain.For("orders", 1); !errors.Is(err, sharding.ErrUnknownTable) || !strings.Contains(err.Error(), "Config.Router") {
 		t.Errorf("without a router: %v", err)
 	}
 	if _, err := sqlxhook.GroupBy(t.Context(), plain, "orders", make([]order, 1)); !errors.Is(err, sharding.ErrUnknownTable) {
@@ -117,16 +121,16 @@ func TestGroupByFillsThenGroupsInInputOrder(t *testing.T) {
 	var got []string
 	for _, g := range groups {
 		var ids []int64
-		for i, row := range g.Rows {
+		for i, row := range g.Items {
 			ids = append(ids, row.ID)
 			if rows[g.Index[i]] != row {
-				t.Errorf("row %d of %s is not row %d of the input", i, g.Target, g.Index[i])
+				t.Errorf("row %d of %s is not row %d of the input", i, g.Shard.Target(), g.Index[i])
 			}
 		}
-		got = append(got, fmt.Sprint(g.Target, ids))
-		res, err := h.Insert(t.Context(), g.DB, g.Target.Table, g.Rows)
+		got = append(got, fmt.Sprint(g.Shard.Target(), ids))
+		res, err := h.Insert(t.Context(), g.Shard, "orders", g.Items)
 		if err != nil || !slices.Equal(res.IDs, ids) {
-			t.Errorf("%s: %+v, %v", g.Target, res, err)
+			t.Errorf("%s: %+v, %v", g.Shard.Target(), res, err)
 		}
 	}
 	want := []string{"west/orders_1 [1 5 9]", "east/orders_2 [2 6]", "west/orders_3 [3 7]", "east/orders_0 [100 4 8]"}
@@ -148,11 +152,11 @@ func TestGroupByTakesPointersMapsAndKeysThatAreNotGenerated(t *testing.T) {
 	h, _ := newSharded(t)
 	five, six := int64(5), int64(6)
 	items, err := sqlxhook.GroupBy(t.Context(), h, "ITEMS", []*item{{OrderID: &five}, {OrderID: &six}, {OrderID: &five}})
-	if err != nil || len(items) != 2 || items[0].Target.Table != "items_1" || items[0].Rows[1].ID != 3 {
+	if err != nil || len(items) != 2 || items[0].Shard.Target().Table != "items_1" || items[0].Items[1].ID != 3 {
 		t.Errorf("%+v, %v", items, err)
 	}
 	maps, err := sqlxhook.GroupBy(t.Context(), h, "orders", []map[string]any{{"id": 5}, {"id": "9"}})
-	if err != nil || len(maps) != 1 || len(maps[0].Rows) != 2 {
+	if err != nil || len(maps) != 1 || len(maps[0].Items) != 2 {
 		t.Errorf("%+v, %v", maps, err)
 	}
 	if none, err := sqlxhook.GroupBy(t.Context(), h, "orders", []order{}); none != nil || err != nil {
@@ -211,30 +215,43 @@ func TestGroupByRefusesARowWithoutAKeyAndTakesIDsBack(t *testing.T) {
 
 func TestRowsOfAnotherShardAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	for name, c := range map[string]struct {
-		db    string
+		key   any // of the shard, here all of the east
 		query string
 		arg   any
 		want  error
 		text  string
 	}{
-		"wrong table":    {"east", "orders_2", &order{ID: 4}, sharding.ErrCrossShard, "row 0: belongs to east/orders_0"},
-		"wrong database": {"west", "orders_0", &order{ID: 4}, sharding.ErrCrossShard, "row 0: belongs to east/orders_0"},
-		"generated id":   {"east", "orders_0", &order{}, sharding.ErrCrossShard, "row 0: belongs to west/orders_1"},
-		"second row":     {"east", "Orders_0", []order{{ID: 4}, {ID: 5}}, sharding.ErrCrossShard, "row 1: belongs to west/orders_1"},
-		"no key":         {"east", "items_0", []item{{}}, sharding.ErrKeyType, "row 0: nil *int64"},
-		"no key column": {"east", "INSERT INTO items_0 (id) VALUES (:id)", &item{}, sharding.ErrMissingKey,
-			"no sharding key (order_id); take the target"},
-		"named": {"east", "INSERT INTO items_0 (id, order_id) VALUES (:id, :order)", map[string]any{"id": 1, "order": 5},
-			sharding.ErrCrossShard, "belongs to west/items_1"},
+		"another table":    {2, "orders", &order{ID: 4}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: east/orders_0, and the handle is bound to east/orders_2"},
+		"another database": {0, "orders", &order{ID: 5}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
+		"physical name":    {0, "Orders_0", []order{{ID: 4}, {ID: 6}}, sqlxhook.ErrMisplaced, "row 1: row belongs to another shard: east/orders_2"},
+		"generated id":     {0, "orders", &order{}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
+		"literal":          {0, "INSERT INTO orders (id, user_id) VALUES (7, :id)", &order{ID: 1}, sqlxhook.ErrMisplaced, "west/orders_3"},
+		"text literal":     {0, "INSERT INTO orders (id, user_id) VALUES ('7', :id)", &order{ID: 1}, sqlxhook.ErrMisplaced, "west/orders_3"},
+		"no text of digits": {0, "INSERT INTO orders (id, user_id) VALUES ('it''s', :id)", &order{ID: 1}, sharding.ErrMissingKey,
+			"its value is an expression (id); give each row's key as a parameter of its own"},
+		"expression":   {0, "INSERT INTO orders (id, user_id) VALUES (:id + 0, 1)", &order{ID: 4}, sharding.ErrMissingKey, "its value is an expression"},
+		"no columns":   {0, "INSERT INTO orders VALUES (:id, 1, '')", &order{ID: 4}, sharding.ErrMissingKey, "no list of columns"},
+		"SELECT":       {0, "INSERT INTO orders (id, user_id) SELECT :id, 1", &order{ID: 4}, sharding.ErrMissingKey, "no VALUES"},
+		"SET":          {0, "INSERT INTO orders SET id = :id", map[string]any{"id": 4}, sharding.ErrMissingKey, "no VALUES"},
+		"two groups":   {0, "INSERT INTO orders (id, user_id) VALUES (:id, 1), (6, 1)", &order{ID: 4}, sharding.ErrMissingKey, "several VALUES groups"},
+		"too few":      {0, "INSERT INTO orders (user_id, id) VALUES (:user_id)", map[string]any{"user_id": 4}, sharding.ErrMissingKey, "expression"},
+		"not stored":   {0, "INSERT INTO orders (user_id) VALUES (:user_id)", map[string]any{"user_id": 4}, sharding.ErrMissingKey, "does not store it (id)"},
+		"NULL":         {0, "orders", map[string]any{"id": nil, "user_id": 1}, sharding.ErrKeyType, "row 0: NULL"},
+		"behind a CTE": {0, "WITH x AS (SELECT 1) INSERT INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sqlxhook.ErrMisplaced, "east/orders_2"},
+		"inside a CTE": {0, "WITH x AS (INSERT INTO orders (id) VALUES (:id) RETURNING id) SELECT * FROM x", &order{ID: 4}, sharding.ErrRawTable, "of its own"},
+		"REPLACE":      {0, "REPLACE INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sqlxhook.ErrMisplaced, "east/orders_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, own := newSharded(t)
+			s, err := h.For("orders", c.key)
+			if err != nil {
+				t.Fatal(err)
+			}
 			before := fmt.Sprint(c.arg)
-			var err error
 			if strings.Contains(c.query, " ") {
-				_, err = h.NamedExec(t.Context(), own[c.db], c.query, c.arg)
+				_, err = h.NamedExec(t.Context(), s, c.query, c.arg)
 			} else {
-				_, err = h.Insert(t.Context(), own[c.db], c.query, c.arg)
+				_, err = h.Insert(t.Context(), s, c.query, c.arg)
 			}
 			var route *sharding.RouteError
 			if !errors.Is(err, c.want) || !errors.As(err, &route) || !strings.Contains(err.Error(), c.text) {
@@ -250,15 +267,16 @@ func TestRowsOfAnotherShardAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			}
 		})
 	}
-	h, own := newSharded(t)
-	ok := "INSERT INTO items_0 (id, order_id) VALUES (:id, :order + 0)"
-	if _, err := h.NamedExec(t.Context(), own["east"], ok, map[string]any{"id": 1, "order": 4}); err != nil {
-		t.Errorf("an expression cannot be checked: %v", err)
-	}
 }
 
-func TestSQLThatNamesAShardedTableIsRefused(t *testing.T) {
+func TestAHandleThatIsNotBoundMayNotNameAShardedTable(t *testing.T) {
 	h, own := newSharded(t)
+	tx := own["east"].MustBegin()
+	conn, err := own["west"].Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = tx.Rollback(), conn.Close() }()
 	refused := []string{
 		"INSERT INTO orders (id) VALUES (:id)",
 		"insert into ORDERS (id) values (:id)",
@@ -281,26 +299,43 @@ func TestSQLThatNamesAShardedTableIsRefused(t *testing.T) {
 		"DELETE FROM log WHERE id IN (SELECT 1 FROM (SELECT 1 FROM x WHERE 1) y, orders) AND id = :id",
 		"SELECT 1; DELETE FROM items WHERE order_id = :id",
 		"TRUNCATE TABLE items -- :id",
+		// A physical name says nothing about the database behind the handle.
+		"INSERT INTO orders_0 (id, user_id) VALUES (:id, 1)",
+		"INSERT INTO log SELECT id FROM Orders_0 WHERE id = :id",
+		"UPDATE orders_0 SET note = '' WHERE id = :id",
+		"DELETE FROM `orders_3` WHERE id = :id",
+		"SELECT * FROM orders_0 AS orders WHERE orders.id = :id",
 	}
 	for _, query := range refused {
-		_, err := h.NamedExec(t.Context(), own["east"], query, &order{ID: 4})
-		var route *sharding.RouteError
-		if !errors.Is(err, sharding.ErrRawTable) || !errors.As(err, &route) || !strings.Contains(err.Error(), "Hook.For") {
-			t.Errorf("%s: %v", query, err)
+		for name, e := range map[string]sqlxhook.Execer{"db": own["east"], "tx": tx, "conn": conn, "unknown database": open(t), "wrapped": &spy{Execer: tx}} {
+			_, err := h.NamedExec(t.Context(), e, query, &order{ID: 4})
+			var route *sharding.RouteError
+			if !errors.Is(err, sharding.ErrRawTable) || !errors.As(err, &route) || !strings.Contains(err.Error(), "Hook.For") && !strings.Contains(query, "'orders'") {
+				t.Errorf("%s: %s: %v", name, query, err)
+			}
 		}
 	}
-	if _, err := h.Insert(t.Context(), own["east"], "orders", &order{ID: 4}); !errors.Is(err, sharding.ErrRawTable) {
-		t.Errorf("Insert: %v", err)
+	for _, table := range []string{"orders", "orders_0"} {
+		if _, err := h.Insert(t.Context(), own["east"], table, &order{ID: 4}); !errors.Is(err, sharding.ErrRawTable) {
+			t.Errorf("Insert into %s: %v", table, err)
+		}
+		if err := queryError(t, h, own["east"], "SELECT * FROM "+table+" WHERE id = :id", &order{ID: 4}); !errors.Is(err, sharding.ErrRawTable) {
+			t.Errorf("NamedQuery on %s: %v", table, err)
+		}
 	}
+	own["east"].MustExec("CREATE TABLE log (id INTEGER, orders TEXT)")
 	for _, query := range []string{
-		"UPDATE orders_0 AS orders SET note = 'orders' WHERE orders.id = :id /* orders */",
-		"UPDATE orders_0 SET note = 'FROM orders' WHERE id = :id",
-		"INSERT INTO orders_0 (id, user_id) VALUES (:id, 1) ON CONFLICT (id) DO UPDATE SET note = 'x'",
-		"DELETE FROM orders_0 WHERE id = :id",
+		"INSERT INTO log (id, orders) VALUES (:id, 'FROM orders')",
+		"UPDATE log SET orders = 'orders' WHERE id = :id /* orders */",
+		"SELECT 1 AS orders_0 FROM log AS orders WHERE orders.id = :id",
 	} {
 		if _, err := h.NamedExec(t.Context(), own["east"], query, &order{ID: 4}); err != nil {
 			t.Errorf("%s: %v", query, err)
 		}
+	}
+	ctx := sharding.Unsharded(t.Context())
+	if _, err := h.NamedExec(ctx, own["east"], "INSERT INTO orders_0 (id, user_id) SELECT :id, 1", &order{ID: 4}); err != nil {
+		t.Errorf("Unsharded takes names as they are: %v", err)
 	}
 }
 
@@ -326,6 +361,29 @@ func TestTheGuardReadsMySQLAsEverySQLModeDoes(t *testing.T) {
 	}
 }
 
+func TestAnInsertIsReadAsEverySQLModeDoes(t *testing.T) {
+	db := openSilent(t, nil)
+	router, err := sharding.New(sharding.DBs{"main": db}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(2), Map: spread(t, []string{"main"}, "orders_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _ := newHook(t, sqlxhook.Config{Router: router, DriverName: "mysql"})
+	s, err := h.For("orders", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// With NO_BACKSLASH_ESCAPES the first literal ends at its backslash.
+	query := `INSERT INTO orders (note, id) VALUES ('a\', 7) -- ', :id)`
+	if _, err := h.NamedExec(t.Context(), s, query, &order{ID: 4}); !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "more than one way") {
+		t.Error(err)
+	}
+	for _, query := range []string{`INSERT INTO orders (note, id) VALUES ('it\'s', :id)`, `INSERT INTO orders (note, id) VALUES ("a", 8)`} {
+		if _, err := h.NamedExec(t.Context(), s, query, &order{ID: 4}); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
 func TestATableCalledLikeAKeywordIsGuarded(t *testing.T) {
 	db := open(t, "CREATE TABLE order_0 (id INTEGER PRIMARY KEY)")
 	m, err := sharding.Spread([]string{"main"}, 2, "order_%d")
@@ -337,7 +395,11 @@ func TestATableCalledLikeAKeywordIsGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := newHook(t, sqlxhook.Config{Router: router, DriverName: "sqlite"})
-	if _, err := h.NamedExec(t.Context(), db, "UPDATE order_0 SET id = id WHERE id IN (SELECT id FROM order_0 ORDER BY :id)", order{ID: 1}); err != nil {
+	s, err := h.For("order", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ExecContext(t.Context(), "DELETE FROM `order` WHERE id IN (SELECT id FROM order_0 ORDER BY id)"); err != nil {
 		t.Error(err)
 	}
 	for _, query := range []string{`SELECT * FROM "order"`, "SELECT * FROM main.order", "DELETE FROM `order`"} {
@@ -361,7 +423,7 @@ func TestAHookServesManyGoroutines(t *testing.T) {
 					t.Error(err)
 				}
 				for _, g := range groups {
-					if _, err := h.Insert(t.Context(), g.DB, g.Target.Table, g.Rows); err != nil {
+					if _, err := h.Insert(t.Context(), g.Shard, "orders", g.Items); err != nil {
 						t.Error(err)
 					}
 				}

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// cut returns behind which rows a batch is cut so that each statement keeps the
+// cut returns behind which rows a batch of n is cut so that each statement keeps the
 // limits, or nil when one statement is enough. A row that is too large by itself
 // is sent alone: the server has the last word.
-func (p *plan) cut(r *rows, a *args) []int {
-	if r.n == 1 || len(p.group) == 0 {
+func (p *plan) cut(n int, a *args) []int {
+	if n == 1 || len(p.group) == 0 {
 		return nil
 	}
 	per := p.perStatement()
-	if per >= r.n && (p.limits.bytes == 0 || p.size(r, a, 0, r.n, p.limits.bytes) <= p.limits.bytes) {
+	if per >= n && (p.limits.bytes == 0 || p.size(a, n, p.limits.bytes) <= p.limits.bytes) {
 		return nil
 	}
 	var cuts []int
-	for from := 0; from < r.n; {
-		from = p.fit(r, a, from, min(from+per, r.n))
+	for from := 0; from < n; {
+		from = p.fit(a, from, min(from+per, n))
 		cuts = append(cuts, from)
 	}
 	if len(cuts) == 1 {
@@ -35,28 +35,28 @@ func (p *plan) perStatement() int {
 
 // fit returns behind which row a statement ends that begins with row from and
 // ends before row to.
-func (p *plan) fit(r *rows, a *args, from, to int) int {
+func (p *plan) fit(a *args, from, to int) int {
 	if p.limits.bytes == 0 {
 		return to
 	}
 	left := p.limits.bytes - p.once(a)
 	for i := from; i < to; i++ {
-		if left -= p.rowSize(r, a, i); left < 0 {
+		if left -= p.rowSize(a, i); left < 0 {
 			return max(i, from+1)
 		}
 	}
 	return to
 }
 
-// size returns how many bytes a statement takes, never less; beyond enough it
-// stops counting.
-func (p *plan) size(r *rows, a *args, from, to, enough int) int {
+// size returns how many bytes a statement of so many rows takes, never less;
+// beyond enough it stops counting.
+func (p *plan) size(a *args, rows, enough int) int {
 	n := p.once(a)
 	if p.fixed >= 0 {
-		return n + (to-from)*p.fixed
+		return n + rows*p.fixed
 	}
-	for i := from; i < to && n <= enough; i++ {
-		n += p.rowSize(r, a, i)
+	for i := 0; i < rows && n <= enough; i++ {
+		n += p.rowSize(a, i)
 	}
 	return n
 }
@@ -76,18 +76,15 @@ func (p *plan) once(a *args) int {
 }
 
 // rowSize is the size of row i with its parentheses.
-func (p *plan) rowSize(r *rows, a *args, i int) int {
+func (p *plan) rowSize(a *args, i int) int {
 	if p.fixed >= 0 {
 		return p.fixed
 	}
 	n := p.stmt.group.size()
 	for f := range p.group {
-		switch g := &p.group[f]; {
-		case g.size == fixed:
+		if p.group[f].fixed {
 			n += fixedSize
-		case g.size == lengthOf && r.memory.first != nil:
-			n += escaped(g.cell.length(r.memory.row(i)))
-		default:
+		} else {
 			n += p.sizeOf(&a.group[i*len(p.group)+f])
 		}
 	}
@@ -98,7 +95,7 @@ func (p *plan) rowSize(r *rows, a *args, i int) int {
 func (p *plan) fixedRow() int {
 	n := p.stmt.group.size()
 	for f := range p.group {
-		if p.limits.args && p.group[f].size != fixed {
+		if p.limits.args && !p.group[f].fixed {
 			return -1
 		}
 		if p.limits.args {

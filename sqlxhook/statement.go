@@ -39,8 +39,9 @@ type statement struct {
 
 // value is one item of a VALUES group.
 type value struct {
-	params []string
-	plain  bool // nothing but one parameter, perhaps with a cast
+	params  []string
+	plain   bool // nothing but one parameter, perhaps with a cast
+	literal any  // int64, or string without escapes, when it is nothing but one; otherwise nil
 }
 
 // parse reads the query in every reading the family allows, which must agree.
@@ -61,16 +62,14 @@ func parse(query string, f family) (*statement, error) {
 }
 
 func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
-	p := parser{sql: query}
-	scanner := sqltext.NewScanner(query, flavor)
-	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
-		p.tokens = append(p.tokens, t)
+	p := tokens(query, flavor)
+	for _, t := range p.tokens {
 		if t.Kind == sqltext.Param {
 			p.stmt.dollar = p.stmt.dollar || query[t.Start] == '$'
 			p.stmt.question = p.stmt.question || query[t.Start] == '?'
 		}
 	}
-	if scanner.Unclosed() {
+	if p.unclosed {
 		return nil, fmt.Errorf("%w: a literal or comment is not closed", ErrStatement)
 	}
 	start, end := p.parse()
@@ -82,9 +81,20 @@ func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
 
 // parser walks over the code tokens of a statement.
 type parser struct {
-	sql    string
-	tokens []sqltext.Token
-	stmt   statement
+	sql      string
+	tokens   []sqltext.Token
+	unclosed bool
+	stmt     statement
+}
+
+func tokens(query string, flavor sqltext.Flavor) *parser {
+	p := &parser{sql: query}
+	scanner := sqltext.NewScanner(query, flavor)
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		p.tokens = append(p.tokens, t)
+	}
+	p.unclosed = scanner.Unclosed()
+	return p
 }
 
 // parse fills stmt and returns where the first VALUES group stands in the text;
@@ -143,7 +153,7 @@ func (p *parser) target(i int) int {
 		i += 2
 	}
 	if i < len(p.tokens) {
-		p.stmt.table = unquote(p.sql, p.tokens[i])
+		p.stmt.table = sqltext.Name(p.sql, p.tokens[i])
 	}
 	return i + 1
 }
@@ -186,7 +196,11 @@ func (p *parser) items(open, shut int) []value {
 	var items []value
 	for i := open + 1; i < shut; i++ {
 		var v value
-		v.plain = p.tokens[i].Kind == sqltext.Named && (i+1 >= shut || p.is(i+1, ",") || p.is(i+1, "::"))
+		ends := func(i int) bool { return i >= shut || p.is(i, ",") }
+		v.plain = p.tokens[i].Kind == sqltext.Named && (ends(i+1) || p.is(i+1, "::") && ends(i+3))
+		if ends(i + 1) {
+			v.literal = literal(p.sql, p.tokens[i])
+		}
 		for depth := 0; i < shut && (depth > 0 || !p.is(i, ",")); i++ {
 			switch t := p.tokens[i]; {
 			case t.Kind == sqltext.Named:
@@ -200,6 +214,23 @@ func (p *parser) items(open, shut int) []value {
 		items = append(items, v)
 	}
 	return items
+}
+
+// literal returns the value of a number or of a string; nil for other tokens, and
+// where the server might read something else than what stands there.
+func literal(sql string, t sqltext.Token) any {
+	text := t.Text(sql)
+	switch t.Kind {
+	case sqltext.Number:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+	case sqltext.String:
+		if inner := strings.Trim(text, "'"); len(inner)+2 == len(text) && !strings.ContainsAny(inner, `\'`) {
+			return inner
+		}
+	}
+	return nil
 }
 
 // countGroups counts the VALUES groups, the first of which closes at shut.
@@ -242,7 +273,7 @@ func (p *parser) after(i int) int {
 }
 
 func (p *parser) is(i int, s string) bool {
-	return i < len(p.tokens) && p.tokens[i].Is(p.sql, s)
+	return i >= 0 && i < len(p.tokens) && p.tokens[i].Is(p.sql, s)
 }
 
 // text returns sql[start:end] cut at its named parameters.

@@ -29,7 +29,7 @@ func TestPasswordsInAnyPlaceOfACommandLineShowNowhere(t *testing.T) {
 func commandLines(dsn, file string) [][]string {
 	lines := [][]string{
 		{dsn}, {"--", dsn}, {"help", dsn}, {"completion", dsn}, {"completion", "bash", dsn}, {"demo", "--bogus", dsn},
-		{"decode", "1", dsn}, {"decode", "--json", dsn, "1"}, {"decode", "--form", "base62", dsn},
+		{"export", "citus", dsn}, {"export", "citus", "--config", dsn}, {"decode", "1", dsn}, {"decode", "--json", dsn, "1"}, {"decode", "--form", "base62", dsn},
 		{"demo", "--db", dsn, "--table", "t"},
 		{"demo", "--db", file, "--table", dsn}, {"demo", "--db", file, "--table", "orders", "--child", dsn},
 		{"demo", "--db", file, "--table", "orders", "--child", "order_items." + dsn},
@@ -40,6 +40,9 @@ func commandLines(dsn, file string) [][]string {
 		"inspect": {"source", "json"},
 		"decode":  {"layout", "epoch", "unit", "form", "json"},
 		"schema":  {"dialect", "json"},
+		"export":  {"config", "dir", "json"},
+		"doctor":  {"config", "rows", "timeout", "json"},
+		"audit":   {"config", "table", "column", "ids", "rows", "json"},
 	} {
 		lines = append(lines, []string{command, dsn}, []string{command, "--", dsn}, []string{command, "--" + dsn}, []string{command, "--bogus=" + dsn})
 		for _, flag := range append(flags, "help", "version") {

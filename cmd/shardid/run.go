@@ -30,7 +30,8 @@ Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.
 
 Exit codes:
   0    done
-  1    demo found rows that are lost, duplicated or misrouted
+  1    demo found rows that are lost, duplicated or misrouted; doctor found
+       errors; audit found uneven ids
   2    the input is wrong: a flag, an id, a file, a server; nothing was written
   3    something failed while the command was at work
   130  interrupted`
@@ -65,7 +66,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errUnclean):
+	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven):
 		return exitUnclean
 	case ctx.Err() != nil:
 		return exitInterrupted
@@ -101,7 +102,7 @@ func (p *program) newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
-	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema())
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit())
 	return root
 }
 

@@ -70,7 +70,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown command":          {[]string{"decod"}, `there is no command "decod"; give one of completion, decode, demo, inspect, schema, or see shardid --help`},
+		"unknown command":          {[]string{"decod"}, `there is no command "decod"; give one of audit, completion, decode, demo, doctor, export, inspect, schema, or see shardid --help`},
 		"unknown flag":             {[]string{"demo", "--bogus"}, "unknown flag: --bogus"},
 		"no source":                {[]string{"inspect"}, "give --source or set SHARDID_SOURCE"},
 		"missing file":             {[]string{"inspect", "--source", "nowhere.db"}, "there is no file nowhere.db; name an existing SQLite file"},
@@ -172,6 +172,9 @@ func TestHelpAndVersionGoToStdout(t *testing.T) {
 		"inspect --help":    "SHARDID_SOURCE",
 		"decode --help":     presetNames(),
 		"schema --help":     "leaf_alloc",
+		"export --help":     "offset_step(offset, step)",
+		"doctor --help":     "--timeout",
+		"audit --help":      "--ids",
 		"--version":         "shardid ",
 		"completion bash":   "shardid",
 		"__complete dec":    "decode",

@@ -148,6 +148,11 @@ func (i *instance) Stop() error {
 }
 
 func (i *instance) launch() (*process, error) {
+	if i.kind.configure != nil {
+		if err := i.kind.configure(i); err != nil {
+			return nil, err
+		}
+	}
 	log, err := os.Create(i.logFile())
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var kinds = []kind{mariadb, postgres, redisKind}
+var kinds = []kind{mariadb, postgres, redisKind, zooKeeper}
 
 func serveUntilKilled(k kind) {
 	i, err := k.start(context.Background(), nil)

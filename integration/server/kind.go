@@ -18,9 +18,11 @@ type kind struct {
 	// install returns the command that makes an empty data directory; nil when the
 	// server makes its own.
 	install func(ctx context.Context, program, dataDir string) (*exec.Cmd, error)
-	args    func(*instance) []string
-	open    func(port int, database string) (*sql.DB, error) // nil when it knows no SQL
-	asker   func(port int) (asker, error)
+	// configure writes the server's configuration file; nil when args say it all.
+	configure func(*instance) error
+	args      func(*instance) []string
+	open      func(port int, database string) (*sql.DB, error) // nil when it knows no SQL
+	asker     func(port int) (asker, error)
 
 	portTaken string // what the error log says when the port is not free
 }

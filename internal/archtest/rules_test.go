@@ -16,6 +16,7 @@ var house = []room{
 	{"internal/archtest", nil, "it is tests about source text and needs nobody's code"},
 	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
@@ -29,16 +30,24 @@ var house = []room{
 	{"keygen/ticket", leaf("keygen/segment"), "it is segments of several servers that take turns, and serves whoever counts"},
 	{"keygen/uuid", leaf(), whyLeaf},
 	{"keygen/workerid", leaf(), whyLeaf},
+	{"keygen/zookeeper", leaf("keygen/workerid"), "it is a leaf that gives worker ids, too: who uses one generator compiles no other"},
 	{"keygen/keygentest", leaf("keygen/workerid"), "it tests the contract, whoever fulfils it"},
 	{"keygen/sqlstore", leaf("keygen/segment", "keygen/workerid"), "it stores what generators need, and routes nothing"},
 
 	// Floor 3.
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
+	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
+	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
+	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},
+
 	// Floor 4.
 	{"schema", aboveSharding, whySibling},
+	{"schema/migrate/internal/proto", nil, "it decides about numbers and phases, which a model can check without a database"},
+	{"schema/migrate", []string{"schema", "schema/migrate/internal/proto", "sharding", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
 	{"gormplugin", aboveSharding, whySibling},
 	{"sqlxhook", aboveSharding, whySibling},
+	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
 	{"internal/gormsuite", []string{"gormplugin", "keygen"}, "it tests gormplugin on any database, for tests here and in integration"},
 
 	// Floor 5.
@@ -68,14 +77,14 @@ type tenant struct {
 }
 
 var tenants = []tenant{
-	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/gormsuite", "cmd/..."}, "users without GORM must not compile it"},
+	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/gormsuite", "internal/shardsuite", "cmd/..."}, "users without GORM must not compile it"},
 	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "cmd/..."}, "users without sqlx must not compile it"},
 	{
 		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3"},
 		[]string{"cmd/..."},
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},
-	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gormsuite"}, "it would add its flags to the users' programs"},
+	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gormsuite", "internal/shardsuite"}, "it would add its flags to the users' programs"},
 	{[]string{"github.com/google/uuid"}, []string{"keygen/uuid", "cmd/..."}, "users without UUID keys must not compile it"},
 	// The last one is for every module not named above.
 	{[]string{anyModule}, []string{"cmd/..."}, "a dependency here becomes one of every user; name it in internal/archtest if it is worth that"},

@@ -62,7 +62,10 @@ func Detect(ctx context.Context, db Querier) (Server, error) {
 	}
 	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
 		// Of the two errors the first tells why a MySQL server did not answer.
-		return Server{}, fmt.Errorf("detect the database: %w", errors.Join(first, err))
+		if err.Error() != first.Error() {
+			first = errors.Join(first, err)
+		}
+		return Server{}, fmt.Errorf("detect the database: %w", first)
 	}
 	return Server{SQLite{}, v}, nil
 }

@@ -91,3 +91,50 @@ func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 		t.Error("no error is no contention")
 	}
 }
+
+func TestFaultOfIsWhatAnotherTryCannotCure(t *testing.T) {
+	for text, want := range map[string]Fault{
+		"Error 1146 (42S02): Table 'app.leaf_alloc' doesn't exist":                               NoTable,
+		"Error 1054: Unknown column 'max_id' in 'field list'":                                    NoColumn,
+		"Error 1142 (42000): UPDATE command denied to user 'u'@'h' for table `app`.`leaf_alloc`": NoRight,
+		"Error 1044 (42000): Access denied for user 'u'@'h' to database 'app'":                   NoRight,
+		"Error 1045 (28000): Access denied for user 'u'@'h' (using password: YES)":               NoLogin,
+		"Error 1049 (42000): Unknown database 'app'":                                             NoDatabase,
+		"Error 1046 (3D000): No database selected":                                               NoDatabase,
+		"Error 1690 (22003): BIGINT value is out of range in '`app`.`leaf_alloc`.`max_id` + 10'": OutOfRange,
+		"Error 1205 (HY000): Lock wait timeout exceeded":                                         NoFault,
+		"Error 1290 (HY000): The MariaDB server is running with the --read-only option":          NoFault, // until it is promoted
+		"ERROR: relation \"leaf_alloc\" does not exist (SQLSTATE 42P01)":                         NoTable,
+		"FEHLER: Spalte »max_id« existiert nicht (SQLSTATE 42703)":                               NoColumn,
+		"ERROR: permission denied for table leaf_alloc (SQLSTATE 42501)":                         NoRight,
+		"FATAL: password authentication failed for user \"u\" (SQLSTATE 28P01)":                  NoLogin,
+		"FATAL: database \"app\" does not exist (SQLSTATE 3D000)":                                NoDatabase,
+		"ERROR: integer out of range (SQLSTATE 22003)":                                           OutOfRange,
+		"FATAL: the database system is starting up (SQLSTATE 57P03)":                             NoFault,
+		"ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)":               NoFault,
+		"SQL logic error: no such table: leaf_alloc (1)":                                         NoTable,
+		"SQL logic error: no such column: max_id (1)":                                            NoColumn,
+		"SQL logic error: table WORKER_NODE has no column named PORT (1)":                        NoColumn,
+		"attempt to write a readonly database (8)":                                               ReadOnly,
+		"unable to open database file (14)":                                                      NoDatabase,
+		"file is not a database (26)":                                                            NoDatabase,
+		"database is locked (5) (SQLITE_BUSY)":                                                   NoFault,
+		"dial tcp 127.0.0.1:3306: connect: connection refused":                                   NoFault,
+	} {
+		if got := FaultOf(fmt.Errorf("reserve: %w", errors.New(text))); got != want {
+			t.Errorf("FaultOf(%s) = %v, want %v", text, got, want)
+		}
+	}
+	if got := FaultOf(fmt.Errorf("reserve: %w", stated("42P01"))); got != NoTable {
+		t.Errorf("an error that tells its state by a method only: %v", got)
+	}
+	if FaultOf(nil) != NoFault {
+		t.Error("no error is no fault")
+	}
+}
+
+// stated is an error as lib/pq's is.
+type stated string
+
+func (s stated) Error() string    { return "pq: relation \"leaf_alloc\" does not exist" }
+func (s stated) SQLState() string { return string(s) }

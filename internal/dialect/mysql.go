@@ -17,3 +17,14 @@ func (MySQL) Quote(ident string) string {
 
 // Placeholder returns "?".
 func (MySQL) Placeholder(int) string { return "?" }
+
+// mysqlFaults are by MySQL's and MariaDB's numbers.
+var mysqlFaults = map[string]Fault{
+	"1146": NoTable, "1054": NoColumn,
+	"1044": NoRight, "1142": NoRight, "1143": NoRight, "1227": NoRight,
+	"1045": NoLogin, "1698": NoLogin,
+	"1046": NoDatabase, "1049": NoDatabase,
+	"1264": OutOfRange, "1690": OutOfRange,
+}
+
+func mysqlFault(err error) Fault { return mysqlFaults[wordAfter(err.Error(), "Error ")] }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -21,3 +22,21 @@ func (Postgres) Quote(ident string) string {
 
 // Placeholder returns "$1" for the first argument.
 func (Postgres) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
+
+// postgresFaults are by SQLSTATE.
+var postgresFaults = map[string]Fault{
+	"42P01": NoTable, "3F000": NoTable, "42703": NoColumn,
+	"42501": NoRight,
+	"28000": NoLogin, "28P01": NoLogin,
+	"3D000": NoDatabase,
+	"22003": OutOfRange,
+}
+
+// postgresFault asks drivers that tell the SQLSTATE by a method only.
+func postgresFault(err error) Fault {
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return postgresFaults[coded.SQLState()]
+	}
+	return postgresFaults[wordAfter(err.Error(), "SQLSTATE ")]
+}

@@ -17,3 +17,23 @@ func (SQLite) Quote(ident string) string {
 
 // Placeholder returns "?".
 func (SQLite) Placeholder(int) string { return "?" }
+
+// sqliteFaults are by text, as drivers show the same code for several of them.
+var sqliteFaults = []struct {
+	text string
+	Fault
+}{
+	{"no such table", NoTable},
+	{"no such column", NoColumn}, {"has no column named", NoColumn},
+	{"attempt to write a readonly database", ReadOnly},
+	{"unable to open database file", NoDatabase}, {"file is not a database", NoDatabase},
+}
+
+func sqliteFault(err error) Fault {
+	for _, f := range sqliteFaults {
+		if strings.Contains(err.Error(), f.text) {
+			return f.Fault
+		}
+	}
+	return NoFault
+}

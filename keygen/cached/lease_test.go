@@ -137,6 +137,66 @@ func TestALostWorkerIDIsReplacedAndIDsGoOnRising(t *testing.T) {
 	})
 }
 
+func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		g := open(t, cached.Config{Worker: leased(t, func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }, term)})
+		back.Store(int64(time.Hour))
+		time.Sleep(time.Minute)
+		var err error
+		for err == nil { // what the ring holds comes first
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err = g.Next(ctx)
+			cancel()
+		}
+		if !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, keygen.ErrClockRollback) || !errors.Is(g.Stats().LastError, keygen.ErrClockRollback) {
+			t.Errorf("%v, then %v", err, g.Stats().LastError)
+		}
+		time.Sleep(time.Hour) // it has caught up with the lease, but not with this process
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if id, err := g.Next(ctx); id != 0 || !errors.Is(err, keygen.ErrClockRollback) {
+			t.Errorf("%d, %v", id, err)
+		}
+		back.Store(0)
+		take(t, g, 1)
+	})
+}
+
+// The lost server's clock may have been ahead of the new one's by a term, and so
+// nothing new is made for a term.
+func TestAfterAFailOverIDsAreMadeOfTheOldLeaseAndThenOfANewOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := keygentest.NewMemoryLedger(time.Now)
+		long := leasedFrom(t, memory, 2*term) // the ledger then waits for two terms of the others
+		if _, err := long.Acquire(t.Context(), uid()); err != nil {
+			t.Fatal(err)
+		}
+		replica := memory.Copy()
+		worker := leasedFrom(t, memory, term)
+		g := open(t, cached.Config{Worker: worker})
+		old := take(t, g, 1)[0]
+		time.Sleep(5 * time.Second)
+		begin := time.Now()
+		memory.FailOver(replica)
+		time.Sleep(20 * time.Second) // it has been noticed, and the old lease lasts for 5 s
+		ids := take(t, g, perTick)
+		if p := parse(t, g, ids[0]); p.Worker != parse(t, g, old).Worker || time.Since(p.Time) > 10*time.Second {
+			t.Errorf("%+v", p)
+		}
+		time.Sleep(20 * time.Second)
+		var p keygen.Parts
+		for range 20 * perTick {
+			if p = parse(t, g, take(t, g, 1)[0]); p.Time.After(begin.Add(50 * time.Second)) {
+				break
+			}
+		}
+		if p.Time.Before(begin.Add(2 * term)) {
+			t.Errorf("an id of %v, %v after the fail-over", p.Time, p.Time.Sub(begin))
+		}
+	})
+}
+
 func TestARestartNeverRepeatsWhatWasMadeAhead(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,9 +18,12 @@ type tenure struct {
 	part   int64         // the worker id in its place in an id
 
 	first   int64 // the first tick that is ours
-	ceiling int64 // the first tick that is not; 0 when the worker id was lost
+	ceiling int64 // the first tick that is not
 	lead    int64 // how many ticks ahead of the clock ids may be
 	err     error // of the last renewal
+
+	lost bool    // the lease cannot be renewed any more
+	heir *tenure // of a lost one, leased but for later
 }
 
 const callTimeout = 3 * time.Second // of one renewal, acquisition or release
@@ -71,27 +74,40 @@ func (g *Generator) renew(ctx context.Context, t *tenure) *tenure {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	next := *t
-	if t.ceiling > 0 {
+	if !t.lost {
 		ceiling, err := t.window.Renew(ctx)
 		if next.err = err; !errors.Is(err, keygen.ErrWorkerLost) {
 			next.ceiling = max(t.ceiling, ceiling)
+			if now := g.maker.tick(); err == nil && next.ceiling <= now {
+				next.err = fmt.Errorf("%w: the ledger's, as this process reads %v; correct the clock that is wrong", keygen.ErrClockRollback, g.cfg.Layout.At(now))
+			}
 			return &next
 		}
-		next.ceiling = 0
+		next.lost = true
 	}
-	fresh, err := g.acquire(ctx)
-	if err != nil {
-		next.err = err
-		return &next
+	return g.succeed(ctx, &next)
+}
+
+// succeed returns another worker id for t, which is lost. What was leased before
+// stays t's as long as the other one's time has not come.
+func (g *Generator) succeed(ctx context.Context, t *tenure) *tenure {
+	if t.heir != nil {
+		t.heir = g.renew(ctx, t.heir)
+	} else if t.heir, t.err = g.acquire(ctx); t.err != nil {
+		return t
 	}
-	return fresh
+	if t.heir.first < t.heir.ceiling {
+		return t.heir
+	}
+	t.err = t.heir.err
+	return t
 }
 
 // exhausted says why no ids can be made any more.
 func (t *tenure) exhausted(l keygen.Layout) error {
 	switch {
-	case t.ceiling == 0:
-		return fmt.Errorf("worker id %d is another's now, and there is no other: %w", t.lease.ID(), t.err)
+	case t.heir != nil && t.err == nil:
+		return fmt.Errorf("worker id %d was leased for later, from %v on", t.heir.lease.ID(), l.At(t.heir.first))
 	case t.err != nil:
 		return fmt.Errorf("worker id %d is leased up to %v: %w", t.lease.ID(), l.At(t.ceiling), t.err)
 	}
@@ -101,7 +117,10 @@ func (t *tenure) exhausted(l keygen.Layout) error {
 // release hands a leased worker id back, used up to, not including, the tick
 // end.
 func (t *tenure) release(ctx context.Context, end int64) error {
-	if t.window == nil || t.ceiling == 0 {
+	if t.heir != nil {
+		return t.heir.release(ctx, t.heir.first)
+	}
+	if t.window == nil || t.lost {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

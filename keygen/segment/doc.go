@@ -26,12 +26,18 @@
 // While the database is down the generator goes on to the last id it holds in
 // memory; then calls wait until their context ends, for ten seconds at most,
 // and return [keygen.ErrStarved] with the database's error inside. A database
-// that is only slow makes calls wait, never fail. An unknown tag is
-// [keygen.ErrUnknownTag] at once. A counter that went back, after a restored
-// backup say, is [keygen.ErrRegressed] and nothing is issued from it; a process
-// started after the restore cannot know what others issued before, so raise the
-// counter above the ids in use when restoring. Ids left in memory at Close, or
-// lost with the process, are gaps: two segments at most.
+// that is only slow makes calls wait, never fail.
+//
+// What no retry cures shows at once, in New and later on when the ids in memory
+// are used up: an unknown tag ([keygen.ErrUnknownTag]); a table, right or column
+// that is missing, a step below 1 and the like ([keygen.SetupError], which says
+// what to do); a counter at its end ([keygen.ErrExhausted]). A counter that went
+// back, after a restored backup say, is [keygen.ErrRegressed] and nothing is
+// issued from it; a process started after the restore cannot know what others
+// issued before, so raise the counter above the ids in use when restoring.
+//
+// Ids left in memory at Close, or lost with the process, are gaps: two segments at
+// most.
 //
 // Each tag has a Generator of its own, which waits for no other's database.
 package segment

@@ -122,14 +122,58 @@ func TestNewFailsWhereIDsCouldNeverCome(t *testing.T) {
 	})
 }
 
-func TestAStepOfZeroSaysWhatToDo(t *testing.T) {
+func TestAStepOfZeroFailsAtOnceAndSaysWhatToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := segment.New(ctx, segment.Config{Source: &row{maxID: 1}}); !errors.Is(err, keygen.ErrStarved) {
+		begin := time.Now()
+		_, err := segment.New(t.Context(), segment.Config{Source: &row{maxID: 1}})
+		var setup *keygen.SetupError
+		if !errors.As(err, &setup) || setup.Cure != "set it to 1 or more" || errors.Is(err, keygen.ErrStarved) {
 			t.Errorf("%v", err)
-		} else {
-			t.Log(err)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("took %v", took)
 		}
 	})
+}
+
+// What breaks while ids are in memory is bridged by them, as an outage is.
+func TestATableThatIsDroppedShowsAtOnceWhenTheIDsInMemoryAreUsedUp(t *testing.T) {
+	gone := &keygen.SetupError{Err: errors.New("no such table"), Cure: "create it"}
+	synctest.Test(t, func(t *testing.T) {
+		r := &row{maxID: 1, step: 100}
+		g := open(t, segment.Config{Source: r, Step: 100})
+		r.set(func(r *row) { r.err = gone })
+		begin := time.Now()
+		take(t, g, 100)
+		if _, err := g.Next(t.Context()); !errors.Is(err, gone) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("took %v", took)
+		}
+		r.set(func(r *row) { r.err = nil })
+		if id, err := g.Next(t.Context()); id != 101 || err != nil {
+			t.Errorf("%d, %v once the table was there again", id, err)
+		}
+	})
+}
+
+// Others may have reserved above it, and a reply that was lost would make the
+// next one's segment come twice.
+func TestCloseLeavesTheRestOfASegmentAsAGap(t *testing.T) {
+	r := &row{maxID: 1, step: 100}
+	g := open(t, segment.Config{Source: r})
+	take(t, g, 3)
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.set(func(r *row) {
+		if r.maxID != 101 {
+			t.Errorf("max_id is %d after a segment of 100 ids from 1", r.maxID)
+		}
+	})
+	again := open(t, segment.Config{Source: r})
+	if id, err := again.Next(t.Context()); id != 101 || err != nil {
+		t.Errorf("%d, %v after the restart", id, err)
+	}
 }

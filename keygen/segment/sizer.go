@@ -102,7 +102,7 @@ func (s *sizer) readRow(ctx context.Context) (int64, error) {
 	}
 	n, err := s.stepper.Step(ctx)
 	if err == nil && n < 1 {
-		err = fmt.Errorf("the source's step is %d; set it to 1 or more", n)
+		err = &keygen.SetupError{Err: fmt.Errorf("the source's step is %d", n), Cure: "set it to 1 or more"}
 	}
 	if err == nil {
 		s.read = time.Now()

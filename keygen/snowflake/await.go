@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,6 +42,9 @@ func (g *Generator) awaitLease(ctx context.Context, f *family, state int64) erro
 	if g.keeper.family.Load() != f || state <= f.limit.Load() {
 		return nil
 	}
+	if err := g.keeper.lastError(); permanent(err) {
+		return g.fail(fmt.Errorf("snowflake: renew the worker id's lease: %w", err))
+	}
 	g.waits.Add(1)
 	g.keeper.hurry()
 	timer := time.NewTimer(leasePatience)
@@ -55,6 +59,13 @@ func (g *Generator) awaitLease(ctx context.Context, f *family, state int64) erro
 	case <-timer.C:
 		return g.fail(g.starved(fmt.Errorf("waited %v for the worker id", leasePatience)))
 	}
+}
+
+// permanent tells whether nothing helps but that somebody changes something; the
+// keeper goes on trying.
+func permanent(err error) bool {
+	var setup *keygen.SetupError
+	return errors.As(err, &setup)
 }
 
 func (g *Generator) starved(why error) error {

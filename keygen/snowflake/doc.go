@@ -46,5 +46,9 @@
 // or for a lease that cannot be renewed, [keygen.ErrClockRollback] when the clock
 // reads so far behind the last id that no policy of Config.Rollback helps, and
 // [keygen.ErrExpired] when the time field is used up. A lease that was lost is
-// replaced by one on another worker id; callers wait meanwhile.
+// replaced by one on another worker id; the generator goes on within what it was
+// leased before, and then callers wait. A ledger whose clock was set back so far
+// that leases cannot be renewed is named in ErrStarved and in Stats as an
+// ErrClockRollback too; one that fails until somebody changes it
+// ([keygen.SetupError]) ends calls at once when the lease is used up.
 package snowflake

@@ -59,6 +59,9 @@ func (f *family) issued() (n int64) {
 	return n
 }
 
+// open tells whether there are ids that may be issued.
+func (f *family) open() bool { return f.counter(0).state.Load() < f.limit.Load() }
+
 // raise lifts the limit; a lower one, of a reply that was overtaken, changes
 // nothing.
 func (f *family) raise(limit int64) {

@@ -27,6 +27,7 @@ type keeper struct {
 	done   chan struct{} // closed when the goroutine has ended
 
 	working sync.Mutex // held while a lease is renewed, changed or handed back
+	heir    *family    // of a family whose lease is lost, leased but not open yet; guarded by working
 
 	mu      sync.Mutex
 	change  chan struct{} // closed and replaced when limit or family change
@@ -112,14 +113,16 @@ func (k *keeper) renew() error {
 	k.working.Lock()
 	defer k.working.Unlock()
 	f := k.family.Load()
-	w, ok := f.lease.(keygen.Window)
-	if !ok {
+	if _, ok := f.lease.(keygen.Window); !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(k.ctx, callTimeout)
 	defer cancel()
 	begin := time.Now()
-	err := k.extend(ctx, f, w)
+	var err error
+	if !f.lost {
+		err = k.extend(ctx, f)
+	}
 	if f.lost {
 		err = k.replace(ctx, f)
 	}
@@ -127,28 +130,46 @@ func (k *keeper) renew() error {
 	return err
 }
 
-// extend renews the lease of f and raises its limit. A lost one is sealed.
-func (k *keeper) extend(ctx context.Context, f *family, w keygen.Window) error {
-	if f.lost {
-		return keygen.ErrWorkerLost
+// extend renews the lease of f and raises its limit.
+func (k *keeper) extend(ctx context.Context, f *family) error {
+	ceiling, err := f.lease.(keygen.Window).Renew(ctx)
+	f.lost = errors.Is(err, keygen.ErrWorkerLost)
+	if err != nil {
+		return err
 	}
-	ceiling, err := w.Renew(ctx)
-	switch {
-	case errors.Is(err, keygen.ErrWorkerLost):
-		f.lost = true
-		f.seal()
-	case err == nil:
-		f.raise(k.g.before(ceiling))
+	f.raise(k.g.before(ceiling))
+	if now := k.g.clock.tick(); ceiling <= now {
+		return fmt.Errorf("%w: the ledger's. By it worker id %d is leased up to %v, and this process reads %v; correct the clock that is wrong",
+			keygen.ErrClockRollback, f.lease.ID(), k.g.layout.At(ceiling), k.g.layout.At(now))
 	}
-	return err
+	return nil
 }
 
-// replace puts a family with another worker id in the place of f, which is lost.
+// replace puts a family with another worker id in the place of f, whose lease
+// cannot be renewed any more. What was leased before stays f's, so that it goes
+// on up to its limit as long as the other one's time has not come.
 func (k *keeper) replace(ctx context.Context, f *family) error {
-	next, err := k.g.acquire(ctx, k.g.cfg.Worker)
-	if err == nil {
-		k.install(f, next)
+	if err := k.succeed(ctx); err != nil {
+		return err
 	}
+	if !k.heir.open() {
+		return fmt.Errorf("worker id %d was leased for later", k.heir.lease.ID())
+	}
+	f.seal()
+	k.install(f, k.heir)
+	k.heir = nil
+	return nil
+}
+
+// succeed takes a worker id for the heir, or renews the lease on the one that it
+// has.
+func (k *keeper) succeed(ctx context.Context) (err error) {
+	if k.heir != nil {
+		if err := k.extend(ctx, k.heir); !k.heir.lost {
+			return err
+		}
+	}
+	k.heir, err = k.g.acquire(ctx, k.g.cfg.Worker)
 	return err
 }
 
@@ -178,16 +199,20 @@ func (k *keeper) install(old, next *family) {
 	k.family.Store(next)
 }
 
-// record notes the outcome of a change and wakes those who wait for it.
+// record notes the outcome of a change and wakes those who wait for it, or who
+// would wait in vain.
 func (k *keeper) record(took time.Duration, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last, k.counts.LastReservation = err, took
-	if err != nil {
+	if err == nil {
+		k.counts.Reservations++
+	} else {
 		k.counts.FailedReserves++
-		return
+		if !permanent(err) {
+			return
+		}
 	}
-	k.counts.Reservations++
 	close(k.change)
 	k.change = make(chan struct{})
 }
@@ -247,5 +272,9 @@ func (k *keeper) end() error {
 	k.working.Lock()
 	defer k.working.Unlock()
 	f := k.family.Load()
-	return k.release(f, f.seal())
+	err := k.release(f, f.seal())
+	if k.heir != nil {
+		err = errors.Join(err, k.release(k.heir, k.heir.seal()))
+	}
+	return err
 }

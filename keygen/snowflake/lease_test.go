@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,21 +21,35 @@ import (
 type flaky struct {
 	workerid.Ledger
 	down    atomic.Bool
+	why     atomic.Pointer[error] // errDown when nil
 	renewed atomic.Int64
 }
 
 var errDown = errors.New("connection refused")
 
+// fail makes all calls end with err; nil repairs the ledger.
+func (l *flaky) fail(err error) {
+	l.why.Store(&err)
+	l.down.Store(err != nil)
+}
+
+func (l *flaky) error() error {
+	if why := l.why.Load(); why != nil {
+		return *why
+	}
+	return errDown
+}
+
 func (l *flaky) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
 	if l.down.Load() {
-		return workerid.Entry{}, errDown
+		return workerid.Entry{}, l.error()
 	}
 	return l.Ledger.Take(ctx, c)
 }
 
 func (l *flaky) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (int64, error) {
 	if l.down.Load() {
-		return 0, errDown
+		return 0, l.error()
 	}
 	l.renewed.Add(1)
 	return l.Ledger.Renew(ctx, c, e)
@@ -126,6 +141,151 @@ func TestADayWithoutTheLedgerStarvesCallersInTimeAndEndsWithItsReturn(t *testing
 			t.Errorf("%+v, then %+v", before, after)
 		}
 	})
+}
+
+// nextWithin asks for an id with a context that ends after d.
+func nextWithin(t *testing.T, g *snowflake.Generator, d time.Duration) (int64, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return g.Next(ctx)
+}
+
+func TestALedgerThatNeedsSettingUpIsSaidAtOnceWhenTheLeaseIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := &flaky{Ledger: keygentest.NewMemoryLedger(time.Now)}
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
+		gone := &keygen.SetupError{Err: errors.New("no such table"), Cure: "create it"}
+		ledger.fail(gone)
+		time.Sleep(15 * time.Second)
+		next(t, g) // of what is leased already
+		time.Sleep(30 * time.Second)
+		begin := time.Now()
+		if id, err := g.Next(t.Context()); id != 0 || !errors.Is(err, gone) || errors.Is(err, keygen.ErrStarved) {
+			t.Errorf("%d, %v", id, err)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("took %v", took)
+		}
+		ledger.fail(nil)
+		time.Sleep(2 * time.Second)
+		next(t, g)
+	})
+}
+
+// A caller who waits already hears of it, too.
+func TestAWaitEndsWhenTheLedgerTurnsOutToNeedSettingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := &flaky{Ledger: keygentest.NewMemoryLedger(time.Now)}
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
+		ledger.fail(errDown)
+		time.Sleep(time.Minute)
+		gone := &keygen.SetupError{Err: errors.New("no such table"), Cure: "create it"}
+		time.AfterFunc(3*time.Second, func() { ledger.fail(gone) })
+		begin := time.Now()
+		if id, err := g.Next(t.Context()); id != 0 || !errors.Is(err, gone) {
+			t.Errorf("%d, %v", id, err)
+		}
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back atomic.Int64
+		ledger := keygentest.NewMemoryLedger(func() time.Time { return time.Now().Add(-time.Duration(back.Load())) })
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
+		back.Store(int64(time.Hour))
+		time.Sleep(20 * time.Second)
+		next(t, g) // of what is leased already
+		if s := g.Stats(); !errors.Is(s.LastError, keygen.ErrClockRollback) || s.FailedReserves == 0 {
+			t.Errorf("%+v", s)
+		}
+		time.Sleep(20 * time.Second)
+		id, err := nextWithin(t, g, time.Second)
+		if id != 0 || !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, keygen.ErrClockRollback) || !strings.Contains(err.Error(), "database's server") {
+			t.Errorf("%d, %v", id, err)
+		}
+		time.Sleep(time.Hour) // it has caught up with the lease, but not with this process
+		if id, err := nextWithin(t, g, time.Second); id != 0 || !errors.Is(err, keygen.ErrClockRollback) || !strings.Contains(err.Error(), "this process reads") {
+			t.Errorf("%d, %v", id, err)
+		}
+		back.Store(0)
+		next(t, g)
+		if s := g.Stats(); s.LastError != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// The lost server's clock may have been ahead of the new one's by a term, and so
+// nothing new is issued for a term.
+func TestAfterAFailOverIDsGoOnWithinTheOldLeaseAndThenWithANewOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := keygentest.NewMemoryLedger(time.Now)
+		allowForSkew(t, ledger)
+		replica := ledger.Copy()
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
+		old := next(t, g)
+		time.Sleep(5 * time.Second)
+		begin := time.Now()
+		ledger.FailOver(replica)
+		time.Sleep(20 * time.Second) // it has been noticed, and the old lease lasts for 5 s
+		if p := next(t, g); time.Since(p.Time) > time.Second || p.Worker != old.Worker {
+			t.Errorf("%+v after %+v", p, old)
+		}
+		if s := g.Stats(); s.LastError == nil {
+			t.Error("Stats do not say that the worker id is to be used later")
+		}
+		time.Sleep(7 * time.Second)
+		if id, err := nextWithin(t, g, time.Second); id != 0 || !errors.Is(err, keygen.ErrStarved) || !strings.Contains(err.Error(), "failed over") {
+			t.Errorf("%d, %v", id, err)
+		}
+		time.Sleep(15 * time.Second)
+		p := next(t, g)
+		if p.Time.Before(begin.Add(2 * 30 * time.Second)) {
+			t.Errorf("an id of %v, %v after the fail-over", p.Time, p.Time.Sub(begin))
+		}
+		if s := g.Stats(); s.LastError != nil || s.Issued != 3 {
+			t.Errorf("%+v", s)
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever is closed before the new lease opens hands that one back.
+func TestCloseHandsBackALeaseThatIsNotOpenYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := &recorder{Ledger: keygentest.NewMemoryLedger(time.Now)}
+		memory := ledger.Ledger.(*keygentest.MemoryLedger)
+		allowForSkew(t, memory)
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
+		memory.FailOver(memory.Copy())
+		time.Sleep(15 * time.Second)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if end := millennium.At(ledger.end.Load()); time.Until(end) < 30*time.Second {
+			t.Errorf("handed back at %v, before which leases may have been lost", end)
+		}
+	})
+}
+
+// allowForSkew lets a ledger in memory wait for two terms after a fail-over, as
+// others do.
+func allowForSkew(t *testing.T, l *keygentest.MemoryLedger) {
+	t.Helper()
+	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: l, Namespace: "long", Term: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Acquire(t.Context(), millennium); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAWorkerIDThatIsLostIsReplaced(t *testing.T) {

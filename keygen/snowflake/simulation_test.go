@@ -71,6 +71,11 @@ func TestTheSimulationSeesTheDuplicateWithoutTheLedgersIdentity(t *testing.T) {
 	mustFail(t, weakness{noIdentity: true})
 }
 
+// The clocks of the servers differ by up to a term.
+func TestTheSimulationSeesTheDuplicateWhenAFailOverIsGivenOneTermOnly(t *testing.T) {
+	mustFail(t, weakness{oneTerm: true})
+}
+
 func TestTheSimulationSeesTheDuplicateWhenTheSequenceOverflowsIntoTheWorker(t *testing.T) {
 	mustFail(t, weakness{noCarry: true})
 }
@@ -96,6 +101,7 @@ type weakness struct {
 	noCeiling  bool // the next holder does not start above the last one's ceiling
 	noFence    bool // a lease that is another's by now can be renewed
 	noIdentity bool // a fail-over goes unnoticed
+	oneTerm    bool // a fail-over is given one term, as if all servers' clocks agreed
 	noCarry    bool // a used-up sequence overflows into the bits beside it
 	keepState  bool // a new lease goes on with the old one's limit
 }
@@ -139,6 +145,7 @@ type world struct {
 	r       *rand.Rand
 	weak    weakness
 	now     time.Time
+	ahead   time.Duration // of the ledger's clock
 	ledger  *keygentest.MemoryLedger
 	replica *keygentest.MemoryLedger // may be behind
 	late    []func()                 // requests whose senders have given up on them
@@ -160,8 +167,11 @@ type process struct {
 
 func simulate(seed uint64, weak weakness) result {
 	w := &world{r: rand.New(rand.NewPCG(seed, 0)), weak: weak, now: simLayout.Epoch.Add(1000 * time.Hour), issued: map[int64][]stretch{}}
-	w.ledger = keygentest.NewMemoryLedger(func() time.Time { return w.now })
+	w.ledger = keygentest.NewMemoryLedger(func() time.Time { return w.now.Add(w.ahead) })
 	w.ledger.Weaken(weak.noCeiling, weak.noFence, weak.noIdentity)
+	if !weak.oneTerm {
+		w.allowForSkew()
+	}
 	w.replica = w.ledger.Copy()
 	for range 5 { // for four worker ids
 		w.procs = append(w.procs, &process{})
@@ -170,6 +180,15 @@ func simulate(seed uint64, weak weakness) result {
 		w.step()
 	}
 	return result{seed, w.tally, w.check()}
+}
+
+// allowForSkew lets the ledger hear of a term of twice the length, so that leases
+// begin two terms after a fail-over, as a store's do.
+func (w *world) allowForSkew() {
+	c := workerid.Claim{Namespace: "long", Owner: "long", Clock: workerid.Clock{Epoch: simLayout.Epoch, Unit: simLayout.Unit}, Term: 2 * simTerm}
+	if _, err := w.ledger.Take(context.Background(), c); err != nil {
+		panic(err)
+	}
 }
 
 func (w *world) step() {
@@ -188,6 +207,7 @@ func (w *world) step() {
 	case n < 25:
 		w.flips++
 		w.ledger.FailOver(w.replica)
+		w.ahead = time.Duration(w.r.Int64N(int64(simTerm))) - simTerm/2
 	case n < 60 && len(w.late) > 0:
 		i := w.r.IntN(len(w.late))
 		w.late[i]()

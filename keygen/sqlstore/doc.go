@@ -30,10 +30,11 @@
 // synchronous standbys nothing is lost.
 //
 // Leases notice a fail-over: the ledger notes the server's identity, and on
-// another one every lease is lost (its generator takes another worker id) and
-// those that follow begin a term later, above all that can have been promised.
-// That holds as long as the clocks of the two servers differ by less than the
-// time that the fail-over took. Processes that connect to several primaries at
+// another one every lease is lost and those that follow begin two terms later,
+// above all that can have been promised, also when the lost server's clock was
+// ahead by a term. As nothing is leased for more than a term ahead, generators
+// have what is left of the leases they had, and then no ids until a term has
+// passed since the first of them met the other server. Processes that connect to several primaries at
 // once (Galera, group replication) see a fail-over at each change of the server;
 // connect them to one.
 //
@@ -56,5 +57,9 @@
 // enough connections; on SQLite, a file of its own, or get ids before the
 // transaction writes. Errors of the database are returned wrapped; a tag without
 // a row is [keygen.ErrUnknownTag]; worker ids that are all held are
-// [keygen.ErrNoWorker], and a PostgreSQL standby is an error that says so.
+// [keygen.ErrNoWorker], and a PostgreSQL standby is an error that says so. What
+// fails until somebody changes the database (a table or right that is missing, a
+// wrong password) is a [keygen.SetupError], which says what to do, and a counter
+// at the end of its column is [keygen.ErrExhausted]; generators pass both on at
+// once, also those that lived through outages before.
 package sqlstore

@@ -83,7 +83,7 @@ func TestAFirstLeaseBeginsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherServerTakesAllLeasesAwayAndTheNextBeginATermLater(t *testing.T) {
+func TestAnotherServerTakesAllLeasesAwayAndTheNextBeginTwoTermsLater(t *testing.T) {
 	for name, loss := range map[string]string{
 		"another identity":   "UPDATE worker_namespace SET identity = 'another' WHERE namespace = ''",
 		"the header is gone": "DELETE FROM worker_namespace WHERE namespace = ''",
@@ -98,7 +98,8 @@ func TestAnotherServerTakesAllLeasesAwayAndTheNextBeginATermLater(t *testing.T) 
 				t.Errorf("renewed before anybody noticed: %d, %v", ceiling, err)
 			}
 			next := take(t, store, "next")
-			if next.Worker != lost.Worker || next.NotBefore < lost.Ceiling {
+			// The lost server's clock may have been ahead by a term.
+			if next.Worker != lost.Worker || next.NotBefore < lost.Ceiling+60_000 || next.Ceiling != next.NotBefore {
 				t.Errorf("%+v after %+v was lost", next, lost)
 			}
 			if ceiling, err := store.Leases().Renew(t.Context(), claim("kept"), kept); !errors.Is(err, keygen.ErrWorkerLost) {
@@ -122,7 +123,7 @@ func TestTheLongestTermOfAllDecidesHowLongTheNextServerWaits(t *testing.T) {
 	}
 	exec(t, db, "UPDATE worker_namespace SET identity = 'another' WHERE namespace = ''")
 	now := keygen.Twitter().Tick(time.Now())
-	if e := take(t, store, "a"); e.NotBefore < now+599_000 {
+	if e := take(t, store, "a"); e.NotBefore < now+2*599_000 {
 		t.Errorf("at %d: %+v", now, e)
 	}
 }

@@ -47,6 +47,11 @@ func (s session) namespace(ctx context.Context, name string) (h header, t *ticks
 	return h, t, err
 }
 
+// lostTerms is how many terms above the present of another server a ceiling may
+// lie that was lost: one was written above the lost server's present, and its
+// clock may have been ahead by as much.
+const lostTerms = 2
+
 // due returns the statement that has to bring the header up to date before a
 // lease of this term may be given, or nil. It compares with what was read, so
 // that of several processes that find the same only one changes it.
@@ -54,12 +59,12 @@ func (h header) due(p present, term int64) *statement {
 	next := header{true, p.identity, max(h.longest, term), h.safeFrom}
 	switch {
 	case !h.found: // it was lost, and with it the identity that it noted
-		next.safeFrom = p.micros + next.longest
+		next.safeFrom = p.micros + lostTerms*next.longest
 		return &statement{addNamespace, []any{"", 0, 0, next.identity, next.longest, next.safeFrom}}
 	case h == next:
 		return nil
 	case h.identity != p.identity && h.identity != p.birth:
-		next.safeFrom = max(p.micros+next.longest, h.safeFrom+1)
+		next.safeFrom = max(p.micros+lostTerms*next.longest, h.safeFrom+1)
 	}
 	return &statement{noteServer, []any{next.identity, next.longest, next.safeFrom, h.identity, h.longest, h.safeFrom}}
 }

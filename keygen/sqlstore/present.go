@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/keygen"
 )
 
 // present is what a server says of itself at one moment.
@@ -69,7 +70,7 @@ func (s session) present(ctx context.Context) (p present, err error) {
 	case p.identity == "":
 		return p, errors.New("the server is a standby, which leases nothing; connect to the primary")
 	case skew > skewLimit || skew < -skewLimit:
-		return p, errors.New("the session's variable timestamp is set, so the server's clock cannot be read; open the store's database without it")
+		return p, &keygen.SetupError{Err: errors.New("the session's variable timestamp is set, so the server's clock cannot be read"), Cure: "open the store's database without it"}
 	}
 	return p, nil
 }

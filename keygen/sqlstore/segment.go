@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
 )
 
 // Tag returns the source of the segments of one biz_tag of leaf_alloc, for
 // package segment. It also says the row's step. The row must exist; schema.Seed
 // creates it.
-func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, ""} }
+func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, false} }
 
 // GuardedTag is Tag for a database that may fail over to a replica which has not
 // received the latest reservations. Each reservation says, in the same
@@ -28,13 +30,13 @@ func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, ""} }
 // MySQL and MariaDB, it refuses sessions with binlog_format=STATEMENT, whose
 // replicas would ask themselves who they are.
 func (s *Store) GuardedTag(name string) keygen.Source {
-	return &tag{s, name, sameServer(s.server)}
+	return &tag{s, name, true}
 }
 
 type tag struct {
-	store *Store
-	name  string
-	guard string // a condition that a reservation is subject to
+	store   *Store
+	name    string
+	guarded bool
 }
 
 var (
@@ -78,7 +80,7 @@ func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 func (t *tag) raise(ctx context.Context, n int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
 		end, err = t.raiseOn(ctx, s, n)
-		if errors.Is(err, sql.ErrNoRows) && t.guard != "" {
+		if errors.Is(err, sql.ErrNoRows) && t.guarded {
 			if err = s.jump(ctx); err == nil {
 				end, err = t.raiseOn(ctx, s, n)
 			}
@@ -89,6 +91,14 @@ func (t *tag) raise(ctx context.Context, n int64) (end int64, err error) {
 		return err
 	})
 	return end, err
+}
+
+// guard is a condition that a reservation is subject to.
+func (t *tag) guard(server dialect.Server) string {
+	if !t.guarded {
+		return ""
+	}
+	return sameServer(server)
 }
 
 func (t *tag) raiseOn(ctx context.Context, s session, n int64) (int64, error) {
@@ -108,7 +118,7 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, n int64) (int64, error)
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard)), args...)
+	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard(s.server))), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -125,12 +135,12 @@ func (t *tag) raiseReturning(ctx context.Context, s session, n int64) (end int64
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		count++
 		return rows.Scan(&end)
-	}, returningReserve+t.guard+` RETURNING "max_id"`, n, t.name, n)
+	}, returningReserve+t.guard(s.server)+` RETURNING "max_id"`, n, t.name, n)
 	switch {
 	case err == nil && count == 0:
 		err = sql.ErrNoRows
 	case count > 1:
-		err = errors.Join(err, errors.New("leaf_alloc has several rows of the tag; make biz_tag its primary key"))
+		err = errors.Join(err, &keygen.SetupError{Err: errors.New("leaf_alloc has several rows of the tag"), Cure: "make biz_tag its primary key"})
 	}
 	return end, err
 }
@@ -144,9 +154,12 @@ func (t *tag) explain(ctx context.Context, s session) error {
 		case err != nil:
 			return err
 		case maxID > 1<<62:
-			return fmt.Errorf("%w: max_id is %d, at the end of the column", keygen.ErrRegressed, maxID)
+			return fmt.Errorf("%w: max_id is %d, at the end of the column; was it raised by mistake? the ids above the highest in use can be given once it is lowered to that", keygen.ErrExhausted, maxID)
 		}
-		return errors.New("the connection has autocommit off, so a reserved range could be rolled back (open the store's database without autocommit=0), or it has binlog_format=STATEMENT and the tag is guarded")
+		return &keygen.SetupError{
+			Err:  errors.New("the connection has autocommit off, so that a reserved range could be rolled back, or it has binlog_format=STATEMENT and the tag is guarded"),
+			Cure: "open the store's database without these settings",
+		}
 	})
 }
 
@@ -167,8 +180,11 @@ func (t *tag) Step(ctx context.Context) (step int64, err error) {
 // column reads a number from the tag's row.
 func (t *tag) column(ctx context.Context, s session, name string) (n int64, err error) {
 	err = s.row(ctx, `SELECT "`+name+`" FROM "leaf_alloc" WHERE "biz_tag" = ?`, t.name).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		err = fmt.Errorf("%w: leaf_alloc has no row of this biz_tag; create it with schema.Seed", keygen.ErrUnknownTag)
+	case err != nil && strings.HasPrefix(err.Error(), "sql: Scan error"):
+		err = &keygen.SetupError{Err: fmt.Errorf("leaf_alloc.%s of this biz_tag is NULL or no whole number: %w", name, err), Cure: "set it to one"}
 	}
 	return n, err
 }

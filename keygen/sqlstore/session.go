@@ -32,13 +32,21 @@ type session struct {
 
 // do runs f on a connection of its own, and again while another writer is in the
 // way; f must be repeatable after an error that says so.
-func (s *Store) do(ctx context.Context, f func(session) error) (err error) {
+func (s *Store) do(ctx context.Context, f func(session) error) error {
+	return explained(s.try(ctx, f))
+}
+
+func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }() // only hands it back to the pool
-	one := session{conn, s.server}
+	server, err := s.detect(ctx, conn)
+	if err != nil {
+		return err
+	}
+	one := session{conn, server}
 	undo, err := one.impatient(ctx)
 	if err != nil {
 		return err

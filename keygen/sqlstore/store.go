@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/keygen"
 )
 
 // Store reaches the tables leaf_alloc, WORKER_NODE, worker_namespace and
@@ -13,24 +16,45 @@ import (
 // that needs closing; the *sql.DB stays the caller's.
 type Store struct {
 	db     *sql.DB
-	server dialect.Server
+	server atomic.Pointer[dialect.Server] // nil until the database has said what it is
 }
 
 // New asks the database what it is (MySQL, MariaDB, PostgreSQL or SQLite) and
-// returns a Store. It does not need the tables to be there yet.
+// returns a Store. It does not need the tables to be there yet. A database that
+// is out of reach is no error: it is asked at the first use, as a process may be
+// able to start without it (workerid.LeasedConfig.File).
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlstore: db is nil; open the database first")
 	}
 	s := &Store{db: db}
-	err := retry(ctx, func() (err error) {
-		s.server, err = dialect.Detect(ctx, db)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if _, err := s.detect(ctx, db); err != nil && !s.outOfReach(ctx, err) {
+		return nil, fmt.Errorf("sqlstore: %w", explained(err))
 	}
 	return s, nil
+}
+
+// outOfReach tells whether detect failed for want of a connection, which may come
+// back by itself.
+func (s *Store) outOfReach(ctx context.Context, err error) bool {
+	var setup *keygen.SetupError
+	return !errors.As(explained(err), &setup) && ctx.Err() == nil && s.db.PingContext(ctx) != nil
+}
+
+// detect returns what the database is, which it asks once.
+func (s *Store) detect(ctx context.Context, db dialect.Querier) (dialect.Server, error) {
+	if known := s.server.Load(); known != nil {
+		return *known, nil
+	}
+	var server dialect.Server
+	err := retry(ctx, func() (err error) {
+		server, err = dialect.Detect(ctx, db)
+		return err
+	})
+	if err == nil {
+		s.server.Store(&server)
+	}
+	return server, err
 }
 
 // The dialects that statements differ for.

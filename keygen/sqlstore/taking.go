@@ -160,12 +160,12 @@ func (t taking) write(ctx context.Context, s session, h header, r lease, now int
 		Worker:     r.worker,
 		Generation: r.generation + 1,
 		NotBefore:  max(now, t.ticks.at(h.safeFrom), r.ceiling),
-		Ceiling:    max(now+t.ticks.in(t.claim.Term), r.ceiling),
 	}
+	e.Ceiling = max(now+t.ticks.in(t.claim.Term), e.NotBefore)
 	written, err := s.changed(ctx, writeLease, t.claim.Owner, shown(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
 		t.claim.Namespace, r.worker, r.generation)
 	if err == nil && !written {
-		err = errors.New("the row changed though it was locked; worker_lease must be a table with row locks (InnoDB)")
+		err = &keygen.SetupError{Err: errors.New("the row changed though it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
 	}
 	return e, err
 }

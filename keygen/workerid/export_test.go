@@ -1,4 +1,57 @@
 package workerid
 
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/shardid/shardid/internal/statefile"
+	"github.com/shardid/shardid/keygen"
+)
+
 // OrdinalOf is what Ordinal does with a machine's name.
 var OrdinalOf = ordinal
+
+// SetNow gives a Leased with a File another clock.
+func SetNow(l *Leased, now func() time.Time) { l.memory.now = now }
+
+// Kill does what the end of its process does to a remembered lease.
+func Kill(l keygen.Lease) {
+	m := l.(*remembered).memory
+	_ = m.lock.Close()
+	m.lock, m.of = nil, nil
+}
+
+// FailRenewal lets a remembered lease find out that the ledger is out of reach.
+func FailRenewal(ctx context.Context, l keygen.Lease) {
+	r := l.(*remembered)
+	r.raised = time.Time{}
+	_, _ = r.Renew(ctx)
+}
+
+// Forge changes what is in the file of a remembered lease, as if it had been
+// written so. It does nothing without a file.
+func Forge(file string, change func(owner string, notBefore *int64, place *string)) error {
+	m := memory{file: file}
+	n, err := m.read()
+	if err != nil || n.Sum == 0 {
+		return err
+	}
+	change(n.Owner, &n.NotBefore, &n.Place)
+	text, err := json.Marshal(n.summed())
+	if err != nil {
+		return err
+	}
+	return statefile.Replace(file, text)
+}
+
+// PlaceOf says where the lock of a remembered lease's file is.
+func PlaceOf(file string) (string, error) {
+	f, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	return place(f)
+}

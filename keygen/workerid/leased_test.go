@@ -2,6 +2,7 @@ package workerid_test
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -81,5 +82,13 @@ func TestSettingsOfALeaseAreChecked(t *testing.T) {
 	}
 	if _, err := a.Acquire(t.Context(), keygen.Baidu()); err == nil {
 		t.Error("a term of one unit was accepted")
+	}
+	file := filepath.Join(t.TempDir(), "lease")
+	a, err = workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "x", Term: 5 * time.Second, File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Acquire(t.Context(), keygen.Baidu()); err == nil {
+		t.Error("a term of five units, to be spent in pieces of three, was accepted")
 	}
 }

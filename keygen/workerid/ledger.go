@@ -14,14 +14,16 @@ import (
 // acknowledged, with one exception: a ledger that may have (a database that
 // failed over to a replica that was behind) has another Identity than before,
 // and then treats every worker id as held by somebody it does not know until
-// one term from now, as no ceiling can have been written above that.
+// two terms from now: no ceiling can have been written above one term from the
+// lost server's present, which may be ahead of the new one's by another.
 type Ledger interface {
 	// Take gives a worker id from 0 to c.Most to c.Owner: one that c.Owner holds
 	// already (the reply to an earlier Take was lost), else the one whose ceiling
 	// was passed longest ago, else one that nobody ever had, else an error that
 	// wraps keygen.ErrNoWorker and says how many are held and by whom. The
 	// entry's NotBefore is at or above every ceiling ever written for the worker
-	// id, and its Ceiling is at most the ledger's present plus the term.
+	// id, and its Ceiling is the ledger's present plus the term, or NotBefore where
+	// that is above: then nothing can be issued before a renewal raises it.
 	//
 	// A namespace whose ticks are counted otherwise (c.Clock differs) is an error
 	// that wraps keygen.ErrLayout: its ceilings would mean other times.

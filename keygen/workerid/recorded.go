@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/shardid/shardid/internal/statefile"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -30,8 +29,8 @@ func Recorded(file string, from keygen.Assigner) keygen.Assigner {
 	return recorded{file, from}
 }
 
-// ErrRecord: the file of a recorded worker id cannot be used. The error says
-// which file, and what to do.
+// ErrRecord: the file of a recorded worker id, or of a lease, cannot be used. The
+// error says which file, and what to do.
 var ErrRecord = errors.New("workerid: unusable record")
 
 // recordTerm is how far ahead the file is written. Ids start so much in the
@@ -53,9 +52,9 @@ func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, e
 		return nil, err
 	}
 	if _, ok := lease.(keygen.Window); ok {
-		return nil, fmt.Errorf("%w %s: the worker id has a ledger already", ErrRecord, r.file)
+		return nil, fmt.Errorf("%w %s: the worker id has a ledger already; give LeasedConfig.File to remember its leases", ErrRecord, r.file)
 	}
-	lock, err := lockFile(r.file + ".lock")
+	lock, err := statefile.Lock(r.file + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrRecord, r.file, err)
 	}
@@ -96,11 +95,7 @@ func (w *recordedWindow) record(ceiling int64) record {
 
 func (r record) summed() record {
 	r.Sum = 0
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic("bug: a record that cannot be written as JSON: " + err.Error())
-	}
-	r.Sum = crc32.ChecksumIEEE(text)
+	r.Sum = statefile.Sum(r)
 	return r
 }
 
@@ -140,39 +135,17 @@ func (w *recordedWindow) parse(text []byte) (record, error) {
 
 func (w *recordedWindow) ticks() int64 { return int64(recordTerm / w.layout.Unit) }
 
-// write replaces the file as a whole; it is the new one once the directory is
-// synced too.
+// write puts a ceiling into the file.
 func (w *recordedWindow) write(ceiling int64) (int64, error) {
 	text, err := json.Marshal(w.record(ceiling))
 	if err == nil {
-		err = replaceFile(w.file, text)
+		err = statefile.Replace(w.file, text)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrRecord, err)
 	}
 	w.ceiling, w.raised = ceiling, time.Now()
 	return ceiling, nil
-}
-
-func replaceFile(file string, text []byte) error {
-	dir := filepath.Dir(file)
-	temp, err := os.CreateTemp(dir, filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }() // is gone when the rename succeeded
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), file); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (w *recordedWindow) NotBefore() int64    { return w.notBefore }

@@ -50,7 +50,8 @@ CREATE TABLE IF NOT EXISTS "worker_lease" (
 -- the identity of the server when it was last looked at, the longest term, and
 -- the time (microseconds since 1970) before which leases may lie that a
 -- fail-over lost; era above is this time when the worker id was taken. Without
--- the row leases count as lost, and the next ones begin a term later.
+-- the row leases count as lost, and the next ones begin two terms later.
+-- The row 'leaf_alloc' notes the server on which guarded tags are reserved.
 -- A process that leases a worker id needs no more than
 --   GRANT SELECT, INSERT, UPDATE ON worker_namespace TO …
 CREATE TABLE IF NOT EXISTS "worker_namespace" (

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS "worker_lease" (
 -- How the ticks of each namespace are counted. The row '' is about all leases:
 -- the longest term, and the time (microseconds since 1970) before which leases
 -- may lie that were lost; era above is this time when the worker id was taken.
--- Without the row leases count as lost, and the next ones begin a term later.
+-- Without the row leases count as lost, and the next ones begin two terms later.
 -- The row 'leaf_alloc' notes where guarded tags are reserved.
 CREATE TABLE IF NOT EXISTS "worker_namespace" (
   "namespace"    VARCHAR(64)  NOT NULL PRIMARY KEY,

@@ -65,9 +65,10 @@ func New(cfg Config) *Buffer {
 // Next returns a key. It looks at ctx only when it has to wait.
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
 	c := b.current.Load()
+	alarm, base, step := c.alarm.Load(), c.base, c.span.Step // these need not wait for the addition
 	n := c.taken.Add(1)
-	if n < c.alarm.Load() {
-		return c.key(n), nil
+	if n < alarm {
+		return base + n*step, nil
 	}
 	return b.slow(ctx, c, n)
 }

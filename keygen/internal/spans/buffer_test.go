@@ -194,6 +194,31 @@ func TestAnOutageIsBridgedByTheKeysInMemoryAndThenWaitedOut(t *testing.T) {
 	})
 }
 
+func TestAFaultThatLastsIsAskedAboutAgainBeforeTheKeysInMemoryAreUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &counter{next: 1}
+		b := buffer(t, src, 1000)
+		next(t, b)
+		synctest.Wait()
+		src.set(func(c *counter) { c.err = &keygen.SetupError{Err: errors.New("no such table"), Cure: "create it"} })
+		for range 990 {
+			next(t, b)
+			synctest.Wait()
+		}
+		if n := src.count(); n < 3 || n > 1+10 { // once a half
+			t.Errorf("%d reservations after 991 of a thousand keys", n)
+		}
+		src.set(func(c *counter) { c.err = nil })
+		for range 9 { // all that are left
+			next(t, b)
+			synctest.Wait()
+		}
+		if s := b.Stats(); s.Waits != 1 || s.LastError != nil { // the first call's
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestPatienceEndsAWaitWithoutADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := buffer(t, &counter{err: errors.New("down")}, 100)

@@ -15,7 +15,7 @@ type chunk struct {
 	base int64 // the key with the ordinal 0, which is none
 
 	// alarm is the ordinal, from 1, from which on a taker calls for a fill. It is
-	// beyond the end while a fill is under way, or was tried in vain.
+	// beyond the end while a fill is under way, or found no room.
 	alarm atomic.Int64
 
 	began, ended time.Time // when it came into use and was found used up; guarded by Buffer.mu

@@ -26,8 +26,10 @@
 // retries with growing, jittered pauses. A caller that finds no key waits for
 // its context or for the Buffer's patience, whichever ends first, and gets
 // keygen.ErrStarved with the source's last error inside. Errors that a retry
-// cannot cure (keygen.ErrUnknownTag, ErrRegressed, ErrExpired) reach the callers
-// that wait at once; the next call asks the source again. Nothing that a source
+// cannot cure (keygen.SetupError, ErrUnknownTag, ErrRegressed, ErrExhausted,
+// ErrExpired) reach the callers that find no key at once; the next call asks the
+// source again. While there are keys it is asked again when half of those left in
+// the span in use are gone. Nothing that a source
 // or an observer does ends the filling for good, not even when it ends the
 // goroutine.
 package spans

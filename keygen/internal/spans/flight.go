@@ -50,6 +50,7 @@ func (b *Buffer) land(f *flight, span keygen.Span, err error) {
 	case err != nil:
 		f.err = fmt.Errorf("%s: %w", b.cfg.Name, err)
 		r.filling = false
+		b.rearm()
 	default:
 		b.push(span)
 		if b.current.Load().span.Count == 0 {
@@ -88,8 +89,12 @@ func (b *Buffer) reserve() (keygen.Span, error) {
 	}
 }
 
+// permanent tells whether another try can only fail in the same way, until
+// somebody changes something.
 func permanent(err error) bool {
-	return errors.Is(err, keygen.ErrUnknownTag) || errors.Is(err, keygen.ErrRegressed) || errors.Is(err, keygen.ErrExpired)
+	var setup *keygen.SetupError
+	return errors.As(err, &setup) || errors.Is(err, keygen.ErrUnknownTag) || errors.Is(err, keygen.ErrRegressed) ||
+		errors.Is(err, keygen.ErrExhausted) || errors.Is(err, keygen.ErrExpired)
 }
 
 func (b *Buffer) attempt() (keygen.Span, error) {

@@ -91,6 +91,15 @@ func (b *Buffer) arm(c *chunk) {
 	c.alarm.Store(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
 }
 
+// rearm sets the alarm of the current chunk, after a fill that failed for good,
+// to the middle of the keys that are left in it: what was wrong may have been set
+// right by then. The caller must hold mu.
+func (b *Buffer) rearm() {
+	c := b.current.Load()
+	used := c.used()
+	c.alarm.Store(used + (c.span.Count-used)/2 + 1)
+}
+
 // full returns true when there is no room for another span. The current one
 // keeps its place until the next one takes it. The caller must hold mu.
 func (b *Buffer) full() bool {

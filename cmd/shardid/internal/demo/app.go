@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"reflect"
 
-	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -98,16 +97,12 @@ func (s *sqlxApp) create(ctx context.Context, parent reflect.Value, children fun
 		return err
 	}
 	key := s.models.parent.key(parent.Elem())
-	db, physical, err := s.hook.For(s.models.parent.table.name, key)
-	if err != nil {
-		return err
-	}
-	tx, err := db.BeginTxx(ctx, nil)
+	tx, err := s.hook.Begin(ctx, s.models.parent.table.name, key)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing after Commit
-	if _, err := s.hook.Insert(ctx, tx, physical, parent.Interface()); err != nil {
+	if _, err := s.hook.Insert(ctx, tx, s.models.parent.table.name, parent.Interface()); err != nil {
 		return err
 	}
 	if err := s.createChildren(ctx, tx, key, children(key)); err != nil {
@@ -118,35 +113,35 @@ func (s *sqlxApp) create(ctx context.Context, parent reflect.Value, children fun
 
 // createChildren inserts in the parent's transaction, as they lie in the same
 // database.
-func (s *sqlxApp) createChildren(ctx context.Context, tx *sqlx.Tx, parent int64, rows reflect.Value) error {
+func (s *sqlxApp) createChildren(ctx context.Context, tx *sqlxhook.Tx, parent int64, rows reflect.Value) error {
 	if !rows.IsValid() {
 		return nil
 	}
-	_, physical, err := s.hook.For(s.models.child.table.name, parent)
+	shard, err := tx.For(s.models.child.table.name, parent)
 	if err != nil {
 		return err
 	}
-	_, err = s.hook.Insert(ctx, tx, physical, rows.Interface())
+	_, err = s.hook.Insert(ctx, shard, s.models.child.table.name, rows.Interface())
 	return err
 }
 
 func (s *sqlxApp) find(ctx context.Context, key int64) (parent, children reflect.Value, err error) {
 	t := s.models.parent.table
 	parent = reflect.New(s.models.parent.typ)
-	db, physical, err := s.hook.For(t.name, key)
+	shard, err := s.hook.For(t.name, key)
 	if err != nil {
 		return parent.Elem(), children, err
 	}
-	err = db.GetContext(ctx, parent.Interface(), t.selectBy(physical, t.key), key)
+	err = shard.GetContext(ctx, parent.Interface(), t.selectBy(t.name, t.key), key)
 	if err != nil || s.models.child == nil {
 		return parent.Elem(), children, err
 	}
 	t = s.models.child.table
 	children = reflect.New(s.models.child.slices)
-	if db, physical, err = s.hook.For(t.name, key); err != nil {
+	if shard, err = s.hook.For(t.name, key); err != nil {
 		return parent.Elem(), children.Elem(), err
 	}
-	err = db.SelectContext(ctx, children.Interface(), t.selectBy(physical, t.by), key)
+	err = shard.SelectContext(ctx, children.Interface(), t.selectBy(t.name, t.by), key)
 	return parent.Elem(), children.Elem(), err
 }
 

@@ -56,7 +56,7 @@ func newRouter(dbs sharding.DBs, all []*table) (*sharding.Router, error) {
 		}
 		sharded = append(sharded, sharding.Table{Name: t.name, Key: t.by, Rule: sharding.Low(slotBits), Map: spread})
 	}
-	router, err := sharding.New(dbs, sharded...)
+	router, err := sharding.New(dbs, sharding.Tables(sharded...))
 	if err != nil {
 		return nil, input.Wrap(err)
 	}

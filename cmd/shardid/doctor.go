@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema"
+)
+
+// errSick: doctor found errors.
+var errSick = errors.New("the shards are not as the router expects them")
+
+func newDoctor() *cobra.Command {
+	var config string
+	var asJSON bool
+	c := schema.DoctorConfig{MaxRows: 1_000_000, Timeout: time.Minute}
+	cmd := &cobra.Command{
+		Use:   "doctor --config FILE",
+		Short: "Find rows in the wrong shard, and shards that differ",
+		Long: `Doctor looks at every database and physical table of a sharding configuration. It
+finds rows that lie where nobody looks for them, tables, columns and indexes that
+are missing in one of the shards, tables that number their rows otherwise than the
+rule says, tables beside the shards that nobody reads, and databases that do not
+answer. It writes nothing.
+
+It exits with 1 when a finding is an error. Rows that move meanwhile may be found in
+neither place or in both: look again.
+
+` + layoutHelp,
+		Example: "  shardid doctor --config shards.json\n  shardid doctor --config shards.json --rows -1 --timeout 1h --json",
+		Args:    noArgs("give the file with --config"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDoctor(cmd.Context(), cmd.OutOrStdout(), config, c, asJSON)
+		},
+	}
+	configFlag(cmd, &config)
+	cmd.Flags().Int64Var(&c.MaxRows, "rows", c.MaxRows, "how many rows of each physical table to look at; -1 for all")
+	cmd.Flags().DurationVar(&c.Timeout, "timeout", c.Timeout, "how long one physical table may take")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorConfig, asJSON bool) (err error) {
+	layout, err := readLayout(config)
+	if err != nil {
+		return err
+	}
+	if _, err := layout.router(layout.unopened()); err != nil {
+		return err // before anything is opened
+	}
+	s, err := layout.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r, err := layout.router(s.dbs)
+	if err != nil {
+		return err
+	}
+	d, err := schema.Doctor(ctx, r, c)
+	if err != nil {
+		return err
+	}
+	for i := range d.Findings {
+		d.Findings[i].Message = s.mask.hide(d.Findings[i].Message)
+	}
+	if err := printDiagnosis(w, d, asJSON); err != nil {
+		return err
+	}
+	if !d.Healthy() {
+		return fmt.Errorf("%w; the findings say what to do", errSick)
+	}
+	return nil
+}
+
+func printDiagnosis(w io.Writer, d schema.Diagnosis, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, d)
+	}
+	style := term.StyleFor(w)
+	var b strings.Builder
+	b.WriteString(checkups(style, d.Targets).String())
+	for _, f := range foldShards(d.Findings) {
+		fmt.Fprintf(&b, "\n%s %s: %s\n", severity(style, f.Severity), style.Bold(strings.Join(f.places, ", ")), f.Message)
+		for _, e := range f.Examples {
+			fmt.Fprintf(&b, "    %s\n", example(e))
+		}
+		fmt.Fprintf(&b, "  %s %s\n", style.Dim("fix:"), f.Fix)
+	}
+	if len(d.Findings) == 0 {
+		b.WriteString("\n" + style.Green("Every row is where its key leads to, and the shards are alike.") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shardNote is a finding and the places that it is about.
+type shardNote struct {
+	schema.ShardFinding
+
+	places []string
+}
+
+// foldShards says once what is the case in several places.
+func foldShards(list []schema.ShardFinding) []shardNote {
+	var notes []shardNote
+	for _, f := range list {
+		i := slices.IndexFunc(notes, func(n shardNote) bool { return n.Finding == f.Finding && len(n.Examples)+len(f.Examples) == 0 })
+		if i < 0 {
+			i, notes = len(notes), append(notes, shardNote{ShardFinding: f})
+		}
+		notes[i].places = append(notes[i].places, f.String())
+	}
+	return notes
+}
+
+func checkups(style term.Style, list []schema.Checkup) *term.Table {
+	shown := term.NewTable(style, "TABLE", "DATABASE", "PHYSICAL", ">ROWS", ">MISPLACED")
+	last := ""
+	for _, c := range list {
+		name := c.Table
+		if name == last {
+			name = ""
+		}
+		last = c.Table
+		rows, misplaced := term.Number(c.Rows), term.Number(c.Misplaced)
+		switch {
+		case !c.All && c.Rows == 0: // its rows were not looked at
+			rows, misplaced = "–", "–"
+		case !c.All:
+			rows = "≥ " + rows
+		}
+		shown.Row(name, c.Database, c.Physical, rows, misplaced)
+	}
+	return shown
+}
+
+func example(e schema.Example) string {
+	if e.Belongs == "" {
+		return e.Key
+	}
+	return e.Key + " → " + e.Belongs
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/export"
+)
+
+// exportSystems are the systems that there are exports for.
+var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb"}
+
+func newExport() *cobra.Command {
+	var config, dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "export vitess|shardingsphere|citus|tidb --config FILE",
+		Short: "Say a sharding configuration in another system's terms, exactly or not at all",
+		Long: `Export prints what another system needs to place every row where it lies now: a
+VSchema and its shards for Vitess, rules for Apache ShardingSphere, and the
+statements that make the tables for Citus and TiDB. A table that the system cannot
+place exactly is refused, with the reason and what would do instead.
+
+For TiDB the tables' definitions are read from their databases; nothing else reads
+or writes one.
+
+` + layoutHelp,
+		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
+		Args:    oneSystem,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			layout, err := readLayout(config)
+			if err != nil {
+				return err
+			}
+			out, err := layout.export(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return writeExport(cmd.OutOrStdout(), out, dir, asJSON)
+		},
+	}
+	configFlag(cmd, &config)
+	cmd.Flags().StringVar(&dir, "dir", "", "directory to write the files into, made if need be (default: print them)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func oneSystem(_ *cobra.Command, args []string) error {
+	names := strings.Join(exportSystems, ", ")
+	switch {
+	case len(args) != 1:
+		return input.Errorf("which system? give one of %s", names)
+	case !slices.Contains(exportSystems, args[0]):
+		return input.Errorf("there is no export for %q; give one of %s", dialect.RedactDSN(args[0]), names)
+	}
+	return nil
+}
+
+func (l layoutFile) export(ctx context.Context, system string) (export.Export, error) {
+	r, err := l.router(l.unopened())
+	if err != nil {
+		return export.Export{}, err
+	}
+	var out export.Export
+	switch system {
+	case "vitess":
+		if l.Vitess.Keyspace == "" {
+			return out, input.Errorf(`--config: which keyspace? give "vitess": {"keyspace": "shop"}`)
+		}
+		out, err = export.Vitess(r, export.VitessConfig(l.Vitess))
+	case "shardingsphere":
+		out, err = export.ShardingSphere(r)
+	case "citus":
+		out, err = export.Citus(r)
+	case "tidb":
+		return l.exportTiDB(ctx, r)
+	}
+	if err != nil {
+		return out, input.Wrap(err)
+	}
+	return out, nil
+}
+
+// exportTiDB asks the databases for the tables' definitions.
+func (l layoutFile) exportTiDB(ctx context.Context, r *sharding.Router) (out export.Export, err error) {
+	s, err := l.open(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	definitions := map[string]string{}
+	for _, t := range r.Tables() {
+		target := r.Targets(t.Name)[0]
+		if definitions[t.Name], err = definition(ctx, s.dbs[target.DB], target.Table); err != nil {
+			return out, fmt.Errorf("the definition of %s: %w", target, err)
+		}
+	}
+	if out, err = export.TiDB(r, definitions); err != nil {
+		return out, input.Wrap(err)
+	}
+	return out, nil
+}
+
+func definition(ctx context.Context, db *sql.DB, table string) (string, error) {
+	server, err := dialect.Detect(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	if server.Name() != "mysql" {
+		return "", input.Errorf("TiDB takes tables of MySQL and MariaDB only; this database is another")
+	}
+	var name, text string
+	err = db.QueryRowContext(ctx, "SHOW CREATE TABLE "+server.Quote(table)).Scan(&name, &text)
+	return text, err
+}
+
+func writeExport(w io.Writer, out export.Export, dir string, asJSON bool) error {
+	if dir != "" {
+		if err := writeFiles(out, dir); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return writeJSON(w, out)
+	}
+	style := term.StyleFor(w)
+	var b strings.Builder
+	for _, f := range out.Files {
+		if dir != "" {
+			fmt.Fprintf(&b, "%s\n", filepath.Join(dir, f.Name))
+			continue
+		}
+		fmt.Fprintf(&b, "%s\n%s\n", style.Bold("==> "+f.Name+" <=="), f.Text)
+	}
+	for _, note := range out.Notes {
+		fmt.Fprintf(&b, "%s %s\n", style.Yellow("note:"), note)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeFiles replaces nothing: an export that is in use may have been edited.
+func writeFiles(out export.Export, dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return input.Errorf("--dir %s cannot be made; name a directory that you may write to", dir)
+	}
+	for _, f := range out.Files {
+		if exists(filepath.Join(dir, f.Name)) {
+			return input.Errorf("%s exists; give an empty --dir", filepath.Join(dir, f.Name))
+		}
+	}
+	for _, f := range out.Files {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/export"
+)
+
+// layoutHelp explains the file that --config names.
+const layoutHelp = `The file says in JSON where rows lie. It holds no password: a database is named by
+an environment variable or a file that has its DSN, or by a SQLite file.
+
+  {
+    "databases": {
+      "east": {"env": "SHOP_EAST"},
+      "west": {"file": "/run/secrets/shop-west"},
+      "test": {"sqlite": "test.db"}
+    },
+    "tables": [
+      {"name": "orders", "key": "user_id", "rule": "low(10)", "group": "orders",
+       "also": [{"column": "id", "rule": "low(10)", "from": 1000000}],
+       "spread": {"databases": ["east", "west"], "tables": 8, "pattern": "orders_%02d"}},
+      {"name": "events", "key": "id", "rule": "offset_step(1, 2)",
+       "targets": ["east/events_a", "west/events_b"]}
+    ],
+    "broadcast": ["regions"],
+    "vitess": {"keyspace": "shop", "sequences": {"orders": {"column": "id", "next": 5000}}}
+  }
+
+Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(bound,
+bound, …), compat(n), which is go-gorm/sharding's own, offset_step(offset, step), and
+epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
+number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
+from 0 and lays them over the databases in turn. Paths are relative to the file.`
+
+// layoutFile is the JSON form of a sharding configuration.
+type layoutFile struct {
+	Databases map[string]databaseEntry `json:"databases"`
+	Tables    []tableEntry             `json:"tables"`
+	Broadcast []string                 `json:"broadcast"`
+	Vitess    vitessEntry              `json:"vitess"`
+
+	dir string // of the file
+}
+
+// databaseEntry names a database in one of three ways, none of which has a
+// password in it.
+type databaseEntry struct {
+	Env    string `json:"env"`
+	File   string `json:"file"`
+	SQLite string `json:"sqlite"`
+}
+
+type tableEntry struct {
+	Name    string       `json:"name"`
+	Key     string       `json:"key"`
+	Rule    ruleText     `json:"rule"`
+	Also    []alsoEntry  `json:"also"`
+	Group   string       `json:"group"`
+	Spread  *spreadEntry `json:"spread"`
+	Targets []string     `json:"targets"`
+}
+
+type alsoEntry struct {
+	Column string   `json:"column"`
+	Rule   ruleText `json:"rule"`
+	From   int64    `json:"from"`
+}
+
+type spreadEntry struct {
+	Databases []string `json:"databases"`
+	Tables    int      `json:"tables"`
+	Pattern   string   `json:"pattern"`
+}
+
+type vitessEntry struct {
+	Keyspace  string                     `json:"keyspace"`
+	Unsharded string                     `json:"unsharded"`
+	Buckets   map[string]string          `json:"buckets"`
+	Sequences map[string]export.Sequence `json:"sequences"`
+	Lookups   bool                       `json:"lookups"`
+}
+
+// configFlag registers the flag that names the file.
+func configFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "config", "", "the file that says where rows lie")
+}
+
+// readLayout reads the file. Its mistakes are the user's.
+func readLayout(path string) (layoutFile, error) {
+	var l layoutFile
+	if path == "" {
+		return l, input.Errorf("which tables and databases? give --config FILE, as in shardid export --help")
+	}
+	f, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return l, input.Errorf("--config %s cannot be opened; name a file that you may read", path)
+	}
+	defer func() { _ = f.Close() }() // only read
+	d := json.NewDecoder(f)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return l, input.Errorf("--config %s: %w; see shardid export --help for its form", path, err)
+	}
+	l.dir = filepath.Dir(path)
+	return l, nil
+}
+
+// router returns the router of the file over these databases.
+func (l layoutFile) router(dbs sharding.DBs) (*sharding.Router, error) {
+	options := []sharding.Option{sharding.Broadcast(l.Broadcast...)}
+	for _, entry := range l.Tables {
+		t, err := entry.table()
+		if err != nil {
+			return nil, input.Errorf("--config: table %q: %w", entry.Name, err)
+		}
+		options = append(options, t)
+	}
+	r, err := sharding.New(dbs, options...)
+	if err != nil {
+		return nil, input.Errorf("--config: %w", err)
+	}
+	return r, nil
+}
+
+// unopened are the file's databases for those who send them nothing.
+func (l layoutFile) unopened() sharding.DBs {
+	dbs := sharding.DBs{}
+	for name := range l.Databases {
+		dbs[name] = new(sql.DB)
+	}
+	return dbs
+}
+
+func (t tableEntry) table() (sharding.Table, error) {
+	rule, err := t.Rule.rule()
+	if err != nil {
+		return sharding.Table{}, err
+	}
+	layout, err := t.layout()
+	if err != nil {
+		return sharding.Table{}, err
+	}
+	out := sharding.Table{Name: t.Name, Key: t.Key, Rule: rule, Map: layout, Group: t.Group}
+	for _, also := range t.Also {
+		rule, err := also.Rule.rule()
+		if err != nil {
+			return sharding.Table{}, err
+		}
+		out.Also = append(out.Also, sharding.Alt{Column: also.Column, Rule: rule, From: also.From})
+	}
+	return out, nil
+}
+
+func (t tableEntry) layout() (sharding.Map, error) {
+	switch {
+	case t.Spread != nil && t.Targets == nil:
+		return sharding.Spread(t.Spread.Databases, t.Spread.Tables, t.Spread.Pattern)
+	case t.Spread != nil || t.Targets == nil:
+		return sharding.Map{}, errors.New(`give either "spread" or "targets"`)
+	}
+	var targets []sharding.Target
+	for _, text := range t.Targets {
+		db, table, ok := strings.Cut(text, "/")
+		if !ok {
+			return sharding.Map{}, errors.New(`"targets": write each as "database/table"`)
+		}
+		targets = append(targets, sharding.Target{DB: db, Table: table})
+	}
+	return sharding.MapOf(targets...)
+}
+
+// dsn returns what names the database, secrets and all.
+func (e databaseEntry) dsn(dir string) (string, error) {
+	switch {
+	case e.Env != "" && e.File+e.SQLite == "":
+		if dsn := os.Getenv(e.Env); dsn != "" {
+			return dsn, nil
+		}
+		return "", input.Errorf("the environment variable %s is empty; set it to %s", e.Env, database.Forms)
+	case e.File != "" && e.Env+e.SQLite == "":
+		text, err := os.ReadFile(inside(dir, e.File))
+		if err != nil {
+			return "", input.Errorf("the file %s cannot be read; put the DSN into it, %s", e.File, database.Forms)
+		}
+		return strings.TrimSpace(string(text)), nil
+	case e.SQLite != "" && e.Env+e.File == "":
+		return inside(dir, e.SQLite), nil
+	}
+	return "", input.Errorf(`name it by one of "env", "file" and "sqlite"`)
+}
+
+func inside(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// shards are the opened databases of a file.
+type shards struct {
+	dbs  sharding.DBs
+	mask mask // of their passwords
+}
+
+// open opens every database. One that does not answer gives its error to whoever
+// uses it; a name that is missing is the user's mistake.
+func (l layoutFile) open(ctx context.Context) (shards, error) {
+	s := shards{dbs: sharding.DBs{}}
+	var dsns []string
+	for name, entry := range l.Databases {
+		dsn, err := entry.dsn(l.dir)
+		if err != nil {
+			return s, errors.Join(input.Errorf("--config: database %q: %w", name, err), s.close())
+		}
+		db, err := database.Open(ctx, dsn)
+		if err != nil {
+			db = sql.OpenDB(unreachable{err})
+		}
+		s.dbs[name] = db
+		dsns = append(dsns, dsn)
+	}
+	s.mask = newMask(dsns)
+	return s, nil
+}
+
+func (s shards) close() error {
+	var errs []error
+	for _, db := range s.dbs {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// unreachable is a database that could not be opened, and why.
+type unreachable struct{ err error }
+
+// Connect returns the error of opening it.
+func (u unreachable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
+
+// Driver is the database itself: nobody asks.
+func (u unreachable) Driver() driver.Driver { return u }
+
+// Open returns the error of opening it.
+func (u unreachable) Open(string) (driver.Conn, error) { return nil, u.err }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shardsJSON names two files beside it.
+const shardsJSON = `{
+  "databases": {"east": {"sqlite": "east.db"}, "west": {"sqlite": "west.db"}},
+  "tables": [{"name": "orders", "key": "user_id", "rule": "low(10)",
+    "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "orders_%02d"}}],
+  "broadcast": ["regions"],
+  "vitess": {"keyspace": "shop"}
+}`
+
+// newConfig writes a configuration and returns its path.
+func newConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "shards.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMistakesInTheConfigurationAreOneClearSentence(t *testing.T) {
+	table := func(fields string) string {
+		return `{"databases": {"a": {"sqlite": "a.db"}}, "tables": [{"name": "t", "key": "k", ` + fields + `}]}`
+	}
+	spread := `"spread": {"databases": ["a"], "tables": 2, "pattern": "t_%d"}`
+	for name, test := range map[string]struct{ config, says string }{
+		"no JSON":           {"databases:", "--config "},
+		"unknown field":     {`{"dsn": "app:s3cret@tcp(h)/d"}`, `unknown field "dsn"`},
+		"DSN in the file":   {`{"databases": {"a": "app:s3cret@tcp(h)/d"}}`, "see shardid export --help for its form"},
+		"no tables":         {`{"databases": {"a": {"sqlite": "a.db"}}}`, "no tables"},
+		"unknown rule":      {table(`"rule": "middle(3)", ` + spread), `rule "middle(3)" is unknown; give one of low`},
+		"rule of nonsense":  {table(`"rule": "low", ` + spread), `write it as low(10)`},
+		"rule with a word":  {table(`"rule": "low(x)", ` + spread), `"x" is no number`},
+		"rule of two":       {table(`"rule": "low(1, 2)", ` + spread), `low takes another number of arguments`},
+		"rule out of range": {table(`"rule": "low(99)", ` + spread), `bits must be from 1 to 16`},
+		"rule of Also":      {table(`"rule": "low(1)", "also": [{"column": "id", "rule": "x"}], ` + spread), `rule "x"`},
+		"no map":            {table(`"rule": "low(1)"`), `give either "spread" or "targets"`},
+		"two maps":          {table(`"rule": "low(1)", "targets": ["a/b"], ` + spread), `give either "spread" or "targets"`},
+		"target of nothing": {table(`"rule": "low(1)", "targets": ["a", "b"]`), `write each as "database/table"`},
+		"unknown database":  {table(`"rule": "low(1)", "targets": ["b/x", "b/y"]`), `no database "b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newConfig(t, test.config)
+			for _, line := range [][]string{{"export", "citus"}, {"doctor"}} {
+				o := execute(t, append(line, "--config", path)...)
+				if o.code != exitInput || !strings.Contains(o.stderr, test.says) || !oneSentence(o.stderr) || o.stdout != "" || strings.Contains(o.stderr, "s3cret") {
+					t.Errorf("%v: %d, %q, %q; want %q", line, o.code, o.stdout, o.stderr, test.says)
+				}
+			}
+		})
+	}
+}
+
+func TestDatabasesAreNamedByEnvironmentOrFile(t *testing.T) {
+	path := newConfig(t, strings.NewReplacer(`{"sqlite": "east.db"}`, `{"env": "SHOP_EAST"}`, `{"sqlite": "west.db"}`, `{"file": "west.dsn"}`).Replace(shardsJSON))
+	east := newFile(t, "CREATE TABLE orders_00 (user_id INTEGER); CREATE TABLE orders_02 (user_id INTEGER); CREATE TABLE regions (id INTEGER)")
+	west := newFile(t, "CREATE TABLE orders_01 (user_id INTEGER); CREATE TABLE orders_03 (user_id INTEGER); CREATE TABLE regions (id INTEGER)")
+	o := execute(t, "doctor", "--config", path)
+	if o.code != exitInput || !strings.Contains(o.stderr, `database "`) {
+		t.Errorf("%d, %q", o.code, o.stderr)
+	}
+	t.Setenv("SHOP_EAST", east)
+	o = execute(t, "doctor", "--config", path)
+	if o.code != exitInput || !strings.Contains(o.stderr, `database "west": the file west.dsn cannot be read`) {
+		t.Errorf("%d, %q", o.code, o.stderr)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "west.dsn"), []byte(west+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "doctor", "--config", path)
+}

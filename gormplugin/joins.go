@@ -1,0 +1,217 @@
+package gormplugin
+
+import (
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+const joinHint = "a join needs tables of one Group and an ON that compares their sharding keys, or a broadcast table; otherwise use Preload, or join in the application"
+
+// proveJoins refuses joins where gorm cannot be shown to write them, and leaves
+// the others to fromBuilder, which sees what is written.
+func (s *step) proveJoins() error {
+	if !isJoined(s.stmt) {
+		return nil
+	}
+	from, plain := s.stmt.Clauses["FROM"].Expression.(clause.From)
+	if s.isWrite() || s.stmt.Clauses["FROM"].Expression != nil && !plain || len(from.Tables) > 0 {
+		return s.refuse(sharding.ErrCrossShard, joinHint)
+	}
+	s.joined = true
+	return nil
+}
+
+// fromBuilder writes the FROM clause of routed statements with the physical
+// tables of the joined ones.
+func fromBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
+	return func(c clause.Clause, b clause.Builder) {
+		if stmt, ok := b.(*gorm.Statement); ok {
+			if s, routed := stmt.ConnPool.(*step); routed && s.joined {
+				from, _ := c.Expression.(clause.From)
+				c.Expression = s.from(stmt, from)
+			}
+		}
+		if next != nil {
+			next(c, b)
+			return
+		}
+		c.Build(b)
+	}
+}
+
+func (s *step) from(stmt *gorm.Statement, from clause.From) clause.From {
+	joins := make([]clause.Join, len(from.Joins))
+	for i, j := range from.Joins {
+		var ok bool
+		if j.Expression != nil {
+			joins[i], ok = s.rawJoin(stmt, j)
+		} else {
+			joins[i], ok = s.join(j)
+		}
+		if !ok {
+			_ = stmt.AddError(s.refuse(sharding.ErrCrossShard, joinHint))
+			return from
+		}
+	}
+	from.Joins = joins
+	return from
+}
+
+// join points a join of gorm's own at the shard.
+func (s *step) join(j clause.Join) (clause.Join, bool) {
+	if s.routing.router.IsBroadcast(j.Table.Name) {
+		return j, j.Type != clause.RightJoin
+	}
+	other, physical, ok := s.sibling(j.Table.Name)
+	if !ok || j.Type != clause.LeftJoin && j.Type != clause.InnerJoin && j.Type != "" {
+		return j, false
+	}
+	alias := j.Table.Alias
+	if alias == "" {
+		alias = j.Table.Name
+	}
+	if slices.ContainsFunc(j.ON.Exprs, isOr) || !slices.ContainsFunc(j.ON.Exprs, func(e clause.Expression) bool { return s.comparesKeys(e, other, alias) }) {
+		return j, false
+	}
+	j.Table = clause.Table{Name: physical, Alias: alias}
+	return j, true
+}
+
+// sibling returns a table of the group and what it is called on the shard.
+func (s *step) sibling(name string) (other *sharding.Table, physical string, ok bool) {
+	snapshot := s.routing.router.Snapshot()
+	other, known := snapshot.Lookup(name)
+	if !known || !snapshot.SameGroup(s.table.Name, name) {
+		return nil, "", false
+	}
+	target, placed, err := snapshot.Hinted(name, sharding.Hint{On: s.writing})
+	return other, target.Table, placed && err == nil
+}
+
+// comparesKeys reports whether e says that the keys of both tables are equal.
+func (s *step) comparesKeys(e clause.Expression, other *sharding.Table, alias string) bool {
+	eq, ok := e.(clause.Eq)
+	if !ok {
+		return false
+	}
+	left, okLeft := eq.Column.(clause.Column)
+	right, okRight := eq.Value.(clause.Column)
+	if !okLeft || !okRight {
+		return false
+	}
+	own := func(c clause.Column) bool {
+		return (c.Table == clause.CurrentTable || strings.EqualFold(c.Table, s.table.Name)) && strings.EqualFold(c.Name, s.table.Key)
+	}
+	others := func(c clause.Column) bool { return c.Table == alias && strings.EqualFold(c.Name, other.Key) }
+	return own(left) && others(right) || own(right) && others(left)
+}
+
+// rawJoin points a join that was written by hand at the shard: [INNER|LEFT] JOIN
+// table [[AS] alias] ON conditions, of which one that AND joins to the others
+// compares the keys.
+func (s *step) rawJoin(stmt *gorm.Statement, j clause.Join) (clause.Join, bool) {
+	text, vars, ok := s.written(j.Expression)
+	if !ok {
+		return j, false
+	}
+	tokens, readable := s.tokensOf(text)
+	at := 0
+	for at < len(tokens) && (tokens[at].Is(text, "LEFT") || tokens[at].Is(text, "INNER") || tokens[at].Is(text, "OUTER")) {
+		at++
+	}
+	if !readable || len(tokens) < at+3 || !tokens[at].Is(text, "JOIN") || !isName(tokens[at+1]) {
+		return j, false
+	}
+	name := tokens[at+1]
+	alias, rest := joinAlias(text, tokens[at+2:])
+	table := sqltext.Ident(text, name)
+	isCopy := s.routing.router.IsBroadcast(table)
+	if len(rest) < 2 || !rest[0].Is(text, "ON") || slices.ContainsFunc(rest, func(t sqltext.Token) bool { return endsJoin(text, t) }) {
+		return j, false
+	}
+	if isCopy {
+		return j, true
+	}
+	other, physical, ok := s.sibling(table)
+	if alias == "" {
+		alias = table
+	}
+	if !ok || !s.textComparesKeys(text, rest[1:], other, alias) {
+		return j, false
+	}
+	as := ""
+	if len(rest) == len(tokens)-at-2 {
+		as = " AS " + name.Text(text)
+	}
+	j.Expression = verbatim{text[:name.Start] + stmt.Quote(clause.Table{Name: physical}) + as + text[name.End:], vars}
+	return j, true
+}
+
+// written returns an expression as gorm writes it.
+func (s *step) written(e clause.Expression) (text string, vars []any, ok bool) {
+	stmt := s.copied(map[string]clause.Clause{})
+	stmt.TableExpr = nil
+	e.Build(stmt)
+	return stmt.SQL.String(), stmt.Vars, stmt.DB.Error == nil
+}
+
+// joinAlias cuts [AS] alias off the front.
+func joinAlias(text string, tokens []sqltext.Token) (alias string, rest []sqltext.Token) {
+	if len(tokens) > 1 && tokens[0].Is(text, "AS") {
+		tokens = tokens[1:]
+	} else if len(tokens) > 0 && tokens[0].Is(text, "ON") {
+		return "", tokens
+	}
+	if len(tokens) == 0 || !isName(tokens[0]) {
+		return "", nil
+	}
+	return sqltext.Ident(text, tokens[0]), tokens[1:]
+}
+
+// endsJoin reports whether a token begins another table, or makes the meaning of
+// ANDs uncertain.
+func endsJoin(text string, t sqltext.Token) bool {
+	if t.Kind == sqltext.Op {
+		c := text[t.Start]
+		return c == '|' || c == '&' || c == ';'
+	}
+	for _, word := range [...]string{"JOIN", "STRAIGHT_JOIN", "OR", "XOR", "CASE", "BETWEEN", "NOT", "SELECT", "WHERE"} {
+		if t.Is(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// textComparesKeys looks for a.key = b.key between the ANDs.
+func (s *step) textComparesKeys(text string, tokens []sqltext.Token, other *sharding.Table, alias string) bool {
+	var part []sqltext.Token
+	is := func(t []sqltext.Token, table, column string) bool {
+		return isName(t[0]) && t[1].Is(text, ".") && isName(t[2]) &&
+			strings.EqualFold(sqltext.Ident(text, t[0]), table) && strings.EqualFold(sqltext.Ident(text, t[2]), column)
+	}
+	compares := func() bool {
+		if len(part) != 7 || !part[3].Is(text, "=") {
+			return false
+		}
+		l, r := part[:3], part[4:]
+		return is(l, s.table.Name, s.table.Key) && is(r, alias, other.Key) || is(r, s.table.Name, s.table.Key) && is(l, alias, other.Key)
+	}
+	for _, t := range tokens {
+		if !t.Is(text, "AND") {
+			part = append(part, t)
+			continue
+		}
+		if compares() {
+			return true
+		}
+		part = nil
+	}
+	return compares()
+}

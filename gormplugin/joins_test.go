@@ -1,0 +1,80 @@
+package gormplugin_test
+
+import (
+	"errors"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// Receipt belongs to an order and lies beside it.
+type Receipt struct {
+	ID      int64
+	OrderID int64
+	SKU     string
+	Order   Order
+}
+
+func (Receipt) TableName() string { return "items" }
+
+func TestTablesOfOneGroupAreJoinedInTheirShard(t *testing.T) {
+	c := newClusterWith(t, sharding.FanOutReads, sharding.Broadcast("regions"))
+	for _, name := range c.router.Databases() {
+		must(t, c.router.DB(name), "CREATE TABLE regions (id INTEGER PRIMARY KEY, name TEXT)")
+	}
+	whole := c.beside(t)
+	for name, query := range map[string]func(db *gorm.DB) (any, error){
+		"relation": func(db *gorm.DB) (any, error) {
+			var r []Receipt
+			return &r, db.Joins("Order").Order("items.order_id").Find(&r, "items.order_id = ?", 5).Error
+		},
+		"inner relation on many shards": func(db *gorm.DB) (any, error) {
+			var r []Receipt
+			return &r, db.InnerJoins("Order").Order("items.order_id").Find(&r, "items.order_id IN ?", []int{1, 2, 7}).Error
+		},
+		"by hand": func(db *gorm.DB) (any, error) {
+			return asMaps(db.Model(&Order{}).Joins("JOIN items ON items.order_id = orders.id AND items.sku <> ?", "x").Select("orders.id, items.sku").Order("orders.id DESC").Limit(5))
+		},
+		"with an alias": func(db *gorm.DB) (any, error) {
+			return count(db.Model(&Order{}).Joins("LEFT JOIN items AS i ON `orders`.`id` = i.order_id").Where("i.sku = 's3'"))
+		},
+	} {
+		likeOneTable(t, c, whole, name, query)
+	}
+	c.rec.take()
+	if err := c.Joins("JOIN regions r ON r.id = orders.user_id").Find(&[]Order{}, "orders.id = ?", 5).Error; err != nil {
+		t.Error(err)
+	}
+	sameEvents(t, c.rec.take(), "db1: SELECT `orders`.`id`,`orders`.`user_id`,`orders`.`note` FROM `orders_1` AS `orders` JOIN regions r ON r.id = orders.user_id WHERE (orders.id = ?)")
+}
+
+func TestJoinsThatMayLeaveTheShardAreRefused(t *testing.T) {
+	c := newCluster(t)
+	orders := func() *gorm.DB { return c.Model(&Order{}).Where("orders.id = ?", 5) }
+	for name, tx := range map[string]*gorm.DB{
+		"other columns":    orders().Joins("JOIN items ON items.id = orders.id").Find(&[]Order{}),
+		"OR":               orders().Joins("JOIN items ON items.order_id = orders.id OR 1").Find(&[]Order{}),
+		"no condition":     orders().Joins("JOIN items").Find(&[]Order{}),
+		"comma":            orders().Joins(", items").Find(&[]Order{}),
+		"table at home":    orders().Joins("JOIN users ON users.id = orders.user_id").Find(&[]Order{}),
+		"two joins in one": orders().Joins("JOIN items ON items.order_id = orders.id JOIN users u ON u.id = 1").Find(&[]Order{}),
+		"RIGHT JOIN":       orders().Joins("RIGHT JOIN items ON items.order_id = orders.id").Find(&[]Order{}),
+		"subquery":         orders().Joins("JOIN (?) x ON x.id = orders.id", c.Model(&User{})).Find(&[]Order{}),
+		"sharded subquery": orders().Joins("JOIN (SELECT * FROM items) x ON x.order_id = orders.id").Find(&[]Order{}),
+		"many to a parent": c.Model(&Order{}).Joins("Items").Where("orders.id = 5").Clauses(clause.From{Tables: []clause.Table{{Name: "users"}}}).Find(&[]Order{}),
+		"update":           orders().Joins("JOIN items ON items.order_id = orders.id").Update("note", "x"),
+		"key of another":   c.Model(&Order{}).Joins("JOIN items ON items.order_id = orders.id").Where("items.order_id = 5").Find(&[]Order{}),
+	} {
+		want := sharding.ErrCrossShard
+		if name == "key of another" {
+			want = sharding.ErrMissingKey
+		}
+		if !errors.Is(tx.Error, want) {
+			t.Errorf("%s: %v", name, tx.Error)
+		}
+	}
+	sameEvents(t, c.rec.take())
+}

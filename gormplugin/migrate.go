@@ -1,0 +1,333 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
+	"gorm.io/gorm/logger"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// Drift is a difference between the tables of one sharded table, which gorm's
+// AutoMigrate does not mend: it drops nothing and changes few types.
+type Drift struct {
+	Target sharding.Target
+	Object string // "column note" or "index (user_id)"
+	Found  string // how it is here; "" when it is missing
+	Usual  string // how it is on most targets; "" when most have none
+}
+
+// String says what the drift is in one sentence.
+func (d Drift) String() string {
+	name := func(s string) string {
+		if s == "" {
+			return "missing"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s: %s is %s, and %s on most other targets", d.Target, d.Object, name(d.Found), name(d.Usual))
+}
+
+// Migrate runs gorm's AutoMigrate for each model wherever its table lies: for a
+// sharded table on every target and for a broadcast table in every database, in
+// all databases at once and one table after the other in each; for any other
+// table in the database that db was opened with. It may be run again, and goes on where it was broken off. It returns what
+// differs among the targets of a table afterwards, and all errors joined.
+//
+// The tables of a shard have neither AUTO_INCREMENT, whose numbers would be those
+// of other shards too, nor foreign keys, whose rows may lie elsewhere. Where
+// names of indexes must differ within a database, those that the model gives end
+// with the table's.
+func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
+	p, ok := db.Config.Plugins[pluginName].(*Plugin)
+	if !ok {
+		return nil, ErrNotLoaded
+	}
+	if p.config.Router == nil {
+		return nil, wrapMigrate(db.WithContext(ctx).AutoMigrate(models...))
+	}
+	m := &migration{db: db, router: p.config.Router, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
+	for _, model := range models {
+		if err := m.plan(ctx, model); err != nil {
+			return nil, wrapMigrate(err)
+		}
+	}
+	err := m.run(ctx)
+	drifts, look := m.drifts(ctx)
+	return drifts, wrapMigrate(errors.Join(err, look))
+}
+
+func wrapMigrate(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("gormplugin: migrate: %w", err)
+}
+
+// migration is one call of Migrate.
+type migration struct {
+	db     *gorm.DB
+	router *sharding.Router
+	jobs   map[string][]migrationJob // by database
+	placed [][]sharding.Target       // of each model that is not at home alone
+	shards map[string]*gorm.DB       // by database
+}
+
+type migrationJob struct {
+	model  any
+	target sharding.Target
+}
+
+// plan notes where the model's table lies. Tables that are not sharded are
+// migrated at once.
+func (m *migration) plan(ctx context.Context, model any) error {
+	s, err := parse(m.db, model)
+	if err != nil {
+		return err
+	}
+	targets := m.targets(s.Table)
+	if len(targets) == 0 {
+		return m.home(ctx, model)
+	}
+	for _, target := range targets {
+		if err := m.prepare(model, target); err != nil {
+			return err
+		}
+		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, target})
+	}
+	m.placed = append(m.placed, targets)
+	return nil
+}
+
+// targets returns where a sharded or broadcast table lies, nil for any other.
+func (m *migration) targets(table string) []sharding.Target {
+	if !m.router.IsBroadcast(table) {
+		return m.router.Targets(table)
+	}
+	var copies []sharding.Target
+	for _, db := range m.router.Databases() {
+		copies = append(copies, sharding.Target{DB: db, Table: table})
+	}
+	return copies
+}
+
+// home migrates a table that is not sharded.
+func (m *migration) home(ctx context.Context, model any) error {
+	err := m.db.WithContext(ctx).AutoMigrate(model)
+	var refused *sharding.RouteError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%T: no foreign key can lead to or from the sharded table %s; tag the relation with gorm:\"constraint:-\": %w", model, refused.Table, err)
+	}
+	return err
+}
+
+// prepare changes the schema that the shard's *gorm.DB keeps for this model and
+// physical table.
+func (m *migration) prepare(model any, target sharding.Target) error {
+	db, err := m.open(target.DB)
+	if err != nil {
+		return err
+	}
+	stmt := &gorm.Statement{DB: db}
+	if err := stmt.ParseWithSpecialTableName(model, target.Table); err != nil {
+		return err
+	}
+	for _, f := range stmt.Schema.Fields {
+		f.AutoIncrement = false
+		if db.Dialector.Name() != "mysql" {
+			f.Tag = ownIndexes(f.Tag, target.Table)
+		}
+	}
+	return nil
+}
+
+// open returns a *gorm.DB of the shard's own, once for each. Schemas are parsed
+// for each physical table, and would otherwise become known as relations to the
+// application's models.
+func (m *migration) open(name string) (*gorm.DB, error) {
+	if db := m.shards[name]; db != nil {
+		return db, nil
+	}
+	db, err := gorm.Open(onShard{m.db.Dialector, m.router.DB(name)}, &gorm.Config{
+		NamingStrategy:                           m.db.NamingStrategy,
+		Logger:                                   asItIs{m.db.Logger},
+		DisableAutomaticPing:                     true,
+		IgnoreRelationshipsWhenMigrating:         true, // their tables have places of their own
+		DisableForeignKeyConstraintWhenMigrating: true,
+	})
+	m.shards[name] = db
+	return db, err
+}
+
+// onShard is the application's dialect on another pool.
+type onShard struct {
+	gorm.Dialector
+
+	pool *sql.DB
+}
+
+// Initialize does what gorm's dialectors do for a pool that they are given.
+func (d onShard) Initialize(db *gorm.DB) error {
+	db.ConnPool = d.pool
+	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{})
+	return nil
+}
+
+// ownIndexes returns the tag with the names of its indexes ending with the
+// table's, as a database other than MySQL and MariaDB has each name once.
+func ownIndexes(tag reflect.StructTag, table string) reflect.StructTag {
+	settings := strings.Split(tag.Get("gorm"), ";")
+	changed := false
+	for i, setting := range settings {
+		kind, value, _ := strings.Cut(setting, ":")
+		if k := strings.ToUpper(strings.TrimSpace(kind)); k != "INDEX" && k != "UNIQUEINDEX" {
+			continue
+		}
+		name, options, more := strings.Cut(value, ",")
+		if name == "" || strings.HasSuffix(name, "_"+table) {
+			continue
+		}
+		settings[i], changed = kind+":"+name+"_"+table, true
+		if more {
+			settings[i] += "," + options
+		}
+	}
+	if !changed {
+		return tag
+	}
+	return reflect.StructTag("gorm:" + strconv.Quote(strings.Join(settings, ";")) + " " + string(tag)) // the first one counts
+}
+
+// run migrates all databases at once.
+func (m *migration) run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(m.jobs))
+	for i, name := range slices.Sorted(maps.Keys(m.jobs)) {
+		wg.Go(func() {
+			for _, job := range m.jobs[name] {
+				if err := m.at(ctx, job.target).AutoMigrate(job.model); err != nil {
+					errs[i] = fmt.Errorf("%s: %w", job.target, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// asItIs keeps the level that the application chose: gorm's SQLite dialect has a
+// Debug in the reading of indexes.
+type asItIs struct{ logger.Interface }
+
+// LogMode returns the logger unchanged.
+func (l asItIs) LogMode(logger.LogLevel) logger.Interface { return l }
+
+// at returns a *gorm.DB for the physical table.
+func (m *migration) at(ctx context.Context, target sharding.Target) *gorm.DB {
+	return m.shards[target.DB].WithContext(ctx).Table(target.Table)
+}
+
+// drifts compares the tables of each model.
+func (m *migration) drifts(ctx context.Context) (all []Drift, err error) {
+	for _, targets := range m.placed {
+		found := map[sharding.Target]map[string]string{}
+		for _, target := range targets {
+			objects, lookErr := m.objects(ctx, target)
+			if lookErr != nil {
+				err = errors.Join(err, fmt.Errorf("%s: %w", target, lookErr))
+				continue
+			}
+			found[target] = objects
+		}
+		all = append(all, compare(targets, found)...)
+	}
+	return all, err
+}
+
+// objects describes the columns and indexes of a physical table.
+func (m *migration) objects(ctx context.Context, target sharding.Target) (map[string]string, error) {
+	migrator := m.at(ctx, target).Migrator()
+	columns, err := migrator.ColumnTypes(target.Table)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string]string{}
+	for _, c := range columns {
+		objects["column "+c.Name()] = describe(c)
+	}
+	indexes, err := migrator.GetIndexes(target.Table)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range indexes {
+		what := "an index"
+		if unique, known := i.Unique(); known && unique {
+			what = "a unique index"
+		}
+		objects["index ("+strings.Join(i.Columns(), ", ")+")"] = what
+	}
+	return objects, nil
+}
+
+func describe(c gorm.ColumnType) string {
+	text, known := c.ColumnType()
+	if !known {
+		text = c.DatabaseTypeName()
+	}
+	if nullable, known := c.Nullable(); known && !nullable {
+		text += " not null"
+	}
+	if numbered, known := c.AutoIncrement(); known && numbered {
+		text += " auto_increment"
+	}
+	return strings.ToLower(text)
+}
+
+// compare returns how the tables differ from what most of them have.
+func compare(targets []sharding.Target, found map[sharding.Target]map[string]string) (drifts []Drift) {
+	votes := map[string]map[string]int{} // object → how it is → targets
+	for _, objects := range found {
+		for object := range objects {
+			votes[object] = map[string]int{}
+		}
+	}
+	for object := range votes {
+		for _, objects := range found {
+			votes[object][objects[object]]++
+		}
+	}
+	for _, target := range targets {
+		objects, looked := found[target]
+		if !looked {
+			continue
+		}
+		for _, object := range slices.Sorted(maps.Keys(votes)) {
+			if usual := mostCommon(votes[object]); objects[object] != usual {
+				drifts = append(drifts, Drift{target, object, objects[object], usual})
+			}
+		}
+	}
+	return drifts
+}
+
+// mostCommon returns the value with the most votes; of several, the first in the
+// alphabet that is not "".
+func mostCommon(votes map[string]int) string {
+	values := slices.Sorted(maps.Keys(votes))
+	if values[0] == "" {
+		values = append(values[1:], "")
+	}
+	return slices.MaxFunc(values, func(a, b string) int { return votes[a] - votes[b] })
+}

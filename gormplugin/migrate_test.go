@@ -1,0 +1,180 @@
+package gormplugin_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Ticket has indexes with and without names, and a relation.
+type Ticket struct {
+	ID       int64     `gorm:"primaryKey" keygen:""`
+	Seat     string    `gorm:"uniqueIndex:seat_once,priority:1"`
+	Day      string    `gorm:"uniqueIndex:seat_once;index"`
+	Note     string    `gorm:"size:50"`
+	Stickers []Sticker `gorm:"constraint:-"`
+}
+
+// Sticker belongs to a ticket and is not sharded.
+type Sticker struct {
+	ID       int64 `gorm:"primaryKey;autoIncrement:false"`
+	TicketID int64
+}
+
+// ticketOffice is four shards of tickets in two empty databases, and a home.
+func ticketOffice(t *testing.T) (*gorm.DB, sharding.DBs, *recorder) {
+	t.Helper()
+	rec := &recorder{}
+	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
+	m, err := sharding.Spread([]string{"db0", "db1"}, 4, "tickets_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "tickets", Key: "id", Rule: sharding.Low(2), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, rec.open(t, "home"))
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: sequence(), Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	return db, dbs, rec
+}
+
+func TestMigrateMakesTheTableOfEveryTarget(t *testing.T) {
+	db, dbs, rec := ticketOffice(t)
+	for range 2 { // it may be run again
+		drifts, err := gormplugin.Migrate(t.Context(), db, &Ticket{}, &Sticker{})
+		if err != nil || len(drifts) > 0 {
+			t.Fatal(drifts, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"db0": "seat_once_tickets_0 seat_once_tickets_2 tickets_0 tickets_2",
+		"db1": "seat_once_tickets_1 seat_once_tickets_3 tickets_1 tickets_3",
+	} {
+		if got := objectsOf(t, dbs[name]); got != want {
+			t.Errorf("%s has %s, want %s", name, got, want)
+		}
+	}
+	home, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := objectsOf(t, home); got != "stickers" {
+		t.Errorf("home has %s", got)
+	}
+	for _, event := range rec.take() {
+		if strings.Contains(event, "AUTOINCREMENT") || strings.Contains(event, "CONSTRAINT `fk_") {
+			t.Error(event)
+		}
+	}
+	for id := range int64(8) {
+		if err := db.Create(&Ticket{ID: id + 1, Seat: fmt.Sprint(id)}).Error; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestMigrateAddsAColumnOnEveryTargetAndReportsWhatItCannotMend(t *testing.T) {
+	db, dbs, _ := ticketOffice(t)
+	if _, err := gormplugin.Migrate(t.Context(), db, &Ticket{}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, dbs["db0"], "ALTER TABLE tickets_2 DROP COLUMN note")
+	must(t, dbs["db1"], "ALTER TABLE tickets_3 ADD COLUMN forgotten text")
+	must(t, dbs["db1"], "DROP INDEX seat_once_tickets_1")
+	must(t, dbs["db1"], "CREATE INDEX seat_once_tickets_1 ON tickets_1 (seat, day)")
+	drifts, err := gormplugin.Migrate(t.Context(), db, &Ticket{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, d := range drifts {
+		found = append(found, d.String())
+	}
+	want := []string{
+		"db1/tickets_1: index (seat, day) is an index, and a unique index on most other targets",
+		"db1/tickets_3: column forgotten is text, and missing on most other targets",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+}
+
+func TestMigrateGoesOnWithTheOtherDatabasesAndSaysWhichFailed(t *testing.T) {
+	db, dbs, _ := ticketOffice(t)
+	must(t, dbs["db0"], "CREATE VIEW tickets_0 AS SELECT 1 AS id")
+	_, err := gormplugin.Migrate(t.Context(), db, &Ticket{})
+	if err == nil || !strings.Contains(err.Error(), "db0/tickets_0") || strings.Contains(err.Error(), "db1/") {
+		t.Errorf("the error is %v", err)
+	}
+	if got := objectsOf(t, dbs["db1"]); !strings.Contains(got, "tickets_3") {
+		t.Errorf("db1 has %s", got)
+	}
+}
+
+func TestMigrateStopsWhenItsContextEnds(t *testing.T) {
+	db, dbs, _ := ticketOffice(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := gormplugin.Migrate(ctx, db, &Ticket{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if got := objectsOf(t, dbs["db0"]); got != "" {
+		t.Errorf("db0 has %s", got)
+	}
+}
+
+// Album is not sharded and has a foreign key to what is.
+type Album struct {
+	ID       int64 `gorm:"primaryKey;autoIncrement:false"`
+	TicketID int64
+	Ticket   Ticket
+}
+
+func TestMigrateSaysThatNoForeignKeyLeadsToAShard(t *testing.T) {
+	db, _, _ := ticketOffice(t)
+	_, err := gormplugin.Migrate(t.Context(), db, &Ticket{}, &Album{})
+	if !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "constraint:-") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestMigrateNeedsThePlugin(t *testing.T) {
+	db := openGORM(t, (&recorder{}).open(t, "home"))
+	if _, err := gormplugin.Migrate(t.Context(), db, &Sticker{}); !errors.Is(err, gormplugin.ErrNotLoaded) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// objectsOf lists tables and the named indexes.
+func objectsOf(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	rows, err := db.Query("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'idx_%' ORDER BY name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, " ")
+}

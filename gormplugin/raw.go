@@ -1,0 +1,234 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+// rawStep is the connection of a statement whose text the user wrote, and that a
+// hint sends to one target, or an Exec to all.
+type rawStep struct {
+	routing *routing
+	next    conn
+	hint    sharding.Hint
+}
+
+var _ gorm.ConnPool = (*rawStep)(nil)
+
+// renamed is a text for one database.
+type renamed struct {
+	db    string
+	query string
+}
+
+// place returns the text with the names of the physical tables. A text that
+// names no sharded table stays as it is, and at home: db is empty then.
+func (s *rawStep) place(query string) (renamed, error) {
+	if !s.routing.guard.mentions(query) {
+		return renamed{query: query}, nil
+	}
+	snapshot := s.routing.router.Snapshot()
+	out := renamed{}
+	var refused error
+	text, err := s.routing.rename(query, func(name string) (string, bool) {
+		table, ok := snapshot.Lookup(name)
+		if !ok {
+			return "", false
+		}
+		target, _, err := snapshot.Hinted(table.Name, s.hint)
+		switch {
+		case err != nil:
+			refused = err
+		case out.db != "" && out.db != target.DB:
+			refused = &sharding.RouteError{Op: "raw SQL on", Table: table.Name, Err: sharding.ErrCrossDatabase, Hint: "its tables lie in different databases; give them one Group"}
+		}
+		out.db = target.DB
+		return s.routing.quote(target.Table), true
+	})
+	if refused != nil {
+		err = refused
+	}
+	if out.query = text; err == nil && out.db != "" {
+		err = s.isPlain(text)
+	}
+	return out, err
+}
+
+// rename renames tables in every reading of the text.
+func (r *routing) rename(query string, with func(string) (string, bool)) (string, error) {
+	text, err := sqltext.Rename(query, r.guard.readingsOf(query), with)
+	if err != nil {
+		return "", &sharding.RouteError{Op: "raw SQL", Err: sharding.ErrRawTable, Hint: err.Error()}
+	}
+	return text, nil
+}
+
+// isPlain refuses what changes more than rows: a table's other shards would stay
+// as they are.
+func (s *rawStep) isPlain(query string) error {
+	scanner := sqltext.NewScanner(query, s.routing.guard.readings[0])
+	first, _ := scanner.NextCode()
+	for _, verb := range [...]string{"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"} {
+		if first.Is(query, verb) {
+			return s.isSingle(query, scanner)
+		}
+	}
+	return &sharding.RouteError{Op: "raw SQL", Err: sharding.ErrRawTable, Hint: "only SELECT, INSERT, REPLACE, UPDATE and DELETE go to a shard by a hint; run " +
+		strings.ToUpper(first.Text(query)) + " on Router.DB of each target, with that target's table"}
+}
+
+func (s *rawStep) isSingle(query string, scanner sqltext.Scanner) error {
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		if t.Is(query, ";") {
+			return &sharding.RouteError{Op: "raw SQL", Err: sharding.ErrRawTable, Hint: "send one statement at a time"}
+		}
+	}
+	return nil
+}
+
+// ready returns what to run the text on, and the text to run.
+func (s *rawStep) ready(ctx context.Context, query string) (gorm.ConnPool, string, error) {
+	if s.hint.All {
+		return s.next, query, nil
+	}
+	r, err := s.place(query)
+	if err != nil || r.db == "" {
+		return s.next, query, err
+	}
+	if err := s.routing.guard.unrouted(r.query); err != nil {
+		return nil, "", err
+	}
+	c, err := s.next.on(ctx, s.routing.router.DB(r.db))
+	return c, r.query, err
+}
+
+func (s *rawStep) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	c, text, err := s.ready(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return c.PrepareContext(ctx, text)
+}
+
+func (s *rawStep) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if s.hint.All && s.routing.guard.mentions(query) {
+		return s.execAll(ctx, query, args)
+	}
+	c, text, err := s.ready(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return c.ExecContext(ctx, text, args...)
+}
+
+func (s *rawStep) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	c, text, err := s.ready(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return c.QueryContext(ctx, text, args...)
+}
+
+func (s *rawStep) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c, text, err := s.ready(ctx, query)
+	if err != nil {
+		return errorRow(err)
+	}
+	return c.QueryRowContext(ctx, text, args...)
+}
+
+// execAll runs an UPDATE or a DELETE on every target of the table it names, and
+// adds the rows up. Its tables must be of one group.
+func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Result, error) {
+	table, err := s.tableOf(query)
+	if err != nil {
+		return nil, err
+	}
+	if table == nil {
+		return s.next.ExecContext(ctx, query, args...)
+	}
+	targets, err := s.routing.router.Snapshot().Everywhere(table.Name)
+	if err != nil {
+		return nil, err
+	}
+	inner := &step{routing: s.routing, op: "update", table: table, next: s.next, targets: targets}
+	if err := inner.limit(len(targets)); err != nil {
+		return nil, err
+	}
+	legs := make([]leg, len(targets))
+	for i, target := range targets {
+		one := &rawStep{s.routing, s.next, sharding.Hint{On: target}}
+		r, err := one.place(query)
+		if err != nil {
+			return nil, err
+		}
+		legs[i] = leg{target: target, query: r.query, vars: args}
+	}
+	return inner.execLegs(ctx, legs)
+}
+
+// tableOf returns the sharded table that a text changes; an INSERT would put the
+// same row everywhere.
+func (s *rawStep) tableOf(query string) (table *sharding.Table, err error) {
+	snapshot := s.routing.router.Snapshot()
+	_, err = s.routing.rename(query, func(name string) (string, bool) {
+		if t, ok := snapshot.Lookup(name); ok && table == nil {
+			table = t
+		}
+		return "", false
+	})
+	if err != nil || table == nil {
+		return nil, err
+	}
+	scanner := sqltext.NewScanner(query, s.routing.guard.readings[0])
+	if verb, _ := scanner.NextCode(); !verb.Is(query, "UPDATE") && !verb.Is(query, "DELETE") {
+		return nil, rawTable("raw SQL on", table)
+	}
+	return table, nil
+}
+
+// free is the connection of a statement that is not routed at all.
+type free struct {
+	next conn
+	home *sql.DB
+}
+
+var _ gorm.ConnPool = free{}
+
+func (f free) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	c, err := f.next.on(ctx, f.home)
+	if err != nil {
+		return nil, err
+	}
+	return c.PrepareContext(ctx, query)
+}
+
+func (f free) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	c, err := f.next.on(ctx, f.home)
+	if err != nil {
+		return nil, err
+	}
+	return c.ExecContext(ctx, query, args...)
+}
+
+func (f free) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	c, err := f.next.on(ctx, f.home)
+	if err != nil {
+		return nil, err
+	}
+	return c.QueryContext(ctx, query, args...)
+}
+
+func (f free) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c, err := f.next.on(ctx, f.home)
+	if err != nil {
+		return errorRow(err)
+	}
+	return c.QueryRowContext(ctx, query, args...)
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ZooKeeper is one private server, reached at [ZooKeeper.Addr] without a
+// password. Addr may be called at any time, by any goroutine; Kill, Start and
+// Stop not at the same time as each other.
+type ZooKeeper struct{ *instance }
+
+// StartZooKeeper makes an empty server and returns once it answers. The settings
+// are lines of zoo.cfg, "tickTime=100" say, and override the usual ones. The
+// caller must Stop it.
+//
+// ctx bounds the start, not the server's life.
+func StartZooKeeper(ctx context.Context, settings ...string) (*ZooKeeper, error) {
+	i, err := zooKeeper.start(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	return &ZooKeeper{i}, nil
+}
+
+// RunZooKeeper is [StartZooKeeper] for a test or benchmark: a server that does
+// not start fails it, and the server is stopped when it ends. A test that fails
+// is shown the end of the server's log.
+func RunZooKeeper(tb testing.TB, settings ...string) *ZooKeeper {
+	tb.Helper()
+	return &ZooKeeper{zooKeeper.run(tb, settings)}
+}
+
+// Addr is the server's host and port. It stays the same when the server is
+// killed and started again.
+func (z *ZooKeeper) Addr() string { return address(z.port) }
+
+// Log is the server's transaction log, which it reads when it starts: what the
+// clients wrote since the first start.
+func (z *ZooKeeper) Log() string { return filepath.Join(z.dataDir(), logDir, "log.1") }
+
+// Open returns a client, which is closed when the test ends. Its session ends
+// that long after the connection was lost; the server allows two of its ticks,
+// 400 ms, or more.
+func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
+	tb.Helper()
+	c, _, err := zk.Connect([]string{z.Addr()}, session, zk.WithLogger(silent{}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// silent keeps the client from writing to the standard error stream.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+var zooKeeper = kind{
+	name:      "zookeeper",
+	program:   program{"java", []string{"/usr/lib/jvm/*/bin"}, "default-jre-headless libzookeeper-java"},
+	configure: writeZooCfg,
+	args:      zooKeeperArgs,
+	asker:     func(port int) (asker, error) { return fourLetters(port), nil },
+
+	portTaken: "Address already in use",
+}
+
+// javaDir is where Debian keeps jars.
+const javaDir = "/usr/share/java"
+
+// jars are what a server loads; the others of the package are for its tools.
+var jars = []string{
+	"zookeeper", "zookeeper-jute", "netty-all", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java", "log4j-1.2", "commons-cli", "commons-io",
+}
+
+func zooCfg(i *instance) string { return filepath.Join(i.dir.path, "zoo.cfg") }
+
+// logDir is the directory below dataDir in which the server keeps its files.
+const logDir = "version-2"
+
+func writeZooCfg(i *instance) error {
+	for _, jar := range jars {
+		if _, err := os.Stat(filepath.Join(javaDir, jar+".jar")); err != nil {
+			return fmt.Errorf("ZooKeeper is not installed: %w; `make test` installs it on Debian and its kin, or do it yourself: apt-get install %s",
+				err, i.kind.program.packages)
+		}
+	}
+	lines := append([]string{
+		"dataDir=" + i.dataDir(),
+		"clientPortAddress=" + loopback,
+		fmt.Sprint("clientPort=", i.port),
+		"tickTime=200",
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=conf",
+	}, i.settings...)
+	return os.WriteFile(zooCfg(i), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+}
+
+// zooKeeperArgs leave out what takes a Java server long to start. It does not
+// wait for the disk: what it wrote outlives the process all the same.
+func zooKeeperArgs(i *instance) []string {
+	paths := make([]string, 0, len(jars))
+	for _, jar := range jars {
+		paths = append(paths, filepath.Join(javaDir, jar+".jar"))
+	}
+	return []string{
+		"-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-Djava.io.tmpdir=" + i.tmpDir(),
+		"-Dzookeeper.forceSync=no",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-cp", strings.Join(paths, ":"),
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", zooCfg(i),
+	}
+}
+
+// fourLetters asks the server on a port with one of ZooKeeper's commands of four
+// letters.
+type fourLetters int
+
+func (f fourLetters) dataDir(ctx context.Context) (string, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(int(f)))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return "", err
+		}
+	}
+	if _, err := conn.Write([]byte("conf")); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return "", err
+	}
+	return dataDirIn(answer)
+}
+
+// dataDirIn finds the data directory in the answer to conf, without the part
+// that the server adds to it.
+func dataDirIn(answer []byte) (string, error) {
+	for line := range bytes.Lines(answer) {
+		if dir, found := strings.CutPrefix(string(line), "dataDir="); found {
+			return filepath.Dir(strings.TrimSpace(dir)), nil
+		}
+	}
+	return "", errors.New("the server says " + string(bytes.TrimSpace(answer)))
+}
+
+func (f fourLetters) Close() error { return nil }

@@ -1,0 +1,274 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/zookeeper"
+)
+
+// zooChildVar makes this test binary print ids until it is killed, with a worker
+// id of ZooKeeper. It holds a zooChild.
+const zooChildVar = "SHARDID_TEST_ZOOKEEPER_CHILD"
+
+// zooChild is what a child process is told.
+type zooChild struct {
+	Server, Addr, File string
+	Skew               time.Duration // of its clock
+	Borrow             time.Duration
+}
+
+// report is how often tests report.
+const report = 200 * time.Millisecond
+
+func (c zooChild) config() zookeeper.WorkersConfig {
+	return zookeeper.WorkersConfig{
+		Path: "/snowflake/shop", Addr: c.Addr, File: c.File, Report: report,
+		Now: func() time.Time { return time.Now().Add(c.Skew) },
+	}
+}
+
+func printZooKeepersIDs(text string) error {
+	var c zooChild
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	conn, _, err := zk.Connect([]string{c.Server}, session, zk.WithLogger(quiet{}))
+	if err != nil {
+		return err
+	}
+	workers, err := zookeeper.NewWorkers(conn, c.config())
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	g, err := snowflake.New(ctx, snowflake.Config{Layout: fewWorkers(), Worker: workers, Borrow: c.Borrow})
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, 64)
+	for {
+		if err := g.Fill(ctx, ids); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(os.Stdout, strings.Trim(fmt.Sprint(ids), "[]")); err != nil {
+			return err
+		}
+	}
+}
+
+// run starts a child, reads what it prints, reporting how many ids, and kills it
+// once stop is closed.
+func (c zooChild) run(ctx context.Context, progress func(n int), stop <-chan struct{}) ([]int64, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), zooChildVar+"="+string(text))
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	ended := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		select {
+		case <-stop:
+			_ = cmd.Process.Kill() // fails when it has ended
+		case <-ended:
+		}
+	})
+	ids, err := read(bufio.NewReader(out), progress)
+	close(ended)
+	killer.Wait()
+	_ = cmd.Wait() // says "signal: killed"
+	if said := complaints.String(); said != "" {
+		err = errors.Join(err, errors.New("the child said: "+said))
+	}
+	return ids, err
+}
+
+func TestProcessesThatStartAtOnceHaveWorkerIDsOfTheirOwn(t *testing.T) {
+	z := server.RunZooKeeper(t)
+	const children = 6
+	results := make([][]int64, children)
+	stop := make(chan struct{})
+	var running atomic.Int64
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Go(func() {
+			var once sync.Once
+			ids, err := zooChild{Server: z.Addr(), Addr: "127.0.0.1:0"}.run(t.Context(), func(int) {
+				once.Do(func() { running.Add(1) })
+			}, stop)
+			if err != nil {
+				t.Error(err)
+			}
+			results[i] = ids
+		})
+	}
+	eventually(t, "all processes issue ids", func() bool { return running.Load() == children || t.Failed() })
+	close(stop)
+	wg.Wait()
+	owners := map[int64]int{}
+	var all []int64
+	for i, ids := range results {
+		for _, id := range ids {
+			parts, err := fewWorkers().Parse(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if owner, known := owners[parts.Worker]; known && owner != i {
+				t.Fatalf("the processes %d and %d both have worker id %d", owner, i, parts.Worker)
+			}
+			owners[parts.Worker] = i
+		}
+		all = append(all, ids...)
+	}
+	t.Logf("%d ids; who has which worker id: %v", len(all), owners)
+	if id, twice := keygentest.Duplicate(all); twice || len(owners) != children {
+		t.Errorf("%d came twice; worker ids %v", id, owners)
+	}
+}
+
+// killZooChildren kills four children at a time, each at an address of its own
+// and after it went ahead of the clock as far as it may. It returns all ids.
+func killZooChildren(t *testing.T, z *server.ZooKeeper, rounds int, files bool, afterwards func() error) []int64 {
+	t.Helper()
+	var mu sync.Mutex
+	var all []int64
+	var wg sync.WaitGroup
+	for i := range 4 {
+		c := zooChild{Server: z.Addr(), Addr: freeAddr(t), Borrow: borrow}
+		if files {
+			c.File = fmt.Sprintf("%s/worker-%d", t.TempDir(), i)
+		}
+		wg.Go(func() {
+			for range rounds {
+				stop := make(chan struct{})
+				var once sync.Once
+				ids, err := c.run(t.Context(), func(n int) {
+					if n >= 30_000 {
+						once.Do(func() { close(stop) })
+					}
+				}, stop)
+				if err = errors.Join(err, afterwards()); err != nil || len(ids) == 0 {
+					t.Errorf("%d ids, %v", len(ids), err)
+					return
+				}
+				mu.Lock()
+				all = append(all, ids...)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// freeAddr is an address that nobody listens at.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	r := relayTo(t, "")
+	_ = r.listener.Close()
+	return r.listener.Addr().String()
+}
+
+func TestNoIDComesTwiceWhenProcessesAreKilledAndStartedAtTheSameAddress(t *testing.T) {
+	for name, files := range map[string]bool{"without files": false, "with files": true} {
+		t.Run(name, func(t *testing.T) {
+			z := server.RunZooKeeper(t)
+			ids := killZooChildren(t, z, 4, files, func() error { return nil })
+			names, _, err := z.Open(t, session).Children("/snowflake/shop/workers")
+			t.Logf("%d ids over 16 kills, worker ids %v", len(ids), names)
+			if id, twice := keygentest.Duplicate(ids); twice || err != nil || len(names) > 8 {
+				t.Errorf("%d came twice, of %d; worker ids %v, %v", id, len(ids), names, err)
+			}
+		})
+	}
+}
+
+// The opposite of the test above: after each kill the ceilings are wiped out.
+func TestWithoutTheCeilingInZooKeeperAKilledProcesssIDsComeAgain(t *testing.T) {
+	z := server.RunZooKeeper(t)
+	c := z.Open(t, session)
+	wipe := func() error {
+		names, _, err := c.Children("/snowflake/shop/workers")
+		for _, name := range names {
+			path := "/snowflake/shop/workers/" + name
+			data, _, getErr := c.Get(path)
+			var record map[string]any
+			err = errors.Join(err, getErr, json.Unmarshal(data, &record))
+			record["owner"], record["ceiling"], record["until"] = "", 0, 0
+			text, marshalErr := json.Marshal(record)
+			_, setErr := c.Set(path, text, -1)
+			err = errors.Join(err, marshalErr, setErr)
+		}
+		return err
+	}
+	for range 10 {
+		if _, twice := keygentest.Duplicate(killZooChildren(t, z, 2, false, wipe)); twice {
+			return
+		}
+	}
+	t.Error("no duplicate in 80 kills: kills do not show what they should")
+}
+
+// Both clocks are within the threshold of ZooKeeper's, but not of each other's.
+func TestAProcessWhoseClockIsFarFromTheOthersDoesNotStart(t *testing.T) {
+	z := server.RunZooKeeper(t)
+	stop := make(chan struct{})
+	started := make(chan struct{})
+	var once sync.Once
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := (zooChild{Server: z.Addr(), Addr: "127.0.0.1:0", Skew: report * 8 / 10}).run(t.Context(), func(int) {
+			once.Do(func() { close(started) })
+		}, stop); err != nil {
+			t.Error(err)
+		}
+	})
+	<-started
+	for _, test := range []struct {
+		skew time.Duration
+		want error
+	}{{-report * 8 / 10, zookeeper.ErrClocksDiffer}, {report / 2, nil}, {-report * 8 / 10, zookeeper.ErrClocksDiffer}} {
+		w := openWorkers(t, z.Open(t, session), zooChild{Addr: "127.0.0.1:0", Skew: test.skew}.config())
+		lease, err := w.Acquire(t.Context(), fewWorkers())
+		if !errors.Is(err, test.want) || (lease == nil) != (err != nil) {
+			t.Errorf("with a clock that is %v ahead: %v, %v; want %v", test.skew, lease, err, test.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "average") {
+			t.Errorf("got %v", err)
+		}
+		if lease != nil {
+			if err := lease.(keygen.Window).Release(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+}

@@ -1,0 +1,198 @@
+package sqltext
+
+// Tables walks over a statement and finds the names that may be those of
+// tables. In SELECT, INSERT, REPLACE, UPDATE and DELETE these are the ones
+// behind FROM, JOIN, INTO, UPDATE and their like; in any other statement, and
+// wherever the text is too deep or too odd to tell, every name counts. So it
+// may take a column or an alias for a table, but never a table for anything
+// else. It is a value and not safe for concurrent use.
+type Tables struct {
+	scanner  Scanner
+	sql      string
+	current  Token
+	previous Token
+	plain    bool // one of the five statements
+	begun    bool
+	place    place
+	outer    [maxNesting]place // what place was outside of each parenthesis
+	depth    int
+}
+
+// place is where in a statement a name stands.
+type place uint8
+
+const (
+	anywhere  place = iota // in a statement that Tables does not know
+	sources                // a list of tables
+	target                 // the table of an INSERT
+	condition              // an ON in a list of tables, which a comma ends
+	values                 // expressions and columns
+)
+
+const maxNesting = 32
+
+// NewTables returns a walk that begins at the start of sql.
+func NewTables(sql string, f Flavor) Tables {
+	return Tables{scanner: NewScanner(sql, f), sql: sql}
+}
+
+// Next returns the next token that is neither white space nor a comment, and
+// whether it is a name that may be a table's: a word, a quoted identifier, or a
+// string, which SQLite takes for one. It returns false at the end of the text.
+func (t *Tables) Next() (token Token, table, ok bool) {
+	t.previous = t.current
+	if t.current, ok = t.scanner.NextCode(); !ok {
+		return t.current, false, false
+	}
+	return t.current, t.step(t.current), true
+}
+
+// Previous returns the token before the one Next returned last.
+func (t *Tables) Previous() Token { return t.previous }
+
+// Rest returns a scanner that stands behind the token Next returned last.
+func (t *Tables) Rest() Scanner { return t.scanner }
+
+// Unclosed is [Scanner.Unclosed] of the walk.
+func (t *Tables) Unclosed() bool { return t.scanner.Unclosed() }
+
+// step takes the token in and reports whether it may name a table.
+func (t *Tables) step(token Token) bool {
+	if !t.begun {
+		t.begun = true
+		t.begin(token)
+		return false
+	}
+	switch token.Kind {
+	case Op:
+		t.punctuate(t.sql[token.Start])
+		return false
+	case Word:
+		if !t.expectsName(token) && t.keyword(token) {
+			return false
+		}
+		return t.named()
+	case QuotedIdent, String:
+		return t.named()
+	}
+	return false
+}
+
+// begin reads the first word of a statement.
+func (t *Tables) begin(token Token) {
+	t.place, t.plain = anywhere, true
+	switch {
+	case token.isAny(t.sql, "SELECT"):
+		t.place = values
+	case token.isAny(t.sql, "UPDATE", "DELETE"):
+		t.place = sources
+	case token.isAny(t.sql, "INSERT", "REPLACE"):
+		t.place = target
+	default:
+		t.plain = false
+	}
+}
+
+// punctuate follows parentheses and ends of statements. What stands between
+// parentheses in a list of tables are tables, behind INSERT's table columns.
+func (t *Tables) punctuate(c byte) {
+	switch c {
+	case '(':
+		if t.depth < maxNesting {
+			t.outer[t.depth] = t.place
+		} else {
+			t.plain = false
+		}
+		t.depth++
+		if t.place == target || t.place == condition {
+			t.place = values
+		}
+	case ',':
+		if t.place == condition {
+			t.place = sources
+		}
+	case ')':
+		if t.depth--; t.depth < 0 {
+			t.plain, t.depth = false, 0
+		}
+		if t.depth < maxNesting {
+			t.place = t.outer[t.depth]
+		}
+	case ';':
+		t.begun, t.depth = false, 0
+	}
+}
+
+// keyword takes in a word that changes the place; false for other words.
+func (t *Tables) keyword(w Token) bool {
+	switch {
+	case w.isAny(t.sql, "FROM", "JOIN", "STRAIGHT_JOIN"):
+		t.place = sources
+	case w.isAny(t.sql, "INTO"):
+		t.place = target
+	case w.isAny(t.sql, "TABLE"):
+		t.place = anywhere
+	case w.isAny(t.sql, "UPDATE"):
+		t.place = sources
+		if t.previous.Is(t.sql, "KEY") { // ON DUPLICATE KEY UPDATE
+			t.place = values
+		}
+	case w.isAny(t.sql, "USING", "IN"):
+		// Without parentheses they are DELETE FROM a USING b, and SQLite's
+		// x IN orders, which reads that table.
+		if next, ok := t.peek(); !ok || !next.Is(t.sql, "(") {
+			t.place = sources
+		}
+	case w.isAny(t.sql, "WITH", "WINDOW", "PROCEDURE"):
+		t.plain = false
+	default:
+		return t.expression(w)
+	}
+	return true
+}
+
+// expression takes in a word behind which no table stands any more.
+func (t *Tables) expression(w Token) bool {
+	if w.isAny(t.sql, "ON") && (t.place == sources || t.place == condition) {
+		t.place = condition
+		return true
+	}
+	if w.isAny(t.sql, "SELECT", "WHERE", "ON", "SET", "VALUES", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING") {
+		t.place = values
+		return true
+	}
+	return false
+}
+
+// expectsName reports whether the word can only be a name, although there is a
+// keyword of that name which a server takes for a name, too.
+func (t *Tables) expectsName(w Token) bool {
+	if t.previous.Is(t.sql, ".") {
+		return true
+	}
+	return t.previous.isAny(t.sql, "FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", ",") &&
+		w.isAny(t.sql, "RETURNING", "WITH", "WINDOW", "PROCEDURE", "USING")
+}
+
+func (t *Tables) peek() (Token, bool) {
+	ahead := t.scanner
+	return ahead.NextCode()
+}
+
+// named reports whether the name that follows previous may be a table's.
+func (t *Tables) named() bool {
+	if !t.plain || t.place == anywhere {
+		return true
+	}
+	return t.place != values && t.place != condition && !t.previous.Is(t.sql, "AS")
+}
+
+// isAny reports whether the token is one of the keywords.
+func (t Token) isAny(sql string, words ...string) bool {
+	for _, w := range words {
+		if len(w) == t.End-t.Start && t.Is(sql, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,31 @@
+package sqlstore
+
+import (
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/keygen"
+)
+
+// cures say what to do about faults that another try meets again.
+var cures = map[dialect.Fault]string{
+	dialect.NoTable:    "create the tables: call schema.Apply, or run the SQL that `shardid schema` prints",
+	dialect.NoColumn:   "the table is not as `shardid schema` prints it; add the column",
+	dialect.NoRight:    "give the user the rights that stand in the comments of what `shardid schema` prints",
+	dialect.ReadOnly:   "let this process write to the file and its directory, and open it without mode=ro",
+	dialect.NoLogin:    "check user and password in the DSN",
+	dialect.NoDatabase: "check which database or file the DSN names, and create it when it is the right one",
+}
+
+// explained adds to an error of the database what to do, when nothing but doing
+// it helps.
+func explained(err error) error {
+	fault := dialect.FaultOf(err)
+	if fault == dialect.OutOfRange {
+		return fmt.Errorf("%w: %w", keygen.ErrExhausted, err)
+	}
+	if cure, ok := cures[fault]; ok {
+		return &keygen.SetupError{Err: err, Cure: cure}
+	}
+	return err
+}

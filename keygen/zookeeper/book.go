@@ -1,0 +1,357 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// book is where worker ids are written down, a znode for each below workers. All
+// times in it are ticks, of one layout and by the clock of ZooKeeper's leader,
+// which every write tells.
+type book struct {
+	client *client
+	dir    string
+}
+
+// record is the data of a worker id's znode.
+type record struct {
+	Owner      string `json:"owner"`      // who has it; "" when it was returned
+	Holder     string `json:"holder"`     // for people
+	Generation int64  `json:"generation"` // rises each time it is taken
+	Ceiling    int64  `json:"ceiling"`    // ids may have been issued in ticks below
+	Until      int64  `json:"until"`      // nobody else may issue ids in ticks below; at least Ceiling
+}
+
+// entry is a record as it was read or written.
+type entry struct {
+	record
+
+	worker    int64
+	version   int32 // of the znode
+	notBefore int64 // the first tick that its new holder may use
+}
+
+// asking is what somebody asks the book for.
+type asking struct {
+	owner, holder string
+	most          int64 // the highest worker id
+	clock         keygen.Layout
+	term, hold    time.Duration    // how far above the present Ceiling and Until are written
+	resumes       func(entry) bool // tells whether a record of the owner may be gone on with before Until
+	above         int64            // what the owner knows of the ceiling of a record that it resumes
+}
+
+func (a asking) ticks(d time.Duration) int64 { return int64(d / a.clock.Unit) }
+
+// until is where a record that is written now ends.
+func (a asking) until(now, ceiling int64) int64 { return max(now+a.ticks(a.hold), ceiling) }
+
+func (b book) workers() string { return b.dir + "/workers" }
+
+func (b book) clock() string { return b.dir + "/clock" }
+
+func (b book) at(worker int64) string { return fmt.Sprintf("%s/%010d", b.workers(), worker) }
+
+// counting is the data of the book's own znode: what its ticks are.
+type counting struct {
+	Epoch time.Time `json:"epoch"`
+	Unit  string    `json:"unit"`
+}
+
+// open makes the book's znodes, and refuses one that counts other ticks.
+func (b book) open(ctx context.Context, clock keygen.Layout) error {
+	c := counting{clock.Epoch.UTC(), clock.Unit.String()}
+	at, err := b.client.find(ctx, b.dir)
+	if err != nil {
+		return err
+	}
+	if at == nil {
+		return b.make(ctx, c)
+	}
+	if err := b.counts(at.data, c); err != nil {
+		return err
+	}
+	for _, below := range []string{b.workers(), b.clock()} {
+		if _, err := b.client.add(ctx, below, nil, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counts refuses a book that counts otherwise than c.
+func (b book) counts(data []byte, c counting) error {
+	var old counting
+	if err := json.Unmarshal(data, &old); err != nil {
+		return fmt.Errorf("the data of %s are not those of worker ids; choose another path", b.dir)
+	}
+	if !old.Epoch.Equal(c.Epoch) || old.Unit != c.Unit {
+		return fmt.Errorf("%w: %s counts units of %s since %v, not of %s since %v; give the other layout a path of its own", keygen.ErrLayout, b.dir, old.Unit, old.Epoch, c.Unit, c.Epoch)
+	}
+	return nil
+}
+
+func (b book) make(ctx context.Context, c counting) error {
+	if parent := path.Dir(b.dir); parent != "/" {
+		if err := b.client.lay(ctx, parent); err != nil {
+			return err
+		}
+	}
+	if _, err := b.client.add(ctx, b.dir, encode(c), 0); err != nil {
+		return err
+	}
+	return errBusy // somebody else may have made it, and count otherwise
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("bug: " + err.Error())
+	}
+	return text
+}
+
+// errBusy: others were faster, again and again.
+var errBusy = errors.New("others took the worker ids that were free; try again")
+
+// present returns the leader's time.
+func (b book) present(ctx context.Context) (time.Time, error) {
+	stat, err := b.client.set(ctx, b.clock(), nil, anyVersion)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read ZooKeeper's clock: %w", err)
+	}
+	return time.UnixMilli(stat.Mtime), nil
+}
+
+// rounds is how often something is tried that others can get in the way of.
+const rounds = 10
+
+// take gives the asker a worker id: one of its own, the one that rested longest,
+// or one that nobody had.
+func (b book) take(ctx context.Context, a asking) (entry, error) {
+	for range rounds {
+		var e entry
+		err := b.open(ctx, a.clock)
+		if err == nil {
+			e, err = b.choose(ctx, a)
+		}
+		if !errors.Is(err, errBusy) {
+			return e, err
+		}
+	}
+	return entry{}, errBusy
+}
+
+func (b book) choose(ctx context.Context, a asking) (entry, error) {
+	at, err := b.present(ctx)
+	if err != nil {
+		return entry{}, err
+	}
+	now := a.clock.Tick(at)
+	if now < 0 {
+		return entry{}, fmt.Errorf("%w: by ZooKeeper's clock it is %v, before the layout's epoch", keygen.ErrLayout, at.UTC())
+	}
+	known, err := b.list(ctx)
+	if err != nil {
+		return entry{}, err
+	}
+	free := candidates(known, a, now)
+	for _, e := range free {
+		if taken, err := b.write(ctx, a, e, now); taken != nil || err != nil {
+			return deref(taken), err
+		}
+	}
+	e, err := b.begin(ctx, a, known, now)
+	if errors.Is(err, keygen.ErrNoWorker) && len(free) > 0 {
+		return e, errBusy
+	}
+	return e, err
+}
+
+func deref(e *entry) entry {
+	if e == nil {
+		return entry{}
+	}
+	return *e
+}
+
+// candidates are the worker ids that the asker may have, its own first and then
+// those that rested longest.
+func candidates(known map[int64]entry, a asking, now int64) []entry {
+	var own, free []entry
+	for _, e := range known {
+		switch {
+		case e.worker > a.most:
+		case e.Owner == a.owner && a.resumes(e):
+			own = append(own, e)
+		case e.Until <= now:
+			free = append(free, e)
+		}
+	}
+	slices.SortFunc(free, func(x, y entry) int { return cmp.Or(cmp.Compare(x.Until, y.Until), cmp.Compare(x.worker, y.worker)) })
+	return append(own, free...)
+}
+
+// list reads all records.
+func (b book) list(ctx context.Context) (map[int64]entry, error) {
+	names, err := b.client.children(ctx, b.workers())
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", b.workers(), err)
+	}
+	known := make(map[int64]entry, len(names))
+	for _, name := range names {
+		worker, err := strconv.ParseInt(name, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s is no worker id's znode: %w", b.workers(), name, err)
+		}
+		e, err := b.read(ctx, worker)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			known[worker] = *e
+		}
+	}
+	return known, nil
+}
+
+// read returns nil for a worker id that has no record.
+func (b book) read(ctx context.Context, worker int64) (*entry, error) {
+	at, err := b.client.find(ctx, b.at(worker))
+	if at == nil || err != nil {
+		return nil, err
+	}
+	e := entry{worker: worker, version: at.stat.Version}
+	if err := json.Unmarshal(at.data, &e.record); err != nil {
+		return nil, fmt.Errorf("%s holds no record of a worker id (%w); when no process has used it for a while, delete it", b.at(worker), err)
+	}
+	return &e, nil
+}
+
+// write gives a worker id to the asker, and returns nil when its record has
+// changed meanwhile.
+func (b book) write(ctx context.Context, a asking, e entry, now int64) (*entry, error) {
+	e.notBefore = max(now, e.Until)
+	if e.Owner == a.owner && a.resumes(e) {
+		e.notBefore = max(now, e.Ceiling, a.above)
+	}
+	ceiling := max(now+a.ticks(a.term), e.notBefore)
+	e.record = record{Owner: a.owner, Holder: a.holder, Generation: e.Generation + 1, Ceiling: ceiling, Until: max(a.until(now, ceiling), e.Until)}
+	return b.swap(ctx, e)
+}
+
+// swap writes a record that was read at e.version, and returns nil when it has
+// changed meanwhile.
+func (b book) swap(ctx context.Context, e entry) (*entry, error) {
+	won, err := b.client.swap(ctx, b.at(e.worker), encode(e.record), e.version)
+	if !won || err != nil {
+		return nil, err
+	}
+	e.version++
+	return &e, nil
+}
+
+// begin takes a worker id that nobody had.
+func (b book) begin(ctx context.Context, a asking, known map[int64]entry, now int64) (entry, error) {
+	ceiling := now + a.ticks(a.term)
+	r := record{Owner: a.owner, Holder: a.holder, Generation: 1, Ceiling: ceiling, Until: a.until(now, ceiling)}
+	for worker := range a.most + 1 {
+		if _, had := known[worker]; had {
+			continue
+		}
+		won, err := b.client.add(ctx, b.at(worker), encode(r), 0)
+		if err != nil {
+			return entry{}, err
+		}
+		if won {
+			return entry{record: r, worker: worker, notBefore: now}, nil
+		}
+	}
+	return entry{}, noWorker(known, a.most, b.dir)
+}
+
+// noWorker says how many worker ids are held and by whom.
+func noWorker(known map[int64]entry, most int64, dir string) error {
+	var names []string
+	for _, worker := range slices.Sorted(maps.Keys(known)) {
+		if worker <= most {
+			names = append(names, known[worker].Holder)
+		}
+	}
+	count := len(names)
+	if len(names) > 4 {
+		names = append(names[:3], "others")
+	}
+	return fmt.Errorf("%w: all %d worker ids of %s are held, by %s; end some of these processes, wait until those of dead ones are free, or use a layout with more worker bits",
+		keygen.ErrNoWorker, count, dir, strings.Join(names, ", "))
+}
+
+// renew raises the ceiling of e and how long it is held.
+func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
+	for range rounds {
+		at, err := b.present(ctx)
+		if err != nil {
+			return e, err
+		}
+		old, err := b.mine(ctx, a, e)
+		if err != nil {
+			return e, err
+		}
+		now, next := a.clock.Tick(at), *old
+		next.Ceiling = max(old.Ceiling, e.Ceiling, now+a.ticks(a.term))
+		next.Until = max(old.Until, a.until(now, next.Ceiling))
+		if done, err := b.swap(ctx, next); done != nil || err != nil {
+			return deref(done), err
+		}
+	}
+	return e, errBusy
+}
+
+// mine returns the record of e as it is now.
+func (b book) mine(ctx context.Context, a asking, e entry) (*entry, error) {
+	now, err := b.read(ctx, e.worker)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil:
+		return nil, fmt.Errorf("%w: the record of worker id %d is gone", keygen.ErrWorkerLost, e.worker)
+	case now.Owner != a.owner || now.Generation != e.Generation:
+		return nil, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.worker, now.Holder)
+	}
+	now.notBefore = e.notBefore
+	return now, nil
+}
+
+// giveBack lowers the ceiling of e to end, and Until too unless it is kept. What
+// is another's by now stays as it is.
+func (b book) giveBack(ctx context.Context, a asking, e entry, end int64, keep bool) error {
+	for range rounds {
+		old, err := b.mine(ctx, a, e)
+		if errors.Is(err, keygen.ErrWorkerLost) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		next := *old
+		next.Ceiling = end
+		if !keep {
+			next.Owner, next.Until = "", end
+		}
+		if done, err := b.swap(ctx, next); done != nil || err != nil {
+			return err
+		}
+	}
+	return errBusy
+}

@@ -1,0 +1,306 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Stat is what ZooKeeper says about a znode; go-zookeeper's zk.Stat has the same
+// fields.
+type Stat struct {
+	Czxid, Mzxid                int64 // the writes that made and last changed it
+	Ctime, Mtime                int64 // when that was, by the leader's clock, in ms since 1970
+	Version, Cversion, Aversion int32 // how often its data, children and ACL changed
+	EphemeralOwner              int64 // the session that it ends with, 0 for none
+	DataLength, NumChildren     int32
+	Pzxid                       int64 // the write that last changed its children
+}
+
+// ACL is a right to a znode; go-zookeeper's zk.ACL has the same fields.
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
+
+// StatLike is any type with the fields of [Stat].
+type StatLike interface {
+	~struct {
+		Czxid, Mzxid                int64
+		Ctime, Mtime                int64
+		Version, Cversion, Aversion int32
+		EphemeralOwner              int64
+		DataLength, NumChildren     int32
+		Pzxid                       int64
+	}
+}
+
+// ACLLike is any type with the fields of [ACL].
+type ACLLike interface {
+	~struct {
+		Perms  int32
+		Scheme string
+		ID     string
+	}
+}
+
+// Conn is what the package needs of a client. *zk.Conn of
+// github.com/go-zookeeper/zk is one, and S and A are inferred. It has to be safe
+// for concurrent use, and a call whose connection is lost has to return.
+type Conn[S StatLike, A ACLLike] interface {
+	Create(path string, data []byte, flags int32, acl []A) (string, error)
+	Get(path string) ([]byte, *S, error)
+	Set(path string, data []byte, version int32) (*S, error)
+	Delete(path string, version int32) error
+	Exists(path string) (bool, *S, error)
+	Children(path string) ([]string, *S, error)
+	SessionID() int64
+}
+
+// The flags of Create.
+const (
+	ephemeral  int32 = 1
+	sequential int32 = 2
+)
+
+const anyVersion int32 = -1
+
+// nodes is a Conn without its types.
+type nodes interface {
+	create(path string, data []byte, flags int32) (string, error)
+	get(path string) ([]byte, Stat, error)
+	set(path string, data []byte, version int32) (Stat, error)
+	remove(path string, version int32) error
+	exists(path string) (bool, Stat, error)
+	children(path string) ([]string, error)
+	session() int64
+}
+
+type typed[S StatLike, A ACLLike] struct {
+	conn Conn[S, A]
+	acl  []A
+}
+
+func (t typed[S, A]) create(path string, data []byte, flags int32) (string, error) {
+	return t.conn.Create(path, data, flags, t.acl)
+}
+
+func (t typed[S, A]) get(path string) ([]byte, Stat, error) {
+	data, stat, err := t.conn.Get(path)
+	if err != nil {
+		return nil, Stat{}, err
+	}
+	return data, Stat(*stat), nil
+}
+
+func (t typed[S, A]) set(path string, data []byte, version int32) (Stat, error) {
+	stat, err := t.conn.Set(path, data, version)
+	if err != nil {
+		return Stat{}, err
+	}
+	return Stat(*stat), nil
+}
+
+func (t typed[S, A]) remove(path string, version int32) error { return t.conn.Delete(path, version) }
+
+func (t typed[S, A]) exists(path string) (bool, Stat, error) {
+	found, stat, err := t.conn.Exists(path)
+	if err != nil {
+		return false, Stat{}, err
+	}
+	return found, Stat(*stat), nil
+}
+
+func (t typed[S, A]) children(path string) ([]string, error) {
+	names, _, err := t.conn.Children(path)
+	return names, err
+}
+
+func (t typed[S, A]) session() int64 { return t.conn.SessionID() }
+
+// client gives the calls of a Conn, which know no context, one. A call that was
+// given up goes on until the Conn returns; there are at most maxCalls of them, so
+// that an outage does not pile them up.
+type client struct {
+	nodes nodes
+	slots chan struct{}
+}
+
+const maxCalls = 64
+
+// connect makes a client. Znodes that it creates get the rights acl, which are
+// those of everybody when there are none.
+func connect[S StatLike, A ACLLike](conn Conn[S, A], acl []ACL) (*client, error) {
+	if conn == nil {
+		return nil, errors.New("zookeeper: the connection is nil; connect to ZooKeeper first")
+	}
+	if len(acl) == 0 {
+		acl = []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
+	}
+	t := typed[S, A]{conn: conn}
+	for _, right := range acl {
+		t.acl = append(t.acl, A(right))
+	}
+	return &client{t, make(chan struct{}, maxCalls)}, nil
+}
+
+// answer is what a call of a Conn returned.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// call waits for f, or for the end of ctx.
+func call[T any](ctx context.Context, c *client, f func() (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	done := make(chan answer[T], 1)
+	go func() {
+		value, err := f()
+		<-c.slots
+		done <- answer[T]{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+func (c *client) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
+	return call(ctx, c, func() (string, error) { return c.nodes.create(path, data, flags) })
+}
+
+// found is a znode with its data.
+type found struct {
+	data []byte
+	stat Stat
+}
+
+func (c *client) get(ctx context.Context, path string) (found, error) {
+	return call(ctx, c, func() (found, error) {
+		data, stat, err := c.nodes.get(path)
+		return found{data, stat}, err
+	})
+}
+
+func (c *client) set(ctx context.Context, path string, data []byte, version int32) (Stat, error) {
+	return call(ctx, c, func() (Stat, error) { return c.nodes.set(path, data, version) })
+}
+
+func (c *client) remove(ctx context.Context, path string, version int32) error {
+	_, err := call(ctx, c, func() (struct{}, error) { return struct{}{}, c.nodes.remove(path, version) })
+	return err
+}
+
+// exists returns nil for a znode that does not exist.
+func (c *client) exists(ctx context.Context, path string) (*Stat, error) {
+	return call(ctx, c, func() (*Stat, error) {
+		found, stat, err := c.nodes.exists(path)
+		if !found || err != nil {
+			return nil, err
+		}
+		return &stat, nil
+	})
+}
+
+func (c *client) children(ctx context.Context, path string) ([]string, error) {
+	return call(ctx, c, func() ([]string, error) { return c.nodes.children(path) })
+}
+
+// A Conn's errors are values of a package that is not imported here; what an
+// error means is found by looking.
+
+// add creates a znode and returns false when it exists already.
+func (c *client) add(ctx context.Context, path string, data []byte, flags int32) (bool, error) {
+	_, err := c.create(ctx, path, data, flags)
+	if err == nil {
+		return true, nil
+	}
+	if stat, lookErr := c.exists(ctx, path); lookErr == nil && stat != nil {
+		return false, nil
+	}
+	return false, fmt.Errorf("create %s: %w", path, err)
+}
+
+// find returns nil for a znode that does not exist.
+func (c *client) find(ctx context.Context, path string) (*found, error) {
+	var failed error
+	for range 2 { // it may be made between the two looks at it
+		f, err := c.get(ctx, path)
+		if err == nil {
+			return &f, nil
+		}
+		failed = err
+		stat, err := c.exists(ctx, path)
+		if err != nil {
+			break
+		}
+		if stat == nil {
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("read %s: %w", path, failed)
+}
+
+// swap replaces the data of a znode that has the given version, and returns false
+// when it has another one, or is gone.
+func (c *client) swap(ctx context.Context, path string, data []byte, version int32) (bool, error) {
+	_, err := c.set(ctx, path, data, version)
+	if err == nil {
+		return true, nil
+	}
+	if stat, lookErr := c.exists(ctx, path); lookErr == nil && (stat == nil || stat.Version != version) {
+		return false, nil
+	}
+	return false, fmt.Errorf("write %s: %w", path, err)
+}
+
+// drop removes a znode, which may have gone already.
+func (c *client) drop(ctx context.Context, path string, version int32) error {
+	err := c.remove(ctx, path, version)
+	if err == nil {
+		return nil
+	}
+	if stat, lookErr := c.exists(ctx, path); lookErr == nil && stat == nil {
+		return nil
+	}
+	return fmt.Errorf("delete %s: %w", path, err)
+}
+
+// lay creates the znodes on the way to path, and path itself.
+func (c *client) lay(ctx context.Context, path string) error {
+	if stat, err := c.exists(ctx, path); err != nil || stat != nil {
+		return err
+	}
+	for at, rest := "", path; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest[1:], "/")
+		if rest != "" {
+			rest = "/" + rest
+		}
+		at += "/" + name
+		if _, err := c.add(ctx, at, nil, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPath accepts absolute paths without empty names.
+func checkPath(path string) error {
+	if !strings.HasPrefix(path, "/") || path == "/" || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
+		return fmt.Errorf("%q; it begins with a slash and has a name after each one, as /ids/order has", path)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// numbers is a way to have ZooKeeper number things, from 1 up, at a znode.
+type numbers interface {
+	name() string
+	next(ctx context.Context, c *client, path string) (int64, error)
+}
+
+// versions are those of the znode's data, of which the first is 0.
+type versions struct{}
+
+func (versions) name() string { return "versions" }
+
+func (versions) next(ctx context.Context, c *client, path string) (int64, error) {
+	stat, err := c.set(ctx, path, nil, anyVersion)
+	return int64(stat.Version), err
+}
+
+// zxids are those of the writes to the znode.
+type zxids struct{}
+
+func (zxids) name() string { return "zxids" }
+
+func (zxids) next(ctx context.Context, c *client, path string) (int64, error) {
+	stat, err := c.set(ctx, path, nil, anyVersion)
+	return stat.Mzxid, err
+}
+
+// sequence are the names of sequential znodes below the znode.
+type sequence struct{}
+
+func (sequence) name() string { return "sequence" }
+
+// next deletes the znode that it made. One that stays behind ends with its
+// session.
+func (s sequence) next(ctx context.Context, c *client, path string) (int64, error) {
+	prefix := path + "/n"
+	for {
+		made, err := c.create(ctx, prefix, nil, ephemeral|sequential)
+		if err != nil {
+			return 0, err
+		}
+		digits, _ := strings.CutPrefix(made, prefix)
+		number, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("ZooKeeper named a sequential znode %q: %w", made, err)
+		}
+		_ = c.remove(ctx, made, anyVersion)
+		if number != 0 { // which is no key
+			return number, nil
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package zookeeper_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/workerid"
+	"github.com/shardid/shardid/keygen/zookeeper"
+)
+
+func TestCountersKeepTheContract(t *testing.T) {
+	for name, construct := range map[string]func(*standIn, zookeeper.CounterConfig) (*zookeeper.Counter, error){
+		"versions": func(s *standIn, c zookeeper.CounterConfig) (*zookeeper.Counter, error) {
+			return zookeeper.NewVersions(s, c)
+		},
+		"zxids": func(s *standIn, c zookeeper.CounterConfig) (*zookeeper.Counter, error) {
+			return zookeeper.NewZxids(s, c)
+		},
+		"sequence": func(s *standIn, c zookeeper.CounterConfig) (*zookeeper.Counter, error) {
+			return zookeeper.NewSequence(s, c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStandIn()
+			open := func(t *testing.T) *zookeeper.Counter {
+				t.Helper()
+				c, err := construct(s, zookeeper.CounterConfig{Path: "/ids/order", Block: 100})
+				if err == nil {
+					err = c.Seed(t.Context(), 1)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			keygentest.Source(t, func(t *testing.T) keygen.Source { return open(t) })
+			keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
+				g, err := segment.New(t.Context(), segment.Config{Source: open(t)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = g.Close() })
+				return g
+			})
+		})
+	}
+}
+
+func TestLeasesKeepTheContract(t *testing.T) {
+	s := newStandIn()
+	keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
+		l, err := zookeeper.NewLeases(s, "/worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	})
+}
+
+func TestAVersionThatWrapsRoundIsRefusedForGood(t *testing.T) {
+	s := newStandIn()
+	open := func() *zookeeper.Counter {
+		c, err := zookeeper.NewVersions(s, zookeeper.CounterConfig{Path: "/ids"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := open()
+	if err := c.Seed(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	s.ageTo("/ids", math.MaxInt32-1)
+	if span, err := c.Reserve(t.Context(), 1); err != nil || span.First != math.MaxInt32 {
+		t.Errorf("%+v, %v", span, err)
+	}
+	for range 3 {
+		if span, err := c.Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrExhausted) {
+			t.Errorf("%+v, %v after the last version", span, err)
+		}
+		if span, err := open().Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrExhausted) {
+			t.Errorf("%+v, %v in another process", span, err)
+		}
+	}
+	if s.zxid != 5 { // three for the seed, two versions, and the one that wrapped
+		t.Errorf("%d writes: refused attempts went on counting", s.zxid)
+	}
+}
+
+func TestKeysThatWouldLeave63BitsAreRefused(t *testing.T) {
+	s := newStandIn()
+	c, err := zookeeper.NewVersions(s, zookeeper.CounterConfig{Path: "/ids", Block: math.MaxInt64 / 2})
+	if err == nil {
+		err = c.Seed(t.Context(), 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if span, err := c.Reserve(t.Context(), 1); err != nil {
+			t.Errorf("%+v, %v", span, err)
+		}
+	}
+	if span, err := c.Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrExhausted) {
+		t.Errorf("%+v, %v", span, err)
+	}
+}
+
+func TestSettingsAreCheckedAndTheErrorNamesTheField(t *testing.T) {
+	for want, cfg := range map[string]zookeeper.CounterConfig{
+		"CounterConfig.Path":  {Path: "ids"},
+		`"/ids/"`:             {Path: "/ids/"},
+		"CounterConfig.Block": {Path: "/ids", Block: -1},
+		"CounterConfig.Floor": {Path: "/ids", Floor: -1},
+	} {
+		if _, err := zookeeper.NewVersions(newStandIn(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want one about %s", err, want)
+		}
+	}
+	const path, addr = "/snowflake", "127.0.0.1:0"
+	for want, cfg := range map[string]zookeeper.WorkersConfig{
+		"WorkersConfig.Path":          {Addr: addr},
+		"WorkersConfig.Addr":          {Path: path},
+		"needs an IP address":         {Path: path, Addr: ":8080"},
+		`"0.0.0.0:1"`:                 {Path: path, Addr: "0.0.0.0:1"},
+		"WorkersConfig.Report":        {Path: path, Addr: addr, Report: time.Millisecond},
+		"WorkersConfig.Threshold":     {Path: path, Addr: addr, Threshold: 7 * time.Second},
+		"WorkersConfig.Hold needs":    {Path: path, Addr: addr, Hold: time.Hour},
+		"WorkersConfig.Hold is 9s":    {Path: path, Addr: addr, Hold: 9 * time.Second, File: "x"},
+		"WorkersConfig.File":          {Path: path, Addr: addr, File: "/nowhere/at/all"},
+		"serve the time at WorkersCo": {Path: path, Addr: "192.0.2.1:1"}, // of no machine
+	} {
+		if w, err := zookeeper.NewWorkers(newStandIn(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v, want one about %s", w, err, want)
+		}
+	}
+	if _, err := zookeeper.NewLeases(newStandIn(), "worker"); err == nil {
+		t.Error("a path without a slash was accepted")
+	}
+	if _, err := zookeeper.NewZxids[zookeeper.Stat, zookeeper.ACL](nil, zookeeper.CounterConfig{Path: "/ids"}); err == nil {
+		t.Error("no connection is no error")
+	}
+}

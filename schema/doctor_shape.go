@@ -1,0 +1,163 @@
+package schema
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// shape is what the shards of a table have to agree on.
+type shape struct {
+	columns map[string]string // by name: type and NOT NULL
+	indexes map[string]string // by what they hold: a name of theirs
+}
+
+func readShape(ctx context.Context, s session, t table) (shape, error) {
+	out := shape{columns: map[string]string{}, indexes: map[string]string{}}
+	columns, indexes := shapeQueries(s)
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var name, typ string
+		err := rows.Scan(&name, &typ)
+		out.columns[name] = typ
+		return err
+	}, columns, t.name)
+	if err != nil {
+		return out, err
+	}
+	if len(t.primaryKey) > 0 {
+		out.indexes["primary key ("+strings.Join(t.primaryKey, ", ")+")"] = ""
+	}
+	return out, out.readIndexes(ctx, s, indexes, t.name)
+}
+
+func (sh shape) readIndexes(ctx context.Context, s session, query, table string) error {
+	columns := map[string][]string{}
+	unique := map[string]bool{}
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var isUnique bool
+		var column sql.NullString
+		if err := rows.Scan(&name, &isUnique, &column); err != nil {
+			return err
+		}
+		columns[name] = append(columns[name], cmp.Or(column.String, "an expression"))
+		unique[name] = isUnique
+		return nil
+	}, query, table)
+	for name, list := range columns {
+		kind := "index"
+		if unique[name] {
+			kind = "unique index"
+		}
+		sh.indexes[kind+" ("+strings.Join(list, ", ")+")"] = name
+	}
+	return err
+}
+
+// shapeQueries ask for the columns of a table, with their types, and for the
+// columns of its indexes but the primary key.
+func shapeQueries(s session) (columns, indexes string) {
+	switch s.Name() {
+	case "sqlite":
+		return `SELECT name, lower(type) || CASE WHEN "notnull" THEN ' not null' ELSE '' END FROM pragma_table_info(?)`,
+			`SELECT i.name, i."unique", x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x` +
+				` WHERE i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`
+	case "postgres":
+		return "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod) || CASE WHEN a.attnotnull THEN ' not null' ELSE '' END" +
+				" FROM pg_attribute a WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped",
+			"SELECT i.relname::text, x.indisunique, pg_get_indexdef(x.indexrelid, u.n, true) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid" +
+				" CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)" +
+				" WHERE x.indrelid = to_regclass(quote_ident($1)) AND NOT x.indisprimary ORDER BY i.relname, u.n"
+	}
+	return "SELECT COLUMN_NAME, CONCAT(COLUMN_TYPE, IF(IS_NULLABLE = 'YES', '', ' not null')) FROM information_schema.COLUMNS" +
+			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+		"SELECT INDEX_NAME, NON_UNIQUE = 0, CONCAT(COLUMN_NAME, IFNULL(CONCAT('(', SUB_PART, ')'), '')) FROM information_schema.STATISTICS" +
+			" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND INDEX_NAME <> 'PRIMARY' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
+}
+
+// drift compares the shards of a table with what most of them have.
+func drift(patients []*patient) []ShardFinding {
+	patients = slices.DeleteFunc(slices.Clone(patients), func(p *patient) bool { return p.shape.columns == nil })
+	columns, indexes := poll{}, poll{}
+	for _, p := range patients {
+		columns.count(p.shape.columns)
+		indexes.count(p.shape.indexes)
+	}
+	var found []ShardFinding
+	for _, p := range patients {
+		before := len(p.findings)
+		p.compareColumns(columns, len(patients))
+		p.compareIndexes(indexes, len(patients))
+		found = append(found, p.findings[before:]...)
+	}
+	return found
+}
+
+// poll counts, for each name, the shards by what they say of it.
+type poll map[string]map[string]int
+
+func (p poll) count(said map[string]string) {
+	for name, what := range said {
+		if p[name] == nil {
+			p[name] = map[string]int{}
+		}
+		p[name][what]++
+	}
+}
+
+// common reports whether at least half of the shards have the name.
+func (p poll) common(name string, shards int) bool {
+	have := 0
+	for _, n := range p[name] {
+		have += n
+	}
+	return 2*have >= shards
+}
+
+// most returns what most shards say of a name; of equals, the first in order.
+func (p poll) most(name string) string {
+	best := ""
+	for _, what := range slices.Sorted(maps.Keys(p[name])) {
+		if best == "" || p[name][what] > p[name][best] {
+			best = what
+		}
+	}
+	return best
+}
+
+func (p *patient) compareColumns(columns poll, shards int) {
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		typ, has := p.shape.columns[name]
+		most := columns.most(name)
+		switch common := columns.common(name, shards); {
+		case !has && slices.ContainsFunc(p.routing(), func(key string) bool { return strings.EqualFold(key, name) }):
+			// Whoever looked for it has said so.
+		case !has && common:
+			p.find(MissingColumn, Error, fmt.Sprintf("there is no column %s %s, which other shards have", name, most), "add it")
+		case has && !common:
+			p.find(ExtraColumn, Warning, "most other shards have no column "+name, "add it there, or drop it here")
+		case has && typ != most:
+			p.find(ColumnDiffers, Error, fmt.Sprintf("column %s is %s; in other shards it is %s", name, typ, most), "make the column the same in all shards")
+		}
+	}
+}
+
+func (p *patient) compareIndexes(indexes poll, shards int) {
+	for _, what := range slices.Sorted(maps.Keys(indexes)) {
+		_, has := p.shape.indexes[what]
+		switch common := indexes.common(what, shards); {
+		case !has && common:
+			severity := Warning
+			if !strings.HasPrefix(what, "index") {
+				severity = Error // it keeps rows from repeating
+			}
+			p.find(MissingIndex, severity, fmt.Sprintf("there is no %s, which other shards have", what), "create it")
+		case has && !common:
+			p.find(ExtraIndex, Info, "most other shards have no "+what, "create it there, or drop it here")
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// inSQL reports whether the database can place the rows by itself: the columns
+// are integers and the rules are sums of them.
+func (c rowCheck) inSQL() bool {
+	for i, col := range c.columns {
+		if _, ok := slotSQL(c, sharding.Describe(c.rule(i)), "x", 1); !ok || col.max == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// rule returns that of the i-th column.
+func (c rowCheck) rule(i int) sharding.Rule {
+	if i == 0 {
+		return c.table.Rule
+	}
+	return c.table.Also[i-1].Rule
+}
+
+// slotSQL says a rule's slot modulo n, which divides its slots, as an expression
+// of a column. It is right for negative numbers, too.
+func slotSQL(d dialect.Dialect, rule sharding.Description, column string, n int) (string, bool) {
+	switch rule.Kind {
+	case sharding.KindLow:
+		return fmt.Sprintf("(%s & %d)", column, n-1), true
+	case sharding.KindMod:
+		return floorMod(column, n, 0), true
+	case sharding.KindOffsetStep:
+		return floorMod(column, n, (rule.Step-rule.Offset)%n), true
+	case sharding.KindBits:
+		if d.Name() == "postgres" { // shifts of its INTEGER go round after 32 bits
+			column = "CAST(" + column + " AS BIGINT)"
+		}
+		return fmt.Sprintf("((%s >> %d) & %d)", column, rule.Shift, n-1), true
+	}
+	return "", false
+}
+
+// floorMod: the remainder of SQL is negative for negative numbers.
+func floorMod(column string, n, shift int) string {
+	return fmt.Sprintf("((%s %% %d + %d) %% %[2]d)", column, n, n+shift)
+}
+
+// condition is a count to make and what to name of its rows.
+type condition struct {
+	sql   string
+	shown int // index of the column whose value is shown
+	into  *count
+}
+
+// count lets the database count, and asks for examples of what it found.
+func (c rowCheck) count(ctx context.Context) (tally, error) {
+	t := tally{genes: map[string]*count{}}
+	conditions := c.conditions(&t)
+	selected := []string{"COUNT(*)"}
+	into := []any{&t.rows}
+	for i := range conditions {
+		selected = append(selected, "COALESCE(SUM(CASE WHEN "+conditions[i].sql+" THEN 1 ELSE 0 END), 0)")
+		into = append(into, &conditions[i].into.n)
+	}
+	if err := c.QueryRowContext(ctx, "SELECT "+strings.Join(selected, ", ")+" FROM "+c.part()).Scan(into...); err != nil {
+		return t, err
+	}
+	for _, cond := range conditions {
+		if cond.into.n == 0 {
+			continue
+		}
+		if err := c.findExamples(ctx, cond); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+func (c rowCheck) conditions(t *tally) []condition {
+	unplaceable := c.notInteger(0)
+	all := []condition{{unplaceable, 0, &t.unplaceable}}
+	if elsewhere, some := c.elsewhere(); some {
+		all = append(all, condition{"NOT (" + unplaceable + ") AND " + elsewhere, 0, &t.misplaced})
+	}
+	for i, also := range c.table.Also {
+		differs := fmt.Sprintf("NOT (%s) AND NOT (%s) AND %s >= %d AND %s <> %s",
+			unplaceable, c.notInteger(i+1), c.Quote(c.columns[i+1].name), also.From, c.slot(0), c.slot(i+1))
+		all = append(all, condition{differs, i + 1, c.gene(t, also.Column)})
+	}
+	return all
+}
+
+// notInteger: SQLite keeps values of any type in a column.
+func (c rowCheck) notInteger(i int) string {
+	column := c.Quote(c.columns[i].name)
+	if c.Name() == "sqlite" {
+		return "typeof(" + column + ") <> 'integer'"
+	}
+	return column + " IS NULL"
+}
+
+// slot is the whole slot of the i-th column.
+func (c rowCheck) slot(i int) string {
+	rule := sharding.Describe(c.rule(i))
+	expression, _ := slotSQL(c, rule, c.Quote(c.columns[i].name), rule.Slots)
+	return expression
+}
+
+// elsewhere is true for keys that belong to other targets; some is false when
+// there are none.
+func (c rowCheck) elsewhere() (condition string, some bool) {
+	targets := c.table.Cycle()
+	if len(c.moving) > 0 {
+		targets = slices.Repeat(targets, c.table.Rule.Slots()/len(targets))
+	}
+	var here []string
+	for slot, target := range targets {
+		if c.takes(target, sharding.Slot(slot)) {
+			here = append(here, strconv.Itoa(slot))
+		}
+	}
+	if len(here) == 0 { // a target without slots takes no rows
+		return "1 = 1", true
+	}
+	expression, _ := slotSQL(c, sharding.Describe(c.table.Rule), c.Quote(c.columns[0].name), len(targets))
+	return expression + " NOT IN (" + strings.Join(here, ", ") + ")", len(here) < len(targets)
+}
+
+func (c rowCheck) findExamples(ctx context.Context, cond condition) error {
+	return c.each(ctx, func(rows *sql.Rows) error {
+		var key any
+		if err := rows.Scan(&key); err != nil {
+			return err
+		}
+		e := c.example(key)
+		if cond.shown > 0 {
+			e.Belongs = ""
+		}
+		cond.into.examples = append(cond.into.examples, e)
+		slices.SortFunc(cond.into.examples, func(a, b Example) int { return strings.Compare(a.Key, b.Key) })
+		return nil
+	}, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", c.Quote(c.columns[cond.shown].name), c.part(), cond.sql, maxExamples))
+}

@@ -1,0 +1,156 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Config describes a migration. Every runner of a job, on whatever host, must
+// be given the same one.
+type Config struct {
+	// Source is the database with the tables that are to be sharded. The job
+	// takes a handful of connections of its own from it. There is no default.
+	Source *sql.DB
+
+	// Shards are the databases of the targets, by the names that the maps of
+	// Tables use. There is no default.
+	Shards sharding.DBs
+
+	// Tables are the tables that move together: all that foreign keys connect,
+	// parents first. There is no default.
+	Tables []Table
+
+	// Name tells jobs apart; tables of the job bear it. Letters, digits and _, at
+	// most 32. Defaults to the name of the first table.
+	Name string
+
+	// ChunkRows is how many rows are read at once. Defaults to 4000; at most
+	// 100,000.
+	ChunkRows int
+
+	// Copiers is how many chunks are under way at once. Defaults to 2; at most
+	// 16. On SQLite there is always one.
+	Copiers int
+
+	// Throttle is asked before each chunk; it returns when the copy may go on,
+	// and its error ends the run. It is called by several goroutines. Defaults to
+	// no throttling.
+	Throttle func(ctx context.Context) error
+
+	// Observe is told about each step as it is made, by the goroutine that makes
+	// it: what it takes, the step takes longer. Defaults to nobody.
+	Observe func(Step)
+}
+
+// Table is one table of a migration.
+type Table struct {
+	// Table says where rows go: Name is the table on the source, Key the column
+	// that holds the sharding key, Rule and Map are those that the application
+	// will route with.
+	sharding.Table
+}
+
+// Step is a point of a migration, for Config.Observe.
+type Step struct {
+	Name  string // one of the Step constants
+	Table string // "" when the step is about all
+	Rows  int64  // that the step wrote
+}
+
+// The steps of a run, in the order in which they first happen.
+const (
+	StepLeading    = "leading"    // elected, the older ones are fenced
+	StepPruned     = "pruned"     // what a crash left half done was removed
+	StepBound      = "bound"      // a chunk's bound is written down
+	StepSnapshot   = "snapshot"   // a chunk was read
+	StepStored     = "stored"     // a chunk is on the targets
+	StepApplied    = "applied"    // changes are on the targets, their entries are still in the log
+	StepAcked      = "acked"      // entries were deleted
+	StepLocked     = "locked"     // writers wait
+	StepDrained    = "drained"    // the log is empty
+	StepRenamed    = "renamed"    // the tables are closed
+	StepFlipped    = "flipped"    // the route was changed
+	StepSealing    = "sealing"    // a rollback closes the shards next
+	StepSealed     = "sealed"     // the shards are closed
+	StepReinstated = "reinstated" // the source's tables are back
+)
+
+const (
+	defaultChunkRows = 4000
+	maxChunkRows     = 100_000
+	defaultCopiers   = 2
+	maxCopiers       = 16
+)
+
+func (c Config) withDefaults() Config {
+	if c.Name == "" && len(c.Tables) > 0 {
+		c.Name = c.Tables[0].Name
+	}
+	if c.ChunkRows == 0 {
+		c.ChunkRows = defaultChunkRows
+	}
+	if c.Copiers == 0 {
+		c.Copiers = defaultCopiers
+	}
+	if c.Throttle == nil {
+		c.Throttle = func(context.Context) error { return nil }
+	}
+	if c.Observe == nil {
+		c.Observe = func(Step) {}
+	}
+	return c
+}
+
+var jobName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`)
+
+func (c Config) validate() error {
+	var errs []error
+	add := func(bad bool, text string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(text, args...))
+		}
+	}
+	add(c.Source == nil, "Source: is nil")
+	add(len(c.Shards) == 0, "Shards: there are none")
+	add(len(c.Tables) == 0, "Tables: there are none")
+	add(!jobName.MatchString(c.Name), "Name: %q is not a plain name of at most 32 letters", c.Name)
+	add(c.ChunkRows < 1 || c.ChunkRows > maxChunkRows, "ChunkRows: %d is not from 1 to %d", c.ChunkRows, maxChunkRows)
+	add(c.Copiers < 1 || c.Copiers > maxCopiers, "Copiers: %d is not from 1 to %d", c.Copiers, maxCopiers)
+	if len(c.Tables) > 0 {
+		_, err := sharding.New(c.Shards, sharding.Tables(c.logical()...))
+		errs = append(errs, err)
+	}
+	for _, t := range c.Tables {
+		errs = append(errs, checkNames(t))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return nil
+}
+
+func (c Config) logical() []sharding.Table {
+	tables := make([]sharding.Table, len(c.Tables))
+	for i, t := range c.Tables {
+		tables[i] = t.Table
+	}
+	return tables
+}
+
+// checkNames: every name must also be one with what is added to it.
+func checkNames(t Table) error {
+	errs := []error{dialect.CheckIdent(retired(t.Name))}
+	for _, target := range t.Map.Targets() {
+		errs = append(errs, dialect.CheckIdent(sealed(target.Table)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("table %q: names must leave room for what is added: %w", t.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// copier copies one table, several chunks at a time.
+type copier struct {
+	*lead
+
+	t *table
+
+	mu   sync.Mutex
+	mark *proto.Watermark
+}
+
+// prune removes what a run that ended in the middle left above low, and takes
+// the bound back: those chunks will be read again.
+func (l *lead) prune(ctx context.Context) error {
+	var spans []span
+	err := l.onSource(ctx, func(s *session) (err error) {
+		spans, err = l.spans(ctx, s, true)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range l.tables {
+		sp := spans[t.ord]
+		if !sp.low.Less(sp.hig) {
+			continue
+		}
+		if err := l.pruneTargets(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
+			return err
+		}
+		err := l.onSource(ctx, func(s *session) error {
+			return s.exec(ctx, "UPDATE "+spanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord)
+		})
+		if err != nil {
+			return err
+		}
+		l.observe(StepPruned, t, 0)
+	}
+	return nil
+}
+
+const pruneRows = 10_000
+
+func (l *lead) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error {
+	for _, to := range t.targets {
+		name := to.present()
+		for more := true; more; {
+			err := l.on(ctx, to.side, func(s *session) error {
+				ids, err := s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.side.Quote(t.key), s.side.Quote(name), within(s.side.Quote(t.key), c), pruneRows))
+				more = len(ids) == pruneRows
+				if err != nil || len(ids) == 0 {
+					return err
+				}
+				return s.exec(ctx, "DELETE FROM "+s.side.Quote(name)+" WHERE "+s.side.Quote(t.key)+" IN ("+strings.Join(ids, ",")+")")
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// within is the condition for the keys of a chunk; the first is open below.
+func within(key string, c proto.Chunk) string {
+	condition := fmt.Sprintf("%s <= %d", key, c.To.ID)
+	if c.After.Set {
+		condition += fmt.Sprintf(" AND %s > %d", key, c.After.ID)
+	}
+	return condition
+}
+
+// copy copies the table from where it stands to its end.
+func (l *lead) copy(ctx context.Context, t *table) error {
+	spans, err := l.readSpans(ctx)
+	if err != nil {
+		return err
+	}
+	c := &copier{lead: l, t: t, mark: proto.Resume(spans[t.ord].low)}
+	if c.mark.Complete() {
+		return nil
+	}
+	workers := l.cfg.Copiers
+	if l.source.Name() == "sqlite" {
+		workers = 1
+	}
+	chunks := make(chan proto.Chunk)
+	tasks := []func(context.Context) error{func(ctx context.Context) error {
+		defer close(chunks)
+		return c.hand(ctx, chunks)
+	}}
+	for range workers {
+		tasks = append(tasks, func(ctx context.Context) error { return c.work(ctx, chunks) })
+	}
+	return together(ctx, tasks...)
+}
+
+func (l *lead) readSpans(ctx context.Context) (spans []span, err error) {
+	err = l.source.do(ctx, func(s *session) error {
+		spans, err = l.spans(ctx, s, false)
+		return err
+	})
+	return spans, err
+}
+
+// hand hands out chunks whose bound is written down.
+func (c *copier) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
+	for {
+		if err := c.cfg.Throttle(ctx); err != nil {
+			return fmt.Errorf("migrate: throttled: %w", err)
+		}
+		chunk, more, err := c.next(ctx)
+		if err != nil || !more {
+			return err
+		}
+		select {
+		case chunks <- chunk:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// next takes a chunk and persists its bound, before anybody reads its rows.
+func (c *copier) next(ctx context.Context) (chunk proto.Chunk, more bool, err error) {
+	after, exhausted := c.taken()
+	if exhausted {
+		return chunk, false, nil
+	}
+	to, err := c.findEnd(ctx, after)
+	if err != nil {
+		return chunk, false, err
+	}
+	err = c.onSource(ctx, func(s *session) error {
+		return s.exec(ctx, "UPDATE "+spanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.ord)
+	})
+	if err != nil {
+		return chunk, false, err
+	}
+	c.observe(StepBound, c.t, 0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mark.Take(to), true, nil
+}
+
+func (c *copier) taken() (after proto.Bound, exhausted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mark.High(), c.mark.Exhausted()
+}
+
+// findEnd returns the key of the last row of a full chunk, or Top.
+func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Bound, err error) {
+	key, where := c.source.Quote(c.t.key), ""
+	if after.Set {
+		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
+	}
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.name), where, c.cfg.ChunkRows-1)
+	err = c.source.do(ctx, func(s *session) error {
+		end = proto.Top
+		return s.each(ctx, func(rows *sql.Rows) error {
+			end.Set = true
+			return rows.Scan(&end.ID)
+		}, query)
+	})
+	return end, err
+}
+
+func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
+	for chunk := range chunks {
+		if err := c.copyChunk(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
+	var rows []record
+	err := c.source.do(ctx, func(s *session) (err error) {
+		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), c.t.place})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.observe(StepSnapshot, c.t, int64(len(rows)))
+	refused, err := c.storeChunk(ctx, rows)
+	if err != nil {
+		return err
+	}
+	// The entries must be there before low lets the applier see them.
+	if err := c.note(ctx, c.t, refused); err != nil {
+		return err
+	}
+	c.observe(StepStored, c.t, int64(len(rows)))
+	c.mu.Lock()
+	low := c.mark.Finish(chunk)
+	c.mu.Unlock()
+	return c.onSource(ctx, func(s *session) error {
+		if !low.Set {
+			return nil // an earlier chunk is still under way
+		}
+		return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
+	})
+}
+
+// storeChunk writes the rows with one transaction for each database. When one is
+// repeated because nobody knows whether it was committed, the chunk's own rows
+// are removed first.
+func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64, err error) {
+	parts := byTarget(c.t, rows)
+	for _, side := range c.sides {
+		var here []int64
+		first := true
+		err := c.on(ctx, side, func(s *session) error {
+			here = nil
+			for i, to := range c.t.targets {
+				if to.side != side || len(parts[i]) == 0 {
+					continue
+				}
+				name := to.present()
+				if !first {
+					if err := s.remove(ctx, c.t, name, idsOf(parts[i])); err != nil {
+						return err
+					}
+				}
+				some, err := s.store(ctx, c.t, name, parts[i])
+				if err != nil {
+					return c.again(&first, err)
+				}
+				here = append(here, some...)
+			}
+			first = false
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		refused = append(refused, here...)
+	}
+	return refused, nil
+}
+
+// again notes that the next attempt is not the first.
+func (*copier) again(first *bool, err error) error {
+	*first = false
+	return err
+}
+
+// note appends entries to the log of the source.
+func (l *lead) note(ctx context.Context, t *table, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	values := make([]string, len(ids))
+	for i, id := range ids {
+		values[i] = fmt.Sprintf("(%d, %d)", t.ord, id)
+	}
+	return l.source.do(ctx, func(s *session) error {
+		return s.exec(ctx, "INSERT INTO "+s.side.Quote(l.logTable())+" (tbl, id) VALUES "+strings.Join(values, ", "))
+	})
+}
+
+func byTarget(t *table, rows []record) [][]record {
+	parts := make([][]record, len(t.targets))
+	for _, r := range rows {
+		parts[r.to] = append(parts[r.to], r)
+	}
+	return parts
+}
+
+// together runs tasks until all have ended; the first error ends the others.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	errs := make(chan error, len(tasks))
+	for _, task := range tasks {
+		wg.Go(func() {
+			if err := task(ctx); err != nil {
+				cancel(err)
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs // nil when there are none; the first otherwise
+}

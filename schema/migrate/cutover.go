@@ -1,0 +1,399 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// Switch is what a Cutover or a Rollback did.
+type Switch struct {
+	// Pause is how long writers could not write, from the request of the lock to
+	// its release; 0 when the switch had been made before.
+	Pause time.Duration
+	// Drained is how many changes were brought over during the pause.
+	Drained int64
+	// Epoch is the one in which the route was changed.
+	Epoch int64
+}
+
+// Cutover makes the shards the place of the tables: under a lock on them it
+// brings the last changes over, renames the tables to <name>_old, so that nobody
+// can write to them any more, and flips the route. When that would keep writers
+// waiting for longer than maxPause, everything stays as it is and the error is a
+// *PauseError; what has been renamed is switched whatever it takes.
+//
+// Run must have copied the tables. After the switch, Follow carries changes of
+// the shards back into the retired tables, until Rollback or Finalize. A switch
+// that was cut off is finished by the next Cutover or Run.
+func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
+	if maxPause <= 0 {
+		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
+	}
+	err = j.leading(ctx, func(l *lead) error {
+		phase, err := l.readPhase(ctx)
+		if err != nil {
+			return err
+		}
+		switch phase {
+		case proto.Switched, proto.Finalized:
+			return nil
+		case proto.Following:
+			done, err = l.cutover(ctx, maxPause)
+			return err
+		}
+		return fmt.Errorf("%w: the job is %q; Run must have copied the tables", ErrNotReady, phase)
+	})
+	return done, err
+}
+
+func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, error) {
+	repair, err := l.repair(ctx)
+	if err != nil || repair == proto.Flip {
+		return Switch{Epoch: l.epoch}, err
+	}
+	if repair == proto.Nothing {
+		if err := l.ready(ctx); err != nil {
+			return Switch{}, err
+		}
+	}
+	if err := l.makeBackCapture(ctx); err != nil {
+		return Switch{}, err
+	}
+	if err := l.catchUp(ctx); err != nil {
+		return Switch{}, err
+	}
+	done, err := l.switchOver(ctx, maxPause)
+	if err != nil {
+		return done, err
+	}
+	return done, l.closeRetired(ctx)
+}
+
+// repair finishes a switch of which only the route is missing.
+func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
+	err = l.source.do(ctx, func(s *session) error {
+		repair, err = l.diagnose(ctx, s)
+		return err
+	})
+	if err != nil {
+		return repair, err
+	}
+	switch repair {
+	case proto.Unclear:
+		return repair, fmt.Errorf("%w: see which of the tables and their _old ones exist", ErrUnclear)
+	case proto.Flip:
+		if err := l.unseal(ctx); err != nil {
+			return repair, err
+		}
+		if err := l.onSource(ctx, func(s *session) error { return l.flip(ctx, s) }); err != nil {
+			return repair, err
+		}
+		return repair, l.closeRetired(ctx)
+	}
+	return repair, nil
+}
+
+// ready checks what can be checked before writers are kept waiting.
+func (l *lead) ready(ctx context.Context) error {
+	return l.source.do(ctx, func(s *session) error {
+		if err := l.checkIdentities(ctx, s); err != nil {
+			return err
+		}
+		found, err := s.side.blockers(ctx, s, l.names())
+		if err != nil {
+			return err
+		}
+		if found = append(found, l.edges()...); len(found) > 0 {
+			return fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
+		}
+		return s.side.abandoned(ctx, s)
+	})
+}
+
+func (l *lead) names() []string {
+	names := make([]string, len(l.tables))
+	for i, t := range l.tables {
+		names[i] = t.conf.Name
+	}
+	return names
+}
+
+// edges are foreign keys by which the database would change retired tables, or
+// refuse rows because of them.
+func (w *world) edges() []string {
+	inside := map[string]bool{}
+	for _, t := range w.tables {
+		inside[strings.ToLower(t.name)] = true
+	}
+	var found []string
+	for _, t := range w.tables {
+		for _, fk := range t.children {
+			if !inside[strings.ToLower(fk.table)] {
+				found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.table, t.name))
+			}
+		}
+		for _, fk := range t.parents {
+			if fk.cascading && !inside[strings.ToLower(fk.table)] {
+				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.name, fk.table))
+			}
+		}
+	}
+	return found
+}
+
+// catchUp applies what there is, so that little is left for the pause.
+func (l *lead) catchUp(ctx context.Context) error {
+	st := l.forward()
+	for range 100 {
+		done, err := st.pass(ctx)
+		if err != nil || done.applied < 100 {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
+}
+
+// switchOver is the pause.
+func (l *lead) switchOver(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
+	s, err := l.source.session(ctx)
+	if err != nil {
+		return done, err
+	}
+	defer s.Close()
+	p := &pause{lead: l, s: s, max: maxPause, began: time.Now()}
+	err = s.side.watch(ctx, s, maxPause, func() error { return p.prepare(ctx) })
+	if err != nil && p.s.locked {
+		p.lookAgain(ctx)
+	}
+	if err == nil || p.renamed {
+		err = p.finish(ctx)
+	} else {
+		err = p.giveUp(ctx, err)
+	}
+	if unlockErr := p.unlock(ctx, err == nil); err == nil {
+		err = unlockErr
+	}
+	return Switch{Pause: time.Since(p.began), Drained: p.drained, Epoch: l.epoch}, err
+}
+
+// pause is the time in which writers wait.
+type pause struct {
+	*lead
+
+	s       *session
+	max     time.Duration
+	began   time.Time
+	drained int64
+	step    string
+	renamed bool // there is no way back but forward
+}
+
+func (p *pause) at(step string) error {
+	p.step = step
+	if time.Since(p.began) > p.max {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// prepare goes up to the first rename; nothing before it changes anything that
+// another attempt would not do again.
+func (p *pause) prepare(ctx context.Context) error {
+	if err := p.at("waiting for the lock on the tables"); err != nil {
+		return err
+	}
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	p.observe(StepLocked, nil, 0)
+	if err := p.checkEpoch(ctx, p.s, p.epoch); err != nil {
+		return err
+	}
+	if err := p.drain(ctx); err != nil {
+		return err
+	}
+	if err := p.checkUnderLock(ctx); err != nil {
+		return err
+	}
+	p.observe(StepDrained, nil, p.drained)
+	return p.rename(ctx)
+}
+
+// lock locks the tables that are there under their own names.
+func (p *pause) lock(ctx context.Context) error {
+	tables := []string{p.logTable(), jobTable, spanTable, routeTable, fenceTable}
+	for _, t := range p.tables {
+		tables = append(tables, t.name)
+	}
+	return p.s.side.lock(ctx, p.s, tables, p.max-time.Since(p.began))
+}
+
+// drain brings over what is left, through the connection with the lock.
+func (p *pause) drain(ctx context.Context) error {
+	st := p.forward()
+	st.held = p.s
+	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
+	defer cancel()
+	for {
+		if err := p.at("bringing the last changes over"); err != nil {
+			return err
+		}
+		done, err := st.pass(limited)
+		if err != nil {
+			return err
+		}
+		p.drained += done.applied
+		if done.empty() {
+			return nil
+		}
+		if done.applied == 0 {
+			return p.stuck(done.left)
+		}
+	}
+}
+
+// stuck: nobody writes, and still some rows cannot be written.
+func (p *pause) stuck(left []entry) error {
+	e := left[0]
+	return &RowError{p.tables[e.tbl].conf.Name, e.id, fmt.Errorf("%w: a unique key of its shard refuses the row (%d such entries are in %s): "+
+		"another row of the shard has an equal value there, by the shard's collation", ErrNotReady, len(left), p.logTable())}
+}
+
+func (p *pause) checkUnderLock(ctx context.Context) error {
+	if err := p.at("checking the tables"); err != nil {
+		return err
+	}
+	spans, err := p.spans(ctx, p.s, false)
+	if err != nil {
+		return err
+	}
+	for _, sp := range spans {
+		if sp.low != proto.Top {
+			return fmt.Errorf("%w: not everything is copied", ErrNotReady)
+		}
+	}
+	if err := p.checkIdentities(ctx, p.s); err != nil {
+		return err
+	}
+	if err := p.s.side.abandoned(ctx, p.s); err != nil {
+		return err
+	}
+	return p.at("renaming the tables")
+}
+
+// lookAgain: an error may have come after the rename it is about.
+func (p *pause) lookAgain(ctx context.Context) {
+	for _, t := range p.tables {
+		if gone, err := p.s.side.exists(ctx, p.s, retired(t.conf.Name)); err == nil && gone {
+			t.name, p.renamed = retired(t.conf.Name), true
+		}
+	}
+}
+
+// rename closes the tables, whatever connections writers hold on to. An error
+// leaves open whether the table was renamed, which decides what comes next.
+func (p *pause) rename(ctx context.Context) error {
+	for _, t := range p.tables {
+		if t.name != t.conf.Name {
+			p.renamed = true
+			continue // by an attempt before
+		}
+		err := p.s.exec(ctx, p.s.side.rename(t.name, retired(t.conf.Name)))
+		gone, existsErr := p.s.side.exists(ctx, p.s, retired(t.conf.Name))
+		if gone {
+			t.name, p.renamed = retired(t.conf.Name), true
+		}
+		if err = errors.Join(err, existsErr); err != nil {
+			return err
+		}
+	}
+	p.observe(StepRenamed, nil, 0)
+	return nil
+}
+
+// finish goes on after the first rename, however long it takes.
+func (p *pause) finish(ctx context.Context) error {
+	if err := p.rename(ctx); err != nil {
+		return err
+	}
+	if err := p.unseal(ctx); err != nil {
+		return err
+	}
+	if err := p.flip(ctx, p.s); err != nil {
+		return err
+	}
+	p.observe(StepFlipped, nil, 0)
+	return nil
+}
+
+// flip tells the application and the other runners. On a connection without the
+// lock it belongs into a transaction.
+func (l *lead) flip(ctx context.Context, s *session) error {
+	if err := l.setRoute(ctx, s, routeShards); err != nil {
+		return err
+	}
+	return l.enter(ctx, s, proto.Following, proto.Switched)
+}
+
+func (p *pause) giveUp(ctx context.Context, err error) error {
+	if ctx.Err() == nil && time.Since(p.began) >= p.max {
+		return &PauseError{Max: p.max, Step: p.step}
+	}
+	return err
+}
+
+func (p *pause) unlock(ctx context.Context, keep bool) error {
+	if !p.s.locked {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return p.s.side.unlock(undo, p.s, keep)
+}
+
+// closeRetired replaces the triggers of the retired tables by ones that refuse
+// writers who know the new name.
+func (l *lead) closeRetired(ctx context.Context) error {
+	return l.source.do(ctx, func(s *session) error {
+		for _, t := range l.tables {
+			t.name = retired(t.conf.Name)
+			if err := s.dropTriggers(ctx, s.side.capture(l.capturing(t))); err != nil {
+				return err
+			}
+			if err := s.makeTriggers(ctx, s.side.barrier(l.capturing(t))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// makeBackCapture has the shards note their changes before anybody but this
+// runner can write there.
+func (l *lead) makeBackCapture(ctx context.Context) error {
+	for _, side := range l.sides {
+		// What an attempt before has left there says nothing any more.
+		if err := l.on(ctx, side, func(s *session) error { return s.exec(ctx, "DELETE FROM "+s.side.Quote(l.backTable())) }); err != nil {
+			return err
+		}
+	}
+	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
+		return s.makeTriggers(ctx, s.side.capture(l.backCapturing(t, i)))
+	})
+}
+
+func (w *world) eachTarget(ctx context.Context, f func(s *session, t *table, i int) error) error {
+	for _, t := range w.tables {
+		for i, to := range t.targets {
+			if err := to.side.do(ctx, func(s *session) error { return f(s, t, i) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
+			}
+		}
+	}
+	return nil
+}

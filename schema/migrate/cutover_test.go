@@ -1,0 +1,185 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+const longPause = 20 * time.Second
+
+func mustRun(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	if err := j.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustCutover(t *testing.T, j *migrate.Job) migrate.Switch {
+	t.Helper()
+	done, err := j.Cutover(t.Context(), longPause)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func TestCutoverUnderWritersLosesNothing(t *testing.T) {
+	for _, key := range []string{"id", "user_id"} {
+		s := newShop(t, 600)
+		stop := s.writers(t, 3)
+		j := s.job(t, key)
+		mustRun(t, j)
+		done := mustCutover(t, j)
+		n := stop()
+		t.Logf("%d changes, pause %s, %d drained", n, done.Pause, done.Drained)
+		s.compare(t, orders(t, key), "orders_old")
+		if got := routeOf(t, s); got != "shards" {
+			t.Errorf("the route says %q", got)
+		}
+		if err := s.change(rand.New(rand.NewPCG(1, 1))); err == nil || !strings.Contains(err.Error(), "no such table") {
+			t.Errorf("a writer of the closed table got %v", err)
+		}
+	}
+}
+
+func routeOf(t *testing.T, s *shop) string {
+	t.Helper()
+	var route string
+	if err := s.source.QueryRowContext(t.Context(), "SELECT route FROM shardid_route WHERE tbl = 'orders'").Scan(&route); err != nil {
+		t.Fatal(err)
+	}
+	return route
+}
+
+func TestCutoverGivesUpWhenAWriterHoldsTheTable(t *testing.T) {
+	s := newShop(t, 100)
+	j := s.job(t, "id")
+	mustRun(t, j)
+	writer, err := s.source.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.ExecContext(t.Context(), "BEGIN IMMEDIATE; UPDATE orders SET note = 'slow' WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan struct{})
+	go func() { // the lock is asked for and taken over by nobody while the writer works
+		<-locked
+		_, _ = writer.ExecContext(context.Background(), "COMMIT")
+		_ = writer.Close()
+	}()
+	close(locked)
+	// The leader's own election needs the file first, so that only the pause is short.
+	_, err = j.Cutover(t.Context(), time.Nanosecond)
+	var pause *migrate.PauseError
+	if !errors.As(err, &pause) || !errors.Is(err, migrate.ErrNotReady) {
+		t.Fatalf("got %v", err)
+	}
+	exec(t, s.source, "UPDATE orders SET note = 'goes on' WHERE id = 2")
+	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
+}
+
+func TestTheRetiredTableRefusesWriters(t *testing.T) {
+	s := newShop(t, 10)
+	j := s.job(t, "id")
+	mustRun(t, j)
+	mustCutover(t, j)
+	for _, text := range []string{"INSERT INTO orders_old (user_id) VALUES (1)", "UPDATE orders_old SET user_id = 3", "DELETE FROM orders_old"} {
+		if _, err := s.source.ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "moved to shards") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// writeOnShards changes rows where they lie, as the application does after the
+// switch.
+func writeOnShards(t *testing.T, s *shop, random *rand.Rand, n int) {
+	t.Helper()
+	table := orders(t, "id")
+	for range n {
+		id := int64(random.IntN(900) + 1)
+		at, err := table.Target(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := []string{
+			fmt.Sprintf("INSERT OR IGNORE INTO %s (id, user_id, code) VALUES (%d, 5, 's%d')", at.Table, id, id),
+			fmt.Sprintf("UPDATE %s SET note = 'on shard %d' WHERE id = %d", at.Table, random.IntN(1000), id),
+			fmt.Sprintf("DELETE FROM %s WHERE id = %d", at.Table, id),
+		}[random.IntN(3)]
+		exec(t, s.shards[at.DB], text)
+	}
+}
+
+func TestRollbackBringsBackWhatWasWrittenToTheShards(t *testing.T) {
+	s := newShop(t, 600)
+	j := s.job(t, "id")
+	random := rand.New(rand.NewPCG(3, 3))
+	mustRun(t, j)
+	for range 2 {
+		mustCutover(t, j)
+		writeOnShards(t, s, random, 300)
+		ctx, cancel := context.WithCancel(t.Context())
+		following := make(chan error)
+		go func() { following <- j.Follow(ctx) }()
+		writeOnShards(t, s, random, 300)
+		cancel()
+		if err := <-following; err != nil {
+			t.Fatal(err)
+		}
+		writeOnShards(t, s, random, 100)
+		if _, err := j.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		s.compareSealed(t, orders(t, "id"), "orders", "_sealed")
+		if got := routeOf(t, s); got != "source" {
+			t.Errorf("the route says %q", got)
+		}
+		stop := s.writers(t, 2)
+		mustRun(t, j)
+		stop()
+	}
+	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
+	if err := j.Finalize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Finalize(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, db := range s.shards {
+		if n := count(t, db, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger'"); n != 0 {
+			t.Errorf("%d triggers are left on a shard", n)
+		}
+	}
+	if err := j.Run(t.Context()); err != nil {
+		t.Errorf("a finished job: %v", err)
+	}
+}
+
+func TestAbortLeavesTheSourceAsItWas(t *testing.T) {
+	s := newShop(t, 200)
+	before := list(t, s.source, "orders")
+	j := s.job(t, "id")
+	mustRun(t, j)
+	if err := j.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := list(t, s.source, "orders"); len(after) != len(before) {
+		t.Errorf("%d rows of %d", len(after), len(before))
+	}
+	if n := count(t, s.source, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' OR name LIKE 'shardid_log%'"); n != 0 {
+		t.Errorf("%d triggers or logs are left", n)
+	}
+	mustRun(t, j) // a new job over the same shards
+	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
+}

@@ -1,0 +1,2 @@
+// Package migrate moves live tables into shards.
+package migrate

@@ -1,0 +1,76 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that this package wraps; test for them with errors.Is.
+var (
+	// ErrConfig: the configuration cannot work; nothing was touched. Returned
+	// by New.
+	ErrConfig = errors.New("migrate: configuration")
+
+	// ErrUnsupported: a table, a database or a step is not what this package can
+	// migrate without risk; nothing was changed. Returned by everything that
+	// looks at the tables.
+	ErrUnsupported = errors.New("migrate: not supported")
+
+	// ErrLocked: another runner leads the job on this database. It goes on; try
+	// again when it ended. Not returned on SQLite, where the last one started
+	// leads.
+	ErrLocked = errors.New("migrate: another runner leads this job; it holds the lock until its process ends")
+
+	// ErrFenced: a newer runner leads the job. This one has stopped, and wrote
+	// nothing since.
+	ErrFenced = errors.New("migrate: fenced: a newer runner leads this job; leave it to that one")
+
+	// ErrNotReady: a precondition of the step is not met. Nothing was changed;
+	// the text says what to wait for or to mend.
+	ErrNotReady = errors.New("migrate: not ready")
+
+	// ErrPhase: the job stands where this step makes no sense.
+	ErrPhase = errors.New("migrate: wrong phase")
+
+	// ErrChanged: a table was altered, truncated or restored while the job was
+	// under way. Abort the job and begin again.
+	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
+
+	// ErrUnclear: the source has tables both under the old and the new name, or
+	// under neither. Somebody else renamed one: put the names right by hand.
+	ErrUnclear = errors.New("migrate: cannot tell who owns the rows")
+
+	// ErrSession: a connection does not take or keep the settings that every
+	// connection of a migration has.
+	ErrSession = errors.New("migrate: a session setting did not hold")
+)
+
+// PauseError says that a switch would have kept writers waiting for longer than
+// allowed. Everything is as before, and writers go on.
+type PauseError struct {
+	Max  time.Duration // the limit that was given
+	Step string        // what it was doing
+}
+
+// Error names the step and what to do.
+func (e *PauseError) Error() string {
+	return fmt.Sprintf("migrate: gave up after %s while it was %s; writers go on as before. "+
+		"Look for long transactions on the tables, or allow a longer pause, and try again", e.Max, e.Step)
+}
+
+// Is makes a PauseError an ErrNotReady.
+func (*PauseError) Is(target error) bool { return target == ErrNotReady }
+
+// RowError is about one row of the source.
+type RowError struct {
+	Table string
+	ID    int64
+	Err   error
+}
+
+// Error names the row.
+func (e *RowError) Error() string { return fmt.Sprintf("table %s, row %d: %v", e.Table, e.ID, e.Err) }
+
+// Unwrap returns the cause.
+func (e *RowError) Unwrap() error { return e.Err }

@@ -1,0 +1,127 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// Finalize gives up the way back: it drops the triggers and logs of the job. The
+// retired tables stay, closed, as an archive that may be dropped by hand. Call it
+// again when it was cut off.
+func (j *Job) Finalize(ctx context.Context) error {
+	return j.leading(ctx, func(l *lead) error {
+		phase, err := l.readPhase(ctx)
+		if err != nil {
+			return err
+		}
+		if phase != proto.Switched && phase != proto.Finalized {
+			return fmt.Errorf("%w: the job is %q; only a job whose shards serve can be finalized", ErrPhase, phase)
+		}
+		if phase == proto.Switched {
+			if err := l.closeRetired(ctx); err != nil {
+				return err
+			}
+			err := l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, proto.Switched, proto.Finalized) })
+			if err != nil {
+				return err
+			}
+		}
+		return l.dropTraces(ctx)
+	})
+}
+
+// dropTraces removes what changes were noted with. The fences stay: a runner
+// that was thought dead must find them.
+func (l *lead) dropTraces(ctx context.Context) error {
+	if err := l.dropBackCapture(ctx); err != nil {
+		return err
+	}
+	for _, side := range l.sides {
+		if err := side.do(ctx, func(s *session) error { return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.backTable())) }); err != nil {
+			return err
+		}
+	}
+	return l.source.do(ctx, func(s *session) error {
+		if err := l.dropCapture(ctx, s); err != nil {
+			return err
+		}
+		return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.logTable()))
+	})
+}
+
+// Abort ends a job before its switch, or after a rollback: the source goes on as
+// if there had been no job. The triggers and the logs are dropped; the tables of
+// the shards are emptied and stay. Call it again when it was cut off.
+func (j *Job) Abort(ctx context.Context) error {
+	return j.leading(ctx, func(l *lead) error {
+		phase, err := l.readPhase(ctx)
+		if err != nil {
+			return err
+		}
+		switch phase {
+		case "":
+			return l.dropTraces(ctx)
+		case proto.Copying, proto.Following:
+			if err := l.abandon(ctx, phase); err != nil {
+				return err
+			}
+		case proto.Aborted:
+		default:
+			return fmt.Errorf("%w: the job is %s; roll it back first", ErrPhase, phase)
+		}
+		if err := l.dropTraces(ctx); err != nil {
+			return err
+		}
+		if err := l.emptyTargets(ctx); err != nil {
+			return err
+		}
+		return l.onSource(ctx, func(s *session) error { return l.forget(ctx, s) })
+	})
+}
+
+// abandon: from here on nobody else goes on with the job.
+func (l *lead) abandon(ctx context.Context, phase proto.Phase) error {
+	repair, err := l.repair(ctx)
+	if err != nil {
+		return err
+	}
+	if repair != proto.Nothing {
+		return fmt.Errorf("%w: a switch was begun; finish it with Cutover, then roll it back", ErrPhase)
+	}
+	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, phase, proto.Aborted) })
+}
+
+// emptyTargets: all that is there was copied.
+func (l *lead) emptyTargets(ctx context.Context) error {
+	err := l.unseal(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range l.tables {
+		for _, to := range t.targets {
+			err := l.on(ctx, to.side, func(s *session) error {
+				there, err := s.side.exists(ctx, s, to.present())
+				if err != nil || !there {
+					return err
+				}
+				return s.exec(ctx, "DELETE FROM "+s.side.Quote(to.present()))
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forget removes the rows of the job; the fence stays.
+func (l *lead) forget(ctx context.Context, s *session) error {
+	for _, table := range []string{spanTable, routeTable, jobTable} {
+		if err := s.exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// size says what the shards will need.
+func (p probe) size(bytes int64) {
+	p.add(Size, Info, fmt.Sprintf("the data and its indexes take %.1f MB", float64(bytes)/1e6),
+		"have as much room on the databases with shards, and some for the log of changes on the source")
+}
+
+// mysqlTable looks at what a definition has in it.
+func (p probe) mysqlTable(ctx context.Context) error {
+	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions} {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p probe) mysqlColumns(ctx context.Context) error {
+	var generated, invisible []string
+	charsets := map[string]bool{}
+	err := p.each(ctx, func(rows *sql.Rows) error {
+		var name, extra string
+		var charset, expression sql.NullString
+		if err := rows.Scan(&name, &extra, &charset, &expression); err != nil {
+			return err
+		}
+		if expression.String != "" && !strings.Contains(extra, "DEFAULT_GENERATED") {
+			generated = append(generated, name)
+		}
+		if strings.Contains(strings.ToUpper(extra), "INVISIBLE") {
+			invisible = append(invisible, name)
+		}
+		if charset.Valid && charset.String != "utf8mb4" && charset.String != "ascii" {
+			charsets[charset.String] = true
+		}
+		return nil
+	}, "SELECT COLUMN_NAME, EXTRA, CHARACTER_SET_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
+		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", p.shape.name)
+	if len(generated) > 0 {
+		p.add(GeneratedColumns, Info, "the columns "+strings.Join(generated, ", ")+" are computed by each database", "nothing, if the shards' servers compute them alike")
+	}
+	if len(invisible) > 0 {
+		p.add(InvisibleColumns, Info, "the columns "+strings.Join(invisible, ", ")+" are invisible; they are copied all the same", "nothing")
+	}
+	for charset := range charsets {
+		p.add(Charset, Info, "it has columns in the character set "+charset, "nothing: the shards' tables have the same")
+	}
+	return err
+}
+
+// mysqlCounter looks at how far the key's type is used.
+func (p probe) mysqlCounter(ctx context.Context) error {
+	var typ string
+	err := p.QueryRowContext(ctx, "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?",
+		p.shape.name, p.shape.key).Scan(&typ)
+	if err != nil {
+		return err
+	}
+	most := mysqlHighest(strings.ToLower(typ))
+	if most != math.MaxInt64 {
+		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.key, typ), "make columns of other tables and programs that hold such ids as wide")
+	}
+	highest, err := p.number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.side.Quote(p.shape.key), p.side.Quote(p.shape.name)))
+	if used := float64(highest) / most; err == nil && used >= 0.5 {
+		p.add(RangeUsed, Warn, fmt.Sprintf("%.0f %% of the range of %s is used", 100*used, typ), "finish the migration before inserts fail")
+	}
+	return err
+}
+
+// mysqlHighest is the largest value of an integer type that is an int64.
+func mysqlHighest(typ string) float64 {
+	name, _, _ := strings.Cut(strings.Fields(typ)[0], "(")
+	bits := map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}[name]
+	if bits == 0 {
+		return math.MaxInt64
+	}
+	if !strings.Contains(typ, "unsigned") {
+		bits--
+	}
+	return float64(uint64(1)<<bits - 1)
+}
+
+func (p probe) mysqlChecks(ctx context.Context) error {
+	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.name)
+	if err == nil && n > 0 {
+		p.add(Checks, Info, fmt.Sprintf("it has %d CHECK constraints; rows from before them may not pass", n), "look for rows that do not pass; the copy stops at them")
+	}
+	return err
+}
+
+func (p probe) mysqlPartitions(ctx context.Context) error {
+	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.name)
+	if err == nil && n > 0 {
+		p.add(Partitions, Warn, fmt.Sprintf("it has %d partitions; each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
+	}
+	return err
+}
+
+// variables reads global settings that the server knows.
+func (p probe) variables(ctx context.Context, names ...string) (map[string]string, error) {
+	values := map[string]string{}
+	err := p.each(ctx, func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		values[strings.ToLower(name)] = value
+		return err
+	}, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
+	return values, err
+}
+
+// mysqlSource looks at the server of the source.
+func (p probe) mysqlSource(ctx context.Context) error {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlTransactions, p.mysqlPrepared, p.mysqlViews, p.mysqlSize} {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p probe) mysqlServer(ctx context.Context) error {
+	v, err := p.mysqlDurability(ctx)
+	if err != nil {
+		return err
+	}
+	p.inspection.packet, _ = strconv.ParseInt(v["max_allowed_packet"], 10, 64) // the server writes a number
+	if !strings.Contains(v["sql_mode"], "STRICT_") {
+		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are cut without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
+	}
+	if v["log_bin"] == "ON" && v["binlog_format"] == "STATEMENT" {
+		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', and connect anew")
+	}
+	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", sourcePrivileges)
+}
+
+// mysqlShard looks at the server of a database with shards.
+func (p probe) mysqlShard(ctx context.Context) error {
+	v, err := p.mysqlDurability(ctx)
+	if err != nil {
+		return err
+	}
+	if packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64); packet < p.inspection.packet {
+		p.add(PacketSize, Warn, fmt.Sprintf("max_allowed_packet is %d, that of the source %d", packet, p.inspection.packet), "raise it: a long row would not fit into a statement")
+	}
+	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
+}
+
+func (p probe) mysqlDurability(ctx context.Context) (map[string]string, error) {
+	v, err := p.variables(ctx, "log_bin", "log_bin_trust_function_creators", "binlog_format", "sql_mode", "max_allowed_packet",
+		"innodb_flush_log_at_trx_commit", "sync_binlog")
+	if flush := v["innodb_flush_log_at_trx_commit"]; err == nil && flush != "1" {
+		p.add(Durability, Warn, "innodb_flush_log_at_trx_commit is "+flush+": a crash of the server or its machine takes back what was committed",
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1 until the migration is finalized; after a crash, verify")
+	}
+	return v, err
+}
+
+func (p probe) mysqlTransactions(ctx context.Context) error {
+	const limit = 60
+	age, err := p.number(ctx, "SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))) FROM information_schema.INNODB_TRX")
+	switch {
+	case isMySQL(err, "1227"):
+		return nil // the missing privilege is a finding of its own
+	case err == nil && age > limit:
+		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %d seconds", age), "end it before the switch, which waits for all that have touched the tables")
+	}
+	return err
+}
+
+func (p probe) mysqlPrepared(ctx context.Context) error {
+	err := p.side.abandoned(ctx, p.session)
+	switch {
+	case isMySQL(err, "1401", "1227"): // only those who may end them see them
+		return nil
+	case err != nil && strings.Contains(err.Error(), "XA RECOVER"):
+		p.add(Prepared, Block, strings.TrimPrefix(err.Error(), ErrNotReady.Error()+": "), "XA COMMIT or XA ROLLBACK each")
+		return nil
+	}
+	return err
+}
+
+// mysqlViews looks for views by their text: only MySQL lists what they read.
+func (p probe) mysqlViews(ctx context.Context) error {
+	for _, t := range p.job.cfg.Tables {
+		views, err := p.list(ctx, "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND LOCATE(?, VIEW_DEFINITION) > 0", p.side.Quote(t.Name))
+		if err != nil {
+			return err
+		}
+		for _, view := range views {
+			p.shape.name = t.Name
+			p.add(OutsideJob, Warn, "the view "+view+" reads it, and will find no table after the switch", "have its readers ask the shards, and drop it before the switch")
+		}
+	}
+	return nil
+}
+
+func (p probe) mysqlSize(ctx context.Context) error {
+	var names []any
+	for _, t := range p.job.cfg.Tables {
+		names = append(names, t.Name)
+	}
+	bytes, err := p.number(ctx, "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?"+
+		strings.Repeat(", ?", len(names)-1)+")", names...)
+	if err == nil {
+		p.size(bytes)
+	}
+	return err
+}
+
+var (
+	shardPrivileges  = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "TRIGGER"}
+	sourcePrivileges = append([]string{"LOCK TABLES", "PROCESS"}, shardPrivileges...)
+)
+
+// mysqlPrivileges looks at what was granted to the user by name. What comes by a
+// role does not show, so nothing here blocks but what the server itself says.
+func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []string) error {
+	const me = "CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')"
+	has, err := p.list(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+me+
+		" UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE = "+me+" AND DATABASE() LIKE TABLE_SCHEMA")
+	if err != nil {
+		return err
+	}
+	if onlySuper && !slices.Contains(has, "SUPER") {
+		p.add(TriggersRefused, Block, "the binary log is on, and the user is not SUPER: the server refuses triggers with error 1419",
+			"SET GLOBAL log_bin_trust_function_creators = 1")
+	}
+	missing := slices.DeleteFunc(slices.Clone(needed), func(n string) bool { return slices.Contains(has, n) })
+	if len(missing) > 0 {
+		p.add(Privileges, Warn, "the user was not granted "+strings.Join(missing, ", ")+" by name", "grant it, unless a role gives it or it is granted on the tables")
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// makeOwnTables creates what is missing of this package's tables. The logs of
+// the shards are used after the switch.
+func (w *world) makeOwnTables(ctx context.Context) error {
+	if err := w.source.do(ctx, func(s *session) error { return s.execAll(ctx, w.source.ownTables(w.logTable())) }); err != nil {
+		return fmt.Errorf("create the tables of the job on the source: %w", err)
+	}
+	for _, side := range w.sides {
+		if err := side.do(ctx, func(s *session) error { return s.execAll(ctx, side.shardTables(w.backTable())) }); err != nil {
+			return fmt.Errorf("create the tables of the job on %s: %w", side.name, err)
+		}
+	}
+	return nil
+}
+
+func (c *session) execAll(ctx context.Context, statements []string) error {
+	for _, text := range statements {
+		if err := c.exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeTargets creates the shards that are missing, and refuses those that are
+// not empty or have other columns.
+func (w *world) makeTargets(ctx context.Context) error {
+	for _, t := range w.tables {
+		for _, to := range t.targets {
+			if err := to.side.do(ctx, func(s *session) error { return w.makeTarget(ctx, s, t, to) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) makeTarget(ctx context.Context, s *session, t *table, to *target) error {
+	there, err := s.side.exists(ctx, s, to.name)
+	if err != nil {
+		return err
+	}
+	if there {
+		return w.checkTarget(ctx, s, t, to)
+	}
+	if s.side.Name() != w.source.Name() {
+		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.side.Name(), w.source.Name())
+	}
+	var statements []string
+	err = w.source.do(ctx, func(from *session) error {
+		statements, err = w.source.targetDefinition(ctx, from, t.shape, to.name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.execAll(ctx, statements)
+}
+
+func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *target) error {
+	found, err := s.side.describe(ctx, s, to.name)
+	if err != nil {
+		return err
+	}
+	for _, c := range t.columns {
+		if _, ok := found.column(c.name); !ok {
+			return fmt.Errorf("%w: it has no column %s", ErrNotReady, c.name)
+		}
+	}
+	if len(found.columns) != len(t.columns) || !strings.EqualFold(found.key, t.key) {
+		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.name)
+	}
+	if len(found.parents) > 0 {
+		return fmt.Errorf("%w: it has foreign keys, which would delete rows when others are rewritten; add them after Finalize", ErrNotReady)
+	}
+	rows, err := s.list(ctx, "SELECT "+s.side.Quote(t.key)+" FROM "+s.side.Quote(to.name)+" LIMIT 1")
+	if err == nil && len(rows) > 0 {
+		err = fmt.Errorf("%w: it is not empty", ErrNotReady)
+	}
+	return err
+}
+
+// makeCapture puts the triggers on the source's tables.
+func (w *world) makeCapture(ctx context.Context) error {
+	return w.source.do(ctx, func(s *session) error {
+		for _, t := range w.tables {
+			if err := s.makeTriggers(ctx, s.side.capture(w.capturing(t))); err != nil {
+				return fmt.Errorf("triggers on table %s: %w", t.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) dropCapture(ctx context.Context, s *session) error {
+	for _, t := range w.tables {
+		if err := s.dropTriggers(ctx, s.side.capture(w.capturing(t))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) capturing(t *table) capturing {
+	return capturing{
+		table: t.name, log: w.logTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
+		name: func(event string) string { return w.triggerName("s", t.ord, event) },
+	}
+}
+
+// backCapturing is for changes on the shards after the switch.
+func (w *world) backCapturing(t *table, to int) capturing {
+	return capturing{
+		table: t.targets[to].present(), log: w.backTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
+		name: func(event string) string { return w.triggerName(fmt.Sprintf("b%d_", t.ord), to, event) },
+	}
+}
+
+// makeTriggers replaces those that are there: a run may have been killed in the
+// middle of making them, and a new table of the name may have none.
+func (c *session) makeTriggers(ctx context.Context, all []trigger) error {
+	if err := c.dropTriggers(ctx, all); err != nil {
+		return err
+	}
+	for _, t := range all {
+		if err := c.exec(ctx, t.create); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return nil
+}
+
+func (c *session) dropTriggers(ctx context.Context, all []trigger) error {
+	for _, t := range all {
+		if err := c.exec(ctx, "DROP TRIGGER IF EXISTS "+c.side.Quote(t.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

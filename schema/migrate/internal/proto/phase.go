@@ -1,0 +1,82 @@
+package proto
+
+import "fmt"
+
+// Phase is where a job stands. Its values are stored.
+type Phase string
+
+// The phases in the order of a migration that goes well.
+const (
+	// Copying: rows are copied and followed; the source serves.
+	Copying Phase = "copying"
+	// Following: everything was copied and changes are followed; the source serves.
+	Following Phase = "following"
+	// Switched: the shards serve; changes are followed back into the renamed source.
+	Switched Phase = "switched"
+	// Returning: a rollback has begun to close the shards.
+	Returning Phase = "returning"
+	// Finalized: the shards serve and there is no way back.
+	Finalized Phase = "finalized"
+	// Aborted: the source serves and the job's work was dropped.
+	Aborted Phase = "aborted"
+)
+
+var successors = map[Phase][]Phase{
+	Copying:   {Following, Aborted},
+	Following: {Switched, Copying, Aborted},
+	Switched:  {Returning, Finalized},
+	Returning: {Following},
+	Finalized: {},
+	Aborted:   {},
+}
+
+// Check returns an error unless a job may go from one phase to the other.
+func Check(from, to Phase) error {
+	for _, next := range successors[from] {
+		if next == to {
+			return nil
+		}
+	}
+	return fmt.Errorf("a job that is %s cannot become %s", from, to)
+}
+
+// Known reports whether p is a phase.
+func (p Phase) Known() bool { _, ok := successors[p]; return ok }
+
+// Repair is what a runner finds to do about the tables of a job whose route
+// still says source.
+type Repair int
+
+const (
+	// Nothing: no table was renamed.
+	Nothing Repair = iota
+	// Rename: some tables were renamed and others not: the switch must be
+	// finished under the lock.
+	Rename
+	// Flip: all were renamed: only the route is missing.
+	Flip
+	// Unclear: the tables are neither as before the switch nor as after it.
+	Unclear
+)
+
+// Diagnose decides by which tables exist, one element per table of the job.
+func Diagnose(current, renamed []bool) Repair {
+	before, after := 0, 0
+	for i := range current {
+		switch {
+		case current[i] && !renamed[i]:
+			before++
+		case !current[i] && renamed[i]:
+			after++
+		default:
+			return Unclear
+		}
+	}
+	switch {
+	case after == 0:
+		return Nothing
+	case before == 0:
+		return Flip
+	}
+	return Rename
+}

@@ -1,0 +1,221 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Job is one migration. It is safe for concurrent use, and holds no connection
+// between calls.
+type Job struct {
+	cfg Config
+}
+
+// New returns the job that cfg describes, without touching a database. Its
+// errors wrap ErrConfig and name the fields.
+func New(cfg Config) (*Job, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Job{cfg}, nil
+}
+
+// world is a job with its databases opened and its tables described.
+type world struct {
+	*Job
+
+	source *side
+	sides  []*side // of the shards, in the order of the targets
+	tables []*table
+}
+
+// table is one table of the job.
+type table struct {
+	shape
+
+	ord     int // its place in the job, and its number in logs
+	conf    Table
+	targets []*target
+	index   map[sharding.Target]int
+}
+
+// target is one physical table of a table's shards.
+type target struct {
+	side   *side
+	name   string
+	sealed bool // bears the name that a rollback gave it
+}
+
+// open describes the tables where they are now: under their own names or, after
+// the switch, under those of retired ones.
+func (j *Job) open(ctx context.Context) (*world, error) {
+	w := &world{Job: j}
+	var err error
+	if w.source, err = openSide(ctx, "source", fenceTable, j.cfg.Source); err != nil {
+		return nil, err
+	}
+	byName := map[string]*side{}
+	for ord, conf := range j.cfg.Tables {
+		t := &table{ord: ord, conf: conf, index: map[sharding.Target]int{}}
+		for i, at := range conf.Map.Targets() {
+			if byName[at.DB] == nil {
+				if byName[at.DB], err = openSide(ctx, at.DB, shardFenceTable, j.cfg.Shards[at.DB]); err != nil {
+					return nil, err
+				}
+				w.sides = append(w.sides, byName[at.DB])
+			}
+			t.targets = append(t.targets, &target{side: byName[at.DB], name: at.Table})
+			t.index[at] = i
+		}
+		w.tables = append(w.tables, t)
+	}
+	if err := w.look(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// look finds out what is where.
+func (w *world) look(ctx context.Context) error {
+	if err := w.source.do(ctx, func(s *session) error { return w.describe(ctx, s) }); err != nil {
+		return err
+	}
+	if err := w.separate(ctx); err != nil {
+		return err
+	}
+	return w.eachTarget(ctx, func(s *session, t *table, i int) (err error) {
+		t.targets[i].sealed, err = s.side.exists(ctx, s, sealed(t.targets[i].name))
+		return err
+	})
+}
+
+// separate: in a file with one writer at a time, nothing could be written to the
+// shards while the source is locked.
+func (w *world) separate(ctx context.Context) error {
+	if w.source.Name() != "sqlite" {
+		return nil
+	}
+	files := map[string]string{}
+	for _, side := range append([]*side{w.source}, w.sides...) {
+		if side.Name() != "sqlite" {
+			continue
+		}
+		err := side.do(ctx, func(s *session) error {
+			file, err := s.list(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main' AND file <> ''")
+			if err != nil || len(file) == 0 {
+				return err
+			}
+			if files[file[0]] == w.source.name {
+				return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, side.name)
+			}
+			files[file[0]] = side.name
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) close() {
+	w.source.close()
+	for _, s := range w.sides {
+		s.close()
+	}
+}
+
+func (w *world) describe(ctx context.Context, s *session) error {
+	for _, t := range w.tables {
+		name, err := w.presentName(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		if t.shape, err = s.side.describe(ctx, s, name); err != nil {
+			return err
+		}
+		if _, ok := t.column(t.conf.Key); !ok {
+			return fmt.Errorf("%w: table %s has no column %s, which is to be its sharding key", ErrUnsupported, t.conf.Name, t.conf.Key)
+		}
+		if err := w.checkTriggers(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// presentName is the table's name on the source.
+func (w *world) presentName(ctx context.Context, s *session, t *table) (string, error) {
+	there, err := s.side.exists(ctx, s, t.conf.Name)
+	if err != nil || there {
+		return t.conf.Name, err
+	}
+	gone, err := s.side.exists(ctx, s, retired(t.conf.Name))
+	if err == nil && !gone {
+		err = fmt.Errorf("the source has no table %s", t.conf.Name)
+	}
+	return retired(t.conf.Name), err
+}
+
+// checkTriggers: what the user's triggers do on the source, nobody would do on
+// the shards.
+func (w *world) checkTriggers(t *table) error {
+	for _, name := range t.triggers {
+		if !strings.HasPrefix(name, "shardid_") {
+			return fmt.Errorf("%w: table %s has the trigger %s, which the shards would not have; move what it does into the application", ErrUnsupported, t.name, name)
+		}
+	}
+	return nil
+}
+
+// diagnose says whether a switch was begun and not finished.
+func (w *world) diagnose(ctx context.Context, s *session) (proto.Repair, error) {
+	current, renamed := make([]bool, len(w.tables)), make([]bool, len(w.tables))
+	for i, t := range w.tables {
+		var err error
+		if current[i], err = s.side.exists(ctx, s, t.conf.Name); err != nil {
+			return proto.Unclear, err
+		}
+		if renamed[i], err = s.side.exists(ctx, s, retired(t.conf.Name)); err != nil {
+			return proto.Unclear, err
+		}
+	}
+	return proto.Diagnose(current, renamed), nil
+}
+
+// present is the physical name of a shard at present.
+func (t *target) present() string {
+	if t.sealed {
+		return sealed(t.name)
+	}
+	return t.name
+}
+
+// place returns the target of a sharding key's value.
+func (t *table) place(key any) (int, error) {
+	at, err := t.conf.Target(key)
+	return t.index[at], err
+}
+
+// sticky: a row's target can never change, as it follows from the row's id.
+func (t *table) sticky() bool { return strings.EqualFold(t.conf.Key, t.key) }
+
+// columnOf is a column with its table, quoted.
+func columnOf(d dialect.Dialect, table, column string) string {
+	return d.Quote(table) + "." + d.Quote(column)
+}
+
+func (w *world) observe(name string, t *table, rows int64) {
+	step := Step{Name: name, Rows: rows}
+	if t != nil {
+		step.Table = t.conf.Name
+	}
+	w.cfg.Observe(step)
+}

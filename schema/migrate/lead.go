@@ -1,0 +1,167 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// lead is a world in which this runner is the newest.
+type lead struct {
+	*world
+
+	epoch  int64
+	holder *session           // of the lock on the job
+	held   map[*side]*session // connections with the lock of a shard's database, in a rollback
+}
+
+// lead takes the job over: it gets a higher epoch than any database has seen,
+// and tells all of them, so that a runner thought dead can write no more.
+func (w *world) lead(ctx context.Context) (*lead, error) {
+	if err := w.makeOwnTables(ctx); err != nil {
+		return nil, err
+	}
+	holder, err := w.source.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &lead{world: w, holder: holder}
+	ok, err := w.source.seam.lead(ctx, holder, w.cfg.Name)
+	if err == nil && !ok {
+		err = ErrLocked
+	}
+	if err == nil {
+		err = l.elect(ctx)
+	}
+	if err != nil {
+		holder.Close()
+		return nil, err
+	}
+	w.observe(StepLeading, nil, 0)
+	return l, nil
+}
+
+func (l *lead) release() { l.holder.Close() }
+
+func (l *lead) elect(ctx context.Context) error {
+	sides := append([]*side{l.source}, l.sides...)
+	for _, side := range sides {
+		err := side.do(ctx, func(s *session) error {
+			seen, err := l.fence(ctx, s)
+			l.epoch = max(l.epoch, seen)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l.epoch++
+	for _, side := range sides { // the source first: two that chose one epoch meet there
+		if err := side.do(ctx, func(s *session) error { return l.claim(ctx, s) }); err != nil {
+			return fmt.Errorf("database %s: %w", side.name, err)
+		}
+	}
+	return nil
+}
+
+// claim raises the fence. On the source the epoch must be new, or another runner
+// that read the same one would have it too.
+func (l *lead) claim(ctx context.Context, s *session) error {
+	if s.side != l.source {
+		return l.raise(ctx, s, l.epoch)
+	}
+	return s.tx(ctx, func() error {
+		if err := s.ensure(ctx, s.side.fence, "job, epoch", "?, 0", "job = ?", l.cfg.Name); err != nil {
+			return err
+		}
+		result, err := s.ExecContext(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", l.epoch, l.cfg.Name, l.epoch)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return ErrFenced
+		}
+		return nil
+	})
+}
+
+// onSource runs f in a transaction of the source in which this runner leads.
+func (l *lead) onSource(ctx context.Context, f func(*session) error) error {
+	return l.on(ctx, l.source, f)
+}
+
+// on runs f in a transaction in which this runner leads, again if need be.
+func (l *lead) on(ctx context.Context, side *side, f func(*session) error) error {
+	return side.do(ctx, func(s *session) error {
+		return s.tx(ctx, func() error {
+			if err := l.checkEpoch(ctx, s, l.epoch); err != nil {
+				return err
+			}
+			return f(s)
+		})
+	})
+}
+
+// begin installs what is missing and returns where the job stands.
+func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
+	phase, err := l.readPhase(ctx)
+	if err != nil || phase != "" {
+		return phase, err
+	}
+	if err := l.makeTargets(ctx); err != nil {
+		return "", err
+	}
+	if err := l.makeCapture(ctx); err != nil {
+		return "", err
+	}
+	err = l.onSource(ctx, func(s *session) error { return l.register(ctx, s) })
+	return proto.Copying, err
+}
+
+func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
+	err = l.source.do(ctx, func(s *session) error {
+		phase, err = l.phase(ctx, s)
+		return err
+	})
+	return phase, err
+}
+
+// register makes the rows of a job whose triggers are in place.
+func (l *lead) register(ctx context.Context, s *session) error {
+	for _, t := range l.tables {
+		identity, err := s.side.identity(ctx, s, t.name)
+		if err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity); err != nil {
+			return err
+		}
+	}
+	if err := l.setRoute(ctx, s, routeSource); err != nil {
+		return err
+	}
+	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase) VALUES (?, ?)", l.cfg.Name, string(proto.Copying))
+}
+
+// checkIdentities fails when a table was truncated, rebuilt or altered: the log
+// does not know of it.
+func (w *world) checkIdentities(ctx context.Context, s *session) error {
+	spans, err := w.spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range w.tables {
+		identity, err := s.side.identity(ctx, s, t.name)
+		if err != nil {
+			return err
+		}
+		if identity != spans[t.ord].identity {
+			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.conf.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// mysqlSeam is MariaDB and MySQL.
+type mysqlSeam struct{ dialect.MySQL }
+
+var _ seam = mysqlSeam{}
+
+func (mysqlSeam) begin() string    { return "START TRANSACTION" }
+func (mysqlSeam) lockRead() string { return " LOCK IN SHARE MODE" }
+
+func (mysqlSeam) duplicate(err error) bool { return isMySQL(err, "1062") }
+
+// isMySQL goes by the text, as instrumented drivers hide the error's type.
+func isMySQL(err error, numbers ...string) bool {
+	for _, n := range numbers {
+		if err != nil && strings.Contains(err.Error(), "Error "+n) {
+			return true
+		}
+	}
+	return false
+}
+
+// transient: lock timeout, server going down or starting, lost connections.
+func (mysqlSeam) transient(err error) bool {
+	var network net.Error
+	return isMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129") ||
+		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		err != nil && strings.Contains(err.Error(), "invalid connection")
+}
+
+func (m mysqlSeam) rename(from, to string) string {
+	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
+}
+
+// value reads dates as text, because a driver may make times of them, which
+// have no zero date; floating-point numbers with all their bits, which they
+// lose as text of their own type; bits as a number.
+func (m mysqlSeam) value(qualifier string, c column) string {
+	name := qualifier + m.Quote(c.name)
+	switch {
+	case c.typ == "float" || c.typ == "double":
+		return name + "+0e0"
+	case c.typ == "bit":
+		return "CAST(" + name + " AS UNSIGNED)"
+	case c.cast:
+		return "CAST(" + name + " AS CHAR)"
+	}
+	return name
+}
+
+func (mysqlSeam) literal(dst []byte, raw sql.RawBytes, c column) []byte {
+	switch {
+	case raw == nil:
+		return append(dst, "NULL"...)
+	case c.kind == number:
+		return append(dst, raw...)
+	case c.kind == binary && len(raw) == 0:
+		return append(dst, "''"...)
+	case c.kind == binary:
+		dst = append(dst, "x'"...)
+		dst = hex.AppendEncode(dst, raw)
+		return append(dst, '\'')
+	}
+	return quoteMySQL(dst, raw)
+}
+
+// quoteMySQL relies on utf8mb4 and on a sql_mode with backslash escapes, both
+// of which pin sets.
+func quoteMySQL(dst []byte, raw []byte) []byte {
+	dst = append(dst, '\'')
+	for _, b := range raw {
+		switch b {
+		case 0:
+			dst = append(dst, `\0`...)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case 0x1a:
+			dst = append(dst, `\Z`...)
+		case '\'', '\\':
+			dst = append(dst, '\\', b)
+		default:
+			dst = append(dst, b)
+		}
+	}
+	return append(dst, '\'')
+}
+
+func (mysqlSeam) lead(ctx context.Context, s *session, job string) (bool, error) {
+	// The name is that of the server, so the database belongs into it.
+	got, err := s.number(ctx, "SELECT GET_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64), 0)", job)
+	return got == 1, err
+}
+
+func (mysqlSeam) passBarrier(ctx context.Context, s *session, pass bool) error {
+	if pass {
+		return s.exec(ctx, "SET @shardid_pass = 1")
+	}
+	return s.exec(ctx, "SET @shardid_pass = NULL")
+}
+
+func (m mysqlSeam) lock(ctx context.Context, s *session, tables []string, most time.Duration) error {
+	// The watch is exact; this is for a server where it does not get through.
+	if err := s.exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(math.Ceil(most.Seconds()))+1)); err != nil {
+		return err
+	}
+	list := make([]string, len(tables))
+	for i, t := range tables {
+		list[i] = m.Quote(t) + " WRITE"
+	}
+	if err := s.exec(ctx, "LOCK TABLES "+strings.Join(list, ", ")); err != nil {
+		return err
+	}
+	s.locked = true
+	return nil
+}
+
+func (mysqlSeam) unlock(ctx context.Context, s *session, _ bool) error {
+	s.locked = false
+	return s.exec(ctx, "UNLOCK TABLES")
+}
+
+// abandoned: in MariaDB a prepared XA transaction whose connection is gone holds
+// no lock on the tables, and may commit later.
+func (mysqlSeam) abandoned(ctx context.Context, s *session) error {
+	count := 0
+	err := s.each(ctx, func(*sql.Rows) error { count++; return nil }, "XA RECOVER")
+	if err == nil && count > 0 {
+		err = fmt.Errorf("%w: XA RECOVER lists %d prepared transactions, which may change the tables later; commit or roll them back", ErrNotReady, count)
+	}
+	return err
+}
+
+// watch sends KILL QUERY, as a statement that waits for a lock does not end when
+// its connection is closed.
+func (mysqlSeam) watch(ctx context.Context, s *session, most time.Duration, f func() error) error {
+	id, err := s.number(ctx, "SELECT CONNECTION_ID()")
+	if err != nil {
+		return err
+	}
+	killer, err := s.side.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer killer.Close()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-timer.C:
+				// It may come between two statements, so it is repeated.
+				_ = killer.exec(ctx, fmt.Sprintf("KILL QUERY %d", id))
+				timer.Reset(20 * time.Millisecond)
+			}
+		}
+	})
+	err = f()
+	close(done)
+	wg.Wait()
+	return err
+}
+
+func (m mysqlSeam) exists(ctx context.Context, s *session, name string) (bool, error) {
+	n, err := s.number(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
+	return n > 0, err
+}
+
+// identity is InnoDB's number of the table, which TRUNCATE and every rebuild
+// change, and its definition.
+func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (string, error) {
+	view, err := m.innodbTables(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	var database string
+	if err := s.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return "", err
+	}
+	id, err := s.number(ctx, "SELECT TABLE_ID FROM information_schema."+view+" WHERE NAME = ?", innodbName(database)+"/"+innodbName(name))
+	if err != nil {
+		return "", fmt.Errorf("read the table's number, which shows a TRUNCATE (it needs the privilege PROCESS): %w", err)
+	}
+	definition, err := m.definition(ctx, s, name)
+	if err != nil {
+		return "", err
+	}
+	_, body, _ := strings.Cut(withoutCounter(definition), "(")
+	return fmt.Sprintf("%d %s", id, digest(body)), nil
+}
+
+func (mysqlSeam) innodbTables(ctx context.Context, s *session) (string, error) {
+	names, err := s.list(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"+
+		" AND TABLE_NAME IN ('INNODB_TABLES', 'INNODB_SYS_TABLES')")
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("%w: the server shows no table of InnoDB's tables", ErrUnsupported)
+	}
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// innodbName is a name as InnoDB spells it.
+func innodbName(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "@%04x", r)
+		}
+	}
+	return b.String()
+}
+
+// blockers finds what InnoDB would do by itself across the edge of the job.
+func (mysqlSeam) blockers(context.Context, *session, []string) ([]string, error) { return nil, nil }

@@ -1,0 +1,220 @@
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+func (m mysqlSeam) ownTables(log string) []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS `" + jobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + spanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
+			" identity VARCHAR(191) NOT NULL, PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + routeTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
+		m.fenceDefinition(fenceTable), m.logDefinition(log),
+	}
+}
+
+func (m mysqlSeam) shardTables(log string) []string {
+	return []string{m.fenceDefinition(shardFenceTable), m.logDefinition(log)}
+}
+
+func (mysqlSeam) fenceDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS `" + name + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL) ENGINE=InnoDB"
+}
+
+func (mysqlSeam) logDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS `" + name + "` (seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, tbl INT NOT NULL, id BIGINT NOT NULL) ENGINE=InnoDB"
+}
+
+func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
+	sh := shape{name: name}
+	var engine, kind sql.NullString
+	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.name, &engine, &kind)
+	if err != nil {
+		return sh, fmt.Errorf("table %s: %w", name, err)
+	}
+	if engine.String != "InnoDB" || kind.String != "BASE TABLE" {
+		return sh, fmt.Errorf("%w: table %s is a %s of engine %q; only base tables of InnoDB have transactions and row triggers", ErrUnsupported, name, kind.String, engine.String)
+	}
+	if err := m.readColumns(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readKeys(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	sh.triggers, err = s.list(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ?", name)
+	return sh, err
+}
+
+func (m mysqlSeam) readColumns(ctx context.Context, s *session, sh *shape) error {
+	return s.each(ctx, func(rows *sql.Rows) error {
+		var c column
+		var null, extra string
+		var generation sql.NullString
+		if err := rows.Scan(&c.name, &c.typ, &null, &extra, &generation); err != nil {
+			return err
+		}
+		if generation.String != "" && !strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") {
+			return nil
+		}
+		c.typ, c.nullable = strings.ToLower(c.typ), null == "YES"
+		c.kind, c.cast = mysqlKind(c.typ)
+		sh.columns = append(sh.columns, c)
+		return nil
+	}, "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
+		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", sh.name)
+}
+
+func mysqlKind(typ string) (k kind, cast bool) {
+	switch typ {
+	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year":
+		return number, false
+	case "date", "time", "datetime", "timestamp":
+		return quoted, true
+	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
+		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection":
+		return binary, false
+	}
+	return quoted, false // text of all kinds, enum, set, json, uuid, inet
+}
+
+func (mysqlSeam) readKeys(ctx context.Context, s *session, sh *shape) error {
+	var primary []string
+	last := ""
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var index string
+		var column sql.NullString
+		if err := rows.Scan(&index, &column); err != nil {
+			return err
+		}
+		switch {
+		case index == "PRIMARY":
+			primary = append(primary, column.String)
+		case index == last:
+			u := &sh.uniques[len(sh.uniques)-1]
+			*u = append(*u, column.String)
+		default:
+			sh.uniques, last = append(sh.uniques, []string{column.String}), index
+		}
+		return nil
+	}, "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX", sh.name)
+	if err != nil {
+		return err
+	}
+	return sh.setKey(primary)
+}
+
+// setKey accepts a primary key of one integer column.
+func (s *shape) setKey(primary []string) error {
+	if len(primary) == 1 {
+		c, ok := s.column(primary[0])
+		if ok && strings.Contains(strings.ToLower(c.typ), "int") {
+			s.key = c.name
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: table %s has the primary key (%s); rows are followed by a primary key of one integer column: give it one, with a unique key on the present columns",
+		ErrUnsupported, s.name, strings.Join(primary, ", "))
+}
+
+func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
+	return s.each(ctx, func(rows *sql.Rows) error {
+		var child, parent, column, onDelete, onUpdate string
+		if err := rows.Scan(&child, &parent, &column, &onDelete, &onUpdate); err != nil {
+			return err
+		}
+		fk := foreignKey{table: parent, columns: []string{column}, cascading: cascades(onDelete) || cascades(onUpdate)}
+		if strings.EqualFold(child, sh.name) {
+			sh.parents = append(sh.parents, fk)
+		}
+		if strings.EqualFold(parent, sh.name) {
+			fk.table = child
+			sh.children = append(sh.children, fk)
+		}
+		return nil
+	}, "SELECT r.TABLE_NAME, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
+		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
+		" AND k.REFERENCED_TABLE_NAME IS NOT NULL", sh.name, sh.name)
+}
+
+func cascades(rule string) bool {
+	return !strings.EqualFold(rule, "NO ACTION") && !strings.EqualFold(rule, "RESTRICT")
+}
+
+func (m mysqlSeam) definition(ctx context.Context, s *session, name string) (string, error) {
+	var table, text string
+	err := s.QueryRowContext(ctx, "SHOW CREATE TABLE "+m.Quote(name)).Scan(&table, &text)
+	return text, err
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+var (
+	mysqlCounter    = regexp.MustCompile(`(?m)^(\).*?) AUTO_INCREMENT=\d+`)
+	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT `[^`]+` FOREIGN KEY .*\n")
+	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT `[^`]+` CHECK")
+	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
+)
+
+func withoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
+
+// targetDefinition is the table's own with a wide key that nothing counts up,
+// without foreign keys, whose parents are elsewhere, and without names of
+// checks, which a database may have only once.
+func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error) {
+	text, err := m.definition(ctx, s, of.name)
+	if err != nil {
+		return nil, err
+	}
+	text = mysqlForeignKey.ReplaceAllString(withoutCounter(text)+"\n", "")
+	text = mysqlLastComma.ReplaceAllString(mysqlCheckName.ReplaceAllString(text, "${1}CHECK"), "$1")
+	key := regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(m.Quote(of.key)) + " )[a-z]+int(?:\\(\\d+\\))?(?: unsigned)?(?: zerofill)?(.*?) AUTO_INCREMENT(.*)$")
+	plain := regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(m.Quote(of.key)) + " )[a-z]*int(?:\\(\\d+\\))?(?: unsigned)?(?: zerofill)?(.*)$")
+	text = key.ReplaceAllString(text, "${1}bigint${2}${3}")
+	text = plain.ReplaceAllString(text, "${1}bigint${2}")
+	text = strings.Replace(text, " AUTO_INCREMENT", "", 1)
+	_, body, found := strings.Cut(text, "(")
+	if !found {
+		return nil, fmt.Errorf("%w: table %s: SHOW CREATE TABLE has no columns", ErrUnsupported, of.name)
+	}
+	return []string{"CREATE TABLE " + m.Quote(name) + " (" + body}, nil
+}
+
+func (m mysqlSeam) capture(c capturing) []trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.log), c.tbl, row, m.Quote(c.key))
+	}
+	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s; END IF", m.Quote(c.key), insert("OLD"))
+	return []trigger{
+		m.trigger(c, "ins", "AFTER INSERT", insert("NEW")),
+		m.trigger(c, "upd", "AFTER UPDATE", "BEGIN "+insert("NEW")+"; "+moved+"; END"),
+		m.trigger(c, "del", "AFTER DELETE", insert("OLD")),
+	}
+}
+
+func (m mysqlSeam) trigger(c capturing, event, when, body string) trigger {
+	name := c.name(event)
+	return trigger{name, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + body}
+}
+
+func (m mysqlSeam) barrier(c capturing) []trigger {
+	const refuse = "IF @shardid_pass IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'shardid: this table moved to shards'; END IF"
+	return []trigger{
+		m.trigger(c, "noins", "BEFORE INSERT", refuse),
+		m.trigger(c, "noupd", "BEFORE UPDATE", refuse),
+		m.trigger(c, "nodel", "BEFORE DELETE", refuse),
+	}
+}

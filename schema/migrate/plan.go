@@ -1,0 +1,177 @@
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"math"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// Plan is what a job will do, for those who have to agree to it.
+type Plan struct {
+	Job    string         `json:"job"`
+	Tables []PlannedTable `json:"tables"`
+	Bytes  int64          `json:"bytes"` // of data and indexes, as the source estimates
+	// Seconds is how long the copy may take on a common server without
+	// throttling: a first guess.
+	Seconds int64 `json:"seconds"`
+	// Digest changes with the definitions of the source's tables, with the rule
+	// and with the targets, and with nothing else: a plan that was agreed to still
+	// holds as long as it is the same.
+	Digest string `json:"digest"`
+	// Statements are those that install the job, in their order.
+	Statements []Statement `json:"statements"`
+}
+
+// PlannedTable is one table of a plan.
+type PlannedTable struct {
+	Name    string   `json:"name"`
+	Key     string   `json:"key"`      // the primary key
+	ShardBy string   `json:"shard_by"` // the column that decides
+	Rows    int64    `json:"rows"`     // as the source estimates
+	Targets []string `json:"targets"`  // databases and physical tables
+}
+
+// Statement is SQL for one of the databases.
+type Statement struct {
+	Database string `json:"database"` // "source" or the name of a shard's
+	SQL      string `json:"sql"`
+}
+
+// What a common server copies in a second.
+const (
+	copiedRows  = 100_000
+	copiedBytes = 25_000_000
+)
+
+// Plan says what the job will do, and changes nothing. Targets that exist are
+// not in its statements; Run checks that they are empty.
+func (j *Job) Plan(ctx context.Context) (Plan, error) {
+	w, err := j.open(ctx)
+	if err != nil {
+		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
+	}
+	defer w.close()
+	p := &planner{world: w, plan: Plan{Job: j.cfg.Name}, sum: sha256.New()}
+	if err := p.run(ctx); err != nil {
+		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
+	}
+	return p.plan, nil
+}
+
+type planner struct {
+	*world
+
+	plan Plan
+	sum  hash.Hash
+}
+
+func (p *planner) run(ctx context.Context) error {
+	p.add(p.source, p.source.ownTables(p.logTable())...)
+	for _, side := range p.sides {
+		p.add(side, side.ownTables(p.backTable())...)
+	}
+	for _, t := range p.tables {
+		if err := p.table(ctx, t); err != nil {
+			return fmt.Errorf("table %s: %w", t.conf.Name, err)
+		}
+	}
+	for _, t := range p.tables {
+		for _, trigger := range p.source.capture(p.capturing(t)) {
+			p.add(p.source, trigger.create)
+		}
+	}
+	var rows int64
+	for _, t := range p.plan.Tables {
+		rows += t.Rows
+	}
+	p.plan.Seconds = 1 + max(rows/copiedRows, p.plan.Bytes/copiedBytes)
+	p.plan.Digest = hex.EncodeToString(p.sum.Sum(nil))
+	return nil
+}
+
+func (p *planner) add(on *side, statements ...string) {
+	for _, text := range statements {
+		p.plan.Statements = append(p.plan.Statements, Statement{on.name, text})
+	}
+}
+
+func (p *planner) table(ctx context.Context, t *table) error {
+	planned := PlannedTable{Name: t.conf.Name, Key: t.key, ShardBy: t.conf.Key}
+	for _, to := range t.targets {
+		planned.Targets = append(planned.Targets, to.side.name+"/"+to.name)
+		if err := p.target(ctx, t, to); err != nil {
+			return err
+		}
+	}
+	err := p.source.do(ctx, func(s *session) error {
+		rows, bytes, err := s.estimate(ctx, t.name)
+		planned.Rows = rows
+		p.plan.Bytes += bytes
+		return err
+	})
+	p.plan.Tables = append(p.plan.Tables, planned)
+	p.digestRule(t.conf)
+	return err
+}
+
+// target adds what makes a physical table.
+func (p *planner) target(ctx context.Context, t *table, to *target) error {
+	var definition []string
+	err := p.source.do(ctx, func(s *session) (err error) {
+		definition, err = s.side.targetDefinition(ctx, s, t.shape, to.name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(p.sum, "%s %q\n", to.side.name, definition) // a hash takes everything
+	exists := false
+	err = to.side.do(ctx, func(s *session) (err error) {
+		exists, err = s.side.exists(ctx, s, to.present())
+		return err
+	})
+	if err == nil && !exists {
+		p.add(to.side, definition...)
+	}
+	return err
+}
+
+// digestRule goes by what the rule does: how it is written down in memory could
+// differ from one process to the next.
+func (p *planner) digestRule(t Table) {
+	_, _ = fmt.Fprintf(p.sum, "%s %s %+v\n", t.Name, t.Key, sharding.Describe(t.Rule))
+	for _, key := range sampleKeys() {
+		at, err := t.Target(key)
+		_, _ = fmt.Fprintf(p.sum, "%d %s %t\n", key, at, err == nil)
+	}
+}
+
+// sampleKeys are the small ones, and those around powers of two.
+func sampleKeys() []int64 {
+	keys := []int64{math.MaxInt64, math.MinInt64, -1}
+	for i := range int64(256) {
+		keys = append(keys, i)
+	}
+	for bit := 8; bit < 63; bit++ {
+		keys = append(keys, 1<<bit-1, 1<<bit, 1<<bit+1)
+	}
+	return keys
+}
+
+// estimate returns about how many rows a table has, and how large it is. SQLite
+// keeps no estimates: it counts, and the size is that of the file.
+func (c *session) estimate(ctx context.Context, table string) (rows, bytes int64, err error) {
+	query := "SELECT TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
+	args := []any{table}
+	if c.side.Name() == "sqlite" {
+		query = "SELECT (SELECT COUNT(*) FROM " + c.side.Quote(table) + "), page_count * page_size FROM pragma_page_count, pragma_page_size"
+		args = nil
+	}
+	err = c.QueryRowContext(ctx, query, args...).Scan(&rows, &bytes)
+	return rows, bytes, err
+}

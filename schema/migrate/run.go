@@ -1,0 +1,161 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+const (
+	routeSource = "source"
+	routeShards = "shards"
+)
+
+// Run copies the tables and follows their changes until it has caught up with
+// the writers, and returns then. The same call begins the job, resumes it after
+// whatever ended it, or finds that there is nothing left to do. After Run,
+// [Job.Follow] keeps the shards up to date until [Job.Cutover].
+//
+// Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged
+// where that is the cause. ctx ends the run at any point; it can be resumed.
+func (j *Job) Run(ctx context.Context) error {
+	return j.leading(ctx, func(l *lead) error {
+		phase, err := l.begin(ctx)
+		if err != nil {
+			return err
+		}
+		switch phase {
+		case proto.Copying, proto.Following:
+			return l.run(ctx, phase)
+		case proto.Switched, proto.Finalized:
+			return nil
+		}
+		return fmt.Errorf("%w: the job is %s", ErrPhase, phase)
+	})
+}
+
+// Follow brings changes to where they belong until ctx ends, and returns nil
+// then: from the source to the shards, and after the switch from the shards back
+// to the retired tables of the source.
+func (j *Job) Follow(ctx context.Context) error {
+	err := j.leading(ctx, func(l *lead) error {
+		phase, err := l.readPhase(ctx)
+		if err != nil {
+			return err
+		}
+		switch phase {
+		case proto.Following:
+			return l.keepUp(ctx, l.forward())
+		case proto.Switched:
+			return l.keepUp(ctx, l.backward()...)
+		}
+		return fmt.Errorf("%w: the job is %q; there is nothing to follow", ErrPhase, phase)
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// leading runs f as the leader of the job.
+func (j *Job) leading(ctx context.Context, f func(*lead) error) error {
+	w, err := j.open(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+	}
+	defer w.close()
+	l, err := w.lead(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+	}
+	defer l.release()
+	if err := f(l); err != nil {
+		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+	}
+	return nil
+}
+
+func (l *lead) run(ctx context.Context, phase proto.Phase) error {
+	if repair, err := l.repair(ctx); err != nil || repair == proto.Flip {
+		return err
+	}
+	if err := l.source.do(ctx, func(s *session) error { return l.checkIdentities(ctx, s) }); err != nil {
+		return err
+	}
+	if err := l.prune(ctx); err != nil {
+		return err
+	}
+	copied := make(chan struct{})
+	return together(ctx,
+		func(ctx context.Context) error {
+			if err := l.copyAll(ctx, phase); err != nil {
+				return err
+			}
+			close(copied)
+			return nil
+		},
+		func(ctx context.Context) error { return l.applyUntilCaughtUp(ctx, copied) },
+	)
+}
+
+func (l *lead) copyAll(ctx context.Context, phase proto.Phase) error {
+	for _, t := range l.tables {
+		if err := l.copy(ctx, t); err != nil {
+			return err
+		}
+	}
+	if phase == proto.Following {
+		return nil
+	}
+	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, proto.Copying, proto.Following) })
+}
+
+// idlePause is how long an applier rests when the log was empty.
+const idlePause = 10 * time.Millisecond
+
+// applyUntilCaughtUp goes on until the copy is done and what writers changed since
+// is little.
+func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
+	st := l.forward()
+	for {
+		complete := false
+		select {
+		case <-copied:
+			complete = true
+		default:
+		}
+		done, err := st.pass(ctx)
+		if err != nil {
+			return err
+		}
+		if complete && done.applied < pageSize {
+			return nil
+		}
+		if done.applied == 0 {
+			if err := pauseFor(ctx, idlePause); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// keepUp follows the streams for as long as ctx lasts.
+func (l *lead) keepUp(ctx context.Context, streams ...*stream) error {
+	for {
+		applied := int64(0)
+		for _, st := range streams {
+			done, err := st.pass(ctx)
+			if err != nil {
+				return err
+			}
+			applied += done.applied
+		}
+		if applied == 0 {
+			if err := pauseFor(ctx, idlePause); err != nil {
+				return err
+			}
+		}
+	}
+}

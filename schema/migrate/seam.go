@@ -1,0 +1,136 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// seam is what differs between the databases; one family of files for each.
+type seam interface {
+	dialect.Dialect
+
+	// pin makes the settings of a connection what every one of a migration has,
+	// and reads them back.
+	pin(ctx context.Context, c *sql.Conn) error
+	// begin is the statement that begins a transaction that will write.
+	begin() string
+	// lockRead ends a SELECT whose rows must not change until the transaction
+	// ends.
+	lockRead() string
+	// duplicate: a unique key of any kind refused a row.
+	duplicate(err error) bool
+	// transient: the same transaction may be tried again on a new connection.
+	transient(err error) bool
+
+	// ownTables are the definitions of the tables of this package on the source,
+	// shardTables those on a database with shards; each with a log.
+	ownTables(log string) []string
+	shardTables(log string) []string
+	// describe reads what a table is.
+	describe(ctx context.Context, s *session, name string) (shape, error)
+	// exists reports whether there is a table of this name.
+	exists(ctx context.Context, s *session, name string) (bool, error)
+	// targetDefinition is how to make a table for rows of the one described.
+	targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error)
+	// capture are the triggers that note changes of a table; name makes their names
+	// from an event.
+	capture(c capturing) []trigger
+	// barrier are the triggers that refuse writers of a retired table.
+	barrier(c capturing) []trigger
+	// value is the SQL expression of a column as it is read for a copy.
+	value(qualifier string, c column) string
+	// literal appends what value returned as a literal.
+	literal(dst []byte, raw sql.RawBytes, c column) []byte
+	// identity changes when a table's rows were replaced by other means than
+	// statements on rows: TRUNCATE, a restored file.
+	identity(ctx context.Context, s *session, name string) (string, error)
+
+	// lead makes the session the only leader of the job; false: another one is.
+	lead(ctx context.Context, s *session, job string) (bool, error)
+	// passBarrier has the session write to retired tables, or no longer.
+	passBarrier(ctx context.Context, s *session, pass bool) error
+	// lock has all other writers of the tables wait. The session must not begin a
+	// transaction after it. It gives up after max.
+	lock(ctx context.Context, s *session, tables []string, max time.Duration) error
+	// unlock makes the work under the lock last, or not where that is possible.
+	unlock(ctx context.Context, s *session, keep bool) error
+	// abandoned fails when changes may still come that no lock keeps out.
+	abandoned(ctx context.Context, s *session) error
+	// rename gives a table another name; the lock may be held.
+	rename(from, to string) string
+	// blockers says what else in the database depends on the tables.
+	blockers(ctx context.Context, s *session, tables []string) ([]string, error)
+	// watch runs f, and has it fail when max has passed before it returned.
+	watch(ctx context.Context, s *session, max time.Duration, f func() error) error
+}
+
+// capturing is what triggers on one table need to know.
+type capturing struct {
+	table   string
+	log     string
+	tbl     int
+	key     string
+	uniques [][]string
+	name    func(event string) string
+}
+
+type trigger struct{ name, create string }
+
+// kind is how the values of a column travel.
+type kind int
+
+const (
+	number    kind = iota // as the text of a number
+	quoted                // as text
+	binary                // as hexadecimal digits
+	readyMade             // the database writes the literal
+)
+
+type column struct {
+	name, typ string
+	kind      kind
+	nullable  bool
+	cast      bool // read as text, as drivers read it as something else
+}
+
+// foreignKey is one of a table described, or one that points to it.
+type foreignKey struct {
+	table     string // the other one
+	columns   []string
+	cascading bool // changes rows of the child by itself
+}
+
+// shape is what a table is.
+type shape struct {
+	name     string
+	key      string   // the single integer primary key
+	columns  []column // without generated ones
+	uniques  [][]string
+	parents  []foreignKey
+	children []foreignKey
+	triggers []string
+}
+
+func (s shape) column(name string) (column, bool) {
+	for _, c := range s.columns {
+		if strings.EqualFold(c.name, name) {
+			return c, true
+		}
+	}
+	return column{}, false
+}
+
+func newSeam(server dialect.Server) (seam, error) {
+	switch d := server.Dialect.(type) {
+	case dialect.MySQL:
+		return mysqlSeam{d}, nil
+	case dialect.SQLite:
+		return sqliteSeam{d}, nil
+	}
+	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Name())
+}

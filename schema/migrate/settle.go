@@ -1,0 +1,125 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	settleAtOnce = 500                    // rows in one query
+	settleTries  = 10                     // looks at a suspect
+	settlePause  = 100 * time.Millisecond // between them: the runner catches up meanwhile
+)
+
+// settle tells which of the suspects differ in truth. A shard may differ because
+// a change is on its way to it, so a row counts only when there was no entry of
+// it in the log before and after the look and the source stayed as it was. Two
+// such looks must agree: a row could have changed and changed back unseen.
+func (v *verifier) settle(ctx context.Context, t *table, ids []int64) error {
+	var before map[int64]verdict
+	for try := range settleTries {
+		if try > 1 {
+			if err := pauseFor(ctx, settlePause); err != nil {
+				return err
+			}
+		}
+		now, err := v.judge(ctx, t, ids)
+		if err != nil {
+			return err
+		}
+		if ids, err = v.agreed(ctx, t, ids, before, now); err != nil || len(ids) == 0 {
+			return err
+		}
+		before = now
+	}
+	v.result.Unsettled += int64(len(ids))
+	return nil
+}
+
+// verdict is what one look at one row has told.
+type verdict struct {
+	open   bool // a change was under way
+	found  []Divergence
+	source version
+	shards []version
+}
+
+func (d verdict) same(other verdict) bool {
+	return !d.open && !other.open && d.source == other.source && slices.Equal(d.shards, other.shards)
+}
+
+// judge looks at rows once.
+func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]verdict, error) {
+	among := func(column string) string { return column + " IN (" + idList(ids) + ")" }
+	waiting, err := v.inLog(ctx, t, ids)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := v.look(ctx, t, among)
+	if err != nil {
+		return nil, err
+	}
+	after, err := v.lookAtSource(ctx, t, among)
+	if err != nil {
+		return nil, err
+	}
+	arrived, err := v.inLog(ctx, t, ids)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make(map[int64]verdict, len(ids))
+	for _, id := range ids {
+		was, existed := seen.source[id]
+		is, exists := after[id]
+		open := waiting[id] || arrived[id] || existed != exists || was != is
+		verdicts[id] = verdict{open, seen.divergences(t, id), was, seen.shards[id]}
+	}
+	return verdicts, nil
+}
+
+// inLog returns which of the rows have entries.
+func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (found map[int64]bool, err error) {
+	query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", v.source.Quote(v.logTable()), t.ord, idList(ids))
+	err = v.source.do(ctx, func(s *session) error {
+		found = map[int64]bool{}
+		return s.each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			found[id] = true
+			return err
+		}, query)
+	})
+	return found, err
+}
+
+// agreed takes note of the rows about which two looks agree, and returns the
+// others. A look that found nothing wrong needs no other.
+func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, now map[int64]verdict) (left []int64, err error) {
+	var differ []int64
+	var found []Divergence
+	for _, id := range ids {
+		d := now[id]
+		switch earlier, looked := before[id]; {
+		case !d.open && len(d.found) == 0:
+		case looked && d.same(earlier):
+			differ = append(differ, id)
+			found = append(found, d.found...)
+		default:
+			left = append(left, id)
+		}
+	}
+	if len(differ) == 0 {
+		return left, nil
+	}
+	if err := (&lead{world: v.world}).note(ctx, t, differ); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b Divergence) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Target, b.Target)) })
+	v.result.Requeued += int64(len(differ))
+	v.result.add(found)
+	return left, nil
+}

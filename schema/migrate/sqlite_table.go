@@ -1,0 +1,204 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+func (m sqliteSeam) ownTables(log string) []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + jobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + spanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, PRIMARY KEY (job, tbl))",
+		"CREATE TABLE IF NOT EXISTS " + routeTable + " (tbl TEXT NOT NULL PRIMARY KEY, job TEXT NOT NULL, epoch INTEGER NOT NULL, route TEXT NOT NULL)",
+		m.fenceDefinition(fenceTable), m.logDefinition(log),
+	}
+}
+
+func (m sqliteSeam) shardTables(log string) []string {
+	return []string{m.fenceDefinition(shardFenceTable), m.logDefinition(log)}
+}
+
+func (sqliteSeam) fenceDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
+}
+
+// logDefinition: with AUTOINCREMENT, the number of an entry that was deleted is
+// never given again.
+func (sqliteSeam) logDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + name + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, tbl INTEGER NOT NULL, id INTEGER NOT NULL)"
+}
+
+func (m sqliteSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
+	sh := shape{name: name}
+	err := s.QueryRowContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name).Scan(&sh.name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sh, fmt.Errorf("table %s: there is none of this name", name)
+	}
+	if err != nil {
+		return sh, err
+	}
+	if err := m.readColumns(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readUniques(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	sh.triggers, err = s.list(ctx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE", name)
+	return sh, err
+}
+
+func (sqliteSeam) readColumns(ctx context.Context, s *session, sh *shape) error {
+	var primary []string
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var c column
+		var notNull, pk, hidden int
+		if err := rows.Scan(&c.name, &c.typ, &notNull, &pk, &hidden); err != nil {
+			return err
+		}
+		if pk > 0 {
+			primary = append(primary, c.name)
+		}
+		if hidden == 0 {
+			c.kind, c.nullable = readyMade, notNull == 0
+			sh.columns = append(sh.columns, c)
+		}
+		return nil
+	}, `SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid`, sh.name)
+	if err != nil {
+		return err
+	}
+	if err := sh.setKey(primary); err != nil {
+		return err
+	}
+	indexed, err := s.number(ctx, "SELECT COUNT(*) FROM pragma_index_list(?) WHERE origin = 'pk'", sh.name)
+	if err == nil && indexed > 0 {
+		err = fmt.Errorf("%w: table %s: its key is no rowid, so that values of other types than integers may be in it; declare it INTEGER PRIMARY KEY", ErrUnsupported, sh.name)
+	}
+	return err
+}
+
+func (sqliteSeam) readUniques(ctx context.Context, s *session, sh *shape) error {
+	last := ""
+	return s.each(ctx, func(rows *sql.Rows) error {
+		var index string
+		var column sql.NullString
+		if err := rows.Scan(&index, &column); err != nil {
+			return err
+		}
+		if !column.Valid {
+			return fmt.Errorf("%w: table %s: index %s is on an expression: rows that an INSERT OR REPLACE removes because of it could not be seen", ErrUnsupported, sh.name, index)
+		}
+		if index == last {
+			u := &sh.uniques[len(sh.uniques)-1]
+			*u = append(*u, column.String)
+			return nil
+		}
+		sh.uniques, last = append(sh.uniques, []string{column.String}), index
+		return nil
+	}, `SELECT i.name, x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`, sh.name)
+}
+
+func (sqliteSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
+	return s.each(ctx, func(rows *sql.Rows) error {
+		var child, parent, column, onDelete, onUpdate string
+		if err := rows.Scan(&child, &parent, &column, &onDelete, &onUpdate); err != nil {
+			return err
+		}
+		// Actions of foreign keys run the child's triggers here; they matter at the
+		// edge of the job only.
+		fk := foreignKey{table: parent, columns: []string{column}, cascading: cascades(onDelete) || cascades(onUpdate)}
+		if strings.EqualFold(child, sh.name) {
+			sh.parents = append(sh.parents, fk)
+		}
+		if strings.EqualFold(parent, sh.name) {
+			fk.table = child
+			sh.children = append(sh.children, fk)
+		}
+		return nil
+	}, `SELECT s.name, f."table", f."from", f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
+		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE)`, sh.name)
+}
+
+const sqliteName = `(?:"(?:[^"]|"")*"|` + "`[^`]*`" + `|\[[^\]]*\]|\w+)`
+
+var (
+	sqliteApart      = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'`)
+	sqliteReferences = regexp.MustCompile(`(?is)(,\s*(?:CONSTRAINT\s+` + sqliteName + `\s+)?FOREIGN\s+KEY\s*\([^)]*\)\s*|\s(?:CONSTRAINT\s+` + sqliteName + `\s+)?)REFERENCES\s+` + sqliteName +
+		`(?:\s*\([^)]*\))?(?:\s+ON\s+(?:DELETE|UPDATE)\s+(?:SET\s+NULL|SET\s+DEFAULT|CASCADE|RESTRICT|NO\s+ACTION)|\s+MATCH\s+\w+|\s+(?:NOT\s+)?DEFERRABLE(?:\s+INITIALLY\s+\w+)?)*`)
+	sqliteAutoincrement = regexp.MustCompile(`(?i)\sAUTOINCREMENT\b`)
+	sqliteIndex         = regexp.MustCompile(`(?is)^CREATE\s+(UNIQUE\s+)?INDEX\s+` + sqliteName + `\s+ON\s+` + sqliteName + `\s*(\(.*)$`)
+)
+
+// targetDefinition is the table's own text under another name, without a counter
+// and without foreign keys, whose parents are elsewhere.
+func (m sqliteSeam) targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error) {
+	texts, err := s.list(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ? COLLATE NOCASE AND type IN ('table', 'index') ORDER BY type DESC, name", of.name)
+	if err != nil {
+		return nil, err
+	}
+	for _, apart := range sqliteApart.FindAllString(texts[0], -1) {
+		if upper := strings.ToUpper(apart); strings.Contains(upper, "REFERENCES") || strings.Contains(upper, "AUTOINCREMENT") {
+			return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.name)
+		}
+	}
+	body := texts[0][strings.Index(texts[0], "("):]
+	body = sqliteAutoincrement.ReplaceAllString(sqliteReferences.ReplaceAllString(body, ""), "")
+	list := []string{"CREATE TABLE " + m.Quote(name) + " " + body}
+	for i, text := range texts[1:] {
+		part := sqliteIndex.FindStringSubmatch(text)
+		if part == nil {
+			return nil, fmt.Errorf("%w: table %s: cannot read the definition of an index; create the tables of the shards by hand", ErrUnsupported, of.name)
+		}
+		list = append(list, fmt.Sprintf("CREATE %sINDEX %s ON %s %s", part[1], m.Quote(fmt.Sprintf("%s_i%d", name, i)), m.Quote(name), part[2]))
+	}
+	return list, nil
+}
+
+// capture also notes, before each insert and update, the rows that have the new
+// one's unique values: OR REPLACE deletes them without their triggers.
+func (m sqliteSeam) capture(c capturing) []trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.log), c.tbl, row, m.Quote(c.key))
+	}
+	list := []trigger{
+		m.trigger(c, "ins", "AFTER INSERT", "", insert("NEW")),
+		m.trigger(c, "upd", "AFTER UPDATE", "", insert("NEW")),
+		m.trigger(c, "mov", "AFTER UPDATE", fmt.Sprintf("WHEN OLD.%s IS NOT NEW.%[1]s", m.Quote(c.key)), insert("OLD")),
+		m.trigger(c, "del", "AFTER DELETE", "", insert("OLD")),
+	}
+	if len(c.uniques) == 0 {
+		return list
+	}
+	replaced := make([]string, len(c.uniques))
+	for i, u := range c.uniques {
+		equal := make([]string, len(u))
+		for j, name := range u {
+			equal[j] = fmt.Sprintf("%s = NEW.%[1]s", m.Quote(name))
+		}
+		replaced[i] = fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", m.Quote(c.log), c.tbl, m.Quote(c.key), m.Quote(c.table), strings.Join(equal, " AND "))
+	}
+	body := strings.Join(replaced, "; ")
+	return append(list, m.trigger(c, "repins", "BEFORE INSERT", "", body), m.trigger(c, "repupd", "BEFORE UPDATE", "", body))
+}
+
+func (m sqliteSeam) trigger(c capturing, event, when, condition, body string) trigger {
+	name := c.name(event)
+	return trigger{name, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"}
+}
+
+func (m sqliteSeam) barrier(c capturing) []trigger {
+	const closed = "WHEN (SELECT MAX(pass) FROM " + fenceTable + ") IS NOT 1"
+	const refuse = "SELECT RAISE(ABORT, 'shardid: this table moved to shards')"
+	return []trigger{
+		m.trigger(c, "noins", "BEFORE INSERT", closed, refuse),
+		m.trigger(c, "noupd", "BEFORE UPDATE", closed, refuse),
+		m.trigger(c, "nodel", "BEFORE DELETE", closed, refuse),
+	}
+}

@@ -1,0 +1,213 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// stream brings the changes that a log notes to where the rows belong. One
+// goroutine at a time may use the streams of a job: a row has one applier.
+type stream struct {
+	*lead
+
+	from *side
+	log  string
+	held *session // under the lock everything goes through it; else nil
+
+	// bounds are how far the tables are copied; nil means to their end.
+	bounds func(ctx context.Context, s *session, lock bool) ([]span, error)
+	// fetch reads the rows with these ids as they are now, in one statement.
+	fetch func(ctx context.Context, st *stream, t *table, ids []int64) ([]record, error)
+	// put makes the ids have these rows, or none, and returns the ids of rows that
+	// are in the way of others.
+	put func(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error)
+}
+
+type entry struct {
+	seq, id int64
+	tbl     int
+}
+
+const pageSize = 1000
+
+// passed is what a pass over a log did.
+type passed struct {
+	applied int64
+	left    []entry // that wait for a copier or for another row
+}
+
+func (p passed) empty() bool { return p.applied == 0 && len(p.left) == 0 }
+
+// pass goes once through the log as it is now, however fast writers add to it.
+// Its numbers are not in the order of commits, so the next pass begins at the
+// start again.
+func (st *stream) pass(ctx context.Context) (passed, error) {
+	var done passed
+	end, err := st.end(ctx)
+	if err != nil {
+		return done, err
+	}
+	for cursor := int64(0); ; {
+		page, err := st.page(ctx, cursor, end)
+		if err != nil || len(page) == 0 {
+			return done, err
+		}
+		left, err := st.process(ctx, page)
+		if err != nil {
+			return done, err
+		}
+		done.applied += int64(len(page) - len(left))
+		done.left = append(done.left, left...)
+		cursor = page[len(page)-1].seq
+	}
+}
+
+func (st *stream) do(ctx context.Context, f func(*session) error) error {
+	if st.held != nil {
+		return f(st.held)
+	}
+	return st.from.do(ctx, f)
+}
+
+func (st *stream) end(ctx context.Context) (end int64, err error) {
+	err = st.do(ctx, func(s *session) error {
+		end, err = s.number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
+		return err
+	})
+	return end, err
+}
+
+func (st *stream) page(ctx context.Context, after, end int64) (page []entry, err error) {
+	err = st.do(ctx, func(s *session) error {
+		page = page[:0]
+		return s.each(ctx, func(rows *sql.Rows) error {
+			var e entry
+			if err := rows.Scan(&e.seq, &e.tbl, &e.id); err != nil {
+				return err
+			}
+			page = append(page, e)
+			return nil
+		}, fmt.Sprintf("SELECT seq, tbl, id FROM %s WHERE seq > %d AND seq <= %d ORDER BY seq LIMIT %d", st.from.Quote(st.log), after, end, pageSize))
+	})
+	return page, err
+}
+
+func (st *stream) readBounds(ctx context.Context, s *session, lock bool) ([]span, error) {
+	if st.bounds != nil {
+		return st.bounds(ctx, s, lock)
+	}
+	all := make([]span, len(st.tables))
+	for i := range all {
+		all[i] = span{low: proto.Top, hig: proto.Top}
+	}
+	return all, nil
+}
+
+// process applies a page and returns the entries that stay.
+func (st *stream) process(ctx context.Context, page []entry) (left []entry, err error) {
+	var spans []span
+	err = st.do(ctx, func(s *session) error {
+		spans, err = st.readBounds(ctx, s, false) // after the page
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	apply := make([]map[int64]bool, len(st.tables))
+	var drop []entry
+	gone := make([]int64, 0, len(page))
+	for _, e := range page {
+		if e.tbl >= len(spans) {
+			return nil, fmt.Errorf("%w: the log has an entry of a table %d", ErrChanged, e.tbl)
+		}
+		switch proto.Classify(e.id, spans[e.tbl].low, spans[e.tbl].hig) {
+		case proto.Apply:
+			if apply[e.tbl] == nil {
+				apply[e.tbl] = map[int64]bool{}
+			}
+			apply[e.tbl][e.id] = true
+		case proto.Drop:
+			drop = append(drop, e)
+		case proto.Wait:
+			left = append(left, e)
+		}
+	}
+	for tbl, ids := range apply {
+		if err := st.applyTable(ctx, st.tables[tbl], ids); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range page {
+		if spans[e.tbl].low.Covers(e.id) {
+			if apply[e.tbl][e.id] {
+				gone = append(gone, e.seq)
+			} else {
+				left = append(left, e)
+			}
+		}
+	}
+	return left, st.ack(ctx, gone, drop)
+}
+
+// applyTable leaves in ids what was brought to its place.
+func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	list := make([]int64, 0, len(ids))
+	for id := range ids {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	rows, err := st.fetch(ctx, st, t, list)
+	if err != nil {
+		return err
+	}
+	refused, err := st.put(ctx, t, list, rows)
+	if err != nil {
+		return err
+	}
+	for _, id := range refused {
+		ids[id] = false
+	}
+	st.observe(StepApplied, t, int64(len(list)))
+	return nil
+}
+
+// ack deletes the entries that were applied, and those that no copier has
+// reached: that is decided by bounds read in this same transaction.
+func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
+	if len(gone) == 0 && len(drop) == 0 {
+		return nil
+	}
+	remove := func(s *session) error {
+		if err := st.checkEpoch(ctx, s, st.epoch); err != nil {
+			return err
+		}
+		all := slices.Clone(gone)
+		if len(drop) > 0 {
+			spans, err := st.readBounds(ctx, s, true)
+			if err != nil {
+				return err
+			}
+			for _, e := range drop {
+				if proto.Classify(e.id, spans[e.tbl].low, spans[e.tbl].hig) == proto.Drop {
+					all = append(all, e.seq)
+				}
+			}
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		return s.exec(ctx, "DELETE FROM "+s.side.Quote(st.log)+" WHERE seq IN ("+idList(all)+")")
+	}
+	err := st.do(ctx, func(s *session) error { return s.tx(ctx, func() error { return remove(s) }) })
+	if err == nil {
+		st.observe(StepAcked, nil, int64(len(gone)))
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package migrate
+
+import "fmt"
+
+// Kind is how a row of the shards is not what the source has.
+type Kind string
+
+// The kinds.
+const (
+	Missing   Kind = "missing"   // the shard it belongs to has no such row
+	Different Kind = "different" // the shard has other values
+	Misplaced Kind = "misplaced" // a shard has it that it does not belong to
+	Extra     Kind = "extra"     // a shard has a row that the source has not
+)
+
+// Divergence is a row that was found to differ although no change of it was
+// under way.
+type Divergence struct {
+	Table  string `json:"table"`
+	ID     int64  `json:"id"` // in the source
+	Kind   Kind   `json:"kind"`
+	Target string `json:"target"` // database and physical table
+}
+
+// String names the row and what is wrong with it.
+func (d Divergence) String() string {
+	return fmt.Sprintf("%s %d: %s on %s", d.Table, d.ID, d.Kind, d.Target)
+}
+
+// maxListed bounds Verification.Divergences, for a whole table may differ.
+const maxListed = 1000
+
+// Verification is the result of one pass over all rows.
+type Verification struct {
+	Rows     int64 `json:"rows"`     // of the source, as far as they are copied
+	Ranges   int64 `json:"ranges"`   // of ids that were compared as a whole
+	Suspects int64 `json:"suspects"` // rows that were looked at alone
+	// Unsettled rows could not be judged: changes of them are waiting for a
+	// runner to apply them, or kept coming.
+	Unsettled int64 `json:"unsettled"`
+	// Requeued is how many rows differ; the runner writes them again.
+	Requeued int64 `json:"requeued"`
+	// Divergences are the rows that differ, up to 1000 of them.
+	Divergences []Divergence `json:"divergences"`
+	// Complete is false while rows are still to be copied, which were left out.
+	Complete bool `json:"complete"`
+}
+
+// Clean reports whether every row was compared and none differs.
+func (v Verification) Clean() bool { return v.Complete && v.Requeued == 0 && v.Unsettled == 0 }
+
+func (v *Verification) add(found []Divergence) {
+	room := maxListed - len(v.Divergences)
+	v.Divergences = append(v.Divergences, found[:min(room, len(found))]...)
+}

@@ -1,0 +1,176 @@
+package migrate_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// small cuts the rows into many ranges.
+func small(c *migrate.Config) { c.ChunkRows = 10 }
+
+// home is the database and physical table of an order.
+func (s *shop) home(t *testing.T, id int64) (*sql.DB, string) {
+	t.Helper()
+	table := orders(t, "user_id")
+	at, err := table.Target(count(t, s.source, "SELECT user_id FROM orders WHERE id = ?", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.shards[at.DB], at.Table
+}
+
+// copied is a shop whose rows are on the shards.
+func copied(t *testing.T, rows int) (*shop, *migrate.Job) {
+	t.Helper()
+	s := newShop(t, rows)
+	exec(t, s.source, "INSERT INTO orders (id, user_id, note) VALUES (-5, 3, 'below zero')")
+	job := s.job(t, "user_id", small)
+	if err := job.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, job
+}
+
+func verify(t *testing.T, job *migrate.Job) migrate.Verification {
+	t.Helper()
+	v, err := job.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestVerifyOfACompleteCopyFindsNothing(t *testing.T) {
+	_, job := copied(t, 400)
+	v := verify(t, job)
+	if !v.Clean() || v.Rows != 401 || v.Ranges != 6 || v.Suspects != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestVerifyOfAnEmptyTableLooksAtTheShards(t *testing.T) {
+	s := newShop(t, 0)
+	job := s.job(t, "user_id")
+	if err := job.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(t, job); !v.Clean() || v.Rows != 0 {
+		t.Errorf("%+v", v)
+	}
+	exec(t, s.shards["a"], "INSERT INTO orders_00 (id, user_id) VALUES (5, 0)")
+	if v := verify(t, job); len(v.Divergences) != 1 || v.Divergences[0].Kind != migrate.Extra {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestVerifyNamesEveryRowThatDiffers(t *testing.T) {
+	s, job := copied(t, 300)
+	change := func(id int64, statement string) {
+		db, table := s.home(t, id)
+		exec(t, db, fmt.Sprintf(statement, table, id))
+	}
+	change(5, "UPDATE %s SET total = NULL WHERE id = %d")
+	change(6, "UPDATE %s SET note = CAST(note AS BLOB) WHERE id = %d")
+	change(7, "DELETE FROM %s WHERE id = %d")
+	exec(t, s.shards["a"], "INSERT INTO orders_00 (id, user_id, note) VALUES (-4000000000, 4, 'below all others')")
+	exec(t, s.shards["a"], "INSERT INTO orders_00 (id, user_id, code, note, total) VALUES (1, 1, 'c1', 'note 1', 1.1)")
+	exec(t, s.shards["b"], "INSERT INTO orders_01 (id, user_id, note) VALUES (9000000000, 1, 'above all others')")
+
+	v := verify(t, job)
+	var got []string
+	for _, d := range v.Divergences {
+		got = append(got, d.String())
+	}
+	slices.Sort(got)
+	want := []string{
+		"orders -4000000000: extra on a/orders_00",
+		"orders 1: misplaced on a/orders_00",
+		"orders 5: different on b/orders_01",
+		"orders 6: different on a/orders_02",
+		"orders 7: missing on b/orders_03",
+		"orders 9000000000: extra on b/orders_01",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("\n got %q\nwant %q", got, want)
+	}
+	if v.Clean() || v.Requeued != 6 || v.Suspects != 6 || v.Unsettled != 0 {
+		t.Errorf("%+v", v)
+	}
+	rewritten(t, job)
+}
+
+// rewritten: what Verify found is right after the runner's next round.
+func rewritten(t *testing.T, job *migrate.Job) {
+	t.Helper()
+	if err := job.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(t, job); !v.Clean() {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestAChangeThatWaitsForTheRunnerIsNoDivergence(t *testing.T) {
+	s, job := copied(t, 100)
+	exec(t, s.source, "UPDATE orders SET note = 'new' WHERE id = 7")
+	exec(t, s.source, "DELETE FROM orders WHERE id = 8")
+	v := verify(t, job)
+	if v.Clean() || len(v.Divergences) != 0 || v.Requeued != 0 || v.Unsettled != 2 {
+		t.Errorf("%+v", v)
+	}
+	rewritten(t, job)
+}
+
+func TestVerifyComparesWhatIsCopiedSoFar(t *testing.T) {
+	s := newShop(t, 300)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stored := 0
+	stop := s.job(t, "user_id", small, func(c *migrate.Config) {
+		c.Observe = func(step migrate.Step) {
+			if step.Name == migrate.StepStored {
+				if stored++; stored == 5 {
+					cancel()
+				}
+			}
+		}
+	})
+	if err := stop.Run(ctx); err == nil {
+		t.Fatal("the run ended well")
+	}
+	v := verify(t, s.job(t, "user_id", small))
+	if v.Complete || v.Clean() || v.Rows < 30 || v.Rows > 60 || v.Requeued != 0 || v.Unsettled != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestVerifyBesideWritersAndARunnerAccusesNobody(t *testing.T) {
+	s, job := copied(t, 500)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- job.Follow(ctx) }()
+	stopWriters := s.writers(t, 2)
+	for range 3 {
+		if v := verify(t, job); v.Requeued != 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+	stopWriters()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	rewritten(t, job)
+}
+
+func TestVerifyOfAJobThatWasNotBegunIsRefused(t *testing.T) {
+	if v, err := newShop(t, 3).job(t, "id").Verify(t.Context()); !errors.Is(err, migrate.ErrPhase) {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -1,0 +1,105 @@
+package compat
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+var (
+	_ sharding.Rule = bySuffix{}
+	_ sharding.Rule = byNode(0)
+)
+
+// bySuffix is a ShardingAlgorithm as a rule: slot i is the i-th suffix.
+type bySuffix struct {
+	algorithm func(any) (string, error)
+	places    map[string]sharding.Slot
+}
+
+func newBySuffix(algorithm func(any) (string, error), suffixes []string) bySuffix {
+	places := make(map[string]sharding.Slot, len(suffixes))
+	for i, suffix := range suffixes {
+		places[suffix] = sharding.Slot(i)
+	}
+	return bySuffix{algorithm, places}
+}
+
+func (r bySuffix) Slots() int { return len(r.places) }
+
+// Slot gives the algorithm the key as it is, and, if it does not take that, as
+// the int64 or string that algorithms are written for.
+func (r bySuffix) Slot(key any) (sharding.Slot, error) {
+	plain, err := plainKey(key)
+	if err != nil {
+		return 0, err
+	}
+	suffix, err := r.algorithm(key)
+	if err != nil {
+		suffix, err = r.algorithm(plain)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%T: %w: %w", key, sharding.ErrKeyType, err)
+	}
+	slot, known := r.places[suffix]
+	if !known {
+		return 0, fmt.Errorf("%w: the suffix %q is not one of ShardingSuffixs", sharding.ErrNoSlot, suffix)
+	}
+	return slot, nil
+}
+
+// plainKey returns the key as int64 or string where it is one in another
+// guise. NULL is an error.
+func plainKey(key any) (any, error) {
+	if valuer, ok := key.(driver.Valuer); ok && !isNil(key) {
+		value, err := valuer.Value()
+		if err != nil {
+			return nil, fmt.Errorf("%T: %w: %w", key, sharding.ErrKeyType, err)
+		}
+		key = value
+	}
+	if isNil(key) {
+		return nil, fmt.Errorf("NULL: %w", sharding.ErrKeyType)
+	}
+	v := reflect.Indirect(reflect.ValueOf(key))
+	switch {
+	case v.CanInt():
+		return v.Int(), nil
+	case v.CanUint() && v.Uint() <= math.MaxInt64:
+		return int64(v.Uint()), nil
+	case v.Kind() == reflect.String:
+		return v.String(), nil
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return string(v.Bytes()), nil
+	}
+	return v.Interface(), nil
+}
+
+func isNil(key any) bool {
+	v := reflect.ValueOf(key)
+	return key == nil || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil()
+}
+
+// The plugin keeps the number of a row's table in the node bits of its
+// snowflake ids.
+const (
+	nodeShift = 12
+	nodes     = 1024
+)
+
+// byNode is the rule of the ids that the plugin made, for that many tables. An id
+// that names a table which does not exist was not made by it.
+type byNode int
+
+func (r byNode) Slots() int { return int(r) }
+
+func (r byNode) Slot(key any) (sharding.Slot, error) {
+	slot, err := sharding.Bits(nodeShift, 10).Slot(key)
+	if err == nil && int(slot) >= int(r) {
+		return 0, fmt.Errorf("%w: the id %v names table %d of %d", sharding.ErrNoSlot, key, slot, int(r))
+	}
+	return slot, err
+}

@@ -1,0 +1,92 @@
+package sharding
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Kind names a rule of this package; see [Describe].
+type Kind string
+
+// The kinds of rules, called like the functions that make them.
+const (
+	KindLow        Kind = "low"
+	KindBits       Kind = "bits"
+	KindMod        Kind = "mod"
+	KindOffsetStep Kind = "offset_step"
+	KindHash       Kind = "hash"
+	KindHashText   Kind = "hash_text"
+	KindCompat     Kind = "compat"
+	KindRanges     Kind = "ranges"
+	KindEpochs     Kind = "epochs"
+	KindList       Kind = "list"
+	KindInterval   Kind = "interval"
+	KindOther      Kind = "other" // Func, and rules that are not of this package
+)
+
+// Description is what a rule computes, in numbers, for those who say it in the
+// terms of another system. Fields that a kind does not name are zero.
+type Description struct {
+	Kind  Kind
+	Slots int // of every kind
+
+	// Shift and Width are the bits that make the slot: the Width bits above the
+	// lowest Shift ones. KindLow, whose Shift is 0, and KindBits have them.
+	Shift, Width int
+	// Offset and Step are those of KindOffsetStep.
+	Offset, Step int
+}
+
+// Describe says what a rule of this package computes. Of a rule that is none of
+// them it knows the number of slots only, and Kind is KindOther.
+func Describe(r Rule) Description {
+	d := Description{Kind: KindOther, Slots: r.Slots()}
+	switch r := r.(type) {
+	case low:
+		d.Kind, d.Width = KindLow, bits.Len64(uint64(r))
+	case middle:
+		d.Kind, d.Shift, d.Width = KindBits, int(r.shift), bits.Len16(r.mask)
+	case mod:
+		d.describeMod(r)
+	case hash:
+		d.Kind = KindHash
+	case hashText:
+		d.Kind = KindHashText
+	case compat:
+		d.Kind = KindCompat
+	case ranges:
+		d.Kind = KindRanges
+	case EpochRule:
+		d.Kind = KindEpochs
+	case list:
+		d.Kind = KindList
+	case interval:
+		d.Kind = KindInterval
+	}
+	return d
+}
+
+// describeMod: OffsetStep(n, n) is Mod(n), which is how it is told.
+func (d *Description) describeMod(r mod) {
+	d.Kind = KindMod
+	if r.shift != 0 {
+		d.Kind, d.Step = KindOffsetStep, int(r.n)
+		d.Offset = int(r.n - r.shift)
+	}
+}
+
+// Cycle returns the targets by slot, as many as there are before the map repeats
+// them: slot s of the table is on Cycle()[s % len(Cycle())]. The table must be one
+// that [New] accepted.
+func (t *Table) Cycle() []Target {
+	targets := make([]Target, t.Rule.Slots())
+	for s := range targets {
+		targets[s], _ = t.Map.Target(Slot(s)) // New accepts complete maps only
+	}
+	for n := 1; n < len(targets); n++ {
+		if len(targets)%n == 0 && slices.Equal(targets[n:], targets[:len(targets)-n]) {
+			return targets[:n]
+		}
+	}
+	return targets
+}

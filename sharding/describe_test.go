@@ -1,0 +1,68 @@
+package sharding_test
+
+import (
+	"database/sql"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	own := func(any) (sharding.Slot, error) { return 0, nil }
+	for _, test := range []struct {
+		rule sharding.Rule
+		want sharding.Description
+	}{
+		{sharding.Low(10), sharding.Description{Kind: sharding.KindLow, Slots: 1024, Width: 10}},
+		{sharding.Low(1), sharding.Description{Kind: sharding.KindLow, Slots: 2, Width: 1}},
+		{sharding.Bits(12, 4), sharding.Description{Kind: sharding.KindBits, Slots: 16, Shift: 12, Width: 4}},
+		{sharding.Mod(12), sharding.Description{Kind: sharding.KindMod, Slots: 12}},
+		{sharding.OffsetStep(2, 5), sharding.Description{Kind: sharding.KindOffsetStep, Slots: 5, Offset: 2, Step: 5}},
+		{sharding.OffsetStep(5, 5), sharding.Description{Kind: sharding.KindMod, Slots: 5}},
+		{sharding.Hash(7), sharding.Description{Kind: sharding.KindHash, Slots: 7}},
+		{sharding.HashText(7), sharding.Description{Kind: sharding.KindHashText, Slots: 7}},
+		{sharding.Compat(7), sharding.Description{Kind: sharding.KindCompat, Slots: 7}},
+		{sharding.Ranges(1, 2), sharding.Description{Kind: sharding.KindRanges, Slots: 3}},
+		{sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1}), sharding.Description{Kind: sharding.KindList, Slots: 2}},
+		{sharding.Interval(from, from.AddDate(0, 0, 3), 24*time.Hour), sharding.Description{Kind: sharding.KindInterval, Slots: 3}},
+		{sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 1}}), sharding.Description{Kind: sharding.KindEpochs, Slots: 2}},
+		{sharding.Func(9, own), sharding.Description{Kind: sharding.KindOther, Slots: 9}},
+	} {
+		if got := sharding.Describe(test.rule); got != test.want {
+			t.Errorf("%+v, want %+v", got, test.want)
+		}
+	}
+}
+
+// The cycle is the map, and no shorter list is.
+func TestCycleIsTheShortestListThatTheMapRepeats(t *testing.T) {
+	for range 200 {
+		length := 1 << rand.IntN(4)
+		start := make([]sharding.Target, length)
+		for i := range start {
+			start[i] = sharding.Target{DB: "a", Table: "t_" + string(rune('a'+rand.IntN(3)))}
+		}
+		layout, err := sharding.MapOf(slices.Repeat(start, 16/length)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, sharding.Table{Name: "t", Key: "k", Rule: sharding.Low(4), Map: layout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := r.Tables()[0]
+		cycle := table.Cycle()
+		for slot := range sharding.Slot(16) {
+			if target, _ := layout.Target(slot); target != cycle[int(slot)%len(cycle)] {
+				t.Fatalf("slot %d of %v is on %v", slot, cycle, target)
+			}
+		}
+		if half := len(cycle) / 2; len(cycle) > length || len(cycle)%2 == 0 && slices.Equal(cycle[:half], cycle[half:]) {
+			t.Fatalf("%v is not the shortest for %v", cycle, start)
+		}
+	}
+}

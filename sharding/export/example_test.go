@@ -1,0 +1,115 @@
+package export_test
+
+import (
+	"database/sql"
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/export"
+)
+
+// A table by the low bits of its key has an exact equivalent in Vitess, whose
+// shards are in bit-reversed order. One by a modulo that is no power of 2 has
+// none.
+func ExampleVitess() {
+	for _, test := range []struct {
+		rule   sharding.Rule
+		tables int
+	}{{sharding.Low(10), 4}, {sharding.Mod(6), 3}} {
+		orders, err := sharding.Spread([]string{"east"}, test.tables, "orders_%d")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		router, err := sharding.New(sharding.DBs{"east": new(sql.DB)},
+			sharding.Table{Name: "orders", Key: "user_id", Rule: test.rule, Map: orders})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		out, err := export.Vitess(router, export.VitessConfig{Keyspace: "shop"})
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Print(out.Files[1].Name, ": ", out.Files[1].Text)
+	}
+	// Output:
+	// shards.json: [
+	//   {
+	//     "shard": "-40",
+	//     "tables": {
+	//       "orders": "east/orders_0"
+	//     }
+	//   },
+	//   {
+	//     "shard": "40-80",
+	//     "tables": {
+	//       "orders": "east/orders_2"
+	//     }
+	//   },
+	//   {
+	//     "shard": "80-c0",
+	//     "tables": {
+	//       "orders": "east/orders_1"
+	//     }
+	//   },
+	//   {
+	//     "shard": "c0-",
+	//     "tables": {
+	//       "orders": "east/orders_3"
+	//     }
+	//   }
+	// ]
+	// export: vitess: table orders: no exact equivalent: its targets repeat every 3 slots, and Vitess cuts its ranges by powers of 2; store the slot in a column of the table and name it in Buckets
+}
+
+func ExampleShardingSphere() {
+	orders, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%02d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(10), Map: orders})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := export.ShardingSphere(router)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(out.Files[0].Text)
+	// Output:
+	// rules:
+	// - !SHARDING
+	//   tables:
+	//     orders:
+	//       actualDataNodes: east.${['orders_00', 'orders_02']},west.${['orders_01', 'orders_03']}
+	//       databaseStrategy:
+	//         standard:
+	//           shardingColumn: user_id
+	//           shardingAlgorithmName: orders_database
+	//       tableStrategy:
+	//         standard:
+	//           shardingColumn: user_id
+	//           shardingAlgorithmName: orders_table
+	//       auditStrategy:
+	//         auditorNames:
+	//         - sharding_key_required
+	//         allowHintDisable: false
+	//   shardingAlgorithms:
+	//     orders_database:
+	//       type: INLINE
+	//       props:
+	//         algorithm-expression: '${[''east'', ''west''][((user_id % 2 + 2) % 2).intValue()]}'
+	//     orders_table:
+	//       type: INLINE
+	//       props:
+	//         algorithm-expression: 'orders_${((user_id % 4 + 4) % 4).toString().padLeft(2, ''0'')}'
+	//   auditors:
+	//     sharding_key_required:
+	//       type: DML_SHARDING_CONDITIONS
+}

@@ -1,0 +1,107 @@
+package sharding_test
+
+import (
+	"errors"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// The slots follow from published vectors of XXH64: that of "123456789" is
+// 0x8CB841DB40E6AE83.
+func TestHashIsTheXXH64OfTheDecimalText(t *testing.T) {
+	for text, sum := range map[string]uint64{"123456789": 0x8CB841DB40E6AE83} {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, slots := range []int{1, 2, 1000, 1024, sharding.MaxSlots} {
+			want := sharding.Slot(sum % uint64(slots))
+			for _, key := range []any{n, uint32(n), text, []byte(text), namedText(text)} {
+				if got := slot(t, sharding.Hash(slots), key); got != want {
+					t.Errorf("Hash(%d) of %v (%T): slot %d, want %d", slots, key, key, got, want)
+				}
+			}
+			if got := slot(t, sharding.HashText(slots), text); got != want {
+				t.Errorf("HashText(%d) of %q: slot %d, want %d", slots, text, got, want)
+			}
+		}
+	}
+}
+
+// An integer column takes "05" for 5, a text column does not; who guesses which
+// of them it is reads the wrong shard.
+func TestHashRefusesIntegersInOtherThanTheirOwnForm(t *testing.T) {
+	for _, key := range []any{"05", "+5", "-0", []byte("05"), namedText("007")} {
+		if s, err := sharding.Hash(8).Slot(key); !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "HashText") {
+			t.Errorf("%v gives slot %d, error %v", key, s, err)
+		}
+	}
+	slot(t, sharding.HashText(8), "05")
+}
+
+func TestHashTextTakesTextAloneAndNoTrailingSpace(t *testing.T) {
+	r := sharding.HashText(1024)
+	if slot(t, r, "berlin") != slot(t, r, namedBytes("berlin")) || slot(t, r, "") < 0 {
+		t.Error("text and bytes differ")
+	}
+	for _, key := range []any{5, nil, []byte(nil), "berlin ", []byte(" "), 1.5, noon} {
+		if s, err := r.Slot(key); !errors.Is(err, sharding.ErrKeyType) {
+			t.Errorf("%v gives slot %d, error %v", key, s, err)
+		}
+	}
+}
+
+// theirs is what go-gorm/sharding's default does with a key, put in other
+// words: the number in the suffix of the table that it looks for.
+func theirs(key any, n int) (suffix int) {
+	switch key := key.(type) {
+	case int64:
+		return int(math.Mod(float64(key), float64(n))) // exact below 2^53, and with the sign of the key
+	case string:
+		if id, err := strconv.ParseInt(key, 10, 64); err == nil {
+			return theirs(id, n)
+		}
+		return int(uint64(crc32.Checksum([]byte(key), crc32.MakeTable(crc32.IEEE))) % uint64(n))
+	}
+	panic("bug: no such key")
+}
+
+func TestCompatIsGoGormShardingsDefault(t *testing.T) {
+	keys := []any{
+		int64(0), int64(5), int64(-5), int64(1<<52 + 3), "0", "17", "-17", "+17", "017", "abc", "", " 5", "5 ", "1_000", "0x10", "ä",
+		"9223372036854775808", "18446744073709551615", "-9223372036854775809", "3.0", "1e3",
+	}
+	for range 500 {
+		keys = append(keys, rand.Int64N(1<<52)-1<<51, strconv.FormatUint(rand.Uint64()>>12, 36))
+	}
+	for _, n := range []int{1, 2, 3, 10, 64, 1000} {
+		for _, key := range keys {
+			got, err := sharding.Compat(n).Slot(key)
+			want := theirs(key, n)
+			if want < 0 && !errors.Is(err, sharding.ErrNoSlot) || want >= 0 && (err != nil || int(got) != want) {
+				t.Errorf("Compat(%d) of %#v: slot %d, error %v; theirs is %d", n, key, got, err, want)
+			}
+		}
+	}
+	if _, err := sharding.Compat(4).Slot(-1); err == nil || !strings.Contains(err.Error(), "numbered -1") {
+		t.Error(err)
+	}
+	if slot(t, sharding.Compat(4), int64(math.MinInt64)) != 0 {
+		t.Error("4 divides the lowest integer")
+	}
+	if slot(t, sharding.Compat(7), uint64(math.MaxUint64)) != slot(t, sharding.Compat(7), "18446744073709551615") {
+		t.Error("an integer above int64 is not its text")
+	}
+	if _, err := sharding.Compat(4).Slot(nil); !errors.Is(err, sharding.ErrKeyType) {
+		t.Error(err)
+	}
+}

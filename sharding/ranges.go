@@ -1,0 +1,211 @@
+package sharding
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Ranges cuts the integers at rising bounds: keys below bounds[0] are in slot 0,
+// those from bounds[i] on, and below the next bound, in slot i+1. Ranges()
+// has one slot.
+func Ranges(bounds ...int64) Rule {
+	if len(bounds) >= MaxSlots {
+		return invalid(fmt.Sprintf("Ranges: %d bounds; at most %d are possible", len(bounds), MaxSlots-1))
+	}
+	for i := 1; i < len(bounds); i++ {
+		if bounds[i] <= bounds[i-1] {
+			return invalid(fmt.Sprintf("Ranges: %d does not rise above %d", bounds[i], bounds[i-1]))
+		}
+	}
+	return ranges(slices.Clone(bounds))
+}
+
+// List puts each value that the map names into the slot that it gives: countries
+// to regions, tenants to their databases. Slots are numbered from 0 and none may
+// stay without a value. Other values are refused with [ErrNoSlot].
+//
+// A list of integers takes keys as other rules do. A list of texts compares
+// bytes; see [HashText] for what that asks of the column.
+func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
+	n, err := countSlots(slices.Collect(maps.Values(slots)))
+	if err != nil {
+		return invalid(fmt.Sprintf("List: %v", err))
+	}
+	r := list{n: n, integers: map[int64]Slot{}, texts: map[string]Slot{}}
+	for value, slot := range slots {
+		s, err := read(value)
+		switch {
+		case err != nil: // a driver.Valuer of the caller's
+			return invalid(fmt.Sprintf("List: %v", err))
+		case s.kind == isText:
+			r.texts[s.text] = slot
+		case s.kind == isInteger && !s.integer.huge():
+			r.integers[int64(s.integer.bits)] = slot
+		default:
+			return invalid(fmt.Sprintf("List: %s is neither an integer nor text", s.shown()))
+		}
+	}
+	return r
+}
+
+// countSlots refuses numbers with gaps.
+func countSlots(slots []Slot) (int, error) {
+	slices.Sort(slots)
+	slots = slices.Compact(slots)
+	if len(slots) == 0 || len(slots) > MaxSlots {
+		return 0, fmt.Errorf("%d slots; from 1 to %d are possible", len(slots), MaxSlots)
+	}
+	for i, s := range slots {
+		if int(s) != i {
+			return 0, fmt.Errorf("slot %d has no value; number the slots from 0 without gaps", i)
+		}
+	}
+	return len(slots), nil
+}
+
+// Interval cuts the time from from to to into pieces of every, the last of which
+// may be shorter: times of the first piece are in slot 0. It takes time.Time and
+// driver.Valuers of it, and refuses text, whose time zone nobody knows. Times
+// before from, or at to and later, are refused with [ErrNoSlot], so that to must
+// be moved in time.
+func Interval(from, to time.Time, every time.Duration) Rule {
+	span := to.Sub(from) // at most 292 years; more is cut to that, and refused
+	switch {
+	case every <= 0 || span <= 0 || !from.Add(span).Equal(to):
+		return invalid(fmt.Sprintf("Interval(%v, %v, %v): to must be after from, by less than 292 years, and every above 0", from, to, every))
+	case (span-1)/every >= MaxSlots:
+		return invalid(fmt.Sprintf("Interval(%v, %v, %v): has more than %d pieces", from, to, every, MaxSlots))
+	}
+	return interval{from: from.Round(0), span: span, every: every}
+}
+
+// Func is a rule of the caller's own with n slots, from 1 to [MaxSlots]. f is
+// pure and safe for concurrent use; it gets the key without the types around it:
+// int64, uint64 for integers above that, string (also for []byte), time.Time, or
+// another type as it is. NULL never reaches it. It returns a slot from 0 to n-1,
+// or an error, which is best one that wraps [ErrKeyType].
+func Func(n int, f func(key any) (Slot, error)) Rule {
+	if n < 1 || n > MaxSlots || f == nil {
+		return invalid(fmt.Sprintf("Func(%d, f): n must be from 1 to %d, and f not nil", n, MaxSlots))
+	}
+	return &function{n, f}
+}
+
+var (
+	_ Rule = ranges(nil)
+	_ Rule = list{}
+	_ Rule = interval{}
+	_ Rule = (*function)(nil)
+)
+
+type ranges []int64
+
+func (r ranges) Slots() int { return len(r) + 1 }
+
+func (r ranges) Slot(key any) (Slot, error) {
+	k, err := toInteger(key)
+	if err != nil {
+		return 0, err
+	}
+	low, high := 0, len(r) // the bounds before low are ≤ k, those from high on above
+	for low < high {
+		middle := int(uint(low+high) / 2)
+		if k.less(r[middle]) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return Slot(low), nil
+}
+
+type list struct {
+	n        int
+	integers map[int64]Slot // one of the two is empty
+	texts    map[string]Slot
+}
+
+func (r list) Slots() int { return r.n }
+
+func (r list) Slot(key any) (Slot, error) {
+	if len(r.texts) > 0 {
+		return r.ofText(key)
+	}
+	k, err := toInteger(key)
+	if err != nil {
+		return 0, err
+	}
+	if slot, ok := r.integers[int64(k.bits)]; ok && !k.huge() {
+		return slot, nil
+	}
+	return 0, fmt.Errorf("%s: %w", k.appendTo(nil), ErrNoSlot)
+}
+
+func (r list) ofText(key any) (Slot, error) {
+	s, err := read(key)
+	if err == nil && s.kind != isText {
+		err = s.mistaken("text is expected")
+	}
+	if err != nil {
+		return 0, err
+	}
+	if slot, ok := r.texts[s.text]; ok {
+		return slot, nil
+	}
+	return 0, fmt.Errorf("%q: %w", s.text, ErrNoSlot)
+}
+
+type interval struct {
+	from        time.Time
+	span, every time.Duration
+}
+
+func (r interval) Slots() int { return int((r.span-1)/r.every) + 1 }
+
+func (r interval) Slot(key any) (Slot, error) {
+	at, ok := key.(time.Time)
+	if !ok {
+		s, err := read(key)
+		if err == nil && s.kind != isTime {
+			err = s.mistaken("a time.Time is expected")
+		}
+		if err != nil {
+			return 0, err
+		}
+		at = s.time
+	}
+	since := at.Sub(r.from)
+	if since < 0 || since >= r.span {
+		return 0, fmt.Errorf("%v: %w: it is not between %v and %v", at, ErrNoSlot, r.from, r.from.Add(r.span))
+	}
+	return Slot(since / r.every), nil
+}
+
+type function struct {
+	n int
+	f func(any) (Slot, error)
+}
+
+func (r *function) Slots() int { return r.n }
+
+func (r *function) Slot(key any) (Slot, error) {
+	switch key.(type) {
+	case int64, string: // as f gets them, and need no new box
+	default:
+		s, err := read(key)
+		if err != nil {
+			return 0, err
+		}
+		key = s.value()
+	}
+	slot, err := r.f(key)
+	if err == nil && (slot < 0 || int(slot) >= r.n) {
+		err = fmt.Errorf("slot %d: %w", slot, ErrNoSlot)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return slot, nil
+}

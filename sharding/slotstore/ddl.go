@@ -1,0 +1,89 @@
+package slotstore
+
+import (
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// mapDDL are the tables in the database of the map, with names in double
+// quotes. %s ends a table's definition.
+var mapDDL = []string{
+	`CREATE TABLE IF NOT EXISTS "shard_map" (
+  "name"    VARCHAR(64) NOT NULL PRIMARY KEY,
+  "version" BIGINT      NOT NULL,
+  "slots"   INT         NOT NULL
+)%s`,
+	`CREATE TABLE IF NOT EXISTS "shard_slot" (
+  "name"    VARCHAR(64) NOT NULL,
+  "slot"    INT         NOT NULL,
+  "state"   VARCHAR(8)  NOT NULL,
+  "shard"   INT         NOT NULL,
+  "other"   INT         NOT NULL,
+  "version" BIGINT      NOT NULL,
+  PRIMARY KEY ("name", "slot")
+)%s`,
+	`CREATE TABLE IF NOT EXISTS "shard_lease" (
+  "name"       VARCHAR(64)  NOT NULL,
+  "holder"     VARCHAR(128) NOT NULL,
+  "version"    BIGINT       NOT NULL,
+  "expires_us" BIGINT       NOT NULL,
+  PRIMARY KEY ("name", "holder")
+)%s`,
+}
+
+// fenceDDL is the table in the database of each shard that slots left or came
+// to: which slots the shard does not take writes of, as of which version.
+const fenceDDL = `CREATE TABLE IF NOT EXISTS "shard_fence" (
+  "name"    VARCHAR(64) NOT NULL,
+  "shard"   INT         NOT NULL,
+  "slot"    INT         NOT NULL,
+  "fenced"  INT         NOT NULL,
+  "version" BIGINT      NOT NULL,
+  PRIMARY KEY ("name", "shard", "slot")
+)%s`
+
+// ending is what follows a table's columns. Only InnoDB has the row locks that
+// the fences rely on, and names must differ in case only where Go's do.
+func ending(server dialect.Server) string {
+	if server.Name() == "mysql" {
+		return " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+	}
+	return ""
+}
+
+// now is the time in microseconds since 1970, by the database's clock.
+func now(server dialect.Server) string {
+	switch server.Name() {
+	case "mysql":
+		return `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
+	case "postgres":
+		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)`
+	}
+	return `(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000)`
+}
+
+// upsert completes an INSERT for rows that may be there already: it does
+// nothing, or sets columns to the new values.
+func upsert(server dialect.Server, key string, set ...string) string {
+	clause, value := ` ON CONFLICT (`+key+`) DO UPDATE SET `, `excluded.`
+	switch {
+	case server.Name() == "mysql" && len(set) == 0:
+		return ` ON DUPLICATE KEY UPDATE "name" = "name"`
+	case server.Name() == "mysql":
+		clause = ` ON DUPLICATE KEY UPDATE `
+	case len(set) == 0:
+		return ` ON CONFLICT (` + key + `) DO NOTHING`
+	}
+	for i, column := range set {
+		if i > 0 {
+			clause += ", "
+		}
+		if server.Name() == "mysql" {
+			clause += fmt.Sprintf(`%q = VALUES(%[1]q)`, column)
+			continue
+		}
+		clause += fmt.Sprintf(`%q = %s%[1]q`, column, value)
+	}
+	return clause
+}

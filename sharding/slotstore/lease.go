@@ -1,0 +1,149 @@
+package slotstore
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// renewals is how many times a lease is renewed within its term.
+const renewals = 3
+
+// Follower keeps a router on the map of a store. [Store.Follow] makes it; Close
+// ends it.
+type Follower struct {
+	store  *Store
+	holder string
+	valid  atomic.Pointer[time.Time] // the lease ends then, by the monotonic clock
+
+	routed int64 // the version that the router has; of the one goroutine that renews
+
+	stop context.CancelFunc
+	done chan struct{}
+	once sync.Once
+
+	mu  sync.Mutex
+	err error // of the last renewal; guarded by mu
+}
+
+// Follow takes a lease on the map, puts it into the router, and keeps both up to
+// date in the background until Close. The context is that of the beginning only.
+//
+// While leases cannot be renewed the router goes on with its map, and from the
+// end of the term on refuses the map's tables with [sharding.ErrStaleMap].
+func (s *Store) Follow(ctx context.Context) (*Follower, error) {
+	f := &Follower{store: s, holder: holder(), done: make(chan struct{})}
+	f.valid.Store(&time.Time{}) // long past
+	if err := f.renew(ctx); err != nil {
+		return nil, fmt.Errorf("slotstore: Follow: %w", err)
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	go f.run(background)
+	return f, nil
+}
+
+// holder is a name that no other follower has, and that an operator can place.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%.90s/%d/%s", host, os.Getpid(), rand.Text()[:12])
+}
+
+func (f *Follower) run(ctx context.Context) {
+	defer close(f.done)
+	pause := time.NewTicker(f.store.cfg.Term / renewals)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+			once, cancel := context.WithTimeout(ctx, f.store.cfg.Term)
+			f.note(f.renew(once))
+			cancel()
+		}
+	}
+}
+
+func (f *Follower) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// Err returns why the last renewal failed, nil when it did not.
+func (f *Follower) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Holder returns the name in shard_lease.
+func (f *Follower) Holder() string { return f.holder }
+
+// renew writes the lease and puts a new version into the router. The version is
+// only written as the lease's a renewal later, so that statements routed by the
+// one before have ended by then.
+func (f *Follower) renew(ctx context.Context) error {
+	s, sent := f.store, time.Now()
+	var v View
+	err := s.home.do(ctx, func(t tx) (err error) {
+		if v, err = s.view(ctx, t); err != nil {
+			return err
+		}
+		inUse := f.routed
+		if inUse == 0 { // nothing was routed yet
+			inUse = v.Version
+		}
+		return t.exec(ctx, `INSERT INTO "shard_lease" ("name", "holder", "version", "expires_us") VALUES (?, ?, ?, `+now(t.server)+` + ?)`+
+			upsert(t.server, `"name", "holder"`, "version", "expires_us"), s.cfg.Name, f.holder, inUse, s.cfg.Term.Microseconds())
+	})
+	if err == nil && v.Version != f.routed {
+		err = f.route(v)
+	}
+	if err != nil {
+		return err
+	}
+	// From before the database wrote it down, so that it ends here first.
+	until := sent.Add(s.cfg.Term)
+	f.valid.Store(&until)
+	return nil
+}
+
+func (f *Follower) route(v View) error {
+	maps, err := f.store.maps(v, f.isValid)
+	if err == nil {
+		err = f.store.cfg.Router.Swap(maps)
+	}
+	if err == nil {
+		f.routed = v.Version
+	}
+	return err
+}
+
+func (f *Follower) isValid() bool { return time.Now().Before(*f.valid.Load()) }
+
+// Close ends the lease: the router refuses the map's tables with
+// [sharding.ErrStaleMap] until it follows again. It waits for the goroutine to
+// end, and may be called twice.
+func (f *Follower) Close(ctx context.Context) (err error) {
+	f.once.Do(func() {
+		f.stop()
+		<-f.done
+		f.valid.Store(&time.Time{})
+		err = f.store.home.do(ctx, func(t tx) error {
+			return t.exec(ctx, `DELETE FROM "shard_lease" WHERE "name" = ? AND "holder" = ?`, f.store.cfg.Name, f.holder)
+		})
+		if err != nil {
+			err = fmt.Errorf("slotstore: Close: %w", err)
+		}
+	})
+	return err
+}

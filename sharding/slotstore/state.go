@@ -1,0 +1,115 @@
+package slotstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// State is how far a slot's move is; the package comment has the whole story.
+type State string
+
+// The states of a slot.
+const (
+	Active  State = "active"  // nothing moves
+	Copying State = "copying" // rows are copied to the other shard
+	Fenced  State = "fenced"  // nobody writes or reads
+	Moved   State = "moved"   // rows are left behind on the other shard, its old one
+	Aborted State = "aborted" // copies are left behind on the other shard
+)
+
+// nowhere is the other shard of a slot that is active.
+const nowhere = -1
+
+// Slot is one slot of a map as it is stored.
+type Slot struct {
+	Slot  sharding.Slot
+	State State
+	// Shard is the slot's own.
+	Shard int
+	// Other is the shard that has rows of the slot besides: the one it moves to,
+	// was to move to, or has moved from. -1 when there is none.
+	Other int
+	// Version is that of the map when the slot changed last.
+	Version int64
+}
+
+// View is a map as it is stored.
+type View struct {
+	Version int64
+	Slots   []Slot // by number
+}
+
+// Load returns the map.
+func (s *Store) Load(ctx context.Context) (View, error) {
+	var v View
+	err := s.home.do(ctx, func(t tx) (err error) {
+		v, err = s.view(ctx, t)
+		return err
+	})
+	if err != nil {
+		return View{}, fmt.Errorf("slotstore: Load: %w", err)
+	}
+	return v, nil
+}
+
+// view locks the map and reads it.
+func (s *Store) view(ctx context.Context, t tx) (View, error) {
+	version, err := s.lock(ctx, t)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Version: version}
+	err = t.each(ctx, func(rows *sql.Rows) error {
+		var slot Slot
+		if err := rows.Scan(&slot.Slot, &slot.State, &slot.Shard, &slot.Other, &slot.Version); err != nil {
+			return err
+		}
+		v.Slots = append(v.Slots, slot)
+		return nil
+	}, `SELECT "slot", "state", "shard", "other", "version" FROM "shard_slot" WHERE "name" = ? ORDER BY "slot"`, s.cfg.Name)
+	if err == nil {
+		err = s.check(v)
+	}
+	return v, err
+}
+
+// check refuses a map that this configuration cannot serve.
+func (s *Store) check(v View) error {
+	if len(v.Slots) != s.slots {
+		return fmt.Errorf("%w: map %q has %d rows for %d slots; call Create first", sharding.ErrStaleMap, s.cfg.Name, len(v.Slots), s.slots)
+	}
+	for i, slot := range v.Slots {
+		if int(slot.Slot) != i || slot.Shard < 0 || max(slot.Shard, slot.Other) >= s.shards() {
+			return fmt.Errorf("%w: slot %d of map %q is on shards %d and %d, and there are %d in Config.Shards; deploy the longer list first", sharding.ErrStaleMap, slot.Slot, s.cfg.Name, slot.Shard, slot.Other, s.shards())
+		}
+	}
+	return nil
+}
+
+// maps returns the view as the router takes it.
+func (s *Store) maps(v View, valid func() bool) (map[string]sharding.Map, error) {
+	all := make(map[string]sharding.Map, len(s.tables))
+	for _, t := range s.tables {
+		targets := s.targets(t)
+		place := make([]sharding.Target, len(v.Slots))
+		var held, shared []sharding.Slot
+		for i, slot := range v.Slots {
+			place[i] = targets[slot.Shard]
+			if slot.State == Fenced {
+				held = append(held, slot.Slot)
+			}
+			if slot.State != Active {
+				shared = append(shared, slot.Slot)
+			}
+		}
+		m, err := sharding.MapOf(place...)
+		if err != nil {
+			return nil, err
+		}
+		all[t.Name] = m.At(v.Version).Holding(held...).Sharing(shared...).While(valid)
+	}
+	return all, nil
+}

@@ -1,0 +1,208 @@
+package slotstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Config says which map is kept where.
+type Config struct {
+	// Name of the map, a plain SQL name. There is no default, as the map is found
+	// by it.
+	Name string
+	// DB is the application's own database that holds the map. It must be set.
+	DB *sql.DB
+	// Router routes the tables of the map, and has the shards' databases. Its
+	// present maps are what Create stores. It must be set.
+	Router *sharding.Router
+	// Shards are the targets of each table of the map by logical name: shard i of
+	// the map is target i of each. All tables have the same number of targets,
+	// and those of one shard lie in one database. Tables of a group are all
+	// named. The list only ever grows at its end, as numbers are what is stored.
+	Shards map[string][]sharding.Target
+	// Term is how long a lease lasts without being renewed: how long a slot may
+	// have to wait for a process that vanished. Defaults to 10 seconds; at least
+	// 100 milliseconds.
+	Term time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Term == 0 {
+		c.Term = 10 * time.Second
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if err := dialect.CheckIdent(c.Name); err != nil {
+		errs = append(errs, fmt.Errorf("Config.Name: %w", err))
+	}
+	if c.DB == nil {
+		errs = append(errs, errors.New("Config.DB is nil; set the database that holds the map"))
+	}
+	if c.Term < 100*time.Millisecond {
+		errs = append(errs, fmt.Errorf("Config.Term is %v; it must be at least 100ms", c.Term))
+	}
+	if c.Router == nil {
+		return errors.Join(append(errs, errors.New("Config.Router is nil; set the router of the tables"))...)
+	}
+	if len(c.Shards) == 0 {
+		errs = append(errs, errors.New("Config.Shards is empty; name the tables of the map"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
+		errs = append(errs, c.validateTable(name))
+	}
+	return errors.Join(errs...)
+}
+
+// validateTable compares a table with the first one.
+func (c Config) validateTable(name string) error {
+	t, ok := c.Router.Table(name)
+	if !ok {
+		return fmt.Errorf("Config.Shards: table %q: %w", name, sharding.ErrUnknownTable)
+	}
+	if _, ok := slotSQL(t.Rule, "", ""); !ok {
+		return fmt.Errorf("Config.Shards: table %q: a trigger cannot compute its rule; take Low, Bits, Mod or OffsetStep", name)
+	}
+	first := c.Shards[slices.Min(slices.Collect(maps.Keys(c.Shards)))]
+	targets := c.Shards[name]
+	if len(targets) == 0 || len(targets) != len(first) {
+		return fmt.Errorf("Config.Shards: table %q has %d targets, another one %d; each has one for each shard", name, len(targets), len(first))
+	}
+	for i, target := range targets {
+		switch {
+		case target.DB != first[i].DB:
+			return fmt.Errorf("Config.Shards: table %q: shard %d is on %s, that of another table on %s; tables of one shard share a database", name, i, target, first[i])
+		case c.Router.DB(target.DB) == nil:
+			return fmt.Errorf("Config.Shards: table %q: the router has no database %q", name, target.DB)
+		}
+		if err := dialect.CheckIdent(target.Table); err != nil {
+			return fmt.Errorf("Config.Shards: table %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Store reaches one map of slots. It is safe for concurrent use, by several
+// processes too, and holds nothing that needs closing.
+type Store struct {
+	cfg    Config
+	home   base             // the database of the map
+	tables []sharding.Table // those of Config.Shards, by name
+	slots  int
+}
+
+// New returns the store of a map, and asks its database what it is. It does not
+// need the map to be there yet; see [Store.Create].
+func New(ctx context.Context, cfg Config) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("slotstore: %w", err)
+	}
+	s := &Store{cfg: cfg}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Shards)) {
+		t, _ := cfg.Router.Table(name)
+		s.tables = append(s.tables, t)
+		if s.slots = t.Rule.Slots(); s.slots != s.tables[0].Rule.Slots() {
+			return nil, fmt.Errorf("slotstore: Config.Shards: tables %q and %q have different rules", name, s.tables[0].Name)
+		}
+	}
+	var err error
+	if s.home, err = open(ctx, cfg.DB); err != nil {
+		return nil, fmt.Errorf("slotstore: %w", err)
+	}
+	return s, nil
+}
+
+// shards returns the number of shards.
+func (s *Store) shards() int { return len(s.cfg.Shards[s.firstTable()]) }
+
+func (s *Store) firstTable() string { return slices.Min(slices.Collect(maps.Keys(s.cfg.Shards))) }
+
+// targets returns those of a table by shard.
+func (s *Store) targets(t sharding.Table) []sharding.Target {
+	for name, targets := range s.cfg.Shards {
+		if named, ok := s.cfg.Router.Table(name); ok && named.Name == t.Name {
+			return targets
+		}
+	}
+	return nil
+}
+
+// Create makes the tables shard_map, shard_slot and shard_lease where they are
+// missing, and stores the router's present maps as version 1 of the map, all
+// slots active. A map that is there already stays as it is.
+func (s *Store) Create(ctx context.Context) error {
+	for _, statement := range mapDDL {
+		if err := s.home.exec(ctx, fmt.Sprintf(statement, ending(s.home.server))); err != nil {
+			return fmt.Errorf("slotstore: create tables: %w", err)
+		}
+	}
+	shardOf, err := s.present()
+	if err != nil {
+		return fmt.Errorf("slotstore: Create: %w", err)
+	}
+	err = s.home.do(ctx, func(t tx) error {
+		if err := t.exec(ctx, `INSERT INTO "shard_map" ("name", "version", "slots") VALUES (?, 0, ?)`+upsert(t.server, `"name"`), s.cfg.Name, s.slots); err != nil {
+			return err
+		}
+		version, err := s.lock(ctx, t)
+		if err != nil || version > 0 {
+			return err
+		}
+		for slot, shard := range shardOf {
+			if err := t.exec(ctx, `INSERT INTO "shard_slot" ("name", "slot", "state", "shard", "other", "version") VALUES (?, ?, ?, ?, ?, 1)`,
+				s.cfg.Name, slot, string(Active), shard, nowhere); err != nil {
+				return err
+			}
+		}
+		return t.exec(ctx, `UPDATE "shard_map" SET "version" = 1 WHERE "name" = ?`, s.cfg.Name)
+	})
+	if err != nil {
+		return fmt.Errorf("slotstore: Create: %w", err)
+	}
+	return nil
+}
+
+// present returns the shard of each slot as the router has it.
+func (s *Store) present() ([]int, error) {
+	shardOf := make([]int, s.slots)
+	for i, t := range s.tables {
+		targets := s.targets(t)
+		for slot := range shardOf {
+			target, _ := t.Map.Target(sharding.Slot(slot)) // the router accepts complete maps only
+			shard := slices.Index(targets, target)
+			if shard < 0 || i > 0 && shard != shardOf[slot] {
+				return nil, fmt.Errorf("slot %d of table %q is on %s, which is shard %d in Config.Shards, and shard %d for another table", slot, t.Name, target, shard, shardOf[slot])
+			}
+			shardOf[slot] = shard
+		}
+	}
+	return shardOf, nil
+}
+
+// lock lets no other transaction change the map or take a lease, and returns the
+// map's version. The row is written because that locks on every database.
+func (s *Store) lock(ctx context.Context, t tx) (version int64, err error) {
+	if err := t.exec(ctx, `UPDATE "shard_map" SET "version" = "version" WHERE "name" = ?`, s.cfg.Name); err != nil {
+		return 0, err
+	}
+	var slots int
+	err = t.row(ctx, `SELECT "version", "slots" FROM "shard_map" WHERE "name" = ?`, s.cfg.Name).Scan(&version, &slots)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, fmt.Errorf("there is no map %q; call Create first", s.cfg.Name)
+	case err == nil && slots != s.slots:
+		return 0, fmt.Errorf("%w: map %q has %d slots, the rule %d", sharding.ErrStaleMap, s.cfg.Name, slots, s.slots)
+	}
+	return version, err
+}

@@ -1,0 +1,311 @@
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Snapshot is what a [Router] knew at one moment: its tables with the maps of
+// that time. It is immutable and safe for concurrent use; a statement that asks
+// more than one question asks one snapshot.
+type Snapshot struct {
+	tables    []Table
+	byName    map[string]*Table // by folded logical name
+	broadcast map[string]string // folded to as given
+	named     []string          // the same, in order
+}
+
+// newSnapshot checks everything that the tables promise each other.
+func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snapshot, error) {
+	s := &Snapshot{
+		tables:    slices.Clone(tables),
+		byName:    make(map[string]*Table, len(tables)),
+		broadcast: make(map[string]string, len(broadcast)),
+		named:     broadcast,
+	}
+	for _, name := range broadcast {
+		s.broadcast[fold(name)] = name
+	}
+	var errs []error
+	for i := range s.tables {
+		t := &s.tables[i]
+		t.Also = slices.Clone(t.Also)
+		errs = append(errs, t.validate(dbs), s.add(t))
+	}
+	errs = append(errs, s.checkNames())
+	if errors.Join(errs...) == nil { // else the same mistake would be told twice
+		errs = append(errs, s.checkGroups())
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *Snapshot) add(t *Table) error {
+	if _, twice := s.byName[fold(t.Name)]; twice {
+		return fmt.Errorf("table %q: Name: occurs twice", t.Name)
+	}
+	s.byName[fold(t.Name)] = t
+	if _, both := s.broadcast[fold(t.Name)]; both {
+		return fmt.Errorf("table %q: Name: is a broadcast table too; a table is one or the other", t.Name)
+	}
+	return nil
+}
+
+// checkNames finds physical tables that are claimed twice or that bear a
+// logical name.
+func (s *Snapshot) checkNames() error {
+	var errs []error
+	owner := map[Target]string{}
+	for i := range s.tables {
+		t := &s.tables[i]
+		for _, target := range t.Map.targets {
+			if logical, ok := s.byName[fold(target.Table)]; ok {
+				errs = append(errs, fmt.Errorf("table %q: Map: target %s bears the name of logical table %q; give physical tables names of their own", t.Name, target, logical.Name))
+			}
+			if name, ok := s.broadcast[fold(target.Table)]; ok {
+				errs = append(errs, fmt.Errorf("table %q: Map: target %s bears the name of broadcast table %q", t.Name, target, name))
+			}
+			if first, taken := owner[foldTarget(target)]; taken && first != fold(t.Name) {
+				errs = append(errs, fmt.Errorf("table %q: Map: target %s belongs to table %q already", t.Name, target, first))
+			}
+			owner[foldTarget(target)] = fold(t.Name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkGroups compares each table with the first of its group.
+func (s *Snapshot) checkGroups() error {
+	var errs []error
+	first := map[string]*Table{}
+	for i := range s.tables {
+		t := &s.tables[i]
+		if t.Group == "" {
+			continue
+		}
+		if model, ok := first[fold(t.Group)]; ok {
+			errs = append(errs, t.belongsTo(model))
+		} else {
+			first[fold(t.Group)] = t
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// belongsTo says why rows of one slot of t and of model may not meet.
+func (t *Table) belongsTo(model *Table) error {
+	if !reflect.DeepEqual(t.Rule, model.Rule) {
+		return fmt.Errorf("table %q: Group: its Rule is not that of %q; give both the same one", t.Name, model.Name)
+	}
+	if t.Map.version != model.Map.version || !slices.Equal(t.Map.held, model.Map.held) || !slices.Equal(t.Map.shared, model.Map.shared) {
+		return fmt.Errorf("table %q: Group: its Map has another version than that of %q; change those of a group together", t.Name, model.Name)
+	}
+	for slot := range Slot(t.Rule.Slots()) {
+		mine, other := t.Map.index(slot), model.Map.index(slot)
+		if mine != other {
+			return fmt.Errorf("table %q: Group: its Map spreads slot %d otherwise than that of %q", t.Name, slot, model.Name)
+		}
+		if a, b := t.Map.targets[mine], model.Map.targets[other]; a.DB != b.DB {
+			return fmt.Errorf("table %q: Group: slot %d is on %s, that of %q on %s; rows of a group share a database", t.Name, slot, a, model.Name, b)
+		}
+	}
+	return nil
+}
+
+// with returns s with other maps.
+func (s *Snapshot) with(maps map[string]Map, dbs map[string]bool) (*Snapshot, error) {
+	tables := slices.Clone(s.tables)
+	replaced := 0
+	var errs []error
+	for i := range tables {
+		for name, m := range maps {
+			if fold(name) != fold(tables[i].Name) {
+				continue
+			}
+			replaced++
+			if old := tables[i].Map.version; m.version < old || m.version == old && !tables[i].Map.expired() {
+				errs = append(errs, fmt.Errorf("table %q: version %d is not above %d: %w", tables[i].Name, m.version, old, ErrStaleMap))
+			}
+			tables[i].Map = m
+		}
+	}
+	if replaced != len(maps) || replaced == 0 {
+		errs = append(errs, fmt.Errorf("%d maps for %d tables: %w; name each table once", len(maps), replaced, ErrUnknownTable))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return newSnapshot(tables, s.named, dbs)
+}
+
+func unknown(table string) error {
+	return &RouteError{Op: "route", Table: table, Err: ErrUnknownTable, Hint: hints[ErrUnknownTable]}
+}
+
+// refused is an error of t's own as the caller of the router sees it.
+func (t *Table) refused(column string, err error) error {
+	return &RouteError{Op: "route", Table: t.Name, Column: column, Err: err, Hint: hintFor(err)}
+}
+
+// Target returns where the row of the table with this sharding key lies. The
+// table's case does not matter. Errors are [RouteError]s.
+func (s *Snapshot) Target(table string, key any) (Target, error) {
+	t, ok := s.Lookup(table)
+	if !ok {
+		return Target{}, unknown(table)
+	}
+	target, err := t.Target(key)
+	if err != nil {
+		return Target{}, t.refused(t.Key, err)
+	}
+	return target, nil
+}
+
+// TargetBy returns where the row of the table lies whose column has this value;
+// the column is the sharding key or one of [Table].Also, and case does not
+// matter. Errors are [RouteError]s; one that wraps [ErrMissingKey] means that
+// the value says nothing about the shard.
+func (s *Snapshot) TargetBy(table, column string, value any) (Target, error) {
+	t, ok := s.Lookup(table)
+	if !ok {
+		return Target{}, unknown(table)
+	}
+	target, err := t.TargetBy(column, value)
+	if err == nil {
+		return target, nil
+	}
+	refusal := &RouteError{Op: "route", Table: t.Name, Column: column, Err: err, Hint: hintFor(err)}
+	if errors.Is(err, ErrMissingKey) {
+		refusal.Hint = "add a condition on " + t.Key
+	}
+	return Target{}, refusal
+}
+
+// Targets returns every target of the table once, in slot order; nil for a
+// table the router does not know.
+func (s *Snapshot) Targets(table string) []Target {
+	t, ok := s.Lookup(table)
+	if !ok {
+		return nil
+	}
+	return t.Map.Targets()
+}
+
+// Everywhere returns every target of the table for a statement that goes to all
+// of them. While slots of the table move, some rows lie on two targets and such
+// a statement would see them twice: the error wraps [ErrSlotMoving] then. Errors
+// are [RouteError]s.
+func (s *Snapshot) Everywhere(table string) ([]Target, error) {
+	t, ok := s.Lookup(table)
+	if !ok {
+		return nil, unknown(table)
+	}
+	if err := t.Map.everywhere(); err != nil {
+		return nil, t.refused("", err)
+	}
+	return t.Map.Targets(), nil
+}
+
+// Slots returns the number of slots of the table, 0 for one that the router
+// does not know.
+func (s *Snapshot) Slots(table string) int {
+	if t, ok := s.Lookup(table); ok {
+		return t.Rule.Slots()
+	}
+	return 0
+}
+
+// Lookup returns the table with this logical name, in any case. It is the
+// snapshot's own: read it, do not write to it.
+func (s *Snapshot) Lookup(name string) (*Table, bool) {
+	t, ok := s.byName[fold(name)]
+	return t, ok
+}
+
+// Table returns the table with this logical name, in any case.
+func (s *Snapshot) Table(name string) (Table, bool) {
+	t, ok := s.Lookup(name)
+	if !ok {
+		return Table{}, false
+	}
+	return *t, true
+}
+
+// Tables returns all tables in the order they were given.
+func (s *Snapshot) Tables() []Table { return slices.Clone(s.tables) }
+
+// IsBroadcast reports whether the table is one of [Broadcast], in any case.
+func (s *Snapshot) IsBroadcast(table string) bool {
+	_, ok := s.broadcast[fold(table)]
+	return ok
+}
+
+// Broadcasts returns the names given with [Broadcast], in that order.
+func (s *Snapshot) Broadcasts() []string { return slices.Clone(s.named) }
+
+// SameGroup reports whether rows of one slot of both tables lie in one database;
+// see [Table].Group. A table and itself are always of one group.
+func (s *Snapshot) SameGroup(a, b string) bool {
+	first, ok := s.Lookup(a)
+	second, also := s.Lookup(b)
+	return ok && also && first.sameGroup(second)
+}
+
+func (t *Table) sameGroup(other *Table) bool {
+	return t == other || t.Group != "" && fold(t.Group) == fold(other.Group)
+}
+
+// Hinted returns the target on which the hint puts statements about the table,
+// and whether it does so at all. A hint that names another table of the group
+// means the target with the same slots; one of any other table is refused with
+// [ErrCrossShard]. Errors are [RouteError]s.
+func (s *Snapshot) Hinted(table string, h Hint) (Target, bool, error) {
+	t, ok := s.Lookup(table)
+	switch {
+	case !h.Placed():
+		return Target{}, false, nil
+	case !ok:
+		return Target{}, false, unknown(table)
+	}
+	target, err := s.hinted(t, h)
+	if err != nil {
+		return Target{}, false, t.refused("", err)
+	}
+	return target, true, nil
+}
+
+func (s *Snapshot) hinted(t *Table, h Hint) (Target, error) {
+	if h.Table == "" {
+		return s.counterpart(t, h.On)
+	}
+	named, ok := s.Lookup(h.Table)
+	if !ok {
+		return Target{}, fmt.Errorf("hint on %q: %w", h.Table, ErrUnknownTable)
+	}
+	if !named.sameGroup(t) {
+		return Target{}, fmt.Errorf("%w: the hint is about %s, which is not in its group", ErrCrossShard, named.Name)
+	}
+	slot, err := named.Slot(h.Key)
+	if err != nil {
+		return Target{}, err
+	}
+	return t.on(slot)
+}
+
+// counterpart returns the target of t that holds the slots of on.
+func (s *Snapshot) counterpart(t *Table, on Target) (Target, error) {
+	for i := range s.tables {
+		other := &s.tables[i]
+		if !other.sameGroup(t) {
+			continue
+		}
+		if at := slices.Index(other.Map.targets, on); at >= 0 {
+			if t.Map.expired() {
+				return Target{}, ErrStaleMap
+			}
+			return t.Map.targets[at], nil
+		}
+	}
+	return Target{}, fmt.Errorf("%w: %s is no target of it or of its group", ErrCrossShard, on)
+}
