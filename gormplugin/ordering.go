@@ -118,7 +118,13 @@ func (m *merge) stars() int {
 // by which the database sorts: SQLite's driver makes times of texts. It does so
 // for columns only, so +column gives the text.
 func (m *merge) isStored(f *schema.Field) bool {
-	return !m.routing.mysql && (f == nil || f.DataType == schema.Time)
+	return !m.routing.mysql && (f == nil || f.GORMDataType == schema.Time || isTyped(f, "date", "time"))
+}
+
+// isTyped reports whether the column's type has one of the words in it.
+func isTyped(f *schema.Field, words ...string) bool {
+	kind := strings.ToLower(string(f.DataType))
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(kind, w) })
 }
 
 // field returns the model's field of a column, nil if there is none.
@@ -144,7 +150,7 @@ func (m *merge) sortable(f *schema.Field, column string) error {
 	if _, collated := f.TagSettings["COLLATE"]; collated || strings.Contains(strings.ToUpper(f.TagSettings["TYPE"]), "COLLATE") {
 		return m.unmergeable(column + " is compared by its collation, which is not known here")
 	}
-	if m.routing.mysql && f.DataType == schema.String {
+	if m.routing.mysql && isTyped(f, "string", "char", "text", "enum", "set", "json") {
 		return m.unmergeable(column + " is a text, which its collation compares; bytes do not follow it")
 	}
 	return nil

@@ -9,12 +9,11 @@ import (
 type Balance int
 
 const (
-	// TooFew: the sample has less than five ids for each slot; nothing can be
-	// said.
+	// TooFew says nothing, as the sample has less than five ids for each slot.
 	TooFew Balance = iota
-	// Even: the ids spread as evenly as chance would spread them, or more so.
+	// Even means that the ids spread as evenly as chance would spread them, or more so.
 	Even
-	// Uneven: chance does not spread ids so.
+	// Uneven means that chance does not spread ids so.
 	Uneven
 )
 

@@ -45,7 +45,6 @@
 //	GROUP BY,        one              combined, else           ErrMissingKey *    one copy
 //	DISTINCT                          ErrUnmergeable
 //	join in a group  same slot        ErrCrossShard            ErrMissingKey      local copy
-//	other joins      ErrCrossShard    ErrCrossShard            ErrCrossShard      local copy
 //	FOR UPDATE       one, primary     ErrCrossShard **         ErrMissingKey      all databases
 //	INSERT           one              –                        ErrMissingKey      all databases
 //	INSERT batch     one              grouped; ErrCrossData-   ErrMissingKey      all databases
@@ -53,14 +52,15 @@
 //	upsert           one              grouped **               ErrMissingKey      all databases
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
 //	key changed      ErrKeyChange, unless the value is equal or keeps its slot and gene
-//	TRUNCATE, DROP   refused          refused                  refused            refused
-//	raw SQL          ErrRawTable      ErrRawTable              ErrRawTable        local copy
-//	                 without a hint
 //
 // * sent to all targets when [Table].OnMissing is [FanOutReads] or the context
 // says [AllShards], within [FanOut]'s limits ([ErrTooManyShards]). ** over several
 // databases with [BestEffort] only. *** a write never goes to all targets unless
 // the context says [AllShards].
+//
+// Joins with tables of other groups are refused with [ErrCrossShard], raw SQL that
+// names a sharded table with [ErrRawTable] unless a hint says which shard is meant,
+// and TRUNCATE and DROP of logical names always.
 //
 // Not done at all: joins of rows in different slots, two-phase commit, and moving
 // rows behind the application's back. What the adapters do about it is in their

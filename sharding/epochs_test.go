@@ -57,17 +57,7 @@ func (h *history) insert(t *testing.T) error {
 	i := h.r.IntN(len(h.servers))
 	s := h.servers[i]
 	if h.guarded {
-		if err := h.rule.Check(margin, h.counters()); err != nil {
-			if !errors.Is(err, sharding.ErrEpochUnarmed) {
-				t.Fatal(err)
-			}
-			for i := range h.servers {
-				h.arm(i)
-			}
-			if err := h.rule.Check(margin, h.counters()); err != nil {
-				t.Fatalf("all servers number by the epoch: %v", err)
-			}
-		}
+		h.guard(t)
 	}
 	id := s.next()
 	if first, twice := h.maker[id]; twice {
@@ -75,6 +65,22 @@ func (h *history) insert(t *testing.T) error {
 	}
 	h.maker[id] = s.slot
 	return nil
+}
+
+func (h *history) guard(t *testing.T) {
+	err := h.rule.Check(margin, h.counters())
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, sharding.ErrEpochUnarmed) {
+		t.Fatal(err)
+	}
+	for i := range h.servers {
+		h.arm(i)
+	}
+	if err := h.rule.Check(margin, h.counters()); err != nil {
+		t.Fatalf("all servers number by the epoch: %v", err)
+	}
 }
 
 func (h *history) arm(i int) {
@@ -128,8 +134,11 @@ func (h *history) run(t *testing.T) error {
 	}
 	for id, maker := range h.maker {
 		got, err := h.rule.Slot(id)
-		if err != nil || got != maker {
-			return fmt.Errorf("id %d was made by server %d and is looked for on %d: %v", id, maker, got, err)
+		if err != nil {
+			return err
+		}
+		if got != maker {
+			return fmt.Errorf("id %d was made by server %d and is looked for on %d", id, maker, got)
 		}
 	}
 	return nil

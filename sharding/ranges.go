@@ -65,8 +65,8 @@ func countSlots(slots []Slot) (int, error) {
 	return len(slots), nil
 }
 
-// Interval cuts the time from from to to into pieces of every, the last of which
-// may be shorter: times of the first piece are in slot 0. It takes time.Time and
+// Interval cuts the time between from and to into pieces of every, the last of
+// which may be shorter: times of the first piece are in slot 0. It takes time.Time and
 // driver.Valuers of it, and refuses text, whose time zone nobody knows. Times
 // before from, or at to and later, are refused with [ErrNoSlot], so that to must
 // be moved in time.

@@ -70,9 +70,9 @@ func (r *Router) Snapshot() *Snapshot {
 //
 // Each new map must have a higher version than the one it replaces, or the error
 // wraps [ErrStaleMap]; the same version will do for a [Map.While] that is over.
-// Where any of them does not fit, the error tells all that
-// is wrong, as that of [New] does, and nothing is exchanged. Tables of one group
-// are to be given together.
+// Where any of them does not fit, the error tells all that is wrong, as that of
+// [New] does, and nothing is exchanged. Tables of one group are to be given
+// together.
 func (r *Router) Swap(maps map[string]Map) error {
 	r.turn.Lock()
 	defer r.turn.Unlock()

@@ -19,7 +19,7 @@ type Column string
 // The columns.
 const (
 	One       Column = "key = one slot"
-	Many      Column = "IN/OR = m slots"
+	Many      Column = "IN, OR = m slots"
 	None      Column = "no key"
 	Broadcast Column = "broadcast table"
 	Raw       Column = "raw, Exec"

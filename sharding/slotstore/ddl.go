@@ -2,6 +2,7 @@ package slotstore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -66,24 +67,18 @@ func now(server dialect.Server) string {
 // upsert completes an INSERT for rows that may be there already: it does
 // nothing, or sets columns to the new values.
 func upsert(server dialect.Server, key string, set ...string) string {
-	clause, value := ` ON CONFLICT (`+key+`) DO UPDATE SET `, `excluded.`
+	clause, value := ` ON CONFLICT (`+key+`) DO UPDATE SET `, `excluded."%s"`
 	switch {
 	case server.Name() == "mysql" && len(set) == 0:
 		return ` ON DUPLICATE KEY UPDATE "name" = "name"`
 	case server.Name() == "mysql":
-		clause = ` ON DUPLICATE KEY UPDATE `
+		clause, value = ` ON DUPLICATE KEY UPDATE `, `VALUES("%s")`
 	case len(set) == 0:
 		return ` ON CONFLICT (` + key + `) DO NOTHING`
 	}
+	settings := make([]string, len(set))
 	for i, column := range set {
-		if i > 0 {
-			clause += ", "
-		}
-		if server.Name() == "mysql" {
-			clause += fmt.Sprintf(`%q = VALUES(%[1]q)`, column)
-			continue
-		}
-		clause += fmt.Sprintf(`%q = %s%[1]q`, column, value)
+		settings[i] = `"` + column + `" = ` + fmt.Sprintf(value, column)
 	}
-	return clause
+	return clause + strings.Join(settings, ", ")
 }

@@ -3,7 +3,6 @@ package slotstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -132,19 +131,8 @@ func insertOn(ctx context.Context, db *sql.DB, table string, id, user int64) err
 // copyRows brings the rows of a slot that the other shard lacks.
 func (w *world) copyRows(ctx context.Context, s *Store, slot sharding.Slot) error {
 	for _, name := range []string{"orders", "items"} {
-		rows, err := w.dbs["a"].QueryContext(ctx, "SELECT id, user_id, note FROM "+w.shards[name][0].Table+" WHERE user_id & 7 = ?", slot)
+		all, err := w.source(ctx, w.shards[name][0].Table, slot)
 		if err != nil {
-			return err
-		}
-		var all [][3]any
-		for rows.Next() {
-			var row [3]any
-			if err := rows.Scan(&row[0], &row[1], &row[2]); err != nil {
-				return err
-			}
-			all = append(all, row)
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err
 		}
 		err = s.Bypass(ctx, slot, func(tx *sql.Tx) error {
@@ -160,6 +148,22 @@ func (w *world) copyRows(ctx context.Context, s *Store, slot sharding.Slot) erro
 		}
 	}
 	return nil
+}
+
+func (w *world) source(ctx context.Context, table string, slot sharding.Slot) (all [][3]any, err error) {
+	rows, err := w.dbs["a"].QueryContext(ctx, "SELECT id, user_id, note FROM "+table+" WHERE user_id & 7 = ?", slot)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var row [3]any
+		if err := rows.Scan(&row[0], &row[1], &row[2]); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
 }
 
 // sweep deletes the rows of a slot from one of the databases.

@@ -83,7 +83,9 @@ func TestAFillIsEndedByAnErrorThatNoRetryCuresAndBeginsAgainWhenTheRingIsEmpty(t
 		src.set(func(c *counter) { c.err = nil })
 		next(t, b)
 		synctest.Wait()
-		if got := b.Stats().Remaining; got < 70 {
+		// The used-up span keeps its place in the ring until the next one takes it,
+		// which may be after the fill has ended.
+		if got := b.Stats().Remaining; got < 7*10-1 {
 			t.Errorf("%d remain after the source came back", got)
 		}
 	})

@@ -1,0 +1,74 @@
+package sharding
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Route says which tables serve a logical table that is or was migrated.
+type Route string
+
+// The routes.
+const (
+	// OnSource: the source's own table serves; there are no shards yet, or a
+	// rollback has closed them.
+	OnSource Route = "source"
+	// OnShards: the shards serve; the source's table was renamed.
+	OnShards Route = "shards"
+)
+
+// RouteTable is the table of the source with a row for each table that is
+// migrated. Runners of package schema/migrate write it, in the moment of a
+// switch and after the old place was closed.
+const RouteTable = "shardid_route"
+
+// RouteRow is what the source says about a logical table.
+type RouteRow struct {
+	Table string // the logical name, in lower case
+	Job   string // the migration that the table belongs to; "" when there never was one
+	// Epoch rises with each change of Route. A row with a lower epoch than one that
+	// was read before comes from a replica that is behind, and must not be followed.
+	Epoch int64
+	Route Route // OnSource when there is no row
+}
+
+// ErrRoute: the route row says something that this version does not know.
+// Returned by ReadRoute.
+var ErrRoute = errors.New("sharding: unknown route; use the version that the migration was run with")
+
+// RouteQuerier is the part of *sql.DB, *sql.Conn and *sql.Tx that ReadRoute
+// needs. In a transaction that has read before, the answer may be as old as its
+// snapshot.
+type RouteQuerier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// ReadRoute reads which tables serve the table called name. source is the
+// database that is being migrated, its primary.
+//
+// It is for a caller whose statement failed because a table is missing, which is
+// how both a switch and a rollback close a place: the caller reads the route,
+// and sends the statement once more when the route leads elsewhere than it was
+// sent. When it leads to the same place, the switch is under way; the caller
+// waits a moment and reads again. Only single statements outside of transactions
+// may be sent again: of a text with several, a part may have been done.
+//
+// source is MariaDB, MySQL or SQLite. One without the table of routes has no migrations: its rows are OnSource.
+func ReadRoute(ctx context.Context, source RouteQuerier, name string) (RouteRow, error) {
+	row := RouteRow{Table: fold(name), Route: OnSource}
+	err := source.QueryRowContext(ctx, "SELECT job, epoch, route FROM "+RouteTable+" WHERE LOWER(tbl) = ?", row.Table).Scan(&row.Job, &row.Epoch, &row.Route)
+	if errors.Is(err, sql.ErrNoRows) || dialect.FaultOf(err) == dialect.NoTable {
+		return row, nil
+	}
+	if err != nil {
+		return RouteRow{}, fmt.Errorf("sharding: read the route of %s: %w", row.Table, err)
+	}
+	if row.Route != OnSource && row.Route != OnShards {
+		return RouteRow{}, fmt.Errorf("%w: table %s: %q", ErrRoute, row.Table, row.Route)
+	}
+	return row, nil
+}
