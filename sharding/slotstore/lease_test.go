@@ -55,7 +55,7 @@ func TestSettleEndsWithItsContext(t *testing.T) {
 
 func TestAFollowerTakesEachVersionAndGivesTheOldOneUp(t *testing.T) {
 	w := newWorld(t)
-	w.term = 300 * time.Millisecond
+	w.term = 2 * time.Second
 	_, operator := w.created(t)
 	r := w.router(t)
 	f := w.follow(t, w.store(t, r))

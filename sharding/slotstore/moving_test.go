@@ -18,7 +18,7 @@ import (
 // a writer was told is written is there once, on the shard that its key leads to.
 func TestSlotsMoveUnderLiveWritersWithoutLosingOrDoublingARow(t *testing.T) {
 	w := newWorld(t)
-	w.term = 300 * time.Millisecond
+	w.term = 2 * time.Second
 	_, operator := w.created(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var written sync.Map
