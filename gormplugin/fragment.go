@@ -28,7 +28,7 @@ func (r reader[E]) scan(e clause.Expr) (fragment, bool) {
 	if e.WithoutParentheses || strings.IndexByte(e.SQL, '\\') >= 0 {
 		return fragment{}, false
 	}
-	f := fragment{sql: e.SQL, vars: e.Vars}
+	f := fragment{sql: e.SQL, vars: e.Vars, tokens: r.scratch}
 	return f, f.tokenize(r.flavor)
 }
 
@@ -41,7 +41,7 @@ func (r reader[E]) named(e clause.NamedExpr) keyset[E] {
 	if !ok {
 		return keyset[E]{all: true}
 	}
-	f := fragment{sql: e.SQL, names: names}
+	f := fragment{sql: e.SQL, names: names, tokens: r.scratch}
 	if !f.tokenize(r.flavor) {
 		return keyset[E]{all: true}
 	}

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
@@ -16,10 +17,11 @@ type guard struct {
 	readings []sqltext.Flavor // every way in which the server may read a text
 	strings  bool             // a string may stand for an identifier
 	keywords bool             // a table is called like a keyword
+	verdicts *verdicts
 }
 
 func newGuard(dialect string, router *sharding.Router) (guard, error) {
-	g := guard{router: router, tables: router.Tables()}
+	g := guard{router: router, tables: router.Tables(), verdicts: &verdicts{seed: maphash.MakeSeed()}}
 	for i := range g.tables {
 		g.keywords = g.keywords || sqltext.Reserved(g.tables[i].Name)
 	}
@@ -125,11 +127,15 @@ func (g *guard) table(name string) *sharding.Table {
 // the other table holds on this shard is not what the statement means.
 // The tables of a join were seen to when it was written.
 func (g *guard) routed(op, sql string, table *sharding.Table, joined bool) error {
+	if g.verdicts.passed(sql, table, joined) {
+		return nil
+	}
 	for _, f := range g.readingsOf(sql) {
 		if err := g.routedReading(op, sql, table, joined, f); err != nil {
 			return err
 		}
 	}
+	g.verdicts.pass(sql, table, joined)
 	return nil
 }
 

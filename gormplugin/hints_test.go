@@ -36,10 +36,10 @@ func TestAHintSendsRawSQLToItsShard(t *testing.T) {
 		"model without a key": {func() error { return on.Find(&[]Order{}).Error },
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders`"}},
 		"another table of the group": {func() error { return on.Where("sku = ?", "a1").Find(&[]Item{}).Error },
-			[]string{"db1: SELECT * FROM `items_1` AS `items` WHERE (sku = ?)"}},
+			[]string{"db1: SELECT * FROM `items_1` AS `items` WHERE sku = ?"}},
 		"On": {func() error {
 			return c.WithContext(sharding.On(t.Context(), sharding.Target{DB: "db0", Table: "orders_2"})).Model(&Order{}).Where("user_id = 1").Update("note", "y").Error
-		}, []string{"db0: BEGIN", "db0: UPDATE `orders_2` AS `orders` SET `note`=? WHERE (user_id = 1)", "db0: COMMIT"}},
+		}, []string{"db0: BEGIN", "db0: UPDATE `orders_2` AS `orders` SET `note`=? WHERE user_id = 1", "db0: COMMIT"}},
 		"Unsharded": {func() error {
 			return c.WithContext(sharding.Unsharded(t.Context())).Where("id = 1").Find(&[]Order{}).Error
 		},

@@ -48,7 +48,7 @@ func TestTablesOfOneGroupAreJoinedInTheirShard(t *testing.T) {
 	if err := c.Joins("JOIN regions r ON r.id = orders.user_id").Find(&[]Order{}, "orders.id = ?", 5).Error; err != nil {
 		t.Error(err)
 	}
-	sameEvents(t, c.rec.take(), "db1: SELECT `orders`.`id`,`orders`.`user_id`,`orders`.`note` FROM `orders_1` AS `orders` JOIN regions r ON r.id = orders.user_id WHERE (orders.id = ?)")
+	sameEvents(t, c.rec.take(), "db1: SELECT `orders`.`id`,`orders`.`user_id`,`orders`.`note` FROM `orders_1` AS `orders` JOIN regions r ON r.id = orders.user_id WHERE orders.id = ?")
 }
 
 func TestJoinsThatMayLeaveTheShardAreRefused(t *testing.T) {

@@ -47,8 +47,11 @@ func (k keyset[E]) or(o keyset[E]) keyset[E] {
 	if k.all {
 		return k
 	}
-	if o.all {
+	if o.all || len(k.of) == 0 {
 		return o
+	}
+	if len(o.of) == 0 {
+		return k
 	}
 	either := keyset[E]{of: slices.Clone(k.of)}
 	for _, e := range o.of {

@@ -22,6 +22,8 @@ type reader[E comparable] struct {
 	// also returns the same for another column that tells the slot, nil for a
 	// column that does not. It may be nil.
 	also func(column string) func(value any) (E, error)
+	// scratch is memory for the tokens of one raw condition at a time.
+	scratch []sqltext.Token
 }
 
 // errSilent: a value of another column than the key tells no slot.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -28,6 +29,7 @@ type routing struct {
 	prepared prepared
 	quoted   sync.Map // of sharding.Target to *clause.Expr: "orders_3" AS "orders"
 	quote    func(name string) string
+	placed   atomic.Pointer[placed] // of the table that was asked for last
 	mysql    bool
 }
 
@@ -250,11 +252,27 @@ func isSubquery(stmt *gorm.Statement) bool {
 
 // read returns what the conditions of stmt prove about targets.
 func (r *routing) read(stmt *gorm.Statement, t *sharding.Table) reader[sharding.Target] {
-	read := reader[sharding.Target]{stmt: stmt, table: t, flavor: r.guard.readings[0], place: t.Target}
+	read := reader[sharding.Target]{stmt: stmt, table: t, flavor: r.guard.readings[0], place: r.placing(t)}
 	if len(t.Also) > 0 {
 		read.also = func(column string) func(any) (sharding.Target, error) { return also(t, column) }
 	}
 	return read
+}
+
+// placing returns t.Target, of which there is one for each version of a table.
+func (r *routing) placing(t *sharding.Table) func(any) (sharding.Target, error) {
+	if c := r.placed.Load(); c != nil && c.table == t {
+		return c.place
+	}
+	c := &placed{table: t, place: t.Target}
+	r.placed.Store(c)
+	return c.place
+}
+
+// placed is a method value, which takes memory to make.
+type placed struct {
+	table *sharding.Table
+	place func(any) (sharding.Target, error)
 }
 
 // also returns where rows lie that have a value in a column beside the key, nil

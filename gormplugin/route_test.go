@@ -38,9 +38,9 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 		"Where map": {func(c *cluster) *gorm.DB { return c.Where(map[string]any{"id": 5, "note": "note 5"}).Find(&[]Order{}) },
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders`" + where5 + " AND `orders`.`note` = ?"}},
 		"Where raw": {func(c *cluster) *gorm.DB { return c.Where("orders.id = ?", 5).Find(&[]Order{}) },
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (orders.id = ?)"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE orders.id = ?"}},
 		"IN of one target": {func(c *cluster) *gorm.DB { return c.Where("id IN ?", []int64{1, 5}).Find(&[]Order{}) },
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (id IN (?,?))"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id IN (?,?)"}},
 		"Count": {func(c *cluster) *gorm.DB { return c.Model(&Order{}).Where("id", 5).Count(&n) },
 			[]string{"db1: SELECT count(*) FROM `orders_1` AS `orders` WHERE `id` = ?"}},
 		"Pluck": {func(c *cluster) *gorm.DB {
@@ -48,22 +48,22 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 		},
 			[]string{"db1: SELECT `note` FROM `orders_1` AS `orders` WHERE (id = ? AND user_id = ?)"}},
 		"Table into map": {func(c *cluster) *gorm.DB { return c.Table("ORDERS").Where("id = ?", 5).Take(&map[string]any{}) },
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (id = ?) LIMIT 1"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ? LIMIT 1"}},
 		"Joined by AND": {func(c *cluster) *gorm.DB { return c.Where("note <> ?", "x").Where("id = 5").Find(&[]Order{}) },
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (note <> ?) AND (id = 5)"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE note <> ? AND id = 5"}},
 		"OR on one target": {func(c *cluster) *gorm.DB {
 			return c.Where("id = ?", 1).Or("id = ? AND note = ?", 5, "x").Find(&[]Order{})
 		},
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (id = ?) OR (id = ? AND note = ?)"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ? OR (id = ? AND note = ?)"}},
 		"impossible condition": {func(c *cluster) *gorm.DB { return c.Where("id IN ?", []int64{}).Find(&[]Order{}) },
-			[]string{"db0: SELECT * FROM `orders_0` AS `orders` WHERE (id IN (NULL))"}},
+			[]string{"db0: SELECT * FROM `orders_0` AS `orders` WHERE id IN (NULL)"}},
 		"Preload": {func(c *cluster) *gorm.DB { return c.Preload("Items").Find(&[]Order{}, []int64{1, 5}) },
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE `orders`.`id` IN (?,?)",
 				"db1: SELECT * FROM `items_1` AS `items` WHERE `items`.`order_id` IN (?,?)"}},
 		"Update": {func(c *cluster) *gorm.DB { return c.Model(order()).Update("note", "z") },
 			[]string{"db1: BEGIN", "db1: UPDATE `orders_1` AS `orders` SET `note`=? WHERE `id` = ?", "db1: COMMIT"}},
 		"Updates by condition": {func(c *cluster) *gorm.DB { return c.Model(&Order{}).Where("id = ?", 5).Updates(Order{Note: "z"}) },
-			[]string{"db1: BEGIN", "db1: UPDATE `orders_1` AS `orders` SET `note`=? WHERE (id = ?)", "db1: COMMIT"}},
+			[]string{"db1: BEGIN", "db1: UPDATE `orders_1` AS `orders` SET `note`=? WHERE id = ?", "db1: COMMIT"}},
 		"UpdateColumn Expr": {func(c *cluster) *gorm.DB {
 			return c.Model(order()).UpdateColumn("user_id", gorm.Expr("user_id + ?", 1))
 		},
@@ -79,7 +79,7 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 		"Delete by Model": {func(c *cluster) *gorm.DB { return c.Model(order()).Delete(&Order{}) },
 			[]string{"db1: BEGIN", "db1: DELETE FROM `orders_1` AS `orders`" + where5, "db1: COMMIT"}},
 		"Delete by condition": {func(c *cluster) *gorm.DB { return c.Where("orders.note = ?", "?").Delete(&Order{}, 5) },
-			[]string{"db1: BEGIN", "db1: DELETE FROM `orders_1` AS `orders` WHERE (orders.note = ?) AND `orders`.`id` = ?", "db1: COMMIT"}},
+			[]string{"db1: BEGIN", "db1: DELETE FROM `orders_1` AS `orders` WHERE orders.note = ? AND `orders`.`id` = ?", "db1: COMMIT"}},
 		"soft Delete": {func(c *cluster) *gorm.DB { return c.Delete(&Paper{ID: 5}) },
 			[]string{"db1: BEGIN", "db1: UPDATE `papers_1` AS `papers` SET `deleted_at`=? WHERE `papers`.`id` = ? AND `papers`.`deleted_at` IS NULL", "db1: COMMIT"}},
 		"Unscoped Delete": {func(c *cluster) *gorm.DB { return c.Unscoped().Delete(&Paper{ID: 5}) },
@@ -89,12 +89,12 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 		"pointer key": {func(c *cluster) *gorm.DB {
 			return c.Where("id = ?", sql.NullInt64{Int64: 5, Valid: true}).Find(&[]Order{})
 		},
-			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (id = ?)"}},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ?"}},
 		"FOR UPDATE": {func(c *cluster) *gorm.DB { return c.Clauses(clause.Locking{Strength: "UPDATE"}).Find(&[]Order{}, 5) },
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders`" + where5 + " "}},
 		"Group Having": {func(c *cluster) *gorm.DB {
 			return c.Model(&Order{}).Select("orders.note, count(*)").Where("id = ?", 5).Group("orders.note").Having("count(*) > ?", 0).Find(&[]map[string]any{})
-		}, []string{"db1: SELECT orders.note, count(*) FROM `orders_1` AS `orders` WHERE (id = ?) GROUP BY `orders`.`note` HAVING count(*) > ?"}},
+		}, []string{"db1: SELECT orders.note, count(*) FROM `orders_1` AS `orders` WHERE id = ? GROUP BY `orders`.`note` HAVING count(*) > ?"}},
 		"upsert": {func(c *cluster) *gorm.DB { return c.Clauses(clause.OnConflict{UpdateAll: true}).Create(order()) },
 			[]string{"db1: BEGIN", "db1: INSERT INTO `orders_1` (`id`,`user_id`,`note`) VALUES (?,?,?) ON CONFLICT (`id`) DO UPDATE SET `user_id`=`excluded`.`user_id`,`note`=`excluded`.`note`", "db1: COMMIT"}},
 		"map create": {func(c *cluster) *gorm.DB { return c.Table("orders").Create(map[string]any{"id": 21, "note": "m"}) },

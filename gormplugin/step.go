@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -35,6 +36,7 @@ type step struct {
 	read     []clause.Expression     // the conditions at first
 	proven   keyset[sharding.Target] // what they prove
 	enclosed bool                    // whereBuilder wrote the WHERE clause
+	tokens   [16]sqltext.Token       // scratch of read
 }
 
 var _ gorm.ConnPool = (*step)(nil)
@@ -48,11 +50,19 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 		return nil, err
 	}
 	c, err := s.next.on(ctx, s.database(s.target))
+	if err != nil {
+		return nil, s.named(err)
+	}
+	return c, nil
+}
+
+// named gives a connection's refusal the statement it is about.
+func (s *step) named(err error) error {
 	var refused *sharding.RouteError
 	if errors.As(err, &refused) {
-		return nil, s.refuse(refused.Err, "shard "+s.target.String()+": "+refused.Hint)
+		return s.refuse(refused.Err, "shard "+s.target.String()+": "+refused.Hint)
 	}
-	return c, err
+	return err
 }
 
 func (s *step) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -131,9 +141,15 @@ func (s *step) prove() error {
 func (s *step) where() keyset[sharding.Target] {
 	now := conditions(s.stmt)
 	if len(now) == 0 || len(now) != len(s.read) || &now[0] != &s.read[0] {
-		s.read, s.proven = now, s.routing.read(s.stmt, s.table).where()
+		s.read, s.proven = now, s.reader().where()
 	}
 	return s.proven
+}
+
+func (s *step) reader() reader[sharding.Target] {
+	r := s.routing.read(s.stmt, s.table)
+	r.scratch = s.tokens[:0]
+	return r
 }
 
 // proveRows checks the values that the INSERT sends.
@@ -143,6 +159,9 @@ func (s *step) proveRows() error {
 		return err
 	}
 	for i, row := range values.Values {
+		if i > 0 && isSameNumber(row[key], values.Values[i-1][key]) {
+			continue
+		}
 		target, err := s.rowTarget(i, row[key])
 		if err != nil {
 			return err
@@ -152,6 +171,14 @@ func (s *step) proveRows() error {
 		}
 	}
 	return nil
+}
+
+// isSameNumber reports whether two values are equal numbers, without looking
+// further at others.
+func isSameNumber(a, b any) bool {
+	x, ok := a.(int64)
+	y, same := b.(int64)
+	return ok && same && x == y
 }
 
 // values returns the values that the INSERT sends, and which column is the key.

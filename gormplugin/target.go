@@ -24,9 +24,12 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 	if err != nil {
 		return err
 	}
-	restore := s.keepKeys()
+	var restore func()
+	if s.op == "update" && s.assignsKey() {
+		restore = s.keepKeys()
+	}
 	s.core(db, core)
-	if refused(db.Error) {
+	if restore != nil && refused(db.Error) {
 		restore()
 	}
 	if own && s.op == "update" && isSave(s.stmt) && db.Error == nil && db.RowsAffected == 0 && !db.DryRun {
@@ -37,6 +40,9 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 }
 
 func refused(err error) bool {
+	if err == nil {
+		return false
+	}
 	var route *sharding.RouteError
 	return errors.As(err, &route)
 }
@@ -45,9 +51,6 @@ func refused(err error) bool {
 // stores the new values of an UPDATE in them before anything is sent, and the
 // next statement with such a struct would be about another row.
 func (s *step) keepKeys() (restore func()) {
-	if s.op != "update" || s.stmt.Schema == nil || s.stmt.Dest == s.stmt.Model {
-		return func() {}
-	}
 	var undo []func()
 	for _, v := range s.structs() {
 		for _, f := range append(s.leading(), s.stmt.Schema.PrimaryFields...) {
@@ -63,6 +66,20 @@ func (s *step) keepKeys() (restore func()) {
 			u()
 		}
 	}
+}
+
+// assignsKey reports whether gorm may store new keys in the statement's structs.
+func (s *step) assignsKey() bool {
+	if s.stmt.Schema == nil || reflect.TypeOf(s.stmt.Dest).Comparable() && s.stmt.Dest == s.stmt.Model {
+		return false
+	}
+	dest, isMap := s.stmt.Dest.(map[string]any)
+	for name := range dest {
+		if f := s.stmt.Schema.LookUpField(name); f != nil && (f.PrimaryKey || s.table.Leads(f.DBName)) {
+			return true
+		}
+	}
+	return !isMap
 }
 
 // structs returns the addressable structs the statement is about.
@@ -156,7 +173,7 @@ func (s *step) database(target sharding.Target) *sql.DB {
 
 // core lets gorm build and run the statement on the target.
 func (s *step) core(db *gorm.DB, core func(*gorm.DB)) {
-	defer s.point()()
+	defer s.unpoint(s.point())
 	s.stmt.ConnPool = s
 	core(db)
 	if db.DryRun && s.isMany() && db.Error == nil {
@@ -237,23 +254,33 @@ func (s *step) anywhere() error {
 	return nil
 }
 
+// pointed is what point changed of a statement.
+type pointed struct {
+	table       string
+	expr        *clause.Expr
+	deletion    clause.Clause
+	hadDeletion bool
+}
+
 // point makes the statement write the physical table's name. It returns what
 // undoes that.
-func (s *step) point() (restore func()) {
-	stmt := s.stmt
-	table, expr := stmt.Table, stmt.TableExpr
-	deletion, hadDeletion := stmt.Clauses["DELETE"]
-	s.pointAt(stmt, s.target)
-	return func() {
-		stmt.Table, stmt.TableExpr = table, expr
-		if s.op != "delete" {
-			return
-		}
-		if hadDeletion {
-			stmt.Clauses["DELETE"] = deletion
-		} else {
-			delete(stmt.Clauses, "DELETE")
-		}
+func (s *step) point() pointed {
+	before := pointed{table: s.stmt.Table, expr: s.stmt.TableExpr}
+	if s.op == "delete" {
+		before.deletion, before.hadDeletion = s.stmt.Clauses["DELETE"]
+	}
+	s.pointAt(s.stmt, s.target)
+	return before
+}
+
+func (s *step) unpoint(before pointed) {
+	s.stmt.Table, s.stmt.TableExpr = before.table, before.expr
+	switch {
+	case s.op != "delete":
+	case before.hadDeletion:
+		s.stmt.Clauses["DELETE"] = before.deletion
+	default:
+		delete(s.stmt.Clauses, "DELETE")
 	}
 }
 
@@ -301,7 +328,13 @@ func (s *step) rows() (keyset[sharding.Target], error) {
 		return set, err
 	}
 	field := s.keyField()
+	var last int64
 	for i := range r.len() {
+		number, isNumber := r.number(i, field)
+		if isNumber && i > 0 && number == last {
+			continue // as the rows of one parent have it
+		}
+		last = number
 		value, ok := s.rowKey(r, i, field)
 		if !ok {
 			return set, s.refuse(sharding.ErrMissingKey, fmt.Sprintf("row %d: set %s before Create", i, s.keyName(field)))
@@ -316,6 +349,22 @@ func (s *step) rows() (keyset[sharding.Target], error) {
 		return set, gorm.ErrEmptySlice
 	}
 	return set, nil
+}
+
+// number returns the field of row i if it is an integer.
+func (r rows) number(i int, field *schema.Field) (int64, bool) {
+	if field == nil || !r.structs.IsValid() {
+		return 0, false
+	}
+	row := r.at(i)
+	if !row.IsValid() {
+		return 0, false
+	}
+	v, ok := fieldAt(row, field)
+	if !ok || !v.CanInt() || v.Int() == 0 {
+		return 0, false
+	}
+	return v.Int(), true
 }
 
 // rowKey returns the sharding key of a new row.

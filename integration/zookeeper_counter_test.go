@@ -23,8 +23,13 @@ import (
 	"github.com/shardid/shardid/keygen/zookeeper"
 )
 
-// session is how long a lost client of ZooKeeper is believed to come back.
-const session = 600 * time.Millisecond
+// How long a lost client of ZooKeeper is believed to come back: session is for
+// those whose end a test waits for, steady for those that a busy machine must not
+// end.
+const (
+	session = 600 * time.Millisecond
+	steady  = 4 * time.Second
+)
 
 // counting are the ways to have ZooKeeper count. The types of the client are
 // inferred.
@@ -70,13 +75,13 @@ func TestZooKeepersNumbersKeepTheContract(t *testing.T) {
 			cfg := zookeeper.CounterConfig{Path: fmt.Sprintf("/%s/%d", t.Name(), block), Block: block}
 			t.Run(fmt.Sprint("blocks of ", block), func(t *testing.T) {
 				keygentest.Source(t, func(t *testing.T) keygen.Source {
-					return seeded(t, open(z.Open(t, session), cfg), 1)
+					return seeded(t, open(z.Open(t, steady), cfg), 1)
 				})
 			})
 		}
 		t.Run("generator", func(t *testing.T) {
 			keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
-				return redisSegments(t, seeded(t, open(z.Open(t, session), zookeeper.CounterConfig{Path: "/" + t.Name(), Block: 1000}), 1), 5000)
+				return redisSegments(t, seeded(t, open(z.Open(t, steady), zookeeper.CounterConfig{Path: "/" + t.Name(), Block: 1000}), 1), 5000)
 			})
 		})
 	})
@@ -88,7 +93,7 @@ func TestNoIDComesTwiceWhenZooKeeperIsKilledAgainAndAgain(t *testing.T) {
 	stops := map[string][]func() []int64{}
 	for name, construct := range counting {
 		for range 2 {
-			counter, err := construct(z.Open(t, session), zookeeper.CounterConfig{Path: "/" + name, Block: 3})
+			counter, err := construct(z.Open(t, steady), zookeeper.CounterConfig{Path: "/" + name, Block: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +121,7 @@ func TestNoIDComesTwiceWhenZooKeeperIsKilledAgainAndAgain(t *testing.T) {
 }
 
 func TestAVersionIsANumberThatOtherProgramsSeeToo(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	counter, err := zookeeper.NewVersions(c, zookeeper.CounterConfig{Path: "/ids"})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +138,7 @@ func TestAVersionIsANumberThatOtherProgramsSeeToo(t *testing.T) {
 }
 
 func TestAZxidIsTheTransactionsNumber(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	counter, err := zookeeper.NewZxids(c, zookeeper.CounterConfig{Path: "/ids"})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +164,7 @@ func onlyChild(t *testing.T, c *zk.Conn, path string) string {
 func TestACounterThatZooKeeperDoesNotHaveIsRefusedAndNotBegun(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	onEachCounting(t, func(t *testing.T, open func(*zk.Conn, zookeeper.CounterConfig) *zookeeper.Counter) {
-		c := z.Open(t, session)
+		c := z.Open(t, steady)
 		cfg := zookeeper.CounterConfig{Path: "/" + t.Name(), Block: 10}
 		counter := open(c, cfg)
 		if span, err := counter.Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrUnknownTag) {
@@ -183,7 +188,7 @@ func TestACounterThatZooKeeperDoesNotHaveIsRefusedAndNotBegun(t *testing.T) {
 func TestACounterThatIsLostIsRegressedUntilItIsSeededAbove(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	onEachCounting(t, func(t *testing.T, open func(*zk.Conn, zookeeper.CounterConfig) *zookeeper.Counter) {
-		c := z.Open(t, session)
+		c := z.Open(t, steady)
 		cfg := zookeeper.CounterConfig{Path: "/" + t.Name()}
 		old := seeded(t, open(c, cfg), 1)
 		var last keygen.Span
@@ -226,7 +231,7 @@ func forget(t *testing.T, c *zk.Conn, path string) {
 
 func TestProcessesThatSeedACounterAtOnceMakeOne(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	var wg sync.WaitGroup
 	firsts := make([]int64, 16)
 	for i := range firsts {
@@ -281,7 +286,7 @@ func TestACallEndsWithItsContextWhenZooKeeperHangs(t *testing.T) {
 func TestAVersionThatWrapsRoundIsRefused(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	cfg := zookeeper.CounterConfig{Path: "/ids"}
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	counter, err := zookeeper.NewVersions(c, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 func TestLeasesInZooKeeperKeepTheContract(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
-		l, err := zookeeper.NewLeases(z.Open(t, session), "/shop/worker")
+		l, err := zookeeper.NewLeases(z.Open(t, steady), "/shop/worker")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,15 @@ const zooChildVar = "SHARDID_TEST_ZOOKEEPER_CHILD"
 type zooChild struct {
 	Server, Addr, File string
 	Skew               time.Duration // of its clock
-	Borrow             time.Duration
+	Report, Borrow     time.Duration
+}
+
+// slow is a layout of few worker ids and of 8 ids in a millisecond, so that a
+// child is soon as far ahead of the clock as it may.
+func slow() keygen.Layout {
+	l := keygen.Twitter()
+	l.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 3}, {Kind: keygen.Sequence, Bits: 3}}
+	return l
 }
 
 // report is how often tests report.
@@ -39,7 +48,7 @@ const report = 200 * time.Millisecond
 
 func (c zooChild) config() zookeeper.WorkersConfig {
 	return zookeeper.WorkersConfig{
-		Path: "/snowflake/shop", Addr: c.Addr, File: c.File, Report: report,
+		Path: "/snowflake/shop", Addr: c.Addr, File: c.File, Report: cmp.Or(c.Report, report),
 		Now: func() time.Time { return time.Now().Add(c.Skew) },
 	}
 }
@@ -58,7 +67,7 @@ func printZooKeepersIDs(text string) error {
 		return err
 	}
 	ctx := context.Background()
-	g, err := snowflake.New(ctx, snowflake.Config{Layout: fewWorkers(), Worker: workers, Borrow: c.Borrow})
+	g, err := snowflake.New(ctx, snowflake.Config{Layout: slow(), Worker: workers, Borrow: c.Borrow})
 	if err != nil {
 		return err
 	}
@@ -136,7 +145,7 @@ func TestProcessesThatStartAtOnceHaveWorkerIDsOfTheirOwn(t *testing.T) {
 	var all []int64
 	for i, ids := range results {
 		for _, id := range ids {
-			parts, err := fewWorkers().Parse(id)
+			parts, err := slow().Parse(id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,14 +163,15 @@ func TestProcessesThatStartAtOnceHaveWorkerIDsOfTheirOwn(t *testing.T) {
 }
 
 // killZooChildren kills four children at a time, each at an address of its own
-// and after it went ahead of the clock as far as it may. It returns all ids.
-func killZooChildren(t *testing.T, z *server.ZooKeeper, rounds int, files bool, afterwards func() error) []int64 {
+// and once it has printed so many ids. It returns all of them.
+func killZooChildren(t *testing.T, like zooChild, rounds, count int, files bool, afterwards func(addr string) error) []int64 {
 	t.Helper()
 	var mu sync.Mutex
 	var all []int64
 	var wg sync.WaitGroup
 	for i := range 4 {
-		c := zooChild{Server: z.Addr(), Addr: freeAddr(t), Borrow: borrow}
+		c := like
+		c.Addr = freeAddr(t)
 		if files {
 			c.File = fmt.Sprintf("%s/worker-%d", t.TempDir(), i)
 		}
@@ -170,11 +180,11 @@ func killZooChildren(t *testing.T, z *server.ZooKeeper, rounds int, files bool, 
 				stop := make(chan struct{})
 				var once sync.Once
 				ids, err := c.run(t.Context(), func(n int) {
-					if n >= 30_000 {
+					if n >= count {
 						once.Do(func() { close(stop) })
 					}
 				}, stop)
-				if err = errors.Join(err, afterwards()); err != nil || len(ids) == 0 {
+				if err = errors.Join(err, afterwards(c.Addr)); err != nil || len(ids) == 0 {
 					t.Errorf("%d ids, %v", len(ids), err)
 					return
 				}
@@ -200,8 +210,9 @@ func TestNoIDComesTwiceWhenProcessesAreKilledAndStartedAtTheSameAddress(t *testi
 	for name, files := range map[string]bool{"without files": false, "with files": true} {
 		t.Run(name, func(t *testing.T) {
 			z := server.RunZooKeeper(t)
-			ids := killZooChildren(t, z, 4, files, func() error { return nil })
-			names, _, err := z.Open(t, session).Children("/snowflake/shop/workers")
+			c := zooChild{Server: z.Addr(), Borrow: borrow}
+			ids := killZooChildren(t, c, 4, 5000, files, func(string) error { return nil })
+			names, _, err := z.Open(t, steady).Children("/snowflake/shop/workers")
 			t.Logf("%d ids over 16 kills, worker ids %v", len(ids), names)
 			if id, twice := keygentest.Duplicate(ids); twice || err != nil || len(names) > 8 {
 				t.Errorf("%d came twice, of %d; worker ids %v, %v", id, len(ids), names, err)
@@ -210,30 +221,36 @@ func TestNoIDComesTwiceWhenProcessesAreKilledAndStartedAtTheSameAddress(t *testi
 	}
 }
 
-// The opposite of the test above: after each kill the ceilings are wiped out.
+// The opposite of the test above: after each kill the ceilings are wiped out, and
+// what else would make the next process wait.
 func TestWithoutTheCeilingInZooKeeperAKilledProcesssIDsComeAgain(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
-	wipe := func() error {
-		names, _, err := c.Children("/snowflake/shop/workers")
-		for _, name := range names {
-			path := "/snowflake/shop/workers/" + name
-			data, _, getErr := c.Get(path)
-			var record map[string]any
-			err = errors.Join(err, getErr, json.Unmarshal(data, &record))
-			record["owner"], record["ceiling"], record["until"] = "", 0, 0
-			text, marshalErr := json.Marshal(record)
-			_, setErr := c.Set(path, text, -1)
-			err = errors.Join(err, marshalErr, setErr)
-		}
-		return err
+	conn := z.Open(t, time.Minute)
+	wipe := func(addr string) error {
+		return errors.Join(wipeCeilings(conn), conn.Delete("/snowflake/shop/temporary/"+addr, -1))
 	}
+	c := zooChild{Server: z.Addr(), Report: 3 * time.Second, Borrow: 5 * time.Second}
 	for range 10 {
-		if _, twice := keygentest.Duplicate(killZooChildren(t, z, 2, false, wipe)); twice {
+		if _, twice := keygentest.Duplicate(killZooChildren(t, c, 2, 30_000, false, wipe)); twice {
 			return
 		}
 	}
 	t.Error("no duplicate in 80 kills: kills do not show what they should")
+}
+
+func wipeCeilings(c *zk.Conn) error {
+	names, _, err := c.Children("/snowflake/shop/workers")
+	for _, name := range names {
+		path := "/snowflake/shop/workers/" + name
+		data, _, getErr := c.Get(path)
+		var record map[string]any
+		err = errors.Join(err, getErr, json.Unmarshal(data, &record))
+		record["owner"], record["ceiling"], record["until"] = "", 0, 0
+		text, marshalErr := json.Marshal(record)
+		_, setErr := c.Set(path, text, -1)
+		err = errors.Join(err, marshalErr, setErr)
+	}
+	return err
 }
 
 // Both clocks are within the threshold of ZooKeeper's, but not of each other's.
@@ -255,7 +272,7 @@ func TestAProcessWhoseClockIsFarFromTheOthersDoesNotStart(t *testing.T) {
 		skew time.Duration
 		want error
 	}{{-report * 8 / 10, zookeeper.ErrClocksDiffer}, {report / 2, nil}, {-report * 8 / 10, zookeeper.ErrClocksDiffer}} {
-		w := openWorkers(t, z.Open(t, session), zooChild{Addr: "127.0.0.1:0", Skew: test.skew}.config())
+		w := openWorkers(t, z.Open(t, steady), zooChild{Addr: "127.0.0.1:0", Skew: test.skew}.config())
 		lease, err := w.Acquire(t.Context(), fewWorkers())
 		if !errors.Is(err, test.want) || (lease == nil) != (err != nil) {
 			t.Errorf("with a clock that is %v ahead: %v, %v; want %v", test.skew, lease, err, test.want)

@@ -88,7 +88,7 @@ func running(t *testing.T, c *zk.Conn) []string {
 func TestSnowflakesWithWorkerIDsOfZooKeeperKeepTheContract(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
-		w := openWorkers(t, z.Open(t, session), anywhere())
+		w := openWorkers(t, z.Open(t, steady), anywhere())
 		g, err := snowflake.New(t.Context(), snowflake.Config{Worker: w})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestSnowflakesWithWorkerIDsOfZooKeeperKeepTheContract(t *testing.T) {
 }
 
 func TestWorkerIDsOfEndedProcessesAreUsedAgain(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	var ids []int64
 	for range 20 { // of a layout with eight worker ids
 		g := snowflakes(t, openWorkers(t, c, anywhere()))
@@ -120,7 +120,7 @@ func TestWorkerIDsOfEndedProcessesAreUsedAgain(t *testing.T) {
 }
 
 func TestWhenAllWorkerIDsAreHeldTheErrorSaysByWhom(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	for range 8 {
 		snowflakes(t, openWorkers(t, c, anywhere()))
 	}
@@ -135,7 +135,7 @@ func TestWhenAllWorkerIDsAreHeldTheErrorSaysByWhom(t *testing.T) {
 }
 
 func TestAnAddressGoesOnWithItsWorkerID(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	cfg := anywhere()
 	cfg.Addr = freeAddr(t)
 	snowflakes(t, openWorkers(t, c, anywhere())) // has worker id 0
@@ -157,7 +157,7 @@ func TestAnAddressGoesOnWithItsWorkerID(t *testing.T) {
 }
 
 func TestTheForeverNodeKeepsTheTime(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	w := openWorkers(t, c, anywhere())
 	g := snowflakes(t, w)
 	read := func() (node struct {
@@ -199,7 +199,7 @@ func (m *movable) set(ahead time.Duration) {
 }
 
 func TestAClockThatIsBehindTheForeverNodesTimeStartsNothing(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	var clock movable
 	cfg := anywhere()
 	cfg.Addr, cfg.Now = freeAddr(t), clock.now
@@ -221,7 +221,7 @@ func TestAClockThatIsBehindTheForeverNodesTimeStartsNothing(t *testing.T) {
 }
 
 func TestAClockFarFromZooKeepersStartsNothing(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		lease, err := openWorkers(t, c, zooChild{Addr: "127.0.0.1:0", Skew: skew}.config()).Acquire(t.Context(), fewWorkers())
 		if !errors.Is(err, zookeeper.ErrClocksDiffer) || lease != nil || !strings.Contains(err.Error(), "ZooKeeper") {
@@ -235,7 +235,7 @@ func TestAClockFarFromZooKeepersStartsNothing(t *testing.T) {
 
 func TestAProcessWaitsWhileNoneOfTheOthersTellsItsTime(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	snowflakes(t, openWorkers(t, c, anywhere())) // makes the znodes
 	silent := relayTo(t, "")                     // accepts, and says nothing
 	silent.hold()
@@ -276,7 +276,7 @@ func TestAProcessWaitsWhileNoneOfTheOthersTellsItsTime(t *testing.T) {
 
 func TestAnAddressThatIsRegisteredIsWaitedFor(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	w := openWorkers(t, c, anywhere())
 	snowflakes(t, openWorkers(t, c, anywhere()))
 	twin, _, err := zk.Connect([]string{z.Addr()}, session, zk.WithLogger(quiet{}))
@@ -298,7 +298,7 @@ func TestAnAddressThatIsRegisteredIsWaitedFor(t *testing.T) {
 }
 
 func TestAClockSetBackTakesTheProcessOutOfServiceUntilItIsRight(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	var clock movable
 	alarms := make(chan error, 10)
 	cfg := anywhere()
@@ -307,6 +307,7 @@ func TestAClockSetBackTakesTheProcessOutOfServiceUntilItIsRight(t *testing.T) {
 	g := snowflakes(t, openWorkers(t, c, cfg))
 	ids := someIDs(t, g, 100)
 	clock.set(-time.Hour)
+	eventually(t, "an alarm", func() bool { return len(alarms) > 0 })
 	alarm := <-alarms
 	if !errors.Is(alarm, keygen.ErrClockRollback) {
 		t.Errorf("the alarm is %v", alarm)
@@ -354,7 +355,7 @@ func TestWithoutZooKeeperNoIDIsBeyondWhatItGranted(t *testing.T) {
 	if err := z.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	granted := firstRecord(t, z.Open(t, session))
+	granted := firstRecord(t, z.Open(t, steady))
 	last := tickOf(t, slices.Max(ids))
 	if last >= granted.Ceiling {
 		t.Errorf("an id of tick %d; ZooKeeper granted those below %d", last, granted.Ceiling)
@@ -389,7 +390,7 @@ func untilStarved(t *testing.T, g keygen.Generator[int64]) (ids []int64) {
 // session ends, and the worker id is another's.
 func TestASessionThatExpiresIsAFence(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	through := relayTo(t, z.Addr())
 	w := openWorkers(t, through.open(t, session), anywhere())
 	g := snowflakes(t, w)
@@ -436,7 +437,7 @@ func (p patient) Next(ctx context.Context) (int64, error) {
 }
 
 func TestASessionThatExpiredIsRegisteredAgain(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	w := openWorkers(t, c, anywhere())
 	g := snowflakes(t, w)
 	if err := c.Delete("/snowflake/shop/temporary/"+w.Addr(), -1); err != nil {
@@ -456,7 +457,7 @@ func withFile(t *testing.T) zookeeper.WorkersConfig {
 
 func TestAProcessWithAFileGoesOnAndStartsWithoutZooKeeper(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	cfg := withFile(t)
 	w := openWorkers(t, c, cfg)
 	g := snowflakes(t, w)
@@ -497,7 +498,7 @@ func TestAProcessWithAFileGoesOnAndStartsWithoutZooKeeper(t *testing.T) {
 
 func TestWithoutAFileNothingStartsWithoutZooKeeper(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	z.Kill()
 	for name, cfg := range map[string]zookeeper.WorkersConfig{"no file": anywhere(), "an empty file's place": withFile(t)} {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -510,7 +511,7 @@ func TestWithoutAFileNothingStartsWithoutZooKeeper(t *testing.T) {
 
 func TestAFilesTimeIsComparedWhenZooKeeperIsDown(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	cfg := withFile(t)
 	var clock movable
 	cfg.Now = clock.now
@@ -539,7 +540,7 @@ func TestAFilesTimeIsComparedWhenZooKeeperIsDown(t *testing.T) {
 }
 
 func TestAFileThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	cfg := withFile(t)
 	w := openWorkers(t, c, cfg)
 	if _, err := zookeeper.NewWorkers(c, cfg); err == nil || !strings.Contains(err.Error(), "another process holds it") {
@@ -557,7 +558,7 @@ func TestAFileThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 
 // Ids may have been issued without ZooKeeper up to where the file said.
 func TestAnAddressThatLostItsFileGetsAnotherWorkerID(t *testing.T) {
-	c := server.RunZooKeeper(t).Open(t, session)
+	c := server.RunZooKeeper(t).Open(t, steady)
 	cfg := withFile(t)
 	w := openWorkers(t, c, cfg)
 	g := snowflakes(t, w)
@@ -588,7 +589,7 @@ func reported(t *testing.T, w *zookeeper.Workers) keygen.Window {
 
 func TestAFileThatWentFurtherThanZooKeeperKnowsIsBelieved(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	cfg := withFile(t)
 	cfg.Report, cfg.Threshold = 10*time.Second, 10*time.Second // so that the ceilings are still ahead after the restart
 	w := openWorkers(t, c, cfg)
@@ -599,27 +600,35 @@ func TestAFileThatWentFurtherThanZooKeeperKnowsIsBelieved(t *testing.T) {
 		ceiling, err := window.Renew(t.Context())
 		return err == nil && ceiling > known
 	})
-	if err := w.Close(); err != nil { // as a kill would, it tells nobody
-		t.Fatal(err)
+	again := func() keygen.Window { // the former one tells nobody, as if it was killed
+		t.Helper()
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w = openWorkers(t, c, cfg)
+		lease, err := w.Acquire(t.Context(), fewWorkers())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := lease.(keygen.Window)
+		if next.ID() != window.ID() || next.NotBefore() < window.Ceiling() {
+			t.Errorf("worker id %d up to %d, then %d from %d", window.ID(), window.Ceiling(), next.ID(), next.NotBefore())
+		}
+		return next
 	}
+	window = again()
 	if err := z.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if still := firstRecord(t, z.Open(t, session)).Ceiling; still >= window.Ceiling() {
+	if still := firstRecord(t, z.Open(t, steady)).Ceiling; still >= window.Ceiling() {
 		t.Fatalf("ZooKeeper knows of %d, and the file says %d", still, window.Ceiling())
 	}
-	next, err := openWorkers(t, c, cfg).Acquire(t.Context(), fewWorkers())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if next.ID() != window.ID() || next.NotBefore() < window.Ceiling() {
-		t.Errorf("worker id %d up to %d, then %d from %d", window.ID(), window.Ceiling(), next.ID(), next.NotBefore())
-	}
+	again()
 }
 
 func TestAFileGoesNoFurtherThanZooKeeperGranted(t *testing.T) {
 	z := server.RunZooKeeper(t)
-	c := z.Open(t, session)
+	c := z.Open(t, steady)
 	cfg := withFile(t)
 	cfg.Hold = 5 * report
 	w := openWorkers(t, c, cfg)

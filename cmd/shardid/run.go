@@ -34,7 +34,9 @@ Exit codes:
        errors; audit found uneven ids
   2    the input is wrong: a flag, an id, a file, a server; nothing was written
   3    something failed while the command was at work
-  130  interrupted`
+  130  interrupted
+
+The verbs of migrate have exit codes of their own; see shardid migrate --help.`
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -63,9 +65,12 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 
 // exitCode: what fails before a command has begun is a mistake in its flags.
 func (p *program) exitCode(ctx context.Context, err error) int {
+	var own coded
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &own):
+		return own.code
 	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven):
 		return exitUnclean
 	case ctx.Err() != nil:
@@ -102,7 +107,7 @@ func (p *program) newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
-	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit())
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), newMigrate())
 	return root
 }
 

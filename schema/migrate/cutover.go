@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding"
 )
 
 // Switch is what a Cutover or a Rollback did.
@@ -138,6 +139,9 @@ func (w *world) edges() []string {
 			}
 		}
 		for _, fk := range t.parents {
+			if fk.cascading && strings.EqualFold(fk.table, t.name) && w.source.Name() == "mysql" {
+				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.name))
+			}
 			if fk.cascading && !inside[strings.ToLower(fk.table)] {
 				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.name, fk.table))
 			}
@@ -334,7 +338,7 @@ func (p *pause) finish(ctx context.Context) error {
 // flip tells the application and the other runners. On a connection without the
 // lock it belongs into a transaction.
 func (l *lead) flip(ctx context.Context, s *session) error {
-	if err := l.setRoute(ctx, s, routeShards); err != nil {
+	if err := l.setRoute(ctx, s, sharding.OnShards); err != nil {
 		return err
 	}
 	return l.enter(ctx, s, proto.Following, proto.Switched)

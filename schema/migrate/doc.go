@@ -1,2 +1,73 @@
-// Package migrate moves live tables into shards.
+// Package migrate moves live tables into shards: while an application goes on
+// inserting, updating and deleting, it copies every row to the database and
+// table that a sharding rule says, follows the changes, compares, and then
+// switches, with writers held up for a fraction of a second. Until Finalize
+// there is a way back that keeps what was written to the shards.
+//
+// # Promise
+//
+// No row is lost, doubled or changed on its way: not when a runner is killed
+// anywhere, a database goes away in the middle of a commit, two runners run at
+// once, or one that was thought dead wakes up. Where that cannot be promised the
+// package refuses, and says what to change. It works with database/sql on
+// MariaDB 10.6 and newer, MySQL 8 and newer (InnoDB only) and SQLite 3.37 and
+// newer; source and shards may be in the same MySQL database.
+//
+// # The course of a job
+//
+// [New] takes the configuration, which must be the same for every runner of the
+// job. [Job.Run] begins or resumes it:
+//
+//	copying → following → switched → finalized
+//	             ↑            |
+//	             └─ returning ┘
+//
+// While copying, triggers on the source note the key of every changed row in a
+// log, in the transaction of the change. Copiers read chunks in the order of the
+// key and insert them into the shards; an applier reads the noted rows again and
+// writes them as they are by then. [Job.Follow] keeps that up until
+// [Job.Cutover], which locks the tables, brings the last changes over, renames
+// the tables to <name>_old and flips the route (see sharding.ReadRoute). The
+// rename is what closes the source: it holds for every connection, old or new.
+// From then on the shards' changes are carried back into the retired tables by
+// the same engine, so that [Job.Rollback] can return; it gives the shards names
+// that nobody knows. [Job.Finalize] ends that, [Job.Abort] ends a job that has
+// not switched. Each of them may be called again when it was cut off.
+//
+// [Job.Inspect] and [Job.Plan] tell beforehand what will happen, [Job.Verify]
+// compares all rows while everything is running, [Job.Progress] says how far it
+// is, and [Job.Pause], [Job.Resume] and [Job.Ask] steer runners on other hosts.
+//
+// # Why it can be trusted
+//
+// internal/proto has the rules and the decisions, and a model that tries all
+// interleavings of them. In short: a bound is written down before any row below
+// it is read; entries of rows on their way wait; only entries that were seen are
+// deleted, after their rows are committed; each transaction, on whichever
+// database, checks under a lock that its runner still leads; and a runner only
+// ever writes the row it means to. A row that a unique key keeps out for the
+// moment waits for the one in its way: no other row is replaced to make room.
+//
+// Every connection is pinned: isolation, sql_mode, time zone, character set and
+// limits are set and read back before it is used, and it never returns to the
+// application's pool.
+//
+// # What it does not do
+//
+// Rows need a primary key of one integer column, which they keep. The sharding
+// key must be a column of the row. All tables that foreign keys connect belong
+// into one job, unless a key only refers outwards and does not cascade; targets
+// get no foreign keys. Tables with triggers of their own, other engines than
+// InnoDB and, in SQLite, unique indexes on expressions are refused. The retired
+// tables stay until somebody drops them.
+//
+// # Failure modes
+//
+// A lost connection, a deadlock or a server that starts again is waited for up
+// to a minute; then the call ends with an error and can be made again. A switch
+// that would take longer than allowed is given up with a [PauseError] before
+// anything was renamed. A TRUNCATE, which no trigger sees, and any ALTER of a
+// table end the job with [ErrChanged]. On SQLite there is no lock that dies with
+// its process, so the runner that was started last leads, and older ones end
+// with [ErrFenced]; on the servers a second runner gets [ErrLocked].
 package migrate

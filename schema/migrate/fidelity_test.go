@@ -2,6 +2,8 @@ package migrate_test
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
@@ -24,7 +26,7 @@ func newOddShop(t *testing.T) *shop {
 	exec(t, s.source, `CREATE TABLE odd_one (id INTEGER PRIMARY KEY, i INTEGER, t TEXT, r REAL, n NUMERIC, b BLOB, "select" VARCHAR(3) COLLATE NOCASE, twice AS (i || i))`)
 	ids := []string{"-9223372036854775808", "-1", "0", "9223372036854775806", "9223372036854775807"}
 	for i, v := range odd {
-		id := fmt.Sprint(i + 10)
+		id := strconv.Itoa(i + 10)
 		if i < len(ids) {
 			id = ids[i]
 		}
@@ -52,10 +54,11 @@ func (s *shop) oddJob(t *testing.T) *migrate.Job {
 // oddRows are the rows as SQLite itself writes them down, byte for byte.
 func oddRows(t *testing.T, s *shop) (source, shards map[string]bool) {
 	t.Helper()
-	query := "SELECT id"
+	parts := []string{"id"}
 	for _, c := range []string{"i", "t", "r", "n", "b", `"select"`, "twice"} {
-		query += " || '|' || typeof(" + c + ") || hex(CASE typeof(" + c + ") WHEN 'real' THEN quote(" + c + ") ELSE " + c + " END)"
+		parts = append(parts, "typeof("+c+") || hex(CASE typeof("+c+") WHEN 'real' THEN quote("+c+") ELSE "+c+" END)")
 	}
+	query := "SELECT " + strings.Join(parts, " || '|' || ")
 	source, shards = map[string]bool{}, map[string]bool{}
 	read := func(into map[string]bool, from string, db int) {
 		pool := s.source

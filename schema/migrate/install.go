@@ -110,9 +110,29 @@ func (w *world) dropCapture(ctx context.Context, s *session) error {
 
 func (w *world) capturing(t *table) capturing {
 	return capturing{
+		below: w.below(t, nil),
 		table: t.name, log: w.logTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
 		name: func(event string) string { return w.triggerName("s", t.ord, event) },
 	}
+}
+
+// below finds what foreign keys change along with a table. The names are those
+// that the tables have while the source serves.
+func (w *world) below(t *table, path []link) []descent {
+	var all []descent
+	for _, child := range w.tables {
+		for _, fk := range t.children {
+			if !fk.cascading || !strings.EqualFold(fk.table, child.name) || child == t {
+				continue
+			}
+			longer := append([]link{{child.conf.Name, fk.columns[0], fk.refers}}, path...)
+			all = append(all, descent{child.ord, child.key, longer})
+			if len(longer) < len(w.tables) {
+				all = append(all, w.below(child, longer)...)
+			}
+		}
+	}
+	return all
 }
 
 // backCapturing is for changes on the shards after the switch.

@@ -3,8 +3,10 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding"
 )
 
 // lead is a world in which this runner is the newest.
@@ -109,6 +111,9 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 	if err != nil || phase != "" {
 		return phase, err
 	}
+	if found := l.edges(); len(found) > 0 {
+		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
+	}
 	if err := l.makeTargets(ctx); err != nil {
 		return "", err
 	}
@@ -141,7 +146,7 @@ func (l *lead) register(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := l.setRoute(ctx, s, routeSource); err != nil {
+	if err := l.setRoute(ctx, s, sharding.OnSource); err != nil {
 		return err
 	}
 	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase) VALUES (?, ?)", l.cfg.Name, string(proto.Copying))

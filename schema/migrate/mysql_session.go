@@ -39,6 +39,10 @@ var mysqlSettings = map[string]string{
 }
 
 func (m mysqlSeam) pin(ctx context.Context, c *sql.Conn) error {
+	// The answer to which variables there are is cut by this one.
+	if _, err := c.ExecContext(ctx, "SET SESSION sql_select_limit = 18446744073709551615"); err != nil {
+		return fmt.Errorf("%w: sql_select_limit: %w", ErrSession, err)
+	}
 	known, err := mysqlVariables(ctx, c)
 	if err != nil {
 		return err

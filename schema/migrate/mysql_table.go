@@ -128,11 +128,11 @@ func (s *shape) setKey(primary []string) error {
 
 func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
-		var child, parent, column, onDelete, onUpdate string
-		if err := rows.Scan(&child, &parent, &column, &onDelete, &onUpdate); err != nil {
+		var child, parent, column, refers, onDelete, onUpdate string
+		if err := rows.Scan(&child, &parent, &column, &refers, &onDelete, &onUpdate); err != nil {
 			return err
 		}
-		fk := foreignKey{table: parent, columns: []string{column}, cascading: cascades(onDelete) || cascades(onUpdate)}
+		fk := foreignKey{table: parent, columns: []string{column}, refers: refers, cascading: cascades(onDelete) || cascades(onUpdate)}
 		if strings.EqualFold(child, sh.name) {
 			sh.parents = append(sh.parents, fk)
 		}
@@ -141,7 +141,7 @@ func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) err
 			sh.children = append(sh.children, fk)
 		}
 		return nil
-	}, "SELECT r.TABLE_NAME, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+	}, "SELECT r.TABLE_NAME, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
 		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
 		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL", sh.name, sh.name)
@@ -197,12 +197,53 @@ func (m mysqlSeam) capture(c capturing) []trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.log), c.tbl, row, m.Quote(c.key))
 	}
+	list := m.captureOwn(c, insert)
+	return append(list, m.captureCascades(c)...)
+}
+
+func (m mysqlSeam) captureOwn(c capturing, insert func(row string) string) []trigger {
 	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s; END IF", m.Quote(c.key), insert("OLD"))
 	return []trigger{
 		m.trigger(c, "ins", "AFTER INSERT", insert("NEW")),
 		m.trigger(c, "upd", "AFTER UPDATE", "BEGIN "+insert("NEW")+"; "+moved+"; END"),
 		m.trigger(c, "del", "AFTER DELETE", insert("OLD")),
 	}
+}
+
+// captureCascades notes the rows below one that is deleted, or whose referenced
+// columns change: InnoDB changes them without their triggers. A writer of such a
+// row holds a lock on the one above, so that the reading here sees it.
+func (m mysqlSeam) captureCascades(c capturing) []trigger {
+	if len(c.below) == 0 {
+		return nil
+	}
+	var always, changed []string
+	for _, d := range c.below {
+		note := fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", m.Quote(c.log), d.tbl, columnOf(m, d.path[0].child, d.key), m.from(d.path), m.belongs(d.path))
+		refers := m.Quote(d.path[len(d.path)-1].refers)
+		always = append(always, note+"; ")
+		changed = append(changed, fmt.Sprintf("IF NOT (OLD.%s <=> NEW.%[1]s) THEN %s; END IF; ", refers, note))
+	}
+	return []trigger{
+		m.trigger(c, "cdel", "BEFORE DELETE", "BEGIN "+strings.Join(always, "")+"END"),
+		m.trigger(c, "cupd", "BEFORE UPDATE", "BEGIN "+strings.Join(changed, "")+"END"),
+	}
+}
+
+// from joins the tables from the row that changes by itself up to the one just
+// below the table with the trigger.
+func (m mysqlSeam) from(path []link) string {
+	text := m.Quote(path[0].child)
+	for i, l := range path[:len(path)-1] {
+		above := path[i+1].child
+		text += " JOIN " + m.Quote(above) + " ON " + columnOf(m, l.child, l.column) + " = " + columnOf(m, above, l.refers)
+	}
+	return text
+}
+
+func (m mysqlSeam) belongs(path []link) string {
+	last := path[len(path)-1]
+	return columnOf(m, last.child, last.column) + " = OLD." + m.Quote(last.refers)
 }
 
 func (m mysqlSeam) trigger(c capturing, event, when, body string) trigger {

@@ -1,12 +1,16 @@
 package migrate
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/shardid/shardid/sharding"
+)
 
 // The tables that jobs share, on the source and on every database with shards.
 const (
 	jobTable   = "shardid_job"
 	spanTable  = "shardid_span"
-	routeTable = "shardid_route"
+	routeTable = sharding.RouteTable
 
 	// The fence of the source is locked during a switch, so that of the shards is
 	// another table: they may be in the same database.

@@ -73,7 +73,7 @@ type planner struct {
 func (p *planner) run(ctx context.Context) error {
 	p.add(p.source, p.source.ownTables(p.logTable())...)
 	for _, side := range p.sides {
-		p.add(side, side.ownTables(p.backTable())...)
+		p.add(side, side.shardTables(p.backTable())...)
 	}
 	for _, t := range p.tables {
 		if err := p.table(ctx, t); err != nil {

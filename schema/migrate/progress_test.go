@@ -61,9 +61,9 @@ func TestSteeringIsSeenByEveryRunner(t *testing.T) {
 	}{
 		{func() error { return nil }, migrate.Steering{}},
 		{func() error { return one.Pause(t.Context()) }, migrate.Steering{Paused: true}},
-		{func() error { return one.Ask(t.Context(), time.Hour) }, migrate.Steering{Paused: true, Wanted: true}},
-		{func() error { return one.Resume(t.Context()) }, migrate.Steering{Wanted: true}},
-		{func() error { return one.Ask(t.Context(), 0) }, migrate.Steering{}},
+		{func() error { return one.Ask(t.Context(), time.Hour) }, migrate.Steering{Paused: true, Wanted: true, Asked: 1}},
+		{func() error { return one.Resume(t.Context()) }, migrate.Steering{Wanted: true, Asked: 1}},
+		{func() error { return one.Ask(t.Context(), 0) }, migrate.Steering{Asked: 1}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)

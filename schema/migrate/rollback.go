@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding"
 )
 
 // Rollback makes the source the place of the tables again, with everything that
@@ -241,7 +242,7 @@ func (r *retreat) reinstate(ctx context.Context) error {
 		if err := r.identify(ctx, s); err != nil {
 			return err
 		}
-		if err := r.setRoute(ctx, s, routeSource); err != nil {
+		if err := r.setRoute(ctx, s, sharding.OnSource); err != nil {
 			return err
 		}
 		return r.enter(ctx, s, proto.Returning, proto.Following)

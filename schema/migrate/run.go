@@ -8,11 +8,6 @@ import (
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
 
-const (
-	routeSource = "source"
-	routeShards = "shards"
-)
-
 // Run copies the tables and follows their changes until it has caught up with
 // the writers, and returns then. The same call begins the job, resumes it after
 // whatever ended it, or finds that there is nothing left to do. After Run,

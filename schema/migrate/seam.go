@@ -77,7 +77,19 @@ type capturing struct {
 	key     string
 	uniques [][]string
 	name    func(event string) string
+	below   []descent // rows that the database changes along with the table's
 }
+
+// descent is a table whose rows foreign keys change: path leads from it up to
+// the table with the trigger.
+type descent struct {
+	tbl  int
+	key  string
+	path []link
+}
+
+// link is a foreign key that cascades.
+type link struct{ child, column, refers string }
 
 type trigger struct{ name, create string }
 
@@ -100,9 +112,10 @@ type column struct {
 
 // foreignKey is one of a table described, or one that points to it.
 type foreignKey struct {
-	table     string // the other one
-	columns   []string
-	cascading bool // changes rows of the child by itself
+	table     string   // the other one
+	columns   []string // one, of the child; a key of several columns is several of these
+	refers    string   // of the parent; "" in SQLite, where nobody needs it
+	cascading bool     // changes rows of the child by itself
 }
 
 // shape is what a table is.

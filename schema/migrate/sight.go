@@ -51,7 +51,7 @@ func (v *verifier) targetTotal(ctx context.Context, t *table, on *target, k keys
 func (c *session) sum(ctx context.Context, t *table, on *target, k keys, sum *total) error {
 	var hashed int64
 	err := c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COUNT(h), COALESCE(SUM(h), 0) FROM (SELECT %s AS h FROM %s WHERE %s) AS hashes",
-		rowHash(on.side, t.columns), on.side.Quote(on.name), k.where(on.side.Quote(t.key)))).Scan(&sum.rows, &hashed, &sum.sum)
+		rowHash(on.side, t.columns), on.side.Quote(on.present()), k.where(on.side.Quote(t.key)))).Scan(&sum.rows, &hashed, &sum.sum)
 	if err == nil && hashed != sum.rows {
 		err = errNoHash
 	}
@@ -100,7 +100,7 @@ func (c *session) targetRows(ctx context.Context, t *table, on *target, among wh
 		out(id, sum)
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
-		key, rowHash(c.side, t.columns), c.side.Quote(on.name), among(key)))
+		key, rowHash(c.side, t.columns), c.side.Quote(on.present()), among(key)))
 }
 
 // sight is what rows were like at one look, by their ids.

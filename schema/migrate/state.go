@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding"
 )
 
 // span is how far the copy of a table is.
@@ -134,12 +135,12 @@ func boundValue(b proto.Bound) any {
 }
 
 // setRoute says where the application finds the tables.
-func (l *lead) setRoute(ctx context.Context, s *session, route string) error {
+func (l *lead) setRoute(ctx context.Context, s *session, route sharding.Route) error {
 	for _, t := range l.tables {
 		if err := s.exec(ctx, "DELETE FROM "+routeTable+" WHERE tbl = ?", t.conf.Name); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "INSERT INTO "+routeTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.conf.Name, l.cfg.Name, l.epoch, route); err != nil {
+		if err := s.exec(ctx, "INSERT INTO "+routeTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.conf.Name, l.cfg.Name, l.epoch, string(route)); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,9 @@ type Steering struct {
 	// Wanted: somebody waits to lead the job for a moment. Whoever leads it should
 	// end its Run or Follow, and begin again when Wanted is false.
 	Wanted bool
+	// Asked is how often somebody has wanted to lead so far. A runner that was
+	// fenced and finds that it has grown made room without knowing.
+	Asked int64
 }
 
 // Pause asks all runners to copy no more until Resume, also those that start
@@ -38,7 +41,7 @@ func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return j.steer(ctx, "wanted_until = 0")
 	}
-	return j.steer(ctx, fmt.Sprintf("wanted_until = %s + %d", now, int64((d+time.Second-1)/time.Second)))
+	return j.steer(ctx, fmt.Sprintf("asked = asked + 1, wanted_until = %s + %d", now, int64((d+time.Second-1)/time.Second)))
 }
 
 // Steering reads what operators want.
@@ -55,8 +58,8 @@ func (j *Job) steering(ctx context.Context, s *session) (steer Steering, err err
 	if err != nil || !there {
 		return steer, err
 	}
-	err = s.QueryRowContext(ctx, withClock(s.side, "SELECT paused <> 0, wanted_until > "+now+" FROM "+steerTable+" WHERE job = ?"), j.cfg.Name).
-		Scan(&steer.Paused, &steer.Wanted)
+	err = s.QueryRowContext(ctx, withClock(s.side, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), j.cfg.Name).
+		Scan(&steer.Paused, &steer.Wanted, &steer.Asked)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -76,7 +79,7 @@ func withClock(s *side, text string) string {
 // steer notes something for the runners.
 func (j *Job) steer(ctx context.Context, set string) error {
 	return j.atSource(ctx, func(s *session) error {
-		const columns = " (job VARCHAR(64) NOT NULL PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0, wanted_until BIGINT NOT NULL DEFAULT 0)"
+		const columns = " (job VARCHAR(64) NOT NULL PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0, wanted_until BIGINT NOT NULL DEFAULT 0, asked BIGINT NOT NULL DEFAULT 0)"
 		if err := s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+steerTable+columns); err != nil {
 			return err
 		}

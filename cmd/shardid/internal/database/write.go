@@ -19,13 +19,13 @@ func OpenForWriting(ctx context.Context, dsn string, create bool) (*sql.DB, erro
 		}
 		return Open(ctx, dsn)
 	}
-	mode := "rw"
-	if create {
-		mode = "rwc"
+	settings := "mode=rw"
+	if create && !exists(dsn) {
+		settings = "mode=rwc&_pragma=journal_mode(WAL)"
 	} else if err := checkFile(dsn, dialect.RedactDSN(dsn)); err != nil {
 		return nil, err
 	}
-	uri, err := SQLiteURI(dsn, "mode="+mode+"&_pragma=busy_timeout(10000)")
+	uri, err := SQLiteURI(dsn, settings+"&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, err
 	}

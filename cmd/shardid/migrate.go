@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Exit codes of the verbs of migrate.
+const (
+	migrateUsage       = 1
+	migratePreflight   = 2
+	migrateDivergence  = 3
+	migrateLocked      = 4
+	migrateFenced      = 5
+	migrateNotReady    = 6
+	migrateThrottled   = 7
+	migrateChanged     = 8
+	migrateUnclear     = 9
+	migrateInterrupted = 10
+)
+
+const migrateLong = `Migrate turns tables of a database that serves writers into shards of them, in
+steps each of which can be undone until finalize: docs/runbook.md goes through
+them. The tables and where their rows go stand in the file of --config, the same
+that export and doctor read; all runners of a job must be given the same one.
+
+Every verb may be used on any host, and again after whatever ended it.
+
+Exit codes:
+  0   done
+  1   a flag, a file or a name is wrong; nothing was touched
+  2   something stands in the way; nothing was touched
+  3   rows differ
+  4   another runner leads the job
+  5   a newer runner has taken the job over; this one wrote nothing since
+  6   not now: the job, or its writers, are not where the step needs them; nothing
+      was changed, try again
+  7   throttled for longer than --max-throttle
+  8   the tables or the plan are not what they were
+  9   it cannot be told who owns the rows: see which of the tables and their _old
+      ones exist
+  10  interrupted, or a database failed; the same command goes on where it stopped`
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+
+	code int
+}
+
+// Unwrap returns the cause.
+func (c coded) Unwrap() error { return c.error }
+
+// migration is what all verbs are told.
+type migration struct {
+	config, source, name string
+	tables               []string
+	rows, copiers        int
+	json                 bool
+
+	cmd *cobra.Command
+}
+
+func newMigrate() *cobra.Command {
+	m := &migration{}
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Move live tables into shards, step by step",
+		Long:  migrateLong,
+		Args:  func(cmd *cobra.Command, args []string) error { return usage(aCommand(cmd, args)) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&m.config, "config", "", "the file that says where rows lie")
+	flags.StringVar(&m.source, "source", "", "the database with the tables (default $"+sourceVariable+")")
+	flags.StringSliceVar(&m.tables, "tables", nil, "tables of the job, parents first (default all of the file)")
+	flags.StringVar(&m.name, "name", "", "name of the job (default that of its first table)")
+	flags.IntVar(&m.rows, "chunk-rows", 0, "rows that are read at once (default 4000)")
+	flags.IntVar(&m.copiers, "copiers", 0, "chunks that are under way at once (default 2)")
+	flags.BoolVar(&m.json, "json", false, "print JSON")
+	cmd.AddCommand(
+		m.newInspect(), m.newPlan(), m.newInstall(), m.newSeed(), m.newRun(), m.newStatus(), m.newPause(), m.newResume(),
+		m.newVerify(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(),
+	)
+	return cmd
+}
+
+// usage gives mistakes in a command line their code.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return coded{err, migrateUsage}
+}
+
+// verb makes a command that works with the job.
+func (m *migration) verb(use, short, long string, do func(context.Context, *operation) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return usage(noArgs("name tables with --tables")(cmd, args))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m.cmd = cmd
+			return migrateCode(cmd.Context(), m.with(cmd.Context(), do))
+		},
+	}
+}
+
+// migrateCode finds the exit code of an error.
+func migrateCode(ctx context.Context, err error) error {
+	var has coded
+	switch {
+	case err == nil || errors.As(err, &has):
+		return err
+	case ctx.Err() != nil:
+		return coded{errors.New("interrupted; the same command goes on where it stopped"), migrateInterrupted}
+	case input.Caused(err), errors.Is(err, migrate.ErrConfig):
+		return coded{err, migrateUsage}
+	}
+	for _, known := range []struct {
+		err  error
+		code int
+	}{
+		{migrate.ErrUnsupported, migratePreflight}, {migrate.ErrSession, migratePreflight},
+		{migrate.ErrLocked, migrateLocked}, {migrate.ErrFenced, migrateFenced},
+		{migrate.ErrNotReady, migrateNotReady}, {migrate.ErrPhase, migrateNotReady},
+		{migrate.ErrChanged, migrateChanged}, {migrate.ErrUnclear, migrateUnclear},
+	} {
+		if errors.Is(err, known.err) {
+			return coded{err, known.code}
+		}
+	}
+	return coded{err, migrateInterrupted}
+}
+
+// operation is one verb at work.
+type operation struct {
+	*migration
+
+	cfg   migrate.Config
+	job   *migrate.Job
+	begun time.Time
+}
+
+// with opens the databases for do.
+func (m *migration) with(ctx context.Context, do func(context.Context, *operation) error) (err error) {
+	layout, err := readLayout(m.config)
+	if err != nil {
+		return err
+	}
+	tables, err := m.chosen(layout)
+	if err != nil {
+		return err
+	}
+	dbs, err := openShards(ctx, layout, tables)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shards{dbs: dbs}.close()) }()
+	dsn := m.source
+	if dsn == "" {
+		dsn = os.Getenv(sourceVariable)
+	}
+	source, err := database.OpenForWriting(ctx, dsn, false)
+	if err != nil {
+		return fmt.Errorf("--source: %w", err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	o := &operation{migration: m, begun: time.Now(), cfg: migrate.Config{
+		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
+	}}
+	if o.job, err = migrate.New(o.cfg); err != nil {
+		return err
+	}
+	return do(ctx, o)
+}
+
+// chosen are the tables of the file that the job is about, in the order of the
+// flag or of the file.
+func (m *migration) chosen(layout layoutFile) (tables []migrate.Table, err error) {
+	names := m.tables
+	if len(names) == 0 {
+		for _, entry := range layout.Tables {
+			names = append(names, entry.Name)
+		}
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(layout.Tables, func(t tableEntry) bool { return strings.EqualFold(t.Name, name) })
+		if i < 0 {
+			return nil, input.Errorf("--tables: the file of --config has no table %q", name)
+		}
+		t, err := layout.Tables[i].table()
+		if err != nil {
+			return nil, input.Errorf("--config: table %q: %w", name, err)
+		}
+		tables = append(tables, migrate.Table{Table: t})
+	}
+	if len(tables) == 0 {
+		return nil, input.Errorf("--config: the file has no tables")
+	}
+	return tables, nil
+}
+
+// openShards opens the databases that have targets of the tables. A SQLite file
+// is made where there is none.
+func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table) (sharding.DBs, error) {
+	s := shards{dbs: sharding.DBs{}}
+	for _, t := range tables {
+		for _, at := range t.Map.Targets() {
+			if s.dbs[at.DB] != nil {
+				continue
+			}
+			entry, known := layout.Databases[at.DB]
+			if !known {
+				return nil, errors.Join(input.Errorf("--config: there is no database %q, where table %s has a target", at.DB, t.Name), s.close())
+			}
+			dsn, err := entry.dsn(layout.dir)
+			if err == nil {
+				s.dbs[at.DB], err = database.OpenForWriting(ctx, dsn, true)
+			}
+			if err != nil {
+				delete(s.dbs, at.DB)
+				return nil, errors.Join(fmt.Errorf("--config: database %q: %w", at.DB, err), s.close())
+			}
+		}
+	}
+	return s.dbs, nil
+}
+
+// sayf writes for people, on stderr: data alone goes to stdout.
+func (o *operation) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(o.cmd.ErrOrStderr(), format+"\n", args...) // nobody can be told that stderr is gone
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+func (m *migration) newInspect() *cobra.Command {
+	return m.verb("inspect", "Say what stands in the way of the job", `Inspect looks at the tables, their neighbours, the servers' settings and the
+user's rights, and writes nothing. It exits with 2 when something blocks the job.`,
+		func(ctx context.Context, o *operation) error {
+			found, err := o.job.Inspect(ctx)
+			if err != nil {
+				return err
+			}
+			if err := o.print(found, func(w io.Writer) error { return printFindings(w, found) }); err != nil {
+				return err
+			}
+			if migrate.Blocked(found) {
+				return coded{errors.New("the findings marked block stand in the way"), migratePreflight}
+			}
+			return nil
+		})
+}
+
+// print writes v as JSON or as people read it.
+func (o *operation) print(v any, readable func(io.Writer) error) error {
+	w := o.cmd.OutOrStdout()
+	if o.json {
+		return writeJSON(w, v)
+	}
+	return readable(w)
+}
+
+func printFindings(w io.Writer, found []migrate.Finding) error {
+	style := term.StyleFor(w)
+	var b strings.Builder
+	for _, f := range found {
+		place := f.Database
+		if f.Table != "" {
+			place += "/" + f.Table
+		}
+		fmt.Fprintf(&b, "%s %s: %s\n  %s %s\n", weight(style, f.Severity), style.Bold(place), f.Message, style.Dim("fix:"), f.Fix)
+	}
+	if len(found) == 0 {
+		b.WriteString(style.Green("Nothing stands in the way.") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func weight(style term.Style, s migrate.Severity) string {
+	switch s {
+	case migrate.Block:
+		return style.Red(string(s))
+	case migrate.Warn:
+		return style.Yellow(string(s))
+	}
+	return style.Dim(string(s))
+}
+
+func (m *migration) newPlan() *cobra.Command {
+	var out string
+	cmd := m.verb("plan", "Print what the job will do, and its SQL", `Plan writes nothing to a database. With --out it writes a file that run --plan
+compares: run refuses to begin or go on when the tables, the rule or the targets
+are not what was planned.`,
+		func(ctx context.Context, o *operation) error {
+			p, err := o.job.Plan(ctx)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				if err := writePlan(out, p); err != nil {
+					return err
+				}
+			}
+			return o.print(p, func(w io.Writer) error { return printPlan(w, p) })
+		})
+	cmd.Flags().StringVar(&out, "out", "", "file to write the plan to, as JSON")
+	return cmd
+}
+
+func writePlan(path string, p migrate.Plan) error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+		return input.Errorf("--out %s cannot be written; name a file in a directory that you may write to", path)
+	}
+	return nil
+}
+
+func printPlan(w io.Writer, p migrate.Plan) error {
+	shown := term.NewTable(term.StyleFor(w), "TABLE", "KEY", "SHARDED BY", ">ROWS", "TARGETS")
+	for _, t := range p.Tables {
+		shown.Row(t.Name, t.Key, t.ShardBy, "~"+term.Number(t.Rows), strings.Join(t.Targets, " "))
+	}
+	_, err := fmt.Fprintf(w, "%s\nabout %d s of copying, %.1f MB on the shards\ndigest %s\n\n%s", shown, p.Seconds, float64(p.Bytes)/1e6, p.Digest, statements(p))
+	return err
+}
+
+// statements are the plan's, each under the database it is for.
+func statements(p migrate.Plan) string {
+	var b strings.Builder
+	last := ""
+	for _, s := range p.Statements {
+		if s.Database != last {
+			fmt.Fprintf(&b, "-- on %s\n", s.Database)
+			last = s.Database
+		}
+		b.WriteString(s.SQL + ";\n")
+	}
+	return b.String()
+}
+
+// checkPlan compares the job with a plan that was agreed to.
+func (o *operation) checkPlan(ctx context.Context, path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return input.Errorf("--plan %s cannot be read; make it with shardid migrate plan --out", path)
+	}
+	var agreed migrate.Plan
+	if err := json.Unmarshal(text, &agreed); err != nil {
+		return input.Errorf("--plan %s is no plan; make it with shardid migrate plan --out", path)
+	}
+	now, err := o.job.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Digest != agreed.Digest || now.Job != agreed.Job {
+		return coded{fmt.Errorf("the plan of job %s in %s has the digest %.12s…, and the tables, rules and targets of job %s have %.12s…; plan again, and let the changes be agreed to",
+			agreed.Job, path, agreed.Digest, now.Job, now.Digest), migrateChanged}
+	}
+	return nil
+}
+
+func (m *migration) newStatus() *cobra.Command {
+	return m.verb("status", "Say where the job stands", "Status writes nothing and disturbs no runner.",
+		func(ctx context.Context, o *operation) error {
+			p, err := o.job.Progress(ctx)
+			if err != nil {
+				return err
+			}
+			return o.print(p, func(w io.Writer) error { return printProgress(w, p) })
+		})
+}
+
+func printProgress(w io.Writer, p migrate.Progress) error {
+	style := term.StyleFor(w)
+	shown := term.NewTable(style, "TABLE", ">ROWS", ">COPIED")
+	for _, t := range p.Tables {
+		shown.Row(t.Name, "~"+term.Number(t.Rows), fmt.Sprintf("%.1f %%", 100*t.Copied))
+	}
+	paused := ""
+	if p.Paused {
+		paused = style.Yellow(", paused")
+	}
+	_, err := fmt.Fprintf(w, "job %s is %s%s, epoch %d, %s\n\n%s", p.Job, style.Bold(string(p.Phase)), paused, p.Epoch, waiting(p), shown)
+	return err
+}
+
+func waiting(p migrate.Progress) string {
+	if p.Backlog == 1 {
+		return "1 change waits"
+	}
+	return term.Number(p.Backlog) + " changes wait"
+}
+
+func (m *migration) newVerify() *cobra.Command {
+	return m.verb("verify", "Compare every row with the shards", `Verify reads every row once, without a lock and while writers and the runner go
+on. It exits with 3 when rows differ although no change of them is under way: they
+are noted, and the runner writes them again; verify once more. It exits with 6 when
+rows could not be judged yet. Only 0 says that all rows are the same.`,
+		func(ctx context.Context, o *operation) error {
+			v, err := o.job.Verify(ctx)
+			if err != nil {
+				return err
+			}
+			if err := o.print(v, func(w io.Writer) error { return printVerification(w, v) }); err != nil {
+				return err
+			}
+			return verdict(v)
+		})
+}
+
+func verdict(v migrate.Verification) error {
+	switch {
+	case v.Requeued > 0:
+		return coded{fmt.Errorf("%s differed, and will be written again by the runner; verify once more", term.Count(v.Requeued, "row")), migrateDivergence}
+	case !v.Complete:
+		return coded{errors.New("the rows that are copied so far are right; verify again when all are"), migrateNotReady}
+	case v.Unsettled > 0:
+		return coded{fmt.Errorf("changes of %s are still to be brought over; verify again while a runner is at work", term.Count(v.Unsettled, "row")), migrateNotReady}
+	}
+	return nil
+}
+
+func printVerification(w io.Writer, v migrate.Verification) error {
+	style := term.StyleFor(w)
+	var b strings.Builder
+	for _, d := range v.Divergences {
+		fmt.Fprintf(&b, "%s %s\n", style.Red("differs"), d)
+	}
+	if more := v.Requeued - int64(len(v.Divergences)); more > 0 {
+		fmt.Fprintf(&b, "… and about %s more\n", term.Number(more))
+	}
+	fmt.Fprintf(&b, "%s compared in %s, %s looked at alone\n", term.Count(v.Rows, "row"), term.Count(v.Ranges, "range"), term.Number(v.Suspects))
+	if v.Clean() {
+		b.WriteString(style.Green("Every row is the same on its shard.") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

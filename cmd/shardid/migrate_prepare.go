@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema"
+)
+
+func dryRun(cmd *cobra.Command, dry *bool) {
+	cmd.Flags().BoolVar(dry, "dry-run", false, "print the SQL and write nothing")
+}
+
+func (m *migration) newInstall() *cobra.Command {
+	var dry bool
+	cmd := m.verb("install", "Create the tables that generators need, on the source", `Install creates leaf_alloc, WORKER_NODE and the tables of leases where they are
+missing, and checks those that are there. The job's own tables and triggers are
+created by run.`,
+		func(ctx context.Context, o *operation) error {
+			if !dry {
+				return schema.Apply(ctx, o.cfg.Source)
+			}
+			server, err := dialect.Detect(ctx, o.cfg.Source)
+			if err != nil {
+				return err
+			}
+			ddl, err := schema.DDL(server.Name())
+			if err == nil {
+				_, err = io.WriteString(o.cmd.OutOrStdout(), ddl)
+			}
+			return err
+		})
+	dryRun(cmd, &dry)
+	return cmd
+}
+
+// seeded is what seed did for one table.
+type seeded struct {
+	Table string `json:"table"`
+	Tag   string `json:"tag"`
+	Next  int64  `json:"next"`
+}
+
+func (m *migration) newSeed() *cobra.Command {
+	var dry bool
+	var margin, step int64
+	cmd := m.verb("seed", "Have generators begin above every id in use", `Seed raises the counter of each table in leaf_alloc, under the table's name, to the
+table's next id and a margin. It never lowers one, and may be repeated.
+
+The margin is for the ids that the table gives until the switch: three times as
+many as it gives in the days that the migration is planned to take is a good one.`,
+		func(ctx context.Context, o *operation) error {
+			if margin < 1 || step < 1 {
+				return input.Errorf("--margin and --step: give numbers above 0; how many ids may the table give before the switch?")
+			}
+			all, err := o.seed(ctx, max(margin, step), step, dry)
+			if err != nil {
+				return err
+			}
+			return o.print(all, func(w io.Writer) error {
+				for _, s := range all {
+					if _, err := fmt.Fprintf(w, "%s: generated ids begin at %s\n", s.Tag, term.Number(s.Next)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	cmd.Flags().Int64Var(&margin, "margin", 0, "how many ids to leave for the table")
+	cmd.Flags().Int64Var(&step, "step", 1000, "how many ids a process takes at a time, for new tags")
+	dryRun(cmd, &dry)
+	return cmd
+}
+
+func (o *operation) seed(ctx context.Context, margin, step int64, dry bool) ([]seeded, error) {
+	plan, err := o.job.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []seeded
+	for _, t := range plan.Tables {
+		next, err := schema.NextID(ctx, o.cfg.Source, t.Name, t.Key)
+		if err != nil {
+			return nil, err
+		}
+		next += margin
+		if !dry {
+			if next, err = schema.Seed(ctx, o.cfg.Source, t.Name, next, step); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, seeded{t.Name, t.Name, next})
+	}
+	return all, nil
+}

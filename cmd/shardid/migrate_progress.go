@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// progressLines shows a run: as one line that moves on a terminal, as lines
+// elsewhere, or as JSON.
+type progressLines struct {
+	w       io.Writer
+	json    bool
+	moves   bool
+	every   time.Duration
+	style   term.Style
+	copied  int64 // rows, when the last line was shown
+	last    time.Time
+	visible bool
+}
+
+func newProgressLines(r *runner) *progressLines {
+	l := &progressLines{w: r.cmd.ErrOrStderr(), every: r.flags.interval, last: time.Now()}
+	if r.json {
+		l.w, l.json = r.cmd.OutOrStdout(), true
+		return l
+	}
+	l.style, l.moves = term.StyleFor(l.w), term.IsTerminal(l.w)
+	if l.moves {
+		l.every = min(l.every, time.Second)
+	}
+	return l
+}
+
+// progressLine is a line of JSON.
+type progressLine struct {
+	migrate.Progress
+
+	Part          float64 `json:"copied"`
+	RowsPerSecond int64   `json:"rows_per_second"`
+}
+
+// show writes where the job stands; copied is how many rows the run has copied
+// so far.
+func (l *progressLines) show(p migrate.Progress, copied int64) {
+	rows, since := copied-l.copied, time.Since(l.last)
+	l.copied, l.last = copied, time.Now()
+	if l.json {
+		l.object(progressLine{p, p.Copied(), int64(float64(rows) / since.Seconds())})
+		return
+	}
+	text := l.text(p) + rate(rows, since)
+	if l.moves {
+		_, _ = io.WriteString(l.w, "\r  "+text+"\x1b[K")
+		l.visible = true
+		return
+	}
+	_, _ = io.WriteString(l.w, text+"\n")
+}
+
+// object writes one line. Nobody can be told that stdout is gone.
+func (l *progressLines) object(line progressLine) {
+	text, err := json.Marshal(line)
+	if err != nil {
+		panic("bug: " + err.Error()) // it is made of numbers and texts
+	}
+	_, _ = l.w.Write(append(text, '\n'))
+}
+
+const barWidth = 24
+
+func (l *progressLines) text(p migrate.Progress) string {
+	var b strings.Builder
+	b.WriteString(l.style.Bold(string(p.Phase)) + "  ")
+	if p.Phase == migrate.PhaseCopying {
+		if l.moves {
+			full := int(p.Copied() * barWidth)
+			b.WriteString(strings.Repeat("━", full) + l.style.Dim(strings.Repeat("─", barWidth-full)) + " ")
+		}
+		fmt.Fprintf(&b, "%.1f %%, ", 100*p.Copied())
+	}
+	b.WriteString(waiting(p))
+	if p.Paused {
+		b.WriteString(l.style.Yellow(", paused"))
+	}
+	return b.String()
+}
+
+// end leaves the last line of a terminal where it is.
+func (l *progressLines) end() {
+	if l.visible {
+		_, _ = io.WriteString(l.w, "\n")
+	}
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// lookEvery is how often a runner looks at what operators want.
+const lookEvery = 250 * time.Millisecond
+
+// runFlags are those of run.
+type runFlags struct {
+	plan         string
+	dry, once    bool
+	noWait       bool
+	interval     time.Duration
+	throttleFile string
+	maxThreads   int
+	maxThrottle  time.Duration
+}
+
+func (m *migration) newRun() *cobra.Command {
+	var f runFlags
+	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
+is interrupted: before the switch from the source to the shards, after it back. Any
+number of runners may be started: one leads, the others wait and take over. Run
+may be ended at any moment in any way, and begun again.
+
+Between chunks it waits while the job is paused, while the file of --throttle-file
+exists, and while the source has more than --max-threads threads running.
+
+It shows a bar on a terminal and a line per --interval elsewhere, on stderr; with
+--json an object per line on stdout.`,
+		func(ctx context.Context, o *operation) error {
+			if err := o.checkPlan(ctx, f.plan); err != nil {
+				return err
+			}
+			if f.dry {
+				return o.printStatements(ctx)
+			}
+			r, err := newRunner(o, f)
+			if err != nil {
+				return err
+			}
+			return r.run(ctx)
+		})
+	flags := cmd.Flags()
+	dryRun(cmd, &f.dry)
+	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
+	flags.BoolVar(&f.once, "once", false, "end when all is copied and no change waits")
+	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4 when another runner leads, instead of waiting")
+	flags.DurationVar(&f.interval, "interval", 10*time.Second, "time between two lines of progress")
+	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
+	flags.IntVar(&f.maxThreads, "max-threads", 0, "copy nothing while the source has more threads running (default no limit)")
+	flags.DurationVar(&f.maxThrottle, "max-throttle", time.Hour, "end with 7 when throttled for longer without a break")
+	return cmd
+}
+
+func (o *operation) printStatements(ctx context.Context) error {
+	p, err := o.job.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(o.cmd.OutOrStdout(), statements(p))
+	return err
+}
+
+// runner runs a job for as long as it is let.
+type runner struct {
+	*operation
+
+	flags  runFlags
+	steer  atomic.Pointer[migrate.Steering] // as last seen
+	copied atomic.Int64                     // rows
+	waits  bool                             // for another runner; said once
+	began  bool                             // the job was seen under way
+}
+
+func newRunner(o *operation, f runFlags) (*runner, error) {
+	r := &runner{operation: o, flags: f}
+	r.steer.Store(&migrate.Steering{})
+	cfg := o.cfg
+	cfg.Throttle = r.throttle
+	cfg.Observe = func(s migrate.Step) {
+		if s.Name == migrate.StepStored {
+			r.copied.Add(s.Rows)
+		}
+	}
+	var err error
+	o.job, err = migrate.New(cfg)
+	return r, err
+}
+
+func (r *runner) run(ctx context.Context) error {
+	showing, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.show(showing) })
+	defer wg.Wait()
+	defer stop()
+	for {
+		done, err := r.turn(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// turn leads the job until somebody else wants to. It is over when there is
+// nothing left to do.
+func (r *runner) turn(ctx context.Context) (done bool, err error) {
+	if err := r.makeRoom(ctx); err != nil {
+		return false, err
+	}
+	if done, err := r.over(ctx); err != nil || done {
+		return done, err
+	}
+	asked := r.steer.Load().Asked
+	err = r.lead(ctx)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if err != nil {
+		return false, r.next(ctx, err, asked)
+	}
+	return r.flags.once, nil
+}
+
+// lead runs and follows the job until somebody wants it to make room.
+func (r *runner) lead(ctx context.Context) error {
+	turn, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer end()
+		r.watch(turn)
+	})
+	defer wg.Wait()
+	defer end()
+	if err := r.job.Run(turn); err != nil || r.flags.once {
+		return err
+	}
+	return r.follow(turn)
+}
+
+// next returns nil when what ended a turn is no reason to end the run: somebody
+// has wanted to lead since it began. On SQLite they may have taken the lead
+// before this runner looked.
+func (r *runner) next(ctx context.Context, cause error, asked int64) error {
+	if err := r.look(ctx); err != nil {
+		return errors.Join(cause, err)
+	}
+	switch {
+	case r.steer.Load().Asked != asked:
+		return nil
+	case errors.Is(cause, migrate.ErrLocked) && !r.flags.noWait:
+		return r.standBy(ctx)
+	}
+	return cause
+}
+
+// follow ends at once when there is nothing to follow: over tells why.
+func (r *runner) follow(ctx context.Context) error {
+	r.waits = false
+	p, err := r.job.Progress(ctx)
+	if err != nil || p.Phase == migrate.PhaseFinalized {
+		return err
+	}
+	return r.job.Follow(ctx)
+}
+
+// over reports whether the job has come to its end.
+func (r *runner) over(ctx context.Context) (bool, error) {
+	p, err := r.job.Progress(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case p.Phase == migrate.PhaseFinalized:
+		r.sayf("job %s is finalized; there is nothing left to do", p.Job)
+		return true, nil
+	case r.began && (p.Phase == migrate.PhaseNone || p.Phase == migrate.PhaseAborted):
+		r.sayf("job %s was aborted; begin it anew if that was not meant", p.Job)
+		return true, nil
+	}
+	r.began = true // from here on Run makes it so
+	return false, nil
+}
+
+func (r *runner) standBy(ctx context.Context) error {
+	if !r.waits {
+		r.sayf("another runner leads the job; waiting to take over")
+		r.waits = true
+	}
+	return pauseFor(ctx, 4*lookEvery)
+}
+
+// makeRoom waits while somebody wants to lead the job.
+func (r *runner) makeRoom(ctx context.Context) error {
+	for {
+		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
+			return err
+		}
+		if err := pauseFor(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *runner) look(ctx context.Context) error {
+	steer, err := r.job.Steering(ctx)
+	if err == nil {
+		r.steer.Store(&steer)
+	}
+	return err
+}
+
+// watch looks at what operators want until somebody wants to lead. A source
+// that does not answer is the run's to report.
+func (r *runner) watch(ctx context.Context) {
+	for pauseFor(ctx, lookEvery) == nil {
+		if r.look(ctx) == nil && r.steer.Load().Wanted {
+			r.sayf("making room: another command leads the job for a moment")
+			return
+		}
+	}
+}
+
+// show writes lines of progress until ctx ends.
+func (r *runner) show(ctx context.Context) {
+	l := newProgressLines(r)
+	for {
+		p, err := r.job.Progress(ctx)
+		if err == nil {
+			l.show(p, r.copied.Load())
+		}
+		if pauseFor(ctx, l.every) != nil {
+			l.end()
+			return
+		}
+	}
+}
+
+// rate writes how fast rows are copied.
+func rate(rows int64, since time.Duration) string {
+	if rows == 0 || since <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s rows/s", term.Number(int64(float64(rows)/since.Seconds())))
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// switched is the outcome of a switch, for programs.
+type switched struct {
+	Job        string  `json:"job"`
+	PauseMS    float64 `json:"pause_ms"`
+	Drained    int64   `json:"drained"`
+	Epoch      int64   `json:"epoch"`
+	WasAlready bool    `json:"was_already"`
+}
+
+func (m *migration) newCutover() *cobra.Command {
+	return m.newSwitch("cutover", "Have the shards serve", `Cutover brings the last changes over while writers wait, closes the source's tables
+by renaming them to <name>_old, and flips the route. When writers would wait for
+longer than --max-pause it gives up: everything is as before, and it may be tried
+again. Rollback undoes it until finalize.
+
+A runner makes room for it and goes on afterwards, then from the shards back to the
+source.`, (*migrate.Job).Cutover)
+}
+
+func (m *migration) newRollback() *cobra.Command {
+	return m.newSwitch("rollback", "Have the source serve again, with all that was written to the shards", `Rollback brings the last changes back while writers wait, closes the shards by
+renaming them to <name>_sealed, opens the source's tables and flips the route. It
+gives up after --max-pause as cutover does.`, (*migrate.Job).Rollback)
+}
+
+func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) *cobra.Command {
+	var maxPause time.Duration
+	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
+		if maxPause <= 0 {
+			return input.Errorf("--max-pause: give a time above 0, as 200ms")
+		}
+		var done migrate.Switch
+		err := o.leading(ctx, func() (err error) {
+			done, err = do(o.job, ctx, maxPause)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return o.printSwitch(ctx, done)
+	})
+	cmd.Flags().DurationVar(&maxPause, "max-pause", 200*time.Millisecond, "how long writers may wait")
+	return cmd
+}
+
+func (o *operation) printSwitch(ctx context.Context, done migrate.Switch) error {
+	p, err := o.job.Progress(ctx)
+	if err != nil {
+		return err
+	}
+	out := switched{p.Job, float64(done.Pause) / float64(time.Millisecond), done.Drained, done.Epoch, done.Pause == 0}
+	return o.print(out, func(w io.Writer) error {
+		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, in which %s were brought over\n", p.Job, p.Phase, out.PauseMS, term.Count(done.Drained, "change"))
+		if out.WasAlready {
+			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
+		}
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+func (m *migration) newFinalize() *cobra.Command {
+	return m.newEnd("finalize", "Give up the way back", `Finalize drops the triggers and logs of the job. The source's tables stay as
+<name>_old, closed, until somebody drops them. Nothing undoes it: every instance of
+the application must have used the shards for as long as you want to be sure.`, (*migrate.Job).Finalize)
+}
+
+func (m *migration) newAbort() *cobra.Command {
+	return m.newEnd("abort", "End the job as if it had never been", `Abort drops the triggers and logs of a job that was not switched, or was rolled
+back, and empties the shards. The source is not touched.`, (*migrate.Job).Abort)
+}
+
+// newEnd makes a verb that must be meant.
+func (m *migration) newEnd(use, short, long string, do func(*migrate.Job, context.Context) error) *cobra.Command {
+	var yes bool
+	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
+		if !yes {
+			return input.Errorf("%s cannot be undone; say --yes if you mean it", use)
+		}
+		return o.leading(ctx, func() error { return do(o.job, ctx) })
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "I mean it")
+	return cmd
+}
+
+func (m *migration) newPause() *cobra.Command {
+	return m.verb("pause", "Have all runners copy no more until resume", "Changes are still followed, so nothing piles up.",
+		func(ctx context.Context, o *operation) error { return o.job.Pause(ctx) })
+}
+
+func (m *migration) newResume() *cobra.Command {
+	return m.verb("resume", "Undo pause", "Resume has the runners copy again.",
+		func(ctx context.Context, o *operation) error { return o.job.Resume(ctx) })
+}
+
+const (
+	askFor   = 30 * time.Second // renewed while the step takes
+	askAgain = 10 * time.Second
+	patience = 15 * time.Second // with a runner that makes no room
+)
+
+// leading has the runner make room, and do lead the job meanwhile.
+func (o *operation) leading(ctx context.Context, do func() error) (err error) {
+	if err := o.job.Ask(ctx, askFor); err != nil {
+		return err
+	}
+	asking, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { o.keepAsking(asking) })
+	defer func() {
+		stop()
+		wg.Wait()
+		err = errors.Join(err, o.job.Ask(context.WithoutCancel(ctx), 0))
+	}()
+	for {
+		err := do()
+		// A runner may lead still, or may just have begun to, unaware.
+		inTheWay := errors.Is(err, migrate.ErrLocked) || errors.Is(err, migrate.ErrFenced)
+		if !inTheWay || time.Since(o.begun) > patience {
+			return err
+		}
+		if err := pauseFor(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// keepAsking: without an answer the runner comes back when the time is over.
+func (o *operation) keepAsking(ctx context.Context) {
+	for pauseFor(ctx, askAgain) == nil {
+		_ = o.job.Ask(ctx, askFor) // tried again soon
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

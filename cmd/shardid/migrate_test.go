@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// movable is a shop whose orders are to go to four shards in two files.
+type movable struct {
+	dir    string
+	source *sql.DB
+}
+
+func newMovable(t *testing.T, rows int) *movable {
+	t.Helper()
+	m := &movable{dir: t.TempDir()}
+	m.source = openFile(t, filepath.Join(m.dir, "shop.db"))
+	m.exec(t, "PRAGMA journal_mode=WAL",
+		"CREATE TABLE orders (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, note TEXT)",
+		fmt.Sprintf("INSERT INTO orders (user_id, note) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i %% 10, 'note ' || i FROM n", rows))
+	layout := `{"databases": {"east": {"sqlite": "east.db"}, "west": {"sqlite": "west.db"}},
+		"tables": [{"name": "orders", "key": "user_id", "rule": "low(2)", "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "orders_%d"}}]}`
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *movable) file(name string) string { return filepath.Join(m.dir, name) }
+
+func (m *movable) exec(t *testing.T, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := m.source.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func (m *movable) args(verb string, more ...string) []string {
+	return append([]string{"migrate", verb, "--config", m.file("shards.json"), "--source", m.file("shop.db")}, more...)
+}
+
+// must executes a verb that has to end with the code.
+func (m *movable) must(t *testing.T, code int, verb string, more ...string) outcome {
+	t.Helper()
+	o := execute(t, m.args(verb, more...)...)
+	if o.code != code {
+		t.Fatalf("%s %v: exit code %d, want %d: %s%s", verb, more, o.code, code, o.stdout, o.stderr)
+	}
+	return o
+}
+
+func (m *movable) phase(t *testing.T) migrate.Phase {
+	t.Helper()
+	var p migrate.Progress
+	if err := json.Unmarshal([]byte(m.must(t, 0, "status", "--json").stdout), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p.Phase
+}
+
+func TestMigrateGoesThroughTheRunbook(t *testing.T) {
+	m := newMovable(t, 500)
+	m.must(t, 0, "inspect")
+	m.must(t, 0, "plan", "--out", m.file("plan.json"))
+	m.must(t, 0, "install")
+	if o := m.must(t, 0, "seed", "--margin", "10000"); !strings.Contains(o.stdout, "begin at 10,501") {
+		t.Errorf("seed: %s", o.stdout)
+	}
+	m.must(t, migrateNotReady, "cutover")
+	m.must(t, 0, "run", "--once", "--plan", m.file("plan.json"))
+	m.must(t, 0, "verify")
+	m.must(t, 0, "cutover", "--max-pause", "1m")
+	if now := m.phase(t); now != migrate.PhaseSwitched {
+		t.Errorf("after the cutover: %s", now)
+	}
+	east := openFile(t, m.file("east.db"))
+	if _, err := east.ExecContext(t.Context(), "INSERT INTO orders_0 VALUES (10600, 4, 'on a shard')"); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, 0, "rollback", "--max-pause", "1m")
+	var note string
+	if err := m.source.QueryRowContext(t.Context(), "SELECT note FROM orders WHERE id = 10600").Scan(&note); err != nil || note != "on a shard" {
+		t.Errorf("the rollback brought %q (%v)", note, err)
+	}
+	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, migrateUsage, "finalize")
+	m.must(t, 0, "finalize", "--yes")
+	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
+		t.Errorf("run after the end: %s", o.stderr)
+	}
+}
+
+func TestMigrateAbortLeavesTheSourceAsItWas(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "abort", "--yes")
+	var triggers int
+	if err := m.source.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger'").Scan(&triggers); err != nil || triggers != 0 {
+		t.Errorf("%d triggers (%v)", triggers, err)
+	}
+	if now := m.phase(t); now != migrate.PhaseNone {
+		t.Errorf("phase %s", now)
+	}
+}
+
+func TestDryRunsPrintSQLAndWriteNothing(t *testing.T) {
+	m := newMovable(t, 5)
+	for _, verb := range []string{"install", "run"} {
+		if o := m.must(t, 0, verb, "--dry-run"); !strings.Contains(o.stdout, "CREATE TABLE") {
+			t.Errorf("%s: %s", verb, o.stdout)
+		}
+	}
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--dry-run", "--margin", "5")
+	var n int
+	if err := m.source.QueryRowContext(t.Context(), "SELECT (SELECT COUNT(*) FROM leaf_alloc) + (SELECT COUNT(*) FROM sqlite_schema WHERE name LIKE 'shardid%')").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d traces (%v)", n, err)
+	}
+}
+
+func TestMistakesInMigrateEndWithOne(t *testing.T) {
+	m := newMovable(t, 5)
+	for says, args := range map[string][]string{
+		`there is no command "bogus"`: {"migrate", "bogus"},
+		"unknown flag: --bogus":       {"migrate", "run", "--bogus"},
+		"give --config FILE":          {"migrate", "run"},
+		"cannot be opened":            {"migrate", "run", "--config", m.file("nowhere.json")},
+		"has no table \"goods\"":      m.args("run", "--tables", "goods"),
+		"is one; name tables with":    m.args("run", "orders"),
+		"give a time above 0":         m.args("cutover", "--max-pause", "0"),
+		"give numbers above 0":        m.args("seed"),
+		"say --yes":                   m.args("abort"),
+		"make it with shardid":        m.args("run", "--plan", m.file("nowhere.json")),
+		"there is no file":            {"migrate", "status", "--config", m.file("shards.json"), "--source", m.file("no.db")},
+		`Name: "not a name"`:          m.args("status", "--name", "not a name"),
+	} {
+		o := execute(t, args...)
+		if o.code != migrateUsage || !strings.Contains(o.stderr, says) || o.stdout != "" {
+			t.Errorf("%v: exit code %d, %s%s", args, o.code, o.stdout, o.stderr)
+		}
+	}
+}
+
+func TestWhatStandsInTheWayEndsWithTwo(t *testing.T) {
+	m := newMovable(t, 5)
+	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))")
+	if o := m.must(t, migratePreflight, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
+func TestRowsThatDifferEndWithThree(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	east := openFile(t, m.file("east.db"))
+	if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0 WHERE id = 4"); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.must(t, migrateDivergence, "verify"); !strings.Contains(o.stdout, "orders 4: missing on east/orders_0") {
+		t.Errorf("%s", o.stdout)
+	}
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "verify")
+}
+
+func TestAnotherTableThanWasPlannedEndsWithEight(t *testing.T) {
+	m := newMovable(t, 5)
+	m.must(t, 0, "plan", "--out", m.file("plan.json"))
+	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
+	m.must(t, migrateChanged, "run", "--plan", m.file("plan.json"))
+	if now := m.phase(t); now != migrate.PhaseNone {
+		t.Errorf("phase %s", now)
+	}
+}
+
+func TestAThrottleThatLastsTooLongEndsWithSeven(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, migrateThrottled, "run", "--throttle-file", m.file("shards.json"), "--max-throttle", "1ms")
+	m.must(t, 0, "run", "--once", "--throttle-file", m.file("gone"))
+}
+
+// background is a verb under way.
+type background struct {
+	stop func()
+	done chan outcome
+}
+
+func (m *movable) background(t *testing.T, verb string, more ...string) *background {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	b := &background{stop, make(chan outcome, 1)}
+	go func() {
+		var stdout, stderr bytes.Buffer
+		code := (&program{}).run(ctx, m.args(verb, more...), &stdout, &stderr)
+		b.done <- outcome{code, stdout.String(), stderr.String()}
+	}()
+	t.Cleanup(stop)
+	return b
+}
+
+// until waits for a phase.
+func (m *movable) until(t *testing.T, phase migrate.Phase) {
+	t.Helper()
+	for m.phase(t) != phase {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestARunnerMakesRoomForASwitchAndGoesOn(t *testing.T) {
+	m := newMovable(t, 500)
+	runner := m.background(t, "run")
+	m.until(t, migrate.PhaseFollowing)
+	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "rollback", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "finalize", "--yes")
+	if o := <-runner.done; o.code != 0 || !strings.Contains(o.stderr, "nothing left to do") {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+}
+
+func TestAPausedJobCopiesNothingUntilItIsResumed(t *testing.T) {
+	m := newMovable(t, 500)
+	m.must(t, 0, "pause")
+	runner := m.background(t, "run", "--once", "--max-throttle", "1ms")
+	m.until(t, migrate.PhaseCopying)
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "paused") || !strings.Contains(o.stdout, " 0.0 %") {
+		t.Errorf("%s", o.stdout)
+	}
+	m.must(t, 0, "resume")
+	if o := <-runner.done; o.code != 0 {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+}
+
+func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
+	m := newMovable(t, 500)
+	runner := m.background(t, "run", "--json")
+	m.until(t, migrate.PhaseFollowing)
+	runner.stop()
+	o := <-runner.done
+	if o.code != migrateInterrupted || !strings.Contains(o.stderr, "goes on where it stopped") {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+	first, _, _ := strings.Cut(o.stdout, "\n")
+	var line struct{ Job, Phase string }
+	if err := json.Unmarshal([]byte(first), &line); err != nil || line.Job != "orders" {
+		t.Errorf("%q (%v)", first, err)
+	}
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "verify")
+}
+
+func TestTheRunbookNamesCommandsThatExist(t *testing.T) {
+	seen := 0
+	for line := range strings.Lines(readFile(t, "../../docs/runbook.md")) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "migrate" {
+			continue
+		}
+		seen++
+		if o := execute(t, append(words, "--help")...); o.code != 0 || !strings.Contains(o.stdout, "shardid migrate "+words[1]) {
+			t.Errorf("%s: exit code %d, %s", line, o.code, o.stderr)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d commands", seen)
+	}
+}
