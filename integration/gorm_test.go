@@ -304,8 +304,8 @@ func TestGormRefusesOnMariaDBWhatHasNoProvenShard(t *testing.T) {
 		want error
 	}{
 		"no key":          {db.Where("note = ?", "x").Find(&[]gormOrder{}).Error, sharding.ErrMissingKey},
-		"two servers":     {db.Find(&[]gormOrder{}, []int{1, 2}).Error, sharding.ErrCrossShard},
-		"batch":           {db.Create([]*gormOrder{{ID: 1}, {ID: 2}}).Error, sharding.ErrCrossShard},
+		"ORDER BY a text": {db.Order("note").Find(&[]gormOrder{}, []int{1, 2}).Error, sharding.ErrUnmergeable},
+		"batch":           {db.Create([]*gormOrder{{ID: 1}, {ID: 2}}).Error, sharding.ErrCrossDatabase},
 		"raw":             {db.Exec("DELETE FROM orders").Error, sharding.ErrRawTable},
 		"version comment": {db.Exec("DELETE FROM /*! orders */").Error, sharding.ErrRawTable},
 		"ANSI quotes":     {db.Exec(`DELETE FROM "orders"`).Error, sharding.ErrRawTable},
