@@ -15,10 +15,9 @@ import (
 // opener is a server of any kind.
 type opener interface {
 	Open(t testing.TB, database string) *sql.DB
-	DSN(database string) string
 }
 
-func fillSuite(s opener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
+func fillSuite(s dsnOpener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
 	return gormsuite.Database{
 		Family: family, Finds: finds, Dialector: dialector,
 		Open: func(t testing.TB) *sql.DB {

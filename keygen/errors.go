@@ -58,7 +58,8 @@ var (
 	ErrRegressed = errors.New("keygen: source went backwards")
 
 	// ErrExhausted: a counter has reached the end of its column, or of int64.
-	// Returned by sqlstore's sources; its text says which counter.
+	// Returned by the sources of sqlstore and zookeeper, and by Counting; its text
+	// says which counter.
 	ErrExhausted = errors.New("keygen: no keys left")
 
 	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.

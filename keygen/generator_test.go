@@ -3,6 +3,7 @@ package keygen_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -30,6 +31,31 @@ func TestFillReturnsTheFirstError(t *testing.T) {
 	})
 	if err := keygen.Fill(t.Context(), g, make([]string, 5)); !errors.Is(err, keygen.ErrClosed) || calls != 2 {
 		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+func TestCountingEndsWhereInt64Does(t *testing.T) {
+	g := keygen.Counting(math.MaxInt64-2, 2)
+	if err := keygen.Fill(t.Context(), g, make([]int64, 3)); !errors.Is(err, keygen.ErrExhausted) {
+		t.Errorf("three of two: %v", err)
+	}
+	for _, want := range []int64{math.MaxInt64 - 2, math.MaxInt64} {
+		if id, err := g.Next(t.Context()); err != nil || id != want {
+			t.Errorf("%d, %v", id, err)
+		}
+	}
+	for range 2 {
+		if id, err := g.Next(t.Context()); id != 0 || !errors.Is(err, keygen.ErrExhausted) {
+			t.Errorf("beyond the end: %d, %v", id, err)
+		}
+	}
+}
+
+func TestCountingThatWouldRepeatOrGoDownHasNoKeys(t *testing.T) {
+	for _, c := range [][2]int64{{1, 0}, {10, -1}, {0, 1}, {-5, 1}, {math.MinInt64, math.MinInt64}} {
+		if id, err := keygen.Counting(c[0], c[1]).Next(t.Context()); id != 0 || !errors.Is(err, keygen.ErrExhausted) {
+			t.Errorf("Counting%v: %d, %v", c, id, err)
+		}
 	}
 }
 

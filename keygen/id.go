@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -83,6 +84,12 @@ func (id ID) Value() (driver.Value, error) { return int64(id), nil }
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:
+		*id = ID(v)
+		return nil
+	case uint64: // a BIGINT UNSIGNED
+		if v > math.MaxInt64 {
+			return fmt.Errorf("%w: column value %d is above the highest id", ErrSyntax, v)
+		}
 		*id = ID(v)
 		return nil
 	case []byte:

@@ -34,13 +34,13 @@ func TestAnIDIsAStringInJSONAndReadsBoth(t *testing.T) {
 }
 
 func TestAnIDScansWhatDriversGive(t *testing.T) {
-	for _, src := range []any{int64(42), []byte("42"), "42"} {
+	for _, src := range []any{int64(42), uint64(42), []byte("42"), "42"} {
 		var id keygen.ID
 		if err := id.Scan(src); err != nil || id != 42 {
 			t.Errorf("%T: %d, %v", src, id, err)
 		}
 	}
-	for _, src := range []any{nil, 1.5, "x", []byte("9223372036854775808")} {
+	for _, src := range []any{nil, 1.5, "x", uint64(math.MaxInt64 + 1), []byte("9223372036854775808")} {
 		var id keygen.ID
 		if err := id.Scan(src); !errors.Is(err, keygen.ErrSyntax) {
 			t.Errorf("%v: %d, %v", src, id, err)

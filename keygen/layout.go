@@ -12,14 +12,14 @@ import (
 // valid.
 //
 // An id is at most 63 bits wide, so that it is positive in every signed 64-bit
-// column, and is made of [Field]s in any order.
+// column, and is made of [Field]s in any order, but for a Bucket, which is the last.
 type Layout struct {
 	// Epoch is the time at which the time field is 0.
 	Epoch time.Time
 	// Unit is the length of one tick of the time field, at least 1 ns.
 	Unit time.Duration
 	// Fields are the id's parts from the highest bit down: exactly one Time and
-	// one Sequence, at most one of each other kind.
+	// one Sequence, at most one of each other kind. A Bucket comes last.
 	Fields []Field
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -108,8 +109,15 @@ func (t table) key() (column, bool) {
 	return t.column(t.primaryKey[0])
 }
 
-// isOwn says whether the table is one that Apply creates.
+var slotTables = []string{"shard_map", "shard_slot", "shard_lease", "shard_fence"}
+
+// isOwn says whether the table is one that Apply creates, or that packages migrate
+// and slotstore do.
 func isOwn(s session, name string) bool {
+	switch lower := strings.ToLower(name); {
+	case strings.HasPrefix(lower, "shardid_"), slices.Contains(slotTables, lower):
+		return true
+	}
 	for _, t := range ownTables {
 		if t.name == name || s.Name() != "postgres" && strings.EqualFold(t.name, name) {
 			return true

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -16,7 +15,7 @@ import (
 // are integers and the rules are sums of them.
 func (c rowCheck) inSQL() bool {
 	for i, col := range c.columns {
-		if _, ok := slotSQL(c, sharding.Describe(c.rule(i)), "x", 1); !ok || col.max == 0 {
+		if _, ok := c.slotSQL(i, 1); !ok || col.max == 0 {
 			return false
 		}
 	}
@@ -31,28 +30,13 @@ func (c rowCheck) rule(i int) sharding.Rule {
 	return c.table.Also[i-1].Rule
 }
 
-// slotSQL says a rule's slot modulo n, which divides its slots, as an expression
-// of a column. It is right for negative numbers, too.
-func slotSQL(d dialect.Dialect, rule sharding.Description, column string, n int) (string, bool) {
-	switch rule.Kind {
-	case sharding.KindLow:
-		return fmt.Sprintf("(%s & %d)", column, n-1), true
-	case sharding.KindMod:
-		return floorMod(column, n, 0), true
-	case sharding.KindOffsetStep:
-		return floorMod(column, n, (rule.Step-rule.Offset)%n), true
-	case sharding.KindBits:
-		if d.Name() == "postgres" { // shifts of its INTEGER go round after 32 bits
-			column = "CAST(" + column + " AS BIGINT)"
-		}
-		return fmt.Sprintf("((%s >> %d) & %d)", column, rule.Shift, n-1), true
+// slotSQL is the slot of the i-th column modulo n.
+func (c rowCheck) slotSQL(i, n int) (string, bool) {
+	value := c.Quote(c.columns[i].name)
+	if c.Name() == "postgres" {
+		value = "CAST(" + value + " AS BIGINT)"
 	}
-	return "", false
-}
-
-// floorMod: the remainder of SQL is negative for negative numbers.
-func floorMod(column string, n, shift int) string {
-	return fmt.Sprintf("((%s %% %d + %d) %% %[2]d)", column, n, n+shift)
+	return sharding.Describe(c.rule(i)).SQL(value, n)
 }
 
 // condition is a count to make and what to name of its rows.
@@ -111,8 +95,7 @@ func (c rowCheck) notInteger(i int) string {
 
 // slot is the whole slot of the i-th column.
 func (c rowCheck) slot(i int) string {
-	rule := sharding.Describe(c.rule(i))
-	expression, _ := slotSQL(c, rule, c.Quote(c.columns[i].name), rule.Slots)
+	expression, _ := c.slotSQL(i, c.rule(i).Slots())
 	return expression
 }
 
@@ -132,7 +115,7 @@ func (c rowCheck) elsewhere() (condition string, some bool) {
 	if len(here) == 0 { // a target without slots takes no rows
 		return "1 = 1", true
 	}
-	expression, _ := slotSQL(c, sharding.Describe(c.table.Rule), c.Quote(c.columns[0].name), len(targets))
+	expression, _ := c.slotSQL(0, len(targets))
 	return expression + " NOT IN (" + strings.Join(here, ", ") + ")", len(here) < len(targets)
 }
 

@@ -209,3 +209,19 @@ func TestInspectResolvesWhatAForeignKeyLeavesOut(t *testing.T) {
 		t.Errorf("foreign keys %s, want %s", got, want)
 	}
 }
+
+func TestInspectLeavesOutWhatBelongsToAMigrationOrToSlots(t *testing.T) {
+	db := newDB(t)
+	for _, name := range []string{"shardid_job", "shardid_log_orders", "Shardid_fence", "shard_map", "shard_lease", "orders"} {
+		exec(t, db, `CREATE TABLE "`+name+`" (job TEXT PRIMARY KEY)`)
+	}
+	if tables := inspect(t, db); len(tables) != 1 || tables["orders"].Name == "" {
+		t.Errorf("%v", tables)
+	}
+}
+
+func TestNoDatabaseIsAnErrorAndNoPanic(t *testing.T) {
+	if err := schema.Apply(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "give an open *sql.DB") {
+		t.Error(err)
+	}
+}

@@ -26,6 +26,9 @@ type session struct {
 // in the way; f must be repeatable. A SQLite file without a busy timeout and
 // a deadlock on MySQL need this.
 func withSession(ctx context.Context, db *sql.DB, f func(session) error) error {
+	if db == nil {
+		return errors.New("schema: no database: give an open *sql.DB")
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)

@@ -56,7 +56,7 @@ func TestStopLeavesNoProcessAndNoDirectoryOfPostgres(t *testing.T) {
 }
 
 func TestSettingsOverrideTheUsualOnes(t *testing.T) {
-	p := RunPostgres(t, "max_connections=7", "shared_buffers=1MB", "default_transaction_isolation=repeatable read")
+	p := RunPostgres(t, "max_connections=7", "shared_buffers=1MB", "default_transaction_isolation=repeatable read", "fsync=on")
 	db := p.Open(t, "shop")
 	for name, want := range map[string]string{"max_connections": "7", "shared_buffers": "1MB", "default_transaction_isolation": "repeatable read", "fsync": "on", "synchronous_commit": "on"} {
 		var got string

@@ -38,13 +38,16 @@ func likeness(t *testing.T, e *env) {
 		"registered": {Models: likeRegistrations(), Generators: likeKeys()},
 		"unmanaged":  {Generators: likeKeys()},
 	}
+	with := map[string]*gorm.DB{}
 	for name, c := range managed {
-		db := e.open(t, e.pool, config, c)
-		t.Run(name, func(t *testing.T) {
-			for _, p := range programs {
-				t.Run(p.name, func(t *testing.T) {
-					want, got := perform(t, plain, p), perform(t, db, p)
-					if got != want {
+		with[name] = e.open(t, e.pool, config, c)
+	}
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			want := perform(t, plain, p)
+			for name, db := range with {
+				t.Run(name, func(t *testing.T) {
+					if got := perform(t, db, p); got != want {
 						t.Errorf("with the plugin:\n%s\nwithout:\n%s", got, want)
 					}
 				})

@@ -168,10 +168,6 @@ func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
 func TestAfterAFailOverIDsAreMadeOfTheOldLeaseAndThenOfANewOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := keygentest.NewMemoryLedger(time.Now)
-		long := leasedFrom(t, memory, 2*term) // the ledger then waits for two terms of the others
-		if _, err := long.Acquire(t.Context(), uid()); err != nil {
-			t.Fatal(err)
-		}
 		replica := memory.Copy()
 		worker := leasedFrom(t, memory, term)
 		g := open(t, cached.Config{Worker: worker})

@@ -17,9 +17,8 @@ import (
 // the test's, and it fails over to an older copy of itself when told to. It is
 // safe for concurrent use.
 type MemoryLedger struct {
-	now func() time.Time
-
-	noCeiling, noFence, noIdentity bool // see Weaken
+	now  func() time.Time
+	weak Weakness
 
 	mu       sync.Mutex
 	identity int // of the server
@@ -56,12 +55,18 @@ func NewMemoryLedger(now func() time.Time) *MemoryLedger {
 	return &MemoryLedger{now: now, content: content{spaces: map[string]space{}}}
 }
 
-// Weaken switches protections off, to show that a test would notice: that a
-// worker id is given from its last ceiling on, that only its holder can renew it,
-// and that a fail-over is noticed. It must be called before the ledger is used.
-func (l *MemoryLedger) Weaken(ceiling, fence, identity bool) {
-	l.noCeiling, l.noFence, l.noIdentity = ceiling, fence, identity
+// Weakness is which protections a [MemoryLedger] is without. The zero value is
+// none.
+type Weakness struct {
+	NoCeiling  bool // a worker id is not given from its last ceiling on
+	NoFence    bool // others than its holder can renew a worker id
+	NoIdentity bool // a fail-over goes unnoticed
+	OneTerm    bool // a fail-over is given one term, as if all servers' clocks agreed
 }
+
+// Weaken switches protections off, to show that a test would notice. It must be
+// called before the ledger is used. Replicas are as weak.
+func (l *MemoryLedger) Weaken(w Weakness) { l.weak = w }
 
 // Take implements workerid.Ledger.
 func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
@@ -87,7 +92,7 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 	old := s.rows[id]
 	safe := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}.Tick(l.safeFrom)
 	before := max(now, safe, old.ceiling)
-	if l.noCeiling {
+	if l.weak.NoCeiling {
 		before = now
 	}
 	r := row{c.Owner, c.Holder, l.identity, old.generation + 1, max(now+term, old.ceiling)}
@@ -99,9 +104,14 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 // up to which ceilings may have been lost.
 func (l *MemoryLedger) note(term time.Duration) {
 	l.longest = max(l.longest, term)
-	if l.noted != l.identity && !l.noIdentity {
-		l.noted, l.safeFrom = l.identity, l.now().Add(l.longest)
+	if l.noted == l.identity || l.weak.NoIdentity {
+		return
 	}
+	terms := 2 * l.longest // see workerid.Ledger
+	if l.weak.OneTerm {
+		terms = l.longest
+	}
+	l.noted, l.safeFrom = l.identity, l.now().Add(terms)
 }
 
 // choose returns the worker id whose ceiling was passed longest ago, or else the
@@ -143,7 +153,7 @@ func (l *MemoryLedger) Renew(ctx context.Context, c workerid.Claim, e workerid.E
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, r, ok := l.mine(c, e)
-	if !ok && !l.noFence || r.identity != l.identity && !l.noIdentity {
+	if !ok && !l.weak.NoFence || r.identity != l.identity && !l.weak.NoIdentity {
 		return 0, fmt.Errorf("%w: worker id %d", keygen.ErrWorkerLost, e.Worker)
 	}
 	now, term := l.ticks(c)
@@ -181,7 +191,7 @@ func (l *MemoryLedger) ticks(c workerid.Claim) (now, term int64) {
 func (l *MemoryLedger) Copy() *MemoryLedger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	other := &MemoryLedger{now: l.now, identity: l.identity, content: l.content}
+	other := &MemoryLedger{now: l.now, weak: l.weak, identity: l.identity, content: l.content}
 	other.spaces = map[string]space{}
 	for name, s := range l.spaces {
 		other.spaces[name] = space{s.clock, maps.Clone(s.rows)}

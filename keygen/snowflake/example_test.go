@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -52,6 +53,36 @@ func ExampleNew_leased() {
 	// Output:
 	// worker 0
 	// worker 1
+}
+
+// Small steps of the clock are waited out; at a large one the process goes on
+// with the other of its two worker ids.
+func ExampleSwitchWorker() {
+	ctx := context.Background()
+	var step atomic.Int64
+	workers := workerid.Backup(5, 5+512)
+	ids, err := snowflake.New(ctx, snowflake.Config{
+		Worker:   workers,
+		Rollback: []snowflake.Policy{snowflake.Wait(5 * time.Millisecond), snowflake.SwitchWorker(workers)},
+		Now:      func() time.Time { return time.Now().Add(time.Duration(step.Load())) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+
+	for range 2 {
+		if _, err := ids.Next(ctx); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("worker", ids.Stats().Worker)
+		step.Store(-int64(time.Minute)) // somebody sets the clock back
+	}
+	// Output:
+	// worker 5
+	// worker 517
 }
 
 // The id of an order carries the slot of its user, so that both lie on one shard.

@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -225,7 +226,6 @@ func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
 func TestAfterAFailOverIDsGoOnWithinTheOldLeaseAndThenWithANewOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := keygentest.NewMemoryLedger(time.Now)
-		allowForSkew(t, ledger)
 		replica := ledger.Copy()
 		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
 		old := next(t, g)
@@ -262,7 +262,6 @@ func TestCloseHandsBackALeaseThatIsNotOpenYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &recorder{Ledger: keygentest.NewMemoryLedger(time.Now)}
 		memory := ledger.Ledger.(*keygentest.MemoryLedger)
-		allowForSkew(t, memory)
 		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, ledger)})
 		memory.FailOver(memory.Copy())
 		time.Sleep(15 * time.Second)
@@ -273,19 +272,6 @@ func TestCloseHandsBackALeaseThatIsNotOpenYet(t *testing.T) {
 			t.Errorf("handed back at %v, before which leases may have been lost", end)
 		}
 	})
-}
-
-// allowForSkew lets a ledger in memory wait for two terms after a fail-over, as
-// others do.
-func allowForSkew(t *testing.T, l *keygentest.MemoryLedger) {
-	t.Helper()
-	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: l, Namespace: "long", Term: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Acquire(t.Context(), millennium); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestAWorkerIDThatIsLostIsReplaced(t *testing.T) {
@@ -373,6 +359,7 @@ func TestNothingIsIssuedAboveWhatCloseHandsBack(t *testing.T) {
 			})
 		}
 		for last.Load() == 0 {
+			runtime.Gosched()
 		}
 		if err := g.Close(); err != nil {
 			t.Fatal(err)

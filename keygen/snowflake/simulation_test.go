@@ -27,6 +27,9 @@ func TestNoIDComesTwiceInAnySimulation(t *testing.T) {
 	if os.Getenv("SHARDID_SOAK") != "" {
 		seeds, least = 10*seeds, 10*least
 	}
+	if raceDetector {
+		seeds, least = seeds/10, least/10
+	}
 	if *simulationSeed != 0 {
 		report(t, simulate(*simulationSeed, sound))
 		return
@@ -60,20 +63,20 @@ func TestTheSimulationSeesTheDuplicateWithoutALeaseDeadline(t *testing.T) {
 }
 
 func TestTheSimulationSeesTheDuplicateWithoutAPersistedCeiling(t *testing.T) {
-	mustFail(t, weakness{noCeiling: true})
+	mustFail(t, weakness{ledger: keygentest.Weakness{NoCeiling: true}})
 }
 
 func TestTheSimulationSeesTheDuplicateWithoutAFence(t *testing.T) {
-	mustFail(t, weakness{noFence: true})
+	mustFail(t, weakness{ledger: keygentest.Weakness{NoFence: true}})
 }
 
 func TestTheSimulationSeesTheDuplicateWithoutTheLedgersIdentity(t *testing.T) {
-	mustFail(t, weakness{noIdentity: true})
+	mustFail(t, weakness{ledger: keygentest.Weakness{NoIdentity: true}})
 }
 
 // The clocks of the servers differ by up to a term.
 func TestTheSimulationSeesTheDuplicateWhenAFailOverIsGivenOneTermOnly(t *testing.T) {
-	mustFail(t, weakness{oneTerm: true})
+	mustFail(t, weakness{ledger: keygentest.Weakness{OneTerm: true}})
 }
 
 func TestTheSimulationSeesTheDuplicateWhenTheSequenceOverflowsIntoTheWorker(t *testing.T) {
@@ -97,11 +100,8 @@ func mustFail(t *testing.T, w weakness) {
 
 // weakness is what a simulation switches off.
 type weakness struct {
+	ledger     keygentest.Weakness
 	noDeadline bool // the generator issues past the ceiling
-	noCeiling  bool // the next holder does not start above the last one's ceiling
-	noFence    bool // a lease that is another's by now can be renewed
-	noIdentity bool // a fail-over goes unnoticed
-	oneTerm    bool // a fail-over is given one term, as if all servers' clocks agreed
 	noCarry    bool // a used-up sequence overflows into the bits beside it
 	keepState  bool // a new lease goes on with the old one's limit
 }
@@ -168,10 +168,7 @@ type process struct {
 func simulate(seed uint64, weak weakness) result {
 	w := &world{r: rand.New(rand.NewPCG(seed, 0)), weak: weak, now: simLayout.Epoch.Add(1000 * time.Hour), issued: map[int64][]stretch{}}
 	w.ledger = keygentest.NewMemoryLedger(func() time.Time { return w.now.Add(w.ahead) })
-	w.ledger.Weaken(weak.noCeiling, weak.noFence, weak.noIdentity)
-	if !weak.oneTerm {
-		w.allowForSkew()
-	}
+	w.ledger.Weaken(weak.ledger)
 	w.replica = w.ledger.Copy()
 	for range 5 { // for four worker ids
 		w.procs = append(w.procs, &process{})
@@ -180,15 +177,6 @@ func simulate(seed uint64, weak weakness) result {
 		w.step()
 	}
 	return result{seed, w.tally, w.check()}
-}
-
-// allowForSkew lets the ledger hear of a term of twice the length, so that leases
-// begin two terms after a fail-over, as a store's do.
-func (w *world) allowForSkew() {
-	c := workerid.Claim{Namespace: "long", Owner: "long", Clock: workerid.Clock{Epoch: simLayout.Epoch, Unit: simLayout.Unit}, Term: 2 * simTerm}
-	if _, err := w.ledger.Take(context.Background(), c); err != nil {
-		panic(err)
-	}
 }
 
 func (w *world) step() {

@@ -33,7 +33,11 @@ type session struct {
 // do runs f on a connection of its own, and again while another writer is in the
 // way; f must be repeatable after an error that says so.
 func (s *Store) do(ctx context.Context, f func(session) error) error {
-	return explained(s.try(ctx, f))
+	err := s.try(ctx, f)
+	if end := ctx.Err(); err != nil && end != nil && !errors.Is(err, end) {
+		err = fmt.Errorf("%w: %w", end, err) // the driver may only say that the connection has gone
+	}
+	return explained(err)
 }
 
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {

@@ -2,12 +2,15 @@ package workerid_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
@@ -31,11 +34,65 @@ func ExampleEnv() {
 	// Output: 2 <nil>
 }
 
+// The machine with the address 10.1.2.3 gets 515, 2·256 + 3. On any other one the
+// address is refused.
 func ExamplePrivateIP() {
-	addr := netip.MustParseAddr("10.1.2.3") // of this machine
+	addr := netip.MustParseAddr("10.1.2.3")
 	lease, err := workerid.PrivateIP(addr).Acquire(context.Background(), keygen.Sonyflake())
-	fmt.Println(lease.ID(), err)
-	// Output: 515 <nil>
+	fmt.Println((lease == nil) == (err != nil))
+	// Output: true
+}
+
+// The third pod of the StatefulSet "orders", orders-2, gets 2. Where the name has
+// no number there is an error, and never a guess.
+func ExampleOrdinal() {
+	lease, err := workerid.Ordinal().Acquire(context.Background(), keygen.Twitter())
+	fmt.Println((lease == nil) == (err != nil))
+	// Output: true
+}
+
+// A process with two worker ids changes to the other one when its clock is set
+// back: see snowflake.SwitchWorker.
+func ExampleBackup() {
+	ctx := context.Background()
+	workers := workerid.Backup(5, 5+512)
+	first, err := workers.Acquire(ctx, keygen.Twitter())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := workers.Acquire(ctx, keygen.Twitter())
+	fmt.Println(first.ID(), second.ID(), err)
+	_, err = workers.Acquire(ctx, keygen.Twitter())
+	fmt.Println(errors.Is(err, keygen.ErrNoWorker))
+	// Output:
+	// 5 517 <nil>
+	// true
+}
+
+// Processes that lease their worker ids need no numbers given by hand. The ledger
+// is in the application's database: Leases of a sqlstore.Store.
+func ExampleNewLeased() {
+	ctx := context.Background()
+	workers, err := workerid.NewLeased(workerid.LeasedConfig{
+		Ledger:    keygentest.NewMemoryLedger(time.Now), // store.Leases() in a program
+		Namespace: "shop",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 { // processes
+		lease, err := workers.Acquire(ctx, keygen.Twitter())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lease.ID())
+	}
+	// Output:
+	// 0
+	// 1
 }
 
 // With a record a worker id that was given by hand remembers how far it got.

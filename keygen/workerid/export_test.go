@@ -13,6 +13,9 @@ import (
 // OrdinalOf is what Ordinal does with a machine's name.
 var OrdinalOf = ordinal
 
+// PrivateIPOf is PrivateIP on a machine with other addresses.
+var PrivateIPOf = privateIP
+
 // SetNow gives a Leased with a File another clock.
 func SetNow(l *Leased, now func() time.Time) { l.memory.now = now }
 

@@ -3,8 +3,10 @@ package workerid
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,16 +60,38 @@ func ordinal(hostname string) (int64, error) {
 // PrivateIP returns an assigner of the lower 16 bits of addr, as sonyflake takes
 // them: distinct for the machines of one network of 65,536 addresses, as long as
 // each runs one process. Addr must be a private IPv4 address (10/8, 172.16/12 or
-// 192.168/16) of this machine, and the layout must have 16 worker bits.
-func PrivateIP(addr netip.Addr) keygen.Assigner {
+// 192.168/16) of one of this machine's interfaces, and the layout must have 16
+// worker bits.
+func PrivateIP(addr netip.Addr) keygen.Assigner { return privateIP(addr, net.InterfaceAddrs) }
+
+func privateIP(addr netip.Addr, own func() ([]net.Addr, error)) keygen.Assigner {
 	return wide{found(func() (int64, error) {
 		addr := addr.Unmap()
 		if !addr.Is4() || !addr.IsPrivate() {
 			return 0, fmt.Errorf("%v is not a private IPv4 address", addr)
 		}
+		if err := among(own, addr); err != nil {
+			return 0, err
+		}
 		b := addr.As4()
 		return int64(b[2])<<8 | int64(b[3]), nil
 	}), 16}
+}
+
+// among refuses the address of another machine, which that one would number its
+// own ids with. A container's machine is the container.
+func among(own func() ([]net.Addr, error), addr netip.Addr) error {
+	addrs, err := own()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == addr
+	}) {
+		return fmt.Errorf("%v is no address of this machine, which has %v", addr, addrs)
+	}
+	return nil
 }
 
 // wide refuses layouts whose worker field is narrow: some machines' numbers would

@@ -2,6 +2,8 @@ package workerid_test
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -63,20 +65,62 @@ func TestOrdinalIsTheNumberAtTheEndOfTheHostName(t *testing.T) {
 	}
 }
 
-func TestPrivateIPGivesItsLower16Bits(t *testing.T) {
-	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("10.1.2.3")), keygen.Sonyflake()); id != 2<<8|3 {
-		t.Errorf("%d, %v", id, err)
+// addrs are the addresses of a machine.
+func addrs(t *testing.T, texts ...string) func() ([]net.Addr, error) {
+	t.Helper()
+	var all []net.Addr
+	for _, text := range texts {
+		ip, network, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &net.IPNet{IP: ip, Mask: network.Mask})
 	}
-	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("::ffff:192.168.0.9")), keygen.Sonyflake()); id != 9 {
-		t.Errorf("%d, %v", id, err)
+	return func() ([]net.Addr, error) { return all, nil }
+}
+
+func TestPrivateIPGivesItsLower16Bits(t *testing.T) {
+	own := addrs(t, "127.0.0.1/8", "8.8.8.8/24", "10.1.2.3/8", "192.168.0.9/16", "fd00::1/64")
+	ask := func(addr string, l keygen.Layout) (int64, error) {
+		return acquire(t, workerid.PrivateIPOf(netip.MustParseAddr(addr), own), l)
+	}
+	for addr, want := range map[string]int64{"10.1.2.3": 2<<8 | 3, "::ffff:192.168.0.9": 9} {
+		if id, err := ask(addr, keygen.Sonyflake()); id != want || err != nil {
+			t.Errorf("%s: %d, %v", addr, id, err)
+		}
 	}
 	for _, addr := range []string{"8.8.8.8", "127.0.0.1", "fd00::1"} {
-		if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr(addr)), keygen.Sonyflake()); err == nil {
+		if id, err := ask(addr, keygen.Sonyflake()); err == nil {
 			t.Errorf("%s gave %d", addr, id)
 		}
 	}
-	if id, err := acquire(t, workerid.PrivateIP(netip.MustParseAddr("10.0.0.3")), keygen.Twitter()); err == nil {
+	if id, err := ask("10.1.2.3", keygen.Twitter()); err == nil {
 		t.Errorf("ten worker bits took %d", id)
+	}
+}
+
+func TestPrivateIPOfAnotherMachineIsRefused(t *testing.T) {
+	addr := netip.MustParseAddr("10.1.2.4")
+	for name, assigner := range map[string]keygen.Assigner{
+		"a neighbour's": workerid.PrivateIPOf(addr, addrs(t, "10.1.2.3/8")),
+		"unknown":       workerid.PrivateIPOf(addr, func() ([]net.Addr, error) { return nil, errors.New("cannot say") }),
+	} {
+		if id, err := acquire(t, assigner, keygen.Sonyflake()); !errors.Is(err, keygen.ErrNoWorker) {
+			t.Errorf("%s: %d, %v", name, id, err)
+		}
+	}
+}
+
+func TestPrivateIPAsksThisMachine(t *testing.T) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := netip.MustParseAddr("10.255.255.254")
+	_, err = acquire(t, workerid.PrivateIP(last), keygen.Sonyflake())
+	_, want := acquire(t, workerid.PrivateIPOf(last, func() ([]net.Addr, error) { return own, nil }), keygen.Sonyflake())
+	if fmt.Sprint(err) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", err, want)
 	}
 }
 

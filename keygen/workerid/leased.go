@@ -25,8 +25,9 @@ type LeasedConfig struct {
 	// Term is how far into the future a lease reaches, at least a second and at
 	// least 3 units of the layout. A generator renews three times within it, goes
 	// on for so long without the database, and a worker id rests for so long
-	// after a crash. Defaults to 30 seconds. All processes of a namespace use the
-	// same one.
+	// after a crash. Defaults to 30 seconds. It may be changed, and differ between
+	// processes meanwhile: each lease has its own, and after a fail-over the longest
+	// that there ever was counts.
 	Term time.Duration
 
 	// File remembers the lease on this machine, so that a process which is

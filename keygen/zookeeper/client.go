@@ -223,14 +223,22 @@ func (c *client) children(ctx context.Context, path string) ([]string, error) {
 
 // add creates a znode and returns false when it exists already.
 func (c *client) add(ctx context.Context, path string, data []byte, flags int32) (bool, error) {
-	_, err := c.create(ctx, path, data, flags)
-	if err == nil {
-		return true, nil
+	var failed error
+	for range 2 { // it may go between the two looks at it, as one whose session ends
+		_, err := c.create(ctx, path, data, flags)
+		if err == nil {
+			return true, nil
+		}
+		failed = err
+		stat, err := c.exists(ctx, path)
+		if err != nil {
+			break
+		}
+		if stat != nil {
+			return false, nil
+		}
 	}
-	if stat, lookErr := c.exists(ctx, path); lookErr == nil && stat != nil {
-		return false, nil
-	}
-	return false, fmt.Errorf("create %s: %w", path, err)
+	return false, fmt.Errorf("create %s: %w", path, failed)
 }
 
 // find returns nil for a znode that does not exist.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,5 +146,36 @@ func TestSettingsAreCheckedAndTheErrorNamesTheField(t *testing.T) {
 	}
 	if _, err := zookeeper.NewZxids[zookeeper.Stat, zookeeper.ACL](nil, zookeeper.CounterConfig{Path: "/ids"}); err == nil {
 		t.Error("no connection is no error")
+	}
+}
+
+// fleeting is a ZooKeeper in which the session of the process that was registered
+// before ends between the two looks at its registration.
+type fleeting struct {
+	*standIn
+
+	met atomic.Bool
+}
+
+func (f *fleeting) Create(name string, data []byte, flags int32, acl []zookeeper.ACL) (string, error) {
+	if strings.Contains(name, "/temporary/") && !f.met.Swap(true) {
+		return "", errNode // it exists, and Exists says a moment later that it does not
+	}
+	return f.standIn.Create(name, data, flags, acl)
+}
+
+func TestARegistrationThatEndsWhileItIsLookedAtIsNoObstacle(t *testing.T) {
+	z := &fleeting{standIn: newStandIn()}
+	w, err := zookeeper.NewWorkers(z, zookeeper.WorkersConfig{Path: "/snowflake/orders", Addr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	lease, err := w.Acquire(t.Context(), keygen.Twitter())
+	if err != nil || !z.met.Load() {
+		t.Fatalf("%v; met %v", err, z.met.Load())
+	}
+	if err := lease.(keygen.Returnable).Release(t.Context(), lease.NotBefore()); err != nil {
+		t.Error(err)
 	}
 }
