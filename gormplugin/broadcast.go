@@ -33,7 +33,7 @@ func (r *routing) broadcast(op string, stmt *gorm.Statement, next conn) *copies 
 
 // any returns the connection to read from.
 func (c *copies) any(ctx context.Context, query string) (gorm.ConnPool, error) {
-	if err := c.routing.guard.unrouted(query); err != nil {
+	if err := c.routing.guard.unrouted(query, nil); err != nil {
 		return nil, err
 	}
 	names := c.routing.router.Databases()
@@ -104,14 +104,14 @@ func (c *copies) QueryRowContext(ctx context.Context, query string, args ...any)
 	if err != nil {
 		return errorRow(err)
 	}
-	return on.QueryRowContext(ctx, query, args...)
+	return queryRow(ctx, on, query, args)
 }
 
 // all runs a write in every database. It cannot be one transaction: a default
 // one, which gorm began for this statement, spans them all for once, and the
 // user's own must be allowed to.
 func (c *copies) all(ctx context.Context, query string, do func(gorm.ConnPool, int) error) error {
-	if err := c.routing.guard.unrouted(query); err != nil {
+	if err := c.routing.guard.unrouted(query, nil); err != nil {
 		return err
 	}
 	if err := c.proveKeys(); err != nil {
@@ -167,7 +167,7 @@ func (c *copies) proveKeys() error {
 		return nil
 	}
 	f := c.stmt.Schema.PrioritizedPrimaryField
-	if f == nil || !f.HasDefaultValue || f.AutoIncrement == false && f.DefaultValue == "" {
+	if f == nil || !f.HasDefaultValue || !f.AutoIncrement && f.DefaultValue == "" {
 		return nil
 	}
 	v := c.stmt.ReflectValue

@@ -7,6 +7,8 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/sharding"
 )
 
 // Check finds, when a program starts, what would go wrong at the first insert or
@@ -23,20 +25,50 @@ func Check(db *gorm.DB, models ...any) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	plans := &plans{set: p.config.Generators, auto: p.config.Auto, models: r.tags}
+	c := &check{plans: plans{set: p.config.Generators, auto: p.config.Auto, models: r.tags}, router: p.config.Router}
 	var errs []error
 	for _, model := range models {
-		errs = append(errs, plans.check(db, model))
+		errs = append(errs, c.check(db, model))
 	}
 	return errors.Join(errs...)
 }
 
-func (p *plans) check(db *gorm.DB, model any) error {
+// check is one call of Check.
+type check struct {
+	plans
+
+	router *sharding.Router
+}
+
+// sharded returns the sharded table of a model, nil if there is none.
+func (c *check) sharded(s *schema.Schema) (*sharding.Table, error) {
+	if c.router == nil {
+		return nil, nil
+	}
+	t, ok := c.router.Snapshot().Lookup(s.Table)
+	if !ok {
+		return nil, nil
+	}
+	return t, checkKey(s, t)
+}
+
+// checkKey refuses a model that lacks the column of its table's sharding key.
+func checkKey(s *schema.Schema, t *sharding.Table) error {
+	if columnField(s, t.Key) != nil {
+		return nil
+	}
+	return &sharding.RouteError{
+		Op: "model " + s.Name + " for", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey,
+		Hint: "give the model a field of this column, or correct the table's Key",
+	}
+}
+
+func (c *check) check(db *gorm.DB, model any) error {
 	s, err := parse(db, model)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	made := p.make(s)
+	made := c.make(s)
 	if made.err != nil {
 		return made.err
 	}
@@ -44,38 +76,73 @@ func (p *plans) check(db *gorm.DB, model any) error {
 		return fmt.Errorf("gormplugin: %s: %w", s, ErrUnmanaged)
 	}
 	var errs []error
+	table, err := c.sharded(s)
+	if err != nil {
+		return err
+	}
 	for i := range made.fields {
-		if m := &made.fields[i]; m.kind.Narrow() {
+		m := &made.fields[i]
+		if m.kind.Narrow() {
 			errs = append(errs, m.fail(fmt.Errorf("%s: %w", m.FieldType, ErrOverflow)))
 		}
+		if table != nil && table.Leads(m.DBName) && !strings.EqualFold(m.DBName, table.Key) {
+			errs = append(errs, m.checkSlots(db.Statement.Context, table))
+		}
 	}
-	return errors.Join(append(errs, made.checkColumns(db, model))...)
+	return errors.Join(append(errs, c.checkTables(db, made, table))...)
 }
 
-// checkColumns looks at the table.
-func (p *plan) checkColumns(db *gorm.DB, model any) error {
-	migrator := db.Session(&gorm.Session{NewDB: true}).Migrator()
-	if !migrator.HasTable(model) {
+// checkTables looks at the table, or at all targets of a sharded one up to the
+// first with an error. The source of a migration numbers its rows rightly.
+func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) error {
+	if table == nil {
+		return made.checkColumns(db.Session(&gorm.Session{NewDB: true}), made.schema.Table)
+	}
+	if table.Origin() != nil {
 		return nil
 	}
-	columns, err := migrator.ColumnTypes(model)
+	m := &migration{db: db, router: c.router, shards: map[string]*gorm.DB{}}
+	for _, target := range c.router.Targets(table.Name) {
+		if _, err := m.open(target.DB); err != nil {
+			return fmt.Errorf("gormplugin: shard %s: %w", target, err)
+		}
+		if err := made.checkColumns(m.at(db.Statement.Context, target), target.Table); err != nil {
+			return fmt.Errorf("shard %s: %w", target, err)
+		}
+	}
+	return nil
+}
+
+// checkColumns looks at a table.
+func (p *plan) checkColumns(db *gorm.DB, table string) error {
+	migrator := db.Migrator()
+	if !migrator.HasTable(table) {
+		return nil
+	}
+	columns, err := migrator.ColumnTypes(table)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
+	}
+	var defined definition
+	if db.Dialector.Name() == "sqlite" { // whose driver tells no numbering
+		if defined, err = readDefinition(db.Statement.Context, db.Statement.ConnPool, table); err != nil {
+			return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
+		}
 	}
 	var errs []error
 	for _, column := range columns {
 		for i := range p.fields {
 			if m := &p.fields[i]; strings.EqualFold(m.DBName, column.Name()) {
-				errs = append(errs, m.checkColumn(column))
+				errs = append(errs, m.checkColumn(column, defined.numbered[strings.ToLower(m.DBName)]))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (m *managed) checkColumn(c gorm.ColumnType) error {
+func (m *managed) checkColumn(c gorm.ColumnType, isNumbered bool) error {
 	var errs []error
-	if numbered, known := c.AutoIncrement(); known && numbered {
+	if numbered, known := c.AutoIncrement(); known && numbered || isNumbered {
 		errs = append(errs, m.fail(ErrAutoIncrement))
 	}
 	if m.GORMDataType == schema.Int || m.GORMDataType == schema.Uint {

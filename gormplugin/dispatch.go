@@ -15,7 +15,7 @@ import (
 
 // plan returns what each target is sent and how their answers are merged. When
 // it succeeds, nothing but a database can refuse the statement any more.
-func (s *step) plan() ([]leg, *merge, error) {
+func (s *step) plan(ctx context.Context) ([]leg, *merge, error) {
 	m, err := s.merging()
 	if err != nil {
 		return nil, nil, err
@@ -28,6 +28,9 @@ func (s *step) plan() ([]leg, *merge, error) {
 		if err := s.routing.guard.routed(s.op, l.query, s.table, s.joined); err != nil {
 			return nil, nil, err
 		}
+	}
+	if err := s.proveUpsert(ctx); err != nil {
+		return nil, nil, err
 	}
 	s.show(legs)
 	return legs, m, nil
@@ -62,7 +65,7 @@ func (s *step) admitted(ctx context.Context, legs []leg) error {
 
 // execMany runs a statement without rows on all targets.
 func (s *step) execMany(ctx context.Context) (sql.Result, error) {
-	legs, _, err := s.plan()
+	legs, _, err := s.plan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func (s *step) execLegs(ctx context.Context, legs []leg) (sql.Result, error) {
 
 // queryMany runs a query on all targets and merges what they return.
 func (s *step) queryMany(ctx context.Context) (*resultSet, error) {
-	legs, m, err := s.plan()
+	legs, m, err := s.plan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +163,8 @@ func (s *step) dispatch(ctx context.Context, on conn, legs []leg, do func(contex
 	errs := make([]error, len(legs))
 	each(s.routing.limits().Concurrency, lanes(legs, bound), func(lane []int) {
 		for _, i := range lane {
-			if errs[i] = s.send(ctx, on, legs[i].target, func(c gorm.ConnPool) error { return do(ctx, c, i) }); errs[i] != nil {
+			err := s.send(ctx, on, legs[i].target, func(c gorm.ConnPool) error { return do(ctx, c, i) })
+			if errs[i] = s.inShard(legs[i].target, err); err != nil {
 				return
 			}
 		}

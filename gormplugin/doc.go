@@ -91,11 +91,37 @@
 // PrepareStmt each database has a cache of its own, of 1000 statements unless
 // gorm.Config.PrepareStmtMaxSize says otherwise.
 //
+// # Tables that are being migrated
+//
+// With a sharding.Migration the router knows tables that package schema/migrate
+// is moving out of their source. Until the switch a statement on such a table goes
+// to the source as it stands: with any condition, joined with its neighbours, as
+// raw SELECT, INSERT, REPLACE, UPDATE or DELETE, and without a key in the column
+// that the database numbers, whatever [With] says. From the switch on the table
+// is filled and routed as any other. Call sharding.Router.Load when the program
+// starts.
+//
+// A statement that finds its place closed has done nothing. It waits for the next
+// place as long as its context and sharding.Migration.Patience allow, is filled
+// and planned anew, and sent again; so is the first statement of a transaction,
+// gorm's own among them. A later one gets sharding.ErrRouteMoved: run the
+// transaction again.
+//
+//   - A single statement is sent again; Save's two statements each by itself.
+//   - A batch over several shards is rolled back, and sent again as a whole.
+//   - Of CreateInBatches and of associations the first statement is sent again,
+//     later ones get ErrRouteMoved.
+//   - FindInBatches and Preload send each of their queries again by itself; Rows
+//     its query, while rows that are open are read to their end.
+//   - Raw SQL with On or OnKey is sent again. Other raw SQL is refused with
+//     ErrRawTable once the shards serve; a text of several statements, of which a
+//     part may have been done, keeps the database's error.
+//
 // # Failure modes
 //
 // When a create fails with the proof that no row was written (it was refused,
-// or it was a single row that violates a constraint) its fields are emptied
-// again. After any other error, a deadline above all, they keep their ids: the
+// its table had moved, or it was a single row that violates a constraint) its
+// fields are emptied again. After any other error, a deadline above all, they keep their ids: the
 // row may exist, and a retry with the same id finds out.
 //
 // With ON CONFLICT DO NOTHING a skipped row keeps the id it was given, which is

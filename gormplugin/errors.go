@@ -44,9 +44,17 @@ var (
 	// generator fills. Numbers of both collide sooner or later.
 	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
 
+	// ErrNoBuckets: the field is one of sharding.Table.Also, by which rows are found,
+	// and its generator cannot put a slot into a key.
+	ErrNoBuckets = errors.New("the column leads to the row's shard, and its generator cannot put the slot into a key; give it a keygen.Bucketed, such as a snowflake generator whose layout has a bucket field")
+
 	// ErrNotLoaded: Check was given a *gorm.DB that does not use the plugin, so
 	// that the database numbers what it can and the tags say nothing.
 	ErrNotLoaded = errors.New("gormplugin: the plugin is not loaded; call db.Use(gormplugin.New(…)) after gorm.Open")
+
+	// ErrMigrating: Migrate was called while the source of a sharding.Migration
+	// serves the table, or before Router.Load has found that out.
+	ErrMigrating = errors.New("the table is being moved to its shards; change it before the migration or after the switch")
 
 	// ErrUnmanaged: Check was given a model of which no field is filled.
 	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or register the model")

@@ -1,7 +1,9 @@
 package gormplugin_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,6 +118,53 @@ func Example_sharding() {
 	// record not found
 }
 
+// readmeShards is the second example of the README, but for the last line.
+func readmeShards(ctx context.Context, db *gorm.DB, ids keygen.Set, east, west *sql.DB) error {
+	type Order struct {
+		ID     int64 `keygen:""`
+		UserID int64
+	}
+
+	tables, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"east": east, "west": west},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(8), Map: tables})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: ids, Router: router})))
+	_, err = gormplugin.Migrate(ctx, db, &Order{}) // orders_0, …, orders_7
+	check(err)
+
+	var orders []Order
+	check(db.Create(&[]Order{{UserID: 10}, {UserID: 18}}).Error)   // both into east's orders_2
+	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // read from there alone
+	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // from two shards, merged
+	refused := db.Find(&orders, "note = ?", "urgent").Error        // no sharding key: says what to add
+	return refused
+}
+
+func Example_shards() {
+	dir, err := os.MkdirTemp("", "shards")
+	check(err)
+	defer func() { check(os.RemoveAll(dir)) }()
+	open := func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", filepath.Join(dir, name))
+		check(err)
+		return db
+	}
+	east, west := open("east.db"), open("west.db")
+	defer func() { check(errors.Join(east.Close(), west.Close())) }()
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
+	check(err)
+
+	fmt.Println(readmeShards(context.Background(), db, sequence(), east, west))
+	var here int
+	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
+	fmt.Println(here, "orders in orders_2")
+	// Output:
+	// sharding: query orders refused: no sharding key (user_id); add a condition that gives it, like Where("user_id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
+	// 2 orders in orders_2
+}
+
 func Example_refused() {
 	type Order struct {
 		ID   int64
@@ -133,8 +182,8 @@ func Example_refused() {
 	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
 	fmt.Println(db.Exec("DELETE FROM orders").Error)
 	// Output:
-	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND
+	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
 	// sharding: query orders refused: answers of several shards cannot be merged (id); ORDER BY note || '' is no column; narrow the statement to one shard, or do this part in the application
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
-	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or run the text on Router.DB of a target with that target's table
+	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or name the shard with sharding.OnKey or sharding.On; a subquery is run first, as a statement of its own
 }

@@ -3,10 +3,13 @@ package gormplugin
 import (
 	"context"
 	"reflect"
+	"strings"
 	"sync"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/sharding"
 )
 
 // family is what a create and the statements that run inside its default
@@ -65,6 +68,9 @@ func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
 		return nil, nil
 	}
 	c := census{plans: &f.plans}
+	if f.router != nil {
+		c.snapshot = f.router.Snapshot()
+	}
 	columns, restricted := map[string]bool(nil), false
 	if len(stmt.Selects)+len(stmt.Omits) > 0 {
 		columns, restricted = stmt.SelectAndOmitColumns(true, false)
@@ -82,10 +88,11 @@ func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
 // It may count too many, when a hook or a nested Select leaves some out: their
 // keys are lost, as gaps.
 type census struct {
-	plans *plans
-	need  map[*managed]int
-	order []*managed // as found, so that a test can foresee who gets which key
-	seen  map[reflect.Value]bool
+	plans    *plans
+	snapshot *sharding.Snapshot // nil without a router
+	need     map[*managed]int
+	order    []*managed // as found, so that a test can foresee who gets which key
+	seen     map[reflect.Value]bool
 }
 
 // relation counts the rows that v, one row or several, has in the relation.
@@ -145,7 +152,7 @@ func (c *census) row(s *schema.Schema, v reflect.Value) {
 func (c *census) add(p *plan, row reflect.Value) {
 	for i := range p.fields {
 		m := &p.fields[i]
-		if row.IsValid() && !(rows{structs: row}).empty(0, m) {
+		if row.IsValid() && !(rows{structs: row}).empty(0, m) || strings.EqualFold(m.DBName, numbered(c.snapshot, p.schema.Table)) || carries(c.snapshot, p.schema.Table, m.DBName) {
 			continue
 		}
 		if c.need == nil {

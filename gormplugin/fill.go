@@ -24,6 +24,7 @@ type fill struct {
 	returning bool      // the database has RETURNING
 	verify    bool
 	sharded   func(table string) bool
+	router    *sharding.Router // nil: no table is sharded
 }
 
 func newFill(db *gorm.DB, c *Config) (*fill, error) {
@@ -39,6 +40,7 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
 		verify:    !c.NoVerify,
 		sharded:   shardedBy(c.Router),
+		router:    c.Router,
 	}, nil
 }
 
@@ -103,8 +105,8 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	}
 	stmt := db.Statement
 	var r rows
+	var err error
 	if len(p.fields) > 0 {
-		var err error
 		if r, err = rowsOf(stmt); err != nil {
 			return err
 		}
@@ -112,6 +114,11 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	fl := f.free.Get().(*filling)
 	fl.reset(p, r)
 	_, fl.inTx = stmt.ConnPool.(gorm.TxCommitter)
+	fl.router = f.router
+	if fl.snapshot, err = f.snapshot(stmt); err != nil {
+		f.release(fl)
+		return err
+	}
 	if err := f.fetch(db, fl); err != nil {
 		fl.takeBack(stmt.Context)
 		f.release(fl)
@@ -166,9 +173,19 @@ func (f *fill) assign(db *gorm.DB) {
 	if fl == nil || db.Error != nil {
 		return
 	}
-	if err := fl.assign(stmt, false); err != nil {
+	if f.router != nil {
+		fl.follow(stmt, f.router.Snapshot())
+	}
+	if err := f.give(db, fl); err != nil {
 		_ = db.AddError(err)
-		return
+	}
+}
+
+// give assigns the keys and prepares the statement for them.
+func (f *fill) give(db *gorm.DB, fl *filling) error {
+	stmt := db.Statement
+	if err := fl.assign(stmt, false); err != nil {
+		return err
 	}
 	fl.schema = stmt.Schema
 	if len(fl.parts) > 0 && !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)) {
@@ -176,6 +193,33 @@ func (f *fill) assign(db *gorm.DB) {
 	}
 	fl.prepare(f, stmt)
 	fl.sent = !db.DryRun
+	return nil
+}
+
+// again fills the rows of a statement that found its table closed, and did
+// nothing, anew: by what the router knows now.
+func (f *fill) again(db *gorm.DB, now *sharding.Snapshot) error {
+	fl := stateOf(db.Statement)
+	if fl == nil {
+		return nil
+	}
+	fl.retract(db.Statement)
+	fl.follow(db.Statement, now)
+	return f.give(db, fl)
+}
+
+// snapshot returns what the router knows when a statement begins, nil without a
+// router.
+func (f *fill) snapshot(stmt *gorm.Statement) (*sharding.Snapshot, error) {
+	if f.router == nil {
+		return nil, nil
+	}
+	if f.sharded(stmt.Table) && !isUnderWay(stmt.ConnPool) {
+		if err := f.router.Load(stmt.Context); err != nil {
+			return nil, err
+		}
+	}
+	return f.router.Snapshot(), nil
 }
 
 // returnsUpdated reports whether gorm counts the rows of an upsert by what comes

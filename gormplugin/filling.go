@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
 )
 
 // filling is the state of one create statement, from the reservation of its keys
@@ -18,12 +20,16 @@ import (
 // builds nothing for: unlike settings, clauses are not copied into the
 // statements of associations, and putting one there costs no memory.
 type filling struct {
-	plan    *plan
-	rows    rows
-	parts   []part
-	inTx    bool // the statement is part of a transaction begun by others
-	sent    bool // the INSERT may have reached the database
-	refused bool // its error proves that it wrote nothing
+	plan  *plan
+	rows  rows
+	parts []part
+	// snapshot is what the router knew when it was decided which fields are to be
+	// filled; nil without a router.
+	snapshot *sharding.Snapshot
+	router   *sharding.Router
+	inTx     bool // the statement is part of a transaction begun by others
+	sent     bool // the INSERT may have reached the database
+	refused  bool // its error proves that it wrote nothing
 
 	schema  *schema.Schema // the statement's own
 	swapped bool
@@ -76,8 +82,11 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 	}
 	for i := range fl.parts {
 		part := &fl.parts[i]
-		if part.omit = omitted(stmt, part.field); part.omit {
+		if part.omit = fl.leaves(stmt, part.field); part.omit {
 			continue
+		}
+		if part.slotted = carries(fl.snapshot, stmt.Table, part.field.DBName); part.slotted {
+			continue // once the rows have their sharding keys
 		}
 		need := part.empty()
 		from.give(part.field, &part.keys, need)
@@ -88,18 +97,22 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 	return nil
 }
 
-// draw takes n more keys from the field's generator. Inside a transaction it
-// does not wait for ever.
+// draw takes n more keys from the field's generator.
 func (fl *filling) draw(ctx context.Context, p *part, n int) error {
 	if n <= 0 {
 		return nil
 	}
+	return fl.patiently(ctx, func(ctx context.Context) error { return p.field.draw(ctx, &p.keys, n) })
+}
+
+// patiently draws keys. Inside a transaction it does not wait for ever.
+func (fl *filling) patiently(ctx context.Context, draw func(context.Context) error) error {
 	if !fl.inTx {
-		return p.field.draw(ctx, &p.keys, n)
+		return draw(ctx)
 	}
 	patient := &patient{Context: ctx}
 	defer patient.end()
-	err := p.field.draw(patient, &p.keys, n)
+	err := draw(patient)
 	if err != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, keygen.ErrStarved)) {
 		return fmt.Errorf("%w: %w", ErrInTransaction, err)
 	}
@@ -117,8 +130,13 @@ func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 		if !hooks {
 			fl.selectKey(stmt, part.field)
 		}
+		if part.slotted {
+			if err := fl.carry(stmt, part, hooks); err != nil {
+				return err
+			}
+		}
 		missing, err := part.assign(stmt.Context)
-		if err == nil && missing > 0 { // a hook emptied or added rows
+		if err == nil && !part.slotted && missing > 0 { // a hook emptied or added rows
 			if err = fl.draw(stmt.Context, part, missing); err == nil {
 				_, err = part.assign(stmt.Context)
 			}
@@ -157,6 +175,43 @@ func (fl *filling) omits() bool {
 		}
 	}
 	return false
+}
+
+// leaves reports whether the field is not to be filled: the caller leaves it out,
+// or the database numbers it as long as the source of a migration serves.
+func (fl *filling) leaves(stmt *gorm.Statement, field *managed) bool {
+	return omitted(stmt, field) || strings.EqualFold(field.DBName, numbered(fl.snapshot, stmt.Table))
+}
+
+// follow changes which fields are filled when the table has moved since the
+// statement began.
+func (fl *filling) follow(stmt *gorm.Statement, now *sharding.Snapshot) {
+	if fl.snapshot == now {
+		return
+	}
+	fl.snapshot = now
+	for i := range fl.parts {
+		p := &fl.parts[i]
+		if p.omit = fl.leaves(stmt, p.field); p.omit {
+			p.takeBack(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
+			p.restart()
+		}
+	}
+}
+
+// retract undoes what assign has changed of the statement.
+func (fl *filling) retract(stmt *gorm.Statement) {
+	if fl.swapped {
+		stmt.Schema, fl.swapped = fl.schema, false
+	}
+	if fl.conflict != nil {
+		fl.unprepare(stmt)
+		fl.conflict = nil
+	}
+	if fl.added {
+		stmt.Selects, fl.added = fl.selects, false
+	}
+	fl.sent = false
 }
 
 // omitted reports whether the statement leaves the field out on purpose.

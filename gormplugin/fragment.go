@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"database/sql"
+	"maps"
 	"strings"
 
 	"gorm.io/gorm/clause"
@@ -58,9 +59,7 @@ func namedValues(vars []any) (map[string]any, bool) {
 		case sql.NamedArg:
 			names[v.Name] = v.Value
 		case map[string]any:
-			for name, value := range v {
-				names[name] = value
-			}
+			maps.Copy(names, v)
 		default:
 			return nil, false
 		}

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"database/sql"
 	"fmt"
 	"hash/maphash"
 	"strings"
@@ -39,19 +40,25 @@ func newGuard(dialect string, router *sharding.Router) (guard, error) {
 	return g, nil
 }
 
-// unrouted checks a statement for which no shard was chosen.
-func (g *guard) unrouted(sql string) error {
-	if !g.mentions(sql) {
+// unrouted checks a statement for which no shard was chosen, and which goes to
+// the database at; nil is one that is not known here.
+func (g *guard) unrouted(query string, at *sql.DB) error {
+	if !g.mentions(query) {
 		return nil
 	}
-	for _, f := range g.readingsOf(sql) {
-		names := sqltext.NewTables(sql, f)
+	return g.unplaced(query, g.router.Snapshot(), at)
+}
+
+// unplaced is unrouted with what the router knew when the statement began.
+func (g *guard) unplaced(query string, snapshot *sharding.Snapshot, at *sql.DB) error {
+	for _, f := range g.readingsOf(query) {
+		names := sqltext.NewTables(query, f)
 		for t, table, ok := names.Next(); ok; t, table, ok = names.Next() {
 			if !table {
 				continue
 			}
-			if named := g.named(sql, names.Previous(), t); named != nil {
-				return rawTable("raw SQL on", named)
+			if named := g.named(query, names.Previous(), t); named != nil && !g.isAt(named, query, snapshot, at) {
+				return rawText(query, named)
 			}
 		}
 	}
@@ -67,10 +74,32 @@ func (g *guard) readingsOf(sql string) []sqltext.Flavor {
 	return g.readings
 }
 
+// rawText is the refusal of a text that names a sharded table.
+func rawText(query string, t *sharding.Table) error {
+	scanner := sqltext.NewScanner(query, sqltext.SQLite)
+	if verb, _ := scanner.NextCode(); isDefinition(query, verb) {
+		return &sharding.RouteError{
+			Op: strings.ToUpper(verb.Text(query)) + " of", Table: t.Name, Err: sharding.ErrRawTable,
+			Hint: "create and change its tables with gormplugin.Migrate; for all else run the text for each of Router.Targets, on Router.DB with the target's table",
+		}
+	}
+	return rawTable("raw SQL on", t)
+}
+
+// isDefinition reports whether a verb begins a statement about tables, not rows.
+func isDefinition(query string, verb sqltext.Token) bool {
+	for _, word := range [...]string{"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"} {
+		if verb.Is(query, word) {
+			return true
+		}
+	}
+	return false
+}
+
 func rawTable(op string, t *sharding.Table) error {
 	return &sharding.RouteError{
 		Op: op, Table: t.Name, Err: sharding.ErrRawTable,
-		Hint: "use a statement on the model with a condition on " + t.Key + ", or run the text on Router.DB of a target with that target's table",
+		Hint: "use a statement on the model with a condition on " + t.Key + ", or name the shard with sharding.OnKey or sharding.On; a subquery is run first, as a statement of its own",
 	}
 }
 
@@ -123,10 +152,13 @@ func (g *guard) table(name string) *sharding.Table {
 }
 
 // routed checks a statement that was pointed at one target: a sharded table's
-// logical name may only be its alias, and no second table may be read, as what
-// the other table holds on this shard is not what the statement means.
+// logical name may only be its alias, and no second table may be read but through
+// Joins, as what it holds on this shard is not what the statement means.
 // The tables of a join were seen to when it was written.
 func (g *guard) routed(op, sql string, table *sharding.Table, joined bool) error {
+	if len(sql) > maxRemembered {
+		sql = squeezed(sql)
+	}
 	if g.verdicts.passed(sql, table, joined) {
 		return nil
 	}
@@ -149,7 +181,7 @@ func (g *guard) routedReading(op, sql string, table *sharding.Table, joined bool
 		if !first && isSecondTable(sql, t) && !(joined && t.Is(sql, "JOIN")) {
 			return &sharding.RouteError{
 				Op: op, Table: table.Name, Err: sharding.ErrCrossShard,
-				Hint: "a statement on a shard reads one table; resolve joins and subqueries with statements of their own",
+				Hint: "besides its own table it may read those of its Group and broadcast tables, through Joins; run a subquery first, as a statement of its own",
 			}
 		}
 		if !isTable {

@@ -65,7 +65,7 @@ func (s *step) from(stmt *gorm.Statement, from clause.From) clause.From {
 
 // join points a join of gorm's own at the shard.
 func (s *step) join(j clause.Join) (clause.Join, bool) {
-	if s.routing.router.IsBroadcast(j.Table.Name) {
+	if s.snapshot.IsBroadcast(j.Table.Name) {
 		return j, j.Type != clause.RightJoin
 	}
 	other, physical, ok := s.sibling(j.Table.Name)
@@ -85,12 +85,11 @@ func (s *step) join(j clause.Join) (clause.Join, bool) {
 
 // sibling returns a table of the group and what it is called on the shard.
 func (s *step) sibling(name string) (other *sharding.Table, physical string, ok bool) {
-	snapshot := s.routing.router.Snapshot()
-	other, known := snapshot.Lookup(name)
-	if !known || !snapshot.SameGroup(s.table.Name, name) {
+	other, known := s.snapshot.Lookup(name)
+	if !known || !s.snapshot.SameGroup(s.table.Name, name) {
 		return nil, "", false
 	}
-	target, placed, err := snapshot.Hinted(name, sharding.Hint{On: s.writing})
+	target, placed, err := s.snapshot.Hinted(name, sharding.Hint{On: s.writing})
 	return other, target.Table, placed && err == nil
 }
 
@@ -131,7 +130,7 @@ func (s *step) rawJoin(stmt *gorm.Statement, j clause.Join) (clause.Join, bool) 
 	name := tokens[at+1]
 	alias, rest := joinAlias(text, tokens[at+2:])
 	table := sqltext.Ident(text, name)
-	isCopy := s.routing.router.IsBroadcast(table)
+	isCopy := s.snapshot.IsBroadcast(table)
 	if len(rest) < 2 || !rest[0].Is(text, "ON") || slices.ContainsFunc(rest, func(t sqltext.Token) bool { return endsJoin(text, t) }) {
 		return j, false
 	}

@@ -111,6 +111,9 @@ func (s *step) insertions() ([]leg, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.proveGenes(values, key); err != nil {
+		return nil, err
+	}
 	var legs []leg
 	for i, row := range values.Values {
 		target, err := s.rowTarget(i, row[key])

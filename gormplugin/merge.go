@@ -181,6 +181,11 @@ func (m *merge) regroup(by []string) error {
 // comparable checks that equal values of columns are equal here, too.
 func (m *merge) comparable(items []item) error {
 	for _, it := range items {
+		if it.kind == scalarItem {
+			if err := m.bytewiseText(it.text); err != nil {
+				return err
+			}
+		}
 		if it.kind != columnItem {
 			continue
 		}
@@ -196,10 +201,13 @@ func (m *merge) foldable(it item) error {
 	if it.distinct && !it.isExtreme() && !strings.EqualFold(it.column, m.table.Key) {
 		return m.unmergeable(it.text + " counts a value once that several shards have")
 	}
-	if it.isExtreme() && it.column != "" {
-		return m.sortable(m.field(it.column), it.column)
+	switch {
+	case !it.isExtreme():
+		return nil
+	case it.column == "":
+		return m.bytewiseText(it.argument)
 	}
-	return nil
+	return m.sortable(m.field(it.column), it.column)
 }
 
 // average has the shards give sums and counts in place of averages.
@@ -268,23 +276,30 @@ func (v verbatim) Build(b clause.Builder) {
 
 // list returns the SELECT with the columns that are cut off again.
 func (m *merge) list() clause.Expression {
-	text := m.selection.text
-	if slices.ContainsFunc(m.selection.items, func(it item) bool { return it.function == "AVG" }) {
-		text = "SELECT "
-		if m.selection.distinct {
-			text += "DISTINCT "
-		}
-		for i, it := range m.selection.items {
-			if i > 0 {
-				text += ","
-			}
-			text += it.text + " AS " + m.stmt.Quote(clause.Column{Name: it.name})
-		}
+	var text strings.Builder
+	if !slices.ContainsFunc(m.selection.items, func(it item) bool { return it.function == "AVG" }) {
+		text.WriteString(m.selection.text)
+	} else {
+		m.named(&text)
 	}
 	for i, expression := range m.hidden {
-		text += "," + expression + " AS " + m.stmt.Quote(clause.Column{Name: hiddenName(i)})
+		text.WriteString("," + expression + " AS " + m.stmt.Quote(clause.Column{Name: hiddenName(i)}))
 	}
-	return verbatim{text, m.selection.vars}
+	return verbatim{text.String(), m.selection.vars}
+}
+
+// named writes the list anew, with the names that the elements have in it.
+func (m *merge) named(text *strings.Builder) {
+	text.WriteString("SELECT ")
+	if m.selection.distinct {
+		text.WriteString("DISTINCT ")
+	}
+	for i, it := range m.selection.items {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(it.text + " AS " + m.stmt.Quote(clause.Column{Name: it.name}))
+	}
 }
 
 // merge makes one answer of all.

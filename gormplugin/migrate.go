@@ -96,6 +96,14 @@ func (m *migration) plan(ctx context.Context, model any) error {
 	if err != nil {
 		return err
 	}
+	if t, ok := m.router.Table(s.Table); ok {
+		if t.Origin() != nil || len(m.router.Targets(s.Table)) == 0 {
+			return fmt.Errorf("%s: %w", s.Table, ErrMigrating)
+		}
+		if err := checkKey(s, &t); err != nil {
+			return err
+		}
+	}
 	targets := m.targets(s.Table)
 	if len(targets) == 0 {
 		return m.home(ctx, model)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +79,7 @@ func TestMigrateMakesTheTableOfEveryTarget(t *testing.T) {
 		}
 	}
 	for id := range int64(8) {
-		if err := db.Create(&Ticket{ID: id + 1, Seat: fmt.Sprint(id)}).Error; err != nil {
+		if err := db.Create(&Ticket{ID: id + 1, Seat: strconv.FormatInt(id, 10)}).Error; err != nil {
 			t.Error(err)
 		}
 	}

@@ -87,7 +87,7 @@ func (m *merge) output(name, written string, qualified bool) (string, error) {
 		if same || it.isExtreme() && it.column != "" {
 			return it.name, m.sortable(m.field(it.column), it.column)
 		}
-		return it.name, nil
+		return it.name, m.bytewiseText(it.text)
 	}
 	if err := m.sortable(f, name); err != nil {
 		return "", err
@@ -128,22 +128,15 @@ func isTyped(f *schema.Field, words ...string) bool {
 }
 
 // field returns the model's field of a column, nil if there is none.
-func (m *merge) field(column string) *schema.Field {
-	if m.stmt.Schema == nil {
-		return nil
-	}
-	for name, f := range m.stmt.Schema.FieldsByDBName {
-		if strings.EqualFold(name, column) {
-			return f
-		}
-	}
-	return nil
-}
+func (m *merge) field(column string) *schema.Field { return columnField(m.stmt.Schema, column) }
 
 // sortable says why values of a column cannot be compared here. MySQL compares
 // texts by a collation that a client does not know; SQLite by their bytes, unless
 // the column says something else.
 func (m *merge) sortable(f *schema.Field, column string) error {
+	if err := m.bytewise(f, column); err != nil {
+		return err
+	}
 	if f == nil {
 		return nil // what comes back tells
 	}
@@ -154,6 +147,63 @@ func (m *merge) sortable(f *schema.Field, column string) error {
 		return m.unmergeable(column + " is a text, which its collation compares; bytes do not follow it")
 	}
 	return nil
+}
+
+// bytewise says why texts of a SQLite column are not compared by their bytes.
+func (m *merge) bytewise(f *schema.Field, column string) error {
+	if m.routing.mysql || f != nil && slices.Contains(unlikeText, f.GORMDataType) {
+		return nil
+	}
+	d, err := m.definition()
+	if err != nil {
+		return err
+	}
+	column = strings.ToLower(column)
+	if d.collated[column] || m.joined && !d.columns[column] {
+		return m.unmergeable(column + " is compared by its collation, which is not known here")
+	}
+	return nil
+}
+
+// unlikeText are the types of columns that hold no texts to compare.
+var unlikeText = []schema.DataType{schema.Bool, schema.Int, schema.Uint, schema.Float, schema.Time, schema.Bytes}
+
+// bytewiseText is bytewise for an expression, which takes the collation of a
+// column in it.
+func (m *merge) bytewiseText(text string) error {
+	if m.routing.mysql {
+		return nil
+	}
+	tokens, _ := m.tokensOf(text)
+	for _, t := range tokens {
+		if t.Is(text, "COLLATE") {
+			return m.unmergeable(text + " has a collation, which is not known here")
+		}
+		if !isName(t) {
+			continue
+		}
+		if err := m.bytewise(nil, sqltext.Ident(text, t)); err != nil && !m.joined {
+			return err
+		}
+	}
+	return nil
+}
+
+// definition returns that of the first target's table, which is read once.
+func (m *merge) definition() (definition, error) {
+	if known, ok := m.routing.defined.Load(m.target); ok {
+		return known.(definition), nil
+	}
+	ctx := m.stmt.Context
+	c, err := m.beside(ctx, m.routing.router.DB(m.target.DB))
+	if err != nil {
+		return definition{}, err
+	}
+	d, err := readDefinition(ctx, c, m.target.Table)
+	if err == nil && len(d.columns) > 0 {
+		m.routing.defined.Store(m.target, d)
+	}
+	return d, m.inShard(m.target, err)
 }
 
 // locate finds the places of the sort keys among the columns.

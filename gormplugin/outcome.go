@@ -54,7 +54,8 @@ func isSame(now, before error) bool {
 // its rows exists, whatever becomes of the transaction around it.
 func wroteNothing(db *gorm.DB, rows int) bool {
 	var refused *sharding.RouteError
-	if errors.As(db.Error, &refused) {
+	var moved *sharding.MovedError
+	if errors.As(db.Error, &refused) || errors.As(db.Error, &moved) {
 		return true
 	}
 	// A table without transactions keeps the rows before the offending one, so a

@@ -15,7 +15,9 @@ type part struct {
 	places []*int64
 	given  []int
 	omit   bool // the statement leaves the field out on purpose
-	isWord bool // the places are those of words; texts of ids never are
+	// slotted says that the keys carry the slots of their rows.
+	slotted bool
+	isWord  bool // the places are those of words; texts of ids never are
 }
 
 // reset prepares a part for a statement. It keeps its memory.
@@ -25,10 +27,16 @@ func (p *part) reset(f *managed, r rows) {
 	p.keys.reset(&f.gen)
 }
 
+// restart makes all keys unused again.
+func (p *part) restart() {
+	clear(p.places)
+	p.places, p.given = p.places[:0], p.given[:0]
+}
+
 // forget drops all that is the user's.
 func (p *part) forget() {
-	clear(p.places)
-	p.places, p.given, p.rows = p.places[:0], p.given[:0], rows{}
+	p.restart()
+	p.rows = rows{}
 }
 
 // empty counts the rows that have no key.
@@ -48,6 +56,16 @@ func (p *part) empty() (n int) {
 		}
 	}
 	return n
+}
+
+// emptyRows returns the numbers of the rows that have no key.
+func (p *part) emptyRows() (numbers []int) {
+	for i := range p.rows.len() {
+		if p.rows.empty(i, p.field) {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers
 }
 
 // used is how many of the keys rows have been given.

@@ -2,7 +2,10 @@ package gormplugin
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -70,13 +73,35 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	return nil
 }
 
+// validate finds what would fail at the first insert.
+func (c *Config) validate() error {
+	var errs []error
+	if c.Auto && c.Generators.Default == nil {
+		errs = append(errs, errors.New("Config.Auto: there is no Generators.Default to fill with; set it"))
+	}
+	errs = append(errs, nilGenerator("Named", c.Generators.Named), nilGenerator("Text", c.Generators.Text), nilGenerator("Binary", c.Generators.Binary))
+	return errors.Join(errs...)
+}
+
+func nilGenerator[K any](kind string, of map[string]keygen.Generator[K]) error {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if of[name] == nil {
+			return fmt.Errorf("Config.Generators.%s[%q]: is nil; make the generator before the plugin", kind, name)
+		}
+	}
+	return nil
+}
+
 func (p *Plugin) initialize(db *gorm.DB) error {
+	if err := p.config.validate(); err != nil {
+		return err
+	}
 	f, err := newFill(db, &p.config)
 	if err != nil {
 		return err
 	}
 	if p.config.Router != nil {
-		if err := install(db, &p.config); err != nil {
+		if err := install(db, &p.config, f); err != nil {
 			return err
 		}
 	}

@@ -69,28 +69,28 @@ func (p *pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 func (p *pool) GetDBConn() (*sql.DB, error) { return p.home, nil }
 
 func (p *pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	if err := p.guard.unrouted(query); err != nil {
+	if err := p.guard.unrouted(query, p.home); err != nil {
 		return nil, err
 	}
 	return p.home.PrepareContext(ctx, query)
 }
 
 func (p *pool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := p.guard.unrouted(query); err != nil {
+	if err := p.guard.unrouted(query, p.home); err != nil {
 		return nil, err
 	}
 	return p.home.ExecContext(ctx, query, args...)
 }
 
 func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if err := p.guard.unrouted(query); err != nil {
+	if err := p.guard.unrouted(query, p.home); err != nil {
 		return nil, err
 	}
 	return p.home.QueryContext(ctx, query, args...)
 }
 
 func (p *pool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := p.guard.unrouted(query); err != nil {
+	if err := p.guard.unrouted(query, p.home); err != nil {
 		return errorRow(err)
 	}
 	return p.home.QueryRowContext(ctx, query, args...)
@@ -113,19 +113,19 @@ func (e *elsewhere) on(_ context.Context, db *sql.DB) (gorm.ConnPool, error) {
 }
 
 func (e *elsewhere) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	return foreign{e.chosen, e.guard}.PrepareContext(ctx, query)
+	return foreign{e.chosen, e.guard, e.home}.PrepareContext(ctx, query)
 }
 
 func (e *elsewhere) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	return foreign{e.chosen, e.guard}.ExecContext(ctx, query, args...)
+	return foreign{e.chosen, e.guard, e.home}.ExecContext(ctx, query, args...)
 }
 
 func (e *elsewhere) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return foreign{e.chosen, e.guard}.QueryContext(ctx, query, args...)
+	return foreign{e.chosen, e.guard, e.home}.QueryContext(ctx, query, args...)
 }
 
 func (e *elsewhere) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return foreign{e.chosen, e.guard}.QueryRowContext(ctx, query, args...)
+	return foreign{e.chosen, e.guard, e.home}.QueryRowContext(ctx, query, args...)
 }
 
 // foreign is a connection that the plugin knows nothing about, such as the one
@@ -133,6 +133,7 @@ func (e *elsewhere) QueryRowContext(ctx context.Context, query string, args ...a
 type foreign struct {
 	gorm.ConnPool
 	guard *guard
+	at    *sql.DB // the database whose tables it has, nil when nobody knows
 }
 
 func (foreign) on(context.Context, *sql.DB) (gorm.ConnPool, error) {
@@ -145,28 +146,28 @@ func (f foreign) admit(ctx context.Context, dbs []*sql.DB, _ bool) error {
 }
 
 func (f foreign) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	if err := f.guard.unrouted(query); err != nil {
+	if err := f.guard.unrouted(query, f.at); err != nil {
 		return nil, err
 	}
 	return f.ConnPool.PrepareContext(ctx, query)
 }
 
 func (f foreign) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if err := f.guard.unrouted(query); err != nil {
+	if err := f.guard.unrouted(query, f.at); err != nil {
 		return nil, err
 	}
 	return f.ConnPool.ExecContext(ctx, query, args...)
 }
 
 func (f foreign) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if err := f.guard.unrouted(query); err != nil {
+	if err := f.guard.unrouted(query, f.at); err != nil {
 		return nil, err
 	}
 	return f.ConnPool.QueryContext(ctx, query, args...)
 }
 
 func (f foreign) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := f.guard.unrouted(query); err != nil {
+	if err := f.guard.unrouted(query, f.at); err != nil {
 		return errorRow(err)
 	}
 	return f.ConnPool.QueryRowContext(ctx, query, args...)

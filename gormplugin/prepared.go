@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ func (p preparing) atHome(ctx context.Context, query string) (gorm.ConnPool, err
 	if savepointVerb(query) != "" {
 		return p.conn, nil
 	}
-	if err := p.guard.unrouted(query); err != nil {
+	if err := p.guard.unrouted(query, p.home); err != nil {
 		return nil, err
 	}
 	return p.on(ctx, p.home)
@@ -94,8 +95,25 @@ func (p preparing) QueryRowContext(ctx context.Context, query string, args ...an
 	if err != nil {
 		return errorRow(err)
 	}
-	return c.QueryRowContext(ctx, query, args...)
+	return queryRow(ctx, c, query, args)
 }
+
+// queryRow is c.QueryRowContext with the error of preparing, which gorm drops: it
+// gives back a row then that Scan panics on.
+func queryRow(ctx context.Context, c gorm.ConnPool, query string, args []any) *sql.Row {
+	row := c.QueryRowContext(ctx, query, args...)
+	if *row != (sql.Row{}) {
+		return row
+	}
+	stmt, err := c.PrepareContext(ctx, query)
+	if err == nil {
+		err = errors.Join(errUnprepared, stmt.Close()) //nolint:sqlclosecheck // it is not used
+	}
+	return errorRow(err)
+}
+
+// errUnprepared: gorm failed to prepare a statement, which then could be prepared.
+var errUnprepared = errors.New("gormplugin: the statement could not be prepared; try again")
 
 // unprepared returns the connection behind one that prepares.
 func unprepared(c conn) conn {

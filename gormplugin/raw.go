@@ -14,9 +14,10 @@ import (
 // rawStep is the connection of a statement whose text the user wrote, and that a
 // hint sends to one target, or an Exec to all.
 type rawStep struct {
-	routing *routing
-	next    conn
-	hint    sharding.Hint
+	routing  *routing
+	next     conn
+	hint     sharding.Hint
+	snapshot *sharding.Snapshot // of the statement's beginning
 }
 
 var _ gorm.ConnPool = (*rawStep)(nil)
@@ -33,15 +34,14 @@ func (s *rawStep) place(query string) (renamed, error) {
 	if !s.routing.guard.mentions(query) {
 		return renamed{query: query}, nil
 	}
-	snapshot := s.routing.router.Snapshot()
 	out := renamed{}
 	var refused error
 	text, err := s.routing.rename(query, func(name string) (string, bool) {
-		table, ok := snapshot.Lookup(name)
+		table, ok := s.snapshot.Lookup(name)
 		if !ok {
 			return "", false
 		}
-		target, _, err := snapshot.Hinted(table.Name, s.hint)
+		target, _, err := s.snapshot.Hinted(table.Name, s.hint)
 		switch {
 		case err != nil:
 			refused = err
@@ -74,7 +74,7 @@ func (r *routing) rename(query string, with func(string) (string, bool)) (string
 func (s *rawStep) isPlain(query string) error {
 	scanner := sqltext.NewScanner(query, s.routing.guard.readings[0])
 	first, _ := scanner.NextCode()
-	for _, verb := range [...]string{"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"} {
+	for _, verb := range rowVerbs {
 		if first.Is(query, verb) {
 			return s.isSingle(query, scanner)
 		}
@@ -101,10 +101,11 @@ func (s *rawStep) ready(ctx context.Context, query string) (gorm.ConnPool, strin
 	if err != nil || r.db == "" {
 		return s.next, query, err
 	}
-	if err := s.routing.guard.unrouted(r.query); err != nil {
+	db := s.routing.router.DB(r.db)
+	if err := s.routing.guard.unplaced(r.query, s.snapshot, db); err != nil {
 		return nil, "", err
 	}
-	c, err := s.next.on(ctx, s.routing.router.DB(r.db))
+	c, err := s.next.on(ctx, db)
 	return c, r.query, err
 }
 
@@ -140,7 +141,7 @@ func (s *rawStep) QueryRowContext(ctx context.Context, query string, args ...any
 	if err != nil {
 		return errorRow(err)
 	}
-	return c.QueryRowContext(ctx, text, args...)
+	return queryRow(ctx, c, text, args)
 }
 
 // execAll runs an UPDATE or a DELETE on every target of the table it names, and
@@ -153,17 +154,17 @@ func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Re
 	if table == nil {
 		return s.next.ExecContext(ctx, query, args...)
 	}
-	targets, err := s.routing.router.Snapshot().Everywhere(table.Name)
+	targets, err := s.snapshot.Everywhere(table.Name)
 	if err != nil {
 		return nil, err
 	}
-	inner := &step{routing: s.routing, op: "update", table: table, next: s.next, targets: targets}
+	inner := &step{routing: s.routing, op: "update", snapshot: s.snapshot, table: table, next: s.next, targets: targets}
 	if err := inner.limit(len(targets)); err != nil {
 		return nil, err
 	}
 	legs := make([]leg, len(targets))
 	for i, target := range targets {
-		one := &rawStep{s.routing, s.next, sharding.Hint{On: target}}
+		one := &rawStep{s.routing, s.next, sharding.Hint{On: target}, s.snapshot}
 		r, err := one.place(query)
 		if err != nil {
 			return nil, err
@@ -176,9 +177,8 @@ func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Re
 // tableOf returns the sharded table that a text changes; an INSERT would put the
 // same row everywhere.
 func (s *rawStep) tableOf(query string) (table *sharding.Table, err error) {
-	snapshot := s.routing.router.Snapshot()
 	_, err = s.routing.rename(query, func(name string) (string, bool) {
-		if t, ok := snapshot.Lookup(name); ok && table == nil {
+		if t, ok := s.snapshot.Lookup(name); ok && table == nil {
 			table = t
 		}
 		return "", false
@@ -191,44 +191,4 @@ func (s *rawStep) tableOf(query string) (table *sharding.Table, err error) {
 		return nil, rawTable("raw SQL on", table)
 	}
 	return table, nil
-}
-
-// free is the connection of a statement that is not routed at all.
-type free struct {
-	next conn
-	home *sql.DB
-}
-
-var _ gorm.ConnPool = free{}
-
-func (f free) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	c, err := f.next.on(ctx, f.home)
-	if err != nil {
-		return nil, err
-	}
-	return c.PrepareContext(ctx, query)
-}
-
-func (f free) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	c, err := f.next.on(ctx, f.home)
-	if err != nil {
-		return nil, err
-	}
-	return c.ExecContext(ctx, query, args...)
-}
-
-func (f free) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	c, err := f.next.on(ctx, f.home)
-	if err != nil {
-		return nil, err
-	}
-	return c.QueryContext(ctx, query, args...)
-}
-
-func (f free) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	c, err := f.next.on(ctx, f.home)
-	if err != nil {
-		return errorRow(err)
-	}
-	return c.QueryRowContext(ctx, query, args...)
 }

@@ -10,20 +10,26 @@ import (
 	"testing"
 )
 
-// The README's first Go block is the body of the function readme, which an
-// executed example calls, without its return.
-func TestTheReadmesExampleIsTheOneThatRuns(t *testing.T) {
+// The README's Go blocks are the bodies of functions that executed examples call,
+// without their returns.
+func TestTheReadmesExamplesAreThoseThatRun(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, found := strings.Cut(string(text), "\n```go\n")
-	block, _, closed := strings.Cut(block, "```\n")
-	if !found || !closed {
-		t.Fatal("the README has no Go block")
+	blocks := strings.Split(string(text), "\n```go\n")[1:]
+	want := []string{
+		body(t, "forms_example_test.go", "readme"),
+		body(t, "example_test.go", "readmeShards"),
 	}
-	if want := body(t, "forms_example_test.go", "readme"); block != want {
-		t.Errorf("the README says:\n%s\nbut what runs is:\n%s", block, want)
+	if len(blocks) != len(want) {
+		t.Fatalf("the README has %d Go blocks, want %d", len(blocks), len(want))
+	}
+	for i := range want {
+		block, _, closed := strings.Cut(blocks[i], "```\n")
+		if !closed || block != want[i] {
+			t.Errorf("the README says:\n%s\nbut what runs is:\n%s", block, want[i])
+		}
 	}
 }
 

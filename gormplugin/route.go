@@ -27,10 +27,12 @@ type routing struct {
 	pool     *pool
 	replicas replicas
 	prepared prepared
+	defined  sync.Map // of sharding.Target to definition
 	quoted   sync.Map // of sharding.Target to *clause.Expr: "orders_3" AS "orders"
 	quote    func(name string) string
 	placed   atomic.Pointer[placed] // of the table that was asked for last
 	mysql    bool
+	fill     *fill
 }
 
 func (r *routing) limits() sharding.Limits { return r.router.Limits() }
@@ -41,7 +43,7 @@ func (r *routing) bestEffort() bool { return r.router.TxMode() == sharding.BestE
 // each of gorm's core callbacks the one that routes. The core callbacks are the
 // right place, as hooks and associations, which run their own statements, are
 // outside of them.
-func install(db *gorm.DB, c *Config) error {
+func install(db *gorm.DB, c *Config, f *fill) error {
 	home, prepares := homeOf(db)
 	if home == nil {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
@@ -51,7 +53,7 @@ func install(db *gorm.DB, c *Config) error {
 		return err
 	}
 	r := &routing{
-		router: c.Router, guard: &g, mysql: db.Dialector.Name() == "mysql", home: home,
+		router: c.Router, guard: &g, mysql: db.Dialector.Name() == "mysql", home: home, fill: f,
 		prepared: prepared{size: db.PrepareStmtMaxSize, ttl: db.PrepareStmtTTL, of: map[*sql.DB]*gorm.PreparedStmtDB{}},
 	}
 	if r.replicas, err = newReplicas(c); err != nil {
@@ -124,6 +126,9 @@ func (r *routing) around(op string, core func(*gorm.DB)) func(*gorm.DB) {
 		if err := r.run(op, db, core); err != nil {
 			_ = db.AddError(err)
 		}
+		if db.Error != nil {
+			db.Error = sharding.SlotMoving(db.Error)
+		}
 		if op == "row" {
 			keepRow(db)
 		}
@@ -150,25 +155,40 @@ func (r *routing) run(op string, db *gorm.DB, core func(*gorm.DB)) error {
 	if err != nil {
 		return err
 	}
+	return r.execute(op, db, core, next)
+}
+
+// send plans the statement and has gorm build and send it.
+func (r *routing) send(op string, db *gorm.DB, core func(*gorm.DB), next conn, snapshot *sharding.Snapshot) error {
+	stmt := db.Statement
 	hint := sharding.HintOf(stmt.Context)
-	table := r.sharded(stmt)
+	table := r.sharded(stmt, snapshot)
 	if table == nil || hint.Unsharded || isSubquery(stmt) {
-		stmt.ConnPool = r.unrouted(op, stmt, next, hint)
+		stmt.ConnPool = r.unrouted(op, stmt, next, hint, snapshot)
 		core(db)
 		return nil
 	}
-	s := &step{routing: r, stmt: stmt, op: op, table: table, next: next, hint: hint}
+	at, err := r.origin(table, next, hint, snapshot)
+	if err != nil {
+		return err
+	}
+	if at != nil {
+		stmt.ConnPool = at
+		core(db)
+		return nil
+	}
+	s := &step{routing: r, stmt: stmt, op: op, snapshot: snapshot, table: table, next: next, hint: hint}
 	return s.run(db, core)
 }
 
 // unrouted returns the connection for a statement that is on no sharded table,
 // or that was written by hand.
-func (r *routing) unrouted(op string, stmt *gorm.Statement, next conn, hint sharding.Hint) gorm.ConnPool {
+func (r *routing) unrouted(op string, stmt *gorm.Statement, next conn, hint sharding.Hint, snapshot *sharding.Snapshot) gorm.ConnPool {
 	switch {
 	case hint.Unsharded:
-		return free{next, r.home}
+		return unsplit{next: next, db: r.home}
 	case (hint.Placed() || hint.All) && stmt.SQL.Len() > 0:
-		return &rawStep{r, next, hint}
+		return &rawStep{r, next, hint, snapshot}
 	}
 	if c := r.broadcast(op, stmt, next); c != nil {
 		return c
@@ -196,7 +216,7 @@ func (r *routing) conn(c gorm.ConnPool) (conn, error) {
 	case *sql.DB: // of dbresolver, which has chosen for tables at home
 		return &elsewhere{pool: r.pool, chosen: c}, nil
 	}
-	return foreign{c, r.guard}, nil
+	return foreign{ConnPool: c, guard: r.guard}, nil
 }
 
 func (r *routing) preparing(c conn, prepares bool) conn {
@@ -211,14 +231,14 @@ func (r *routing) preparing(c conn, prepares bool) conn {
 
 // sharded returns the sharded table that a clause-built statement is on. Any
 // other statement that names one is the guard's business.
-func (r *routing) sharded(stmt *gorm.Statement) *sharding.Table {
+func (r *routing) sharded(stmt *gorm.Statement, snapshot *sharding.Snapshot) *sharding.Table {
 	if stmt.SQL.Len() > 0 {
 		return nil
 	}
 	if r.guard.table(stmt.Table) == nil {
 		return nil
 	}
-	t, ok := r.router.Snapshot().Lookup(stmt.Table)
+	t, ok := snapshot.Lookup(stmt.Table)
 	if !ok {
 		return nil
 	}

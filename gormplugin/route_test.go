@@ -240,8 +240,8 @@ func TestWhatHasNoProvenTargetIsRefusedAndNothingIsSent(t *testing.T) {
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	c := newCluster(t)
 	for want, err := range map[string]error{
-		`sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND`:                                                                                                                                       c.Find(&[]Order{}).Error,
-		`sharding: create items refused: no sharding key (order_id); row 1: set the field OrderID before Create`:                                                                                                                                                                              c.Create([]Item{{OrderID: 1}, {}}).Error,
+		`sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)`: c.Find(&[]Order{}).Error,
+		`sharding: create items refused: no sharding key (order_id); row 1: set the field OrderID before Create`: c.Create([]Item{{OrderID: 1}, {}}).Error,
 		`sharding: create items refused: transaction spans databases (order_id); the rows lie in several databases, and a transaction has one; send one statement for each, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)`: c.Create([]Item{{OrderID: 1}, {OrderID: 2}}).Error,
 	} {
 		if err != nil && err.Error() != want {

@@ -185,6 +185,9 @@ func (s *step) fold(text string, tokens []sqltext.Token, it *item) bool {
 	for len(argument) > 2 && argument[0].Is(text, "(") && closing(text, argument, 0) == len(argument)-1 {
 		argument = argument[1 : len(argument)-1]
 	}
+	if len(split(text, argument)) > 1 {
+		return false // SQLite's MAX(a, b) is about one row, and COUNT(DISTINCT a, b) about several columns
+	}
 	it.function, it.argument = name, textOf(text, argument)
 	it.column, _ = s.ownColumn(text, argument)
 	return name == "COUNT" && it.argument == "*" || isScalar(text, argument)

@@ -22,10 +22,13 @@ type step struct {
 	routing *routing
 	stmt    *gorm.Statement
 	op      string
-	table   *sharding.Table
-	target  sharding.Target   // the one gorm's text is for
-	targets []sharding.Target // all of them, when there are several
-	next    conn
+	// snapshot is what the router knew when the statement began. All decisions
+	// about it are made by this one, whatever is swapped meanwhile.
+	snapshot *sharding.Snapshot
+	table    *sharding.Table   // of the snapshot
+	target   sharding.Target   // the one gorm's text is for
+	targets  []sharding.Target // all of them, when there are several
+	next     conn
 
 	hint       sharding.Hint
 	hinted     bool            // the hint chose the target, whatever the conditions prove
@@ -47,6 +50,9 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 		return nil, err
 	}
 	if err := s.routing.guard.routed(s.op, query, s.table, s.joined); err != nil {
+		return nil, err
+	}
+	if err := s.proveUpsert(ctx); err != nil {
 		return nil, err
 	}
 	c, err := s.next.on(ctx, s.database(s.target))
@@ -114,7 +120,7 @@ func (s *step) QueryRowContext(ctx context.Context, query string, args ...any) *
 	if err != nil {
 		return errorRow(err)
 	}
-	return c.QueryRowContext(ctx, query, args...)
+	return queryRow(ctx, c, query, args)
 }
 
 // prove checks the finished statement against the target.
@@ -156,6 +162,9 @@ func (s *step) reader() reader[sharding.Target] {
 func (s *step) proveRows() error {
 	values, key, err := s.values()
 	if err != nil {
+		return err
+	}
+	if err := s.proveGenes(values, key); err != nil {
 		return err
 	}
 	for i, row := range values.Values {
@@ -207,7 +216,8 @@ func (s *step) rowTarget(i int, key any) (sharding.Target, error) {
 }
 
 // proveConflict checks that an upsert gives an existing row no other key than
-// that of the new one, which lies here.
+// that of the new one, which lies here, and not even that unless it sets all
+// columns, or gorm wrote it for an association.
 func (s *step) proveConflict() error {
 	c, ok := s.stmt.Clauses["ON CONFLICT"]
 	if !ok {
@@ -221,19 +231,20 @@ func (s *step) proveConflict() error {
 		return s.refuse(sharding.ErrKeyChange, "the ON CONFLICT clause cannot be read")
 	}
 	for _, set := range conflict.DoUpdates {
-		if !s.mayBeKey(set.Column) {
+		if _, same := set.Value.(keptKey); same || !s.mayBeKey(set.Column) && !s.mayBeGene(set.Column) {
 			continue
 		}
-		if _, same := set.Value.(keptKey); same {
-			continue
-		}
-		excluded, ok := set.Value.(clause.Column)
-		own := ok && !excluded.Raw && (excluded.Table == "excluded" || excluded.Table == "") && strings.EqualFold(excluded.Name, s.table.Key)
-		if !own {
-			return s.refuse(sharding.ErrKeyChange, "leave the column out of the ON CONFLICT update")
+		if own := conflict.UpdateAll || isAssociation(s.stmt); !own || !isExcluded(set) {
+			return s.refuse(sharding.ErrKeyChange, "leave "+assigned(set.Column)+" out of the ON CONFLICT update")
 		}
 	}
 	return nil
+}
+
+// isExcluded reports whether an upsert sets a column to what the new row has in it.
+func isExcluded(set clause.Assignment) bool {
+	c, ok := set.Value.(clause.Column)
+	return ok && !c.Raw && (c.Table == "excluded" || c.Table == "") && strings.EqualFold(c.Name, assigned(set.Column))
 }
 
 // proveSet checks that an UPDATE leaves the key as it is: gorm's Save sets all
@@ -244,6 +255,9 @@ func (s *step) proveSet() error {
 		return nil
 	}
 	for _, a := range set {
+		if s.mayBeGene(a.Column) && !s.keepsGene(a.Column, a.Value) {
+			return s.refuseGene(assigned(a.Column), sharding.ErrKeyChange, "the new value must lead to the slot of the condition's key; leave the column out, or add a condition on "+s.table.Key)
+		}
 		if !s.mayBeKey(a.Column) || s.sameKey(a.Value) {
 			continue
 		}
@@ -260,8 +274,23 @@ func (s *step) mayBeKey(c clause.Column) bool {
 	if c.Raw {
 		return true
 	}
-	name := c.Name[strings.LastIndexByte(c.Name, '.')+1:]
-	return strings.EqualFold(strings.Trim(name, "`\""), s.table.Key) || name == clause.PrimaryKey
+	name := assigned(c)
+	return strings.EqualFold(name, s.table.Key) || name == clause.PrimaryKey
+}
+
+// mayBeGene reports whether an assignment may be one to another column that leads
+// to the shard.
+func (s *step) mayBeGene(c clause.Column) bool {
+	if len(s.table.Also) == 0 || c.Raw {
+		return false
+	}
+	name := assigned(c)
+	return s.table.Leads(name) && !strings.EqualFold(name, s.table.Key)
+}
+
+// assigned returns the name of the column that an assignment sets.
+func assigned(c clause.Column) string {
+	return strings.Trim(c.Name[strings.LastIndexByte(c.Name, '.')+1:], "`\"")
 }
 
 // sameKey reports whether every row that the condition matches has this key.
@@ -279,11 +308,21 @@ func (s *step) sameKey(value any) bool {
 
 // refuse returns the RouteError of this statement.
 func (s *step) refuse(why error, hint string) error {
+	if errors.Is(why, sharding.ErrRouteUnread) {
+		hint = "call Router.Load when the program starts; a transaction that is under way cannot do it"
+	}
 	return &sharding.RouteError{Op: s.op, Table: s.table.Name, Column: s.table.Key, Err: why, Hint: hint}
 }
 
-func (s *step) conditionHint() string { return conditionHint(s.table) }
+func (s *step) conditionHint() string {
+	hint := conditionHint(s.table)
+	if _, restricted := s.stmt.Clauses["WHERE"]; s.op == "row" && !restricted { // as gorm's migrator reads columns
+		hint += "; in place of AutoMigrate call gormplugin.Migrate, or loop over Router.DB of its targets"
+	}
+	return hint
+}
 
 func conditionHint(t *sharding.Table) string {
-	return "add a condition that gives it, like Where(\"" + t.Key + " = ?\", value), joined to the others by AND"
+	return "add a condition that gives it, like Where(\"" + t.Key + " = ?\", value), joined to the others by AND; " +
+		"or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)"
 }

@@ -20,8 +20,7 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 	if err := s.proveJoins(); err != nil {
 		return err
 	}
-	own, err := s.aim()
-	if err != nil {
+	if err := s.aim(); err != nil {
 		return err
 	}
 	var restore func()
@@ -31,10 +30,6 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 	s.core(db, core)
 	if restore != nil && refused(db.Error) {
 		restore()
-	}
-	if own && s.op == "update" && isSave(s.stmt) && db.Error == nil && db.RowsAffected == 0 && !db.DryRun {
-		s.stmt.ConnPool = s.next
-		return s.confirmRow(db)
 	}
 	return nil
 }
@@ -112,31 +107,32 @@ func (s *step) leading() []*schema.Field {
 	return fields
 }
 
-// aim chooses the targets. own says that they come from a key in the model that
-// is not part of its primary key.
-func (s *step) aim() (own bool, err error) {
-	snapshot := s.routing.router.Snapshot()
-	target, placed, err := snapshot.Hinted(s.table.Name, s.hint)
+// aim chooses the targets.
+func (s *step) aim() error {
+	target, placed, err := s.snapshot.Hinted(s.table.Name, s.hint)
 	if err != nil {
-		return false, err
+		return err
 	}
-	set, own, err := s.find()
+	set, err := s.find()
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case placed:
-		return own, s.place(target, set)
+		return s.place(target, set)
 	case set.all && set.err == nil && s.mayFanOut():
-		return own, s.fanOut()
+		return s.fanOut()
 	}
-	return own, s.choose(set)
+	return s.choose(set)
 }
 
-// place takes the target of a hint. Other rows than those of the target can be
-// read there, and written, as somebody must who moves them; new rows cannot.
+// place takes the target of a hint. A target that was named as such is where all
+// rows are read and changed, whatever their keys, as somebody must who moves them;
+// only new rows have to belong there. A key that was named must be the
+// statement's own, if that has one.
 func (s *step) place(target sharding.Target, set keyset[sharding.Target]) error {
-	if s.op == "create" && !set.only(target) {
-		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the hint says %s, and the keys lie on %v", target, set.of))
+	byKey := s.hint.Table != "" && !set.all
+	if (s.op == "create" || byKey) && !set.only(target) {
+		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the hint says %s, and the statement's own keys lie on %v; correct the hint, or name the target with sharding.On", target, set.of))
 	}
 	s.target, s.hinted = target, true
 	return nil
@@ -148,7 +144,7 @@ func (s *step) mayFanOut() bool {
 }
 
 func (s *step) fanOut() error {
-	targets, err := s.routing.router.Snapshot().Everywhere(s.table.Name)
+	targets, err := s.snapshot.Everywhere(s.table.Name)
 	if err != nil {
 		return err
 	}
@@ -181,25 +177,20 @@ func (s *step) core(db *gorm.DB, core func(*gorm.DB)) {
 	}
 }
 
-// find returns the targets the statement concerns. own says that they come from
-// a key in the model that is not part of its primary key.
-func (s *step) find() (set keyset[sharding.Target], own bool, err error) {
+// find returns the targets the statement concerns.
+func (s *step) find() (keyset[sharding.Target], error) {
 	if s.op == "create" {
-		set, err = s.rows()
-		return set, false, err
+		return s.rows()
 	}
-	set = s.where()
+	set := s.where()
 	if !set.all {
-		return set, false, nil
+		return set, nil
 	}
 	why := set.err
-	if set = s.model(); !set.all {
-		return set, !s.keyField().PrimaryKey, nil
-	}
-	if set.err == nil {
+	if set = s.model(); set.all && set.err == nil {
 		set.err = why
 	}
-	return set, false, nil
+	return set, nil
 }
 
 // choose sets the target.
@@ -328,16 +319,14 @@ func (s *step) rows() (keyset[sharding.Target], error) {
 		return set, err
 	}
 	field := s.keyField()
-	var last int64
+	keys, areWords := r.words(field)
 	for i := range r.len() {
-		number, isNumber := r.number(i, field)
-		if isNumber && i > 0 && number == last {
+		if areWords && i > 0 && keys.repeats(i) {
 			continue // as the rows of one parent have it
 		}
-		last = number
-		value, ok := s.rowKey(r, i, field)
+		value, ok := r.shardingKey(s.stmt.Context, i, s.table, field)
 		if !ok {
-			return set, s.refuse(sharding.ErrMissingKey, fmt.Sprintf("row %d: set %s before Create", i, s.keyName(field)))
+			return set, missingKey(s.op, s.table, i, field)
 		}
 		target, err := s.table.Target(value)
 		if err != nil {
@@ -351,63 +340,8 @@ func (s *step) rows() (keyset[sharding.Target], error) {
 	return set, nil
 }
 
-// number returns the field of row i if it is an integer.
-func (r rows) number(i int, field *schema.Field) (int64, bool) {
-	if field == nil || !r.structs.IsValid() {
-		return 0, false
-	}
-	row := r.at(i)
-	if !row.IsValid() {
-		return 0, false
-	}
-	v, ok := fieldAt(row, field)
-	if !ok || !v.CanInt() || v.Int() == 0 {
-		return 0, false
-	}
-	return v.Int(), true
-}
-
-// rowKey returns the sharding key of a new row.
-func (s *step) rowKey(r rows, i int, field *schema.Field) (any, bool) {
-	if !r.structs.IsValid() {
-		value, ok := mapKey(r.maps[i], s.table.Key, field)
-		return value, ok && bound(value) && !reflect.ValueOf(value).IsZero()
-	}
-	if field == nil {
-		return nil, false
-	}
-	value, zero := field.ValueOf(s.stmt.Context, r.at(i))
-	return value, !zero
-}
-
-func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
-	if field != nil {
-		_, value, ok := inMap(m, field)
-		return value, ok
-	}
-	value, ok := m[column]
-	return value, ok
-}
-
 // keyField returns the field of the sharding key, nil if the model has none.
-func (s *step) keyField() *schema.Field {
-	if s.stmt.Schema == nil {
-		return nil
-	}
-	for name, f := range s.stmt.Schema.FieldsByDBName {
-		if strings.EqualFold(name, s.table.Key) {
-			return f
-		}
-	}
-	return nil
-}
-
-func (s *step) keyName(f *schema.Field) string {
-	if f == nil {
-		return s.table.Key
-	}
-	return "the field " + f.Name
-}
+func (s *step) keyField() *schema.Field { return columnField(s.stmt.Schema, s.table.Key) }
 
 // model reads the key from the struct that the statement is about. It counts
 // only with the primary key, by which gorm then selects the row, and it is added
@@ -479,29 +413,4 @@ func (s *step) hasPrimary(v reflect.Value) bool {
 		}
 	}
 	return true
-}
-
-// isSave reports whether the statement is the UPDATE of gorm's Save, which
-// creates the row when no row was updated.
-func isSave(stmt *gorm.Statement) bool {
-	return slices.Contains(stmt.Selects, "*") &&
-		reflect.TypeOf(stmt.Dest).Kind() == reflect.Pointer && stmt.Dest == stmt.Model
-}
-
-// confirmRow is asked after a Save that updated nothing, before gorm creates the
-// row. If the struct's sharding key was changed, the row still stands in its old
-// shard, and creating it here would make two of it. (MySQL also reports no
-// updated row when nothing in it changed; then it is found here.)
-func (s *step) confirmRow(db *gorm.DB) error {
-	model := s.stmt.Schema
-	query := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(db.Statement.Context)}).Model(reflect.New(model.ModelType).Interface()).Table(s.table.Name).Unscoped()
-	for _, f := range append([]*schema.Field{s.keyField()}, model.PrimaryFields...) {
-		value, _ := f.ValueOf(s.stmt.Context, s.stmt.ReflectValue)
-		query = query.Where(clause.Eq{Column: clause.Column{Table: clause.CurrentTable, Name: f.DBName}, Value: value})
-	}
-	var found int64
-	if err := query.Count(&found).Error; err != nil || found > 0 {
-		return err
-	}
-	return s.refuse(sharding.ErrKeyChange, "no row with this primary key lies in the shard of this key; create a new row with Create, and move an old one by deleting and creating it")
 }

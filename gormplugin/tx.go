@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -23,6 +24,9 @@ type lazyTx struct {
 	// that of a statement's context, rolls the transaction back.
 	ctx  context.Context
 	opts *sql.TxOptions
+
+	statements atomic.Int64 // which it was given, sent or not
+	underWay   atomic.Bool  // it may hold locks
 
 	turn       chan struct{} // holds one token while somebody uses the fields below
 	begun      []begun       // at most one, unless spans
@@ -98,6 +102,35 @@ func (t *lazyTx) bind(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 	return tx, t.err
 }
 
+// enter notes that a statement begins that may use the transaction.
+func (t *lazyTx) enter() { t.statements.Add(1) }
+
+// isUnderWay reports whether the connection is a transaction that may hold locks.
+func isUnderWay(c gorm.ConnPool) bool {
+	if p, ok := c.(*gorm.PreparedStmtTX); ok {
+		c = p.Tx
+	}
+	tx, ok := c.(*lazyTx)
+	return ok && tx.underWay.Load()
+}
+
+// restart undoes BEGIN after the first statement of all has failed without doing
+// anything, so that another database can be chosen for it. It reports whether
+// that was possible: after a second statement the transaction is what it is.
+func (t *lazyTx) restart() bool {
+	t.turn <- struct{}{} // at most until a BEGIN ends, whose context is t.ctx
+	defer t.unlock()
+	if t.done || t.err != nil || t.statements.Load() != 1 {
+		return false
+	}
+	for _, b := range t.begun {
+		_ = b.tx.Rollback() // nothing was done in it
+	}
+	t.begun = nil
+	t.underWay.Store(false)
+	return true
+}
+
 // lock takes the turn. A mutex would not do: BEGIN is sent under it, and who
 // waits for that must not wait longer than their context allows.
 func (t *lazyTx) lock(ctx context.Context) error {
@@ -125,6 +158,7 @@ func (t *lazyTx) begin(db *sql.DB) (*sql.Tx, error) {
 		}
 	}
 	t.begun = append(t.begun, begun{db, tx})
+	t.underWay.Store(true)
 	return tx, nil
 }
 
@@ -138,6 +172,20 @@ func (t *lazyTx) bound(ctx context.Context) (*sql.DB, error) {
 		return nil, nil
 	}
 	return t.begun[0].db, nil
+}
+
+// running returns what has begun on the database, nil if nothing has.
+func (t *lazyTx) running(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+	if err := t.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer t.unlock()
+	for _, b := range t.begun {
+		if b.db == db {
+			return b.tx, nil
+		}
+	}
+	return nil, nil
 }
 
 // Commit commits, if anything was begun. On several databases it does so one
@@ -216,9 +264,10 @@ func (t *lazyTx) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 
 // atHome returns the transaction for a statement that no shard was chosen for.
 func (t *lazyTx) atHome(ctx context.Context, query string) (*sql.Tx, error) {
-	if err := t.pool.guard.unrouted(query); err != nil {
+	if err := t.pool.guard.unrouted(query, t.pool.home); err != nil {
 		return nil, err
 	}
+	t.enter()
 	return t.bind(ctx, t.pool.home)
 }
 

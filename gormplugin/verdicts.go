@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync/atomic"
 
 	"github.com/shardid/shardid/sharding"
@@ -42,4 +43,31 @@ func (v *verdicts) pass(text string, table *sharding.Table, joined bool) {
 	if len(text) <= maxRemembered {
 		v.place(text).Store(&verdict{text, table.Name, joined})
 	}
+}
+
+// squeezed returns the text of a batch with three of its rows of parameters,
+// ",(?,?,?)" and the like, when there are more of the same in a row. The rest
+// cannot change a verdict: it has no word, ends no literal and no comment, and
+// closes the parentheses that it opens.
+func squeezed(text string) string {
+	begin := strings.Index(text, "),(") + 1
+	if begin == 0 {
+		return text
+	}
+	length := strings.IndexByte(text[begin:], ')') + 1
+	if length == 0 {
+		return text
+	}
+	row := text[begin : begin+length]
+	if strings.Trim(row[2:], "?, )") != "" {
+		return text
+	}
+	end := begin
+	for strings.HasPrefix(text[end:], row) {
+		end += length
+	}
+	if end-begin <= 3*length {
+		return text
+	}
+	return text[:begin+3*length] + text[end:]
 }

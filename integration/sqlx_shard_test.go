@@ -142,7 +142,7 @@ func TestSqlxTransactionsStayOnTheirMariaDBServer(t *testing.T) {
 	if _, err := tx.For("orders", 5); !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Error(err)
 	}
-	if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: 5, Key: "k"}); !errors.Is(err, sqlxhook.ErrMisplaced) {
+	if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: 5, Key: "k"}); !errors.Is(err, sharding.ErrMisplaced) {
 		t.Error(err)
 	}
 	if _, err := tx.ExecContext(t.Context(), "UPDATE orders JOIN regions ON regions.id = orders.user_id SET orders.`key` = 'x' WHERE orders.id = 4"); !errors.Is(err, sharding.ErrRawTable) {

@@ -1,6 +1,7 @@
 package sharding
 
 import (
+	"fmt"
 	"math/bits"
 	"slices"
 )
@@ -58,12 +59,35 @@ func Describe(r Rule) Description {
 		d.Kind = KindRanges
 	case EpochRule:
 		d.Kind = KindEpochs
-	case list:
+	case *list:
 		d.Kind = KindList
 	case interval:
 		d.Kind = KindInterval
 	}
 	return d
+}
+
+// SQL returns the slot modulo n as an expression of the SQL expression value, which
+// must be a 64-bit integer: on PostgreSQL a cast to BIGINT, where a column of 32
+// bits would be shifted round. n divides Slots. It is right for negative numbers,
+// too, in all dialects. It reports false for rules that SQL cannot say.
+func (d Description) SQL(value string, n int) (string, bool) {
+	switch d.Kind {
+	case KindLow:
+		return fmt.Sprintf("(%s & %d)", value, n-1), true
+	case KindBits:
+		return fmt.Sprintf("((%s >> %d) & %d)", value, d.Shift, n-1), true
+	case KindMod:
+		return floorModSQL(value, n, 0), true
+	case KindOffsetStep:
+		return floorModSQL(value, n, (d.Step-d.Offset)%n), true
+	}
+	return "", false
+}
+
+// floorModSQL: the remainder of SQL is negative for negative numbers.
+func floorModSQL(value string, n, shift int) string {
+	return fmt.Sprintf("((%s %% %d + %d) %% %[2]d)", value, n, n+shift)
 }
 
 // describeMod: OffsetStep(n, n) is Mod(n), which is how it is told.

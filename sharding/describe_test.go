@@ -66,3 +66,40 @@ func TestCycleIsTheShortestListThatTheMapRepeats(t *testing.T) {
 		}
 	}
 }
+
+func TestSQLComputesSlotsAsTheRulesDo(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	for name, rule := range map[string]sharding.Rule{
+		"Low": sharding.Low(10), "Bits": sharding.Bits(12, 7), "Mod": sharding.Mod(1000), "OffsetStep": sharding.OffsetStep(2, 8), "OffsetStep(7,7)": sharding.OffsetStep(7, 7),
+	} {
+		d := sharding.Describe(rule)
+		for n := 1; n <= d.Slots; n++ {
+			if d.Slots%n != 0 {
+				continue
+			}
+			expression, ok := d.SQL("?", n)
+			if !ok {
+				t.Fatal(name)
+			}
+			for range 50 {
+				key := int64(rand.Uint64())
+				var got sharding.Slot
+				if err := db.QueryRowContext(t.Context(), "SELECT "+expression, key).Scan(&got); err != nil {
+					t.Fatal(err)
+				}
+				if want, err := rule.Slot(key); err != nil || got != want%sharding.Slot(n) {
+					t.Fatalf("%s modulo %d: key %d is in slot %d, in SQL %d (%v)", name, n, key, want, got, err)
+				}
+			}
+		}
+	}
+	for _, rule := range []sharding.Rule{sharding.Hash(8), sharding.Compat(8), sharding.Ranges(1), sharding.HashText(8)} {
+		if _, ok := sharding.Describe(rule).SQL("x", 1); ok {
+			t.Errorf("%T is said to be computed in SQL", rule)
+		}
+	}
+}

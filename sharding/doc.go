@@ -36,7 +36,10 @@
 // # What becomes of a statement
 //
 // The adapters route by what the database will execute, and refuse what they
-// cannot prove. m slots means a condition that leaves several slots (IN, OR).
+// cannot prove. This is what gormplugin does, whose documentation has the table
+// that its tests go through cell by cell; with sqlxhook the handle says which
+// shard is meant, and conditions are not read. m slots means a condition that
+// leaves several slots (IN, OR).
 //
 //	statement        key = one slot   m slots                  no key             broadcast table
 //	SELECT rows      one query        split, merged in order   ErrMissingKey *    one copy
@@ -44,14 +47,16 @@
 //	MAX AVG
 //	GROUP BY,        one              combined, else           ErrMissingKey *    one copy
 //	DISTINCT                          ErrUnmergeable
-//	join in a group  same slot        ErrCrossShard            ErrMissingKey      local copy
-//	FOR UPDATE       one, primary     ErrCrossShard **         ErrMissingKey      all databases
+//	join in a group  same slot        per shard, if joined     ErrMissingKey      local copy
+//	                                  by the key, else
+//	                                  ErrCrossShard
+//	FOR UPDATE       one, primary     ErrCrossShard **         ErrMissingKey      one copy
 //	INSERT           one              –                        ErrMissingKey      all databases
 //	INSERT batch     one              grouped; ErrCrossData-   ErrMissingKey      all databases
 //	                                  base over databases **
 //	upsert           one              grouped **               ErrMissingKey      all databases
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
-//	key changed      ErrKeyChange, unless the value is equal or keeps its slot and gene
+//	key changed      ErrKeyChange, unless the value is the row's own, as Save writes it
 //
 // * sent to all targets when [Table].OnMissing is [FanOutReads] or the context
 // says [AllShards], within [FanOut]'s limits ([ErrTooManyShards]). ** over several
@@ -75,6 +80,21 @@
 //     the application runs. [Router.Swap] exchanges maps under load.
 //   - Ids that carry the slot: [Router.NextID], with [Table].Also. [Audit] shows
 //     whether the ids of a production table spread evenly.
+//
+// # While a table is migrated
+//
+// With the option [Migration] a table is where the route rows of package
+// schema/migrate say. While the source serves it, its only target is the source's
+// table ([Table.Origin]); statements need no key, and rows get their ids from the
+// database, as ever. When a switch or a rollback closes the place of a statement,
+//
+//   - a single statement outside of transactions waits for the next place and is
+//     planned and sent again there ([Router.Moved]), and its caller sees a pause;
+//   - one in a transaction fails with [ErrRouteMoved]: the transaction is to be
+//     rolled back and run again ([Router.Closed]).
+//
+// Nothing is asked before a statement: what makes that safe is that the database
+// closes the old place, by renaming its tables, before the new one is named.
 //
 // # Failure modes
 //

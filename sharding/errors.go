@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Errors that a RouteError wraps; test for them with errors.Is.
@@ -50,6 +51,11 @@ var (
 	// leave the row where nobody looks for it. Returned by the adapters.
 	ErrKeyChange = errors.New("sharding key would change")
 
+	// ErrMisplaced: a row belongs to another shard than the one it would be
+	// written to, where nobody would look for it. Returned by the adapters before
+	// anything is sent.
+	ErrMisplaced = errors.New("row belongs to another shard")
+
 	// ErrRawTable: SQL text names a sharded table, but nothing says which shard
 	// is meant. Returned by the adapters before anything is sent.
 	ErrRawTable = errors.New("SQL text names a sharded table")
@@ -65,6 +71,20 @@ var (
 	// Map.Apply, and by Router.Target for a Map.While that is over.
 	ErrStaleMap = errors.New("map of slots is out of date")
 
+	// ErrRouteMoved: a table was switched to another place while a transaction was
+	// under way. Roll the transaction back and run it again from its beginning; it
+	// will find the new place. Returned by the adapters, as a MovedError.
+	ErrRouteMoved = errors.New("table moved during the transaction")
+
+	// ErrRouteClosed: the place of a table was closed, and no other one was opened
+	// within Migration.Patience. Returned by Router.Moved, Router.Load and the
+	// adapters, as a MovedError.
+	ErrRouteClosed = errors.New("table is closed, and no other place serves it")
+
+	// ErrRouteUnread: nobody has read yet which place serves a table of a
+	// Migration. Returned by Router.Target until Router.Load has succeeded.
+	ErrRouteUnread = errors.New("route of the table is not known yet")
+
 	// ErrEpochUnarmed: a server may reach the first id of an epoch without the
 	// epoch's step, and would make ids that belong to others. Returned by
 	// EpochRule.Check and EpochRule.Add.
@@ -79,6 +99,7 @@ var hints = map[error]string{
 	ErrTooManyShards: "add a condition on the sharding key, or raise the limit with sharding.FanOut",
 	ErrSlotMoving:    "nothing was done; try again in a moment",
 	ErrStaleMap:      "load the present map of slots and try again",
+	ErrRouteUnread:   "call Router.Load when the program starts",
 }
 
 // hintFor returns what to do about err, if that can be said in general.
@@ -149,6 +170,28 @@ func (e *PartialCommitError) Unwrap() []error {
 	}
 	return errs
 }
+
+// MovedError tells that the place a statement was sent to is closed. The statement
+// did nothing.
+type MovedError struct {
+	// Table is the logical table.
+	Table string
+	// Waited is how long the next place was waited for: 0 in a transaction.
+	Waited time.Duration
+	// Err wraps ErrRouteMoved or ErrRouteClosed, and what the database said.
+	Err error
+}
+
+// Error says what to do.
+func (e *MovedError) Error() string {
+	if errors.Is(e.Err, ErrRouteMoved) {
+		return fmt.Sprintf("sharding: %s: %v; roll back and run the transaction again", e.Table, e.Err)
+	}
+	return fmt.Sprintf("sharding: %s: %v; waited %s: see how the migration stands, and finish its switch or roll it back", e.Table, e.Err, e.Waited.Round(time.Millisecond))
+}
+
+// Unwrap returns e.Err.
+func (e *MovedError) Unwrap() error { return e.Err }
 
 // FenceMessage is what a shard's database says when it refuses to write a row
 // of a slot that is moving away: the text of the error of its trigger.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -27,13 +28,15 @@ type Map struct {
 	held    []Slot   // sorted: no statement may use them now
 	shared  []Slot   // sorted: rows of theirs lie on two targets now
 
-	valid func() bool // nil: always
+	valid  func() bool // nil: always
+	closed error       // why there are no targets; nil when there are
 }
 
 // Spread lays tables physical tables, numbered from 0, over the databases in
 // turn: table t lies on dbs[t % len(dbs)] and is called
 // fmt.Sprintf(pattern, t), so pattern needs one %d ("orders_%02d"). Slot s is
-// on table s % tables, and the rule's slots must be a multiple of tables.
+// on table s % tables, and the rule's slots must be a multiple of tables. Each
+// database occurs once.
 func Spread(dbs []string, tables int, pattern string) (Map, error) {
 	if len(dbs) == 0 {
 		return Map{}, errors.New("sharding: Spread: no databases")
@@ -41,19 +44,38 @@ func Spread(dbs []string, tables int, pattern string) (Map, error) {
 	if tables < len(dbs) || tables > MaxSlots {
 		return Map{}, fmt.Errorf("sharding: Spread: %d tables over %d databases; there must be from %[2]d to %d tables, so that no database stays empty", tables, len(dbs), MaxSlots)
 	}
+	if name, ok := twice(dbs); ok {
+		return Map{}, fmt.Errorf("sharding: Spread: database %q occurs twice; name each once, or place slots with MapOf", name)
+	}
+	m, err := newMap(spread(dbs, tables, pattern))
+	if strings.Contains(fmt.Sprintf(pattern, 0), "%!") || err == nil && len(m.targets) != tables {
+		return Map{}, fmt.Errorf("sharding: Spread: pattern %q needs one %%d, for the table's number, as in orders_%%02d", pattern)
+	}
+	if err != nil {
+		return Map{}, fmt.Errorf("sharding: Spread: pattern %q: %w", pattern, err)
+	}
+	m.slots = nil
+	return m, nil
+}
+
+func spread(dbs []string, tables int, pattern string) []Target {
 	targets := make([]Target, tables)
 	for t := range targets {
 		targets[t] = Target{dbs[t%len(dbs)], fmt.Sprintf(pattern, t)}
 	}
-	m, err := newMap(targets)
-	if err != nil {
-		return Map{}, fmt.Errorf("sharding: Spread: pattern %q: %w", pattern, err)
+	return targets
+}
+
+// twice returns a name that occurs more than once.
+func twice(names []string) (name string, ok bool) {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[name] {
+			return name, true
+		}
+		seen[name] = true
 	}
-	if len(m.targets) != tables {
-		return Map{}, fmt.Errorf("sharding: Spread: pattern %q: target %s occurs twice; the pattern needs one %%d", pattern, targets[0])
-	}
-	m.slots = nil
-	return m, nil
+	return "", false
 }
 
 // MapOf puts slot i on targets[i]; the rule must have as many slots. A target
@@ -153,6 +175,14 @@ func (m Map) While(valid func() bool) Map {
 	return m
 }
 
+// usable says why no slot may be used now.
+func (m *Map) usable() error {
+	if m.closed == nil && m.expired() {
+		return ErrStaleMap
+	}
+	return m.closed
+}
+
 func (m *Map) expired() bool { return m.valid != nil && !m.valid() }
 
 // Held returns the slots that are held, in order.
@@ -178,8 +208,8 @@ func (m *Map) isHeld(s Slot) bool {
 
 // everywhere returns an error when rows may lie on two targets, or nowhere.
 func (m *Map) everywhere() error {
-	if m.expired() {
-		return ErrStaleMap
+	if err := m.usable(); err != nil {
+		return err
 	}
 	for _, slots := range [][]Slot{m.held, m.shared} {
 		if len(slots) > 0 {

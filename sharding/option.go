@@ -8,18 +8,19 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// Option is something [New] makes a router of: a [Table], or one of [Tables],
-// [Broadcast], [FanOut] and [Transactions].
+// Option is something [New] makes a router of: a [Table], a [Migration], or one of
+// [Tables], [Broadcast], [FanOut] and [Transactions].
 type Option interface {
 	apply(s *settings)
 }
 
 // settings collects options. What is wrong with them is told by validate.
 type settings struct {
-	tables    []Table
-	broadcast []string
-	limits    Limits
-	mode      TxMode
+	tables     []Table
+	migrations []Migration
+	broadcast  []string
+	limits     Limits
+	mode       TxMode
 }
 
 type option func(*settings)
@@ -106,6 +107,9 @@ func (s settings) validate() error {
 	}
 	if s.mode != SingleShard && s.mode != BestEffort {
 		errs = append(errs, fmt.Errorf("Transactions(%d): the mode must be SingleShard or BestEffort", s.mode))
+	}
+	if len(s.migrations) > 1 {
+		errs = append(errs, errors.New("Migration: is given twice; a router has one source at a time"))
 	}
 	return errors.Join(errs...)
 }

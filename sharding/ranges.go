@@ -33,7 +33,7 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	if err != nil {
 		return invalid(fmt.Sprintf("List: %v", err))
 	}
-	r := list{n: n, integers: map[int64]Slot{}, texts: map[string]Slot{}}
+	r, integers := list{n: n, texts: map[string]Slot{}}, map[int64]Slot{}
 	for value, slot := range slots {
 		s, err := read(value)
 		switch {
@@ -42,12 +42,13 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 		case s.kind == isText:
 			r.texts[s.text] = slot
 		case s.kind == isInteger && !s.integer.huge():
-			r.integers[int64(s.integer.bits)] = slot
+			integers[int64(s.integer.bits)] = slot
 		default:
 			return invalid(fmt.Sprintf("List: %s is neither an integer nor text", s.shown()))
 		}
 	}
-	return r
+	r.integers = newLookup(integers)
+	return &r
 }
 
 // countSlots refuses numbers with gaps.
@@ -95,7 +96,7 @@ func Func(n int, f func(key any) (Slot, error)) Rule {
 
 var (
 	_ Rule = ranges(nil)
-	_ Rule = list{}
+	_ Rule = (*list)(nil)
 	_ Rule = interval{}
 	_ Rule = (*function)(nil)
 )
@@ -123,13 +124,13 @@ func (r ranges) Slot(key any) (Slot, error) {
 
 type list struct {
 	n        int
-	integers map[int64]Slot // one of the two is empty
+	integers lookup // one of the two is empty
 	texts    map[string]Slot
 }
 
-func (r list) Slots() int { return r.n }
+func (r *list) Slots() int { return r.n }
 
-func (r list) Slot(key any) (Slot, error) {
+func (r *list) Slot(key any) (Slot, error) {
 	if len(r.texts) > 0 {
 		return r.ofText(key)
 	}
@@ -137,13 +138,13 @@ func (r list) Slot(key any) (Slot, error) {
 	if err != nil {
 		return 0, err
 	}
-	if slot, ok := r.integers[int64(k.bits)]; ok && !k.huge() {
+	if slot, ok := r.integers.of(int64(k.bits)); ok && !k.huge() {
 		return slot, nil
 	}
 	return 0, fmt.Errorf("%s: %w", k.appendTo(nil), ErrNoSlot)
 }
 
-func (r list) ofText(key any) (Slot, error) {
+func (r *list) ofText(key any) (Slot, error) {
 	s, err := read(key)
 	if err == nil && s.kind != isText {
 		err = s.mistaken("text is expected")

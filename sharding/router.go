@@ -4,13 +4,32 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// DBs are the databases that hold shards, by the names that targets use.
+// DBs are the databases that hold shards, by the names that targets use. Each has
+// one name.
 type DBs map[string]*sql.DB
+
+// validate refuses two names of one database, as their tables would be taken for
+// different ones.
+func (d DBs) validate() error {
+	var errs []error
+	names := make(map[*sql.DB]string, len(d))
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		db := d[name]
+		if other, ok := names[db]; db == nil {
+			errs = append(errs, fmt.Errorf("database %q is nil", name))
+		} else if ok {
+			errs = append(errs, fmt.Errorf("databases %q and %q are one *sql.DB; give it one name", other, name))
+		}
+		names[db] = name
+	}
+	return errors.Join(errs...)
+}
 
 // Router finds the target of a key for every sharded table. It is safe for
 // concurrent use. Its tables stay what they are; their maps can be exchanged by
@@ -20,6 +39,7 @@ type Router struct {
 	dbs    map[string]*sql.DB
 	limits Limits
 	mode   TxMode
+	gate   *gate // of the Migration, nil when there is none
 
 	now  atomic.Pointer[Snapshot]
 	turn sync.Mutex // held by those who replace now
@@ -31,16 +51,19 @@ type Router struct {
 func New(dbs DBs, options ...Option) (*Router, error) {
 	s := collect(options)
 	r := &Router{dbs: make(map[string]*sql.DB, len(dbs)), limits: s.limits, mode: s.mode}
-	errs := []error{s.validate()}
-	for name, db := range dbs {
-		if db == nil {
-			errs = append(errs, fmt.Errorf("database %q is nil", name))
-		}
-		r.dbs[name] = db
-	}
+	errs := []error{s.validate(), dbs.validate()}
+	maps.Copy(r.dbs, dbs)
 	first, err := newSnapshot(s.tables, s.broadcast, r.names())
-	if err := errors.Join(append(errs, err)...); err != nil {
+	errs = append(errs, err)
+	for _, m := range s.migrations {
+		errs = append(errs, m.validate(first, r.names()))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
+	}
+	if len(s.migrations) > 0 {
+		r.gate = newGate(s.migrations[0], r.dbs)
+		first = first.served(&r.gate.Migration, nil)
 	}
 	r.now.Store(first)
 	return r, nil

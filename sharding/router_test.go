@@ -88,9 +88,13 @@ func TestMapOfPutsSlotsWhereItIsTold(t *testing.T) {
 
 func TestMapsThatCannotWorkAreRefused(t *testing.T) {
 	for want, make := range map[string]func() (sharding.Map, error){
-		"no databases":    func() (sharding.Map, error) { return sharding.Spread(nil, 4, "o_%d") },
-		"1 tables over 2": func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b"}, 1, "o_%d") },
-		"not a plain SQL": func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "orders") },
+		"no databases":            func() (sharding.Map, error) { return sharding.Spread(nil, 4, "o_%d") },
+		"1 tables over 2":         func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b"}, 1, "o_%d") },
+		"\"orders\" needs one %d": func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "orders") },
+		"\"o_%s\" needs one %d":   func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "o_%s") },
+		"\"%d_%d\" needs one %d":  func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "%d_%d") },
+		"not a plain SQL":         func() (sharding.Map, error) { return sharding.Spread([]string{"a"}, 4, "o-%d") },
+		"\"a\" occurs twice":      func() (sharding.Map, error) { return sharding.Spread([]string{"a", "b", "a"}, 4, "o_%d") },
 		"a/O_1 occurs as a/o_1 too": func() (sharding.Map, error) {
 			return sharding.MapOf(sharding.Target{"a", "o_1"}, sharding.Target{"a", "O_1"})
 		},
@@ -150,6 +154,15 @@ func TestNewReportsEveryMistakeWithTableAndField(t *testing.T) {
 	}
 	if _, err := sharding.New(nil); err == nil || !strings.Contains(err.Error(), "no tables") {
 		t.Errorf("an empty router: %v", err)
+	}
+}
+
+func TestADatabaseHasOneName(t *testing.T) {
+	names, dbs := databases(2)
+	dbs["also0"] = dbs["db0"]
+	_, err := sharding.New(dbs, sharding.Table{Name: "a", Key: "id", Rule: sharding.Mod(2), Map: spread(t, names, 2, "a_%d")})
+	if err == nil || !strings.Contains(err.Error(), `databases "also0" and "db0" are one *sql.DB`) {
+		t.Error(err)
 	}
 }
 

@@ -67,8 +67,49 @@ func ReadRoute(ctx context.Context, source RouteQuerier, name string) (RouteRow,
 	if err != nil {
 		return RouteRow{}, fmt.Errorf("sharding: read the route of %s: %w", row.Table, err)
 	}
-	if row.Route != OnSource && row.Route != OnShards {
-		return RouteRow{}, fmt.Errorf("%w: table %s: %q", ErrRoute, row.Table, row.Route)
+	if err := row.check(); err != nil {
+		return RouteRow{}, err
 	}
 	return row, nil
+}
+
+func (row RouteRow) check() error {
+	if row.Route != OnSource && row.Route != OnShards {
+		return fmt.Errorf("%w: table %s: %q", ErrRoute, row.Table, row.Route)
+	}
+	return nil
+}
+
+// readRoutes reads the routes of tables, whose keys are folded names, in one
+// statement: those of one job change together.
+func readRoutes(ctx context.Context, source *sql.DB, tables map[string]string) (routing, error) {
+	all := make(routing, len(tables))
+	for name := range tables {
+		all[name] = RouteRow{Table: name, Route: OnSource}
+	}
+	rows, err := source.QueryContext(ctx, "SELECT LOWER(tbl), job, epoch, route FROM "+RouteTable)
+	if dialect.FaultOf(err) == dialect.NoTable {
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sharding: read the routes: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var row RouteRow
+		if err := rows.Scan(&row.Table, &row.Job, &row.Epoch, &row.Route); err != nil {
+			return nil, fmt.Errorf("sharding: read the routes: %w", err)
+		}
+		if _, asked := tables[row.Table]; !asked {
+			continue
+		}
+		if err := row.check(); err != nil {
+			return nil, err
+		}
+		all[row.Table] = row
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("sharding: read the routes: %w", err)
+	}
+	return all, nil
 }

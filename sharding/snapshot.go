@@ -15,6 +15,10 @@ type Snapshot struct {
 	byName    map[string]*Table // by folded logical name
 	broadcast map[string]string // folded to as given
 	named     []string          // the same, in order
+
+	sharded   []Table    // as tables are when no migration is under way
+	migration *Migration // nil when there is none
+	routing   *routing   // of its tables; nil when they were not read yet
 }
 
 // newSnapshot checks everything that the tables promise each other.
@@ -38,6 +42,7 @@ func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snap
 	if errors.Join(errs...) == nil { // else the same mistake would be told twice
 		errs = append(errs, s.checkGroups())
 	}
+	s.sharded = s.tables
 	return s, errors.Join(errs...)
 }
 
@@ -115,7 +120,7 @@ func (t *Table) belongsTo(model *Table) error {
 
 // with returns s with other maps.
 func (s *Snapshot) with(maps map[string]Map, dbs map[string]bool) (*Snapshot, error) {
-	tables := slices.Clone(s.tables)
+	tables := slices.Clone(s.sharded)
 	replaced := 0
 	var errs []error
 	for i := range tables {
@@ -136,7 +141,11 @@ func (s *Snapshot) with(maps map[string]Map, dbs map[string]bool) (*Snapshot, er
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return newSnapshot(tables, s.named, dbs)
+	next, err := newSnapshot(tables, s.named, dbs)
+	if err != nil {
+		return nil, err
+	}
+	return next.served(s.migration, s.routing), nil
 }
 
 func unknown(table string) error {
@@ -301,8 +310,8 @@ func (s *Snapshot) counterpart(t *Table, on Target) (Target, error) {
 			continue
 		}
 		if at := slices.Index(other.Map.targets, on); at >= 0 {
-			if t.Map.expired() {
-				return Target{}, ErrStaleMap
+			if err := t.Map.usable(); err != nil {
+				return Target{}, err
 			}
 			return t.Map.targets[at], nil
 		}

@@ -33,7 +33,15 @@ type Table struct {
 	// OnMissing says what becomes of a read without a sharding key. Defaults to
 	// [Refuse].
 	OnMissing Policy
+
+	origin *Origin // while the source of a Migration serves the table
 }
+
+// Origin returns where the table still lies that a [Migration] is moving, nil
+// when its shards serve. Its only target is the origin's then: statements name
+// the table as they do, need no sharding key, and the database numbers its rows.
+// The origin is t's own; do not write to it.
+func (t *Table) Origin() *Origin { return t.origin }
 
 // Alt is a column beside the sharding key that leads to the same slot.
 type Alt struct {
@@ -147,8 +155,8 @@ func within(r Rule, key any) (Slot, error) {
 }
 
 // Target returns where the row with this sharding key lies. Its errors wrap
-// [ErrKeyType], [ErrNoSlot], [ErrSlotMoving] or [ErrStaleMap]; t must be one that
-// [New] accepted.
+// [ErrKeyType], [ErrNoSlot], [ErrSlotMoving], [ErrStaleMap] or [ErrRouteUnread]; t
+// must be one that [New] accepted.
 func (t *Table) Target(key any) (Target, error) {
 	s, err := t.Slot(key)
 	if err != nil {
@@ -159,12 +167,12 @@ func (t *Table) Target(key any) (Target, error) {
 
 // on returns the target of a slot, unless the slot is held.
 func (t *Table) on(s Slot) (Target, error) {
+	if err := t.Map.usable(); err != nil {
+		return Target{}, err
+	}
 	i := t.Map.index(s)
 	if i < 0 {
 		return Target{}, fmt.Errorf("slot %d: %w", s, ErrNoSlot)
-	}
-	if t.Map.expired() {
-		return Target{}, ErrStaleMap
 	}
 	if t.Map.isHeld(s) {
 		return Target{}, fmt.Errorf("slot %d: %w", s, ErrSlotMoving)

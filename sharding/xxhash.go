@@ -22,7 +22,7 @@ func xxhash64(text []byte) uint64 {
 	}
 	h += uint64(len(text))
 	for ; len(rest) >= 8; rest = rest[8:] {
-		h = bits.RotateLeft64(h^lane(0, binary.LittleEndian.Uint64(rest)), 27)*prime1 + prime4
+		h = piece(h, binary.LittleEndian.Uint64(rest))
 	}
 	if len(rest) >= 4 {
 		h = bits.RotateLeft64(h^uint64(binary.LittleEndian.Uint32(rest))*prime1, 23)*prime2 + prime3
@@ -47,6 +47,11 @@ func stripes(text []byte) (h uint64, rest []byte) {
 		h = (h^lane(0, v))*prime1 + prime4
 	}
 	return h, text
+}
+
+// piece takes eight bytes that are no part of a stripe.
+func piece(h, text uint64) uint64 {
+	return bits.RotateLeft64(h^lane(0, text), 27)*prime1 + prime4
 }
 
 // lane mixes eight bytes into an accumulator.

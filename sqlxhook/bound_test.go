@@ -213,7 +213,7 @@ func TestARowWhoseIDLeadsElsewhereIsRefused(t *testing.T) {
 	m := newMarket(t)
 	s := m.shard(t, 7)
 	_, err := m.Insert(t.Context(), s, "purchases", &purchase{1001, 7})
-	if !errors.Is(err, sqlxhook.ErrMisplaced) || !strings.Contains(err.Error(), "west/purchases_1 by id, but west/purchases_3 by user_id") {
+	if !errors.Is(err, sharding.ErrMisplaced) || !strings.Contains(err.Error(), "west/purchases_1 by id, but west/purchases_3 by user_id") {
 		t.Error(err)
 	}
 	if _, err = m.Insert(t.Context(), s, "purchases", &purchase{999, 7}); err != nil {
@@ -276,7 +276,7 @@ func TestGeneratedIDsCarryTheSlotOfTheirRow(t *testing.T) {
 		UserID int64 `db:"user_id"`
 	}
 	one := wrong{UserID: 1}
-	if _, err := h.Insert(t.Context(), h.Shards(), "purchases", &one); !errors.Is(err, sqlxhook.ErrMisplaced) || !strings.Contains(err.Error(), "keygen.Bucketed") || one.ID != 0 {
+	if _, err := h.Insert(t.Context(), h.Shards(), "purchases", &one); !errors.Is(err, sharding.ErrMisplaced) || !strings.Contains(err.Error(), "keygen.Bucketed") || one.ID != 0 {
 		t.Errorf("%v, %+v", err, one)
 	}
 	if _, err := h.Insert(t.Context(), h.Shards(), "purchases", []struct {
@@ -310,7 +310,7 @@ func TestATransactionIsBoundToItsShard(t *testing.T) {
 	if _, err := m.Insert(t.Context(), tx, "purchases", &purchase{1003, 7}); err != nil {
 		t.Error(err)
 	}
-	if _, err := m.Insert(t.Context(), tx, "purchases", &purchase{1001, 5}); !errors.Is(err, sqlxhook.ErrMisplaced) {
+	if _, err := m.Insert(t.Context(), tx, "purchases", &purchase{1001, 5}); !errors.Is(err, sharding.ErrMisplaced) {
 		t.Error(err)
 	}
 	if _, err := tx.ExecContext(t.Context(), "DELETE FROM purchases_1"); !errors.Is(err, sharding.ErrCrossShard) {
@@ -403,7 +403,7 @@ func TestMovedSlotsChangeWhatHandlesMayDo(t *testing.T) {
 	if _, err := m.NamedExec(t.Context(), m.own["east"], named, line{}); !errors.Is(err, sharding.ErrRawTable) {
 		t.Errorf("a table of a shard now: %v", err)
 	}
-	if _, err := m.Insert(t.Context(), before, "lines", &line{UserID: 7}); !errors.Is(err, sqlxhook.ErrMisplaced) {
+	if _, err := m.Insert(t.Context(), before, "lines", &line{UserID: 7}); !errors.Is(err, sharding.ErrMisplaced) {
 		t.Errorf("a handle from before: %v", err)
 	}
 	after := m.shard(t, 7)

@@ -73,6 +73,26 @@
 // meant. Ids lead to their row's shard by themselves when their generator is a
 // [keygen.Bucketed] and their column is in Also.
 //
+// # While a table is migrated
+//
+// With a [sharding.Migration] in the router, handles lead to the source until its
+// switch. What will be refused on the shards is refused there already. The column
+// that the source numbers is sent as NULL when it is empty, and the number is
+// stored in the row afterwards; a batch of such rows is sent row by row, in one
+// transaction, as no database tells all numbers of a batch for certain. Upserts
+// leave the field empty.
+//
+// When the place of a statement is closed by the switch, or by a rollback,
+//
+//	it was sent with                     then
+//	a Shard of For or ForBy              it waits, and is sent again where the table is now
+//	Shards                               the same; nothing remains of what was done of a batch
+//	a Tx                                 sharding.ErrRouteMoved: roll back and run the transaction again
+//	a Shard of At, Each or GroupBy       sharding.ErrRouteMoved: take new targets, or group again
+//
+// Call [sharding.Router.Load] once when the program starts. [Hook.Fill] fills
+// whatever the route, as it does not know the table.
+//
 // # Failure modes
 //
 // Errors wrap the sentinels of this package, keygen's (a generator that fails

@@ -13,7 +13,8 @@ import (
 // time; a limit of 0 is that of [sharding.FanOut]. It returns when all calls have
 // returned. An error of one shard does not stop the others; the result joins all
 // errors, each with its target. When ctx ends no further calls are made, and the
-// error says so. Where each row must be seen once, take the targets from
+// error says so. No targets are an error, too: nothing would be done, and look like
+// success. Where each row must be seen once, take the targets from
 // [sharding.Snapshot.Everywhere], which refuses while slots move.
 //
 //	err := h.Each(ctx, router.Targets("orders"), 0, func(ctx context.Context, s *sqlxhook.Shard) error {
@@ -22,7 +23,7 @@ import (
 //	})
 func (h *Hook) Each(ctx context.Context, targets []sharding.Target, limit int, fn func(ctx context.Context, s *Shard) error) error {
 	if len(targets) == 0 {
-		return nil
+		return errNowhere()
 	}
 	shards := make([]*Shard, len(targets))
 	for i, target := range targets {
@@ -40,6 +41,13 @@ func (h *Hook) Each(ctx context.Context, targets []sharding.Target, limit int, f
 		}
 		return nil
 	})...)
+}
+
+func errNowhere() error {
+	return &sharding.RouteError{
+		Op: "each", Err: sharding.ErrUnknownTable,
+		Hint: "there are no targets: the router does not know the table, or Router.Load has not read where it is",
+	}
 }
 
 // Collect is [Hook.Each] for functions that return rows: the rows of all shards,

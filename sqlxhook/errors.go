@@ -39,11 +39,6 @@ var (
 	// not closed, or several rows meet no VALUES group that could be repeated.
 	ErrStatement = errors.New("statement cannot be used")
 
-	// ErrMisplaced: a row belongs to another shard than the one it would be
-	// written to, where nobody would look for it. Wrapped by a
-	// sharding.RouteError.
-	ErrMisplaced = errors.New("row belongs to another shard")
-
 	// ErrTooManyRows: the rows do not fit into the one statement that NamedQuery
 	// sends.
 	ErrTooManyRows = errors.New("too many rows for one statement")

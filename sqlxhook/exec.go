@@ -63,28 +63,33 @@ func (p *plan) prepare(ctx context.Context, r *rows) (call, error) {
 	if err = p.collect(&c.args, r); err == nil {
 		err = p.place.check(r.n, &c.args)
 	}
+	if err == nil {
+		c.cuts, err = p.singly(r)
+	}
 	if err != nil {
 		c.filling.undo()
 		return call{}, err
 	}
-	c.cuts = p.cut(r.n, &c.args)
+	if c.cuts == nil {
+		c.cuts = p.cut(r.n, &c.args)
+	}
 	return c, nil
 }
 
-// exec sends the call's statements. Only what fails before anything was sent is
-// undone.
-func (c *call) exec(ctx context.Context, e Execer) (Result, error) {
-	res, sent, err := c.send(ctx, e)
+// exec sends the call's statements. Only what certainly did nothing is undone;
+// sent reports whether that is not so.
+func (c *call) exec(ctx context.Context, e Execer) (res Result, sent bool, err error) {
+	res, sent, err = c.send(ctx, e)
 	if err != nil && !sent {
 		c.filling.undo()
-		return Result{}, err
+		return Result{}, false, err
 	}
 	res.IDs = ids(c.plan.keys, c.rows)
-	return res, err
+	return res, sent, err
 }
 
 // send executes the statements, in a transaction if they are several and e is
-// no transaction. sent reports whether one may have reached the database.
+// no transaction. sent reports whether one may have done anything.
 func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err error) {
 	db, pooled := e.(*sqlx.DB)
 	if !pooled || c.cuts == nil {
@@ -99,10 +104,11 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 		return res, true, sharding.SlotMoving(tx.Commit())
 	}
 	err = whole(err)
-	if undone := tx.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) {
-		err = errors.Join(err, undone)
+	rolled := tx.Rollback()
+	if rolled != nil && !errors.Is(rolled, sql.ErrTxDone) {
+		err = errors.Join(err, rolled)
 	}
-	return Result{}, sent, err
+	return Result{}, sent && (rolled != nil || !undone(err)), err
 }
 
 // whole returns the cause of a PartialError, for batches of which nothing remains,
@@ -118,6 +124,9 @@ func whole(err error) error {
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
 		res, err := execute(ctx, e, c.plan.text(c.n), c.args.all(c.plan, c.n))
+		if err == nil {
+			c.number(0, res)
+		}
 		return res, err == nil || reached(err), err
 	}
 	var sum Result
@@ -130,6 +139,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 		if err != nil {
 			return Result{}, reached(err), err
 		}
+		c.number(from, res)
 		sum.RowsAffected += res.RowsAffected
 		sum.last = res.last
 		from = to
@@ -146,10 +156,10 @@ func execute(ctx context.Context, e Execer, query string, args []any) (Result, e
 	return Result{RowsAffected: n, last: res}, err
 }
 
-// reached reports whether a failed statement may have reached the database. A
-// handle that was closed before sends nothing.
+// reached reports whether a failed statement may have done anything. A handle that
+// was closed before sends nothing.
 func reached(err error) bool {
-	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone)
+	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !undone(err)
 }
 
 // query sends the call's only statement.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/shardid/shardid/internal/keyfield"
 )
 
 // field is where a row keeps a value.
@@ -14,6 +16,8 @@ type field struct {
 	mapKey reflect.Value // in a map
 	kind   reflect.Kind  // Int64 or String for a field of just that type in the struct itself
 	fixed  bool          // its value never takes more than fixedSize bytes
+
+	numbered *keyfield.Type // NULL is stored when it is empty, and the database numbers the row; nil for all others
 }
 
 // fixedSize is above what a number or a time takes in a packet or in a text.
@@ -84,6 +88,9 @@ func (f *field) value(row reflect.Value) (any, error) {
 	v, err := f.of(row)
 	if err != nil {
 		return nil, err
+	}
+	if f.numbered != nil && f.numbered.IsEmpty(v) {
+		return nil, nil
 	}
 	return v.Interface(), nil
 }

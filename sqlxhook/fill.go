@@ -25,6 +25,9 @@ type filled struct {
 func fill(ctx context.Context, keys []key, r *rows) (filling, error) {
 	f := filling{rows: r}
 	for i := range keys {
+		if keys[i].numbered {
+			continue
+		}
 		if err := f.fill(ctx, &keys[i]); err != nil {
 			f.undo()
 			return filling{}, err
@@ -121,6 +124,11 @@ func ids(keys []key, r *rows) []int64 {
 		return nil
 	}
 	k := &keys[0]
+	if k.numbered {
+		if empty, err := k.empty(r); err != nil || len(empty) > 0 {
+			return nil
+		}
+	}
 	out := make([]int64, r.n)
 	for i := range out {
 		v, err := k.field.of(r.at(i))

@@ -34,6 +34,9 @@ func GroupBy[T any](ctx context.Context, h *Hook, table string, rows []T) ([]Gro
 	if len(rows) == 0 {
 		return nil, nil
 	}
+	if err := h.load(ctx); err != nil {
+		return nil, err
+	}
 	l, err := h.routing(table)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,11 @@ func GroupBy[T any](ctx context.Context, h *Hook, table string, rows []T) ([]Gro
 // A key that leads to no shard is a [sharding.RouteError] that names it by its
 // index.
 func GroupKeys[K any](h *Hook, table string, keys []K) ([]Group[K], error) {
-	t, err := h.tableOf(table)
+	l, err := h.routing(table)
+	if err != nil {
+		return nil, err
+	}
+	t, err := l.tableOf(table)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +96,7 @@ func group[T any](h *Hook, l *layout, table string, items []T, targets []shardin
 		if !known {
 			g = len(groups)
 			at[target] = g
-			groups = append(groups, Group[T]{Shard: h.shard(l, table, target)})
+			groups = append(groups, Group[T]{Shard: h.shard(l, aim{table: table, fixed: true}, target)})
 		}
 		groups[g].Items = append(groups[g].Items, items[i])
 		groups[g].Index = append(groups[g].Index, i)
@@ -99,7 +106,7 @@ func group[T any](h *Hook, l *layout, table string, items []T, targets []shardin
 
 // fillTargets fills the rows' keys and returns the target of each row.
 func (h *Hook) fillTargets(ctx context.Context, l *layout, table string, arg any) ([]sharding.Target, error) {
-	t, err := h.tableOf(table)
+	t, err := l.tableOf(table)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +118,13 @@ func (h *Hook) fillTargets(ctx context.Context, l *layout, table string, arg any
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
-	h.carry(keys, h.mapper, r.typ, &t)
+	h.carry(keys, h.mapper, r.typ, t)
+	leave(keys, t)
 	f, err := fill(ctx, keys, &r)
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
-	targets, err := h.targets(l, &t, &r)
+	targets, err := h.targets(l, t, &r)
 	if err != nil {
 		f.undo()
 		return nil, err
@@ -124,16 +132,13 @@ func (h *Hook) fillTargets(ctx context.Context, l *layout, table string, arg any
 	return targets, nil
 }
 
-func (h *Hook) tableOf(name string) (sharding.Table, error) {
-	l, err := h.routing(name)
-	if err != nil {
-		return sharding.Table{}, err
-	}
-	t, ok := l.snapshot.Table(name)
+func (l *layout) tableOf(name string) (*sharding.Table, error) {
+	t, ok := l.snapshot.Lookup(name)
 	if !ok {
-		_, err = l.snapshot.Target(name, nil)
+		_, err := l.snapshot.Target(name, nil)
+		return nil, err
 	}
-	return t, err
+	return t, nil
 }
 
 func (h *Hook) targets(l *layout, t *sharding.Table, r *rows) ([]sharding.Target, error) {
@@ -165,6 +170,9 @@ func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, erro
 
 // place returns the target of row i.
 func place(l *layout, t *sharding.Table, f *field, r *rows, i int) (sharding.Target, error) {
+	if numbered(t, t.Key) {
+		return t.Origin().Target, nil
+	}
 	v, err := f.of(r.at(i))
 	if err != nil {
 		return sharding.Target{}, fmt.Errorf("%w: %w", sharding.ErrMissingKey, err)

@@ -44,10 +44,11 @@ type Config struct {
 	// "postgres", or a driver's name that contains one of these. It stands in
 	// for handles that do not tell: *sqlx.Conn never does, and "sqlmock" says
 	// nothing. The handles that For, Begin and GroupBy return bear it. Required when
-	// Router is set.
+	// Router is set, and then not that of PostgreSQL.
 	DriverName string
 
-	// Router places the rows of sharded tables. Statements that name a sharded
+	// Router places the rows of sharded tables, which MySQL, MariaDB and SQLite can
+	// hold. Statements that name a sharded
 	// table are refused unless their handle is bound to a shard; see [Hook.For].
 	// Nil means that no table is sharded.
 	Router *sharding.Router
@@ -109,10 +110,17 @@ func (c Config) validate() error {
 	if c.MaxBytes < 0 {
 		errs = append(errs, fmt.Errorf("MaxBytes %d: must be positive, or 0 for what the database takes", c.MaxBytes))
 	}
-	if (c.DriverName != "" || c.Router != nil) && familyOf(c.DriverName) == unknown {
-		errs = append(errs, fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres; it is required with a Router", c.DriverName))
+	return errors.Join(append(errs, c.validateDriver())...)
+}
+
+func (c Config) validateDriver() error {
+	switch f := familyOf(c.DriverName); {
+	case f == unknown && (c.DriverName != "" || c.Router != nil):
+		return fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres; it is required with a Router", c.DriverName)
+	case f == postgres && c.Router != nil:
+		return fmt.Errorf("DriverName %q: a Router is for MySQL, MariaDB and SQLite; shards on PostgreSQL cannot be routed to", c.DriverName)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (h *Hook) limitsOf(f family) limits {
@@ -139,8 +147,8 @@ func (h *Hook) limitsOf(f family) limits {
 // [PartialError].
 //
 // Once a statement was sent the ids stay in the rows, also when it fails, as
-// the database may have executed it. Before that an error leaves the rows as
-// they were.
+// the database may have executed it. Before that, and when its table is missing,
+// an error leaves the rows as they were.
 func (h *Hook) NamedExec(ctx context.Context, e Execer, query string, arg any) (Result, error) {
 	return h.exec(ctx, e, query, false, arg)
 }
@@ -156,18 +164,36 @@ func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any)
 	if q == nil {
 		return nil, errNoHandle
 	}
-	c, err := h.prepare(ctx, q, query, false, arg)
-	if err != nil {
-		return nil, fmt.Errorf("sqlxhook: %w", err)
-	}
-	if s := h.own(q); s != nil {
-		q = s.conn.(Queryer)
-	}
-	found, err := c.query(ctx, q)
+	found, err := h.queryOn(ctx, q, query, arg)
 	if err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
 	return found, nil
+}
+
+func (h *Hook) queryOn(ctx context.Context, q Queryer, query string, arg any) (*sqlx.Rows, error) {
+	s := h.own(q)
+	if s == nil {
+		return h.querySent(ctx, q, q, query, arg)
+	}
+	at, err := s.present(ctx)
+	for err == nil {
+		var found *sqlx.Rows
+		if found, err = h.querySent(ctx, at, at.conn.(Queryer), query, arg); err == nil {
+			return found, nil
+		}
+		at, err = at.next(ctx, err)
+	}
+	return nil, err
+}
+
+// querySent plans the query for a handle and sends it to another one.
+func (h *Hook) querySent(ctx context.Context, on, to Queryer, query string, arg any) (*sqlx.Rows, error) {
+	c, err := h.prepare(ctx, on, query, false, arg)
+	if err != nil {
+		return nil, err
+	}
+	return c.query(ctx, to)
 }
 
 // Insert inserts one row or a slice of them into a table. The columns are the
@@ -212,24 +238,45 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 }
 
 func (h *Hook) execOn(ctx context.Context, e Execer, query string, insert bool, arg any) (Result, error) {
+	s := h.own(e)
 	if all, ok := e.(*everywhere); ok && all.hook == h {
-		s, err := h.hinted(ctx)
-		if err != nil {
+		var err error
+		if s, err = h.hinted(ctx); err != nil {
 			return Result{}, err
 		}
 		if s == nil {
 			return h.spread(ctx, query, insert, arg)
 		}
-		e = s
 	}
-	c, err := h.prepare(ctx, e, query, insert, arg)
+	if s == nil {
+		res, _, err := h.execSent(ctx, e, e, query, insert, arg)
+		return res, err
+	}
+	at, err := s.present(ctx)
+	var res Result
+	for err == nil {
+		var sent bool
+		if res, sent, err = h.execSent(ctx, at, at.conn.(Execer), query, insert, arg); err == nil || sent {
+			return res, s.hook.closed(at, err)
+		}
+		at, err = at.next(ctx, err)
+	}
+	return res, err
+}
+
+// execSent plans the statement for a handle and sends it to another one. sent
+// reports whether it may have done anything.
+func (h *Hook) execSent(ctx context.Context, on rebinder, to Execer, query string, insert bool, arg any) (res Result, sent bool, err error) {
+	c, err := h.prepare(ctx, on, query, insert, arg)
 	if err != nil {
-		return Result{}, err
+		return Result{}, false, err
 	}
-	if s := h.own(e); s != nil {
-		e = s.conn.(Execer) // the statement is expanded already
-	}
-	return c.exec(ctx, e)
+	return c.exec(ctx, to)
+}
+
+// closed is the error of a statement that cannot be sent again.
+func (h *Hook) closed(s *Shard, err error) error {
+	return h.router.Closed(s.bound.layout.snapshot, err)
 }
 
 // prepare does all that comes before the first statement is sent. On an error

@@ -19,6 +19,8 @@ type key struct {
 	supply  supply
 	integer bool // it holds int64 ids as numbers
 	plain   bool // an integer, which holds zero when it is empty
+
+	numbered bool // the database fills it
 }
 
 // keysOf returns the managed fields of a row type in field order. Maps have

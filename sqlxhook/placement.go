@@ -42,6 +42,9 @@ func (h *Hook) placementOf(k planKey, x *expanded, s *statement) (*placement, er
 		return nil, p.refuse(p.table.Key, err)
 	}
 	for _, alt := range p.table.Also {
+		if numbered(p.table, alt.Column) {
+			continue
+		}
 		l, err := leadingOf(s, alt.Column)
 		switch {
 		case errors.Is(err, errNotStored):
@@ -121,20 +124,37 @@ func (p *placement) check(n int, a *args) error {
 		return nil
 	}
 	here := p.bound.holds(p.table)
-	return p.each(n, a, func(i int, _ any, target sharding.Target) error {
+	return p.each(p.newest(), n, a, func(i int, _ any, target sharding.Target) error {
 		if target != here {
-			return p.refuseRow(i, p.key.column, fmt.Errorf("%w: %s, and the handle is bound to %s", ErrMisplaced, target, here))
+			return p.refuseRow(i, p.key.column, fmt.Errorf("%w: %s, and the handle is bound to %s", sharding.ErrMisplaced, target, here))
 		}
 		return nil
 	})
 }
 
-// each calls f with the key and the target of each of n rows, by the router's
-// present maps.
-func (p *placement) each(n int, a *args, f func(i int, key any, target sharding.Target) error) error {
+// newest returns the table with the router's present map, so that no handle writes
+// to where rows were before their slot moved. A handle of another place than the
+// present one of a migration keeps to its own, which is closed.
+func (p *placement) newest() *sharding.Table {
 	t, ok := p.hook.router.Snapshot().Lookup(p.table.Name)
 	if !ok {
 		panic("bug: the router has lost table " + p.table.Name)
+	}
+	if (t.Origin() == nil) != (p.table.Origin() == nil) {
+		return p.table
+	}
+	return t
+}
+
+// each calls f with the key and the target of each of n rows, by the map of t.
+func (p *placement) each(t *sharding.Table, n int, a *args, f func(i int, key any, target sharding.Target) error) error {
+	if numbered(t, t.Key) {
+		for i := range n {
+			if err := f(i, nil, t.Origin().Target); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	width := len(a.group) / n
 	for i := range n {
@@ -163,7 +183,7 @@ func (p *placement) agrees(t *sharding.Table, l *leading, value any, target shar
 	case err != nil:
 		return err
 	case other != target:
-		return fmt.Errorf("%w: %s by %s, but %s by %s", ErrMisplaced, other, l.column, target, p.key.column)
+		return fmt.Errorf("%w: %s by %s, but %s by %s", sharding.ErrMisplaced, other, l.column, target, p.key.column)
 	}
 	return nil
 }
@@ -184,9 +204,9 @@ func (p *placement) refuseRow(i int, column string, err error) error {
 func (p *placement) refuse(column string, err error) error {
 	refused := &sharding.RouteError{Op: "insert into", Table: p.table.Name, Column: column, Err: err}
 	switch {
-	case errors.Is(err, ErrMisplaced) && column != p.key.column:
+	case errors.Is(err, sharding.ErrMisplaced) && column != p.key.column:
 		refused.Hint = "let a generator that is a keygen.Bucketed make it, from the row's " + p.key.column
-	case errors.Is(err, ErrMisplaced):
+	case errors.Is(err, sharding.ErrMisplaced):
 		refused.Hint = "take the handle from Hook.For, or group the rows with GroupBy"
 	case errors.Is(err, sharding.ErrSlotMoving):
 		refused.Hint = "nothing was sent; try again in a moment"

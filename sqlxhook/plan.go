@@ -20,6 +20,7 @@ type plan struct {
 	keys              []key      // to be filled; none unless the statement inserts
 	missing           error      // why the statement cannot store a generated key
 	place             *placement // of the rows of a sharded table
+	numbered          *key       // of keys, the one that the database fills, if any
 	broadcast         string     // the broadcast table that is written, if any
 	family            family
 	limits            limits
@@ -63,6 +64,7 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 		p.missing = stmt.missing(p.keys)
 		if p.place != nil {
 			h.carry(p.keys, k.mapper, k.typ, p.place.table)
+			p.leaveNumbered(p.place.table)
 		}
 	}
 	return p, err

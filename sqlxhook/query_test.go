@@ -78,7 +78,7 @@ func TestNamedQueryIsOneStatementOrNone(t *testing.T) {
 	}
 }
 
-func TestNamedQueryTakesIDsBackOnlyWhenNothingWasSent(t *testing.T) {
+func TestNamedQueryTakesIDsBackOnlyWhenNothingWasDone(t *testing.T) {
 	db := open(t, ordersDDL)
 	h, gen := newHook(t, sqlxhook.Config{})
 	tx := db.MustBegin()
@@ -89,8 +89,11 @@ func TestNamedQueryTakesIDsBackOnlyWhenNothingWasSent(t *testing.T) {
 	if err := queryError(t, h, tx, returningOrder, &o); !errors.Is(err, sql.ErrTxDone) || o.ID != 0 {
 		t.Errorf("%v, id %d", err, o.ID)
 	}
-	if err := queryError(t, h, db, strings.Replace(returningOrder, "orders", "nowhere", 1), &o); err == nil || o.ID != 20 {
-		t.Errorf("%v, id %d", err, o.ID)
+	if err := queryError(t, h, db, strings.Replace(returningOrder, "orders", "nowhere", 1), &o); err == nil || o.ID != 0 {
+		t.Errorf("no table: %v, id %d", err, o.ID)
+	}
+	if err := queryError(t, h, db, returningOrder+", nothing", &o); err == nil || o.ID != 30 {
+		t.Errorf("no column: %v, id %d", err, o.ID)
 	}
 	gen.err = keygen.ErrStarved
 	if err := queryError(t, h, db, returningOrder, &order{}); !errors.Is(err, keygen.ErrStarved) {

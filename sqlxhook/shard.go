@@ -22,9 +22,13 @@ import (
 // looked at: an UPDATE changes what they match on this target.
 //
 // A Shard is safe for concurrent use. It belongs to the router's maps of the
-// moment it was made, so take a new one for each piece of work.
+// moment it was made, so take a new one for each piece of work. Only when a
+// [sharding.Migration] closes its table does a Shard of [Hook.For] or
+// [Hook.ForBy] go on where the table is then; others, and transactions, fail with
+// [sharding.ErrRouteMoved].
 type Shard struct {
 	hook  *Hook
+	aim   aim
 	bound *binding
 	db    *sqlx.DB
 	conn  sqlx.ExtContext // db, or a transaction on it
@@ -42,11 +46,7 @@ func (h *Hook) For(table string, key any) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := l.snapshot.Target(table, key)
-	if err != nil {
-		return nil, err
-	}
-	return h.shard(l, table, target), nil
+	return h.find(l, aim{table: table, value: key})
 }
 
 // ForBy is [Hook.For] by another column that leads to the shard, one of
@@ -57,11 +57,7 @@ func (h *Hook) ForBy(table, column string, value any) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	target, err := l.snapshot.TargetBy(table, column, value)
-	if err != nil {
-		return nil, err
-	}
-	return h.shard(l, table, target), nil
+	return h.find(l, aim{table: table, column: column, value: value})
 }
 
 // At returns the shard of a target, one of those that [sharding.Router.Targets]
@@ -75,7 +71,7 @@ func (h *Hook) At(target sharding.Target) (*Shard, error) {
 	if !ok {
 		return nil, &sharding.RouteError{Op: "route", Table: target.String(), Err: sharding.ErrUnknownTable, Hint: "take a target of Router.Targets"}
 	}
-	return h.shard(l, table, target), nil
+	return h.shard(l, aim{table: table, fixed: true}, target), nil
 }
 
 // routing returns the present layout.
@@ -86,9 +82,17 @@ func (h *Hook) routing(table string) (*layout, error) {
 	return nil, &sharding.RouteError{Op: "route", Table: table, Err: sharding.ErrUnknownTable, Hint: "set Config.Router"}
 }
 
-func (h *Hook) shard(l *layout, table string, target sharding.Target) *Shard {
+// load has the router know where the tables of a migration are.
+func (h *Hook) load(ctx context.Context) error {
+	if h.router == nil {
+		return nil
+	}
+	return h.router.Load(ctx)
+}
+
+func (h *Hook) shard(l *layout, a aim, target sharding.Target) *Shard {
 	db := h.dbs[target.DB]
-	return &Shard{hook: h, bound: l.shard(table, target), db: db, conn: db}
+	return &Shard{hook: h, aim: a, bound: l.shard(a.table, target), db: db, conn: db}
 }
 
 // Target returns the shard's database and physical table.
@@ -124,40 +128,63 @@ func (s *Shard) expanded(query string) (expanded, error) {
 // sharded table are refused, as it cannot see where their rows belong: that is
 // what [Hook.NamedExec] and [Hook.Insert] do.
 func (s *Shard) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	text, err := s.direct(ctx, query)
-	if err != nil {
-		return nil, err
+	at, err := s.present(ctx)
+	for err == nil {
+		var res sql.Result
+		text, refused := at.direct(ctx, query)
+		if refused != nil {
+			return nil, refused
+		}
+		if res, err = at.conn.ExecContext(ctx, text, args...); err == nil {
+			return res, nil
+		}
+		at, err = at.next(ctx, err)
 	}
-	res, err := s.conn.ExecContext(ctx, text, args...)
-	return res, sharding.SlotMoving(err)
+	return nil, err
 }
 
 // QueryxContext is [Shard.ExecContext] for queries that return rows.
 func (s *Shard) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
-	text, err := s.direct(ctx, query)
-	if err != nil {
-		return nil, err
+	at, err := s.present(ctx)
+	for err == nil {
+		var found *sqlx.Rows
+		text, refused := at.direct(ctx, query)
+		if refused != nil {
+			return nil, refused
+		}
+		if found, err = at.conn.QueryxContext(ctx, text, args...); err == nil {
+			return found, nil
+		}
+		at, err = at.next(ctx, err)
 	}
-	found, err := s.conn.QueryxContext(ctx, text, args...)
-	return found, sharding.SlotMoving(err)
+	return nil, err
 }
 
 // GetContext reads one row into dest, as sqlx does.
 func (s *Shard) GetContext(ctx context.Context, dest any, query string, args ...any) error {
-	text, err := s.direct(ctx, query)
-	if err != nil {
-		return err
-	}
-	return sharding.SlotMoving(sqlx.GetContext(ctx, s.conn, dest, text, args...))
+	return s.read(ctx, sqlx.GetContext, dest, query, args)
 }
 
 // SelectContext reads all rows into dest, as sqlx does.
 func (s *Shard) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
-	text, err := s.direct(ctx, query)
-	if err != nil {
-		return err
+	return s.read(ctx, sqlx.SelectContext, dest, query, args)
+}
+
+type reading = func(ctx context.Context, q sqlx.QueryerContext, dest any, query string, args ...any) error
+
+func (s *Shard) read(ctx context.Context, into reading, dest any, query string, args []any) error {
+	at, err := s.present(ctx)
+	for err == nil {
+		text, refused := at.direct(ctx, query)
+		if refused != nil {
+			return refused
+		}
+		if err = into(ctx, at.conn, dest, text, args...); err == nil {
+			return nil
+		}
+		at, err = at.next(ctx, err)
 	}
-	return sharding.SlotMoving(sqlx.SelectContext(ctx, s.conn, dest, text, args...))
+	return err
 }
 
 // Unguarded returns the *sqlx.DB or *sqlx.Tx that the shard sends to. Nothing is
@@ -188,6 +215,9 @@ type Tx struct {
 // this sharding key, with the database's own isolation; [Shard.Begin] takes
 // options. As with *sql.Tx the end of ctx rolls it back.
 func (h *Hook) Begin(ctx context.Context, table string, key any) (*Tx, error) {
+	if err := h.load(ctx); err != nil {
+		return nil, err
+	}
 	s, err := h.For(table, key)
 	if err != nil {
 		return nil, err
@@ -201,6 +231,13 @@ var errNested = errors.New("sqlxhook: a transaction is under way; Begin is for s
 func (s *Shard) Begin(ctx context.Context, opts *sql.TxOptions) (*Tx, error) {
 	if s.conn != sqlx.ExtContext(s.db) {
 		return nil, errNested
+	}
+	if err := s.hook.load(ctx); err != nil {
+		return nil, err
+	}
+	s, err := s.present(ctx)
+	if err != nil {
+		return nil, err
 	}
 	tx, err := s.db.BeginTxx(ctx, opts)
 	if err != nil {

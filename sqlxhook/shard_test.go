@@ -221,12 +221,12 @@ func TestRowsOfAnotherShardAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		want  error
 		text  string
 	}{
-		"another table":    {2, "orders", &order{ID: 4}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: east/orders_0, and the handle is bound to east/orders_2"},
-		"another database": {0, "orders", &order{ID: 5}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
-		"physical name":    {0, "Orders_0", []order{{ID: 4}, {ID: 6}}, sqlxhook.ErrMisplaced, "row 1: row belongs to another shard: east/orders_2"},
-		"generated id":     {0, "orders", &order{}, sqlxhook.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
-		"literal":          {0, "INSERT INTO orders (id, user_id) VALUES (7, :id)", &order{ID: 1}, sqlxhook.ErrMisplaced, "west/orders_3"},
-		"text literal":     {0, "INSERT INTO orders (id, user_id) VALUES ('7', :id)", &order{ID: 1}, sqlxhook.ErrMisplaced, "west/orders_3"},
+		"another table":    {2, "orders", &order{ID: 4}, sharding.ErrMisplaced, "row 0: row belongs to another shard: east/orders_0, and the handle is bound to east/orders_2"},
+		"another database": {0, "orders", &order{ID: 5}, sharding.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
+		"physical name":    {0, "Orders_0", []order{{ID: 4}, {ID: 6}}, sharding.ErrMisplaced, "row 1: row belongs to another shard: east/orders_2"},
+		"generated id":     {0, "orders", &order{}, sharding.ErrMisplaced, "row 0: row belongs to another shard: west/orders_1"},
+		"literal":          {0, "INSERT INTO orders (id, user_id) VALUES (7, :id)", &order{ID: 1}, sharding.ErrMisplaced, "west/orders_3"},
+		"text literal":     {0, "INSERT INTO orders (id, user_id) VALUES ('7', :id)", &order{ID: 1}, sharding.ErrMisplaced, "west/orders_3"},
 		"no text of digits": {0, "INSERT INTO orders (id, user_id) VALUES ('it''s', :id)", &order{ID: 1}, sharding.ErrMissingKey,
 			"its value is an expression (id); give each row's key as a parameter of its own"},
 		"expression":   {0, "INSERT INTO orders (id, user_id) VALUES (:id + 0, 1)", &order{ID: 4}, sharding.ErrMissingKey, "its value is an expression"},
@@ -237,9 +237,9 @@ func TestRowsOfAnotherShardAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		"too few":      {0, "INSERT INTO orders (user_id, id) VALUES (:user_id)", map[string]any{"user_id": 4}, sharding.ErrMissingKey, "expression"},
 		"not stored":   {0, "INSERT INTO orders (user_id) VALUES (:user_id)", map[string]any{"user_id": 4}, sharding.ErrMissingKey, "does not store it (id)"},
 		"NULL":         {0, "orders", map[string]any{"id": nil, "user_id": 1}, sharding.ErrKeyType, "row 0: NULL"},
-		"behind a CTE": {0, "WITH x AS (SELECT 1) INSERT INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sqlxhook.ErrMisplaced, "east/orders_2"},
+		"behind a CTE": {0, "WITH x AS (SELECT 1) INSERT INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sharding.ErrMisplaced, "east/orders_2"},
 		"inside a CTE": {0, "WITH x AS (INSERT INTO orders (id) VALUES (:id) RETURNING id) SELECT * FROM x", &order{ID: 4}, sharding.ErrRawTable, "of its own"},
-		"REPLACE":      {0, "REPLACE INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sqlxhook.ErrMisplaced, "east/orders_2"},
+		"REPLACE":      {0, "REPLACE INTO orders (id, user_id) VALUES (:id, 1)", &order{ID: 6}, sharding.ErrMisplaced, "east/orders_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, own := newSharded(t)
@@ -446,13 +446,19 @@ func TestAHookServesManyGoroutines(t *testing.T) {
 	}
 }
 
-func TestARouterNeedsADriverName(t *testing.T) {
+func TestARouterNeedsTheNameOfADriverThatShardsCanHave(t *testing.T) {
 	m := spread(t, []string{"a"}, "t_%d")
 	r, err := sharding.New(sharding.DBs{"a": open(t).DB}, sharding.Table{Name: "t", Key: "id", Rule: sharding.Low(2), Map: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sqlxhook.New(sqlxhook.Config{Router: r}); err == nil || !strings.Contains(err.Error(), "DriverName") {
-		t.Error(err)
+	for driver, want := range map[string]string{
+		"":         "it is required with a Router",
+		"postgres": "a Router is for MySQL, MariaDB and SQLite",
+		"pgx":      "a Router is for MySQL, MariaDB and SQLite",
+	} {
+		if _, err := sqlxhook.New(sqlxhook.Config{Router: r, DriverName: driver}); err == nil || !strings.Contains(err.Error(), "DriverName") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", driver, err)
+		}
 	}
 }

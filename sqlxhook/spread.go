@@ -75,53 +75,71 @@ type parcel struct {
 	call call
 }
 
-// spread executes a statement for all shards that its rows belong to.
+// spread executes a statement for all shards that its rows belong to, and once
+// more when the table has moved before anything was done.
 func (h *Hook) spread(ctx context.Context, query string, insert bool, arg any) (Result, error) {
-	l, err := h.routing(query)
-	if err != nil {
+	if err := h.load(ctx); err != nil {
 		return Result{}, err
 	}
+	for {
+		l, err := h.routing(query)
+		if err != nil {
+			return Result{}, err
+		}
+		res, sent, err := h.spreadOn(ctx, l, query, insert, arg)
+		if err == nil || sent {
+			return res, err
+		}
+		if _, err = h.router.Moved(ctx, l.snapshot, err); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+func (h *Hook) spreadOn(ctx context.Context, l *layout, query string, insert bool, arg any) (res Result, sent bool, err error) {
 	r := new(rows)
 	if err := r.take(arg); err != nil {
-		return Result{}, err
+		return Result{}, false, err
 	}
 	e := &everywhere{h}
 	k := h.keyOfCall(e, query, insert, r)
 	k.bound = l.everywhere
 	p, err := h.plan(&k, r)
 	if err != nil {
-		return Result{}, err
+		return Result{}, false, err
 	}
 	if p.place == nil && p.broadcast == "" {
-		return Result{}, errWhere()
+		return Result{}, false, errWhere()
 	}
 	return h.deliver(ctx, p, r)
 }
 
-// deliver fills the rows of a plan for everywhere and sends them.
-func (h *Hook) deliver(ctx context.Context, p *plan, r *rows) (Result, error) {
+// deliver fills the rows of a plan for everywhere and sends them. sent reports
+// whether that may have done anything.
+func (h *Hook) deliver(ctx context.Context, p *plan, r *rows) (res Result, sent bool, err error) {
 	if err := p.accepts(r); err != nil {
-		return Result{}, err
+		return Result{}, false, err
 	}
 	filling, err := fill(ctx, p.keys, r)
 	if err != nil {
-		return Result{}, err
+		return Result{}, false, err
 	}
 	parcels, err := h.parcels(p, r)
 	if err == nil {
 		err = h.allowed(p, parcels)
 	}
-	if err != nil {
-		filling.undo()
-		return Result{}, err
+	if err == nil {
+		res, sent, err = h.dispatch(ctx, parcels)
 	}
-	res, sent, err := h.dispatch(ctx, parcels)
 	if err != nil && !sent {
+		for i := range parcels {
+			parcels[i].call.filling.undo()
+		}
 		filling.undo()
-		return Result{}, err
+		return Result{}, false, err
 	}
 	res.IDs = ids(p.keys, r)
-	return res, err
+	return res, sent, err
 }
 
 // parcels makes the calls for rows whose keys are filled, in the order of their
@@ -136,8 +154,9 @@ func (h *Hook) parcels(p *plan, r *rows) ([]parcel, error) {
 	}
 	var order []sharding.Target
 	picked := map[sharding.Target][]int{}
-	err := p.place.each(r.n, &all, func(i int, key any, target sharding.Target) error {
-		if v, ok := follow(reflect.ValueOf(key)); !ok || v.IsZero() { // a field that nobody has set
+	inSource := numbered(p.place.table, p.place.key.column)
+	err := p.place.each(p.place.table, r.n, &all, func(i int, key any, target sharding.Target) error {
+		if v, ok := follow(reflect.ValueOf(key)); !inSource && (!ok || v.IsZero()) { // a field that nobody has set
 			return p.place.refuseRow(i, p.place.key.column, sharding.ErrMissingKey)
 		}
 		rows, known := picked[target]
@@ -171,7 +190,15 @@ func (h *Hook) part(p *plan, r *rows, target sharding.Target, n int, a args) (pa
 	if err != nil {
 		return parcel{}, err
 	}
-	return parcel{target.DB, call{plan: here, n: n, args: a, cuts: here.cut(n, &a)}}, nil
+	c := call{plan: here, n: n, args: a}
+	if n == r.n { // all rows, in their order
+		c.rows = r
+		c.cuts, err = here.singly(r)
+	}
+	if c.cuts == nil {
+		c.cuts = here.cut(n, &a)
+	}
+	return parcel{target.DB, c}, err
 }
 
 // copies makes a call of all rows for each database.
@@ -220,10 +247,13 @@ func (h *Hook) dispatch(ctx context.Context, parcels []parcel) (res Result, sent
 		res.RowsAffected += d.affected
 	}
 	if err := errors.Join(errs...); err != nil {
+		nothing := undone(err)
 		for _, d := range all {
-			err = errors.Join(err, d.rollback())
+			rolled := d.rollback()
+			nothing = nothing && rolled == nil
+			err = errors.Join(err, rolled)
 		}
-		return Result{}, sent, err
+		return Result{}, sent && !nothing, err
 	}
 	return res, true, commit(all)
 }

@@ -20,26 +20,31 @@ var errUnclean = errors.New("rows are lost, duplicated or misrouted")
 const defaultRows = 100_000
 
 func (p *program) newDemo() *cobra.Command {
-	cfg := demo.Config{Rows: defaultRows, AfterCopy: p.afterCopy}
+	cfg := demo.Config{Rows: defaultRows, BeforeCheck: p.beforeCheck}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Turn an AUTO_INCREMENT database into a sharded one, on files of its own",
+		Short: "Move an AUTO_INCREMENT database to shards under live writers, on files of its own",
 		Long: `Demo makes a SQLite database of orders and order items that number themselves,
-and shards it by the order's id: it inspects it, seeds generators above the ids
-in use, copies it into 2 databases × 4 tables, items beside their orders, and
-compares every row. Then it goes on inserting, through GORM and through sqlx at
-once, with generated ids, reads the new rows back by id, and compares again.
+and moves it to shards by the order's id, while an application written with GORM
+and one written with sqlx go on inserting, updating and deleting: it inspects the
+database, seeds generators above the ids in use, copies 2 databases × 4 tables,
+items beside their orders, follows the changes, compares, and switches. From then
+on ids are generated. In the end every row is compared with what the applications
+were told is stored, and every new row is read back by its id.
 
-With --db it does so with a table of yours. Your file is opened read-only; the
-table needs a single integer key. New rows are copies of existing ones.
+With --db it does so with a copy of a table of yours, which needs a single integer
+key. Your file is opened read-only. New rows are copies of existing ones.
 
 Everything is written into one folder, below --dir or a new temporary directory.
 A later run with the same --dir replaces it.
 
 JSON keys (a row is one of the table or of its child): source_rows, copied_rows,
 inserted_gorm, inserted_sqlx, lost, duplicates, misrouted, seconds, and shards, an
-array of db, table, rows.`,
+array of db, table, rows; then updated_rows, deleted_rows (which the applications
+had inserted besides), switch_pause_ms, for which the tables were closed, and
+longest_pause_ms, which is the longest time that a writer waited for one statement
+or transaction during the whole migration.`,
 		Example: "  shardid demo\n  shardid demo --db Chinook.db --table Invoice --child InvoiceLine.InvoiceId",
 		Args:    noArgs("give a SQLite file with --db"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,35 +92,52 @@ func unfinished(dir string) string {
 
 func printResult(w io.Writer, r demo.Result) error {
 	style := term.StyleFor(w)
-	shards := term.NewTable(style, "DATABASE", "TABLE", ">ROWS", "CHECKSUM")
+	text := fmt.Sprintf("\n%s\n%s\n%s\n", shardTable(style, r), rowTable(style, r), fileTable(style, r))
+	if len(r.Apps) > 0 {
+		text += fmt.Sprintf("The tables were closed for %.0f ms at the switch. The longest that a writer waited\nduring the whole migration was %s.\n", r.SwitchPauseMS, style.Bold(fmt.Sprintf("%.0f ms", r.LongestPauseMS)))
+	}
+	_, err := fmt.Fprintf(w, "%s%s %.1f s.\n", text, conclusion(style, r), r.Seconds)
+	return err
+}
+
+func shardTable(style term.Style, r demo.Result) *term.Table {
+	t := term.NewTable(style, "DATABASE", "TABLE", ">ROWS", "CHECKSUM")
 	shown := ""
 	for _, s := range r.Shards {
 		db := s.DB
 		if db == shown {
 			db = ""
 		}
-		shards.Row(db, s.Table, term.Number(s.Rows), fmt.Sprintf("%016x", s.Checksum))
+		t.Row(db, s.Table, term.Number(s.Rows), fmt.Sprintf("%016x", s.Checksum))
 		shown = s.DB
 	}
-	counts := term.NewTable(style, "ROWS", ">COUNT")
-	for _, c := range []struct {
+	return t
+}
+
+// rowTable has a column for each application and one for what they both did.
+func rowTable(style term.Style, r demo.Result) *term.Table {
+	t := term.NewTable(style, "ROWS", ">COUNT", ">GORM", ">SQLX")
+	gorm, sqlx := r.Apps[demo.ViaGORM], r.Apps[demo.ViaSQLX]
+	t.Row("in the source", term.Number(r.SourceRows))
+	t.Row("copied", term.Number(r.CopiedRows))
+	t.Row("inserted", term.Number(gorm.Inserted+sqlx.Inserted), term.Number(gorm.Inserted), term.Number(sqlx.Inserted))
+	t.Row("updated", term.Number(r.UpdatedRows), term.Number(gorm.Updated), term.Number(sqlx.Updated))
+	t.Row("inserted and deleted", term.Number(r.DeletedRows), term.Number(gorm.Deleted), term.Number(sqlx.Deleted))
+	for _, bad := range []struct {
 		what string
 		n    int64
-	}{
-		{"in the source", r.SourceRows}, {"copied", r.CopiedRows},
-		{"inserted through GORM", r.InsertedGORM}, {"inserted through sqlx", r.InsertedSQLX},
-		{"lost", r.Lost}, {"duplicates", r.Duplicates}, {"misrouted", r.Misrouted},
-	} {
-		counts.Row(c.what, term.Number(c.n))
+	}{{"lost", r.Lost}, {"duplicates", r.Duplicates}, {"misrouted", r.Misrouted}} {
+		t.Row(bad.what, term.Number(bad.n))
 	}
-	files := term.NewTable(style, "FILE", ">SIZE", "HOLDS")
-	files.Row(r.Source, size(r.Source), "the source, unchanged")
-	files.Row(r.Control, size(r.Control), "leaf_alloc and WORKER_NODE")
-	for _, db := range r.DBs {
-		files.Row(db, size(db), "a shard")
+	return t
+}
+
+func fileTable(style term.Style, r demo.Result) *term.Table {
+	t := term.NewTable(style, "FILE", ">SIZE", "HOLDS")
+	for _, f := range r.Files {
+		t.Row(f.Path, size(f.Path), f.Holds)
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n%s\n%s\n%s %.1f s.\n", shards, counts, files, conclusion(style, r), r.Seconds)
-	return err
+	return t
 }
 
 func conclusion(style term.Style, r demo.Result) string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -93,7 +94,7 @@ func newMigrate() *cobra.Command {
 	flags.BoolVar(&m.json, "json", false, "print JSON")
 	cmd.AddCommand(
 		m.newInspect(), m.newPlan(), m.newInstall(), m.newSeed(), m.newRun(), m.newStatus(), m.newPause(), m.newResume(),
-		m.newVerify(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(),
+		m.newVerify(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(), m.newExpand(),
 	)
 	return cmd
 }
@@ -241,7 +242,12 @@ func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table) 
 	return s.dbs, nil
 }
 
-// sayf writes for people, on stderr: data alone goes to stdout.
+// sayf writes for people, on stderr: data alone goes to stdout. It takes the place
+// of a line of progress that moves.
 func (o *operation) sayf(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.cmd.ErrOrStderr(), format+"\n", args...) // nobody can be told that stderr is gone
+	w := o.cmd.ErrOrStderr()
+	if term.IsTerminal(w) {
+		format = "\r\x1b[K" + format
+	}
+	_, _ = fmt.Fprintf(w, format+"\n", args...) // nobody can be told that stderr is gone
 }

@@ -83,6 +83,8 @@ type runner struct {
 	copied atomic.Int64                     // rows
 	waits  bool                             // for another runner; said once
 	began  bool                             // the job was seen under way
+
+	caughtUp bool // with --once: that was all
 }
 
 func newRunner(o *operation, f runFlags) (*runner, error) {
@@ -109,6 +111,11 @@ func (r *runner) run(ctx context.Context) error {
 	for {
 		done, err := r.turn(ctx)
 		if err != nil || done {
+			stop()
+			wg.Wait() // the last line of progress is there
+			if r.caughtUp {
+				r.sayf("all rows are copied, and all changes that were noted meanwhile")
+			}
 			return err
 		}
 	}
@@ -131,6 +138,7 @@ func (r *runner) turn(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, r.next(ctx, err, asked)
 	}
+	r.caughtUp = r.flags.once
 	return r.flags.once, nil
 }
 

@@ -61,13 +61,17 @@ func (m *movable) must(t *testing.T, code int, verb string, more ...string) outc
 	return o
 }
 
-func (m *movable) phase(t *testing.T) migrate.Phase {
+func (m *movable) progress(t *testing.T) (p migrate.Progress) {
 	t.Helper()
-	var p migrate.Progress
 	if err := json.Unmarshal([]byte(m.must(t, 0, "status", "--json").stdout), &p); err != nil {
 		t.Fatal(err)
 	}
-	return p.Phase
+	return p
+}
+
+func (m *movable) phase(t *testing.T) migrate.Phase {
+	t.Helper()
+	return m.progress(t).Phase
 }
 
 func TestMigrateGoesThroughTheRunbook(t *testing.T) {
@@ -191,19 +195,19 @@ func TestAThrottleThatLastsTooLongEndsWithSeven(t *testing.T) {
 	m.must(t, 0, "run", "--once", "--throttle-file", m.file("gone"))
 }
 
-// background is a verb under way.
+// background is a run under way.
 type background struct {
 	stop func()
 	done chan outcome
 }
 
-func (m *movable) background(t *testing.T, verb string, more ...string) *background {
+func (m *movable) background(t *testing.T, more ...string) *background {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	b := &background{stop, make(chan outcome, 1)}
 	go func() {
 		var stdout, stderr bytes.Buffer
-		code := (&program{}).run(ctx, m.args(verb, more...), &stdout, &stderr)
+		code := (&program{}).run(ctx, m.args("run", more...), &stdout, &stderr)
 		b.done <- outcome{code, stdout.String(), stderr.String()}
 	}()
 	t.Cleanup(stop)
@@ -214,16 +218,20 @@ func (m *movable) background(t *testing.T, verb string, more ...string) *backgro
 func (m *movable) until(t *testing.T, phase migrate.Phase) {
 	t.Helper()
 	for m.phase(t) != phase {
-		if t.Context().Err() != nil {
-			t.Fatal(t.Context().Err())
-		}
-		time.Sleep(20 * time.Millisecond)
+		pauseOrFail(t)
+	}
+}
+
+func pauseOrFail(t *testing.T) {
+	t.Helper()
+	if err := pauseFor(t.Context(), 20*time.Millisecond); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestARunnerMakesRoomForASwitchAndGoesOn(t *testing.T) {
 	m := newMovable(t, 500)
-	runner := m.background(t, "run")
+	runner := m.background(t)
 	m.until(t, migrate.PhaseFollowing)
 	m.must(t, 0, "cutover", "--max-pause", "1m")
 	m.must(t, 0, "rollback", "--max-pause", "1m")
@@ -237,7 +245,7 @@ func TestARunnerMakesRoomForASwitchAndGoesOn(t *testing.T) {
 func TestAPausedJobCopiesNothingUntilItIsResumed(t *testing.T) {
 	m := newMovable(t, 500)
 	m.must(t, 0, "pause")
-	runner := m.background(t, "run", "--once", "--max-throttle", "1ms")
+	runner := m.background(t, "--once", "--max-throttle", "1ms")
 	m.until(t, migrate.PhaseCopying)
 	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "paused") || !strings.Contains(o.stdout, " 0.0 %") {
 		t.Errorf("%s", o.stdout)
@@ -250,7 +258,7 @@ func TestAPausedJobCopiesNothingUntilItIsResumed(t *testing.T) {
 
 func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
 	m := newMovable(t, 500)
-	runner := m.background(t, "run", "--json")
+	runner := m.background(t, "--json")
 	m.until(t, migrate.PhaseFollowing)
 	runner.stop()
 	o := <-runner.done
@@ -264,6 +272,34 @@ func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
 	}
 	m.must(t, 0, "run", "--once")
 	m.must(t, 0, "verify")
+}
+
+// On SQLite, where no lock ends with its process, the runner that was started
+// last leads.
+func TestARunnerWhoseJobWasTakenOverEndsWithFive(t *testing.T) {
+	m := newMovable(t, 500)
+	first := m.background(t, "--json")
+	for m.progress(t).Epoch != 2 { // it leads once to copy and once to follow
+		pauseOrFail(t)
+	}
+	m.must(t, 0, "run", "--once")
+	if o := <-first.done; o.code != migrateFenced || !strings.Contains(o.stderr, "a newer runner leads this job") {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+	m.must(t, 0, "verify")
+}
+
+func TestTablesUnderBothNamesEndWithNine(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	m.exec(t, "CREATE TABLE orders_old AS SELECT * FROM orders")
+	for _, args := range [][]string{{"cutover"}, {"run", "--once"}} {
+		if o := m.must(t, migrateUnclear, args[0], args[1:]...); !strings.Contains(o.stderr, "see which of the tables and their _old ones exist") {
+			t.Errorf("%v: %s", args, o.stderr)
+		}
+	}
+	m.exec(t, "DROP TABLE orders_old")
+	m.must(t, 0, "cutover", "--max-pause", "1m")
 }
 
 func TestTheRunbookNamesCommandsThatExist(t *testing.T) {

@@ -45,8 +45,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // program is one execution.
 type program struct {
-	parsed    bool // the command line could be read
-	afterCopy func(context.Context, *sharding.Router) error
+	parsed      bool // the command line could be read
+	beforeCheck func(context.Context, *sharding.Router) error
 }
 
 func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -44,7 +44,7 @@ var house = []room{
 	// Floor 4.
 	{"schema", aboveSharding, whySibling},
 	{"schema/migrate/internal/proto", nil, "it decides about numbers and phases, which a model can check without a database"},
-	{"schema/migrate", []string{"schema", "schema/migrate/internal/proto", "sharding", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
+	{"schema/migrate", []string{"schema", "schema/migrate/internal/proto", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
 	{"gormplugin", aboveSharding, whySibling},
 	{"sqlxhook", aboveSharding, whySibling},
 	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},

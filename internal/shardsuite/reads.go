@@ -2,6 +2,7 @@ package shardsuite
 
 import (
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -117,11 +118,11 @@ func joins() map[Column]test {
 	skus := func(s *shop, tx *gorm.DB) string {
 		var items []Item
 		s.ok(tx.InnerJoins("Order").Order("items.order_id").Find(&items))
-		text := ""
+		var text strings.Builder
 		for _, i := range items {
-			text += i.SKU + " of " + i.Order.Note + "; "
+			text.WriteString(i.SKU + " of " + i.Order.Note + "; ")
 		}
-		return text
+		return text.String()
 	}
 	return map[Column]test{
 		One: usual(func(s *shop) {
@@ -164,6 +165,7 @@ func rows() map[Column]test {
 			if err != nil {
 				s.t.Fatal(err)
 			}
+			defer func() { s.same(rows.Close(), "<nil>") }()
 			var ids []int64
 			for rows.Next() {
 				var id int64
@@ -171,7 +173,6 @@ func rows() map[Column]test {
 				ids = append(ids, id)
 			}
 			s.same(rows.Err(), "<nil>")
-			s.same(rows.Close(), "<nil>")
 			s.same(ids, "[1 4]")
 		}),
 		None: usual(func(s *shop) {

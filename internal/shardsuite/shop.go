@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -132,7 +133,7 @@ func (s *shop) stored(id int64) string {
 		s.t.Fatal(err)
 	}
 	var note string
-	err = s.router.DB(target.DB).QueryRow(fmt.Sprintf("SELECT note FROM %s WHERE id = %d", target.Table, id)).Scan(&note)
+	err = s.router.DB(target.DB).QueryRowContext(s.t.Context(), fmt.Sprintf("SELECT note FROM %s WHERE id = %d", target.Table, id)).Scan(&note)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "-"
 	}
@@ -155,15 +156,15 @@ func (s *shop) holds(notes map[int64]string) {
 // regions returns how many regions of a name each database holds.
 func (s *shop) regions(name string) string {
 	s.t.Helper()
-	text := ""
+	var text strings.Builder
 	for _, db := range s.router.Databases() {
 		var n int
-		if err := s.router.DB(db).QueryRow("SELECT count(*) FROM regions WHERE name = '" + name + "'").Scan(&n); err != nil {
+		if err := s.router.DB(db).QueryRowContext(s.t.Context(), "SELECT count(*) FROM regions WHERE name = '"+name+"'").Scan(&n); err != nil {
 			s.t.Fatal(err)
 		}
-		text += fmt.Sprint(n)
+		fmt.Fprint(&text, n)
 	}
-	return text
+	return text.String()
 }
 
 // ids are the ids of orders, in their order.

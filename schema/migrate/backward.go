@@ -2,7 +2,8 @@ package migrate
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 )
 
 // backward are the streams from the shards to the retired tables, one for each
@@ -20,39 +21,23 @@ func (l *lead) backward() []*stream {
 // bring it here again.
 func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64) ([]record, error) {
 	var all []record
-	seen := map[int64]bool{}
-	for i, to := range t.targets {
-		homes, err := t.homes(ids)
-		if err != nil {
-			return nil, err
-		}
-		if len(homes[i]) == 0 {
-			continue
-		}
+	for _, to := range t.targets {
 		name := to.present()
 		var rows []record
-		err = l.from(to.side).do(ctx, func(s *session) error {
-			rows, err = s.read(ctx, reading{t, name, columnOf(s.side, name, t.key) + " IN (" + idList(homes[i]) + ")", nil})
+		err := l.from(to.side).do(ctx, func(s *session) (err error) {
+			rows, err = s.read(ctx, reading{t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false})
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			if seen[r.id] {
-				return nil, &RowError{t.conf.Name, r.id, fmt.Errorf("%w: two shards have a row with this key", ErrNotReady)}
-			}
-			seen[r.id] = true
-			all = append(all, r)
-		}
+		all = append(all, rows...)
 	}
-	return all, nil
+	return all, l.convert(ctx, t, all, toSource)
 }
 
 // from returns the side itself, or the connection that holds its lock.
-func (l *lead) from(side *side) interface {
-	do(ctx context.Context, f func(*session) error) error
-} {
+func (l *lead) from(side *side) doer {
 	if s := l.held[side]; s != nil {
 		return heldSession{s}
 	}
@@ -64,13 +49,21 @@ type heldSession struct{ s *session }
 
 func (h heldSession) do(_ context.Context, f func(*session) error) error { return f(h.s) }
 
-// putOnSource writes the rows into the retired table.
+// putOnSource writes the rows into the retired table. A row that two shards have
+// waits until one of them lets it go: it is on its way from one to the other.
 func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error) {
+	doubled := doubledIn(rows)
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
+	rows = slices.DeleteFunc(rows, func(r record) bool { return doubled[r.id] })
+	keys, err := l.keysOf(ctx, t, ids, toSource)
+	if err != nil {
+		return nil, err
+	}
 	err = l.on(ctx, l.source, func(s *session) error {
 		if err := s.side.passBarrier(ctx, s, true); err != nil {
 			return err
 		}
-		if err := s.remove(ctx, t, t.name, ids); err != nil {
+		if err := s.remove(ctx, t, t.name, keys); err != nil {
 			return err
 		}
 		if refused, err = s.store(ctx, t, t.name, rows); err != nil {
@@ -78,5 +71,16 @@ func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []re
 		}
 		return s.side.passBarrier(ctx, s, false)
 	})
-	return refused, err
+	return slices.AppendSeq(refused, maps.Keys(doubled)), err
+}
+
+func doubledIn(rows []record) map[int64]bool {
+	seen, doubled := map[int64]bool{}, map[int64]bool{}
+	for _, r := range rows {
+		if seen[r.id] {
+			doubled[r.id] = true
+		}
+		seen[r.id] = true
+	}
+	return doubled
 }

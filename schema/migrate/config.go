@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -26,6 +28,10 @@ type Config struct {
 	// parents first. There is no default.
 	Tables []Table
 
+	// IDs says what becomes of the ids of tables whose own IDs do not. Defaults to
+	// KeepIDs.
+	IDs IDs
+
 	// Name tells jobs apart; tables of the job bear it. Letters, digits and _, at
 	// most 32. Defaults to the name of the first table.
 	Name string
@@ -43,6 +49,15 @@ type Config struct {
 	// no throttling.
 	Throttle func(ctx context.Context) error
 
+	// Ready is asked during a Cutover, when writers are locked out and all their
+	// changes are on the shards, with the highest id of each table there, by the
+	// table's name; 0 for a table without an id above zero. Its error, which is
+	// wrapped in an ErrNotReady, keeps the switch from happening. This is where to
+	// make sure that the generator that will number the rows from then on is beyond
+	// those ids. It runs in the pause, so it should take milliseconds; it must not
+	// write to the source. Defaults to no question.
+	Ready func(ctx context.Context, highest map[string]int64) error
+
 	// Observe is told about each step as it is made, by the goroutine that makes
 	// it: what it takes, the step takes longer. Defaults to nobody.
 	Observe func(Step)
@@ -52,8 +67,25 @@ type Config struct {
 type Table struct {
 	// Table says where rows go: Name is the table on the source, Key the column
 	// that holds the sharding key, Rule and Map are those that the application
-	// will route with.
+	// will route with. A rule is asked for the values that the shards have: new ids
+	// where ids change.
 	sharding.Table
+
+	// IDs says what becomes of the values of the primary key. Defaults to
+	// Config.IDs.
+	IDs IDs
+
+	// Via is for a child whose rows lie where their parents do: the column that
+	// refers to the parent, a table of the job. Key is the column of the parent
+	// then, or of the parent's parent if that table has a Via, too. On MariaDB and
+	// MySQL the column needs a foreign key. Defaults to "": Key is a column of the
+	// table.
+	Via string
+
+	// References are columns that hold ids of tables of the job without a foreign
+	// key that says so. Where ids change, what is left out here goes on naming old
+	// ids. Defaults to none.
+	References []Reference
 }
 
 // Step is a point of a migration, for Config.Observe.
@@ -98,6 +130,12 @@ func (c Config) withDefaults() Config {
 	if c.Copiers == 0 {
 		c.Copiers = defaultCopiers
 	}
+	c.Tables = slices.Clone(c.Tables)
+	for i := range c.Tables {
+		if c.Tables[i].IDs.by == nil {
+			c.Tables[i].IDs = c.IDs
+		}
+	}
 	if c.Throttle == nil {
 		c.Throttle = func(context.Context) error { return nil }
 	}
@@ -127,7 +165,10 @@ func (c Config) validate() error {
 		errs = append(errs, err)
 	}
 	for _, t := range c.Tables {
-		errs = append(errs, checkNames(t))
+		errs = append(errs, checkNames(t), c.checkReferences(t))
+		if err := t.IDs.check(); err != nil {
+			errs = append(errs, fmt.Errorf("table %q: IDs: %w", t.Name, err))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -141,6 +182,24 @@ func (c Config) logical() []sharding.Table {
 		tables[i] = t.Table
 	}
 	return tables
+}
+
+func (c Config) checkReferences(t Table) error {
+	var errs []error
+	for _, r := range t.References {
+		if err := dialect.CheckIdent(r.Column); err != nil {
+			errs = append(errs, fmt.Errorf("table %q: References: Column: %w", t.Name, err))
+		}
+		if !slices.ContainsFunc(c.Tables, func(other Table) bool { return strings.EqualFold(other.Name, r.Table) }) {
+			errs = append(errs, fmt.Errorf("table %q: References: Table: %q is no table of the job", t.Name, r.Table))
+		}
+	}
+	if t.Via != "" {
+		if err := dialect.CheckIdent(t.Via); err != nil {
+			errs = append(errs, fmt.Errorf("table %q: Via: %w", t.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkNames: every name must also be one with what is added to it.

@@ -53,6 +53,9 @@ func (l *lead) prune(ctx context.Context) error {
 const pruneRows = 10_000
 
 func (l *lead) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error {
+	if t.ids != nil {
+		return l.pruneRenumbered(ctx, t, c)
+	}
 	for _, to := range t.targets {
 		name := to.present()
 		for more := true; more; {
@@ -189,10 +192,13 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	var rows []record
 	err := c.source.do(ctx, func(s *session) (err error) {
-		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), c.t.place})
+		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), true})
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := c.convert(ctx, c.t, rows, toShards); err != nil {
 		return err
 	}
 	c.observe(StepSnapshot, c.t, int64(len(rows)))
@@ -220,7 +226,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 // repeated because nobody knows whether it was committed, the chunk's own rows
 // are removed first.
 func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64, err error) {
-	parts := byTarget(c.t, rows)
+	parts, refused := byTarget(c.t, rows)
 	for _, side := range c.sides {
 		var here []int64
 		first := true
@@ -232,7 +238,7 @@ func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64
 				}
 				name := to.present()
 				if !first {
-					if err := s.remove(ctx, c.t, name, idsOf(parts[i])); err != nil {
+					if err := s.remove(ctx, c.t, name, keysOf(parts[i])); err != nil {
 						return err
 					}
 				}
@@ -261,6 +267,11 @@ func (*copier) again(first *bool, err error) error {
 
 // note appends entries to the log of the source.
 func (l *lead) note(ctx context.Context, t *table, ids []int64) error {
+	return l.source.note(ctx, l.logTable(), t, ids)
+}
+
+// note appends entries to a log of this database.
+func (s *side) note(ctx context.Context, log string, t *table, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -268,17 +279,22 @@ func (l *lead) note(ctx context.Context, t *table, ids []int64) error {
 	for i, id := range ids {
 		values[i] = fmt.Sprintf("(%d, %d)", t.ord, id)
 	}
-	return l.source.do(ctx, func(s *session) error {
-		return s.exec(ctx, "INSERT INTO "+s.side.Quote(l.logTable())+" (tbl, id) VALUES "+strings.Join(values, ", "))
+	return s.do(ctx, func(c *session) error {
+		return c.exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
 	})
 }
 
-func byTarget(t *table, rows []record) [][]record {
-	parts := make([][]record, len(t.targets))
+// byTarget sorts rows by their target. Those without one have to wait.
+func byTarget(t *table, rows []record) (parts [][]record, waiting []int64) {
+	parts = make([][]record, len(t.targets))
 	for _, r := range rows {
-		parts[r.to] = append(parts[r.to], r)
+		if r.to == nowhere {
+			waiting = append(waiting, r.id)
+		} else {
+			parts[r.to] = append(parts[r.to], r)
+		}
 	}
-	return parts
+	return parts, waiting
 }
 
 // together runs tasks until all have ended; the first error ends the others.

@@ -104,11 +104,18 @@ func TestAKilledRunnerIsResumed(t *testing.T) {
 	stop := s.writers(t, 1)
 	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	met := map[string]int{}
-	for range 20 {
+	for range runnerKills() {
 		met[killRunner(t, s.dir, random.IntN(60)+1)]++
 	}
 	t.Logf("%d changes, killed after %v", stop(), met)
 	s.settle(t, "id")
+}
+
+func runnerKills() int {
+	if os.Getenv("SHARDID_SOAK") != "" {
+		return 200
+	}
+	return 20
 }
 
 // killRunner kills a runner at about its n-th step.

@@ -58,6 +58,9 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 		return Switch{Epoch: l.epoch}, err
 	}
 	if repair == proto.Nothing {
+		if err := l.moveIn(ctx, proto.Following); err != nil {
+			return Switch{}, err
+		}
 		if err := l.ready(ctx); err != nil {
 			return Switch{}, err
 		}
@@ -69,10 +72,18 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 		return Switch{}, err
 	}
 	done, err := l.switchOver(ctx, maxPause)
-	if err != nil {
-		return done, err
+	if err == nil {
+		return done, l.closeRetired(ctx)
 	}
-	return done, l.closeRetired(ctx)
+	repair, again := l.repair(ctx)
+	switch {
+	case again != nil:
+	case repair == proto.Flip:
+		err = nil // the connection was lost when all was renamed
+	case repair == proto.Nothing:
+		err = errors.Join(err, l.dropBackCapture(ctx))
+	}
+	return done, err
 }
 
 // repair finishes a switch of which only the route is missing.
@@ -170,6 +181,8 @@ func (l *lead) switchOver(ctx context.Context, maxPause time.Duration) (done Swi
 	}
 	defer s.Close()
 	p := &pause{lead: l, s: s, max: maxPause, began: time.Now()}
+	l.held = map[*side]*session{l.source: s}
+	defer func() { l.held = nil }()
 	err = s.side.watch(ctx, s, maxPause, func() error { return p.prepare(ctx) })
 	if err != nil && p.s.locked {
 		p.lookAgain(ctx)
@@ -231,6 +244,9 @@ func (p *pause) prepare(ctx context.Context) error {
 // lock locks the tables that are there under their own names.
 func (p *pause) lock(ctx context.Context) error {
 	tables := []string{p.logTable(), jobTable, spanTable, routeTable, fenceTable}
+	if p.hasMap() {
+		tables = append(tables, p.mapTable())
+	}
 	for _, t := range p.tables {
 		tables = append(tables, t.name)
 	}
@@ -240,7 +256,6 @@ func (p *pause) lock(ctx context.Context) error {
 // drain brings over what is left, through the connection with the lock.
 func (p *pause) drain(ctx context.Context) error {
 	st := p.forward()
-	st.held = p.s
 	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
 	defer cancel()
 	for {
@@ -264,8 +279,12 @@ func (p *pause) drain(ctx context.Context) error {
 // stuck: nobody writes, and still some rows cannot be written.
 func (p *pause) stuck(left []entry) error {
 	e := left[0]
-	return &RowError{p.tables[e.tbl].conf.Name, e.id, fmt.Errorf("%w: a unique key of its shard refuses the row (%d such entries are in %s): "+
-		"another row of the shard has an equal value there, by the shard's collation", ErrNotReady, len(left), p.logTable())}
+	t := p.tables[e.tbl]
+	why := "a unique key of its shard refuses the row: another row of the shard has an equal value there, by the shard's collation"
+	if t.conf.Via != "" {
+		why += "; or the row that " + t.conf.Via + " refers to is missing"
+	}
+	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.logTable())}
 }
 
 func (p *pause) checkUnderLock(ctx context.Context) error {
@@ -287,7 +306,35 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.s.side.abandoned(ctx, p.s); err != nil {
 		return err
 	}
+	if err := p.at("asking Config.Ready"); err != nil {
+		return err
+	}
+	if err := p.ask(ctx); err != nil {
+		return err
+	}
 	return p.at("renaming the tables")
+}
+
+// ask lets the configuration say no.
+func (p *pause) ask(ctx context.Context) error {
+	if p.cfg.Ready == nil {
+		return nil
+	}
+	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
+	defer cancel()
+	highest := make(map[string]int64, len(p.tables))
+	err := p.eachTarget(limited, func(s *session, t *table, i int) error {
+		id, err := s.number(limited, "SELECT MAX("+s.side.Quote(t.key)+") FROM "+s.side.Quote(t.targets[i].present()))
+		highest[t.conf.Name] = max(highest[t.conf.Name], id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.cfg.Ready(limited, highest); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	return nil
 }
 
 // lookAgain: an error may have come after the rename it is about.

@@ -183,3 +183,77 @@ func TestAbortLeavesTheSourceAsItWas(t *testing.T) {
 	mustCutover(t, j)
 	s.compare(t, orders(t, "id"), "orders_old")
 }
+
+func TestCutoverAsksWithTheHighestIDWhetherTheGeneratorIsReady(t *testing.T) {
+	s := newShop(t, 120)
+	exec(t, s.source, "UPDATE orders SET id = 4000 WHERE id = 7")
+	behind, asked := errors.New("the generator is behind"), map[string]int64{}
+	j := s.job(t, "id", func(c *migrate.Config) {
+		c.Ready = func(_ context.Context, highest map[string]int64) error {
+			asked = highest
+			return behind
+		}
+	})
+	mustRun(t, j)
+	exec(t, s.source, "INSERT INTO orders (id, user_id) VALUES (5000, 3)") // comes over during the pause
+	if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, behind) || !errors.Is(err, migrate.ErrNotReady) {
+		t.Errorf("got %v", err)
+	}
+	if len(asked) != 1 || asked["orders"] != 5000 {
+		t.Errorf("asked with %v", asked)
+	}
+	exec(t, s.source, "UPDATE orders SET note = 'goes on' WHERE id = 2")
+	behind = nil
+	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
+}
+
+// A row on its way from one shard to another is on both for a moment.
+func TestARowThatTwoShardsHaveWaits(t *testing.T) {
+	s, job := switched(t, "user_id")
+	exec(t, s.shards["b"], "INSERT INTO orders_01 (id, user_id, code) SELECT 4, 5, 'moved' WHERE true")
+	exec(t, s.shards["a"], "UPDATE orders_00 SET note = 'comes back' WHERE id = 8")
+	ctx, stop := context.WithCancel(t.Context())
+	following := make(chan error, 1)
+	go func() { following <- job.Follow(ctx) }()
+	for count(t, s.source, "SELECT COUNT(*) FROM orders_old WHERE id = 8 AND note = 'comes back'") == 0 {
+		continue
+	}
+	if user := count(t, s.source, "SELECT user_id FROM orders_old WHERE id = 4"); user != 4 {
+		t.Errorf("the row that two shards have was brought back from one: %d", user)
+	}
+	if _, err := job.Rollback(t.Context(), longPause); err == nil {
+		t.Error("rolled back with a row that two shards have")
+	}
+	exec(t, s.shards["a"], "DELETE FROM orders_00 WHERE id = 4")
+	stop()
+	if err := <-following; err != nil && !errors.Is(err, migrate.ErrFenced) {
+		t.Error(err)
+	}
+	if _, err := job.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	s.compareSealed(t, orders(t, "user_id"), "orders", "_sealed")
+}
+
+func TestWhatElseNamesATableKeepsTheCutoverFromHappening(t *testing.T) {
+	for what, c := range map[string]struct{ makes, drops string }{
+		"view recent":      {"CREATE VIEW recent AS SELECT id FROM orders WHERE id > 10", "DROP VIEW recent"},
+		"trigger counting": {"CREATE TABLE other (id INTEGER); CREATE TRIGGER counting AFTER INSERT ON other BEGIN DELETE FROM orders WHERE id = NEW.id; END", "DROP TRIGGER counting"},
+		"table items": {
+			"CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))", "DROP TABLE items",
+		},
+	} {
+		s := newShop(t, 20)
+		j := s.job(t, "id")
+		mustRun(t, j)
+		exec(t, s.source, c.makes)
+		if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		exec(t, s.source, "UPDATE orders SET note = 'goes on' WHERE id = 2")
+		exec(t, s.source, c.drops)
+		mustCutover(t, j)
+		s.compare(t, orders(t, "id"), "orders_old")
+	}
+}

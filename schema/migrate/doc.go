@@ -35,8 +35,9 @@
 // not switched. Each of them may be called again when it was cut off.
 //
 // [Job.Inspect] and [Job.Plan] tell beforehand what will happen, [Job.Verify]
-// compares all rows while everything is running, [Job.Progress] says how far it
-// is, and [Job.Pause], [Job.Resume] and [Job.Ask] steer runners on other hosts.
+// compares all rows while everything is running, before the switch and after it,
+// [Job.Progress] says how far it is, and [Job.Pause], [Job.Resume] and [Job.Ask]
+// steer runners on other hosts.
 //
 // # Why it can be trusted
 //
@@ -52,14 +53,37 @@
 // limits are set and read back before it is used, and it never returns to the
 // application's pool.
 //
+// # Ids and children
+//
+// Rows keep their ids, unless Config.IDs or Table.IDs says otherwise: [Affine]
+// and [Keyed] compute new ones, [MapTable] takes them from a generator and
+// remembers them on the source. Columns of the job that refer to them change with
+// them. Targets have BIGINT for ids and references to them, whatever the source
+// has. Logs, bounds and errors speak of the ids of the side that serves: old ones
+// until the switch. [Job.ResolveOld] answers for references kept elsewhere.
+//
+// What the application inserts into the shards has to have an old id to come back
+// to: [IDs.New] of one, for computed ids; with a map table it gets the next of the
+// source. Rows that have none make a Rollback impossible, and it says so; they
+// stay where they are.
+//
+// A child without the sharding key lies where its parent does, with Table.Via. A
+// row whose parent changes its place follows it; one whose parent is missing
+// waits, is no reason for a run to end, and one for a Cutover to be refused.
+//
+// Ids that carry a slot and ids that do not can be in one table: Also.From of the
+// sharding.Table is the boundary. Every row that is copied is held against it,
+// so that no id leads to another shard than the row's own.
+//
 // # What it does not do
 //
-// Rows need a primary key of one integer column, which they keep. The sharding
-// key must be a column of the row. All tables that foreign keys connect belong
-// into one job, unless a key only refers outwards and does not cascade; targets
-// get no foreign keys. Tables with triggers of their own, other engines than
-// InnoDB and, in SQLite, unique indexes on expressions are refused. The retired
-// tables stay until somebody drops them.
+// Rows need a primary key of one integer column. All tables that foreign keys
+// connect belong into one job, unless a key only refers outwards and does not
+// cascade; targets get no foreign keys, and belong to one job: databases are not
+// merged into the same tables. References without a foreign key are known only if
+// Table.References names them. Tables with triggers of their own, other engines
+// than InnoDB and, in SQLite, unique indexes on expressions are refused. The
+// retired tables stay until somebody drops them.
 //
 // # Failure modes
 //
@@ -69,5 +93,14 @@
 // anything was renamed. A TRUNCATE, which no trigger sees, and any ALTER of a
 // table end the job with [ErrChanged]. On SQLite there is no lock that dies with
 // its process, so the runner that was started last leads, and older ones end
-// with [ErrFenced]; on the servers a second runner gets [ErrLocked].
+// with [ErrFenced]; on the servers a second runner gets [ErrLocked] while the
+// first one lives. A leader of which its server hears nothing for a minute loses
+// the lock on the job, and the one on the tables sooner; when it wakes up, it is
+// fenced.
+//
+// When a replica takes over from one of the servers, it may lack what was
+// committed last. The next call sees the other server, removes what the shards
+// have beyond what it knows to be copied, and compares all rows before it goes on.
+// A source that knows nothing of a switch which the shards know of is not
+// followed: that is [ErrUnclear].
 package migrate

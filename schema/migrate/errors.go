@@ -20,7 +20,7 @@ var (
 	// ErrLocked: another runner leads the job on this database. It goes on; try
 	// again when it ended. Not returned on SQLite, where the last one started
 	// leads.
-	ErrLocked = errors.New("migrate: another runner leads this job; it holds the lock until its process ends")
+	ErrLocked = errors.New("migrate: another runner leads this job; it holds the lock until its process ends, or a minute after it was last heard of")
 
 	// ErrFenced: a newer runner leads the job. This one has stopped, and wrote
 	// nothing since.
@@ -38,8 +38,13 @@ var (
 	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
 
 	// ErrUnclear: the source has tables both under the old and the new name, or
-	// under neither. Somebody else renamed one: put the names right by hand.
+	// under neither: somebody else renamed one, put the names right by hand. Or a
+	// server took over that does not know of a switch.
 	ErrUnclear = errors.New("migrate: cannot tell who owns the rows")
+
+	// ErrNoID: an id has no counterpart on the other side. Returned by IDs.New,
+	// IDs.Old and ResolveOld, and by a run that meets such an id.
+	ErrNoID = errors.New("migrate: the id has no counterpart")
 
 	// ErrSession: a connection does not take or keep the settings that every
 	// connection of a migration has.

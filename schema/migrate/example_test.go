@@ -19,7 +19,6 @@ func ExampleJob() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	open := func(name string) *sql.DB {
 		db, err := sql.Open("sqlite", filepath.Join(dir, name))
 		if err != nil {
@@ -66,6 +65,7 @@ func ExampleJob() {
 	}
 	fmt.Println(compared.Rows, "rows compared:", compared.Clean())
 	fmt.Println("orders are served by the", route.Route, "- user 9 has order", id)
+	_ = os.RemoveAll(dir)
 
 	// Output:
 	// 3 rows compared: true

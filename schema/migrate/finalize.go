@@ -77,6 +77,12 @@ func (j *Job) Abort(ctx context.Context) error {
 		if err := l.emptyTargets(ctx); err != nil {
 			return err
 		}
+		if l.hasMap() {
+			err := l.source.do(ctx, func(s *session) error { return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.mapTable())) })
+			if err != nil {
+				return err
+			}
+		}
 		return l.onSource(ctx, func(s *session) error { return l.forget(ctx, s) })
 	})
 }

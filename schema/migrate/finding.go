@@ -53,6 +53,8 @@ const (
 	Size             Code = "size"              // what the shards need on disk
 	Unreachable      Code = "unreachable"       // a database does not answer
 	NotEmpty         Code = "not_empty"         // a table of a shard exists and has rows
+	Relations        Code = "relations"         // the way to the sharding key, or references that change, do not hold together
+	NoNewID          Code = "no_new_id"         // an id cannot be turned into a new one
 )
 
 // Blocked reports whether one of the findings stands in the way.

@@ -77,8 +77,33 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 				return fmt.Errorf("table %s: %w", sh.name, err)
 			}
 		}
+		if len(shapes) == len(i.job.cfg.Tables) {
+			if err := i.relations(ctx, s, shapes); err != nil {
+				return err
+			}
+		}
 		return probe{i, s, shape{}}.database(ctx)
 	})
+}
+
+// relations looks at how the tables hang together, and whether ids can become new
+// ones.
+func (i *inspection) relations(ctx context.Context, s *session, shapes []shape) error {
+	w := &world{Job: i.job, source: s.side}
+	for ord, sh := range shapes {
+		w.tables = append(w.tables, &table{shape: sh, ord: ord, conf: i.job.cfg.Tables[ord]})
+	}
+	p := probe{i, s, shape{}}
+	if err := w.resolve(); err != nil {
+		p.add(Relations, Block, plain(err), "change the table or its settings as said")
+		return nil
+	}
+	err := w.checkIDs(ctx, s)
+	if errors.Is(err, ErrUnsupported) {
+		p.add(NoNewID, Block, plain(err), "change those rows, or choose another way to number them")
+		return nil
+	}
+	return err
 }
 
 // plain is the text of an error without the sentinel's.
@@ -191,6 +216,9 @@ func (p probe) ids(ctx context.Context) error {
 func (p probe) shardingKey(ctx context.Context) error {
 	key := p.settings().Key
 	c, ok := p.shape.column(key)
+	if p.settings().Via != "" {
+		return nil
+	}
 	if !ok {
 		p.add(NoShardingKey, Block, "it has no column "+key, "shard it by a column that it has")
 		return nil

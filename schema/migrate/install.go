@@ -1,15 +1,17 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // makeOwnTables creates what is missing of this package's tables. The logs of
 // the shards are used after the switch.
 func (w *world) makeOwnTables(ctx context.Context) error {
-	if err := w.source.do(ctx, func(s *session) error { return s.execAll(ctx, w.source.ownTables(w.logTable())) }); err != nil {
+	if err := w.source.do(ctx, func(s *session) error { return s.execAll(ctx, w.sourceTables()) }); err != nil {
 		return fmt.Errorf("create the tables of the job on the source: %w", err)
 	}
 	for _, side := range w.sides {
@@ -18,6 +20,15 @@ func (w *world) makeOwnTables(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// sourceTables are the definitions of this package's tables on the source.
+func (w *world) sourceTables() []string {
+	all := w.source.ownTables(w.logTable())
+	if w.hasMap() {
+		all = append(all, w.source.mapDefinition(w.mapTable()))
+	}
+	return all
 }
 
 func (c *session) execAll(ctx context.Context, statements []string) error {
@@ -110,14 +121,29 @@ func (w *world) dropCapture(ctx context.Context, s *session) error {
 
 func (w *world) capturing(t *table) capturing {
 	return capturing{
-		below: w.below(t, nil),
+		below: w.descents(t),
 		table: t.name, log: w.logTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
 		name: func(event string) string { return w.triggerName("s", t.ord, event) },
 	}
 }
 
-// below finds what foreign keys change along with a table. The names are those
-// that the tables have while the source serves.
+// descents are the rows that have to be looked at when one of the table's
+// changes: those that the database changes along with it, and those that lie
+// where it lies.
+func (w *world) descents(t *table) []descent {
+	all := w.below(t, nil)
+	for _, d := range w.routedBelow(t) {
+		same := func(other descent) bool { return other.tbl == d.tbl && slices.Equal(other.path, d.path) }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].watch, all[i].routed = d.watch, true
+		} else {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// below finds what foreign keys change along with a table.
 func (w *world) below(t *table, path []link) []descent {
 	var all []descent
 	for _, child := range w.tables {
@@ -125,8 +151,8 @@ func (w *world) below(t *table, path []link) []descent {
 			if !fk.cascading || !strings.EqualFold(fk.table, child.name) || child == t {
 				continue
 			}
-			longer := append([]link{{child.conf.Name, fk.columns[0], fk.refers}}, path...)
-			all = append(all, descent{child.ord, child.key, longer})
+			longer := append([]link{{w.bodyName(child), fk.columns[0], cmp.Or(fk.refers, t.key)}}, path...)
+			all = append(all, descent{tbl: child.ord, key: child.key, path: longer, watch: []string{longer[len(longer)-1].refers}})
 			if len(longer) < len(w.tables) {
 				all = append(all, w.below(child, longer)...)
 			}

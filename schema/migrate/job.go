@@ -43,6 +43,11 @@ type table struct {
 	conf    Table
 	targets []*target
 	index   map[sharding.Target]int
+
+	references []reference
+	ids        *renumbering   // of the primary key; nil: it is kept
+	rewrites   []*renumbering // of the columns, in their order; nil: all are kept
+	route      route
 }
 
 // target is one physical table of a table's shards.
@@ -141,14 +146,11 @@ func (w *world) describe(ctx context.Context, s *session) error {
 		if t.shape, err = s.side.describe(ctx, s, name); err != nil {
 			return err
 		}
-		if _, ok := t.column(t.conf.Key); !ok {
-			return fmt.Errorf("%w: table %s has no column %s, which is to be its sharding key", ErrUnsupported, t.conf.Name, t.conf.Key)
-		}
 		if err := w.checkTriggers(t); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.resolve()
 }
 
 // presentName is the table's name on the source.
@@ -203,9 +205,6 @@ func (t *table) place(key any) (int, error) {
 	at, err := t.conf.Target(key)
 	return t.index[at], err
 }
-
-// sticky: a row's target can never change, as it follows from the row's id.
-func (t *table) sticky() bool { return strings.EqualFold(t.conf.Key, t.key) }
 
 // columnOf is a column with its table, quoted.
 func columnOf(d dialect.Dialect, table, column string) string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 	"github.com/shardid/shardid/sharding"
@@ -14,8 +16,10 @@ type lead struct {
 	*world
 
 	epoch  int64
-	holder *session           // of the lock on the job
-	held   map[*side]*session // connections with the lock of a shard's database, in a rollback
+	holder *session // of the lock on the job; only heartbeat uses it
+	beats  sync.WaitGroup
+	stop   context.CancelFunc // ends heartbeat
+	held   map[*side]*session // connections with the lock of their database, in a switch
 }
 
 // lead takes the job over: it gets a higher epoch than any database has seen,
@@ -40,11 +44,34 @@ func (w *world) lead(ctx context.Context) (*lead, error) {
 		holder.Close()
 		return nil, err
 	}
+	ctx, l.stop = context.WithCancel(ctx)
+	l.beats.Go(func() { l.heartbeat(ctx) })
 	w.observe(StepLeading, nil, 0)
 	return l, nil
 }
 
-func (l *lead) release() { l.holder.Close() }
+func (l *lead) release() {
+	l.stop()
+	l.beats.Wait()
+	l.holder.Close()
+}
+
+// A leader of which its server has heard nothing for a term loses the lock.
+const (
+	leadTerm  = time.Minute
+	beatEvery = leadTerm / 6
+)
+
+// heartbeat keeps the lock for as long as the process runs and reaches the
+// server. Losing it is not dangerous: another runner may lead then, and fences
+// this one.
+func (l *lead) heartbeat(ctx context.Context) {
+	for pauseFor(ctx, beatEvery) == nil {
+		if l.holder.exec(ctx, "SELECT 1") != nil {
+			return
+		}
+	}
+}
 
 func (l *lead) elect(ctx context.Context) error {
 	sides := append([]*side{l.source}, l.sides...)
@@ -95,7 +122,7 @@ func (l *lead) onSource(ctx context.Context, f func(*session) error) error {
 
 // on runs f in a transaction in which this runner leads, again if need be.
 func (l *lead) on(ctx context.Context, side *side, f func(*session) error) error {
-	return side.do(ctx, func(s *session) error {
+	return l.from(side).do(ctx, func(s *session) error {
 		return s.tx(ctx, func() error {
 			if err := l.checkEpoch(ctx, s, l.epoch); err != nil {
 				return err
@@ -113,6 +140,9 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 	}
 	if found := l.edges(); len(found) > 0 {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
+	}
+	if err := l.source.do(ctx, func(s *session) error { return l.checkIDs(ctx, s) }); err != nil {
+		return "", err
 	}
 	if err := l.makeTargets(ctx); err != nil {
 		return "", err
@@ -149,7 +179,7 @@ func (l *lead) register(ctx context.Context, s *session) error {
 	if err := l.setRoute(ctx, s, sharding.OnSource); err != nil {
 		return err
 	}
-	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase) VALUES (?, ?)", l.cfg.Name, string(proto.Copying))
+	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase, servers) VALUES (?, ?, ?)", l.cfg.Name, string(proto.Copying), l.servers())
 }
 
 // checkIdentities fails when a table was truncated, rebuilt or altered: the log

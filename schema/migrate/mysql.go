@@ -104,9 +104,14 @@ func quoteMySQL(dst []byte, raw []byte) []byte {
 }
 
 func (mysqlSeam) lead(ctx context.Context, s *session, job string) (bool, error) {
-	// The name is that of the server, so the database belongs into it.
-	got, err := s.number(ctx, "SELECT GET_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64), 0)", job)
-	return got == 1, err
+	// The name is that of the server, so the database belongs into it. A leader that
+	// has just ended may hold the lock for as long as its goodbye is under way.
+	got, err := s.number(ctx, "SELECT GET_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64), 1)", job)
+	if err != nil || got != 1 {
+		return false, err
+	}
+	// A host that is cut off must not keep the lock.
+	return true, s.exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(leadTerm.Seconds())))
 }
 
 func (mysqlSeam) passBarrier(ctx context.Context, s *session, pass bool) error {
@@ -117,8 +122,10 @@ func (mysqlSeam) passBarrier(ctx context.Context, s *session, pass bool) error {
 }
 
 func (m mysqlSeam) lock(ctx context.Context, s *session, tables []string, most time.Duration) error {
-	// The watch is exact; this is for a server where it does not get through.
-	if err := s.exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", int(math.Ceil(most.Seconds()))+1)); err != nil {
+	// The watch is exact; this is for a server where it does not get through, and
+	// for a runner that stands still with the lock in its hands.
+	seconds := int(math.Ceil(most.Seconds()))
+	if err := s.exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, wait_timeout = %d", seconds+1, 2*seconds+10)); err != nil {
 		return err
 	}
 	list := make([]string, len(tables))
@@ -136,6 +143,9 @@ func (mysqlSeam) unlock(ctx context.Context, s *session, _ bool) error {
 	s.locked = false
 	return s.exec(ctx, "UNLOCK TABLES")
 }
+
+// persist: nothing is held back under LOCK TABLES.
+func (mysqlSeam) persist(context.Context, *session) error { return nil }
 
 // abandoned: in MariaDB a prepared XA transaction whose connection is gone holds
 // no lock on the tables, and may commit later.
@@ -208,6 +218,11 @@ func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (strin
 	}
 	_, body, _ := strings.Cut(withoutCounter(definition), "(")
 	return fmt.Sprintf("%d %s", id, digest(body)), nil
+}
+
+func (mysqlSeam) server(ctx context.Context, s *session) (name string, err error) {
+	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, DATABASE())").Scan(&name)
+	return name, err
 }
 
 func (mysqlSeam) innodbTables(ctx context.Context, s *session) (string, error) {

@@ -7,12 +7,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 func (m mysqlSeam) ownTables(log string) []string {
 	return []string{
-		"CREATE TABLE IF NOT EXISTS `" + jobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + jobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL, servers VARCHAR(64) NOT NULL DEFAULT '') ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + spanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
 			" identity VARCHAR(191) NOT NULL, PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + routeTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
@@ -30,6 +31,28 @@ func (mysqlSeam) fenceDefinition(name string) string {
 
 func (mysqlSeam) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS `" + name + "` (seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, tbl INT NOT NULL, id BIGINT NOT NULL) ENGINE=InnoDB"
+}
+
+func (m mysqlSeam) mapDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INT NOT NULL, old BIGINT NOT NULL, new BIGINT NOT NULL, PRIMARY KEY (tbl, old), UNIQUE KEY (tbl, new)) ENGINE=InnoDB"
+}
+
+// counter goes by the definition: what the information schema says is cached.
+func (m mysqlSeam) counter(ctx context.Context, s *session, name string) (int64, error) {
+	text, err := m.definition(ctx, s, name)
+	if err != nil {
+		return 0, err
+	}
+	found := mysqlNext.FindStringSubmatch(text)
+	if found == nil {
+		return 0, nil
+	}
+	next, err := strconv.ParseInt(found[1], 10, 64)
+	return next - 1, err
+}
+
+func (m mysqlSeam) setCounter(ctx context.Context, s *session, name string, id int64) error {
+	return s.exec(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(name), id+1))
 }
 
 func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
@@ -96,10 +119,10 @@ func (mysqlSeam) readKeys(ctx context.Context, s *session, sh *shape) error {
 		if err := rows.Scan(&index, &column); err != nil {
 			return err
 		}
-		switch {
-		case index == "PRIMARY":
+		switch index {
+		case "PRIMARY":
 			primary = append(primary, column.String)
-		case index == last:
+		case last:
 			u := &sh.uniques[len(sh.uniques)-1]
 			*u = append(*u, column.String)
 		default:
@@ -164,6 +187,7 @@ func digest(text string) string {
 
 var (
 	mysqlCounter    = regexp.MustCompile(`(?m)^(\).*?) AUTO_INCREMENT=\d+`)
+	mysqlNext       = regexp.MustCompile(`(?m)^\).*? AUTO_INCREMENT=(\d+)`)
 	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT `[^`]+` FOREIGN KEY .*\n")
 	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT `[^`]+` CHECK")
 	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
@@ -171,7 +195,12 @@ var (
 
 func withoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
 
-// targetDefinition is the table's own with a wide key that nothing counts up,
+// mysqlInteger finds the type of an integer column.
+func mysqlInteger(quoted string) *regexp.Regexp {
+	return regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(quoted) + ` )[a-z]*int(?:\(\d+\))?(?: unsigned)?(?: zerofill)?(.*)$`)
+}
+
+// targetDefinition is the table's own with wide ids that nothing counts up,
 // without foreign keys, whose parents are elsewhere, and without names of
 // checks, which a database may have only once.
 func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error) {
@@ -181,10 +210,9 @@ func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, n
 	}
 	text = mysqlForeignKey.ReplaceAllString(withoutCounter(text)+"\n", "")
 	text = mysqlLastComma.ReplaceAllString(mysqlCheckName.ReplaceAllString(text, "${1}CHECK"), "$1")
-	key := regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(m.Quote(of.key)) + " )[a-z]+int(?:\\(\\d+\\))?(?: unsigned)?(?: zerofill)?(.*?) AUTO_INCREMENT(.*)$")
-	plain := regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(m.Quote(of.key)) + " )[a-z]*int(?:\\(\\d+\\))?(?: unsigned)?(?: zerofill)?(.*)$")
-	text = key.ReplaceAllString(text, "${1}bigint${2}${3}")
-	text = plain.ReplaceAllString(text, "${1}bigint${2}")
+	for _, column := range of.wide() {
+		text = mysqlInteger(m.Quote(column)).ReplaceAllString(text, "${1}bigint${2}")
+	}
 	text = strings.Replace(text, " AUTO_INCREMENT", "", 1)
 	_, body, found := strings.Cut(text, "(")
 	if !found {
@@ -210,40 +238,31 @@ func (m mysqlSeam) captureOwn(c capturing, insert func(row string) string) []tri
 	}
 }
 
-// captureCascades notes the rows below one that is deleted, or whose referenced
-// columns change: InnoDB changes them without their triggers. A writer of such a
-// row holds a lock on the one above, so that the reading here sees it.
+// captureCascades notes the rows below one that is deleted, or of which columns
+// change that they follow: InnoDB changes them without their triggers, or they
+// move to another shard. A writer of such a row holds a lock on the one above, so
+// that the reading here sees it.
 func (m mysqlSeam) captureCascades(c capturing) []trigger {
 	if len(c.below) == 0 {
 		return nil
 	}
 	var always, changed []string
 	for _, d := range c.below {
-		note := fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", m.Quote(c.log), d.tbl, columnOf(m, d.path[0].child, d.key), m.from(d.path), m.belongs(d.path))
-		refers := m.Quote(d.path[len(d.path)-1].refers)
+		refers := d.path[len(d.path)-1].refers
+		// A plain read could be one of the moment when the statement began, before a
+		// row was inserted that this one has waited for.
+		note := notedBelow(m, c.log, d, "= OLD."+m.Quote(refers)+" FOR UPDATE")
+		same := make([]string, len(d.watch))
+		for i, column := range d.watch {
+			same[i] = fmt.Sprintf("OLD.%s <=> NEW.%[1]s", m.Quote(column))
+		}
 		always = append(always, note+"; ")
-		changed = append(changed, fmt.Sprintf("IF NOT (OLD.%s <=> NEW.%[1]s) THEN %s; END IF; ", refers, note))
+		changed = append(changed, "IF NOT ("+strings.Join(same, " AND ")+") THEN "+note+"; END IF; ")
 	}
 	return []trigger{
 		m.trigger(c, "cdel", "BEFORE DELETE", "BEGIN "+strings.Join(always, "")+"END"),
 		m.trigger(c, "cupd", "BEFORE UPDATE", "BEGIN "+strings.Join(changed, "")+"END"),
 	}
-}
-
-// from joins the tables from the row that changes by itself up to the one just
-// below the table with the trigger.
-func (m mysqlSeam) from(path []link) string {
-	text := m.Quote(path[0].child)
-	for i, l := range path[:len(path)-1] {
-		above := path[i+1].child
-		text += " JOIN " + m.Quote(above) + " ON " + columnOf(m, l.child, l.column) + " = " + columnOf(m, above, l.refers)
-	}
-	return text
-}
-
-func (m mysqlSeam) belongs(path []link) string {
-	last := path[len(path)-1]
-	return columnOf(m, last.child, last.column) + " = OLD." + m.Quote(last.refers)
 }
 
 func (m mysqlSeam) trigger(c capturing, event, when, body string) trigger {

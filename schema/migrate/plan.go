@@ -19,8 +19,8 @@ type Plan struct {
 	// Seconds is how long the copy may take on a common server without
 	// throttling: a first guess.
 	Seconds int64 `json:"seconds"`
-	// Digest changes with the definitions of the source's tables, with the rule
-	// and with the targets, and with nothing else: a plan that was agreed to still
+	// Digest changes with the definitions of the source's tables, with the rule,
+	// with what becomes of ids and with the targets, and with nothing else: a plan that was agreed to still
 	// holds as long as it is the same.
 	Digest string `json:"digest"`
 	// Statements are those that install the job, in their order.
@@ -30,10 +30,12 @@ type Plan struct {
 // PlannedTable is one table of a plan.
 type PlannedTable struct {
 	Name    string   `json:"name"`
-	Key     string   `json:"key"`      // the primary key
-	ShardBy string   `json:"shard_by"` // the column that decides
-	Rows    int64    `json:"rows"`     // as the source estimates
-	Targets []string `json:"targets"`  // databases and physical tables
+	Key     string   `json:"key"`           // the primary key
+	ShardBy string   `json:"shard_by"`      // the column that decides
+	Via     string   `json:"via,omitempty"` // the column that leads to the parent with ShardBy
+	IDs     string   `json:"ids"`           // what becomes of ids
+	Rows    int64    `json:"rows"`          // as the source estimates
+	Targets []string `json:"targets"`       // databases and physical tables
 }
 
 // Statement is SQL for one of the databases.
@@ -71,9 +73,12 @@ type planner struct {
 }
 
 func (p *planner) run(ctx context.Context) error {
-	p.add(p.source, p.source.ownTables(p.logTable())...)
+	p.add(p.source, p.sourceTables()...)
 	for _, side := range p.sides {
 		p.add(side, side.shardTables(p.backTable())...)
+	}
+	if err := p.source.do(ctx, func(s *session) error { return p.checkIDs(ctx, s) }); err != nil {
+		return err
 	}
 	for _, t := range p.tables {
 		if err := p.table(ctx, t); err != nil {
@@ -101,7 +106,7 @@ func (p *planner) add(on *side, statements ...string) {
 }
 
 func (p *planner) table(ctx context.Context, t *table) error {
-	planned := PlannedTable{Name: t.conf.Name, Key: t.key, ShardBy: t.conf.Key}
+	planned := PlannedTable{Name: t.conf.Name, Key: t.key, ShardBy: t.conf.Key, Via: t.conf.Via, IDs: t.numbering()}
 	for _, to := range t.targets {
 		planned.Targets = append(planned.Targets, to.side.name+"/"+to.name)
 		if err := p.target(ctx, t, to); err != nil {
@@ -115,7 +120,7 @@ func (p *planner) table(ctx context.Context, t *table) error {
 		return err
 	})
 	p.plan.Tables = append(p.plan.Tables, planned)
-	p.digestRule(t.conf)
+	p.digestRule(t)
 	return err
 }
 
@@ -143,10 +148,14 @@ func (p *planner) target(ctx context.Context, t *table, to *target) error {
 
 // digestRule goes by what the rule does: how it is written down in memory could
 // differ from one process to the next.
-func (p *planner) digestRule(t Table) {
-	_, _ = fmt.Fprintf(p.sum, "%s %s %+v\n", t.Name, t.Key, sharding.Describe(t.Rule))
+func (p *planner) digestRule(t *table) {
+	_, _ = fmt.Fprintf(p.sum, "%s %s %+v\n", t.conf.Name, t.conf.Key, sharding.Describe(t.conf.Rule))
+	_, _ = fmt.Fprintf(p.sum, "%q %s\n", t.conf.Via, t.numbering())
+	for _, r := range t.references {
+		_, _ = fmt.Fprintf(p.sum, "%q %q\n", r.column, r.to.conf.Name)
+	}
 	for _, key := range sampleKeys() {
-		at, err := t.Target(key)
+		at, err := t.conf.Target(key)
 		_, _ = fmt.Fprintf(p.sum, "%d %s %t\n", key, at, err == nil)
 	}
 }

@@ -44,6 +44,9 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 
 func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {
 	if phase == proto.Switched {
+		if err := l.moveIn(ctx, phase); err != nil {
+			return Switch{}, err
+		}
 		if err := l.closeRetired(ctx); err != nil {
 			return Switch{}, err
 		}
@@ -153,7 +156,6 @@ func (r *retreat) drain(ctx context.Context) error {
 	for more := true; more; {
 		more = false
 		for _, st := range r.backward() {
-			st.held = r.held[st.from]
 			if err := r.at("bringing the last changes back"); err != nil {
 				return err
 			}
@@ -165,7 +167,7 @@ func (r *retreat) drain(ctx context.Context) error {
 			more = more || done.applied > 0
 			if len(done.left) > 0 && done.applied == 0 {
 				e := done.left[0]
-				return &RowError{r.tables[e.tbl].conf.Name, e.id, fmt.Errorf("%w: a unique key of the source refuses the row: two shards have an equal value there; change one of them", ErrNotReady)}
+				return &RowError{r.tables[e.tbl].conf.Name, e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady)}
 			}
 		}
 	}
@@ -266,6 +268,9 @@ func (r *retreat) reinstateTable(ctx context.Context, s *session, t *table) erro
 		return err
 	}
 	if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
+		return err
+	}
+	if err := r.raiseCounter(ctx, s, t); err != nil {
 		return err
 	}
 	if err := s.exec(ctx, s.side.rename(t.name, t.conf.Name)); err != nil {

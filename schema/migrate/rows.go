@@ -10,26 +10,29 @@ import (
 
 // record is a row on its way: its literals in the order of the columns.
 type record struct {
-	id     int64
-	to     int // index of its target
+	id     int64 // where it was read
+	key    int64 // where it is to be written
+	route  any   // the sharding key, as it was read
+	to     int   // index of its target, or nowhere
 	values []byte
+	holes  []hole // where ids of the other side go
 }
 
 // reading is one statement that reads rows for a copy.
 type reading struct {
-	t     *table
-	name  string                     // the physical table
-	where string                     // "" for all
-	place func(key any) (int, error) // nil: everything goes to 0
+	t      *table
+	name   string // the physical table
+	where  string // "" for all
+	routed bool   // with the sharding keys
 }
 
-// read returns the rows in one statement, and so as of one moment.
+// read returns the rows in one statement, and so as of one moment. They have to
+// be converted before they are written.
 func (c *session) read(ctx context.Context, r reading) ([]record, error) {
-	columns := r.t.columns
-	raw := make([]sql.RawBytes, len(columns))
+	raw := make([]sql.RawBytes, len(r.t.columns))
 	var id int64
-	var key any
-	dest := []any{&id, &key}
+	var route any
+	dest := []any{&id, &route}
 	for i := range raw {
 		dest = append(dest, &raw[i])
 	}
@@ -38,15 +41,12 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
-		rec := record{id: id, values: c.tuple(raw, columns)}
-		if r.place != nil {
-			if b, ok := key.([]byte); ok {
-				key = string(b)
-			}
-			var err error
-			if rec.to, err = r.place(key); err != nil {
-				return &RowError{r.t.conf.Name, id, err}
-			}
+		if b, ok := route.([]byte); ok {
+			route = string(b)
+		}
+		rec := record{id: id, key: id, route: route}
+		if err := c.tuple(&rec, raw, r.t); err != nil {
+			return &RowError{r.t.conf.Name, id, err}
 		}
 		all = append(all, rec)
 		return nil
@@ -54,24 +54,36 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	return all, err
 }
 
-func (c *session) tuple(raw []sql.RawBytes, columns []column) []byte {
+// tuple writes the row's literals down.
+func (c *session) tuple(rec *record, raw []sql.RawBytes, t *table) error {
 	size := 2
 	for _, v := range raw {
 		size += len(v) + len(v)/8 + 4
 	}
-	dst := append(make([]byte, 0, size), '(')
+	rec.values = append(make([]byte, 0, size), '(')
 	for i, v := range raw {
 		if i > 0 {
-			dst = append(dst, ',')
+			rec.values = append(rec.values, ',')
 		}
-		dst = c.side.literal(dst, v, columns[i])
+		if t.rewrites == nil || t.rewrites[i] == nil {
+			rec.values = c.side.literal(rec.values, v, t.columns[i])
+			continue
+		}
+		if err := rec.dig(string(c.side.literal(nil, v, t.columns[i])), t.rewrites[i]); err != nil {
+			return fmt.Errorf("column %s: %w", t.columns[i].name, err)
+		}
 	}
-	return append(dst, ')')
+	rec.values = append(rec.values, ')')
+	return nil
 }
 
 func (s *side) readSQL(r reading) string {
 	key := columnOf(s, r.name, r.t.key)
-	list := []string{key, "CAST(" + columnOf(s, r.name, r.t.conf.Key) + " AS CHAR)"}
+	route := "NULL"
+	if r.routed {
+		route = "CAST(" + r.t.routeExpression(s, r.name) + " AS CHAR)"
+	}
+	list := []string{key, route}
 	for _, c := range r.t.columns {
 		list = append(list, s.value(s.Quote(r.name)+".", c))
 	}
@@ -159,7 +171,7 @@ func (c *session) storeApart(ctx context.Context, t *table, name string, rows []
 		if err == nil {
 			continue
 		}
-		n, countErr := c.number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s = %d", c.side.Quote(name), c.side.Quote(t.key), rows[i].id))
+		n, countErr := c.number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s = %d", c.side.Quote(name), c.side.Quote(t.key), rows[i].key))
 		if countErr != nil {
 			return nil, countErr
 		}
@@ -171,7 +183,7 @@ func (c *session) storeApart(ctx context.Context, t *table, name string, rows []
 	return refused, nil
 }
 
-// remove deletes the rows with these keys.
+// remove deletes the rows with these ids.
 func (c *session) remove(ctx context.Context, t *table, name string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
@@ -191,10 +203,11 @@ func idList(ids []int64) string {
 	return string(dst)
 }
 
-func idsOf(rows []record) []int64 {
-	ids := make([]int64, len(rows))
+// keysOf are the ids under which rows are written.
+func keysOf(rows []record) []int64 {
+	keys := make([]int64, len(rows))
 	for i, r := range rows {
-		ids[i] = r.id
+		keys[i] = r.key
 	}
-	return ids
+	return keys
 }

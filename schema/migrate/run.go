@@ -40,16 +40,19 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch phase {
-		case proto.Following:
-			return l.keepUp(ctx, l.forward())
-		case proto.Switched:
+		if phase != proto.Following && phase != proto.Switched {
+			return fmt.Errorf("%w: the job is %q; there is nothing to follow", ErrPhase, phase)
+		}
+		if err := l.moveIn(ctx, phase); err != nil {
+			return err
+		}
+		if phase == proto.Switched {
 			return l.keepUp(ctx, l.backward()...)
 		}
-		return fmt.Errorf("%w: the job is %q; there is nothing to follow", ErrPhase, phase)
+		return l.keepUp(ctx, l.forward())
 	})
 	if ctx.Err() != nil {
-		return nil
+		err = nil // it was told to end
 	}
 	return err
 }
@@ -74,6 +77,9 @@ func (j *Job) leading(ctx context.Context, f func(*lead) error) error {
 
 func (l *lead) run(ctx context.Context, phase proto.Phase) error {
 	if repair, err := l.repair(ctx); err != nil || repair == proto.Flip {
+		return err
+	}
+	if err := l.moveIn(ctx, phase); err != nil {
 		return err
 	}
 	if err := l.source.do(ctx, func(s *session) error { return l.checkIdentities(ctx, s) }); err != nil {

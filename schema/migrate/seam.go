@@ -13,7 +13,20 @@ import (
 // seam is what differs between the databases; one family of files for each.
 type seam interface {
 	dialect.Dialect
+	conduct
+	catalog
+	recognition
+	capture
+	exclusion
 
+	// value is the SQL expression of a column as it is read for a copy.
+	value(qualifier string, c column) string
+	// literal appends what value returned as a literal.
+	literal(dst []byte, raw sql.RawBytes, c column) []byte
+}
+
+// conduct is how connections and transactions are had.
+type conduct interface {
 	// pin makes the settings of a connection what every one of a migration has,
 	// and reads them back.
 	pin(ctx context.Context, c *sql.Conn) error
@@ -26,7 +39,10 @@ type seam interface {
 	duplicate(err error) bool
 	// transient: the same transaction may be tried again on a new connection.
 	transient(err error) bool
+}
 
+// catalog is what a database says about its tables, and how they are made.
+type catalog interface {
 	// ownTables are the definitions of the tables of this package on the source,
 	// shardTables those on a database with shards; each with a log.
 	ownTables(log string) []string
@@ -35,38 +51,57 @@ type seam interface {
 	describe(ctx context.Context, s *session, name string) (shape, error)
 	// exists reports whether there is a table of this name.
 	exists(ctx context.Context, s *session, name string) (bool, error)
+	// mapDefinition is that of a table of old and new ids.
+	mapDefinition(name string) string
+	// counter is the last id that a table's counter may have given, 0 without one;
+	// setCounter has it go on above an id.
+	counter(ctx context.Context, s *session, name string) (int64, error)
+	setCounter(ctx context.Context, s *session, name string, id int64) error
 	// targetDefinition is how to make a table for rows of the one described.
 	targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error)
+	// rename gives a table another name; the lock may be held.
+	rename(from, to string) string
+	// blockers says what else in the database depends on the tables.
+	blockers(ctx context.Context, s *session, tables []string) ([]string, error)
+}
+
+// recognition is how it is seen that something is not what it was.
+type recognition interface {
+	// identity changes when a table's rows were replaced by other means than
+	// statements on rows: TRUNCATE, a restored file.
+	identity(ctx context.Context, s *session, name string) (string, error)
+	// server changes when a database is served by another server: a replica that
+	// took over, and may lack what was committed last.
+	server(ctx context.Context, s *session) (string, error)
+}
+
+// capture is the triggers.
+type capture interface {
 	// capture are the triggers that note changes of a table; name makes their names
 	// from an event.
 	capture(c capturing) []trigger
 	// barrier are the triggers that refuse writers of a retired table.
 	barrier(c capturing) []trigger
-	// value is the SQL expression of a column as it is read for a copy.
-	value(qualifier string, c column) string
-	// literal appends what value returned as a literal.
-	literal(dst []byte, raw sql.RawBytes, c column) []byte
-	// identity changes when a table's rows were replaced by other means than
-	// statements on rows: TRUNCATE, a restored file.
-	identity(ctx context.Context, s *session, name string) (string, error)
-
-	// lead makes the session the only leader of the job; false: another one is.
-	lead(ctx context.Context, s *session, job string) (bool, error)
 	// passBarrier has the session write to retired tables, or no longer.
 	passBarrier(ctx context.Context, s *session, pass bool) error
+}
+
+// exclusion is how others are kept out.
+type exclusion interface {
+	// lead makes the session the only leader of the job; false: another one is.
+	lead(ctx context.Context, s *session, job string) (bool, error)
 	// lock has all other writers of the tables wait. The session must not begin a
-	// transaction after it. It gives up after max.
-	lock(ctx context.Context, s *session, tables []string, max time.Duration) error
+	// transaction after it. It gives up after most.
+	lock(ctx context.Context, s *session, tables []string, most time.Duration) error
 	// unlock makes the work under the lock last, or not where that is possible.
 	unlock(ctx context.Context, s *session, keep bool) error
+	// persist makes what was written under the lock last at once, if need be by
+	// letting others in for a moment: what they write is in the log.
+	persist(ctx context.Context, s *session) error
 	// abandoned fails when changes may still come that no lock keeps out.
 	abandoned(ctx context.Context, s *session) error
-	// rename gives a table another name; the lock may be held.
-	rename(from, to string) string
-	// blockers says what else in the database depends on the tables.
-	blockers(ctx context.Context, s *session, tables []string) ([]string, error)
-	// watch runs f, and has it fail when max has passed before it returned.
-	watch(ctx context.Context, s *session, max time.Duration, f func() error) error
+	// watch runs f, and has it fail when most has passed before it returned.
+	watch(ctx context.Context, s *session, most time.Duration, f func() error) error
 }
 
 // capturing is what triggers on one table need to know.
@@ -77,18 +112,20 @@ type capturing struct {
 	key     string
 	uniques [][]string
 	name    func(event string) string
-	below   []descent // rows that the database changes along with the table's
+	below   []descent // rows that have to be looked at along with the table's
 }
 
-// descent is a table whose rows foreign keys change: path leads from it up to
-// the table with the trigger.
+// descent is a table whose rows foreign keys change, or move, when a column of
+// watch does: path leads from it up to the table with the trigger.
 type descent struct {
-	tbl  int
-	key  string
-	path []link
+	tbl    int
+	key    string
+	path   []link
+	watch  []string
+	routed bool // the rows move by themselves
 }
 
-// link is a foreign key that cascades.
+// link is a column that refers to the next table up.
 type link struct{ child, column, refers string }
 
 type trigger struct{ name, create string }
@@ -114,7 +151,7 @@ type column struct {
 type foreignKey struct {
 	table     string   // the other one
 	columns   []string // one, of the child; a key of several columns is several of these
-	refers    string   // of the parent; "" in SQLite, where nobody needs it
+	refers    string   // of the parent; "" is its primary key
 	cascading bool     // changes rows of the child by itself
 }
 
@@ -127,6 +164,34 @@ type shape struct {
 	parents  []foreignKey
 	children []foreignKey
 	triggers []string
+	widened  []string // columns for which the shards have wide ones: the key and references; nil: the key
+}
+
+// wide are the columns that hold ids.
+func (s shape) wide() []string {
+	if len(s.widened) == 0 {
+		return []string{s.key}
+	}
+	return s.widened
+}
+
+// joined are the tables of a path, from the row that changes by itself up to the
+// one just below the table with the trigger.
+func joined(d dialect.Dialect, path []link) string {
+	tables := []string{d.Quote(path[0].child)}
+	for i, l := range path[:len(path)-1] {
+		above := path[i+1].child
+		tables = append(tables, d.Quote(above)+" ON "+columnOf(d, l.child, l.column)+" = "+columnOf(d, above, l.refers))
+	}
+	return strings.Join(tables, " JOIN ")
+}
+
+// notedBelow is the statement that notes rows of a descent for which the column
+// that refers to the table with the trigger fulfils a condition.
+func notedBelow(d dialect.Dialect, log string, of descent, condition string) string {
+	last := of.path[len(of.path)-1]
+	return fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s %s", d.Quote(log), of.tbl,
+		columnOf(d, of.path[0].child, of.key), joined(d, of.path), columnOf(d, last.child, last.column), condition)
 }
 
 func (s shape) column(name string) (column, bool) {

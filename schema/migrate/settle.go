@@ -15,6 +15,17 @@ const (
 	settlePause  = 100 * time.Millisecond // between them: the runner catches up meanwhile
 )
 
+// settleAll settles rows that seemed to differ.
+func (v *verifier) settleAll(ctx context.Context, t *table, suspects []int64) error {
+	v.result.Suspects += int64(len(suspects))
+	for batch := range slices.Chunk(suspects, settleAtOnce) {
+		if err := v.settle(ctx, t, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // settle tells which of the suspects differ in truth. A shard may differ because
 // a change is on its way to it, so a row counts only when there was no entry of
 // it in the log before and after the look and the source stayed as it was. Two
@@ -42,19 +53,18 @@ func (v *verifier) settle(ctx context.Context, t *table, ids []int64) error {
 
 // verdict is what one look at one row has told.
 type verdict struct {
-	open   bool // a change was under way
-	found  []Divergence
-	source version
-	shards []version
+	open  bool // a change was under way
+	found []Divergence
+	seen  sight
 }
 
-func (d verdict) same(other verdict) bool {
-	return !d.open && !other.open && d.source == other.source && slices.Equal(d.shards, other.shards)
+func (d verdict) same(other verdict, id int64) bool {
+	return !d.open && !other.open && d.seen.sameRow(other.seen, id)
 }
 
 // judge looks at rows once.
 func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]verdict, error) {
-	among := func(column string) string { return column + " IN (" + idList(ids) + ")" }
+	among := selection{func(column string) string { return inList(column, ids) }, ids}
 	waiting, err := v.inLog(ctx, t, ids)
 	if err != nil {
 		return nil, err
@@ -63,7 +73,7 @@ func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]
 	if err != nil {
 		return nil, err
 	}
-	after, err := v.lookAtSource(ctx, t, among)
+	again, err := v.lookAgain(ctx, t, among, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -73,27 +83,39 @@ func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]
 	}
 	verdicts := make(map[int64]verdict, len(ids))
 	for _, id := range ids {
-		was, existed := seen.source[id]
-		is, exists := after[id]
-		open := waiting[id] || arrived[id] || existed != exists || was != is
-		verdicts[id] = verdict{open, seen.divergences(t, id), was, seen.shards[id]}
+		open := waiting[id] || arrived[id] || !seen.sameRow(again, id)
+		verdicts[id] = verdict{open, v.divergences(seen, t, id), seen}
 	}
 	return verdicts, nil
 }
 
+// logs are where changes are noted that are under way.
+func (v *verifier) logs() (sides []*side, name string) {
+	if v.behind {
+		return v.sides, v.backTable()
+	}
+	return []*side{v.source}, v.logTable()
+}
+
 // inLog returns which of the rows have entries.
-func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (found map[int64]bool, err error) {
-	query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", v.source.Quote(v.logTable()), t.ord, idList(ids))
-	err = v.source.do(ctx, func(s *session) error {
-		found = map[int64]bool{}
-		return s.each(ctx, func(rows *sql.Rows) error {
-			var id int64
-			err := rows.Scan(&id)
-			found[id] = true
-			return err
-		}, query)
-	})
-	return found, err
+func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (map[int64]bool, error) {
+	all := map[int64]bool{}
+	sides, log := v.logs()
+	for _, side := range sides {
+		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.ord, idList(ids))
+		err := side.do(ctx, func(s *session) error {
+			return s.each(ctx, func(rows *sql.Rows) error {
+				var id int64
+				err := rows.Scan(&id)
+				all[id] = true
+				return err
+			}, query)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // agreed takes note of the rows about which two looks agree, and returns the
@@ -105,7 +127,7 @@ func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, no
 		d := now[id]
 		switch earlier, looked := before[id]; {
 		case !d.open && len(d.found) == 0:
-		case looked && d.same(earlier):
+		case looked && d.same(earlier, id):
 			differ = append(differ, id)
 			found = append(found, d.found...)
 		default:
@@ -115,7 +137,8 @@ func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, no
 	if len(differ) == 0 {
 		return left, nil
 	}
-	if err := (&lead{world: v.world}).note(ctx, t, differ); err != nil {
+	sides, log := v.logs() // any of the logs will do: whoever reads an entry looks at all shards
+	if err := sides[0].note(ctx, log, t, differ); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b Divergence) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Target, b.Target)) })

@@ -56,9 +56,9 @@ func openFile(tb testing.TB, dir, name string) *sql.DB {
 	return db
 }
 
-func exec(tb testing.TB, db *sql.DB, query string, args ...any) {
+func exec(tb testing.TB, db *sql.DB, query string) {
 	tb.Helper()
-	if _, err := db.ExecContext(context.Background(), query, args...); err != nil {
+	if _, err := db.ExecContext(context.Background(), query); err != nil {
 		tb.Fatalf("%s: %v", query, err)
 	}
 }
@@ -129,22 +129,33 @@ func (s *shop) onShards(tb testing.TB, t migrate.Table, suffix string) []string 
 	for _, at := range t.Map.Targets() {
 		name := at.Table + suffix
 		all = append(all, list(tb, s.shards[at.DB], name)...)
-		rows, err := s.shards[at.DB].QueryContext(context.Background(), "SELECT "+t.Key+" FROM "+name)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for rows.Next() {
-			var key int64
-			if err := rows.Scan(&key); err != nil {
-				tb.Fatal(err)
-			}
+		for _, key := range numbers(tb, s.shards[at.DB], "SELECT "+t.Key+" FROM "+name) {
 			if want, err := t.Target(key); err != nil || want != at {
 				tb.Errorf("a row of %s %d lies on %s, not %s (%v)", t.Key, key, at, want, err)
 			}
 		}
-		_ = rows.Close()
 	}
 	slices.Sort(all)
+	return all
+}
+
+func numbers(tb testing.TB, db *sql.DB, query string) (all []int64) {
+	tb.Helper()
+	rows, err := db.QueryContext(context.Background(), query)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	if err := rows.Err(); err != nil {
+		tb.Fatal(err)
+	}
 	return all
 }
 

@@ -20,8 +20,9 @@ type side struct {
 	fence string // the table with the epoch
 	db    *sql.DB
 
-	mu   sync.Mutex
-	idle []*session // pinned connections that nobody uses
+	mu     sync.Mutex
+	idle   []*session // pinned connections that nobody uses
+	server string     // which one it is on; "" before the first connection
 }
 
 func openSide(ctx context.Context, name, fence string, db *sql.DB) (*side, error) {
@@ -47,7 +48,29 @@ func (s *side) session(ctx context.Context) (*session, error) {
 		c.Close()
 		return nil, fmt.Errorf("database %s: %w", s.name, err)
 	}
+	if err := s.recognize(ctx, c); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("database %s: %w", s.name, err)
+	}
 	return c, nil
+}
+
+// recognize refuses a connection to another server than the others lead to: what
+// was read on one must not be acted upon on the other.
+func (s *side) recognize(ctx context.Context, c *session) error {
+	is, err := s.seam.server(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == "" {
+		s.server = is
+	}
+	if s.server != is {
+		return fmt.Errorf("%w: another server has taken over from %q: %q; make the same call again", ErrNotReady, s.server, is)
+	}
+	return nil
 }
 
 // close discards the connections that nobody uses.

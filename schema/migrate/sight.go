@@ -4,10 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // where makes a condition of a column of ids.
 type where func(column string) string
+
+// selection are rows of both sides.
+type selection struct {
+	where where
+	ids   []int64 // of the side that serves, for tables whose ids are rewritten
+}
 
 // version is a row as it is in one place.
 type version struct {
@@ -26,11 +33,17 @@ func (t *total) add(hash uint64) {
 	t.sum += hash
 }
 
-// sourceTotals adds up the rows of the source by the target they belong to.
+// sourceTotals adds up the rows of the source by the target they belong to, and
+// last those that belong to none.
 func (v *verifier) sourceTotals(ctx context.Context, t *table, k keys) (sums []total, err error) {
 	err = v.source.do(ctx, func(s *session) error {
-		sums = make([]total, len(t.targets))
-		return s.sourceRows(ctx, t, k.where, func(_ int64, row version) { sums[row.place].add(row.hash) })
+		sums = make([]total, len(t.targets)+1)
+		return s.sourceRows(ctx, t, k.where, func(_ int64, row version) {
+			if row.place == nowhere {
+				row.place = len(t.targets)
+			}
+			sums[row.place].add(row.hash)
+		})
 	})
 	return sums, err
 }
@@ -64,12 +77,16 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 	key := c.side.Quote(t.key)
 	return c.each(ctx, func(rows *sql.Rows) error {
 		var id int64
-		var shardingKey string
+		var route sql.NullString
 		var hash sql.RawBytes
-		if err := rows.Scan(&id, &shardingKey, &hash); err != nil {
+		if err := rows.Scan(&id, &route, &hash); err != nil {
 			return err
 		}
-		place, err := t.place(shardingKey)
+		var shardingKey any
+		if route.Valid {
+			shardingKey = route.String
+		}
+		place, err := t.home(shardingKey, dictionary{})
 		if err != nil {
 			return &RowError{t.conf.Name, id, err}
 		}
@@ -80,7 +97,7 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 		out(id, version{place, sum})
 		return nil
 	}, fmt.Sprintf("SELECT %s, CAST(%s AS CHAR), %s FROM %s WHERE %s",
-		key, c.side.Quote(t.conf.Key), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
+		key, t.routeExpression(c.side, t.name), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
 }
 
 // targetRows calls out with id and hash of each row of a target whose id
@@ -110,35 +127,56 @@ type sight struct {
 }
 
 // look reads source and targets, each at its own moment.
-func (v *verifier) look(ctx context.Context, t *table, among where) (s sight, err error) {
-	s.shards = map[int64][]version{}
-	if s.source, err = v.lookAtSource(ctx, t, among); err != nil {
-		return s, err
+func (v *verifier) look(ctx context.Context, t *table, among selection) (s sight, err error) {
+	if s.source, err = v.lookAtSource(ctx, t, among); err == nil {
+		s.shards, err = v.lookAtShards(ctx, t, among)
 	}
+	return s, err
+}
+
+// lookAgain reads the side that serves once more, into a copy.
+func (v *verifier) lookAgain(ctx context.Context, t *table, among selection, s sight) (sight, error) {
+	var err error
+	if v.behind {
+		s.shards, err = v.lookAtShards(ctx, t, among)
+	} else {
+		s.source, err = v.lookAtSource(ctx, t, among)
+	}
+	return s, err
+}
+
+func (v *verifier) lookAtShards(ctx context.Context, t *table, among selection) (map[int64][]version, error) {
+	all := map[int64][]version{}
 	for place, target := range t.targets {
 		found, err := v.lookAtTarget(ctx, t, target, among)
 		if err != nil {
-			return s, err
+			return nil, err
 		}
 		for id, hash := range found {
-			s.shards[id] = append(s.shards[id], version{place, hash})
+			all[id] = append(all[id], version{place, hash})
 		}
 	}
-	return s, nil
+	return all, nil
 }
 
-func (v *verifier) lookAtSource(ctx context.Context, t *table, among where) (found map[int64]version, err error) {
+func (v *verifier) lookAtSource(ctx context.Context, t *table, among selection) (found map[int64]version, err error) {
+	if t.rewrites != nil {
+		return v.renumberedSource(ctx, t, among.ids)
+	}
 	err = v.source.do(ctx, func(s *session) error {
 		found = map[int64]version{}
-		return s.sourceRows(ctx, t, among, func(id int64, row version) { found[id] = row })
+		return s.sourceRows(ctx, t, among.where, func(id int64, row version) { found[id] = row })
 	})
 	return found, err
 }
 
-func (v *verifier) lookAtTarget(ctx context.Context, t *table, on *target, among where) (found map[int64]uint64, err error) {
+func (v *verifier) lookAtTarget(ctx context.Context, t *table, on *target, among selection) (found map[int64]uint64, err error) {
+	if t.rewrites != nil {
+		return v.renumberedTarget(ctx, t, on, among.ids)
+	}
 	err = on.side.do(ctx, func(s *session) error {
 		found = map[int64]uint64{}
-		return s.targetRows(ctx, t, on, among, func(id int64, hash uint64) { found[id] = hash })
+		return s.targetRows(ctx, t, on, among.where, func(id int64, hash uint64) { found[id] = hash })
 	})
 	return found, err
 }
@@ -159,13 +197,55 @@ func (s sight) differing() (ids []int64) {
 	return ids
 }
 
+// sameRow reports whether two looks at a row saw the same.
+func (s sight) sameRow(other sight, id int64) bool {
+	is, exists := s.source[id]
+	was, existed := other.source[id]
+	return exists == existed && is == was && slices.Equal(s.shards[id], other.shards[id])
+}
+
 // divergences says what is wrong with one row.
-func (s sight) divergences(t *table, id int64) (found []Divergence) {
-	want, exists := s.source[id]
-	add := func(k Kind, place int) {
-		on := t.targets[place]
-		found = append(found, Divergence{t.conf.Name, id, k, on.side.name + "/" + on.name})
+func (v *verifier) divergences(s sight, t *table, id int64) []Divergence {
+	if v.behind {
+		return s.ofRetired(t, id)
 	}
+	return s.ofShards(t, id)
+}
+
+// ofRetired is about a row of a table that the shards are brought back into.
+func (s sight) ofRetired(t *table, id int64) (found []Divergence) {
+	is, known := s.source[id]
+	rows := s.shards[id]
+	add := func(k Kind) { found = append(found, Divergence{t.conf.Name, id, k, "source/" + t.name}) }
+	switch {
+	case !known && len(rows) == 0: // gone meanwhile
+	case !known:
+		add(Missing)
+	case len(rows) == 0:
+		add(Extra)
+	case len(rows) == 1 && rows[0].hash != is.hash:
+		add(Different)
+	}
+	for _, row := range rows {
+		if len(rows) > 1 && row.place != is.place || known && row.hash == is.hash && row.place != is.place {
+			found = append(found, t.divergence(id, Misplaced, row.place))
+		}
+	}
+	return found
+}
+
+func (t *table) divergence(id int64, k Kind, place int) Divergence {
+	if place == nowhere { // it waits for its parent
+		return Divergence{t.conf.Name, id, k, ""}
+	}
+	on := t.targets[place]
+	return Divergence{t.conf.Name, id, k, on.side.name + "/" + on.name}
+}
+
+// ofShards is about a row that the shards are to have from the source.
+func (s sight) ofShards(t *table, id int64) (found []Divergence) {
+	want, exists := s.source[id]
+	add := func(k Kind, place int) { found = append(found, t.divergence(id, k, place)) }
 	there := false
 	for _, got := range s.shards[id] {
 		switch {

@@ -91,6 +91,17 @@ func (sqliteSeam) unlock(ctx context.Context, s *session, keep bool) error {
 	return s.exec(ctx, "ROLLBACK")
 }
 
+func (m sqliteSeam) persist(ctx context.Context, s *session) error {
+	if err := m.unlock(ctx, s, true); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	s.locked = true
+	return nil
+}
+
 func (sqliteSeam) abandoned(context.Context, *session) error { return nil }
 
 func (sqliteSeam) watch(_ context.Context, _ *session, _ time.Duration, f func() error) error {
@@ -111,6 +122,9 @@ func (sqliteSeam) identity(ctx context.Context, s *session, name string) (string
 	_, body, _ := strings.Cut(text[0], "(")
 	return digest(body), nil
 }
+
+// server: a file has none, and its path may be spelled in many ways.
+func (sqliteSeam) server(context.Context, *session) (string, error) { return "file", nil }
 
 // blockers: a rename is written into views and triggers elsewhere, which would
 // go on to read the retired table without a word.

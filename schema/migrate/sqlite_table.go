@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 func (m sqliteSeam) ownTables(log string) []string {
 	return []string{
-		"CREATE TABLE IF NOT EXISTS " + jobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + jobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL, servers TEXT NOT NULL DEFAULT '')",
 		"CREATE TABLE IF NOT EXISTS " + spanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, PRIMARY KEY (job, tbl))",
 		"CREATE TABLE IF NOT EXISTS " + routeTable + " (tbl TEXT NOT NULL PRIMARY KEY, job TEXT NOT NULL, epoch INTEGER NOT NULL, route TEXT NOT NULL)",
 		m.fenceDefinition(fenceTable), m.logDefinition(log),
@@ -30,6 +31,24 @@ func (sqliteSeam) fenceDefinition(name string) string {
 // never given again.
 func (sqliteSeam) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, tbl INTEGER NOT NULL, id INTEGER NOT NULL)"
+}
+
+func (m sqliteSeam) mapDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INTEGER NOT NULL, old INTEGER NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (tbl, old), UNIQUE (tbl, new)) WITHOUT ROWID"
+}
+
+// counter is there for tables with AUTOINCREMENT only, and their own table with
+// the first of them.
+func (m sqliteSeam) counter(ctx context.Context, s *session, name string) (int64, error) {
+	there, err := m.exists(ctx, s, "sqlite_sequence")
+	if err != nil || !there {
+		return 0, err
+	}
+	return s.number(ctx, "SELECT seq FROM sqlite_sequence WHERE name = ? COLLATE NOCASE", name)
+}
+
+func (sqliteSeam) setCounter(ctx context.Context, s *session, name string, id int64) error {
+	return s.exec(ctx, "UPDATE sqlite_sequence SET seq = ? WHERE name = ? COLLATE NOCASE", id, name)
 }
 
 func (m sqliteSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
@@ -107,13 +126,13 @@ func (sqliteSeam) readUniques(ctx context.Context, s *session, sh *shape) error 
 
 func (sqliteSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
-		var child, parent, column, onDelete, onUpdate string
-		if err := rows.Scan(&child, &parent, &column, &onDelete, &onUpdate); err != nil {
+		var child, parent, column, refers, onDelete, onUpdate string
+		if err := rows.Scan(&child, &parent, &column, &refers, &onDelete, &onUpdate); err != nil {
 			return err
 		}
 		// Actions of foreign keys run the child's triggers here; they matter at the
 		// edge of the job only.
-		fk := foreignKey{table: parent, columns: []string{column}, cascading: cascades(onDelete) || cascades(onUpdate)}
+		fk := foreignKey{table: parent, columns: []string{column}, refers: refers, cascading: cascades(onDelete) || cascades(onUpdate)}
 		if strings.EqualFold(child, sh.name) {
 			sh.parents = append(sh.parents, fk)
 		}
@@ -122,7 +141,7 @@ func (sqliteSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) er
 			sh.children = append(sh.children, fk)
 		}
 		return nil
-	}, `SELECT s.name, f."table", f."from", f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
+	}, `SELECT s.name, f."table", f."from", COALESCE(f."to", ''), f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
 		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE)`, sh.name)
 }
 
@@ -148,9 +167,9 @@ func (m sqliteSeam) targetDefinition(ctx context.Context, s *session, of shape, 
 			return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.name)
 		}
 	}
-	body := texts[0][strings.Index(texts[0], "("):]
+	_, body, _ := strings.Cut(texts[0], "(")
 	body = sqliteAutoincrement.ReplaceAllString(sqliteReferences.ReplaceAllString(body, ""), "")
-	list := []string{"CREATE TABLE " + m.Quote(name) + " " + body}
+	list := []string{"CREATE TABLE " + m.Quote(name) + " (" + body}
 	for i, text := range texts[1:] {
 		part := sqliteIndex.FindStringSubmatch(text)
 		if part == nil {
@@ -173,19 +192,51 @@ func (m sqliteSeam) capture(c capturing) []trigger {
 		m.trigger(c, "mov", "AFTER UPDATE", fmt.Sprintf("WHEN OLD.%s IS NOT NEW.%[1]s", m.Quote(c.key)), insert("OLD")),
 		m.trigger(c, "del", "AFTER DELETE", "", insert("OLD")),
 	}
+	for i, d := range c.below {
+		if d.routed { // foreign keys run the triggers of the rows that they change
+			list = append(list, m.captureRouted(c, d, strconv.Itoa(i))...)
+		}
+	}
 	if len(c.uniques) == 0 {
 		return list
 	}
-	replaced := make([]string, len(c.uniques))
-	for i, u := range c.uniques {
+	body := strings.Join(m.replaced(c), "; ")
+	return append(list, m.trigger(c, "repins", "BEFORE INSERT", "", body), m.trigger(c, "repupd", "BEFORE UPDATE", "", body))
+}
+
+// captureRouted notes rows that lie where the row that changes does. An INSERT
+// may be an OR REPLACE.
+func (m sqliteSeam) captureRouted(c capturing, d descent, number string) []trigger {
+	refers := m.Quote(d.path[len(d.path)-1].refers)
+	changed := make([]string, len(d.watch))
+	for i, column := range d.watch {
+		changed[i] = fmt.Sprintf("OLD.%s IS NOT NEW.%[1]s", m.Quote(column))
+	}
+	return []trigger{
+		m.trigger(c, "vins"+number, "AFTER INSERT", "", notedBelow(m, c.log, d, "= NEW."+refers)),
+		m.trigger(c, "vupd"+number, "AFTER UPDATE", "WHEN "+strings.Join(changed, " OR "), notedBelow(m, c.log, d, "IN (OLD."+refers+", NEW."+refers+")")),
+		m.trigger(c, "vdel"+number, "AFTER DELETE", "", notedBelow(m, c.log, d, "= OLD."+refers)),
+	}
+}
+
+// replaced are statements that note rows with the new one's unique values, and
+// those that lie where they do.
+func (m sqliteSeam) replaced(c capturing) []string {
+	var all []string
+	for _, u := range c.uniques {
 		equal := make([]string, len(u))
 		for j, name := range u {
 			equal[j] = fmt.Sprintf("%s = NEW.%[1]s", m.Quote(name))
 		}
-		replaced[i] = fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", m.Quote(c.log), c.tbl, m.Quote(c.key), m.Quote(c.table), strings.Join(equal, " AND "))
+		rows := fmt.Sprintf("%s FROM %s WHERE %s", m.Quote(c.key), m.Quote(c.table), strings.Join(equal, " AND "))
+		all = append(all, fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s", m.Quote(c.log), c.tbl, rows))
+		for _, d := range c.below {
+			if d.routed {
+				all = append(all, notedBelow(m, c.log, d, "IN (SELECT "+rows+")"))
+			}
+		}
 	}
-	body := strings.Join(replaced, "; ")
-	return append(list, m.trigger(c, "repins", "BEFORE INSERT", "", body), m.trigger(c, "repupd", "BEFORE UPDATE", "", body))
+	return all
 }
 
 func (m sqliteSeam) trigger(c capturing, event, when, condition, body string) trigger {

@@ -91,10 +91,11 @@ func (w *world) enter(ctx context.Context, s *session, from, to proto.Phase) err
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("%w: the job is not %s any more (%v)", ErrPhase, from, err)
+	n, err := result.RowsAffected()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%w: the job is not %s any more", ErrPhase, from)
 	}
-	return nil
+	return err
 }
 
 // spans returns how far each table is, in the order of the job.

@@ -16,7 +16,6 @@ type stream struct {
 
 	from *side
 	log  string
-	held *session // under the lock everything goes through it; else nil
 
 	// bounds are how far the tables are copied; nil means to their end.
 	bounds func(ctx context.Context, s *session, lock bool) ([]span, error)
@@ -67,14 +66,20 @@ func (st *stream) pass(ctx context.Context) (passed, error) {
 }
 
 func (st *stream) do(ctx context.Context, f func(*session) error) error {
-	if st.held != nil {
-		return f(st.held)
-	}
-	return st.from.do(ctx, f)
+	return st.lead.from(st.from).do(ctx, f)
 }
 
+// end is the number of the last entry. A runner that finds none must learn, too,
+// that another has taken over.
 func (st *stream) end(ctx context.Context) (end int64, err error) {
 	err = st.do(ctx, func(s *session) error {
+		fence, err := s.number(ctx, "SELECT epoch FROM "+st.from.fence+" WHERE job = ?", st.cfg.Name)
+		if err != nil {
+			return err
+		}
+		if !proto.Leads(st.epoch, fence) {
+			return ErrFenced
+		}
 		end, err = s.number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
 		return err
 	})

@@ -2,15 +2,16 @@ package migrate
 
 import "fmt"
 
-// Kind is how a row of the shards is not what the source has.
+// Kind is how a row is not what it should be: on the shards, or after Cutover in
+// the retired table.
 type Kind string
 
 // The kinds.
 const (
-	Missing   Kind = "missing"   // the shard it belongs to has no such row
-	Different Kind = "different" // the shard has other values
+	Missing   Kind = "missing"   // it is not where it was to be brought
+	Different Kind = "different" // it has other values there
 	Misplaced Kind = "misplaced" // a shard has it that it does not belong to
-	Extra     Kind = "extra"     // a shard has a row that the source has not
+	Extra     Kind = "extra"     // it is there, but not where rows come from
 )
 
 // Divergence is a row that was found to differ although no change of it was
@@ -19,7 +20,7 @@ type Divergence struct {
 	Table  string `json:"table"`
 	ID     int64  `json:"id"` // in the source
 	Kind   Kind   `json:"kind"`
-	Target string `json:"target"` // database and physical table
+	Target string `json:"target"` // database and physical table that is wrong
 }
 
 // String names the row and what is wrong with it.

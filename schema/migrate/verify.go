@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
@@ -16,7 +15,11 @@ import (
 // although no change of it is under way is reported, and noted in the log so
 // that the runner writes it again: a second pass tells whether that helped.
 //
-// It may run beside Run, in this process or another. Divergences are no error.
+// After Cutover the shards are what counts, and the retired tables are compared
+// with them: what differs there is brought back again by Follow.
+//
+// It may run beside Run or Follow, in this process or another. Divergences are
+// no error.
 func (j *Job) Verify(ctx context.Context) (Verification, error) {
 	w, err := j.open(ctx)
 	if err != nil {
@@ -34,6 +37,7 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 type verifier struct {
 	*world
 
+	behind bool // the shards serve; the retired tables are what is to be right
 	result Verification
 }
 
@@ -57,8 +61,12 @@ func (v *verifier) copied(ctx context.Context) (spans []span, err error) {
 		if err != nil {
 			return err
 		}
-		if phase != proto.Copying && phase != proto.Following {
-			return fmt.Errorf("%w: the job is %q; rows can be compared from the begin of Run until Cutover", ErrPhase, phase)
+		switch phase {
+		case proto.Copying, proto.Following:
+		case proto.Switched:
+			v.behind = true
+		default:
+			return fmt.Errorf("%w: the job is %q; rows can be compared from the begin of Run until Finalize", ErrPhase, phase)
 		}
 		spans, err = v.spans(ctx, s, false)
 		return err
@@ -90,6 +98,9 @@ const rangesPerChunk = 8
 // low, which only grows.
 func (v *verifier) table(ctx context.Context, t *table, low proto.Bound) error {
 	v.result.Complete = v.result.Complete && low == proto.Top
+	if t.rewrites != nil {
+		return v.renumbered(ctx, t, low)
+	}
 	for at := (proto.Bound{}); at != low; {
 		end, err := v.rangeEnd(ctx, t, at)
 		if err != nil {
@@ -125,18 +136,15 @@ func (v *verifier) rangeEnd(ctx context.Context, t *table, after proto.Bound) (e
 // compare compares a range of ids, and its rows one by one when it differs.
 func (v *verifier) compare(ctx context.Context, t *table, k keys) error {
 	v.result.Ranges++
-	want, err := v.sourceTotals(ctx, t, k)
+	want, got, err := v.totals(ctx, t, k)
 	if err != nil {
 		return err
 	}
-	same := true
-	for i, target := range t.targets {
+	v.result.Rows += want[len(t.targets)].rows
+	same := want[len(t.targets)].rows == 0
+	for i := range t.targets {
 		v.result.Rows += want[i].rows
-		got, err := v.targetTotal(ctx, t, target, k)
-		if err != nil {
-			return err
-		}
-		same = same && got == want[i]
+		same = same && got[i] == want[i]
 	}
 	if same {
 		return nil
@@ -144,18 +152,33 @@ func (v *verifier) compare(ctx context.Context, t *table, k keys) error {
 	return v.drill(ctx, t, k)
 }
 
+// totals reads the sums of the source, by target and beyond them, and those of
+// the targets, all databases at once.
+func (v *verifier) totals(ctx context.Context, t *table, k keys) (want, got []total, err error) {
+	got = make([]total, len(t.targets))
+	tasks := []func(context.Context) error{func(ctx context.Context) (err error) {
+		want, err = v.sourceTotals(ctx, t, k)
+		return err
+	}}
+	for _, side := range v.sides {
+		tasks = append(tasks, func(ctx context.Context) (err error) {
+			for i, target := range t.targets {
+				if target.side == side && err == nil {
+					got[i], err = v.targetTotal(ctx, t, target, k)
+				}
+			}
+			return err
+		})
+	}
+	err = together(ctx, tasks...)
+	return want, got, err
+}
+
 // drill finds the rows of a range that differ now, and settles them.
 func (v *verifier) drill(ctx context.Context, t *table, k keys) error {
-	seen, err := v.look(ctx, t, k.where)
+	seen, err := v.look(ctx, t, selection{where: k.where})
 	if err != nil {
 		return err
 	}
-	suspects := seen.differing()
-	v.result.Suspects += int64(len(suspects))
-	for batch := range slices.Chunk(suspects, settleAtOnce) {
-		if err := v.settle(ctx, t, batch); err != nil {
-			return err
-		}
-	}
-	return nil
+	return v.settleAll(ctx, t, seen.differing())
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -83,11 +84,7 @@ func TestVerifyNamesEveryRowThatDiffers(t *testing.T) {
 	exec(t, s.shards["b"], "INSERT INTO orders_01 (id, user_id, note) VALUES (9000000000, 1, 'above all others')")
 
 	v := verify(t, job)
-	var got []string
-	for _, d := range v.Divergences {
-		got = append(got, d.String())
-	}
-	slices.Sort(got)
+	got := named(v)
 	want := []string{
 		"orders -4000000000: extra on a/orders_00",
 		"orders 1: misplaced on a/orders_00",
@@ -173,4 +170,132 @@ func TestVerifyOfAJobThatWasNotBegunIsRefused(t *testing.T) {
 	if v, err := newShop(t, 3).job(t, "id").Verify(t.Context()); !errors.Is(err, migrate.ErrPhase) {
 		t.Errorf("%+v, %v", v, err)
 	}
+}
+
+// switched is a shop whose shards serve, and whose changes were brought back.
+func switched(t *testing.T, key string) (*shop, *migrate.Job) {
+	t.Helper()
+	s := newShop(t, 300)
+	job := s.job(t, key, small)
+	mustRun(t, job)
+	mustCutover(t, job)
+	return s, job
+}
+
+// broughtBack has the changes of the shards carried into the retired table.
+func broughtBack(t *testing.T, job *migrate.Job) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- job.Follow(ctx) }()
+	for {
+		p, err := job.Progress(t.Context())
+		if err != nil || p.Backlog == 0 {
+			stop()
+			if err = errors.Join(err, <-ended); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+func TestVerifyAfterTheSwitchNamesWhatTheRetiredTableLacks(t *testing.T) {
+	s, job := switched(t, "user_id")
+	if v := verify(t, job); !v.Clean() || v.Rows != 300 {
+		t.Errorf("%+v", v)
+	}
+	exec(t, s.source, "UPDATE shardid_fence SET pass = 1") // so that the barrier lets the test break things
+	exec(t, s.source, "UPDATE orders_old SET total = NULL WHERE id = 5")
+	exec(t, s.source, "DELETE FROM orders_old WHERE id = 7")
+	exec(t, s.source, "INSERT INTO orders_old (id, user_id) VALUES (-8, 3), (7000, 3)")
+	exec(t, s.source, "UPDATE shardid_fence SET pass = 0")
+
+	v := verify(t, job)
+	want := []string{
+		"orders -8: extra on source/orders_old", "orders 5: different on source/orders_old",
+		"orders 7000: extra on source/orders_old", "orders 7: missing on source/orders_old",
+	}
+	if got := named(v); !slices.Equal(got, want) || v.Requeued != 4 {
+		t.Errorf("\n got %q\nwant %q\n%+v", got, want, v)
+	}
+	broughtBack(t, job)
+	if v := verify(t, job); !v.Clean() {
+		t.Errorf("%+v", v)
+	}
+}
+
+// A row on the wrong shard is the application's mistake. It is not lost.
+func TestARowOnTheWrongShardIsNamedAndComesBack(t *testing.T) {
+	for _, key := range []string{"id", "user_id"} {
+		s, job := switched(t, key)
+		exec(t, s.shards["b"], "INSERT INTO orders_03 (id, user_id, note) VALUES (9000, 8, 'of slot 0')")
+		broughtBack(t, job)
+		v := verify(t, job)
+		if want := []string{"orders 9000: misplaced on b/orders_03"}; !slices.Equal(named(v), want) {
+			t.Errorf("%s: %+v", key, v)
+		}
+		if _, err := job.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		if note := count(t, s.source, "SELECT COUNT(*) FROM orders WHERE id = 9000 AND note = 'of slot 0'"); note != 1 {
+			t.Errorf("%s: the row is lost", key)
+		}
+		// The source serves: the shards have to follow.
+		if v := verify(t, job); v.Requeued != 1 {
+			t.Errorf("%s: %+v", key, v)
+		}
+		rewritten(t, job)
+	}
+}
+
+func TestVerifyBesideWritersOfTheShardsAccusesNobody(t *testing.T) {
+	s, job := switched(t, "id")
+	ctx, stop := context.WithCancel(t.Context())
+	following, writing := make(chan error, 1), make(chan struct{})
+	go func() { following <- job.Follow(ctx) }()
+	go func() {
+		defer close(writing)
+		for seed := uint64(0); ctx.Err() == nil; seed++ {
+			writeOnShards(t, s, rand.New(rand.NewPCG(seed, 5)), 20)
+		}
+	}()
+	for range 3 {
+		if v := verify(t, job); v.Requeued != 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+	stop()
+	<-writing
+	if err := <-following; err != nil {
+		t.Error(err)
+	}
+	broughtBack(t, job)
+	if v := verify(t, job); !v.Clean() {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestVerifyAfterARollbackComparesTheClosedShards(t *testing.T) {
+	s, job := switched(t, "user_id")
+	exec(t, s.shards["b"], "UPDATE orders_01 SET note = 'on the shard'")
+	if _, err := job.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(t, job); !v.Clean() || v.Rows != 300 {
+		t.Errorf("%+v", v)
+	}
+	exec(t, s.shards["a"], "DELETE FROM orders_00_sealed WHERE id = 4")
+	if v := verify(t, job); len(v.Divergences) != 1 || v.Divergences[0].Kind != migrate.Missing {
+		t.Errorf("%+v", v)
+	}
+	rewritten(t, job)
+}
+
+func named(v migrate.Verification) (all []string) {
+	for _, d := range v.Divergences {
+		all = append(all, d.String())
+	}
+	slices.Sort(all)
+	return all
 }

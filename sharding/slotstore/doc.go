@@ -1,7 +1,8 @@
 // Package slotstore keeps a table's map of slots in the application's own
 // database, so that slots can move between shards while the application runs:
 // MySQL, MariaDB, PostgreSQL or SQLite. It decides who may use which map and
-// which database takes a row; moving the rows is the caller's.
+// which database takes a row. Moving the rows is the caller's: on MySQL, MariaDB
+// and SQLite a Mover of package schema/migrate makes all the steps below.
 //
 // # Promise
 //
@@ -37,7 +38,9 @@
 // Each step refuses to begin with [ErrLeased] while older versions are in use;
 // [Store.Settle] waits for that, and is to be called before rows are copied,
 // before the last ones are, and before rows are deleted. Each step may be
-// repeated after an error or a crash, and then completes what it began.
+// repeated after an error or a crash, and then completes what it began. Whoever
+// moves many slots writes by a [Passage] and makes steps by [Store.AsOf], so that
+// one that was paused for long cannot interfere with its successor.
 //
 // # Failure modes
 //

@@ -1,33 +1,18 @@
 package slotstore
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
-
-// slotSQL is the slot of a column's value as an expression, right for negative
-// numbers too. It reports false for rules that SQL cannot say.
-func slotSQL(rule sharding.Rule, column, cast string) (string, bool) {
-	d := sharding.Describe(rule)
-	value := column + cast
-	switch d.Kind {
-	case sharding.KindLow:
-		return fmt.Sprintf("(%s & %d)", value, d.Slots-1), true
-	case sharding.KindBits:
-		return fmt.Sprintf("((%s >> %d) & %d)", value, d.Shift, d.Slots-1), true
-	case sharding.KindMod:
-		return fmt.Sprintf("((%s %% %d + %[2]d) %% %[2]d)", value, d.Slots), true
-	case sharding.KindOffsetStep:
-		return fmt.Sprintf("((%s %% %d + %d) %% %[2]d)", value, d.Step, 2*d.Step-d.Offset), true
-	}
-	return "", false
-}
 
 // fence is what guards one table of a shard.
 type fence struct {
@@ -47,7 +32,8 @@ func (f fence) lookup(row, into, lock string) string {
 	if f.server.Name() == "postgres" {
 		cast = "::bigint"
 	}
-	slot, _ := slotSQL(f.rule, row+`."`+f.key+`"`, cast)
+	d := sharding.Describe(f.rule)
+	slot, _ := d.SQL(row+`."`+f.key+`"`+cast, d.Slots) // New takes no rule that SQL cannot say
 	return fmt.Sprintf(`SELECT "fenced"%s FROM "shard_fence" WHERE "name" = '%s' AND "shard" = %d AND "slot" = %s%s`, into, f.name, f.shard, slot, lock)
 }
 
@@ -126,6 +112,7 @@ func (f fence) there(ctx context.Context, b base, event string) (bool, error) {
 // install puts the triggers on the table that are missing. The database waits
 // for the transactions that have written to the table already.
 func (f fence) install(ctx context.Context, b base) error {
+	var statements []string
 	for _, event := range events {
 		if name := f.trigger(event.name); len(name) > maxTrigger {
 			return fmt.Errorf("the trigger %s needs a shorter name: rename the table to at most %d characters", name, maxTrigger-len(name)+len(f.table))
@@ -134,16 +121,35 @@ func (f fence) install(ctx context.Context, b base) error {
 		if err != nil {
 			return err
 		}
-		if exists {
-			continue
-		}
-		for _, statement := range f.sql(event.name, event.rows) {
-			if err := b.exec(ctx, statement); err != nil {
-				return fmt.Errorf("guard table %s: %w", f.table, err)
-			}
+		if !exists {
+			statements = append(statements, f.sql(event.name, event.rows)...)
 		}
 	}
+	if len(statements) == 0 {
+		return nil
+	}
+	if err := f.create(ctx, b, statements); err != nil {
+		return fmt.Errorf("guard table %s: %w", f.table, err)
+	}
 	return nil
+}
+
+// create makes the triggers. Without the lock, statements that others have
+// prepared before fail once on MariaDB: it does not find shard_fence (1146).
+func (f fence) create(ctx context.Context, b base, statements []string) (err error) {
+	if b.server.Name() != "mysql" {
+		return b.execAll(ctx, b.db, statements)
+	}
+	conn, err := b.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := b.execAll(ctx, conn, []string{`LOCK TABLES "` + f.table + `" WRITE`}); err != nil {
+		return err
+	}
+	err = b.execAll(ctx, conn, statements)
+	return errors.Join(err, b.execAll(context.WithoutCancel(ctx), conn, []string{"UNLOCK TABLES"}))
 }
 
 // shard returns the database of a shard.
@@ -168,13 +174,11 @@ func (s *Store) guard(ctx context.Context, n int, v View) error {
 		return err
 	}
 	err = b.do(ctx, func(t tx) error {
-		for _, slot := range v.Slots {
-			if err := t.exec(ctx, `INSERT INTO "shard_fence" ("name", "shard", "slot", "fenced", "version") VALUES (?, ?, ?, ?, ?)`+upsert(t.server, `"name", "shard", "slot"`),
-				s.cfg.Name, n, slot.Slot, fencedOn(slot, n), slot.Version); err != nil {
-				return err
-			}
+		rows := make([][]any, len(v.Slots))
+		for i, slot := range v.Slots {
+			rows[i] = []any{s.cfg.Name, n, slot.Slot, fencedOn(slot, n), slot.Version}
 		}
-		return nil
+		return t.insert(ctx, `"shard_fence" ("name", "shard", "slot", "fenced", "version")`, rows, upsert(t.server, `"name", "shard", "slot"`))
 	})
 	if err != nil {
 		return err
@@ -196,101 +200,75 @@ func fencedOn(slot Slot, shard int) int {
 	return 1
 }
 
+// closing is what a shard does with slots that changed in one version.
+type closing struct {
+	shard, fenced int
+	version       int64
+}
+
 // align makes both shards of the slots do as the map says. A fence remembers the
 // version that set it, so that a latecomer with an older view changes nothing.
 // What closes comes before what opens.
 func (s *Store) align(ctx context.Context, slots []Slot) error {
-	for _, fenced := range []int{1, 0} {
-		for _, slot := range slots {
-			for _, shard := range []int{slot.Shard, slot.Other} {
-				if shard == nowhere || fencedOn(slot, shard) != fenced {
-					continue
-				}
-				if err := s.setFence(ctx, shard, slot, fenced); err != nil {
-					return fmt.Errorf("slot %d on shard %d: %w", slot.Slot, shard, err)
-				}
+	due := map[closing][]Slot{}
+	for _, slot := range slots {
+		for _, shard := range []int{slot.Shard, slot.Other} {
+			if shard != nowhere {
+				c := closing{shard, fencedOn(slot, shard), slot.Version}
+				due[c] = append(due[c], slot)
 			}
 		}
 	}
-	return nil
-}
-
-const setFence = `UPDATE "shard_fence" SET "fenced" = ?, "version" = ? WHERE "name" = ? AND "shard" = ? AND "slot" = ? AND "version" <= ?`
-
-func (s *Store) setFence(ctx context.Context, shard int, slot Slot, fenced int) error {
-	b, err := s.shard(ctx, shard)
-	if err != nil {
-		return err
-	}
-	return b.do(ctx, func(t tx) error {
-		if err := t.exec(ctx, setFence, fenced, slot.Version, s.cfg.Name, shard, slot.Slot, slot.Version); err != nil {
-			return err
+	for _, c := range slices.SortedFunc(maps.Keys(due), func(a, b closing) int {
+		return cmp.Or(b.fenced-a.fenced, a.shard-b.shard, cmp.Compare(a.version, b.version))
+	}) {
+		if err := s.setFences(ctx, c, due[c]); err != nil {
+			return fmt.Errorf("slots %s on shard %d: %w", numbers(due[c]), c.shard, err)
 		}
-		got, version, err := s.fence(ctx, t, shard, slot.Slot)
-		if err == nil && (version != slot.Version || got != fenced) {
-			err = fmt.Errorf("%w: the slot has changed since; load the map", sharding.ErrStaleMap)
-		}
-		return err
-	})
-}
-
-func (s *Store) fence(ctx context.Context, t tx, shard int, slot sharding.Slot) (fenced int, version int64, err error) {
-	err = t.row(ctx, `SELECT "fenced", "version" FROM "shard_fence" WHERE "name" = ? AND "shard" = ? AND "slot" = ?`, s.cfg.Name, shard, slot).Scan(&fenced, &version)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("shard %d has no row in shard_fence for slot %d; call Copy first", shard, slot)
-	}
-	return fenced, version, err
-}
-
-// Bypass runs f in a transaction on the database of the slot's other shard, in
-// which that shard takes writes of the slot: copies while it moves there, and
-// deletions after it has moved away. Nobody else's writes pass. The transaction
-// is committed when f returns nil, and rolled back otherwise; f is called again
-// when another transaction was in the way.
-func (s *Store) Bypass(ctx context.Context, slot sharding.Slot, f func(*sql.Tx) error) error {
-	err := s.bypass(ctx, slot, f)
-	if err != nil {
-		return fmt.Errorf("slotstore: Bypass: %w", err)
 	}
 	return nil
 }
 
-func (s *Store) bypass(ctx context.Context, number sharding.Slot, f func(*sql.Tx) error) error {
-	v, err := s.Load(ctx)
-	if err != nil {
-		return err
-	}
-	if number < 0 || int(number) >= len(v.Slots) {
-		return fmt.Errorf("slot %d: %w", number, sharding.ErrNoSlot)
-	}
-	slot := v.Slots[number]
-	if slot.Other == nowhere {
-		return fmt.Errorf("%w: slot %d is %s and on no other shard", ErrState, number, slot.State)
-	}
-	b, err := s.shard(ctx, slot.Other)
+// setFences changes all of them at once: one by one, the last ones would be
+// closed for longer.
+func (s *Store) setFences(ctx context.Context, c closing, slots []Slot) error {
+	b, err := s.shard(ctx, c.shard)
 	if err != nil {
 		return err
 	}
 	return b.do(ctx, func(t tx) error {
-		if err := s.pass(ctx, t, slot, 1, 0); err != nil {
+		if err := t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ?, "version" = ? WHERE `+s.rows(c.shard, slots)+` AND "version" <= ?`,
+			c.fenced, c.version, c.version); err != nil {
 			return err
 		}
-		if err := f(t.Tx); err != nil {
+		var all, right int
+		err := t.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN "fenced" = ? AND "version" = ? THEN 1 ELSE 0 END), 0) FROM "shard_fence" WHERE `+s.rows(c.shard, slots),
+			c.fenced, c.version).Scan(&all, &right)
+		switch {
+		case err != nil:
 			return err
+		case all < len(slots):
+			return fmt.Errorf("%d of their rows are missing in shard_fence; call Copy first", len(slots)-all)
+		case right < len(slots):
+			return fmt.Errorf("%w: they have changed since; load the map", sharding.ErrStaleMap)
 		}
-		return s.pass(ctx, t, slot, 0, 1)
+		return nil
 	})
 }
 
-// pass turns the other shard's fence, as long as it is of this version.
-func (s *Store) pass(ctx context.Context, t tx, slot Slot, from, to int) error {
-	if err := t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ? WHERE "name" = ? AND "shard" = ? AND "slot" = ? AND "version" = ? AND "fenced" = ?`,
-		to, s.cfg.Name, slot.Other, slot.Slot, slot.Version, from); err != nil {
-		return err
+// rows is the condition for what a shard's database knows about slots.
+func (s *Store) rows(shard int, slots []Slot) string {
+	return fmt.Sprintf(`"name" = '%s' AND "shard" = %d AND "slot" IN (%s)`, s.cfg.Name, shard, numbers(slots))
+}
+
+// numbers returns "1, 2, 3".
+func numbers(slots []Slot) string {
+	var b strings.Builder
+	for i, slot := range slots {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(int(slot.Slot)))
 	}
-	got, version, err := s.fence(ctx, t, slot.Other, slot.Slot)
-	if err == nil && (version != slot.Version || got != to) {
-		err = fmt.Errorf("%w: slot %d has changed since", sharding.ErrStaleMap, slot.Slot)
-	}
-	return err
+	return b.String()
 }

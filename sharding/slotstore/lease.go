@@ -10,8 +10,15 @@ import (
 	"time"
 )
 
-// renewals is how many times a lease is renewed within its term.
-const renewals = 3
+const (
+	// renewals is how many times a lease is renewed within its term.
+	renewals = 3
+
+	// clockTick is what the coarsest clock of a database counts in, SQLite's. A
+	// lease is stored as longer by it, as the clock has cut that much off the time
+	// of its beginning.
+	clockTick = time.Millisecond
+)
 
 // Follower keeps a router on the map of a store. [Store.Follow] makes it; Close
 // ends it.
@@ -20,7 +27,8 @@ type Follower struct {
 	holder string
 	valid  atomic.Pointer[time.Time] // the lease ends then, by the monotonic clock
 
-	routed int64 // the version that the router has; of the one goroutine that renews
+	routed  int64 // the version that the router has; of the one goroutine that renews
+	refused bool  // the router has not taken the version after it; of the same goroutine
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -34,7 +42,10 @@ type Follower struct {
 // date in the background until Close. The context is that of the beginning only.
 //
 // While leases cannot be renewed the router goes on with its map, and from the
-// end of the term on refuses the map's tables with [sharding.ErrStaleMap].
+// end of the term on refuses the map's tables with [sharding.ErrStaleMap]. The
+// same happens when the router does not take a version, because somebody else
+// has swapped its maps: the lease is not renewed then, so that moves wait for
+// this process no longer than for one that vanished, and [Follower.Err] says why.
 func (s *Store) Follow(ctx context.Context) (*Follower, error) {
 	f := &Follower{store: s, holder: holder(), done: make(chan struct{})}
 	f.valid.Store(&time.Time{}) // long past
@@ -92,6 +103,11 @@ func (f *Follower) Holder() string { return f.holder }
 // only written as the lease's a renewal later, so that statements routed by the
 // one before have ended by then.
 func (f *Follower) renew(ctx context.Context) error {
+	if f.refused {
+		if err := f.catchUp(ctx); err != nil {
+			return err
+		}
+	}
 	s, sent := f.store, time.Now()
 	var v View
 	err := s.home.do(ctx, func(t tx) (err error) {
@@ -103,7 +119,7 @@ func (f *Follower) renew(ctx context.Context) error {
 			inUse = v.Version
 		}
 		return t.exec(ctx, `INSERT INTO "shard_lease" ("name", "holder", "version", "expires_us") VALUES (?, ?, ?, `+now(t.server)+` + ?)`+
-			upsert(t.server, `"name", "holder"`, "version", "expires_us"), s.cfg.Name, f.holder, inUse, s.cfg.Term.Microseconds())
+			upsert(t.server, `"name", "holder"`, "version", "expires_us"), s.cfg.Name, f.holder, inUse, (s.cfg.Term + clockTick).Microseconds())
 	})
 	if err == nil && v.Version != f.routed {
 		err = f.route(v)
@@ -117,12 +133,22 @@ func (f *Follower) renew(ctx context.Context) error {
 	return nil
 }
 
+// catchUp puts a version into a router that has refused one before, and holds no
+// lease meanwhile: whoever routes nothing must not keep the others waiting.
+func (f *Follower) catchUp(ctx context.Context) error {
+	v, err := f.store.Load(ctx)
+	if err != nil || v.Version == f.routed {
+		return err
+	}
+	return f.route(v)
+}
+
 func (f *Follower) route(v View) error {
 	maps, err := f.store.maps(v, f.isValid)
 	if err == nil {
 		err = f.store.cfg.Router.Swap(maps)
 	}
-	if err == nil {
+	if f.refused = err != nil; !f.refused {
 		f.routed = v.Version
 	}
 	return err

@@ -159,6 +159,9 @@ func (s *Store) write(ctx context.Context, t tx, numbers []sharding.Slot, step s
 	if err != nil || len(due) == 0 {
 		return slots, err
 	}
+	if err := s.unchanged(v, due); err != nil {
+		return nil, err
+	}
 	if err := s.unleased(ctx, t, v.Version); err != nil {
 		return nil, err
 	}
@@ -169,6 +172,26 @@ func (s *Store) write(ctx context.Context, t tx, numbers []sharding.Slot, step s
 		}
 	}
 	return slots, t.exec(ctx, `UPDATE "shard_map" SET "version" = ? WHERE "name" = ?`, v.Version+1, s.cfg.Name)
+}
+
+// AsOf returns the store for steps of one who knows the map as it was at a
+// version: slots that have changed since are refused with
+// [sharding.ErrStaleMap]. So a process that was paused for long changes nothing
+// that another one has taken over. Everything else is as with s.
+func (s *Store) AsOf(version int64) *Store {
+	earlier := *s
+	earlier.asOf = version
+	return &earlier
+}
+
+// unchanged compares with the version of AsOf.
+func (s *Store) unchanged(v View, due []Slot) error {
+	for _, slot := range due {
+		if is := v.Slots[slot.Slot]; s.asOf > 0 && is.Version > s.asOf {
+			return fmt.Errorf("%w: slot %d has changed in version %d, after %d", sharding.ErrStaleMap, is.Slot, is.Version, s.asOf)
+		}
+	}
+	return nil
 }
 
 // apply returns all the slots as they will be, and those that are due to be
@@ -213,26 +236,35 @@ func (s *Store) unleased(ctx context.Context, t tx, version int64) error {
 const settlePoll = 20 * time.Millisecond
 
 // Settle waits until no process uses an older version of the map: their leases
-// are renewed for the present version, or have run out.
+// are renewed for the present version, or have run out. When the context ends
+// before, the error says whom it waited for.
 func (s *Store) Settle(ctx context.Context) error {
+	var waiting error // for whom, at the latest look
 	for {
-		err := s.home.do(ctx, func(t tx) error {
-			version, err := s.lock(ctx, t)
-			if err != nil {
-				return err
-			}
-			return s.unleased(ctx, t, version)
-		})
-		if !errors.Is(err, ErrLeased) {
-			if err != nil {
-				err = fmt.Errorf("slotstore: Settle: %w", err)
-			}
-			return err
+		err := s.look(ctx)
+		switch {
+		case errors.Is(err, ErrLeased):
+			waiting = err
+		case err != nil:
+			return fmt.Errorf("slotstore: Settle: %w", errors.Join(waiting, err))
+		default:
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("slotstore: Settle: %w", errors.Join(err, ctx.Err()))
+			return fmt.Errorf("slotstore: Settle: %w", errors.Join(waiting, ctx.Err()))
 		case <-time.After(settlePoll):
 		}
 	}
+}
+
+// look returns a *LeasedError while older versions of the map are in use.
+func (s *Store) look(ctx context.Context) error {
+	return s.home.do(ctx, func(t tx) error {
+		version, err := s.lock(ctx, t)
+		if err != nil {
+			return err
+		}
+		return s.unleased(ctx, t, version)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,20 @@ func (b base) exec(ctx context.Context, statement string, args ...any) error {
 	})
 }
 
+// execAll runs statements as exec does, on the database or one connection.
+func (b base) execAll(ctx context.Context, on Execer, statements []string) error {
+	for _, statement := range statements {
+		err := retry(ctx, func() error {
+			_, err := on.ExecContext(ctx, text(b.server, statement))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (b base) row(ctx context.Context, statement string, args ...any) *sql.Row {
 	return b.db.QueryRowContext(ctx, text(b.server, statement), args...)
 }
@@ -97,6 +112,23 @@ func (b base) row(ctx context.Context, statement string, args ...any) *sql.Row {
 func (t tx) exec(ctx context.Context, statement string, args ...any) error {
 	_, err := t.ExecContext(ctx, text(t.server, statement), args...)
 	return err
+}
+
+// insertRows is how many rows one statement inserts, well below what databases take
+// in arguments.
+const insertRows = 500
+
+// insert inserts rows, all of one width, into a table with its columns; ending
+// follows the values.
+func (t tx) insert(ctx context.Context, into string, rows [][]any, ending string) error {
+	for some := range slices.Chunk(rows, insertRows) {
+		group := "(?" + strings.Repeat(", ?", len(some[0])-1) + ")"
+		statement := "INSERT INTO " + into + " VALUES " + group + strings.Repeat(", "+group, len(some)-1) + ending
+		if err := t.exec(ctx, statement, slices.Concat(some...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t tx) row(ctx context.Context, statement string, args ...any) *sql.Row {

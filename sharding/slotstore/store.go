@@ -70,7 +70,7 @@ func (c Config) validateTable(name string) error {
 	if !ok {
 		return fmt.Errorf("Config.Shards: table %q: %w", name, sharding.ErrUnknownTable)
 	}
-	if _, ok := slotSQL(t.Rule, "", ""); !ok {
+	if _, ok := sharding.Describe(t.Rule).SQL("", t.Rule.Slots()); !ok {
 		return fmt.Errorf("Config.Shards: table %q: a trigger cannot compute its rule; take Low, Bits, Mod or OffsetStep", name)
 	}
 	first := c.Shards[slices.Min(slices.Collect(maps.Keys(c.Shards)))]
@@ -99,6 +99,7 @@ type Store struct {
 	home   base             // the database of the map
 	tables []sharding.Table // those of Config.Shards, by name
 	slots  int
+	asOf   int64 // steps are for slots that have not changed after it; 0: any
 }
 
 // New returns the store of a map, and asks its database what it is. It does not
@@ -159,11 +160,12 @@ func (s *Store) Create(ctx context.Context) error {
 		if err != nil || version > 0 {
 			return err
 		}
+		rows := make([][]any, len(shardOf))
 		for slot, shard := range shardOf {
-			if err := t.exec(ctx, `INSERT INTO "shard_slot" ("name", "slot", "state", "shard", "other", "version") VALUES (?, ?, ?, ?, ?, 1)`,
-				s.cfg.Name, slot, string(Active), shard, nowhere); err != nil {
-				return err
-			}
+			rows[slot] = []any{s.cfg.Name, slot, string(Active), shard, nowhere, 1}
+		}
+		if err := t.insert(ctx, `"shard_slot" ("name", "slot", "state", "shard", "other", "version")`, rows, ""); err != nil {
+			return err
 		}
 		return t.exec(ctx, `UPDATE "shard_map" SET "version" = 1 WHERE "name" = ?`, s.cfg.Name)
 	})

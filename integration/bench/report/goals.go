@@ -49,6 +49,31 @@ is an AUTO_INCREMENT or BIGSERIAL key, and the rows are stored.`,
 stored, with keys that are there already.`,
 		"ns", sqlxGoals,
 	},
+	{
+		"Goals of the migration",
+		`A million rows of about 250 bytes, MariaDB servers that hold them in memory.
+shardid brings them to four tables on two servers, with triggers in place that
+follow writers, and then compares every row; mysqldump and mysql bring them to
+another server, INSERT SELECT to another table on the same one, and compare
+nothing.`,
+		"ns for each row", migrationGoals,
+	},
+}
+
+const nsPerRow = "ns/row"
+
+var (
+	byDump         = key{"Migrate/mysqldump_to_mysql", nsPerRow}
+	byInsertSelect = key{"Migrate/INSERT_SELECT", nsPerRow}
+)
+
+// The goals are 1.5 and 0.9 times as many rows in a second.
+var migrationGoals = []goal{
+	{"copy and comparison", key{"Migrate/shardid", nsPerRow}, byDump, 1 / 1.5},
+	{"copy and comparison", key{"Migrate/shardid", nsPerRow}, byInsertSelect, 1 / 0.9},
+	{"copy alone", key{"Migrate/shardid", "copy-ns/row"}, byDump, 1 / 1.5},
+	{"copy alone", key{"Migrate/shardid", "copy-ns/row"}, byInsertSelect, 1 / 0.9},
+	{"memory of the process, MB", key{"Migrate/shardid", "MB"}, key{}, 200},
 }
 
 var gormGoals = []goal{

@@ -43,7 +43,7 @@ func (p *page) printf(format string, args ...any) {
 
 const intro = `# Benchmarks
 
-Written by ` + "`make bench`" + `, which takes about eight minutes; run it again on
+Written by ` + "`make bench`" + `, which takes about fifteen minutes; run it again on
 your own machine, with nothing else going on there. The benchmarks run one after
 the other, and all of that again in each round; those of the generators are in one
 binary. What stands here are medians over the rounds.
@@ -150,6 +150,9 @@ func (p *page) floors() {
 		p.printf("%s %s", separator(i, 3), number(r.ratio(next("snowflake", n), next(clocked, n))))
 	}
 	p.printf(" × that.\n\n")
+	alone := r.median(next(atomicAdd, 1))
+	p.printf("What segment does beside the addition takes %s ns: it loads the current segment,\nits step and the mark from which on the next one is asked for, and compares with\nthe mark. A `Fill` of 64 with snowflake reads the clock once, which is %s ns of\neach id's and %s × the addition by itself.\n\n",
+		number(r.median(next("segment", 1))-alone), number(r.median(next("time.Since", 1))/64), number(r.median(next("time.Since", 1))/64/alone))
 }
 
 // routing writes what sharding adds to a statement, ours and go-gorm/sharding.

@@ -45,9 +45,9 @@ type Config struct {
 	// Progress is told of each phase. It is required.
 	Progress Progress
 
-	// AfterCopy is called between the copy and its verification. Tests break the
-	// copy with it. Defaults to nothing.
-	AfterCopy func(ctx context.Context, router *sharding.Router) error
+	// BeforeCheck is called when the migration is over, before what it did is
+	// compared. Tests break the shards with it. Defaults to nothing.
+	BeforeCheck func(ctx context.Context, router *sharding.Router) error
 }
 
 // Progress is told of the phases of Run: Begin and End by the goroutine of Run,

@@ -11,10 +11,10 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// The old database may give ids by itself until every writer uses a generator;
-// the margin is for these.
+// The old database gives ids by itself until the switch; the margin is for these,
+// and more than its writers can use up while a demonstration lasts.
 const (
-	seedMargin  = 1000
+	seedMargin  = 1_000_000
 	segmentStep = 1000
 )
 

@@ -3,21 +3,25 @@ package demo
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
 )
 
 // Result is what Run did. A row is a row of the table or of its child.
 type Result struct {
 	SourceRows   int64   `json:"source_rows"`   // rows in the source
-	CopiedRows   int64   `json:"copied_rows"`   // rows that were copied to shards
-	InsertedGORM int64   `json:"inserted_gorm"` // new rows with generated ids
+	CopiedRows   int64   `json:"copied_rows"`   // of them, those that are on shards
+	InsertedGORM int64   `json:"inserted_gorm"` // new rows that stay
 	InsertedSQLX int64   `json:"inserted_sqlx"`
 	Lost         int64   `json:"lost"`
 	Duplicates   int64   `json:"duplicates"`
@@ -25,16 +29,23 @@ type Result struct {
 	Seconds      float64 `json:"seconds"`
 	Shards       []Shard `json:"shards"`
 
-	Dir     string   `json:"-"` // the folder of everything that was written
-	Source  string   `json:"-"` // files, by what they hold
-	Control string   `json:"-"`
-	DBs     []string `json:"-"`
+	UpdatedRows    int64   `json:"updated_rows"`     // by the writers, in all
+	DeletedRows    int64   `json:"deleted_rows"`     // by the writers, who had inserted them besides
+	SwitchPauseMS  float64 `json:"switch_pause_ms"`  // how long the tables were closed
+	LongestPauseMS float64 `json:"longest_pause_ms"` // that a writer saw in the whole migration
+
+	Apps  map[string]Writes `json:"-"` // by the names of the applications
+	Dir   string            `json:"-"` // the folder of everything that was written
+	Files []File            `json:"-"`
 }
+
+// File is a database that the demo read or wrote.
+type File struct{ Path, Holds string }
 
 // Verdict returns what is wrong with the shards.
 func (r Result) Verdict() Verdict { return Verdict{r.Lost, r.Duplicates, r.Misrouted} }
 
-// Run migrates a database to shards and inserts new rows there.
+// Run migrates a database to shards while applications go on writing to it.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.validate(); err != nil {
 		return Result{}, err
@@ -53,11 +64,15 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 type run struct {
 	Config
 
+	made    bool // the source was made by this run
 	folder  folder
 	source  *source
+	live    *sql.DB // the copy of the source that applications work with
 	control *control
 	shards  *shards
-	apps    map[string]app
+	job     *migrate.Job
+	copied  atomic.Int64 // rows, by the migration
+	apps    map[string]deployment
 	traffic *traffic
 	result  Result
 }
@@ -65,7 +80,7 @@ type run struct {
 // run does the phases, and stops behind the one that finds something wrong.
 func (r *run) run(ctx context.Context) error {
 	for _, phase := range []func(context.Context) error{
-		r.makeSource, r.inspect, r.install, r.copy, r.verifyCopy, r.insert, r.readBack, r.verifyAll,
+		r.makeSource, r.inspect, r.install, r.migrate, r.verify, r.readBack,
 	} {
 		if err := phase(ctx); err != nil || !r.result.Verdict().Clean() {
 			return err
@@ -76,11 +91,17 @@ func (r *run) run(ctx context.Context) error {
 
 func (r *run) close() error {
 	var errs []error
+	if r.traffic != nil {
+		r.traffic.abort()
+	}
 	if r.control != nil {
 		errs = append(errs, r.control.close())
 	}
 	if r.shards != nil {
 		errs = append(errs, r.shards.close())
+	}
+	if r.live != nil {
+		errs = append(errs, r.live.Close())
 	}
 	if r.source != nil {
 		errs = append(errs, r.source.close())
@@ -105,6 +126,7 @@ func (r *run) makeSource(ctx context.Context) (err error) {
 	if err := errors.Join(makeOrders(ctx, db, r.Rows, r.Progress.Add), db.Close()); err != nil {
 		return err
 	}
+	r.made = true
 	r.File, r.Table, r.Child = r.folder.file(sourceFile), ordersTable, itemsTable+"."+itemsParent
 	r.Progress.End("made " + r.File)
 	return nil
@@ -118,7 +140,7 @@ func (r *run) inspect(ctx context.Context) (err error) {
 	if r.source, err = openSource(ctx, r.File, r.Table, childTable, childColumn); err != nil {
 		return err
 	}
-	if err := checkRouter(r.source.tables); err != nil {
+	if err := checkLayout(r.source.tables); err != nil {
 		return err
 	}
 	var found, notes []string
@@ -129,12 +151,13 @@ func (r *run) inspect(ctx context.Context) (err error) {
 			notes = append(notes, fmt.Sprintf("%s: %s, and is not kept", t.name, about))
 		}
 	}
-	r.result.Source = r.source.path
+	r.result.Files = []File{{r.source.path, "the source, unchanged"}}
 	r.Progress.End(strings.Join(append(found, notes...), "; "))
 	return nil
 }
 
-// install makes the databases: counters above the ids in use, and empty shards.
+// install makes the databases: the copy that is migrated, counters above the ids
+// in use, and shards without tables.
 func (r *run) install(ctx context.Context) (err error) {
 	if r.folder.path == "" {
 		if r.folder, err = makeFolder(r.Dir); err != nil {
@@ -143,72 +166,50 @@ func (r *run) install(ctx context.Context) (err error) {
 		r.result.Dir = r.folder.path
 	}
 	r.Progress.Begin("install", 0)
+	if r.live, err = makeLive(ctx, r.folder, r.source, r.made); err != nil {
+		return err
+	}
 	if r.control, err = install(ctx, r.folder, r.source.tables); err != nil {
 		return err
 	}
 	if r.shards, err = makeShards(ctx, r.folder, r.source.tables); err != nil {
 		return err
 	}
+	if r.apps, err = deploy(r.control, r.live, r.shards.router, r.source.tables); err != nil {
+		return err
+	}
+	if r.traffic, err = newTraffic(ctx, r.source, newRoute(r.live, r.source.tables[0].name), r.Progress.Add); err != nil {
+		return err
+	}
+	if r.job, err = r.newJob(); err != nil {
+		return err
+	}
+	r.listFiles()
 	var seeds []string
 	for _, t := range r.source.tables {
 		seeds = append(seeds, fmt.Sprintf("%s from %s", t.name, term.Number(t.next+seedMargin)))
 	}
-	r.result.Control = r.folder.file(controlFile)
+	r.Progress.End("a live copy; generated ids for " + strings.Join(seeds, ", "))
+	return nil
+}
+
+func (r *run) listFiles() {
+	r.result.Files = append(r.result.Files,
+		File{r.folder.file(liveFile), "the copy that was migrated, with its retired tables"},
+		File{r.folder.file(controlFile), "leaf_alloc and WORKER_NODE"})
 	for _, name := range shardNames() {
-		r.result.DBs = append(r.result.DBs, r.folder.file(name+".db"))
+		r.result.Files = append(r.result.Files, File{r.folder.file(name + ".db"), "a shard"})
 	}
-	r.Progress.End("new ids for " + strings.Join(seeds, ", "))
-	return nil
-}
-
-func (r *run) copy(ctx context.Context) error {
-	r.Progress.Begin("copy", r.result.SourceRows)
-	for _, t := range r.source.tables {
-		n, err := copyTable(ctx, r.source, r.shards, t, r.Progress.Add)
-		r.result.CopiedRows += n
-		if err == nil {
-			err = indexChildren(ctx, r.shards, t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	parent := r.source.tables[0]
-	r.Progress.End(fmt.Sprintf("%s rows into %d databases × %d tables by %s.%s", term.Number(r.result.CopiedRows), databases, tables/databases, parent.name, parent.key))
-	if r.AfterCopy != nil {
-		return r.AfterCopy(ctx, r.shards.router)
-	}
-	return nil
-}
-
-func (r *run) verifyCopy(ctx context.Context) error {
-	return r.verify(ctx, make([][][]any, len(r.source.tables)))
-}
-
-// insert puts new rows on the shards through GORM and sqlx at the same time.
-func (r *run) insert(ctx context.Context) error {
-	var err error
-	if r.traffic, err = newTraffic(ctx, r.source, r.Progress.Add); err != nil {
-		return err
-	}
-	if r.apps, err = newApps(r.control, r.shards.router, r.traffic.models); err != nil {
-		return err
-	}
-	parents := len(r.apps) * r.traffic.parentsPerApp()
-	r.Progress.Begin("insert", int64(parents*(1+r.traffic.perParent)))
-	if err := r.traffic.insert(ctx, r.apps); err != nil {
-		return err
-	}
-	byApp := r.traffic.countByApp()
-	r.result.InsertedGORM, r.result.InsertedSQLX = byApp[viaGORM], byApp[viaSQLX]
-	r.Progress.End(fmt.Sprintf("%s rows through GORM, %s rows through sqlx, ids generated", term.Number(r.result.InsertedGORM), term.Number(r.result.InsertedSQLX)))
-	return nil
 }
 
 // readBack counts a row that an application cannot find by its id as lost.
 func (r *run) readBack(ctx context.Context) error {
 	r.Progress.Begin("read back", int64(len(r.apps))*(r.result.InsertedGORM+r.result.InsertedSQLX))
-	wrong, err := r.traffic.readBack(ctx, r.apps)
+	apps := map[string]app{}
+	for name, d := range r.apps {
+		apps[name] = d[sharding.OnShards]
+	}
+	wrong, err := r.traffic.readBack(ctx, apps)
 	if err != nil {
 		return err
 	}
@@ -221,22 +222,21 @@ func (r *run) readBack(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) verifyAll(ctx context.Context) error {
-	return r.verify(ctx, r.traffic.stored())
-}
-
-// verify compares all shards with the source and the rows added since, for each
-// table.
-func (r *run) verify(ctx context.Context, added [][][]any) error {
-	r.Progress.Begin("verify", r.result.CopiedRows+r.result.InsertedGORM+r.result.InsertedSQLX)
-	r.result.Shards = nil
-	for i, t := range r.source.tables {
-		v, counted, err := verifyTable(ctx, r.source, r.shards, t, added[i], r.Progress.Add)
+// verify compares all shards with the source and what the writers were told is
+// done, for each table.
+func (r *run) verify(ctx context.Context) error {
+	if r.BeforeCheck != nil {
+		if err := r.BeforeCheck(ctx, r.shards.router); err != nil {
+			return err
+		}
+	}
+	r.Progress.Begin("compare", r.result.SourceRows+r.result.InsertedGORM+r.result.InsertedSQLX)
+	for i := range r.source.tables {
+		v, err := verifyTable(ctx, r.source, r.shards, r.traffic.ledgers[i], r.Progress.Add)
 		if err != nil {
 			return err
 		}
 		r.result.add(v)
-		r.result.Shards = append(r.result.Shards, counted...)
 	}
 	slices.SortStableFunc(r.result.Shards, func(a, b Shard) int { return cmp.Compare(a.DB, b.DB) })
 	v := r.result.Verdict()
@@ -244,8 +244,10 @@ func (r *run) verify(ctx context.Context, added [][][]any) error {
 	return nil
 }
 
-func (r *Result) add(v Verdict) {
-	r.Lost += v.Lost
-	r.Duplicates += v.Duplicates
-	r.Misrouted += v.Misrouted
+func (r *Result) add(v verified) {
+	r.CopiedRows += v.copied
+	r.Lost += v.verdict.Lost
+	r.Duplicates += v.verdict.Duplicates
+	r.Misrouted += v.verdict.Misrouted
+	r.Shards = append(r.Shards, v.shards...)
 }

@@ -32,7 +32,7 @@ const (
 // ownFiles are the only files that a run removes.
 func ownFiles() []string {
 	var names []string
-	for _, name := range append(shardNames(), "source", "control") {
+	for _, name := range append(shardNames(), "source", "live", "control") {
 		for _, suffix := range []string{".db", ".db-wal", ".db-shm", ".db-journal"} {
 			names = append(names, name+suffix)
 		}
@@ -155,9 +155,9 @@ func (f folder) clean() error {
 
 func (f folder) file(name string) string { return filepath.Join(f.path, name) }
 
-// Writers queue up for five seconds, and take their lock at BEGIN, because
+// Writers queue up for twenty seconds, and take their lock at BEGIN, because
 // SQLite refuses one that turns from reading to writing behind another's back.
-const writable = "mode=rwc&_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
+const writable = "mode=rwc&_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
 
 // create opens a new database in the folder.
 func (f folder) create(ctx context.Context, name string) (*sql.DB, error) {
@@ -177,5 +177,6 @@ func (f folder) create(ctx context.Context, name string) (*sql.DB, error) {
 	return db, nil
 }
 
-// connections is enough for a cursor on each table of a database, and more.
-const connections = tables + 2
+// connections is enough for a cursor on each table of a database, all writers and
+// the migration.
+const connections = 2*tables + 2*writersPerApp + 4

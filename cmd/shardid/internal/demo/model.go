@@ -9,6 +9,22 @@ import (
 	"time"
 )
 
+// numbering says who numbers new rows.
+type numbering bool
+
+const (
+	byDatabase  numbering = false // as before the migration
+	byGenerator numbering = true
+)
+
+// tags are those of the key's field.
+func (n numbering) tags(table string) (forGORM, forKeygen string) {
+	if n == byDatabase {
+		return ";primaryKey;autoIncrement", ""
+	}
+	return ";primaryKey;autoIncrement:false", " keygen:" + strconv.Quote(table)
+}
+
 // model is the Go struct of a table that is known only at run time. For orders
 // it is what somebody would write as
 //
@@ -24,7 +40,7 @@ type model struct {
 	slices reflect.Type
 }
 
-func newModel(t *table) *model {
+func newModel(t *table, n numbering) *model {
 	var fields []reflect.StructField
 	for i, c := range t.columns {
 		f := reflect.StructField{Name: "F" + strconv.Itoa(i), Type: reflect.TypeFor[cell]()}
@@ -33,8 +49,9 @@ func newModel(t *table) *model {
 		switch i {
 		case t.keyAt:
 			f.Type = reflect.TypeFor[int64]()
-			settings += ";primaryKey;autoIncrement:false"
-			tags += " keygen:" + strconv.Quote(t.name)
+			forGORM, forKeygen := n.tags(t.name)
+			settings += forGORM
+			tags += forKeygen
 		case t.byAt:
 			f.Type = reflect.TypeFor[int64]()
 		}
@@ -75,6 +92,17 @@ func (m *model) children(rows []sample, parent int64) reflect.Value {
 }
 
 func (m *model) key(row reflect.Value) int64 { return row.Field(m.table.keyAt).Int() }
+
+// content lists the columns that are neither the key nor the sharding key, with
+// their values in a row.
+func (m *model) content(stored []any) (columns []string, values []any) {
+	for i, c := range m.table.columns {
+		if i != m.table.keyAt && i != m.table.byAt {
+			columns, values = append(columns, c.name), append(values, stored[i])
+		}
+	}
+	return columns, values
+}
 
 // values returns a struct as a row.
 func (m *model) values(row reflect.Value) []any {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -15,9 +16,9 @@ type shards struct {
 	router *sharding.Router
 }
 
-// makeShards makes the databases with their tables. Children go by their
-// parent's key, with the same rule and a map of the same shape, so that they lie
-// beside their parents.
+// makeShards makes the databases, in which the migration will make the tables.
+// Children go by their parent's key, with the same rule and a map of the same
+// shape, so that they lie beside their parents.
 func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
 	s := &shards{dbs: sharding.DBs{}}
 	for _, name := range shardNames() {
@@ -27,24 +28,11 @@ func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
 		}
 		s.dbs[name] = db
 	}
-	if err := s.lay(ctx, all); err != nil {
+	var err error
+	if s.router, err = newRouter(s.dbs, all); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
-}
-
-func (s *shards) lay(ctx context.Context, all []*table) (err error) {
-	if s.router, err = newRouter(s.dbs, all); err != nil {
-		return err
-	}
-	for _, t := range all {
-		for _, target := range s.router.Targets(t.name) {
-			if _, err := s.dbs[target.DB].ExecContext(ctx, t.createTable(target.Table)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func newRouter(dbs sharding.DBs, all []*table) (*sharding.Router, error) {
@@ -63,15 +51,21 @@ func newRouter(dbs sharding.DBs, all []*table) (*sharding.Router, error) {
 	return router, nil
 }
 
-// checkRouter finds before anything is written whether the tables can be laid
-// out: two names may differ too little.
-func checkRouter(all []*table) error {
+// checkLayout finds before anything is written whether the tables can be laid
+// out: two names may differ too little, or leave no room for what is added.
+func checkLayout(all []*table) error {
 	dbs := sharding.DBs{}
 	for _, name := range shardNames() {
 		dbs[name] = new(sql.DB) // never used
 	}
-	_, err := newRouter(dbs, all)
-	return err
+	router, err := newRouter(dbs, all)
+	if err != nil {
+		return err
+	}
+	if _, err := migrate.New(jobConfig(new(sql.DB), &shards{dbs, router})); err != nil {
+		return input.Wrap(err)
+	}
+	return nil
 }
 
 func (s *shards) close() error {

@@ -71,10 +71,9 @@ func (t *table) selectAll(physical string) string {
 	return "SELECT " + t.selectColumns() + " FROM " + quote(physical) + " ORDER BY " + quote(t.key)
 }
 
-// selectBy reads the rows of a physical table with one value of a column, as an
-// application would.
-func (t *table) selectBy(physical, column string) string {
-	return "SELECT " + t.columnList() + " FROM " + quote(physical) + " WHERE " + quote(column) + " = ?"
+// selectBy reads the rows with one value of a column, as an application would.
+func (t *table) selectBy(column string) string {
+	return "SELECT " + t.columnList() + " FROM " + quote(t.name) + " WHERE " + quote(column) + " = ?"
 }
 
 func (t *table) columnList() string {
@@ -85,34 +84,55 @@ func (t *table) columnList() string {
 	return strings.Join(list, ", ")
 }
 
-// insertRows is a strict INSERT of n rows.
-func (t *table) insertRows(physical string, n int) string {
+// insertRows inserts n rows.
+func (t *table) insertRows(n int) string {
 	group := "(?" + strings.Repeat(", ?", len(t.columns)-1) + ")"
-	return "INSERT INTO " + quote(physical) + " (" + t.columnList() + ") VALUES " + group + strings.Repeat(", "+group, n-1)
+	return "INSERT INTO " + quote(t.name) + " (" + t.columnList() + ") VALUES " + group + strings.Repeat(", "+group, n-1)
 }
 
-// createTable declares the columns as in the source, with one difference: the
-// key is a BIGINT of a table without a rowid, so that SQLite never numbers a
-// row by itself. Foreign keys, CHECK and UNIQUE stay behind: what they speak
-// about is spread over several tables now.
-func (t *table) createTable(physical string) string {
+// insertNamed inserts a struct, with or without its key.
+func (t *table) insertNamed(withKey bool) string {
+	var columns, values []string
+	for i, c := range t.columns {
+		if i != t.keyAt || withKey {
+			columns, values = append(columns, quote(c.name)), append(values, ":"+c.name)
+		}
+	}
+	return "INSERT INTO " + quote(t.name) + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+}
+
+// updateBy sets columns of the row with a key and a sharding key.
+func (t *table) updateBy(columns []string) string {
+	var set []string
+	for _, c := range columns {
+		set = append(set, quote(c)+" = ?")
+	}
+	return "UPDATE " + quote(t.name) + " SET " + strings.Join(set, ", ") + " WHERE " + quote(t.key) + " = ? AND " + quote(t.by) + " = ?"
+}
+
+// deleteBy deletes the rows with one sharding key.
+func (t *table) deleteBy() string {
+	return "DELETE FROM " + quote(t.name) + " WHERE " + quote(t.by) + " = ?"
+}
+
+// createTable declares the columns as in the source. Foreign keys, CHECK and
+// UNIQUE stay behind: rows are copied with values of others, and what the keys
+// speak about is not all there.
+func (t *table) createTable() string {
 	var defs []string
 	for _, c := range t.columns {
 		defs = append(defs, t.define(c))
 	}
-	options := " WITHOUT ROWID"
+	options := ""
 	if t.strict {
-		options += ", STRICT"
+		options = " STRICT"
 	}
-	return "CREATE TABLE " + quote(physical) + " (" + strings.Join(defs, ", ") + ")" + options
+	return "CREATE TABLE " + quote(t.name) + " (" + strings.Join(defs, ", ") + ")" + options
 }
 
 func (t *table) define(c column) string {
 	if c.name == t.key {
-		if t.strict { // knows no BIGINT
-			return quote(c.name) + " INTEGER NOT NULL PRIMARY KEY"
-		}
-		return quote(c.name) + " BIGINT NOT NULL PRIMARY KEY"
+		return quote(c.name) + " INTEGER PRIMARY KEY AUTOINCREMENT"
 	}
 	def := quote(c.name)
 	if c.typ != "" {
@@ -135,8 +155,8 @@ func (t *table) define(c column) string {
 }
 
 // createIndex makes the rows of one parent quick to find.
-func (t *table) createIndex(physical string) string {
-	return "CREATE INDEX " + quote(physical+"_by_parent") + " ON " + quote(physical) + " (" + quote(t.by) + ")"
+func (t *table) createIndex() string {
+	return "CREATE INDEX " + quote(t.name+"_by_parent") + " ON " + quote(t.name) + " (" + quote(t.by) + ")"
 }
 
 // plainType matches declared types that can be declared again as they are.

@@ -1,16 +1,12 @@
 package demo
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"reflect"
-	"slices"
+	"math"
 	"sync"
-
-	"gorm.io/gorm"
+	"sync/atomic"
+	"time"
 )
 
 // writersPerApp is how many goroutines each application works with.
@@ -19,31 +15,49 @@ const writersPerApp = 2
 // mostChildren bounds how many children a new parent gets.
 const mostChildren = 20
 
-// traffic inserts new parents with children through the applications, all at
-// once, and remembers them.
+// stage is a part of the migration in which writers have something to do.
+type stage int
+
+const (
+	beforeCopy stage = iota
+	whileCopying
+	whileFollowing
+	onShards
+	stages // how many there are
+)
+
+// traffic is the writers, who work from the first stage to the end of the last
+// one without a pause that they are not made to take. In each stage each has a
+// share of the rows to insert that are to stay; when it has done that it goes on
+// with other changes until the next stage begins. So the rows that are there in
+// the end have the same number each time, however long the stages take.
 type traffic struct {
-	models    models
+	tables    []*table
+	ledgers   []*ledger // of the tables
+	route     *route
 	parents   []sample
 	children  []sample
 	perParent int // children of each new parent
 	add       func(int64)
 
-	mu   sync.Mutex // guards made
-	made []made
+	begun   [stages]chan struct{} // closed when the stage begins
+	stage   atomic.Int32          // the one that was begun last
+	working [stages]sync.WaitGroup
+	writers []*writer
+	running sync.WaitGroup
+	cancel  context.CancelCauseFunc
 }
-
-// made is a parent with its children that was inserted.
-type made struct {
-	by       string // the application
-	parent   sample
-	children []sample
-}
-
-func (m made) rows() int64 { return 1 + int64(len(m.children)) }
 
 // newTraffic takes the content of new rows from the source.
-func newTraffic(ctx context.Context, s *source, add func(int64)) (*traffic, error) {
-	t := &traffic{models: newModels(s.tables), add: add}
+func newTraffic(ctx context.Context, s *source, r *route, add func(int64)) (*traffic, error) {
+	t := &traffic{tables: s.tables, route: r, add: add}
+	t.stage.Store(-1)
+	for i := range t.begun {
+		t.begun[i] = make(chan struct{})
+	}
+	for _, table := range s.tables {
+		t.ledgers = append(t.ledgers, newLedger(table))
+	}
 	var err error
 	parent := s.tables[0]
 	if t.parents, err = takeSamples(ctx, s, parent); err != nil || len(s.tables) == 1 {
@@ -58,143 +72,109 @@ func newTraffic(ctx context.Context, s *source, add func(int64)) (*traffic, erro
 	return t, err
 }
 
-// parentsPerApp is how many parents each application inserts.
+// parentsPerApp is how many parents each application inserts that stay.
 func (t *traffic) parentsPerApp() int {
-	return int(min(2000, max(100, t.models.parent.table.rows/20)))
+	return int(min(2000, max(100, t.tables[0].rows/20)))
 }
 
-func (t *traffic) insert(ctx context.Context, apps map[string]app) error {
-	return t.each(ctx, apps, "insert", t.parentsPerApp(), t.insertOne)
+// staying is how many rows that stay are inserted in a stage.
+func (t *traffic) staying(apps int) int64 {
+	return int64(apps) * int64(t.parentsPerApp()) / int64(stages) * int64(1+t.perParent)
 }
 
-// insertOne inserts a parent with children. All parents get the same number of
-// them: whichever application is given which key, every run then puts the same
-// number of rows on each shard.
-func (t *traffic) insertOne(ctx context.Context, name string, a app, i int) error {
-	content := t.parents[i%len(t.parents)]
-	parent := t.models.parent.row(content.stored)
-	var children reflect.Value // a pointer to a slice
-	contents := t.childrenFor(i)
-	err := a.create(ctx, parent, func(key int64) reflect.Value {
-		if len(contents) > 0 {
-			children = t.models.child.children(contents, key)
+// start has the writers wait for the first stage. The context that it returns
+// ends when one of them fails, and they end with it.
+func (t *traffic) start(ctx context.Context, apps map[string]deployment) context.Context {
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	for _, name := range []string{ViaGORM, ViaSQLX} {
+		for n := range writersPerApp {
+			t.writers = append(t.writers, newWriter(t, name, apps[name], n))
 		}
-		return children
+	}
+	for i := range t.working {
+		t.working[i].Add(len(t.writers))
+	}
+	for _, w := range t.writers {
+		t.running.Go(func() {
+			if err := w.run(ctx); err != nil {
+				t.cancel(fmt.Errorf("a writer through %s: %w", w.name, err))
+			}
+		})
+	}
+	return ctx
+}
+
+// enter begins a stage; the writers leave the one before as soon as they have
+// done their share.
+func (t *traffic) enter(s stage) {
+	t.stage.Store(int32(s))
+	close(t.begun[s])
+}
+
+// share waits until every writer has done its share of a stage.
+func (t *traffic) share(ctx context.Context, s stage) error {
+	done := make(chan struct{})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		t.working[s].Wait()
+		close(done)
 	})
-	if err != nil {
-		return err
+	defer waiting.Wait() // writers that fail have done all shares
+	select {
+	case <-done:
+		return context.Cause(ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	key := t.models.parent.key(parent.Elem())
-	m := made{by: name, parent: content.with(t.models.parent.table, key, key)}
-	for n, c := range contents {
-		row := children.Elem().Index(n)
-		m.children = append(m.children, c.with(t.models.child.table, t.models.child.key(row), key))
-	}
-	t.add(m.rows())
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.made = append(t.made, m)
-	return nil
 }
 
-// childrenFor returns the content of the children of the i-th parent.
-func (t *traffic) childrenFor(i int) []sample {
-	var contents []sample
-	for n := range t.perParent {
-		contents = append(contents, t.children[(i*t.perParent+n)%len(t.children)])
-	}
-	return contents
+// stop ends the last stage and waits for the writers.
+func (t *traffic) stop() {
+	t.stage.Store(int32(stages))
+	t.running.Wait()
 }
 
-// readBack finds every new row by its parent's key through every application
-// and returns how many are not as they were inserted.
-func (t *traffic) readBack(ctx context.Context, apps map[string]app) (int64, error) {
-	var mu sync.Mutex
-	var wrong int64
-	err := t.each(ctx, apps, "read back", len(t.made), func(ctx context.Context, _ string, a app, i int) error {
-		n, err := t.wrongRows(ctx, a, t.made[i])
-		t.add(t.made[i].rows())
-		mu.Lock()
-		defer mu.Unlock()
-		wrong += n
-		return err
-	})
-	return wrong, err
+// abort ends the writers wherever they are. It may be called after stop.
+func (t *traffic) abort() {
+	if t.cancel != nil {
+		t.cancel(nil)
+		t.running.Wait()
+	}
 }
 
-func (t *traffic) wrongRows(ctx context.Context, a app, m made) (int64, error) {
-	key := t.models.parent.table.keyOf(m.parent.stored)
-	parent, children, err := a.find(ctx, key)
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, gorm.ErrRecordNotFound) {
-		return m.rows(), nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	var wrong int64
-	if !sameValues(t.models.parent.values(parent), m.parent.read) {
-		wrong++
-	}
-	found := map[int64][]any{}
-	for i := range m.children { // none when there is no child table
-		if i < children.Len() {
-			row := children.Index(i)
-			found[t.models.child.key(row)] = t.models.child.values(row)
+// Writes is what the writers of one application did, and saw.
+type Writes struct {
+	Inserted int64 // rows that stay
+	Updated  int64
+	Deleted  int64 // rows that it had inserted besides
+	// LongestPause is the longest time that one statement or transaction took,
+	// with all that it had to wait and was sent again.
+	LongestPause time.Duration
+}
+
+func (w Writes) changes() int64 { return w.Inserted + w.Updated + 2*w.Deleted }
+
+func (w Writes) plus(o Writes) Writes {
+	return Writes{w.Inserted + o.Inserted, w.Updated + o.Updated, w.Deleted + o.Deleted, max(w.LongestPause, o.LongestPause)}
+}
+
+// by returns what an application did so far.
+func (t *traffic) by(name string) (sum Writes) {
+	for _, w := range t.writers {
+		if w.name == name {
+			sum = sum.plus(w.did())
 		}
 	}
-	for _, c := range m.children {
-		if !sameValues(found[t.models.child.table.keyOf(c.stored)], c.read) {
-			wrong++
-		}
-	}
-	return wrong, nil
+	return sum
 }
 
-// each calls f with every application and the numbers below n, in several
-// goroutines, and waits for them.
-func (t *traffic) each(ctx context.Context, apps map[string]app, what string, n int, f func(ctx context.Context, name string, a app, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var running sync.WaitGroup
-	for name, a := range apps {
-		for first := range writersPerApp {
-			running.Go(func() {
-				for i := first; i < n && ctx.Err() == nil; i += writersPerApp {
-					if err := f(ctx, name, a, i); err != nil {
-						cancel(fmt.Errorf("%s through %s: %w", what, name, err))
-					}
-				}
-			})
-		}
-	}
-	running.Wait()
-	return context.Cause(ctx)
-}
+func (t *traffic) all() Writes { return t.by(ViaGORM).plus(t.by(ViaSQLX)) }
 
-// stored returns the inserted rows of each table as stored, in the order of
-// their keys.
-func (t *traffic) stored() [][][]any {
-	all := [][][]any{nil, nil}
-	for _, m := range t.made {
-		all[0] = append(all[0], m.parent.stored)
-		for _, c := range m.children {
-			all[1] = append(all[1], c.stored)
-		}
+// pauseSince returns the longest pause of any writer since it was last asked for.
+func (t *traffic) pauseSince() time.Duration {
+	var longest int64 = math.MinInt64
+	for _, w := range t.writers {
+		longest = max(longest, w.recent.Swap(0))
 	}
-	sortByKey(all[0], t.models.parent)
-	sortByKey(all[1], t.models.child)
-	return all
-}
-
-// countByApp returns how many rows each application inserted.
-func (t *traffic) countByApp() map[string]int64 {
-	n := map[string]int64{}
-	for _, m := range t.made {
-		n[m.by] += m.rows()
-	}
-	return n
-}
-
-func sortByKey(rows [][]any, m *model) {
-	slices.SortFunc(rows, func(a, b []any) int { return cmp.Compare(m.table.keyOf(a), m.table.keyOf(b)) })
+	return time.Duration(longest)
 }

@@ -39,17 +39,25 @@ type verifier struct {
 	expected *feed
 	found    []*feed
 	wanted   map[sharding.Target]*Shard // what should be there
+	copied   int64                      // rows of the source that are on a shard
 	verdict  Verdict
 	buf      []byte
 }
 
-// verifyTable compares the rows of t on the shards with those of the source and
-// added, which are rows with higher keys in the order of their keys.
-func verifyTable(ctx context.Context, s *source, to *shards, t *table, added [][]any, add func(int64)) (v Verdict, counted []Shard, err error) {
-	m := &verifier{table: t, parent: s.tables[0], router: to.router, add: add, wanted: map[sharding.Target]*Shard{}}
+// verified is what the verification of a table found.
+type verified struct {
+	verdict Verdict
+	copied  int64
+	shards  []Shard
+}
+
+// verifyTable compares the rows on the shards with those of the source, as the
+// ledger says that they are by now, and the new ones, whose keys are higher.
+func verifyTable(ctx context.Context, s *source, to *shards, l *ledger, add func(int64)) (v verified, err error) {
+	m := &verifier{table: l.table, parent: s.tables[0], router: to.router, add: add, wanted: map[sharding.Target]*Shard{}}
 	defer func() { err = errors.Join(err, m.close()) }()
-	if err := m.open(ctx, s, to, added); err != nil {
-		return v, nil, err
+	if err := m.open(ctx, s, to, l); err != nil {
+		return v, err
 	}
 	for {
 		key, ok := m.lowest()
@@ -57,20 +65,20 @@ func verifyTable(ctx context.Context, s *source, to *shards, t *table, added [][
 			break
 		}
 		if err := m.compare(key); err != nil {
-			return v, nil, err
+			return v, err
 		}
 	}
-	counted, err = m.tally()
-	return m.verdict, counted, err
+	counted, err := m.tally()
+	return verified{m.verdict, m.copied, counted}, err
 }
 
-func (m *verifier) open(ctx context.Context, s *source, to *shards, added [][]any) error {
+func (m *verifier) open(ctx context.Context, s *source, to *shards, l *ledger) error {
 	n := len(m.table.columns)
 	rows, err := openCursor(ctx, s.tx, n, m.table.selectAll(m.table.name))
 	if err != nil {
 		return err
 	}
-	m.expected = &feed{cursor: rows, rest: added, keyAt: m.table.keyAt}
+	m.expected = &feed{cursor: rows, now: l.now, rest: l.added(), keyAt: m.table.keyAt}
 	if err := m.expected.advance(); err != nil {
 		return err
 	}
@@ -112,6 +120,7 @@ func (m *verifier) lowest() (int64, bool) {
 
 // compare looks at everything that bears the key and goes on.
 func (m *verifier) compare(key int64) error {
+	old := m.expected.at(key) && m.expected.stored
 	want, err := m.want(key)
 	if err != nil {
 		return err
@@ -136,6 +145,9 @@ func (m *verifier) compare(key int64) error {
 		return nil
 	}
 	m.verdict.Duplicates += max(0, copies-1)
+	if old && copies > 0 {
+		m.copied++
+	}
 	if !same {
 		m.verdict.Lost++
 	}
@@ -197,15 +209,22 @@ func (m *verifier) tally() ([]Shard, error) {
 // feed is rows in the order of their keys: those of a cursor, then more.
 type feed struct {
 	cursor *cursor
+	now    func([]any) []any // what became of a row of the cursor; nil for nothing
 	rest   [][]any
 	keyAt  int
 	row    []any // the next one, nil behind the last
+	stored bool  // whether it is one of the cursor's
 	shard  Shard // what was counted so far, for the rows of a shard
 }
 
 func (f *feed) advance() (err error) {
 	f.row, err = f.cursor.next()
-	if err == nil && f.row == nil && len(f.rest) > 0 {
+	f.stored = f.row != nil
+	switch {
+	case err != nil:
+	case f.stored && f.now != nil:
+		f.row = f.now(f.row)
+	case !f.stored && len(f.rest) > 0:
 		f.row, f.rest = f.rest[0], f.rest[1:]
 	}
 	return err

@@ -4,11 +4,13 @@ package proto
 type Class int
 
 const (
-	// Apply: the key was copied; its row must be read again.
+	// Apply is for a key that was copied: its row must be read again.
 	Apply Class = iota
-	// Wait: a copier may hold an older reading of the row; the entry stays as it is.
+	// Wait is for a row of which a copier may hold an older reading: the entry
+	// stays as it is.
 	Wait
-	// Drop: no copier has read the row; whoever copies it will see the change.
+	// Drop is for a row that no copier has read: whoever copies it will see the
+	// change.
 	Drop
 )
 

@@ -1,6 +1,9 @@
 package proto
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Phase is where a job stands. Its values are stored.
 type Phase string
@@ -32,10 +35,8 @@ var successors = map[Phase][]Phase{
 
 // Check returns an error unless a job may go from one phase to the other.
 func Check(from, to Phase) error {
-	for _, next := range successors[from] {
-		if next == to {
-			return nil
-		}
+	if slices.Contains(successors[from], to) {
+		return nil
 	}
 	return fmt.Errorf("a job that is %s cannot become %s", from, to)
 }
@@ -48,14 +49,15 @@ func (p Phase) Known() bool { _, ok := successors[p]; return ok }
 type Repair int
 
 const (
-	// Nothing: no table was renamed.
+	// Nothing says that no table was renamed.
 	Nothing Repair = iota
-	// Rename: some tables were renamed and others not: the switch must be
-	// finished under the lock.
+	// Rename says that some tables were renamed and others not: the switch must
+	// be finished under the lock.
 	Rename
-	// Flip: all were renamed: only the route is missing.
+	// Flip says that all were renamed: only the route is missing.
 	Flip
-	// Unclear: the tables are neither as before the switch nor as after it.
+	// Unclear says that the tables are neither as before the switch nor as after
+	// it.
 	Unclear
 )
 

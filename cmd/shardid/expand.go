@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+const expandLong = `Expand brings more servers to a table that servers number by AUTO_INCREMENT with
+offset and step, without moving a row: one master becomes two, N become 2N. The
+file's rule of the table is epochs(…), epochs(0 = 0) for one server; the new
+servers' databases stand in the file, too.
+
+It takes the counters of all servers, puts the cut the margin above the highest,
+sets offset and step for new connections on every server, and makes the table on
+the new ones with its counter at the cut. What is left is the application's, and is
+printed in its order: DSN parameters, rotating pools, and the new rule.
+
+Without --add it checks whether every server numbers as the last epoch of the rule
+says and whether rows with another server's ids are there, and exits with 6 until
+all is in order. It needs no --source.`
+
+// expansion is what the flags of expand say.
+type expansion struct {
+	*migration
+
+	add    []string
+	margin int64
+	dry    bool
+}
+
+func (m *migration) newExpand() *cobra.Command {
+	e := &expansion{migration: m}
+	cmd := &cobra.Command{
+		Use: "expand", Short: "Bring more servers to a table numbered by offset and step", Long: expandLong,
+		Example: "  shardid migrate expand --config shards.json --tables orders --add two/orders_1 --margin 100000 --dry-run\n  shardid migrate expand --config shards.json --tables orders",
+		Args: func(cmd *cobra.Command, args []string) error {
+			return usage(noArgs("name tables with --tables")(cmd, args))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m.cmd = cmd
+			return migrateCode(cmd.Context(), e.run(cmd.Context()))
+		},
+	}
+	cmd.Flags().StringSliceVar(&e.add, "add", nil, "targets on the new servers, database/table, in the order of their offsets")
+	cmd.Flags().Int64Var(&e.margin, "margin", 0, "how many ids the busiest server may give until all pools have changed over")
+	dryRun(cmd, &e.dry)
+	return cmd
+}
+
+func (e *expansion) run(ctx context.Context) (err error) {
+	layout, err := readLayout(e.config)
+	if err != nil {
+		return err
+	}
+	tables, err := e.chosen(layout)
+	if err != nil {
+		return err
+	}
+	if len(tables) != 1 {
+		return input.Errorf("--tables: name the one table that is to get more servers")
+	}
+	added, err := e.targets()
+	if err != nil {
+		return err
+	}
+	dbs, err := openShards(ctx, layout, append(tables, added...))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shards{dbs: dbs}.close()) }()
+	if len(added) == 0 {
+		return e.check(ctx, dbs, tables[0].Table)
+	}
+	return e.grow(ctx, migrate.ExpandConfig{DBs: dbs, Table: tables[0].Table, Add: added[0].Map.Targets(), Margin: e.margin})
+}
+
+// targets are those of --add, as a table that has no others.
+func (e *expansion) targets() ([]migrate.Table, error) {
+	if len(e.add) == 0 {
+		return nil, nil
+	}
+	var all []sharding.Target
+	for _, text := range e.add {
+		db, table, ok := strings.Cut(text, "/")
+		if !ok || db == "" || table == "" {
+			return nil, input.Errorf("--add: %q; write database/table", text)
+		}
+		all = append(all, sharding.Target{DB: db, Table: table})
+	}
+	if e.margin < 1 {
+		return nil, input.Errorf("--margin: give a number above 0: how many ids does the busiest server give until all pools have changed over?")
+	}
+	m, err := sharding.MapOf(all...)
+	if err != nil {
+		return nil, input.Errorf("--add: %w", err)
+	}
+	return []migrate.Table{{Table: sharding.Table{Name: "--add", Map: m}}}, nil
+}
+
+// armed is the JSON form of a check.
+type armed struct {
+	Table string `json:"table"`
+	Armed bool   `json:"armed"`
+	Why   string `json:"why,omitempty"`
+}
+
+func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Table) error {
+	found := migrate.CheckExpansion(ctx, dbs, t, max(e.margin, 1))
+	if found != nil && !errors.Is(found, sharding.ErrEpochUnarmed) {
+		return found
+	}
+	out := armed{Table: t.Name, Armed: found == nil}
+	if found != nil {
+		out.Why = found.Error()
+		found = coded{found, migrateNotReady}
+	}
+	return errors.Join(e.show(out, func(w io.Writer) error {
+		if !out.Armed {
+			return nil // the error says it
+		}
+		_, err := fmt.Fprintf(w, "every server of %s numbers as the last epoch says\n", t.Name)
+		return err
+	}), found)
+}
+
+func (e *expansion) grow(ctx context.Context, cfg migrate.ExpandConfig) error {
+	plan, err := migrate.PlanExpansion(ctx, cfg)
+	if errors.Is(err, sharding.ErrEpochUnarmed) {
+		err = coded{err, migrateNotReady}
+	}
+	if err != nil {
+		return err
+	}
+	if !e.dry {
+		if err := plan.Apply(ctx, cfg.DBs); err != nil {
+			return err
+		}
+	}
+	return e.show(plan, func(w io.Writer) error { return e.printPlan(w, plan) })
+}
+
+func (e *expansion) show(v any, readable func(io.Writer) error) error {
+	o := &operation{migration: e.migration}
+	return o.print(v, readable)
+}
+
+func (e *expansion) printPlan(w io.Writer, plan migrate.Expansion) error {
+	style := term.StyleFor(w)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: the new epoch begins at %s\n\n", style.Bold(plan.Table), term.Number(plan.Cut))
+	servers := term.NewTable(style, "SLOT", "DATABASE", "TABLE", ">NEXT", "NOW", "THEN")
+	for _, s := range plan.Servers {
+		next := term.Number(s.Next)
+		if s.New {
+			next = "new"
+		}
+		servers.Row(strconv.Itoa(int(s.Slot)), s.DB, s.Table, next, s.Now.String(), s.Class.String())
+	}
+	b.WriteString(servers.String() + "\n")
+	for i, step := range plan.Steps {
+		where, done := step.DB, ""
+		if where == "" {
+			where = "application"
+		} else if !e.dry {
+			done = style.Green(" (done)")
+		}
+		fmt.Fprintf(&b, "%d. %s%s: %s\n", i+1, style.Bold(where), done, step.Text)
+		for _, statement := range step.SQL {
+			fmt.Fprintf(&b, "     %s;\n", strings.ReplaceAll(statement, "\n", "\n     "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

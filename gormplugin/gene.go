@@ -1,0 +1,224 @@
+package gormplugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
+)
+
+// A column of sharding.Table.Also leads to the shard of its row, as an order's id
+// does that carries the slot of its user (gene ids). Its keys cannot be drawn in
+// advance, like all others, but only when the rows have their final sharding keys.
+
+// carries reports whether keys of the column carry the slot of their row.
+func carries(snapshot *sharding.Snapshot, table, column string) bool {
+	if snapshot == nil {
+		return false
+	}
+	t, ok := snapshot.Lookup(table)
+	return ok && len(t.Also) > 0 && t.Leads(column) && !strings.EqualFold(t.Key, column)
+}
+
+// carry draws the keys of a part whose rows' slots they carry. Before hooks it
+// leaves the rows alone when one of them has no sharding key yet.
+func (fl *filling) carry(stmt *gorm.Statement, p *part, hooks bool) error {
+	empty := p.emptyRows()
+	if len(empty) == 0 {
+		return nil
+	}
+	slotted, err := fl.shardingKeys(stmt, empty)
+	switch {
+	case err != nil && hooks:
+		return nil
+	case err != nil:
+		return err
+	}
+	gen, ok := p.field.gen.ints.(keygen.Bucketed)
+	if !ok {
+		return p.field.fail(ErrNoBuckets)
+	}
+	first := p.used()
+	ids := slices.Grow(p.keys.ints[:first], len(empty))[:first+len(empty)]
+	err = fl.patiently(stmt.Context, func(ctx context.Context) error {
+		return fl.router.FillIDs(ctx, gen, stmt.Table, p.field.DBName, ids[first:], slotted)
+	})
+	if err == nil && slices.Contains(ids[first:], 0) {
+		err = errZeroKey
+	}
+	if err != nil {
+		return p.field.fail(err)
+	}
+	p.keys.ints = ids
+	return p.field.fits(&p.keys, first)
+}
+
+// shardingKeys returns the sharding keys of the rows with these numbers.
+func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, error) {
+	t, _ := fl.snapshot.Lookup(stmt.Table)
+	field := columnField(fl.plan.schema, t.Key)
+	keys := make([]any, len(numbers))
+	for n, i := range numbers {
+		key, ok := fl.rows.shardingKey(stmt.Context, i, t, field)
+		if !ok {
+			return nil, missingKey("create", t, i, field)
+		}
+		keys[n] = key
+	}
+	return keys, nil
+}
+
+// shardingKey returns the sharding key of a new row.
+func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
+	if !r.structs.IsValid() {
+		value, ok := mapKey(r.maps[i], t.Key, field)
+		return value, ok && bound(value) && !reflect.ValueOf(value).IsZero()
+	}
+	if field == nil {
+		return nil, false
+	}
+	value, zero := field.ValueOf(ctx, r.at(i))
+	return value, !zero
+}
+
+func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
+	if field != nil {
+		_, value, ok := inMap(m, field)
+		return value, ok
+	}
+	value, ok := m[column]
+	return value, ok
+}
+
+// missingKey is the refusal of a row without its sharding key.
+func missingKey(op string, t *sharding.Table, row int, field *schema.Field) error {
+	name := t.Key
+	if field != nil {
+		name = "the field " + field.Name
+	}
+	return &sharding.RouteError{Op: op, Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
+}
+
+// columnField returns the model's field of a column, nil if it has none.
+func columnField(s *schema.Schema, column string) *schema.Field {
+	if s == nil {
+		return nil
+	}
+	if f, ok := s.FieldsByDBName[column]; ok {
+		return f
+	}
+	for name, f := range s.FieldsByDBName {
+		if strings.EqualFold(name, column) {
+			return f
+		}
+	}
+	return nil
+}
+
+// checkSlots tries whether the field's generator puts slots where the table's
+// rule looks for them, by an id of the first slot and one of the last.
+func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
+	gen, ok := m.gen.ints.(keygen.Bucketed)
+	if !ok {
+		return m.fail(ErrNoBuckets)
+	}
+	for _, slot := range [...]int{0, t.Rule.Slots() - 1} {
+		id, err := gen.NextIn(ctx, int64(slot))
+		if err != nil {
+			return m.fail(err)
+		}
+		if got, err := t.SlotBy(m.DBName, id); err != nil || int(got) != slot {
+			return m.fail(fmt.Errorf("%w: id %d, made for slot %d, leads to slot %d: %v; the layout's bucket field must stand where the Rule of Also looks for it", sharding.ErrMisplaced, id, slot, got, err))
+		}
+	}
+	return nil
+}
+
+// proveGenes checks that no other column of a new row leads elsewhere than its
+// sharding key: the row would not be found by it.
+func (s *step) proveGenes(values clause.Values, key int) error {
+	for i := range s.table.Also {
+		if err := s.proveGene(values, key, s.table.Also[i].Column); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *step) proveGene(values clause.Values, key int, column string) error {
+	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, column) })
+	if at < 0 {
+		return s.proveNumbered(column)
+	}
+	for i, row := range values.Values {
+		if row[at] == nil {
+			continue // NULL is nobody's key
+		}
+		if !bound(row[at]) {
+			return s.refuseGene(column, sharding.ErrMissingKey, fmt.Sprintf("row %d: give it a generator with a keygen tag, or a plain value", i))
+		}
+		slot, err := s.table.SlotBy(column, row[at])
+		if errors.Is(err, sharding.ErrMissingKey) {
+			continue // a value from before they carried slots
+		}
+		if err != nil {
+			return s.refuseGene(column, err, fmt.Sprintf("row %d", i))
+		}
+		if own, err := s.table.Slot(row[key]); err != nil || own != slot {
+			return s.refuseGene(column, fmt.Errorf("row %d: %w: %s leads to slot %d, and %s to slot %d", i, sharding.ErrMisplaced, column, slot, s.table.Key, own),
+				"leave the field empty and let its generator make it, or make it with Router.NextID")
+		}
+	}
+	return nil
+}
+
+// proveNumbered refuses an INSERT that leaves the column to the database's
+// numbering.
+func (s *step) proveNumbered(column string) error {
+	if f := columnField(s.stmt.Schema, column); f == nil || !f.PrimaryKey && !f.HasDefaultValue {
+		return nil
+	}
+	return s.refuseGene(column, sharding.ErrMissingKey, "the database would number the row, without its slot; give the field a keygen tag")
+}
+
+// keepsGene reports whether every row that the condition matches is of the slot
+// that the column's new value leads to.
+func (s *step) keepsGene(c clause.Column, value any) bool {
+	if c.Raw || !bound(value) {
+		return false
+	}
+	slot, err := s.table.SlotBy(assigned(c), value)
+	if err != nil {
+		return errors.Is(err, sharding.ErrMissingKey)
+	}
+	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, flavor: s.routing.guard.readings[0], place: s.table.Slot}
+	r.also = func(column string) func(any) (sharding.Slot, error) { return alsoSlot(s.table, column) }
+	return r.where().only(slot)
+}
+
+// alsoSlot is also, for slots.
+func alsoSlot(t *sharding.Table, column string) func(any) (sharding.Slot, error) {
+	if !t.Leads(column) {
+		return nil
+	}
+	return func(value any) (sharding.Slot, error) {
+		slot, err := t.SlotBy(column, value)
+		if errors.Is(err, sharding.ErrMissingKey) {
+			err = errSilent
+		}
+		return slot, err
+	}
+}
+
+func (s *step) refuseGene(column string, why error, hint string) error {
+	return &sharding.RouteError{Op: s.op, Table: s.table.Name, Column: column, Err: why, Hint: hint}
+}

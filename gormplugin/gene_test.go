@@ -1,0 +1,329 @@
+package gormplugin_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Sale is sharded by its user; its id carries the user's slot.
+type Sale struct {
+	ID     int64 `gorm:"primaryKey;autoIncrement:false" keygen:""`
+	UserID int64
+	Note   string
+	hook   func(*Sale)
+}
+
+func (s *Sale) BeforeCreate(*gorm.DB) error {
+	if s.hook != nil {
+		s.hook(s)
+	}
+	return nil
+}
+
+// Buyer has sales.
+type Buyer struct {
+	ID    int64  `gorm:"primaryKey;autoIncrement:false"`
+	Sales []Sale `gorm:"foreignKey:UserID"`
+}
+
+const createSales = "CREATE TABLE %s (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)"
+
+// bucketed returns a generator with a bucket field of this many bits at the end.
+func bucketed(t testing.TB, bits int) *snowflake.Generator {
+	t.Helper()
+	layout := keygen.Layout{
+		Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 6}, {Kind: keygen.Sequence, Bits: 16 - bits}, {Kind: keygen.Bucket, Bits: bits}},
+	}
+	if bits == 0 {
+		layout.Fields = layout.Fields[:3]
+	}
+	g, err := snowflake.New(t.Context(), snowflake.Config{Worker: workerid.Static(1), Layout: layout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// newShop has sales in two databases, whose ids from 1000 on lead to their shards.
+func newShop(t testing.TB, gen keygen.Generator[int64], more ...sharding.Option) (*gorm.DB, *sharding.Router) {
+	t.Helper()
+	rec := &recorder{}
+	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
+	m, err := sharding.Spread([]string{"db0", "db1"}, 8, "sales_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range m.Targets() {
+		must(t, dbs[target.DB], fmt.Sprintf(createSales, target.Table))
+	}
+	router, err := sharding.New(dbs, append(more, sharding.Table{
+		Name: "sales", Key: "user_id", Rule: sharding.Low(4), Map: m, OnMissing: sharding.FanOutReads,
+		Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(4), From: 1000}},
+	}, sharding.Transactions(sharding.BestEffort))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := rec.open(t, "home")
+	must(t, home, "CREATE TABLE buyers (id INTEGER PRIMARY KEY)")
+	db := openGORM(t, home)
+	if err := db.Use(gormplugin.New(gormplugin.Config{
+		Generators: keygen.Set{Default: gen}, Router: router, Models: []gormplugin.Model{{Struct: &Sale{}}},
+	})); err != nil {
+		t.Fatal(err)
+	}
+	return db, router
+}
+
+func TestGeneratedIDsCarryTheSlotOfTheirRow(t *testing.T) {
+	gen := bucketed(t, 4)
+	users := []int64{12, 3, 3, 7919, 5}
+	many := func() []Sale {
+		var list []Sale
+		for _, u := range users {
+			list = append(list, Sale{UserID: u})
+		}
+		return list
+	}
+	for name, create := range map[string]func(db *gorm.DB) ([]Sale, error){
+		"struct": func(db *gorm.DB) ([]Sale, error) {
+			s := Sale{UserID: 12}
+			err := db.Create(&s).Error
+			return []Sale{s}, err
+		},
+		"slice": func(db *gorm.DB) ([]Sale, error) {
+			list := many()
+			return list, db.Create(&list).Error
+		},
+		"slice of pointers with ids of its own": func(db *gorm.DB) ([]Sale, error) {
+			list := []*Sale{{UserID: 12}, {UserID: 3, ID: 16003}, {UserID: 5}}
+			err := db.Create(list).Error
+			return []Sale{*list[0], *list[1], *list[2]}, err
+		},
+		"CreateInBatches": func(db *gorm.DB) ([]Sale, error) {
+			list := many()
+			return list, db.CreateInBatches(&list, 2).Error
+		},
+		"Save": func(db *gorm.DB) ([]Sale, error) {
+			s := Sale{UserID: 12}
+			err := db.Save(&s).Error
+			return []Sale{s}, err
+		},
+		"Save of a slice": func(db *gorm.DB) ([]Sale, error) {
+			list := many()
+			return list, db.Save(&list).Error
+		},
+		"upsert": func(db *gorm.DB) ([]Sale, error) {
+			list := many()
+			return list, db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&list).Error
+		},
+		"FirstOrCreate": func(db *gorm.DB) ([]Sale, error) {
+			var s Sale
+			err := db.Where(Sale{UserID: 12}).FirstOrCreate(&s).Error
+			return []Sale{s}, err
+		},
+		"map": func(db *gorm.DB) ([]Sale, error) {
+			m := map[string]any{"UserID": 12}
+			err := db.Model(&Sale{}).Create(m).Error
+			return []Sale{{ID: m["id"].(int64), UserID: 12}}, err
+		},
+		"maps without a model": func(db *gorm.DB) (list []Sale, err error) {
+			var maps []map[string]any
+			for _, u := range users {
+				maps = append(maps, map[string]any{"user_id": u})
+			}
+			err = db.Table("sales").Create(maps).Error
+			for i, m := range maps {
+				list = append(list, Sale{ID: m["id"].(int64), UserID: users[i]})
+			}
+			return list, err
+		},
+		"association": func(db *gorm.DB) ([]Sale, error) {
+			b := Buyer{ID: 21, Sales: []Sale{{Note: "a"}, {Note: "b"}}}
+			err := db.Create(&b).Error
+			return b.Sales, err
+		},
+		"a hook that sets the key": func(db *gorm.DB) ([]Sale, error) {
+			list := []Sale{{UserID: 1, hook: func(s *Sale) { s.UserID = 13 }}, {UserID: 2}}
+			return list, db.Create(&list).Error
+		},
+		"in a transaction": func(db *gorm.DB) (list []Sale, err error) {
+			list = many()
+			return list, db.Transaction(func(tx *gorm.DB) error { return tx.Create(&list).Error })
+		},
+		"With": func(db *gorm.DB) ([]Sale, error) {
+			list := many()
+			return list, db.WithContext(gormplugin.With(t.Context(), gen)).Create(&list).Error
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _ := newShop(t, gen)
+			list, err := create(db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range list {
+				if s.ID%16 != s.UserID%16 {
+					t.Errorf("row %d: id %d of slot %d, user %d", i, s.ID, s.ID%16, s.UserID)
+				}
+				var found Sale
+				if err := db.First(&found, s.ID).Error; err != nil || found.UserID != s.UserID {
+					t.Errorf("row %d by its id: %v, %+v", i, err, found)
+				}
+			}
+		})
+	}
+}
+
+func TestIDsThatWouldNotLeadToTheirRowAreRefused(t *testing.T) {
+	gen := bucketed(t, 4)
+	for name, c := range map[string]struct {
+		gen  keygen.Generator[int64]
+		rows any
+		is   error
+		says string
+	}{
+		"preset id of another slot": {gen, &Sale{ID: 16007, UserID: 5}, sharding.ErrMisplaced, "id leads to slot 7, and user_id to slot 5"},
+		"one of several":            {gen, &[]Sale{{ID: 16005, UserID: 5}, {ID: 16006, UserID: 5}}, sharding.ErrMisplaced, "row 1"},
+		"of two shards":             {gen, &[]Sale{{ID: 16005, UserID: 5}, {ID: 16007, UserID: 6}}, sharding.ErrMisplaced, "row 1"},
+		"in a map":                  {gen, map[string]any{"id": 16007, "user_id": 5}, sharding.ErrMisplaced, "slot 7"},
+		"no sharding key":           {gen, &[]Sale{{UserID: 5}, {}}, sharding.ErrMissingKey, "row 1: set the field UserID"},
+		"counter":                   {keygen.Counting(1000, 1), &Sale{UserID: 5}, gormplugin.ErrNoBuckets, "Sale.ID"},
+		"function":                  {keygen.Func[int64](gen.Next), &Sale{UserID: 5}, gormplugin.ErrNoBuckets, "Sale.ID"},
+		"layout without buckets":    {bucketed(t, 0), &Sale{UserID: 5}, keygen.ErrLayout, "bucket"},
+		"too narrow buckets":        {bucketed(t, 3), &Sale{UserID: 13}, keygen.ErrLayout, "bucket 13"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _ := newShop(t, c.gen)
+			tx := db.Model(&Sale{}).Create(c.rows)
+			if !errors.Is(tx.Error, c.is) || !strings.Contains(tx.Error.Error(), c.says) {
+				t.Errorf("%v", tx.Error)
+			}
+			var n int64
+			if err := db.Model(&Sale{}).Count(&n).Error; err != nil || n != 0 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		})
+	}
+}
+
+func TestOldIDsCarryNoSlotAndAreKept(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 4))
+	if err := db.Create(&[]Sale{{ID: 7, UserID: 5}, {ID: 8, UserID: 6}}).Error; err != nil {
+		t.Fatal(err)
+	}
+	var found Sale
+	if err := db.First(&found, 8).Error; err != nil || found.UserID != 6 {
+		t.Errorf("%v, %+v", err, found)
+	}
+}
+
+func TestIDsThatTheDatabaseWouldNumberAreRefused(t *testing.T) {
+	type numberedSale struct {
+		ID     int64
+		UserID int64
+	}
+	db, _ := newShop(t, bucketed(t, 4))
+	err := db.Table("sales").Create(&numberedSale{UserID: 5}).Error
+	if !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "keygen") {
+		t.Error(err)
+	}
+	err = db.Table("sales").Create(&[]numberedSale{{UserID: 5}, {ID: 16005, UserID: 5}}).Error
+	if !errors.Is(err, sharding.ErrMissingKey) {
+		t.Error(err)
+	}
+}
+
+func TestUpdatesOfAnIDKeepItsSlot(t *testing.T) {
+	db, _ := newShop(t, bucketed(t, 4))
+	if err := db.Create(&Sale{ID: 16005, UserID: 5}).Error; err != nil {
+		t.Fatal(err)
+	}
+	of5 := func() *gorm.DB { return db.Model(&Sale{}).Where("user_id = ?", 5) }
+	if err := of5().Update("id", 32005).Error; err != nil {
+		t.Errorf("to another id of the slot: %v", err)
+	}
+	for _, value := range []any{16007, gorm.Expr("id + 1"), nil} {
+		if err := of5().Update("id", value).Error; !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("to %v: %v", value, err)
+		}
+	}
+}
+
+func TestCheckTriesWhetherIDsCarrySlots(t *testing.T) {
+	gen := bucketed(t, 4)
+	for name, c := range map[string]struct {
+		gen keygen.Generator[int64]
+		is  error
+	}{
+		"buckets":                {gen, nil},
+		"counter":                {keygen.Counting(1000, 1), gormplugin.ErrNoBuckets},
+		"layout without buckets": {bucketed(t, 0), keygen.ErrLayout},
+		"too narrow":             {bucketed(t, 2), keygen.ErrLayout},
+		"at another place":       {shifted{gen}, sharding.ErrMisplaced},
+	} {
+		db, _ := newShop(t, c.gen)
+		if err := gormplugin.Check(db, &Sale{}); !errors.Is(err, c.is) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// shifted puts buckets one bit higher than the rule looks for them.
+type shifted struct{ *snowflake.Generator }
+
+func (s shifted) NextIn(ctx context.Context, bucket int64) (int64, error) {
+	id, err := s.Generator.NextIn(ctx, bucket)
+	return id << 1, err
+}
+
+func (s shifted) FillIn(ctx context.Context, dst, buckets []int64) error {
+	err := s.Generator.FillIn(ctx, dst, buckets)
+	for i := range dst {
+		dst[i] <<= 1
+	}
+	return err
+}
+
+func TestFailedCreatesLeaveNoIDsOfSlots(t *testing.T) {
+	db, router := newShop(t, bucketed(t, 4))
+	if _, err := router.DB("db0").Exec("CREATE UNIQUE INDEX one ON sales_4 (note)"); err != nil {
+		t.Fatal(err)
+	}
+	one := Sale{UserID: 4, Note: "x"}
+	if err := db.Create(&one).Error; err != nil {
+		t.Fatal(err)
+	}
+	list := []Sale{{UserID: 5}, {UserID: 4, Note: "x"}}
+	if err := db.Create(&list).Error; err == nil || list[0].ID != 0 || list[1].ID != 0 {
+		t.Errorf("%v, %+v", err, list)
+	}
+	list[1].Note = "y"
+	if err := db.Create(&list).Error; err != nil || !slices.ContainsFunc(list, func(s Sale) bool { return s.ID%16 == 5 }) {
+		t.Errorf("again: %v, %+v", err, list)
+	}
+	var row sql.NullInt64
+	if err := router.DB("db0").QueryRow("SELECT id FROM sales_4 WHERE note = 'y'").Scan(&row); err != nil || row.Int64 != list[1].ID {
+		t.Errorf("%v, %d, want %d", err, row.Int64, list[1].ID)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package gormplugin_test
+
+const raceDetector = false

@@ -1,0 +1,291 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// An upsert names a row that may exist by its primary key, and the database looks
+// for that row in one table only. Where the primary key does not lead to the shard
+// it may lie in another one, under another sharding key, and would come to exist
+// twice: so it is looked for there first. Rows whose key was generated just now
+// are new.
+
+// proveUpsert refuses an upsert of rows that lie in other shards.
+func (s *step) proveUpsert(ctx context.Context) error {
+	columns := s.upserted()
+	if columns == nil {
+		return nil
+	}
+	known, err := s.knownRows(columns)
+	if err != nil || len(known) == 0 {
+		return err
+	}
+	here := map[sharding.Target][]*knownRow{}
+	for _, r := range known {
+		here[r.target] = append(here[r.target], r)
+	}
+	if err := s.seek(ctx, columns, here); err != nil {
+		return err
+	}
+	known = slices.DeleteFunc(known, func(r *knownRow) bool { return r.found })
+	if len(known) == 0 {
+		return nil
+	}
+	return s.proveAbsent(ctx, columns, known)
+}
+
+// upserted returns the primary key of an upsert that may meet a row of another
+// shard, nil for any other statement.
+func (s *step) upserted() []string {
+	c, ok := s.stmt.Clauses["ON CONFLICT"]
+	if !ok || s.op != "create" {
+		return nil
+	}
+	on, readable := c.Expression.(clause.OnConflict)
+	if fl := stateOf(s.stmt); !readable || on.DoNothing || len(on.DoUpdates) == 0 || fl != nil && fl.conflict != nil && fl.conflict.skips {
+		return nil
+	}
+	var primary []string
+	if s.stmt.Schema != nil {
+		primary = s.stmt.Schema.PrimaryFieldDBNames
+	}
+	named := make([]string, len(on.Columns))
+	for i, column := range on.Columns {
+		named[i] = column.Name
+	}
+	if len(primary) == 0 {
+		primary = named
+	}
+	switch {
+	case slices.ContainsFunc(named, s.table.Leads), slices.ContainsFunc(primary, s.table.Leads):
+		return nil // a row that it meets lies where the new one does
+	case !s.routing.mysql && len(named) > 0 && !slices.Equal(named, primary):
+		return nil // another unique key, which holds within a table
+	}
+	return primary
+}
+
+// knownRow is a row of an upsert that may exist.
+type knownRow struct {
+	number int
+	key    []any // its primary key
+	text   string
+	target sharding.Target
+	found  bool
+}
+
+// knownRows returns the rows whose primary key was not generated just now.
+func (s *step) knownRows(columns []string) ([]*knownRow, error) {
+	values, key, err := s.values()
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int, len(columns))
+	for i, name := range columns {
+		at[i] = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, name) })
+		if at[i] < 0 {
+			return nil, nil // the database numbers all of them
+		}
+	}
+	fresh := freshRows(s.stmt, columns)
+	var known []*knownRow
+	for i, row := range values.Values {
+		if fresh[i] {
+			continue
+		}
+		r := &knownRow{number: i}
+		if r.target, err = s.rowTarget(i, row[key]); err != nil {
+			return nil, err
+		}
+		if r.read(row, at) {
+			known = append(known, r)
+		}
+	}
+	return known, nil
+}
+
+// read takes the primary key out of a row; false when the database makes it.
+func (r *knownRow) read(row []any, at []int) bool {
+	for _, i := range at {
+		if row[i] == nil || !bound(row[i]) {
+			return false
+		}
+		r.key = append(r.key, row[i])
+	}
+	var err error
+	r.text, err = tupleText(r.key)
+	return err == nil
+}
+
+// tupleText is a text that is equal for equal keys.
+func tupleText(key []any) (string, error) {
+	texts := make([]string, len(key))
+	for i, v := range key {
+		var err error
+		if texts[i], err = keyText(v); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%q", texts), nil
+}
+
+// freshRows returns the numbers of the rows of which a generator made a part of
+// the primary key.
+func freshRows(stmt *gorm.Statement, columns []string) map[int]bool {
+	fl := stateOf(stmt)
+	if fl == nil {
+		return nil
+	}
+	fresh := map[int]bool{}
+	for i := range fl.parts {
+		if p := &fl.parts[i]; slices.Contains(columns, p.field.DBName) {
+			for _, number := range p.numbers() {
+				fresh[number] = true
+			}
+		}
+	}
+	return fresh
+}
+
+// proveAbsent refuses rows that lie in another shard than their own.
+func (s *step) proveAbsent(ctx context.Context, columns []string, rows []*knownRow) error {
+	targets, err := s.snapshot.Everywhere(s.table.Name)
+	if err != nil {
+		return err
+	}
+	if err := s.limit(len(targets)); err != nil {
+		return err
+	}
+	for _, target := range targets {
+		others := slices.DeleteFunc(slices.Clone(rows), func(r *knownRow) bool { return r.target == target })
+		if len(others) == 0 {
+			continue
+		}
+		if err := s.seek(ctx, columns, map[sharding.Target][]*knownRow{target: others}); err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(others, func(r *knownRow) bool { return r.found }); i >= 0 {
+			return s.refuse(sharding.ErrKeyChange, fmt.Sprintf(
+				"row %d: the row with this primary key lies in %s, under another %s; delete it there, and create it with the new one", others[i].number, target, s.table.Key))
+		}
+	}
+	return nil
+}
+
+// seek looks for rows in the targets, and notes which are there.
+func (s *step) seek(ctx context.Context, columns []string, at map[sharding.Target][]*knownRow) error {
+	for target, rows := range at {
+		set, err := s.look(ctx, target, columns, rows)
+		if err != nil {
+			return s.inShard(target, err)
+		}
+		there := map[string]bool{}
+		for _, key := range set.rows {
+			text, err := tupleText(key)
+			if err != nil {
+				return err
+			}
+			there[text] = true
+		}
+		for _, r := range rows {
+			r.found = there[r.text]
+		}
+	}
+	return nil
+}
+
+// look reads which of the primary keys are in a target.
+func (s *step) look(ctx context.Context, target sharding.Target, columns []string, rows []*knownRow) (*resultSet, error) {
+	c, err := s.beside(ctx, s.routing.router.DB(target.DB))
+	if err != nil {
+		return nil, err
+	}
+	stmt := s.lookup(target, columns, rows)
+	begin := time.Now()
+	found, err := c.QueryContext(ctx, stmt.SQL.String(), stmt.Vars...)
+	var set *resultSet
+	if err == nil {
+		set, err = readAll(found)
+	}
+	s.stmt.DB.Logger.Trace(ctx, begin, func() (string, int64) {
+		n := int64(-1)
+		if set != nil {
+			n = int64(len(set.rows))
+		}
+		return s.stmt.DB.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), n
+	}, err)
+	return set, err
+}
+
+// lookup builds SELECT key FROM orders_3 WHERE key IN (…).
+func (s *step) lookup(target sharding.Target, columns []string, rows []*knownRow) *gorm.Statement {
+	stmt := s.copied(map[string]clause.Clause{})
+	stmt.Table, stmt.TableExpr = target.Table, nil
+	in := clause.IN{}
+	keys := make([]clause.Column, len(columns))
+	for i, name := range columns {
+		keys[i] = clause.Column{Name: name}
+	}
+	if in.Column = keys; len(keys) == 1 {
+		in.Column = keys[0]
+	}
+	for _, r := range rows {
+		if len(r.key) == 1 {
+			in.Values = append(in.Values, r.key[0])
+			continue
+		}
+		in.Values = append(in.Values, r.key)
+	}
+	_, _ = stmt.WriteString("SELECT ")
+	for i, column := range keys {
+		if i > 0 {
+			_ = stmt.WriteByte(',')
+		}
+		stmt.WriteQuoted(column)
+	}
+	_, _ = stmt.WriteString(" FROM ")
+	stmt.WriteQuoted(target.Table)
+	_, _ = stmt.WriteString(" WHERE ")
+	in.Build(stmt)
+	return stmt
+}
+
+// beside returns what to ask a database a question on before a statement is sent:
+// the statement's transaction if that is under way there already, else the
+// database itself, so that no transaction begins with a read that may have to be
+// repeated once it writes.
+func (s *step) beside(ctx context.Context, db *sql.DB) (gorm.ConnPool, error) {
+	tx := txOf(s.next)
+	if tx == nil {
+		return db, nil
+	}
+	running, err := tx.running(ctx, db)
+	if err != nil || running == nil {
+		return db, err
+	}
+	return running, nil
+}
+
+// inShard gives an error of one of several shards the name of that shard. gorm
+// translates errors only as drivers return them, so this is done here.
+func (s *step) inShard(target sharding.Target, err error) error {
+	var refused *sharding.RouteError
+	if err == nil || errors.As(err, &refused) {
+		return err
+	}
+	if t, ok := s.stmt.DB.Dialector.(gorm.ErrorTranslator); ok && s.stmt.DB.TranslateError {
+		err = t.Translate(err)
+	}
+	return fmt.Errorf("shard %s: %w", target, err)
+}

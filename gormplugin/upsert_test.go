@@ -1,0 +1,234 @@
+package gormplugin_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"modernc.org/sqlite"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// upsertAll is an upsert that sets all columns.
+func upsertAll(db *gorm.DB) *gorm.DB { return db.Clauses(clause.OnConflict{UpdateAll: true}) }
+
+func TestUpsertsDoNotDoubleARowOfAnotherShard(t *testing.T) {
+	item1 := func() *Item { return &Item{ID: 1, OrderID: 3, SKU: "new"} } // item 1 lies with order 1
+	for name, upsert := range map[string]func(db *gorm.DB) error{
+		"Save":            func(db *gorm.DB) error { return db.Save(item1()).Error },
+		"Save of a slice": func(db *gorm.DB) error { return db.Save(&[]Item{*item1()}).Error },
+		"UpdateAll":       func(db *gorm.DB) error { return upsertAll(db).Create(item1()).Error },
+		"among others": func(db *gorm.DB) error {
+			return upsertAll(db).Create(&[]Item{{ID: 2, OrderID: 2, SKU: "2"}, {OrderID: 3}, *item1()}).Error
+		},
+		"in batches": func(db *gorm.DB) error {
+			return upsertAll(db).CreateInBatches(&[]Item{{ID: 50, OrderID: 3}, *item1()}, 1).Error
+		},
+		"map": func(db *gorm.DB) error {
+			return upsertAll(db.Model(&Item{})).Create(map[string]any{"id": 1, "order_id": 3}).Error
+		},
+		"DoUpdates": func(db *gorm.DB) error {
+			return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"sku"})}).Create(item1()).Error
+		},
+		"an association": func(db *gorm.DB) error { return db.Save(&Order{ID: 3, Items: []Item{*item1()}}).Error },
+		"a transaction": func(db *gorm.DB) error {
+			return db.Transaction(func(tx *gorm.DB) error {
+				if err := tx.Create(&Order{ID: 19}).Error; err != nil {
+					return err
+				}
+				return upsertAll(tx).Create(item1()).Error
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, sharding.Transactions(sharding.BestEffort))
+			if err := c.Create(&[]Item{{ID: 1, OrderID: 1, SKU: "a"}, {ID: 2, OrderID: 2, SKU: "b"}}).Error; err != nil {
+				t.Fatal(err)
+			}
+			err := upsert(c.DB)
+			if !errors.Is(err, sharding.ErrKeyChange) || !strings.Contains(err.Error(), "db1/items_1") {
+				t.Errorf("%v", err)
+			}
+			c.rec.take()
+			var ids []int64
+			if err := c.WithContext(sharding.AllShards(t.Context())).Model(&Item{}).Order("id").Pluck("id", &ids).Error; err != nil || !slices.Equal(ids, []int64{1, 2}) && name != "in batches" {
+				t.Errorf("items %v, %v", ids, err)
+			}
+		})
+	}
+}
+
+func TestUpsertsOfRowsThatLieInTheirShardOrNowhereGoOn(t *testing.T) {
+	for name, upsert := range map[string]func(c *cluster) *gorm.DB{
+		"Save":            func(c *cluster) *gorm.DB { return c.Save(&Item{ID: 1, OrderID: 1, SKU: "new"}) },
+		"Save of a slice": func(c *cluster) *gorm.DB { return c.Save(&[]Item{{ID: 1, OrderID: 1, SKU: "new"}}) },
+		"UpdateAll":       func(c *cluster) *gorm.DB { return upsertAll(c.DB).Create(&Item{ID: 1, OrderID: 1, SKU: "new"}) },
+		"association": func(c *cluster) *gorm.DB {
+			return c.Session(&gorm.Session{FullSaveAssociations: true}).Save(&Order{ID: 1, Items: []Item{{ID: 1, OrderID: 1, SKU: "new"}}})
+		},
+		"a row that is nowhere": func(c *cluster) *gorm.DB {
+			if err := c.Delete(&Item{ID: 1, OrderID: 1}).Error; err != nil {
+				return &gorm.DB{Error: err}
+			}
+			return c.Save(&Item{ID: 1, OrderID: 1, SKU: "new"})
+		},
+		"rows of several shards": func(c *cluster) *gorm.DB {
+			return c.Save(&[]Item{{ID: 60, OrderID: 5, SKU: "x"}, {ID: 1, OrderID: 1, SKU: "new"}, {OrderID: 3, SKU: "y"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
+				t.Fatal(err)
+			}
+			if err := upsert(c).Error; err != nil {
+				t.Fatal(err)
+			}
+			var items []Item
+			if err := c.Where("order_id = ? AND id = ?", 1, 1).Find(&items).Error; err != nil || len(items) != 1 || items[0].SKU != "new" {
+				t.Errorf("%v, %+v", err, items)
+			}
+		})
+	}
+}
+
+func TestUpsertsThatNeedNoQuestionAskNone(t *testing.T) {
+	c := newCluster(t)
+	for name, upsert := range map[string]func() *gorm.DB{
+		"new ids": func() *gorm.DB {
+			return upsertAll(c.DB).Create(&[]Item{{OrderID: 1, SKU: "n1"}, {OrderID: 5, SKU: "n2"}})
+		},
+		"an id that is the key": func() *gorm.DB { return upsertAll(c.DB).Create(&Order{ID: 5}) },
+		"the key in the conflict": func() *gorm.DB {
+			return c.Session(&gorm.Session{DryRun: true}).Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "order_id"}, {Name: "id"}}, UpdateAll: true}).Create(&Item{ID: 7, OrderID: 1})
+		},
+		"DO NOTHING": func() *gorm.DB {
+			return c.Clauses(clause.OnConflict{DoNothing: true}).Create(&Item{ID: 8, OrderID: 1, SKU: "n3"})
+		},
+		"another unique key": func() *gorm.DB {
+			return c.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "sku"}}, DoUpdates: clause.AssignmentColumns([]string{"sku"})}).Create(&Item{ID: 9, OrderID: 1, SKU: "n4"})
+		},
+	} {
+		c.rec.take()
+		if err := upsert().Error; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if events := c.rec.take(); slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "SELECT") }) {
+			t.Errorf("%s: %q", name, events)
+		}
+	}
+}
+
+func TestUpsertsLookForTheirRowsOnce(t *testing.T) {
+	c := newCluster(t)
+	if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
+		t.Fatal(err)
+	}
+	c.rec.take()
+	if err := c.Save(&[]Item{{ID: 1, OrderID: 1, SKU: "b"}, {ID: 40, OrderID: 1, SKU: "c"}}).Error; err != nil {
+		t.Fatal(err)
+	}
+	sameEvents(t, c.rec.take(),
+		"db1: SELECT `id` FROM `items_1` WHERE `id` IN (?,?)",
+		"db0: SELECT `id` FROM `items_0` WHERE `id` = ?",
+		"db0: SELECT `id` FROM `items_2` WHERE `id` = ?",
+		"db1: SELECT `id` FROM `items_3` WHERE `id` = ?",
+		"db1: BEGIN",
+		"db1: INSERT INTO `items_1` (`id`,`order_id`,`sku`) VALUES (?,?,?),(?,?,?) ON CONFLICT (`id`) DO UPDATE SET `order_id`=`excluded`.`order_id`,`sku`=`excluded`.`sku`",
+		"db1: COMMIT")
+}
+
+func TestUpsertsDoNotSetTheShardingKey(t *testing.T) {
+	c := newCluster(t)
+	on := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"order_id", "sku"})}
+	if err := c.Clauses(on).Create(&Item{OrderID: 5}).Error; !errors.Is(err, sharding.ErrKeyChange) || !strings.Contains(err.Error(), "leave order_id out") {
+		t.Error(err)
+	}
+	db, _ := newShop(t, bucketed(t, 4))
+	on.DoUpdates = clause.Assignments(map[string]any{"id": 16007})
+	if err := db.Clauses(on).Create(&Sale{UserID: 5}).Error; !errors.Is(err, sharding.ErrKeyChange) {
+		t.Error(err)
+	}
+}
+
+func TestUpsertsOverMoreShardsThanAllowedAreRefused(t *testing.T) {
+	c := newCluster(t, sharding.FanOut(3, 2))
+	err := c.Save(&Item{ID: 40, OrderID: 1, SKU: "c"}).Error
+	if !errors.Is(err, sharding.ErrTooManyShards) {
+		t.Error(err)
+	}
+}
+
+func TestOnKeyMustAgreeWithTheStatementsOwnKey(t *testing.T) {
+	c := newCluster(t)
+	c.seed(t)
+	of4 := c.WithContext(sharding.OnKey(t.Context(), "orders", 4))
+	target, err := c.router.Target("orders", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on4 := c.WithContext(sharding.On(t.Context(), target))
+	for name, run := range map[string]func(db *gorm.DB) *gorm.DB{
+		"query":        func(db *gorm.DB) *gorm.DB { return db.Where("id = ?", 3).Find(&[]Order{}) },
+		"IN":           func(db *gorm.DB) *gorm.DB { return db.Find(&[]Order{}, []int64{3, 4}) },
+		"count":        func(db *gorm.DB) *gorm.DB { var n int64; return db.Model(&Order{}).Where("id = ?", 3).Count(&n) },
+		"update":       func(db *gorm.DB) *gorm.DB { return db.Model(&Order{ID: 3}).Update("note", "x") },
+		"delete":       func(db *gorm.DB) *gorm.DB { return db.Delete(&Order{}, 3) },
+		"of its group": func(db *gorm.DB) *gorm.DB { return db.Where("order_id = ?", 3).Delete(&Item{}) },
+		"model's key":  func(db *gorm.DB) *gorm.DB { return db.Save(&Item{ID: 9001, OrderID: 3, SKU: "s"}) },
+	} {
+		if err := run(of4).Error; !errors.Is(err, sharding.ErrCrossShard) || !strings.Contains(err.Error(), "the hint says db0/") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := on4.Where("id = ?", 3).Delete(&Order{}).Error; err != nil {
+		t.Errorf("a target that is named: %v", err)
+	}
+	for _, condition := range []string{"id = 4", "note <> ''", "id IN (NULL)"} {
+		if err := of4.Where(condition).Find(&[]Order{}).Error; err != nil {
+			t.Errorf("%s: %v", condition, err)
+		}
+	}
+	if got := c.notes(t, 3); got != "note 3" {
+		t.Errorf("order 3: %s", got)
+	}
+}
+
+func TestErrorsOfOneOfSeveralShardsNameIt(t *testing.T) {
+	c := newClusterWith(t, sharding.FanOutReads)
+	must(t, c.router.DB("db0"), "DROP TABLE orders_2")
+	for name, err := range map[string]error{
+		"query":  c.Where("note <> ?", "").Find(&[]Order{}).Error,
+		"count":  c.Model(&Order{}).Where("note <> ?", "").Count(new(int64)).Error,
+		"create": c.Create(&[]Order{{ID: 4}, {ID: 6}}).Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "shard db0/orders_2: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// translator knows errors as the driver returns them, like those of GORM.
+type translator struct{ gorm.Dialector }
+
+func (translator) Translate(err error) error {
+	if driver, ok := err.(*sqlite.Error); ok && driver.Code() == 1555 { //nolint:errorlint // see above
+		return gorm.ErrDuplicatedKey
+	}
+	return err
+}
+
+func TestErrorsOfSeveralShardsAreTranslated(t *testing.T) {
+	c := newCluster(t)
+	db := c.Session(&gorm.Session{})
+	config := *db.Config
+	config.TranslateError, config.Dialector = true, translator{config.Dialector}
+	db.Config = &config
+	if err := db.Create(&[]Item{{ID: 1, OrderID: 4, SKU: "a"}, {ID: 1, OrderID: 2, SKU: "b"}, {ID: 1, OrderID: 2, SKU: "b"}}).Error; !errors.Is(err, gorm.ErrDuplicatedKey) || !strings.Contains(err.Error(), "items_2") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,300 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
+)
+
+// ExpandConfig describes a table that servers number by AUTO_INCREMENT and that
+// is to get more servers, without moving a row: one master becomes two, N become
+// 2N. It is for MySQL and MariaDB.
+type ExpandConfig struct {
+	// DBs are the databases of the present servers and of the new ones. There is
+	// no default.
+	DBs sharding.DBs
+
+	// Table is the table as it is routed now: its Key is its AUTO_INCREMENT
+	// column, its Rule an [sharding.EpochRule] (Epochs(Epoch{Slots: []Slot{0}}) for
+	// one server), and each slot has a target of its own. There is no default.
+	Table sharding.Table
+
+	// Add are the targets on the new servers, in the order of their offsets: as
+	// many as there are servers now, or a multiple of it. There is no default.
+	Add []sharding.Target
+
+	// Margin is how many ids the busiest server may give until all servers number
+	// by the new steps: its rate, times the time that rotating all connection
+	// pools takes, times three. There is no default.
+	Margin int64
+}
+
+func (c ExpandConfig) validate() error {
+	if len(c.Add) == 0 || c.Margin < 1 {
+		return fmt.Errorf("%w: Add and Margin: give the new targets, and a margin of at least 1", ErrConfig)
+	}
+	if _, err := sharding.New(c.DBs, c.Table); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	all := c.Table.Map.Targets()
+	for _, at := range c.Add {
+		if c.DBs[at.DB] == nil || slices.Contains(all, at) {
+			return fmt.Errorf("%w: Add: %s has no database, or is given twice", ErrConfig, at)
+		}
+		all = append(all, at)
+	}
+	_, err := epochsOf(c.Table)
+	return err
+}
+
+func epochsOf(t sharding.Table) (sharding.EpochRule, error) {
+	rule, ok := t.Rule.(sharding.EpochRule)
+	if !ok {
+		return rule, fmt.Errorf("%w: Table: the rule of %s is not made by Epochs, so nobody can tell which server made an id", ErrConfig, t.Name)
+	}
+	if len(t.Map.Targets()) != rule.Slots() {
+		return rule, fmt.Errorf("%w: Table: the %d slots of %s need a target each", ErrConfig, rule.Slots(), t.Name)
+	}
+	return rule, nil
+}
+
+// ExpandServer is one server of an expansion.
+type ExpandServer struct {
+	Slot   sharding.Slot `json:"slot"`
+	DB     string        `json:"database"`
+	Table  string        `json:"table"`
+	New    bool          `json:"new"`
+	Next   int64         `json:"next"`  // no id at or above it was given; 0 for a new server
+	Now    Class         `json:"now"`   // as its new connections number
+	Class  Class         `json:"class"` // as it is to number
+	Params string        `json:"dsn_parameters"`
+}
+
+// ExpandStep is one thing to do.
+type ExpandStep struct {
+	DB   string   `json:"database,omitempty"` // "" for the application
+	Text string   `json:"text"`
+	SQL  []string `json:"sql,omitempty"`
+}
+
+// Expansion is a plan for more servers, in the order of its steps.
+type Expansion struct {
+	Table   string         `json:"table"`
+	Cut     int64          `json:"cut"`  // the first id of the new epoch
+	Rule    string         `json:"rule"` // as configuration files write it
+	Servers []ExpandServer `json:"servers"`
+	Steps   []ExpandStep   `json:"steps"`
+
+	// Next is the table as all routers are to have it before the new servers get
+	// their first row.
+	Next sharding.Table `json:"-"`
+}
+
+// PlanExpansion computes the cut from the counters of all servers, and what is to
+// be done where and in which order. It changes nothing. The error wraps
+// [sharding.ErrEpochUnarmed] when the present epoch is not in order, and
+// ErrConfig.
+func PlanExpansion(ctx context.Context, cfg ExpandConfig) (Expansion, error) {
+	if err := cfg.validate(); err != nil {
+		return Expansion{}, err
+	}
+	rule, _ := epochsOf(cfg.Table)
+	servers, err := present(ctx, cfg.DBs, cfg.Table)
+	if err != nil {
+		return Expansion{}, fmt.Errorf("migrate: expand %s: %w", cfg.Table.Name, err)
+	}
+	last := rule.Epochs()[len(rule.Epochs())-1]
+	next := sharding.Epoch{Slots: last.Slots}
+	for i := range cfg.Add {
+		next.Slots = append(next.Slots, sharding.Slot(rule.Slots()+i))
+	}
+	if len(next.Slots)%len(last.Slots) != 0 {
+		return Expansion{}, fmt.Errorf("%w: Add: %d new servers beside %d; a server keeps its ids only when their number becomes a multiple", ErrConfig, len(cfg.Add), len(last.Slots))
+	}
+	next.From = cutAbove(servers, cfg.Margin, int64(len(next.Slots)))
+	if err := rule.Check(1, counters(servers)); err != nil {
+		return Expansion{}, fmt.Errorf("migrate: expand %s: %w", cfg.Table.Name, err)
+	}
+	grown, err := rule.Add(next, cfg.Margin, counters(servers))
+	if err != nil {
+		return Expansion{}, fmt.Errorf("migrate: expand %s: %w", cfg.Table.Name, err)
+	}
+	return cfg.plan(ctx, grown, servers)
+}
+
+// present reads how the servers of a table number, by slot.
+func present(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]ExpandServer, error) {
+	var all []ExpandServer
+	for slot := range sharding.Slot(t.Rule.Slots()) {
+		at, _ := t.Map.Target(slot) // the router has accepted it
+		s := ExpandServer{Slot: slot, DB: at.DB, Table: at.Table}
+		var err error
+		if s.Next, err = schema.NextID(ctx, dbs[at.DB], at.Table, t.Key); err == nil {
+			s.Now, err = globalClass(ctx, dbs[at.DB])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// globalClass is that of new connections. An offset above the step is ignored by
+// the servers.
+func globalClass(ctx context.Context, db *sql.DB) (Class, error) {
+	var c Class
+	err := db.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_offset, @@GLOBAL.auto_increment_increment").Scan(&c.Offset, &c.Step)
+	if c.Offset > c.Step {
+		c.Offset = 1
+	}
+	return c, err
+}
+
+func counters(servers []ExpandServer) []sharding.Counter {
+	all := make([]sharding.Counter, len(servers))
+	for i, s := range servers {
+		all[i] = sharding.Counter{Slot: s.Slot, Next: s.Next, Offset: s.Now.Offset, Step: s.Now.Step}
+	}
+	return all
+}
+
+// cutAbove is the first id, above all counters and the margin, that offset 1 has.
+func cutAbove(servers []ExpandServer, margin, step int64) int64 {
+	highest := int64(0)
+	for _, s := range servers {
+		highest = max(highest, s.Next)
+	}
+	return (highest+margin+step-2)/step*step + 1
+}
+
+// plan puts the steps together.
+func (c ExpandConfig) plan(ctx context.Context, grown sharding.EpochRule, servers []ExpandServer) (Expansion, error) {
+	for i, at := range c.Add {
+		servers = append(servers, ExpandServer{Slot: sharding.Slot(len(servers)), DB: at.DB, Table: at.Table, New: true})
+		now, err := globalClass(ctx, c.DBs[at.DB])
+		if err != nil {
+			return Expansion{}, fmt.Errorf("migrate: expand %s: %s: %w", c.Table.Name, c.Add[i], err)
+		}
+		servers[len(servers)-1].Now = now
+	}
+	last := grown.Epochs()[len(grown.Epochs())-1]
+	place := make([]sharding.Target, len(servers))
+	for i := range servers {
+		s := &servers[i]
+		place[i] = sharding.Target{DB: s.DB, Table: s.Table}
+		if offset := slices.Index(last.Slots, s.Slot) + 1; offset > 0 {
+			s.Class = Class{offset, len(last.Slots)}
+			s.Params = s.Class.Parameters()
+		}
+	}
+	e := Expansion{Table: c.Table.Name, Cut: last.From, Rule: epochsText(grown), Servers: servers, Next: c.Table}
+	m, err := sharding.MapOf(place...)
+	if err != nil {
+		return Expansion{}, fmt.Errorf("%w: Add: %w", ErrConfig, err)
+	}
+	e.Next.Rule, e.Next.Map = grown, m.At(c.Table.Map.Version()+1)
+	e.Steps, err = c.steps(ctx, e)
+	return e, err
+}
+
+// epochsText is a rule as configuration files write it.
+func epochsText(rule sharding.EpochRule) string {
+	var parts []string
+	for _, e := range rule.Epochs() {
+		slots := strings.Trim(fmt.Sprint(e.Slots), "[]")
+		parts = append(parts, fmt.Sprintf("%d = %s", e.From, slots))
+	}
+	return "epochs(" + strings.Join(parts, ", ") + ")"
+}
+
+// steps are in an order in which no id is ever given twice.
+func (c ExpandConfig) steps(ctx context.Context, e Expansion) ([]ExpandStep, error) {
+	definition, err := c.definition(ctx, e.Servers[0])
+	if err != nil {
+		return nil, err
+	}
+	var arm, create, rotate []ExpandStep
+	for _, s := range e.Servers {
+		switch {
+		case s.Class.Step == 0: // has no ids in the new epoch
+		case s.New:
+			create = append(create, ExpandStep{s.DB, "create the table with its counter at the cut, and number by the new step; put the two settings into the server's configuration too", []string{
+				s.Class.Statement(),
+				strings.Replace(definition, "CREATE TABLE `"+e.Servers[0].Table+"`", "CREATE TABLE IF NOT EXISTS `"+s.Table+"`", 1),
+				fmt.Sprintf("ALTER TABLE `%s` AUTO_INCREMENT = %d", s.Table, e.Cut),
+			}})
+		default:
+			arm = append(arm, ExpandStep{s.DB, "have new connections number by the new step; put the two settings into the server's configuration too", []string{s.Class.Statement()}})
+			rotate = append(rotate, ExpandStep{"", fmt.Sprintf("open connections to %s keep their step: add %s to its DSN and restart every process that writes there, then close what is left of the old connections", s.DB, s.Params), nil})
+		}
+	}
+	check := ExpandStep{"", fmt.Sprintf("check that all is armed, long before a counter reaches %d", e.Cut), nil}
+	deploy := ExpandStep{"", fmt.Sprintf("deploy the rule %s, with the new targets at the end of the list, to every router; only then may rows be written to the new servers", e.Rule), nil}
+	return slices.Concat(arm, rotate, create, []ExpandStep{check, deploy}), nil
+}
+
+// definition is how the present table is made, without its counter.
+func (c ExpandConfig) definition(ctx context.Context, s ExpandServer) (string, error) {
+	var name, text string
+	err := c.DBs[s.DB].QueryRowContext(ctx, "SHOW CREATE TABLE "+mysqlSeam{}.Quote(s.Table)).Scan(&name, &text)
+	if err != nil {
+		return "", fmt.Errorf("migrate: expand %s: %w", s.Table, err)
+	}
+	return withoutCounter(text), nil
+}
+
+// Apply sends the SQL of the steps to the servers, in their order. What is for the
+// application stays to be done. It may be repeated with a newer plan as long as
+// no router has the rule of an older one.
+func (e Expansion) Apply(ctx context.Context, dbs sharding.DBs) error {
+	for _, step := range e.Steps {
+		for _, statement := range step.SQL {
+			if _, err := dbs[step.DB].ExecContext(ctx, statement); err != nil {
+				return fmt.Errorf("migrate: expand %s: %s: %s: %w", e.Table, step.DB, statement, err)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckExpansion tells whether the servers of a table can be trusted to number by
+// the last epoch of its rule: that each has its step and offset before its
+// counter comes within margin of the epoch, that new ones begin there, and that
+// no row at or above it has an id of another server's, as connections that are
+// still open with the old step make them. What is wrong is an error that joins
+// one for each server and wraps [sharding.ErrEpochUnarmed]; it changes nothing,
+// and is to be repeated until all pools have changed over.
+func CheckExpansion(ctx context.Context, dbs sharding.DBs, t sharding.Table, margin int64) error {
+	if _, err := sharding.New(dbs, t); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	rule, err := epochsOf(t)
+	if err != nil {
+		return err
+	}
+	servers, err := present(ctx, dbs, t)
+	if err != nil {
+		return fmt.Errorf("migrate: expand %s: %w", t.Name, err)
+	}
+	last := rule.Epochs()[len(rule.Epochs())-1]
+	errs := []error{rule.Check(margin, counters(servers))}
+	for i, slot := range last.Slots {
+		s := servers[slot]
+		c := Class{i + 1, len(last.Slots)}
+		found, err := FindStrays(ctx, dbs[s.DB], s.Table, t.Key, max(last.From, 1), c)
+		if err == nil && found.Count > 0 {
+			err = fmt.Errorf("%w: %d ids from %d to %d are not of its class (%v), so routers look for these rows elsewhere: give them new ids, and close the connections that made them", sharding.ErrEpochUnarmed, found.Count, found.First, found.Last, c)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("migrate: expand %s: %s/%s: %w", t.Name, s.DB, s.Table, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,208 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// renumbering is how the rows of one table get new ids. Columns that refer to
+// them have the same one. nil keeps them.
+type renumbering struct {
+	IDs
+
+	of *table // under whose number the map table has them
+}
+
+// isDrawn: a map table has the numbers.
+func (r *renumbering) isDrawn() bool {
+	if r == nil {
+		return false
+	}
+	_, drawn := r.by.(drawn)
+	return drawn
+}
+
+// numberAnew gives a table its renumbering. One whose primary key refers to
+// another table shares that one's.
+func (w *world) numberAnew(t *table) error {
+	owner := t
+	for range w.tables {
+		up, refers := owner.reference(owner.key)
+		if !refers || up.to == owner {
+			break
+		}
+		owner = up.to
+	}
+	if owner != t && !t.conf.IDs.keeps() && t.conf.IDs.String() != owner.conf.IDs.String() {
+		return fmt.Errorf("%w: table %s: its primary key refers to %s, so its ids become what those become (%s); leave out IDs", ErrUnsupported, t.conf.Name, owner.conf.Name, owner.conf.IDs)
+	}
+	if owner.conf.IDs.keeps() {
+		return nil
+	}
+	if owner.ids == nil {
+		owner.ids = &renumbering{owner.conf.IDs, owner}
+	}
+	t.ids = owner.ids
+	return nil
+}
+
+// numbering says what becomes of the table's ids.
+func (t *table) numbering() string {
+	if t.ids == nil {
+		return KeepIDs().String()
+	}
+	return t.ids.String()
+}
+
+// renumberingOf is what becomes of the values of a column.
+func (t *table) renumberingOf(column string) *renumbering {
+	if strings.EqualFold(column, t.key) {
+		return t.ids
+	}
+	if r, ok := t.reference(column); ok {
+		return r.to.ids
+	}
+	return nil
+}
+
+// rewritten are the renumberings of the table's columns, in their order; nil when
+// none is rewritten.
+func (t *table) rewritten() []*renumbering {
+	all := make([]*renumbering, len(t.columns))
+	some := false
+	for i, c := range t.columns {
+		all[i] = t.renumberingOf(c.name)
+		some = some || all[i] != nil
+	}
+	if !some {
+		return nil
+	}
+	return all
+}
+
+// idColumns are the columns that hold ids of the job, which may become long ones.
+func (t *table) idColumns() []string {
+	all := []string{t.key}
+	for _, r := range t.references {
+		if !strings.EqualFold(r.column, t.key) {
+			all = append(all, r.column)
+		}
+	}
+	return all
+}
+
+// checkIDs fails when an id that exists has no counterpart on the shards.
+func (w *world) checkIDs(ctx context.Context, s *session) error {
+	for _, t := range w.tables {
+		if err := t.checkIDs(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIDs looks at both ends of each column: what they can be turned into, all
+// between them can.
+func (t *table) checkIDs(ctx context.Context, s *session) error {
+	for i, r := range t.rewrites {
+		if r == nil {
+			continue
+		}
+		column := t.columns[i].name
+		for _, end := range []string{"MIN", "MAX"} {
+			id, err := s.number(ctx, fmt.Sprintf("SELECT %s(%s) FROM %s", end, s.side.Quote(column), s.side.Quote(t.name)))
+			if err != nil {
+				return fmt.Errorf("table %s, column %s: %w", t.conf.Name, column, err)
+			}
+			if err := r.accepts(id); err != nil {
+				return fmt.Errorf("%w: table %s, column %s: %w", ErrUnsupported, t.conf.Name, column, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *renumbering) accepts(id int64) error {
+	if id < 0 {
+		return fmt.Errorf("%w: %d is below zero, and only ids from 1 up are numbered anew", ErrNoID, id)
+	}
+	if r.isDrawn() {
+		return nil
+	}
+	_, err := r.New(id)
+	return err
+}
+
+// pruneRenumbered removes rows of a chunk from the shards, where they lie in
+// another order. A row without counterpart is none that was copied.
+func (l *lead) pruneRenumbered(ctx context.Context, t *table, c proto.Chunk) error {
+	for _, to := range t.targets {
+		err := l.eachKey(ctx, t, to, func(keys []int64) error {
+			doomed, err := l.among(ctx, t, keys, c)
+			if err != nil || len(doomed) == 0 {
+				return err
+			}
+			return l.on(ctx, to.side, func(s *session) error { return s.remove(ctx, t, to.present(), doomed) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachKey calls out with the ids of a target's rows, some thousands at a time.
+func (w *world) eachKey(ctx context.Context, t *table, to *target, out func(keys []int64) error) error {
+	after := proto.Bound{}
+	for {
+		var keys []int64
+		err := to.side.do(ctx, func(s *session) error {
+			keys = nil
+			key := s.side.Quote(t.key)
+			return s.each(ctx, func(rows *sql.Rows) error {
+				var id int64
+				err := rows.Scan(&id)
+				keys = append(keys, id)
+				return err
+			}, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.side.Quote(to.present()), above(key, after), pruneRows))
+		})
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := out(keys); err != nil {
+			return err
+		}
+		after = proto.At(keys[len(keys)-1])
+	}
+}
+
+func above(key string, after proto.Bound) string {
+	if !after.Set {
+		return ""
+	}
+	return fmt.Sprintf(" WHERE %s > %d", key, after.ID)
+}
+
+// among are the ids of shards whose rows are those of a chunk.
+func (l *lead) among(ctx context.Context, t *table, keys []int64, c proto.Chunk) ([]int64, error) {
+	wanted := drawnIDs{}
+	for _, key := range keys {
+		wanted.add(t.ids, key)
+	}
+	d, err := l.lookUp(ctx, l.source, wanted, toSource)
+	if err != nil {
+		return nil, err
+	}
+	var found []int64
+	for _, key := range keys {
+		old, err := d.turn(t.ids, key)
+		if err == nil && !c.After.Covers(old) && c.To.Covers(old) {
+			found = append(found, key)
+		}
+	}
+	return found, nil
+}

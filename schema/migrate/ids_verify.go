@@ -1,0 +1,334 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// Rows whose ids change lie in another order on the shards, and a database
+// cannot add up what it does not have: so they are compared one by one, by the
+// ids that logs have at the time: the source's until the switch, the shards'
+// after it.
+
+// renumbered compares a table with columns that are rewritten: each row of the
+// source first, then those of the shards that no row of the source is behind.
+func (v *verifier) renumbered(ctx context.Context, t *table, low proto.Bound) error {
+	for at := (proto.Bound{}); at != low; {
+		end, err := v.rangeEnd(ctx, t, at)
+		if err != nil {
+			return err
+		}
+		if low.Less(end) {
+			end = low
+		}
+		if err := v.compareRenumbered(ctx, t, keys{at, end}); err != nil {
+			return err
+		}
+		at = end
+	}
+	for _, on := range t.targets {
+		if err := v.eachKey(ctx, t, on, func(keys []int64) error { return v.strays(ctx, t, on, keys, low) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *verifier) compareRenumbered(ctx context.Context, t *table, k keys) error {
+	v.result.Ranges++
+	olds, err := v.sourceKeys(ctx, t, k.where)
+	if err != nil {
+		return err
+	}
+	v.result.Rows += int64(len(olds))
+	ids := olds
+	if v.behind {
+		if ids, err = v.counterparts(ctx, t, olds, toShards); err != nil {
+			return err
+		}
+		v.result.Unsettled += int64(len(olds) - len(ids)) // no shard can ever have had them
+	}
+	for some := range slices.Chunk(ids, settleAtOnce*rangesPerChunk) {
+		seen, err := v.look(ctx, t, selection{ids: some})
+		if err != nil {
+			return err
+		}
+		if err := v.settleAll(ctx, t, seen.differing()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strays settles the rows of a shard that have none on the source.
+func (v *verifier) strays(ctx context.Context, t *table, on *target, keys []int64, low proto.Bound) error {
+	d, err := v.dictionaryOf(ctx, t, keys, toSource)
+	if err != nil {
+		return err
+	}
+	olds := map[int64]int64{} // by the shard's id
+	for _, key := range keys {
+		if old, err := d.turn(t.ids, key); err == nil {
+			olds[key] = old
+		}
+	}
+	list := make([]int64, 0, len(olds))
+	for _, old := range olds {
+		list = append(list, old)
+	}
+	found, err := v.sourceKeys(ctx, t, func(column string) string { return inList(column, list) })
+	if err != nil {
+		return err
+	}
+	there := map[int64]bool{}
+	for _, old := range found {
+		there[old] = true
+	}
+	var suspects []int64
+	for _, key := range keys {
+		old, known := olds[key]
+		switch {
+		case known && there[old] || known && !v.behind && !low.Covers(old):
+		case v.behind:
+			suspects = append(suspects, key)
+		case known:
+			suspects = append(suspects, old)
+		default:
+			v.foreign(t, on, key)
+		}
+	}
+	return v.settleAll(ctx, t, suspects)
+}
+
+// foreign is about a row that cannot have come from the source: no entry in its
+// log could name it.
+func (v *verifier) foreign(t *table, on *target, key int64) {
+	v.result.Suspects++
+	v.result.Unsettled++
+	v.result.add([]Divergence{{t.conf.Name, key, Extra, on.side.name + "/" + on.name}})
+}
+
+func inList(column string, ids []int64) string {
+	if len(ids) == 0 {
+		return "1 = 0"
+	}
+	return column + " IN (" + idList(ids) + ")"
+}
+
+// sourceKeys are ids of the source.
+func (v *verifier) sourceKeys(ctx context.Context, t *table, among where) (ids []int64, err error) {
+	key := v.source.Quote(t.key)
+	err = v.source.do(ctx, func(s *session) error {
+		ids = nil
+		return s.each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, fmt.Sprintf("SELECT %s FROM %s WHERE %s", key, s.side.Quote(t.name), among(key)))
+	})
+	return ids, err
+}
+
+func (v *verifier) dictionaryOf(ctx context.Context, t *table, ids []int64, way direction) (dictionary, error) {
+	wanted := drawnIDs{}
+	for _, id := range ids {
+		wanted.add(t.ids, id)
+	}
+	return v.lookUp(ctx, v.source, wanted, way)
+}
+
+// counterparts are the ids of the other side, without those that have none.
+func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way direction) ([]int64, error) {
+	named, err := v.named(ctx, t, ids, way)
+	list := make([]int64, 0, len(named))
+	for other := range named {
+		list = append(list, other)
+	}
+	return list, err
+}
+
+// named are the ids by those of the other side.
+func (v *verifier) named(ctx context.Context, t *table, ids []int64, way direction) (map[int64]int64, error) {
+	d, err := v.dictionaryOf(ctx, t, ids, way)
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[int64]int64, len(ids))
+	for _, id := range ids {
+		if other, err := d.turn(t.ids, id); err == nil {
+			named[other] = id
+		}
+	}
+	return named, nil
+}
+
+// byName are the ids of a side for those that rows are compared by, and what the
+// rows are called.
+func (v *verifier) byName(ctx context.Context, t *table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
+	names = make(map[int64]int64, len(ids))
+	if onShards == v.behind {
+		for _, id := range ids {
+			names[id] = id
+		}
+		return ids, names, nil
+	}
+	if names, err = v.named(ctx, t, ids, direction(onShards)); err != nil {
+		return nil, nil, err
+	}
+	for id := range names {
+		list = append(list, id)
+	}
+	return list, names, nil
+}
+
+// rough is a row before its ids are those of the shards.
+type rough struct {
+	id    int64
+	route any
+	hash  uint64 // of what is not rewritten
+	ids   []sql.NullInt64
+}
+
+// roughRows reads rows of either side.
+func (c *session) roughRows(ctx context.Context, t *table, name, route, condition string) ([]rough, error) {
+	var plain []column
+	list := []string{c.side.Quote(t.key), route, "'0'"}
+	for i, col := range t.columns {
+		if t.rewrites[i] == nil {
+			plain = append(plain, col)
+		} else {
+			list = append(list, c.side.Quote(col.name))
+		}
+	}
+	if len(plain) > 0 {
+		list[2] = rowHash(c.side, plain)
+	}
+	var all []rough
+	err := c.each(ctx, func(rows *sql.Rows) error {
+		var raw sql.RawBytes
+		r := rough{ids: make([]sql.NullInt64, len(t.columns)-len(plain))}
+		dest := []any{&r.id, &r.route, &raw}
+		for i := range r.ids {
+			dest = append(dest, &r.ids[i])
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		if b, ok := r.route.([]byte); ok {
+			r.route = string(b)
+		}
+		var err error
+		if r.hash, err = rowSum(c.side, raw); err != nil {
+			return &RowError{t.conf.Name, r.id, err}
+		}
+		all = append(all, r)
+		return nil
+	}, "SELECT "+strings.Join(list, ", ")+" FROM "+c.side.Quote(name)+" WHERE "+condition)
+	return all, err
+}
+
+// sum is the row's hash with the ids that it has on the shards.
+func (r rough) sum() uint64 {
+	h := fnv.New64a()
+	write := func(n uint64) { // a hash takes everything
+		_, _ = h.Write(strconv.AppendUint([]byte{','}, n, 10))
+	}
+	write(r.hash)
+	for _, id := range r.ids {
+		if id.Valid {
+			write(1)
+		}
+		write(uint64(id.Int64))
+	}
+	return h.Sum64()
+}
+
+// renumberedSource looks at rows of the source as they are to be on the shards.
+func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) (map[int64]version, error) {
+	list, names, err := v.byName(ctx, t, ids, false)
+	if err != nil {
+		return nil, err
+	}
+	var rows []rough
+	err = v.source.do(ctx, func(s *session) (err error) {
+		rows, err = s.roughRows(ctx, t, t.name, "CAST("+t.routeExpression(s.side, t.name)+" AS CHAR)", inList(s.side.Quote(t.key), list))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	wanted := drawnIDs{}
+	for _, r := range rows {
+		t.wantRough(wanted, r)
+	}
+	d, err := v.lookUp(ctx, v.source, wanted, toShards)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int64]version, len(rows))
+	for _, r := range rows {
+		found[names[r.id]] = t.onShards(r, d)
+	}
+	return found, nil
+}
+
+func (t *table) wantRough(wanted drawnIDs, r rough) {
+	at := 0
+	for _, ids := range t.rewrites {
+		if ids == nil {
+			continue
+		}
+		wanted.add(ids, r.ids[at].Int64)
+		at++
+	}
+	if id, ok := routeID(r.route); ok {
+		wanted.add(t.route.ids, id)
+	}
+}
+
+// onShards is what a row of the source is to be there. One with an id that has no
+// counterpart has no place.
+func (t *table) onShards(r rough, d dictionary) version {
+	at := 0
+	for _, ids := range t.rewrites {
+		if ids == nil {
+			continue
+		}
+		id, err := d.turn(ids, r.ids[at].Int64)
+		if err != nil {
+			return version{place: nowhere}
+		}
+		r.ids[at].Int64 = id
+		at++
+	}
+	place, err := t.home(r.route, d)
+	if err != nil {
+		place = nowhere
+	}
+	return version{place, r.sum()}
+}
+
+// renumberedTarget looks at rows of a target.
+func (v *verifier) renumberedTarget(ctx context.Context, t *table, on *target, ids []int64) (map[int64]uint64, error) {
+	list, names, err := v.byName(ctx, t, ids, true)
+	if err != nil {
+		return nil, err
+	}
+	found := map[int64]uint64{}
+	err = on.side.do(ctx, func(s *session) error {
+		rows, err := s.roughRows(ctx, t, on.present(), "NULL", inList(s.side.Quote(t.key), list))
+		for _, r := range rows {
+			found[names[r.id]] = r.sum()
+		}
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,106 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Class are the ids Offset, Offset+Step, Offset+2·Step, …: those that one of
+// several that number in turn may give. Old connections of a table that is to
+// get generated ids take one class and the generator another (early id switch);
+// servers of an [Expansion] take one each.
+type Class struct {
+	Offset int `json:"offset"` // auto_increment_offset, from 1 to Step
+	Step   int `json:"step"`   // auto_increment_increment, at most 65,535
+}
+
+// maxStep is the largest that the servers take; they would cut a larger one.
+const maxStep = 65_535
+
+func (c Class) validate() error {
+	if c.Step < 1 || c.Step > maxStep || c.Offset < 1 || c.Offset > c.Step {
+		return fmt.Errorf("%w: Class: offset %d and step %d; a step is from 1 to %d, an offset from 1 to the step", ErrConfig, c.Offset, c.Step, maxStep)
+	}
+	return nil
+}
+
+// String returns "offset 1, step 2".
+func (c Class) String() string { return fmt.Sprintf("offset %d, step %d", c.Offset, c.Step) }
+
+// Parameters returns what to add to the DSNs of github.com/go-sql-driver/mysql
+// for connections that number in this class. It holds for every connection that
+// is opened with it, whatever the server's own settings.
+func (c Class) Parameters() string {
+	return fmt.Sprintf("auto_increment_increment=%d&auto_increment_offset=%d", c.Step, c.Offset)
+}
+
+// Statement returns the SQL that makes the class the server's own: that of
+// connections opened later, without parameters. Connections that are open keep
+// theirs, and a restart takes it back unless it stands in the server's
+// configuration too.
+func (c Class) Statement() string {
+	return fmt.Sprintf("SET GLOBAL auto_increment_increment = %d, GLOBAL auto_increment_offset = %d", c.Step, c.Offset)
+}
+
+// holds is the condition that an id, which is above 0, is of the class.
+func (c Class) holds(id string) string {
+	return fmt.Sprintf("(%s - %d) %% %d = 0", id, c.Offset, c.Step)
+}
+
+// Strays are ids of a table that are not of the class that it should number in.
+type Strays struct {
+	Count       int64
+	First, Last int64 // 0 when there are none
+}
+
+// FindStrays counts the ids from the first one on that are not of the class: rows
+// of connections that still number in another way, as open connections of a
+// pool do whatever the server's settings are. It reads the table's primary key
+// from there on. On MySQL it also fails with ErrNotReady when a connection has
+// another step or offset although it has written nothing yet; MariaDB does not
+// tell.
+func FindStrays(ctx context.Context, db *sql.DB, table, key string, first int64, c Class) (Strays, error) {
+	if err := errors.Join(dialect.CheckIdent(table), dialect.CheckIdent(key), c.validate()); err != nil {
+		return Strays{}, err
+	}
+	server, err := dialect.Detect(ctx, db)
+	if err != nil {
+		return Strays{}, err
+	}
+	var found Strays
+	var low, high sql.NullInt64
+	id := server.Quote(key)
+	err = db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), MIN(%s), MAX(%[1]s) FROM %[2]s WHERE %[1]s >= %[3]d AND NOT (%[4]s)",
+		id, server.Quote(table), first, c.holds(id))).Scan(&found.Count, &low, &high)
+	if err != nil {
+		return Strays{}, fmt.Errorf("migrate: count ids of %s: %w", table, err)
+	}
+	found.First, found.Last = low.Int64, high.Int64
+	return found, otherSteps(ctx, db, server, c)
+}
+
+// otherSteps looks at the settings of the connections that are open.
+func otherSteps(ctx context.Context, db *sql.DB, server dialect.Server, c Class) error {
+	if server.Name() != "mysql" {
+		return nil
+	}
+	var there int
+	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'variables_by_thread'").Scan(&there)
+	if err != nil || there == 0 {
+		return err
+	}
+	var other int64
+	err = db.QueryRowContext(ctx, `SELECT COUNT(DISTINCT t.PROCESSLIST_ID) FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t ON t.THREAD_ID = v.THREAD_ID
+		WHERE t.PROCESSLIST_DB = DATABASE() AND t.PROCESSLIST_ID <> CONNECTION_ID()
+		AND (v.VARIABLE_NAME = 'auto_increment_increment' AND v.VARIABLE_VALUE <> ? OR v.VARIABLE_NAME = 'auto_increment_offset' AND v.VARIABLE_VALUE <> ?)`,
+		strconv.Itoa(c.Step), strconv.Itoa(c.Offset)).Scan(&other)
+	if err == nil && other > 0 {
+		err = fmt.Errorf("%w: %d open connections number otherwise than with %v; close them", ErrNotReady, other, c)
+	}
+	return err
+}

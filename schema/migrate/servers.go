@@ -1,0 +1,105 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// servers tells where all databases of the job are.
+func (w *world) servers() string {
+	all := []string{w.source.server}
+	for _, side := range w.sides {
+		all = append(all, side.server)
+	}
+	return digest(strings.Join(all, "\n"))
+}
+
+// moveIn makes sure of every row when a database is on another server than when
+// the job was last there. A replica that took over may lack what was committed
+// last: rows of a shard whose changes were done with, or changes of the source
+// that shards have. After it each row is right, or its change is in the log.
+func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
+	var known []string
+	err := l.source.do(ctx, func(s *session) (err error) {
+		known, err = s.list(ctx, "SELECT servers FROM "+jobTable+" WHERE job = ?", l.cfg.Name)
+		return err
+	})
+	if err != nil || len(known) == 1 && known[0] == l.servers() {
+		return err
+	}
+	if phase != proto.Switched {
+		if err := l.startOver(ctx); err != nil {
+			return err
+		}
+	}
+	v := &verifier{world: l.world}
+	if err := v.run(ctx); err != nil {
+		return fmt.Errorf("compare after a change of servers: %w", err)
+	}
+	return l.onSource(ctx, func(s *session) error {
+		if err := l.identify(ctx, s); err != nil {
+			return err
+		}
+		return s.exec(ctx, "UPDATE "+jobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)
+	})
+}
+
+// startOver removes what shards may have above the bounds that this server
+// knows.
+func (l *lead) startOver(ctx context.Context) error {
+	if err := l.checkTaken(ctx); err != nil {
+		return err
+	}
+	err := l.onSource(ctx, func(s *session) error {
+		if err := l.checkDefinitions(ctx, s); err != nil {
+			return err
+		}
+		return s.exec(ctx, "UPDATE "+spanTable+" SET hig = ? WHERE job = ?", proto.Top.ID, l.cfg.Name)
+	})
+	if err != nil {
+		return err
+	}
+	return l.prune(ctx)
+}
+
+// checkTaken fails when shards may have rows of writers: a source that lacks the
+// last seconds of a switch would have them overwritten.
+func (l *lead) checkTaken(ctx context.Context) error {
+	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
+		sh, err := s.side.describe(ctx, s, t.targets[i].present())
+		if err != nil {
+			return err
+		}
+		for _, name := range sh.triggers {
+			if strings.HasPrefix(name, "shardid_"+l.cfg.Name+"_b") {
+				return fmt.Errorf("%w: another server has taken over, which knows of no switch, but one was under way: "+
+					"see whether writers have reached the shards; when none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, l.cfg.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// checkDefinitions is what can be asked of a table on another server.
+func (l *lead) checkDefinitions(ctx context.Context, s *session) error {
+	spans, err := l.spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range l.tables {
+		is, err := s.side.identity(ctx, s, t.name)
+		if err != nil {
+			return err
+		}
+		if definitionOf(is) != definitionOf(spans[t.ord].identity) {
+			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.conf.Name)
+		}
+	}
+	return nil
+}
+
+// definitionOf is the part of an identity that all servers have in common.
+func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }

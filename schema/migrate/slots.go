@@ -1,0 +1,220 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// MoverConfig describes how slots move between shards.
+type MoverConfig struct {
+	// Store is the map of the slots. Its shards must be MySQL, MariaDB or SQLite,
+	// and allow the mover a few connections of its own on each. There is no
+	// default.
+	Store *slotstore.Store
+
+	// MaxPause is how long the keys of slots may be refused with
+	// [sharding.ErrSlotMoving] until the new shard has them. It must leave time for
+	// all processes to learn of two new versions of the map, each of which takes a
+	// third of a lease's term. A pause that would last longer is given up: the
+	// slots stay where they were. Defaults to 30 seconds.
+	MaxPause time.Duration
+
+	// ChunkRows is how many rows of a table are gone through at once. Defaults to
+	// 4000; at most 100,000.
+	ChunkRows int
+
+	// Throttle is asked before each chunk that is copied, compared or deleted; it
+	// returns when the work may go on, and its error ends it. It is not asked
+	// during a pause. Defaults to no throttling.
+	Throttle func(ctx context.Context) error
+
+	// Observe is told about each step as it is made, by the goroutine that makes
+	// it. Defaults to nobody.
+	Observe func(Step)
+}
+
+// The steps of a move, in their order, beside those of chunks and of changes
+// that a [Job] has too.
+const (
+	StepAnnounced = "announced" // all processes know which slots move
+	StepCompared  = "compared"  // what was copied is equal on both shards
+	StepFenced    = "fenced"    // the slots are refused by everybody
+	StepSwitched  = "switched"  // the new shard has the slots
+	StepSwept     = "swept"     // some of the rows left behind are deleted
+	StepFinished  = "finished"  // the slots are like all others
+)
+
+const defaultMaxPause = 30 * time.Second
+
+func (c MoverConfig) withDefaults() MoverConfig {
+	if c.MaxPause == 0 {
+		c.MaxPause = defaultMaxPause
+	}
+	d := Config{ChunkRows: c.ChunkRows, Throttle: c.Throttle, Observe: c.Observe}.withDefaults()
+	c.ChunkRows, c.Throttle, c.Observe = d.ChunkRows, d.Throttle, d.Observe
+	return c
+}
+
+// maxMapName leaves room for what the names of logs and triggers add.
+const maxMapName = 24
+
+func (c MoverConfig) validate() error {
+	switch {
+	case c.Store == nil:
+		return fmt.Errorf("%w: Store: is nil", ErrConfig)
+	case len(c.Store.Name()) > maxMapName:
+		return fmt.Errorf("%w: Store: the name of the map, %s, is longer than %d letters", ErrConfig, c.Store.Name(), maxMapName)
+	case c.MaxPause < 0:
+		return fmt.Errorf("%w: MaxPause: %v is negative", ErrConfig, c.MaxPause)
+	case c.ChunkRows < 1 || c.ChunkRows > maxChunkRows:
+		return fmt.Errorf("%w: ChunkRows: %d is not from 1 to %d", ErrConfig, c.ChunkRows, maxChunkRows)
+	}
+	return nil
+}
+
+// Mover moves slots between shards while the application reads and writes: it
+// carries out what [sharding.Plan] lists. It is safe for concurrent use, and
+// holds no connection between calls.
+type Mover struct {
+	cfg MoverConfig
+}
+
+// NewMover returns a mover, without touching a database. Its errors wrap
+// ErrConfig and name the fields.
+func NewMover(cfg MoverConfig) (*Mover, error) {
+	if cfg.Store == nil {
+		return nil, cfg.validate()
+	}
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Mover{cfg}, nil
+}
+
+// Moved is what a call of [Mover.Run] did.
+type Moved struct {
+	Slots int           // that are on their new shards now, through this call
+	Rows  int64         // that this call copied, changes of them not counted
+	Pause time.Duration // the longest for which keys of slots were refused
+}
+
+func (m *Moved) add(other Moved) {
+	m.Slots += other.Slots
+	m.Rows += other.Rows
+	m.Pause = max(m.Pause, other.Pause)
+}
+
+// Run finishes moves that an earlier call has left half done, then makes these,
+// and returns when all rows are on the new shards only. The moves are those of
+// any one table of the map, as its tables move together; slots that are on their
+// new shard already are passed over, so the same call resumes after whatever
+// ended it. Slots that go from one shard to another are copied in one pass and
+// switched at the same time: give fewer moves to have fewer keys wait.
+//
+// Rows are copied, followed by triggers and compared as a [Job] does it. Then
+// the slots are refused by everybody for a moment, what is left is brought over,
+// the rows that changed are compared again, and the map switches. The old rows
+// are deleted when no process uses an older map any more. Shards that lack their
+// tables get them, without AUTO_INCREMENT and foreign keys.
+//
+// MariaDB fails a statement once that was prepared before the triggers came and
+// is executed after: with error 1146 about a table shardid_log_slots_… It has
+// written nothing, and is to be tried again.
+//
+// At any point before the switch [slotstore.Store.Abort] and a Run without moves
+// put everything back. Errors wrap ErrLocked or ErrFenced when another mover is
+// at work on the same shards, ErrUnsupported, ErrNotReady (a [PauseError] when
+// MaxPause was over), ErrChanged, or [sharding.ErrStaleMap] for a slot that is
+// not where its move begins.
+func (m *Mover) Run(ctx context.Context, moves ...sharding.Move) (Moved, error) {
+	var done Moved
+	for {
+		v, err := m.cfg.Store.Load(ctx)
+		if err != nil {
+			return done, fmt.Errorf("migrate: move slots: %w", err)
+		}
+		b, err := m.next(v, moves)
+		if err == nil && b == nil {
+			return done, nil
+		}
+		if err == nil {
+			err = b.run(ctx)
+			done.add(b.done)
+		}
+		if err != nil && !errors.Is(err, errOvertaken) {
+			return done, fmt.Errorf("migrate: move slots: %w", err)
+		}
+	}
+}
+
+// errOvertaken: the map changed before this mover led.
+var errOvertaken = errors.New("the slots have changed")
+
+// next returns what is to be done first, nil when nothing is. What was begun
+// comes before anything new.
+func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*batch, error) {
+	for _, slot := range v.Slots {
+		if slot.State != slotstore.Active {
+			return m.begun(v, slot), nil
+		}
+	}
+	b := &batch{Mover: m, version: v.Version}
+	for _, move := range moves {
+		slot, to, err := m.due(v, move)
+		if err != nil {
+			return nil, err
+		}
+		if slot.Shard == to {
+			continue
+		}
+		if len(b.slots) == 0 {
+			b.from, b.to = slot.Shard, to
+		}
+		if slot.Shard == b.from && to == b.to {
+			b.slots = append(b.slots, slot)
+		}
+	}
+	if len(b.slots) == 0 {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// due returns the slot of a move as it is, and the shard where it is to be.
+func (m *Mover) due(v slotstore.View, move sharding.Move) (slot slotstore.Slot, to int, err error) {
+	if move.Slot < 0 || int(move.Slot) >= len(v.Slots) {
+		return slot, 0, fmt.Errorf("%v: %w", move, sharding.ErrNoSlot)
+	}
+	slot = v.Slots[move.Slot]
+	from, fromKnown := m.cfg.Store.ShardOf(move.From)
+	to, toKnown := m.cfg.Store.ShardOf(move.To)
+	switch {
+	case !fromKnown || !toKnown:
+		return slot, 0, fmt.Errorf("%w: %v: the map has no such targets; see slotstore.Config.Shards", ErrConfig, move)
+	case slot.Shard != from && slot.Shard != to:
+		return slot, 0, fmt.Errorf("%v: %w: the slot is on shard %d", move, sharding.ErrStaleMap, slot.Shard)
+	}
+	return slot, to, nil
+}
+
+// begun returns all slots that are as far as this one, and came there with it.
+func (m *Mover) begun(v slotstore.View, first slotstore.Slot) *batch {
+	b := &batch{Mover: m, version: v.Version, from: first.Shard, to: first.Other}
+	if first.State == slotstore.Moved {
+		b.from, b.to = first.Other, first.Shard
+	}
+	for _, slot := range v.Slots {
+		same := slot
+		same.Slot = first.Slot
+		if same == first {
+			b.slots = append(b.slots, slot)
+		}
+	}
+	return b
+}

@@ -1,0 +1,207 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+const (
+	// fewChanged rows are compared while the slots are closed.
+	fewChanged = 500
+	// patientPasses are how often the log is gone through to get there.
+	patientPasses = 200
+)
+
+// compareAll compares the rows of both shards, range by range, while writers go
+// on. Rows that differ, and all that changed since it began, are compared again
+// until few are left; these are for when the slots are closed.
+func (b *batch) compareAll(ctx context.Context, st *stream) error {
+	b.track()
+	for _, t := range b.tables {
+		if err := b.compareTable(ctx, st, t, b.Mover.cfg.Throttle); err != nil {
+			return err
+		}
+	}
+	for range patientPasses {
+		done, err := st.pass(ctx)
+		if err != nil {
+			return err
+		}
+		differ, err := b.compareChanged(ctx)
+		if err != nil {
+			return err
+		}
+		if differ+len(done.left) == 0 && done.applied < fewChanged {
+			b.Mover.cfg.Observe(Step{Name: StepCompared})
+			return nil
+		}
+		if done.applied > 0 {
+			continue
+		}
+		if err := pauseFor(ctx, idlePause); err != nil {
+			return err
+		}
+	}
+	return b.notEqual(ctx, st)
+}
+
+// track begins to note which rows change.
+func (b *batch) track() {
+	b.changed = make([]map[int64]bool, len(b.tables))
+	for i := range b.changed {
+		b.changed[i] = map[int64]bool{}
+	}
+}
+
+// notEqual says why the rows do not become equal.
+func (b *batch) notEqual(ctx context.Context, st *stream) error {
+	done, err := st.pass(ctx)
+	if err != nil {
+		return err
+	}
+	if len(done.left) == 0 {
+		return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
+	}
+	e := done.left[0]
+	t := b.tables[e.tbl]
+	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.targets[0].name, t.targets[0].side.name, len(done.left))}
+}
+
+// compareTable goes through all rows of the slots once.
+func (b *batch) compareTable(ctx context.Context, st *stream, t *table, throttle func(context.Context) error) error {
+	c := &copier{lead: b.lead, t: t}
+	for at := (proto.Bound{}); at != proto.Top; {
+		if err := throttle(ctx); err != nil {
+			return fmt.Errorf("throttled: %w", err)
+		}
+		end, err := c.findEnd(ctx, at)
+		if err != nil {
+			return err
+		}
+		chunk := proto.Chunk{After: at, To: end}
+		differ, err := b.differing(ctx, t, func(key string) string { return within(key, chunk) })
+		if err != nil {
+			return err
+		}
+		for _, id := range differ {
+			b.changed[t.ord][id] = true
+		}
+		if _, err := st.pass(ctx); err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+// compareChanged compares the rows that changed once more and keeps those that
+// differ. They are noted in the log too, as the one who should have done so may
+// be what is wrong.
+func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
+	for _, t := range b.tables {
+		ids := slices.Sorted(maps.Keys(b.changed[t.ord]))
+		clear(b.changed[t.ord])
+		for part := range slices.Chunk(ids, settleAtOnce) {
+			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + idList(part) + ")" })
+			if err != nil {
+				return 0, err
+			}
+			for _, id := range some {
+				b.changed[t.ord][id] = true
+			}
+			if err := b.note(ctx, t, some); err != nil {
+				return 0, err
+			}
+			differ += len(some)
+		}
+	}
+	return differ, nil
+}
+
+// differing returns the rows among these that are not the same on both shards
+// now.
+func (b *batch) differing(ctx context.Context, t *table, which where) ([]int64, error) {
+	among := func(key string) string { return which(key) + " AND " + b.among[t.ord](key) }
+	want, err := b.hashes(ctx, t, &target{side: b.source, name: t.name}, among)
+	if err != nil {
+		return nil, err
+	}
+	got, err := b.hashes(ctx, t, t.targets[0], among)
+	if err != nil {
+		return nil, err
+	}
+	var differ []int64
+	for id, hash := range want {
+		if other, there := got[id]; !there || other != hash {
+			differ = append(differ, id)
+		}
+		delete(got, id)
+	}
+	for id := range got {
+		differ = append(differ, id)
+	}
+	slices.Sort(differ)
+	return differ, nil
+}
+
+func (*batch) hashes(ctx context.Context, t *table, on *target, among where) (found map[int64]uint64, err error) {
+	err = on.side.do(ctx, func(s *session) error {
+		found = map[int64]uint64{}
+		return s.targetRows(ctx, t, on, among, func(id int64, hash uint64) { found[id] = hash })
+	})
+	return found, err
+}
+
+// last brings over what changed before the slots were closed, and compares it.
+// After a crash nobody knows what that was: then all is compared.
+func (b *batch) last(ctx context.Context) error {
+	st := b.stream()
+	if b.changed == nil {
+		if err := b.compareClosed(ctx, st); err != nil {
+			return err
+		}
+	}
+	for range 2 { // what differs at first is written once more
+		if err := b.drain(ctx, st); err != nil {
+			return err
+		}
+		differ, err := b.compareChanged(ctx)
+		if err != nil {
+			return err
+		}
+		if differ == 0 {
+			b.Mover.cfg.Observe(Step{Name: StepDrained})
+			return b.unaltered(ctx)
+		}
+	}
+	return fmt.Errorf("%w: rows differ on both shards although nobody changes them", ErrNotReady)
+}
+
+func (b *batch) compareClosed(ctx context.Context, st *stream) error {
+	b.track()
+	for _, t := range b.tables {
+		if err := b.compareTable(ctx, st, t, func(context.Context) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closedPasses are enough for rows that wait for each other's unique values.
+const closedPasses = 5
+
+// drain applies all that the log has: since the slots are closed nothing comes to
+// it but changes of other slots, for which nobody has to wait.
+func (b *batch) drain(ctx context.Context, st *stream) error {
+	for range closedPasses {
+		done, err := st.pass(ctx)
+		if err != nil || len(done.left) == 0 {
+			return err
+		}
+	}
+	return b.notEqual(ctx, st)
+}

@@ -1,0 +1,343 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// bring copies the rows to the new shard, follows what changes, compares, and
+// closes the slots.
+func (b *batch) bring(ctx context.Context) error {
+	if err := b.Mover.cfg.Store.Settle(ctx); err != nil {
+		return err
+	}
+	b.Mover.cfg.Observe(Step{Name: StepAnnounced})
+	spans, err := b.resume(ctx)
+	if err != nil {
+		return err
+	}
+	st := b.stream()
+	for _, t := range b.tables {
+		if err := b.copyTable(ctx, st, t, spans[t.ord].low); err != nil {
+			return err
+		}
+	}
+	if err := b.compareAll(ctx, st); err != nil {
+		return err
+	}
+	if err := b.unaltered(ctx); err != nil {
+		return err
+	}
+	return b.step(ctx, (*slotstore.Store).Fence)
+}
+
+// resume returns how far the tables are copied, after removing what a crash left
+// above. A copy of a table that is not the same any more begins again.
+func (b *batch) resume(ctx context.Context) ([]span, error) {
+	marks, err := b.marks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := b.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !left.ofThisMove(marks) {
+		for _, t := range b.tables { // nothing was copied yet
+			if err := b.checkFree(ctx, t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !left.usable(marks) {
+		if left, err = b.begin(ctx, marks, left.ofThisMove(marks)); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range b.tables {
+		sp := left[t.ord]
+		if !sp.low.Less(sp.hig) {
+			continue
+		}
+		if err := b.removeCopies(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
+			return nil, err
+		}
+		b.observe(StepPruned, t, 0)
+	}
+	return left, nil
+}
+
+// remains are the spans that a run has left; none when it left none.
+type remains []span
+
+// mark is the version in which the slots began to move, and the identity of a
+// table.
+type mark string
+
+func (m mark) version() string {
+	version, _, _ := strings.Cut(string(m), " ")
+	return version
+}
+
+func (m mark) identity() string {
+	_, identity, _ := strings.Cut(string(m), " ")
+	return identity
+}
+
+func (r remains) ofThisMove(marks []mark) bool {
+	return len(r) == len(marks) && mark(r[0].identity).version() == marks[0].version()
+}
+
+func (r remains) usable(marks []mark) bool {
+	for i := range r {
+		if r[i].identity != string(marks[i]) {
+			return false
+		}
+	}
+	return len(r) == len(marks)
+}
+
+// marks are what spans of this move bear.
+func (b *batch) marks(ctx context.Context) (all []mark, err error) {
+	err = b.source.do(ctx, func(s *session) error {
+		all = nil
+		for _, t := range b.tables {
+			identity, err := s.side.identity(ctx, s, t.name)
+			if err != nil {
+				return err
+			}
+			all = append(all, mark(strconv.FormatInt(b.slots[0].Version, 10)+" "+identity))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (b *batch) left(ctx context.Context) (all remains, err error) {
+	err = b.onSource(ctx, func(s *session) error {
+		n, err := s.number(ctx, "SELECT COUNT(*) FROM "+spanTable+" WHERE job = ?", b.lead.cfg.Name)
+		if err != nil || n != int64(len(b.tables)) {
+			all = nil
+			return err
+		}
+		all, err = b.spans(ctx, s, false)
+		return err
+	})
+	return all, err
+}
+
+// unaltered fails when a table was truncated or altered since the copy began.
+func (b *batch) unaltered(ctx context.Context) error {
+	marks, err := b.marks(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := b.left(ctx)
+	if err != nil {
+		return err
+	}
+	for i, m := range marks {
+		if len(left) != len(marks) || mark(left[i].identity).identity() != m.identity() {
+			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.tables[i].name)
+		}
+	}
+	return nil
+}
+
+// begin puts the triggers in place and notes that nothing is copied.
+func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, error) {
+	if dirty {
+		for _, t := range b.tables {
+			if err := b.removeCopies(ctx, t, proto.Chunk{To: proto.Top}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := b.makeCapture(ctx); err != nil {
+		return nil, err
+	}
+	all := make(remains, len(b.tables))
+	err := b.onSource(ctx, func(s *session) error {
+		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
+			return err
+		}
+		for _, t := range b.tables {
+			all[t.ord] = span{identity: string(marks[t.ord])}
+			if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.lead.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// copyTable copies the rows of the slots from low on, and follows what changes
+// meanwhile.
+func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.Bound) error {
+	c := &copier{lead: b.lead, t: t, mark: proto.Resume(low)}
+	for !c.mark.Complete() {
+		if err := b.Mover.cfg.Throttle(ctx); err != nil {
+			return fmt.Errorf("throttled: %w", err)
+		}
+		chunk, _, err := c.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.copyChunk(ctx, t, chunk); err != nil {
+			return err
+		}
+		low := c.mark.Finish(chunk)
+		err = b.onSource(ctx, func(s *session) error {
+			return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.lead.cfg.Name, t.ord)
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := st.pass(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) error {
+	rows, err := b.readRows(ctx, b.source.do, t, func(key string) string { return within(key, chunk) })
+	if err != nil {
+		return err
+	}
+	b.observe(StepSnapshot, t, int64(len(rows)))
+	var refused []int64
+	if len(rows) > 0 {
+		first := true
+		err = b.onCopies(ctx, func(s *session) (err error) {
+			if !first { // nobody knows whether the attempt before was committed
+				err = s.exec(ctx, b.deletion(t, within(s.side.Quote(t.key), chunk)))
+			}
+			first = false
+			if err == nil {
+				refused, err = s.store(ctx, t, t.targets[0].name, rows)
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = b.note(ctx, t, refused)
+	}
+	if err != nil {
+		return err
+	}
+	b.done.Rows += int64(len(rows))
+	b.observe(StepStored, t, int64(len(rows)))
+	return nil
+}
+
+// readRows reads rows of the slots as they are at one moment.
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*session) error) error, t *table, which where) (rows []record, err error) {
+	err = do(ctx, func(s *session) error {
+		key := columnOf(s.side, t.name, t.key)
+		rows, err = s.read(ctx, reading{t: t, name: t.name, where: which(key) + " AND " + b.among[t.ord](key)})
+		return err
+	})
+	return rows, err
+}
+
+// onCopies runs f in a transaction of the new shard, past the fences of the
+// slots.
+func (b *batch) onCopies(ctx context.Context, f func(*session) error) error {
+	return b.past(ctx, b.sides[0], f)
+}
+
+// past runs f in a transaction of the slots' other shard in which it takes
+// writes of the slots.
+func (b *batch) past(ctx context.Context, side *side, f func(*session) error) error {
+	passage, err := b.Mover.cfg.Store.Passage(ctx, b.slots...)
+	if err != nil {
+		return err
+	}
+	return b.on(ctx, side, func(s *session) error {
+		return passage.Run(ctx, s, func() error { return f(s) })
+	})
+}
+
+// deletion deletes rows of the slots, and of no others: another row of the new
+// shard may have the same key.
+func (b *batch) deletion(t *table, condition string) string {
+	name := t.targets[0].name
+	side := b.sides[0]
+	if b.state() == slotstore.Moved {
+		name, side = t.name, b.source
+	}
+	return "DELETE FROM " + side.Quote(name) + " WHERE " + condition + " AND " + b.among[t.ord](side.Quote(t.key))
+}
+
+// stream brings changes of the rows to the new shard.
+func (b *batch) stream() *stream {
+	return &stream{
+		lead: b.lead, from: b.source, log: b.logTable(), bounds: b.spans,
+		fetch: func(ctx context.Context, st *stream, t *table, ids []int64) ([]record, error) {
+			return b.readRows(ctx, st.do, t, func(key string) string { return key + " IN (" + idList(ids) + ")" })
+		},
+		put: b.putCopies,
+	}
+}
+
+func (b *batch) putCopies(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error) {
+	if b.changed != nil {
+		for _, id := range ids {
+			b.changed[t.ord][id] = true
+		}
+	}
+	err = b.onCopies(ctx, func(s *session) error {
+		if err := s.exec(ctx, b.deletion(t, s.side.Quote(t.key)+" IN ("+idList(ids)+")")); err != nil {
+			return err
+		}
+		refused, err = s.store(ctx, t, t.targets[0].name, rows)
+		return err
+	})
+	return refused, err
+}
+
+// removeCopies deletes copies on the new shard.
+func (b *batch) removeCopies(ctx context.Context, t *table, c proto.Chunk) error {
+	return b.sweep(ctx, t, c, func(context.Context) error { return nil })
+}
+
+// sweep deletes the rows of the slots on their other shard, a chunk at a time.
+func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle func(context.Context) error) error {
+	side, name := b.sides[0], t.targets[0].name
+	if b.state() == slotstore.Moved {
+		side, name = b.source, t.name
+	}
+	key := side.Quote(t.key)
+	for after := c.After; ; {
+		if err := throttle(ctx); err != nil {
+			return fmt.Errorf("throttled: %w", err)
+		}
+		var ids []string
+		err := side.do(ctx, func(s *session) (err error) {
+			ids, err = s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
+				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.ord](key), b.Mover.cfg.ChunkRows))
+			return err
+		})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := b.past(ctx, side, func(s *session) error {
+			return s.exec(ctx, b.deletion(t, key+" IN ("+strings.Join(ids, ",")+")"))
+		}); err != nil {
+			return err
+		}
+		b.observe(StepSwept, t, int64(len(ids)))
+		last, err := strconv.ParseInt(ids[len(ids)-1], 10, 64)
+		if err != nil {
+			return err
+		}
+		after = proto.At(last)
+	}
+}

@@ -1,0 +1,186 @@
+package migrate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Reference is a column of a table that holds the id of a row of another one, or
+// of its own.
+type Reference struct {
+	// Column is the one that refers.
+	Column string
+	// Table is the table of the job whose primary key it holds.
+	Table string
+}
+
+// reference is a column that holds the ids of rows of a table.
+type reference struct {
+	column   string
+	to       *table
+	declared bool // the database sees to it
+}
+
+// route leads from a row to its sharding key.
+type route struct {
+	hops   []reference // up to the table with the column; none: it is the row's own
+	column string
+	ids    *renumbering // of what the column holds; nil: it is kept
+}
+
+// resolve finds out how the tables hang together.
+func (w *world) resolve() error {
+	for _, t := range w.tables {
+		if err := w.findReferences(t); err != nil {
+			return err
+		}
+	}
+	for _, t := range w.tables {
+		if err := w.numberAnew(t); err != nil {
+			return err
+		}
+	}
+	for _, t := range w.tables {
+		t.rewrites, t.widened = t.rewritten(), t.idColumns()
+		if err := w.findRoute(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findReferences takes the foreign keys to primary keys of the job's tables, and
+// what the configuration adds. After the switch, the keys may name tables as they
+// were or as they are.
+func (w *world) findReferences(t *table) error {
+	t.references = nil
+	for _, fk := range t.parents {
+		to := w.find(fk.table)
+		if to != nil && (fk.refers == "" || strings.EqualFold(fk.refers, to.key)) {
+			t.references = append(t.references, reference{fk.columns[0], to, true})
+		}
+	}
+	for _, r := range t.conf.References {
+		c, ok := t.column(r.Column)
+		if !ok {
+			return fmt.Errorf("%w: table %s has no column %s, which is said to refer to %s", ErrUnsupported, t.conf.Name, r.Column, r.Table)
+		}
+		to := w.find(r.Table)
+		known, there := t.reference(c.name)
+		if there && known.to != to {
+			return fmt.Errorf("%w: column %s of table %s refers to both %s and %s", ErrUnsupported, c.name, t.conf.Name, known.to.conf.Name, r.Table)
+		}
+		if !there {
+			t.references = append(t.references, reference{c.name, to, false})
+		}
+	}
+	return nil
+}
+
+// find returns the table of the job that has, had or will have the name.
+func (w *world) find(name string) *table {
+	for _, t := range w.tables {
+		if strings.EqualFold(name, t.conf.Name) || strings.EqualFold(name, retired(t.conf.Name)) {
+			return t
+		}
+	}
+	return nil
+}
+
+func (t *table) reference(column string) (reference, bool) {
+	for _, r := range t.references {
+		if strings.EqualFold(r.column, column) {
+			return r, true
+		}
+	}
+	return reference{}, false
+}
+
+// findRoute goes up to the table that has the sharding key.
+func (w *world) findRoute(t *table) error {
+	r := route{column: t.conf.Key}
+	at := t
+	for at.conf.Via != "" {
+		up, ok := at.reference(at.conf.Via)
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: table %s: no foreign key leads from %s to the primary key of a table of the job; name it in References", ErrUnsupported, at.conf.Name, at.conf.Via)
+		case !up.declared && w.source.Name() == "mysql":
+			return fmt.Errorf("%w: table %s: nothing keeps a row from being inserted while the row that %s refers to moves to another shard; declare the foreign key", ErrUnsupported, at.conf.Name, at.conf.Via)
+		case len(r.hops) == len(w.tables):
+			return fmt.Errorf("%w: table %s: its way to the sharding key is a circle", ErrUnsupported, t.conf.Name)
+		}
+		r.hops = append(r.hops, up)
+		at = up.to
+	}
+	c, ok := at.column(t.conf.Key)
+	if !ok {
+		return fmt.Errorf("%w: table %s has no column %s, which is to be the sharding key of %s; a child without it says in Via which column leads to its parent",
+			ErrUnsupported, at.conf.Name, t.conf.Key, t.conf.Name)
+	}
+	r.column, r.ids = c.name, at.renumberingOf(c.name)
+	t.route = r
+	return nil
+}
+
+// routeExpression is the SQL of the sharding key in a query of the source's
+// table. A row whose parent is missing has NULL for it.
+func (t *table) routeExpression(d dialect.Dialect, name string) string {
+	above := make([]string, 0, len(t.route.hops)+1) // the tables from the row's own up
+	above = append(above, name)
+	for _, up := range t.route.hops {
+		above = append(above, up.to.name)
+	}
+	last := len(above) - 1
+	text := columnOf(d, above[last], t.route.column)
+	for i := last; i > 0; i-- {
+		up := t.route.hops[i-1]
+		text = fmt.Sprintf("(SELECT %s FROM %s WHERE %s = %s)", text, d.Quote(above[i]), columnOf(d, above[i], up.to.key), columnOf(d, above[i-1], up.column))
+	}
+	return text
+}
+
+// nowhere is the target of a row whose parent, and with it the sharding key, is
+// missing for the moment: it waits for it like one that a unique key refuses.
+const nowhere = -1
+
+// routedBelow finds the tables whose rows move when a row of t changes, and the
+// columns of t on which that depends.
+func (w *world) routedBelow(t *table) []descent {
+	var all []descent
+	for _, child := range w.tables {
+		for i, up := range child.route.hops {
+			if up.to != t {
+				continue
+			}
+			d := descent{tbl: child.ord, key: child.key, path: w.links(child, i+1), watch: []string{t.key, child.route.column}, routed: true}
+			if i+1 < len(child.route.hops) {
+				d.watch[1] = child.route.hops[i+1].column
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// links are the first n hops of a table's route.
+func (w *world) links(t *table, n int) []link {
+	path := make([]link, n)
+	at := t
+	for i, up := range t.route.hops[:n] {
+		path[i] = link{w.bodyName(at), up.column, up.to.key}
+		at = up.to
+	}
+	return path
+}
+
+// bodyName is how the body of a trigger names a table: MySQL looks tables up when
+// the trigger runs, SQLite writes renames into it.
+func (w *world) bodyName(t *table) string {
+	if w.source.Name() == "sqlite" {
+		return t.name
+	}
+	return t.conf.Name
+}

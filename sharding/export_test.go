@@ -1,0 +1,4 @@
+package sharding
+
+// Waiting reports whether a statement is waiting for the next place of a table.
+func (r *Router) Waiting() bool { return len(r.gate.turn) == 1 }

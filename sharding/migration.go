@@ -1,0 +1,138 @@
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Migration says that tables of the router are being moved out of a database,
+// the source, by package schema/migrate. It is an [Option] of [New].
+//
+// As long as the source serves them (see [Route]), each of these tables has one
+// target, the table of its name in the source; see [Table.Origin]. From the
+// switch on it has those of its map, and after a rollback that of the source
+// again. The router reads the route rows in [Router.Load], which a program calls
+// when it starts, and again when a statement finds its place closed: no
+// statement costs a query more.
+//
+// Take the option out when the job is finalized.
+type Migration struct {
+	// Source is the name in [DBs] of the database that is being migrated: its
+	// primary, as a replica may not know yet that a place is closed. The database
+	// of the route rows.
+	Source string
+	// Tables are the tables of the job, by logical name, which is the name in the
+	// source. The value is the column that the source numbers (AUTO_INCREMENT,
+	// rowid): adapters leave it empty while the source serves, and let generators
+	// fill it afterwards. "" is for a table whose keys the application makes
+	// before the switch, too. Tables of one group belong into one migration.
+	Tables map[string]string
+	// Patience is how long a statement may wait for the next place when its own
+	// was closed. It should be above the longest pause that the switch is
+	// allowed. Defaults to 10 s.
+	Patience time.Duration
+}
+
+// Origin is where a table lies before its migration.
+type Origin struct {
+	// Target is the source's table, under its logical name.
+	Target Target
+	// Numbered is the column that the database numbers, "" if there is none.
+	Numbered string
+}
+
+func (m Migration) apply(s *settings) { s.migrations = append(s.migrations, m) }
+
+// withDefaults returns a copy with names in lower case.
+func (m Migration) withDefaults() Migration {
+	tables := make(map[string]string, len(m.Tables))
+	for name, column := range m.Tables {
+		tables[fold(name)] = column
+	}
+	m.Tables = tables
+	if m.Patience == 0 {
+		m.Patience = 10 * time.Second
+	}
+	return m
+}
+
+// validate returns everything that is wrong with m for the tables of s.
+func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf("Migration: "+format, args...)) }
+	if !dbs[m.Source] {
+		add("Source: the router has no database %q; name the one that is being migrated", m.Source)
+	}
+	if m.Patience < 0 {
+		add("Patience: %s: must not be negative", m.Patience)
+	}
+	if len(m.Tables) == 0 {
+		add("Tables: is empty; name the tables of the job")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Tables)) {
+		if _, ok := s.Lookup(name); !ok {
+			add("Tables: %q: %w", name, ErrUnknownTable)
+		}
+		if column := m.Tables[name]; column != "" {
+			if err := dialect.CheckIdent(column); err != nil {
+				add("Tables: %q: column %w", name, err)
+			}
+		}
+	}
+	return errors.Join(append(errs, m.checkGroups(s))...)
+}
+
+// checkGroups refuses groups of which only a part would be switched.
+func (m Migration) checkGroups(s *Snapshot) error {
+	moving := m.withDefaults().Tables
+	var errs []error
+	for i := range s.tables {
+		for j := range s.tables {
+			_, moves := moving[fold(s.tables[i].Name)]
+			_, alsoMoves := moving[fold(s.tables[j].Name)]
+			if moves && !alsoMoves && s.tables[i].sameGroup(&s.tables[j]) {
+				errs = append(errs, fmt.Errorf("Migration: Tables: %q is not among them, but %q of its group is; tables of a group move together", s.tables[j].Name, s.tables[i].Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// routing is what the source said about its tables, by folded name. It is
+// immutable.
+type routing map[string]RouteRow
+
+// served returns s with the tables of m where by says that they are.
+func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
+	if m == nil {
+		return s
+	}
+	next := *s
+	next.migration, next.routing = m, by
+	next.tables = slices.Clone(s.sharded)
+	next.byName = make(map[string]*Table, len(next.tables))
+	for i := range next.tables {
+		t := &next.tables[i]
+		next.byName[fold(t.Name)] = t
+		if column, moves := m.Tables[fold(t.Name)]; moves {
+			t.settle(by, Origin{Target{m.Source, t.Name}, column})
+		}
+	}
+	return &next
+}
+
+// settle gives t the place that the route names.
+func (t *Table) settle(by *routing, from Origin) {
+	switch {
+	case by == nil:
+		t.Map = Map{version: t.Map.version, closed: ErrRouteUnread}
+	case (*by)[fold(t.Name)].Route == OnSource:
+		t.Map = Map{version: t.Map.version, targets: []Target{from.Target}}
+		t.origin = &from
+	}
+}

@@ -1,0 +1,109 @@
+package slotstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Bypass runs f in a transaction on the database of the slot's other shard, in
+// which that shard takes writes of the slot: copies while it moves there, and
+// deletions after it has moved away. Nobody else's writes pass. The transaction
+// is committed when f returns nil, and rolled back otherwise; f is called again
+// when another transaction was in the way.
+func (s *Store) Bypass(ctx context.Context, slot sharding.Slot, f func(*sql.Tx) error) error {
+	err := s.bypass(ctx, slot, f)
+	if err != nil {
+		return fmt.Errorf("slotstore: Bypass: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) bypass(ctx context.Context, number sharding.Slot, f func(*sql.Tx) error) error {
+	v, err := s.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if number < 0 || int(number) >= len(v.Slots) {
+		return fmt.Errorf("slot %d: %w", number, sharding.ErrNoSlot)
+	}
+	p, err := s.passage(ctx, v.Slots[number:number+1])
+	if err != nil {
+		return err
+	}
+	return base{s.DB(p.slots[0].Other), p.server}.do(ctx, func(t tx) error {
+		return p.Run(ctx, t.Tx, func() error { return f(t.Tx) })
+	})
+}
+
+// Passage is the way past the fences of some slots on their other shard, as
+// [Store.Passage] makes it. It is safe for concurrent use.
+type Passage struct {
+	store  *Store
+	server dialect.Server
+	slots  []Slot
+}
+
+// Passage is [Store.Bypass] for many rows and slots: for transactions of one's
+// own, of which each passes the fences by [Passage.Run]. The slots are as
+// [Store.Load] returned them, were changed in one step, and have the same other
+// shard. From the next step of any of them on, no transaction passes any more.
+func (s *Store) Passage(ctx context.Context, slots ...Slot) (*Passage, error) {
+	p, err := s.passage(ctx, slots)
+	if err != nil {
+		return nil, fmt.Errorf("slotstore: Passage: %w", err)
+	}
+	return p, nil
+}
+
+func (s *Store) passage(ctx context.Context, slots []Slot) (*Passage, error) {
+	if len(slots) == 0 {
+		return nil, fmt.Errorf("%w: there are no slots", ErrState)
+	}
+	for _, slot := range slots {
+		if slot.Other == nowhere {
+			return nil, fmt.Errorf("%w: slot %d is %s and on no other shard", ErrState, slot.Slot, slot.State)
+		}
+		if slot.Other != slots[0].Other || slot.Version != slots[0].Version {
+			return nil, fmt.Errorf("%w: slots %d and %d do not move together", ErrState, slots[0].Slot, slot.Slot)
+		}
+	}
+	b, err := s.shard(ctx, slots[0].Other)
+	return &Passage{s, b.server, slots}, err
+}
+
+// Execer runs statements in one transaction: a *sql.Tx, or a *sql.Conn whose
+// user has sent BEGIN.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// Run calls f once, between an opening and a closing of the fences that only this
+// transaction sees; it must be one on the database of the slots' other shard.
+// After an error the transaction must be rolled back.
+func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
+	if err := p.turn(ctx, in, 1, 0); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return p.turn(ctx, in, 0, 1)
+}
+
+// turn changes the fences, as long as they are of this version.
+func (p *Passage) turn(ctx context.Context, in Execer, from, to int) error {
+	result, err := in.ExecContext(ctx, text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.store.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
+		to, p.slots[0].Version, from)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n != int64(len(p.slots)) {
+		err = fmt.Errorf("%w: slots %s have changed since", sharding.ErrStaleMap, numbers(p.slots))
+	}
+	return err
+}

@@ -1,0 +1,46 @@
+package slotstore
+
+import (
+	"database/sql"
+	"slices"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// Name returns Config.Name.
+func (s *Store) Name() string { return s.cfg.Name }
+
+// Tables returns the tables of the map as the router has them, by name.
+func (s *Store) Tables() []sharding.Table { return slices.Clone(s.tables) }
+
+// DB returns the database of a shard, nil when there is no such shard.
+func (s *Store) DB(shard int) *sql.DB {
+	if shard < 0 || shard >= s.shards() {
+		return nil
+	}
+	return s.cfg.Router.DB(s.cfg.Shards[s.firstTable()][shard].DB)
+}
+
+// Target returns what a shard has of a table; both must be of the map.
+func (s *Store) Target(table sharding.Table, shard int) sharding.Target {
+	return s.targets(table)[shard]
+}
+
+// ShardOf returns the shard that a target of any of the tables belongs to, or
+// false.
+func (s *Store) ShardOf(target sharding.Target) (shard int, ok bool) {
+	for _, targets := range s.cfg.Shards {
+		if i := slices.Index(targets, target); i >= 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// SlotSQL returns an expression of the slot of the row whose sharding key is
+// column, an expression itself, for MySQL, MariaDB and SQLite. It reports false
+// for rules that SQL cannot say, which a Store has none of.
+func SlotSQL(rule sharding.Rule, column string) (string, bool) {
+	d := sharding.Describe(rule)
+	return d.SQL(column, d.Slots)
+}

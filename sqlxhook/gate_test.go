@@ -1,0 +1,550 @@
+package sqlxhook_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// ticket is a row of the table that is migrated.
+type ticket struct {
+	ID     int64  `db:"id" keygen:""`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+const ticketsDDL = "CREATE TABLE tickets (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, note TEXT NOT NULL)"
+
+// theatre is a source with a table of tickets that moves to four tables in two
+// other databases.
+type theatre struct {
+	*sqlxhook.Hook
+	dbs    sharding.DBs
+	router *sharding.Router
+	table  sharding.Table
+}
+
+func newTheatre(t *testing.T, key string) *theatre {
+	t.Helper()
+	h := &theatre{dbs: sharding.DBs{}}
+	for _, name := range []string{"source", "a", "b"} {
+		h.dbs[name] = openShared(t, name)
+	}
+	if _, err := h.dbs["source"].ExecContext(t.Context(), ticketsDDL); err != nil {
+		t.Fatal(err)
+	}
+	h.table = sharding.Table{Name: "tickets", Key: key, Rule: sharding.Low(2), Map: spread(t, []string{"a", "b"}, "tickets_%d")}
+	var err error
+	h.router, err = sharding.New(h.dbs, h.table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Hook, err = sqlxhook.New(sqlxhook.Config{
+		// After a rollback the source goes on above the highest id, so that the
+		// generator's next must be far above, as those of a clock are.
+		Generators: keygen.Set{Default: keygen.Counting(1<<40, 1<<20)},
+		Router:     h.router, DriverName: "sqlite",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.router.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// openShared opens a file that many connections write to.
+func openShared(t *testing.T, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), name+".db")+"?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func (h *theatre) job(t *testing.T) *migrate.Job {
+	t.Helper()
+	j, err := migrate.New(migrate.Config{
+		Source: h.dbs["source"], Shards: sharding.DBs{"a": h.dbs["a"], "b": h.dbs["b"]},
+		Tables: []migrate.Table{{Table: h.table}}, ChunkRows: 50,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+const longPause = time.Minute
+
+func (h *theatre) run(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	if err := j.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *theatre) cutover(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	if _, err := j.Cutover(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *theatre) rollback(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	if _, err := j.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// all reads the rows from where they are, and that each is where it belongs.
+func (h *theatre) all(t *testing.T) map[int64]ticket {
+	t.Helper()
+	found := map[int64]ticket{}
+	for _, at := range h.router.Targets("tickets") {
+		var rows []ticket
+		if err := sqlx.NewDb(h.dbs[at.DB], "sqlite").SelectContext(t.Context(), &rows, "SELECT * FROM "+at.Table); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if _, twice := found[row.ID]; twice {
+				t.Errorf("row %d is on two shards", row.ID)
+			}
+			found[row.ID] = row
+			if want, err := h.router.TargetBy("tickets", h.table.Key, map[string]any{"id": row.ID, "user_id": row.UserID}[h.table.Key]); err != nil || want != at {
+				t.Errorf("row %d is on %s, not %s (%v)", row.ID, at, want, err)
+			}
+		}
+	}
+	return found
+}
+
+// clerk writes tickets and knows what must be there.
+type clerk struct {
+	*theatre
+	user  int64
+	owned map[int64]ticket
+}
+
+// work makes one change, or reads what it has written.
+func (c *clerk) work(ctx context.Context, random *rand.Rand) error {
+	for id, row := range c.owned {
+		switch random.IntN(6) {
+		case 0:
+			return c.update(ctx, row)
+		case 1:
+			return c.remove(ctx, id)
+		case 2, 3:
+			return c.check(ctx, row)
+		}
+		break
+	}
+	return c.buy(ctx, random.IntN(3)+1)
+}
+
+// shard is the handle for a row, as an application takes it.
+func (c *clerk) shard(row ticket) (*sqlxhook.Shard, error) {
+	if c.table.Key == "id" {
+		return c.For("tickets", row.ID)
+	}
+	return c.For("tickets", row.UserID)
+}
+
+func (c *clerk) buy(ctx context.Context, n int) error {
+	if c.table.Key == "id" {
+		n = 1 // several would be on several databases
+	}
+	rows := make([]ticket, n)
+	for i := range rows {
+		rows[i] = ticket{UserID: c.user, Note: "new"}
+	}
+	on := c.Shards()
+	if n == 2 {
+		s, err := c.shard(rows[0])
+		if err != nil {
+			return err
+		}
+		on = s
+	}
+	res, err := c.Insert(ctx, on, "tickets", rows)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if row.ID == 0 || res.IDs[i] != row.ID {
+			return fmt.Errorf("row %+v has ids %v", row, res.IDs)
+		}
+		c.owned[row.ID] = row
+	}
+	return nil
+}
+
+func (c *clerk) update(ctx context.Context, row ticket) error {
+	s, err := c.shard(row)
+	if err != nil {
+		return err
+	}
+	row.Note += "+"
+	if _, err := c.NamedExec(ctx, s, "UPDATE tickets SET note = :note WHERE id = :id", row); err != nil {
+		return err
+	}
+	c.owned[row.ID] = row
+	return nil
+}
+
+func (c *clerk) remove(ctx context.Context, id int64) error {
+	s, err := c.shard(c.owned[id])
+	if err != nil {
+		return err
+	}
+	res, err := s.ExecContext(ctx, "DELETE FROM tickets WHERE id = ?", id)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("%d rows had id %d (%w)", n, id, err)
+	}
+	delete(c.owned, id)
+	return nil
+}
+
+// check reads a row as it was written last.
+func (c *clerk) check(ctx context.Context, row ticket) error {
+	s, err := c.shard(row)
+	if err != nil {
+		return err
+	}
+	var got ticket
+	if err := s.GetContext(ctx, &got, "SELECT * FROM tickets WHERE id = ?", row.ID); err != nil || got != row {
+		return fmt.Errorf("row %+v reads as %+v (%w)", row, got, err)
+	}
+	return nil
+}
+
+// open has clerks at work until the returned function is called, which returns
+// what must be there.
+func (h *theatre) open(t *testing.T, n int) (done func() map[int64]ticket, steps func() int) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	clerks := make([]*clerk, n)
+	var mu sync.Mutex
+	count := 0
+	var all sync.WaitGroup
+	for i := range clerks {
+		clerks[i] = &clerk{h, int64(i + 1), map[int64]ticket{}}
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for ctx.Err() == nil {
+				if err := clerks[i].work(context.WithoutCancel(ctx), random); err != nil {
+					t.Errorf("clerk %d: %v", i, err)
+					return
+				}
+				mu.Lock()
+				count++
+				mu.Unlock()
+				time.Sleep(time.Millisecond) // SQLite's lock is not fair to the job
+			}
+		})
+	}
+	steps = func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return count
+	}
+	return func() map[int64]ticket {
+		stop()
+		all.Wait()
+		owned := map[int64]ticket{}
+		for _, c := range clerks {
+			maps.Copy(owned, c.owned)
+		}
+		return owned
+	}, steps
+}
+
+// more waits until the clerks have done something.
+func more(t *testing.T, steps func() int) {
+	t.Helper()
+	for from := steps(); steps() < from+60 && !t.Failed(); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestWritersSeeNothingOfAMigration(t *testing.T) {
+	for _, key := range []string{"id", "user_id"} {
+		t.Run(key, func(t *testing.T) {
+			h := newTheatre(t, key)
+			j := h.job(t)
+			done, steps := h.open(t, 3)
+			more(t, steps)
+			h.run(t, j)
+			for range 2 {
+				more(t, steps)
+				h.cutover(t, j)
+				more(t, steps)
+				h.rollback(t, j)
+				more(t, steps)
+				h.run(t, j)
+			}
+			h.cutover(t, j)
+			more(t, steps)
+			want := done()
+			if got := h.all(t); !maps.Equal(got, want) {
+				t.Errorf("%d rows, want %d", len(got), len(want))
+			}
+			t.Logf("%d changes and reads, %d rows", steps(), len(want))
+		})
+	}
+}
+
+// switched is a theatre with rows whose table has moved after the hook read where
+// it is, so that every handle must find out.
+func switched(t *testing.T) (*theatre, *sqlxhook.Shard) {
+	t.Helper()
+	h := newTheatre(t, "user_id")
+	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", []ticket{{UserID: 1, Note: "a"}, {UserID: 1, Note: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.For("tickets", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Target().String() != "source/tickets" {
+		t.Fatalf("before the switch the rows are on %s", s.Target())
+	}
+	j := h.job(t)
+	h.run(t, j)
+	h.cutover(t, j)
+	return h, s
+}
+
+func TestEachFormOfStatementGoesOnAfterASwitch(t *testing.T) {
+	for name, send := range map[string]func(h *theatre, s *sqlxhook.Shard) error{
+		"ExecContext": func(_ *theatre, s *sqlxhook.Shard) error {
+			_, err := s.ExecContext(context.Background(), "UPDATE tickets SET note = 'x' WHERE user_id = ?", 1)
+			return err
+		},
+		"QueryxContext": func(_ *theatre, s *sqlxhook.Shard) error {
+			rows, err := s.QueryxContext(context.Background(), "SELECT * FROM tickets")
+			if err != nil {
+				return err
+			}
+			return rows.Close()
+		},
+		"GetContext": func(_ *theatre, s *sqlxhook.Shard) error {
+			var n int
+			return s.GetContext(context.Background(), &n, "SELECT COUNT(*) FROM tickets")
+		},
+		"SelectContext": func(_ *theatre, s *sqlxhook.Shard) error {
+			var rows []ticket
+			err := s.SelectContext(context.Background(), &rows, "SELECT * FROM tickets")
+			if len(rows) != 2 {
+				return fmt.Errorf("%d rows (%w)", len(rows), err)
+			}
+			return err
+		},
+		"NamedQuery": func(h *theatre, s *sqlxhook.Shard) error {
+			rows, err := h.NamedQuery(context.Background(), s, "SELECT * FROM tickets WHERE user_id = :user_id", ticket{UserID: 1})
+			if err != nil {
+				return err
+			}
+			return rows.Close()
+		},
+		"Insert": func(h *theatre, s *sqlxhook.Shard) error {
+			row := ticket{UserID: 1}
+			if _, err := h.Insert(context.Background(), s, "tickets", &row); err != nil || row.ID < 1<<40 {
+				return fmt.Errorf("id %d is none of the generator's (%w)", row.ID, err)
+			}
+			return nil
+		},
+		"Insert of a batch": func(h *theatre, s *sqlxhook.Shard) error {
+			_, err := h.Insert(context.Background(), s, "tickets", make([]ticket, 3))
+			if !errors.Is(err, sharding.ErrMisplaced) { // user 0 is elsewhere now
+				return fmt.Errorf("rows of user 0 are accepted for user 1 (%w)", err)
+			}
+			_, err = h.Insert(context.Background(), s, "tickets", []ticket{{UserID: 1}, {UserID: 5}})
+			return err
+		},
+		"Shards": func(h *theatre, _ *sqlxhook.Shard) error {
+			_, err := h.Insert(context.Background(), h.Shards(), "tickets", []ticket{{UserID: 1}, {UserID: 3}})
+			return err
+		},
+		"a hint": func(h *theatre, _ *sqlxhook.Shard) error {
+			_, err := h.Shards().ExecContext(sharding.OnKey(context.Background(), "tickets", 1), "UPDATE tickets SET note = 'x' WHERE user_id = ?", 1)
+			return err
+		},
+		"a transaction of the shard": func(h *theatre, s *sqlxhook.Shard) error {
+			if _, err := s.ExecContext(context.Background(), "DELETE FROM tickets WHERE id = 0"); err != nil {
+				return err
+			}
+			tx, err := s.Begin(context.Background(), nil) // by now the router knows
+			if err != nil {
+				return err
+			}
+			if _, err := h.Insert(context.Background(), tx, "tickets", &ticket{UserID: 1}); err != nil {
+				return err
+			}
+			return tx.Commit()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := switched(t)
+			if err := send(h, s); err != nil {
+				t.Error(err)
+			}
+			if at, err := h.For("tickets", 1); err != nil || at.Target().String() != "b/tickets_1" {
+				t.Errorf("%v, %v", at, err)
+			}
+		})
+	}
+}
+
+func TestATransactionEndsWhenItsTableMoves(t *testing.T) {
+	h, s := switched(t)
+	tx, err := s.Begin(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"Exec":   second(tx.ExecContext(t.Context(), "UPDATE tickets SET note = 'x'")),
+		"Select": tx.SelectContext(t.Context(), &[]ticket{}, "SELECT * FROM tickets"),
+		"Insert": second(h.Insert(t.Context(), tx, "tickets", &ticket{UserID: 1})),
+		"Batch":  second(h.Insert(t.Context(), tx, "tickets", make([]ticket, 2))),
+	} {
+		var moved *sharding.MovedError
+		if !errors.Is(err, sharding.ErrRouteMoved) || !errors.As(err, &moved) || moved.Table != "tickets" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	again, err := h.Begin(t.Context(), "tickets", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Target().DB != "b" {
+		t.Errorf("the next attempt is on %s", again.Target())
+	}
+	if _, err := h.Insert(t.Context(), again, "tickets", []ticket{{UserID: 1}, {UserID: 5}}); err != nil {
+		t.Error(err)
+	}
+	if err := again.Commit(); err != nil {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestHandlesOfATargetEndWhenTheTableMoves(t *testing.T) {
+	h, _ := switched(t)
+	at, err := h.At(sharding.Target{DB: "source", Table: "tickets"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := sqlxhook.GroupKeys(h.Hook, "tickets", []int{1, 2})
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("%d groups, %v", len(groups), err)
+	}
+	for name, s := range map[string]*sqlxhook.Shard{"At": at, "GroupKeys": groups[0].Shard} {
+		if _, err := s.ExecContext(t.Context(), "DELETE FROM tickets"); !errors.Is(err, sharding.ErrRouteMoved) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	rows := []ticket{{UserID: 1}, {UserID: 2}}
+	byShard, err := sqlxhook.GroupBy(t.Context(), h.Hook, "tickets", rows) // looks where the table is, after that
+	if err != nil || len(byShard) != 2 {
+		t.Errorf("%d groups, %v", len(byShard), err)
+	}
+	if _, err := h.At(sharding.Target{DB: "source", Table: "tickets"}); !errors.Is(err, sharding.ErrUnknownTable) {
+		t.Errorf("the source's table is a target still: %v", err)
+	}
+}
+
+func TestNamesThatArePhysicalAreNotFollowed(t *testing.T) {
+	_, s := switched(t)
+	_, err := s.ExecContext(sharding.Unsharded(t.Context()), "DELETE FROM tickets")
+	if err == nil || !strings.Contains(err.Error(), "no such table") || errors.Is(err, sharding.ErrRouteMoved) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheSourceNumbersTheRows(t *testing.T) {
+	h := newTheatre(t, "id")
+	rows := []ticket{{UserID: 1}, {ID: 100, UserID: 2}, {UserID: 3}}
+	res, err := h.Insert(t.Context(), h.Shards(), "tickets", rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows[0].ID != 1 || rows[1].ID != 100 || rows[2].ID != 101 || fmt.Sprint(res.IDs) != "[1 100 101]" || res.RowsAffected != 3 {
+		t.Errorf("%+v, %+v", rows, res)
+	}
+	groups, err := sqlxhook.GroupBy(t.Context(), h.Hook, "tickets", []ticket{{UserID: 1}, {UserID: 2}})
+	if err != nil || len(groups) != 1 || groups[0].Items[0].ID != 0 {
+		t.Fatalf("%+v, %v", groups, err)
+	}
+	if _, err := h.Insert(t.Context(), groups[0].Shard, "tickets", groups[0].Items); err != nil || groups[0].Items[1].ID != 103 {
+		t.Errorf("%+v, %v", groups[0].Items, err)
+	}
+	one := ticket{UserID: 9}
+	upsert := "INSERT INTO tickets (id, user_id, note) VALUES (:id, :user_id, :note) ON CONFLICT DO NOTHING"
+	if res, err := h.NamedExec(t.Context(), h.Shards(), upsert, &one); err != nil || one.ID != 0 || res.IDs != nil {
+		t.Errorf("an upsert says which row it wrote: %+v, %+v, %v", one, res, err)
+	}
+	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", ticket{UserID: 1}); !errors.Is(err, sqlxhook.ErrNotAddressable) {
+		t.Errorf("a row that cannot bear its id: %v", err)
+	}
+	if got := h.all(t); len(got) != 6 {
+		t.Errorf("%d rows", len(got))
+	}
+}
+
+func TestABatchThatFailsOnTheSourceGivesItsIDsBack(t *testing.T) {
+	h := newTheatre(t, "id")
+	rows := []ticket{{UserID: 1}, {ID: 7, UserID: 2}, {ID: 7, UserID: 3}}
+	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", rows); err == nil {
+		t.Fatal("two rows have one id")
+	}
+	if got := h.all(t); len(got) != 0 {
+		t.Errorf("%d rows", len(got))
+	}
+}
+
+func TestHandlesNeedARouteThatWasRead(t *testing.T) {
+	h := newTheatre(t, "id")
+	router, err := sharding.New(h.dbs, h.table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}, Router: router, DriverName: "sqlite"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fresh.For("tickets", 1); !errors.Is(err, sharding.ErrRouteUnread) || !strings.Contains(err.Error(), "Router.Load") {
+		t.Errorf("For: %v", err)
+	}
+	if _, err := fresh.Insert(t.Context(), fresh.Shards(), "tickets", &ticket{}); err != nil { // it has a context, and looks itself
+		t.Errorf("Insert: %v", err)
+	}
+	if _, err := fresh.For("tickets", 1); err != nil {
+		t.Errorf("For: %v", err)
+	}
+}
