@@ -13,9 +13,13 @@ import (
 
 // Check finds, when a program starts, what would go wrong at the first insert or
 // later: the plugin was not loaded, a model of which nothing is filled, a tag
-// that names an unknown generator, a field or a column too narrow for ids, and a
-// column that the database still numbers. Tables that do not exist are not
-// looked at. The errors are joined; those about a field are [FieldError]s.
+// that names an unknown generator, a field or a column too narrow for ids, a
+// column that the database still numbers (on SQLite, one with AUTOINCREMENT), a
+// model without its table's sharding key, and a generator whose ids would not
+// lead to their rows' shards, of which two ids are drawn. A sharded table is looked
+// at on every target up to the first error, unless its migration has not come to
+// the switch. Tables that do not exist are not looked at. The errors are joined;
+// those about a field are [FieldError]s.
 func Check(db *gorm.DB, models ...any) error {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {

@@ -12,6 +12,12 @@
 // plugin, but it also runs where hooks are skipped; a model's own BeforeCreate
 // runs earlier, sees the field empty, and has the last word when it sets it.
 //
+// The tag is the generator's name and its options, separated by commas:
+// `keygen:"order,base36,pad=13"` makes texts of ids (dec, base36, base62 or
+// crockford; pad fills them up with zeros), hooks fills the field before the
+// model's own hooks run, and `keygen:"-"` never fills it. The same may stand in
+// the gorm tag, as `gorm:"primaryKey;keygen:order"`.
+//
 // Ids are drawn once per statement, before GORM begins its default transaction.
 // Associations, and rows that hooks add, are filled inside it: there a
 // generator that needs a connection of the same pool can wait for itself until
@@ -49,9 +55,9 @@
 //	FOR UPDATE            | one                      | refused unless BestEffort              | refused                    | one                  | -
 //	INSERT one            | keys filled, then routed | -                                      | refused, naming the field  | every database       | refused unless hinted
 //	INSERT batch          | one                      | one database: one transaction          | refused, naming the row    | every database       | refused unless hinted
-//	upsert                | one; never of the key    | as INSERT batch                        | refused                    | every database       | refused unless hinted
+//	upsert                | one; see below           | as INSERT batch                        | refused                    | every database       | refused unless hinted
 //	UPDATE, DELETE        | one                      | per shard, rows added up               | refused                    | every database       | refused unless hinted
-//	UPDATE of the key     | to an equal value only   | refused                                | refused                    | -                    | -
+//	UPDATE of the key     | if it keeps its slot     | refused                                | refused                    | -                    | -
 //	TRUNCATE, DROP        | refused                  | -                                      | -                          | -                    | refused
 //	DDL, Migrate          | all targets by Migrate   | -                                      | -                          | all databases        | refused
 //	transaction           | begins on the shard      | refused unless BestEffort              | -                          | -                    | as its shard
@@ -63,8 +69,9 @@
 //
 // Answers of several shards are merged where that is certain to give what one
 // table would. ORDER BY must name columns, which need not be selected; texts are
-// ordered and grouped by their bytes on SQLite, and on MySQL and MariaDB, whose
-// collations are not known here, not at all. What cannot be merged is
+// ordered and grouped by their bytes on SQLite, unless the table's definition gives
+// the column another collation, and on MySQL and MariaDB, whose collations are not
+// known here, not at all. What cannot be merged is
 // ErrUnmergeable: COUNT(DISTINCT) of other columns than the key, HAVING and LIMIT
 // over groups that several shards share, unknown functions, DELETE and UPDATE
 // with LIMIT.
@@ -80,7 +87,43 @@
 //
 // Hints are contexts: sharding.On and sharding.OnKey choose the shard, of raw
 // SQL too, in which only the names of tables are changed; sharding.AllShards,
-// sharding.Primary and sharding.Unsharded say what their names say.
+// sharding.Primary and sharding.Unsharded say what their names say. A statement
+// whose own key leads elsewhere than OnKey's is refused. On, which names the very
+// target, reads and changes whatever is there, for those who move rows; only new
+// rows must belong there.
+//
+// # Finding a row by its id alone
+//
+// When orders are sharded by their user, an id leads to no shard, and First(&o, id)
+// is refused. Name the id in sharding.Table.Also and give it a generator that is a
+// keygen.Bucketed, such as a snowflake generator whose layout has a bucket field
+// where the rule of Also looks for it: each new row's id then carries the slot of
+// its user (gene ids). A generator that cannot do that is refused ([ErrNoBuckets]),
+// and so is a row whose own id leads to another slot; [Check] tries it out. Ids
+// from before say nothing, see sharding.Alt. Without such ids, sharding.FanOutReads
+// asks all shards.
+//
+// # Keys that change, and upserts
+//
+// An UPDATE may give the sharding key, or a column of Also, a value of the same
+// slot only, which the condition has to prove. An ON CONFLICT update that names
+// one of them is refused.
+//
+// An upsert (that of Save, and of associations, too; ON CONFLICT DO NOTHING, and
+// INSERT IGNORE, are ones) must not store a row twice whose primary key does not
+// lead to its shard. Rows with ids that were generated just now are new. All others
+// are looked for by their primary keys before they are sent: in their own shard
+// first, and what is not there in all others, within the limits of sharding.FanOut.
+// One that exists under a key of another slot is refused with
+// sharding.ErrKeyChange. The look is no lock: two upserts of one new row under two
+// keys can still store it twice. None is needed when the sharding key is a part of
+// the primary key or of clause.OnConflict.Columns, or a column of Also is and the
+// row's value there carries its slot. Any other unique key holds within a table
+// only, and so does the primary key for a plain INSERT.
+//
+// Model(&Order{ID: 5, UserID: 2}).Update and Delete look in the shard of user 2
+// only. When order 5 is another user's, they touch 0 rows and are no error: see
+// RowsAffected.
 //
 // The physical table carries the logical name as its alias, so that qualified
 // columns in raw conditions go on working. The one exception is a DELETE with
@@ -121,12 +164,18 @@
 //
 // When a create fails with the proof that no row was written (it was refused,
 // its table had moved, or it was a single row that violates a constraint) its
-// fields are emptied again. After any other error, a deadline above all, they keep their ids: the
-// row may exist, and a retry with the same id finds out.
+// fields are emptied again. After any other error, a deadline above all, they keep
+// their ids: the row may exist, and a retry with the same id finds out.
 //
 // With ON CONFLICT DO NOTHING a skipped row keeps the id it was given, which is
 // then no row's. GORM saves belongs-to and many-to-many elements in this way.
 //
-// A child row that associations move to another parent is stored in the new
-// parent's shard without being deleted from the old one's; move it yourself.
+// A child row that associations would move to a parent in another slot is refused
+// with sharding.ErrKeyChange; delete it, and create it anew.
+//
+// # SQLite
+//
+// gorm.io/driver/sqlite works with cgo, and without it over modernc.org/sqlite, as
+// sqlite.Dialector{DriverName: "sqlite", DSN: …}; github.com/glebarez/sqlite, a
+// dialect for the latter, works as well.
 package gormplugin

@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -113,7 +112,7 @@ func (fl *filling) patiently(ctx context.Context, draw func(context.Context) err
 	patient := &patient{Context: ctx}
 	defer patient.end()
 	err := draw(patient)
-	if err != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, keygen.ErrStarved)) {
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrInTransaction, err)
 	}
 	return err

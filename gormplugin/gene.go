@@ -136,8 +136,12 @@ func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 		if err != nil {
 			return m.fail(err)
 		}
-		if got, err := t.SlotBy(m.DBName, id); err != nil || int(got) != slot {
-			return m.fail(fmt.Errorf("%w: id %d, made for slot %d, leads to slot %d: %v; the layout's bucket field must stand where the Rule of Also looks for it", sharding.ErrMisplaced, id, slot, got, err))
+		got, err := t.SlotBy(m.DBName, id)
+		if err == nil && int(got) != slot {
+			err = fmt.Errorf("%w: id %d, made for slot %d, leads to slot %d", sharding.ErrMisplaced, id, slot, got)
+		}
+		if err != nil {
+			return m.fail(fmt.Errorf("%w; the layout's bucket field must stand where the Rule of Also looks for it", err))
 		}
 	}
 	return nil
@@ -190,13 +194,14 @@ func (s *step) proveNumbered(column string) error {
 	return s.refuseGene(column, sharding.ErrMissingKey, "the database would number the row, without its slot; give the field a keygen tag")
 }
 
-// keepsGene reports whether every row that the condition matches is of the slot
+// keepsSlot reports whether every row that the condition matches is of the slot
 // that the column's new value leads to.
-func (s *step) keepsGene(c clause.Column, value any) bool {
-	if c.Raw || !bound(value) {
+func (s *step) keepsSlot(c clause.Column, value any) bool {
+	column := assigned(c)
+	if c.Raw || !bound(value) || !s.table.Leads(column) {
 		return false
 	}
-	slot, err := s.table.SlotBy(assigned(c), value)
+	slot, err := s.table.SlotBy(column, value)
 	if err != nil {
 		return errors.Is(err, sharding.ErrMissingKey)
 	}

@@ -66,7 +66,7 @@ func bucketed(t testing.TB, bits int) *snowflake.Generator {
 }
 
 // newShop has sales in two databases, whose ids from 1000 on lead to their shards.
-func newShop(t testing.TB, gen keygen.Generator[int64], more ...sharding.Option) (*gorm.DB, *sharding.Router) {
+func newShop(t testing.TB, gen keygen.Generator[int64]) (*gorm.DB, *sharding.Router) {
 	t.Helper()
 	rec := &recorder{}
 	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
@@ -77,10 +77,10 @@ func newShop(t testing.TB, gen keygen.Generator[int64], more ...sharding.Option)
 	for _, target := range m.Targets() {
 		must(t, dbs[target.DB], fmt.Sprintf(createSales, target.Table))
 	}
-	router, err := sharding.New(dbs, append(more, sharding.Table{
+	router, err := sharding.New(dbs, sharding.Table{
 		Name: "sales", Key: "user_id", Rule: sharding.Low(4), Map: m, OnMissing: sharding.FanOutReads,
 		Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(4), From: 1000}},
-	}, sharding.Transactions(sharding.BestEffort))...)
+	}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,5 +325,38 @@ func TestFailedCreatesLeaveNoIDsOfSlots(t *testing.T) {
 	var row sql.NullInt64
 	if err := router.DB("db0").QueryRow("SELECT id FROM sales_4 WHERE note = 'y'").Scan(&row); err != nil || row.Int64 != list[1].ID {
 		t.Errorf("%v, %d, want %d", err, row.Int64, list[1].ID)
+	}
+}
+
+func TestUpdatesOfTheKeyKeepTheSlot(t *testing.T) {
+	c := newCluster(t) // 16 slots
+	if err := c.Create(&Item{ID: 1, OrderID: 5, SKU: "a"}).Error; err != nil {
+		t.Fatal(err)
+	}
+	of5 := func() *gorm.DB { return c.Model(&Item{}).Where("order_id = ?", 5) }
+	for _, value := range []any{9, gorm.Expr("order_id + 16"), nil} {
+		if err := of5().Update("order_id", value).Error; !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("to %v: %v", value, err)
+		}
+	}
+	if err := of5().Update("order_id", 21).Error; err != nil {
+		t.Errorf("to another key of the slot: %v", err)
+	}
+	if err := c.Where("order_id = ?", 21).First(&Item{}).Error; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGeneratorThatCannotGiveInATransactionSaysWhy(t *testing.T) {
+	closed := keygen.Func[int64](func(context.Context) (int64, error) {
+		return 0, fmt.Errorf("%w: %w", keygen.ErrStarved, sql.ErrConnDone)
+	})
+	db := openGORM(t, (&recorder{}).open(t, "home"))
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: closed}})); err != nil {
+		t.Fatal(err)
+	}
+	err := db.CreateInBatches(&[]Sale{{}, {}}, 1).Error
+	if !errors.Is(err, keygen.ErrStarved) || errors.Is(err, gormplugin.ErrInTransaction) {
+		t.Error(err)
 	}
 }

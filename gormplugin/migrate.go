@@ -42,8 +42,10 @@ func (d Drift) String() string {
 // Migrate runs gorm's AutoMigrate for each model wherever its table lies: for a
 // sharded table on every target and for a broadcast table in every database, in
 // all databases at once and one table after the other in each; for any other
-// table in the database that db was opened with. It may be run again, and goes on where it was broken off. It returns what
-// differs among the targets of a table afterwards, and all errors joined.
+// table in the database that db was opened with. It may be run again, and goes on
+// where it was broken off. It returns what differs among the targets of a table
+// afterwards, and all errors joined. A model without the column of its table's
+// sharding key is an error.
 //
 // The tables of a shard have neither AUTO_INCREMENT, whose numbers would be those
 // of other shards too, nor foreign keys, whose rows may lie elsewhere. Where

@@ -27,7 +27,7 @@ type Config struct {
 	// is neither tagged nor registered and that gorm would leave to
 	// AUTO_INCREMENT. Take care that no table goes on being numbered by its
 	// database then. Defaults to false: only what is tagged or registered is
-	// filled.
+	// filled. With Auto, Generators needs a Default.
 	Auto bool
 
 	// NoVerify forbids the one SELECT that filling may send: after an upsert of

@@ -15,6 +15,7 @@ import (
 // hint sends to one target, or an Exec to all.
 type rawStep struct {
 	routing  *routing
+	stmt     *gorm.Statement
 	next     conn
 	hint     sharding.Hint
 	snapshot *sharding.Snapshot // of the statement's beginning
@@ -158,13 +159,13 @@ func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Re
 	if err != nil {
 		return nil, err
 	}
-	inner := &step{routing: s.routing, op: "update", snapshot: s.snapshot, table: table, next: s.next, targets: targets}
+	inner := &step{routing: s.routing, stmt: s.stmt, op: "update", snapshot: s.snapshot, table: table, next: s.next, targets: targets}
 	if err := inner.limit(len(targets)); err != nil {
 		return nil, err
 	}
 	legs := make([]leg, len(targets))
 	for i, target := range targets {
-		one := &rawStep{s.routing, s.next, sharding.Hint{On: target}, s.snapshot}
+		one := &rawStep{s.routing, s.stmt, s.next, sharding.Hint{On: target}, s.snapshot}
 		r, err := one.place(query)
 		if err != nil {
 			return nil, err

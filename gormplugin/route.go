@@ -188,7 +188,7 @@ func (r *routing) unrouted(op string, stmt *gorm.Statement, next conn, hint shar
 	case hint.Unsharded:
 		return unsplit{next: next, db: r.home}
 	case (hint.Placed() || hint.All) && stmt.SQL.Len() > 0:
-		return &rawStep{r, next, hint, snapshot}
+		return &rawStep{r, stmt, next, hint, snapshot}
 	}
 	if c := r.broadcast(op, stmt, next); c != nil {
 		return c

@@ -247,19 +247,20 @@ func isExcluded(set clause.Assignment) bool {
 	return ok && !c.Raw && (c.Table == "excluded" || c.Table == "") && strings.EqualFold(c.Name, assigned(set.Column))
 }
 
-// proveSet checks that an UPDATE leaves the key as it is: gorm's Save sets all
-// columns, so setting it to the value in the condition is fine.
+// proveSet checks that an UPDATE leaves rows in their slot: gorm's Save sets all
+// columns, so setting the key to the value in the condition is fine.
 func (s *step) proveSet() error {
 	set, ok := s.stmt.Clauses["SET"].Expression.(clause.Set)
 	if !ok {
 		return nil
 	}
 	for _, a := range set {
-		if s.mayBeGene(a.Column) && !s.keepsGene(a.Column, a.Value) {
-			return s.refuseGene(assigned(a.Column), sharding.ErrKeyChange, "the new value must lead to the slot of the condition's key; leave the column out, or add a condition on "+s.table.Key)
-		}
-		if !s.mayBeKey(a.Column) || s.sameKey(a.Value) {
+		gene := s.mayBeGene(a.Column)
+		if !gene && !s.mayBeKey(a.Column) || s.keepsSlot(a.Column, a.Value) {
 			continue
+		}
+		if gene {
+			return s.refuseGene(assigned(a.Column), sharding.ErrKeyChange, "the new value must lead to the slot of the condition's key; leave the column out, or add a condition on "+s.table.Key)
 		}
 		if a.Value == nil {
 			return s.refuse(sharding.ErrKeyChange, "a row without its key lies in no shard; delete the row instead, an association's with Association(…).Unscoped()")
@@ -291,19 +292,6 @@ func (s *step) mayBeGene(c clause.Column) bool {
 // assigned returns the name of the column that an assignment sets.
 func assigned(c clause.Column) string {
 	return strings.Trim(c.Name[strings.LastIndexByte(c.Name, '.')+1:], "`\"")
-}
-
-// sameKey reports whether every row that the condition matches has this key.
-func (s *step) sameKey(value any) bool {
-	if !bound(value) {
-		return false
-	}
-	want, err := keyText(value)
-	if err != nil {
-		return false
-	}
-	r := reader[string]{stmt: s.stmt, table: s.table, flavor: s.routing.guard.readings[0], place: keyText}
-	return r.where().only(want)
 }
 
 // refuse returns the RouteError of this statement.

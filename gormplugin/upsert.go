@@ -23,20 +23,22 @@ import (
 
 // proveUpsert refuses an upsert of rows that lie in other shards.
 func (s *step) proveUpsert(ctx context.Context) error {
-	columns := s.upserted()
+	columns, leads := s.upserted()
 	if columns == nil {
 		return nil
 	}
-	known, err := s.knownRows(columns)
+	known, err := s.knownRows(columns, leads)
 	if err != nil || len(known) == 0 {
 		return err
 	}
-	here := map[sharding.Target][]*knownRow{}
-	for _, r := range known {
-		here[r.target] = append(here[r.target], r)
-	}
-	if err := s.seek(ctx, columns, here); err != nil {
-		return err
+	for _, target := range s.table.Map.Targets() {
+		own := slices.DeleteFunc(slices.Clone(known), func(r *knownRow) bool { return r.target != target })
+		if len(own) == 0 {
+			continue
+		}
+		if err := s.seek(ctx, target, columns, own); err != nil {
+			return err
+		}
 	}
 	known = slices.DeleteFunc(known, func(r *knownRow) bool { return r.found })
 	if len(known) == 0 {
@@ -46,34 +48,47 @@ func (s *step) proveUpsert(ctx context.Context) error {
 }
 
 // upserted returns the primary key of an upsert that may meet a row of another
-// shard, nil for any other statement.
-func (s *step) upserted() []string {
-	c, ok := s.stmt.Clauses["ON CONFLICT"]
-	if !ok || s.op != "create" {
-		return nil
+// shard, nil for any other statement, and the columns that keep a row from it by
+// leading to its shard.
+func (s *step) upserted() (primary, leads []string) {
+	named, ok := s.onConflict()
+	if !ok {
+		return nil, nil
 	}
-	on, readable := c.Expression.(clause.OnConflict)
-	if fl := stateOf(s.stmt); !readable || on.DoNothing || len(on.DoUpdates) == 0 || fl != nil && fl.conflict != nil && fl.conflict.skips {
-		return nil
-	}
-	var primary []string
 	if s.stmt.Schema != nil {
 		primary = s.stmt.Schema.PrimaryFieldDBNames
-	}
-	named := make([]string, len(on.Columns))
-	for i, column := range on.Columns {
-		named[i] = column.Name
 	}
 	if len(primary) == 0 {
 		primary = named
 	}
+	leads = slices.DeleteFunc(slices.Concat(named, primary), func(name string) bool { return !s.table.Leads(name) })
 	switch {
-	case slices.ContainsFunc(named, s.table.Leads), slices.ContainsFunc(primary, s.table.Leads):
-		return nil // a row that it meets lies where the new one does
+	case slices.ContainsFunc(leads, func(name string) bool { return strings.EqualFold(name, s.table.Key) }):
+		return nil, nil // a row that it meets lies where the new one does
 	case !s.routing.mysql && len(named) > 0 && !slices.Equal(named, primary):
-		return nil // another unique key, which holds within a table
+		return nil, nil // another unique key, which holds within a table
 	}
-	return primary
+	return primary, leads
+}
+
+// onConflict returns the columns whose conflicts an INSERT settles, none when it
+// names none; false when it settles no conflicts.
+func (s *step) onConflict() (named []string, ok bool) {
+	if s.op != "create" {
+		return nil, false
+	}
+	c, ok := s.stmt.Clauses["ON CONFLICT"]
+	if !ok {
+		return nil, ignores(s.stmt)
+	}
+	on, ok := c.Expression.(clause.OnConflict)
+	if hidden, skips := c.Expression.(skipping); skips {
+		on, ok = hidden.on, true
+	}
+	for _, column := range on.Columns {
+		named = append(named, column.Name)
+	}
+	return named, ok
 }
 
 // knownRow is a row of an upsert that may exist.
@@ -81,38 +96,63 @@ type knownRow struct {
 	number int
 	key    []any // its primary key
 	text   string
+	slot   sharding.Slot
 	target sharding.Target
-	found  bool
+	found  bool // it is in its target
 }
 
-// knownRows returns the rows whose primary key was not generated just now.
-func (s *step) knownRows(columns []string) ([]*knownRow, error) {
+// knownRows returns the rows whose primary key was not generated just now, and
+// that none of the columns leads to their shard.
+func (s *step) knownRows(columns, leads []string) ([]*knownRow, error) {
 	values, key, err := s.values()
 	if err != nil {
 		return nil, err
 	}
-	at := make([]int, len(columns))
-	for i, name := range columns {
-		at[i] = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, name) })
-		if at[i] < 0 {
-			return nil, nil // the database numbers all of them
-		}
+	at := positions(values, columns)
+	if slices.Contains(at, -1) {
+		return nil, nil // the database numbers all of them
 	}
-	fresh := freshRows(s.stmt, columns)
+	fresh, leading := freshRows(s.stmt, columns), positions(values, leads)
 	var known []*knownRow
 	for i, row := range values.Values {
-		if fresh[i] {
+		if fresh[i] || s.isLed(row, leads, leading) {
 			continue
 		}
 		r := &knownRow{number: i}
 		if r.target, err = s.rowTarget(i, row[key]); err != nil {
 			return nil, err
 		}
+		if r.slot, err = s.table.Slot(row[key]); err != nil {
+			return nil, s.refuse(err, "")
+		}
 		if r.read(row, at) {
 			known = append(known, r)
 		}
 	}
 	return known, nil
+}
+
+// positions returns where an INSERT has columns, -1 for those that it has not.
+func positions(values clause.Values, columns []string) []int {
+	at := make([]int, len(columns))
+	for i, name := range columns {
+		at[i] = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, name) })
+	}
+	return at
+}
+
+// isLed reports whether one of the columns leads to the row's shard, so that it
+// meets no row of another one. An id from before ids carried slots does not.
+func (s *step) isLed(row []any, leads []string, at []int) bool {
+	for i, name := range leads {
+		if at[i] < 0 || !bound(row[at[i]]) {
+			continue
+		}
+		if _, err := s.table.SlotBy(name, row[at[i]]); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // read takes the primary key out of a row; false when the database makes it.
@@ -172,40 +212,44 @@ func (s *step) proveAbsent(ctx context.Context, columns []string, rows []*knownR
 		if len(others) == 0 {
 			continue
 		}
-		if err := s.seek(ctx, columns, map[sharding.Target][]*knownRow{target: others}); err != nil {
+		if err := s.seek(ctx, target, columns, others); err != nil {
 			return err
 		}
-		if i := slices.IndexFunc(others, func(r *knownRow) bool { return r.found }); i >= 0 {
-			return s.refuse(sharding.ErrKeyChange, fmt.Sprintf(
-				"row %d: the row with this primary key lies in %s, under another %s; delete it there, and create it with the new one", others[i].number, target, s.table.Key))
-		}
 	}
 	return nil
 }
 
-// seek looks for rows in the targets, and notes which are there.
-func (s *step) seek(ctx context.Context, columns []string, at map[sharding.Target][]*knownRow) error {
-	for target, rows := range at {
-		set, err := s.look(ctx, target, columns, rows)
+// seek notes which rows are in a target, and refuses those that are there under a
+// key of another slot. (One of its own slot in another target is what the move of
+// a slot has left behind.)
+func (s *step) seek(ctx context.Context, target sharding.Target, columns []string, rows []*knownRow) error {
+	set, err := s.look(ctx, target, columns, rows)
+	if err != nil {
+		return s.inShard(target, err)
+	}
+	there := map[string]any{}
+	for _, row := range set.rows {
+		text, err := tupleText(row[:len(columns)])
 		if err != nil {
-			return s.inShard(target, err)
+			return err
 		}
-		there := map[string]bool{}
-		for _, key := range set.rows {
-			text, err := tupleText(key)
-			if err != nil {
-				return err
-			}
-			there[text] = true
+		there[text] = row[len(columns)]
+	}
+	for _, r := range rows {
+		key, found := there[r.text]
+		if !found {
+			continue
 		}
-		for _, r := range rows {
-			r.found = there[r.text]
+		r.found = true
+		if slot, err := s.table.Slot(key); err != nil || slot != r.slot {
+			return s.refuse(sharding.ErrKeyChange, fmt.Sprintf(
+				"row %d: the row with this primary key lies in %s, under another %s; delete it there, and create it with the new one", r.number, target, s.table.Key))
 		}
 	}
 	return nil
 }
 
-// look reads which of the primary keys are in a target.
+// look reads which of the primary keys are in a target, each with its sharding key.
 func (s *step) look(ctx context.Context, target sharding.Target, columns []string, rows []*knownRow) (*resultSet, error) {
 	c, err := s.beside(ctx, s.routing.router.DB(target.DB))
 	if err != nil {
@@ -228,7 +272,7 @@ func (s *step) look(ctx context.Context, target sharding.Target, columns []strin
 	return set, err
 }
 
-// lookup builds SELECT key FROM orders_3 WHERE key IN (…).
+// lookup builds SELECT key, sharding key FROM orders_3 WHERE key IN (…).
 func (s *step) lookup(target sharding.Target, columns []string, rows []*knownRow) *gorm.Statement {
 	stmt := s.copied(map[string]clause.Clause{})
 	stmt.Table, stmt.TableExpr = target.Table, nil
@@ -248,12 +292,11 @@ func (s *step) lookup(target sharding.Target, columns []string, rows []*knownRow
 		in.Values = append(in.Values, r.key)
 	}
 	_, _ = stmt.WriteString("SELECT ")
-	for i, column := range keys {
-		if i > 0 {
-			_ = stmt.WriteByte(',')
-		}
+	for _, column := range keys {
 		stmt.WriteQuoted(column)
+		_ = stmt.WriteByte(',')
 	}
+	stmt.WriteQuoted(clause.Column{Name: s.table.Key})
 	_, _ = stmt.WriteString(" FROM ")
 	stmt.WriteQuoted(target.Table)
 	_, _ = stmt.WriteString(" WHERE ")

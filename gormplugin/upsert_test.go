@@ -35,6 +35,18 @@ func TestUpsertsDoNotDoubleARowOfAnotherShard(t *testing.T) {
 			return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.AssignmentColumns([]string{"sku"})}).Create(item1()).Error
 		},
 		"an association": func(db *gorm.DB) error { return db.Save(&Order{ID: 3, Items: []Item{*item1()}}).Error },
+		"DO NOTHING": func(db *gorm.DB) error {
+			return db.Clauses(clause.OnConflict{DoNothing: true}).Create(item1()).Error
+		},
+		"DO NOTHING among generated": func(db *gorm.DB) error {
+			return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&[]Item{{OrderID: 3}, *item1()}).Error
+		},
+		"DO NOTHING of the id": func(db *gorm.DB) error {
+			return db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoNothing: true}).Create(item1()).Error
+		},
+		"INSERT OR IGNORE": func(db *gorm.DB) error {
+			return db.Clauses(clause.Insert{Modifier: "OR IGNORE"}).Create(item1()).Error
+		},
 		"a transaction": func(db *gorm.DB) error {
 			return db.Transaction(func(tx *gorm.DB) error {
 				if err := tx.Create(&Order{ID: 19}).Error; err != nil {
@@ -57,6 +69,36 @@ func TestUpsertsDoNotDoubleARowOfAnotherShard(t *testing.T) {
 			var ids []int64
 			if err := c.WithContext(sharding.AllShards(t.Context())).Model(&Item{}).Order("id").Pluck("id", &ids).Error; err != nil || !slices.Equal(ids, []int64{1, 2}) && name != "in batches" {
 				t.Errorf("items %v, %v", ids, err)
+			}
+		})
+	}
+}
+
+func TestUpsertsDoNotDoubleARowWhoseIDCarriesNoSlot(t *testing.T) {
+	for name, upsert := range map[string]func(db *gorm.DB) *gorm.DB{
+		"Save":      func(db *gorm.DB) *gorm.DB { return db.Save(&Sale{ID: 5, UserID: 2}) },
+		"UpdateAll": func(db *gorm.DB) *gorm.DB { return upsertAll(db).Create(&Sale{ID: 5, UserID: 2}) },
+		"DO NOTHING": func(db *gorm.DB) *gorm.DB {
+			return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&Sale{ID: 5, UserID: 2})
+		},
+		"among ids that carry one": func(db *gorm.DB) *gorm.DB {
+			return upsertAll(db).Create(&[]Sale{{ID: 16003, UserID: 3}, {ID: 5, UserID: 2}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _ := newShop(t, bucketed(t, 4)) // ids from 1000 on carry their slots
+			if err := db.Create(&Sale{ID: 5, UserID: 1}).Error; err != nil {
+				t.Fatal(err)
+			}
+			if err := upsert(db).Error; !errors.Is(err, sharding.ErrKeyChange) || !strings.Contains(err.Error(), "/sales_1,") {
+				t.Error(err)
+			}
+			var n int64
+			if err := db.Model(&Sale{}).Count(&n).Error; err != nil || n != 1 {
+				t.Errorf("%d sales, %v", n, err)
+			}
+			if err := db.Save(&Sale{ID: 5, UserID: 1, Note: "new"}).Error; err != nil {
+				t.Errorf("under its own key: %v", err)
 			}
 		})
 	}
@@ -96,6 +138,48 @@ func TestUpsertsOfRowsThatLieInTheirShardOrNowhereGoOn(t *testing.T) {
 	}
 }
 
+func TestDoNothingSkipsRowsThatLieInTheirShard(t *testing.T) {
+	skip := clause.OnConflict{DoNothing: true}
+	for name, create := range map[string]func(db *gorm.DB) *gorm.DB{
+		"a row": func(db *gorm.DB) *gorm.DB { return db.Clauses(skip).Create(&Sale{ID: 5, UserID: 1}) },
+		"several": func(db *gorm.DB) *gorm.DB {
+			return db.Clauses(skip).Create(&[]Sale{{ID: 5, UserID: 1}, {ID: 6, UserID: 2}})
+		},
+		"belongs to": func(db *gorm.DB) *gorm.DB { return db.Create(&Refund{ID: 1, Sale: Sale{ID: 5, UserID: 1}}) },
+		"many to many": func(db *gorm.DB) *gorm.DB {
+			return db.Create(&Refund{ID: 1, Sale: Sale{ID: 6, UserID: 1}, Others: []Sale{{ID: 5, UserID: 1}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, _ := newShop(t, bucketed(t, 4))
+			home, err := db.DB()
+			if err != nil {
+				t.Fatal(err)
+			}
+			must(t, home, "CREATE TABLE refunds (id INTEGER PRIMARY KEY, sale_id INTEGER)")
+			must(t, home, "CREATE TABLE refund_others (refund_id INTEGER, sale_id INTEGER, PRIMARY KEY (refund_id, sale_id))")
+			if err := db.Create(&Sale{ID: 5, UserID: 1, Note: "old"}).Error; err != nil {
+				t.Fatal(err)
+			}
+			if err := create(db.WithContext(t.Context())).Error; err != nil {
+				t.Fatal(err)
+			}
+			var sales []Sale
+			if err := db.Where("id = ?", 5).Find(&sales).Error; err != nil || len(sales) != 1 || sales[0].Note != "old" {
+				t.Errorf("%+v, %v", sales, err)
+			}
+		})
+	}
+}
+
+// Refund is not sharded, and belongs to a sale.
+type Refund struct {
+	ID     int64 `gorm:"primaryKey;autoIncrement:false"`
+	SaleID int64
+	Sale   Sale
+	Others []Sale `gorm:"many2many:refund_others"`
+}
+
 func TestUpsertsThatNeedNoQuestionAskNone(t *testing.T) {
 	c := newCluster(t)
 	for name, upsert := range map[string]func() *gorm.DB{
@@ -106,8 +190,11 @@ func TestUpsertsThatNeedNoQuestionAskNone(t *testing.T) {
 		"the key in the conflict": func() *gorm.DB {
 			return c.Session(&gorm.Session{DryRun: true}).Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "order_id"}, {Name: "id"}}, UpdateAll: true}).Create(&Item{ID: 7, OrderID: 1})
 		},
-		"DO NOTHING": func() *gorm.DB {
-			return c.Clauses(clause.OnConflict{DoNothing: true}).Create(&Item{ID: 8, OrderID: 1, SKU: "n3"})
+		"DO NOTHING of new ids": func() *gorm.DB {
+			return c.Clauses(clause.OnConflict{DoNothing: true}).Create(&Item{OrderID: 1, SKU: "n3"})
+		},
+		"DO NOTHING of another unique key": func() *gorm.DB {
+			return c.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "sku"}}, DoNothing: true}).Create(&Item{ID: 8, OrderID: 1, SKU: "n5"})
 		},
 		"another unique key": func() *gorm.DB {
 			return c.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "sku"}}, DoUpdates: clause.AssignmentColumns([]string{"sku"})}).Create(&Item{ID: 9, OrderID: 1, SKU: "n4"})
@@ -133,13 +220,38 @@ func TestUpsertsLookForTheirRowsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameEvents(t, c.rec.take(),
-		"db1: SELECT `id` FROM `items_1` WHERE `id` IN (?,?)",
-		"db0: SELECT `id` FROM `items_0` WHERE `id` = ?",
-		"db0: SELECT `id` FROM `items_2` WHERE `id` = ?",
-		"db1: SELECT `id` FROM `items_3` WHERE `id` = ?",
+		"db1: SELECT `id`,`order_id` FROM `items_1` WHERE `id` IN (?,?)",
+		"db0: SELECT `id`,`order_id` FROM `items_0` WHERE `id` = ?",
+		"db0: SELECT `id`,`order_id` FROM `items_2` WHERE `id` = ?",
+		"db1: SELECT `id`,`order_id` FROM `items_3` WHERE `id` = ?",
 		"db1: BEGIN",
 		"db1: INSERT INTO `items_1` (`id`,`order_id`,`sku`) VALUES (?,?,?),(?,?,?) ON CONFLICT (`id`) DO UPDATE SET `order_id`=`excluded`.`order_id`,`sku`=`excluded`.`sku`",
 		"db1: COMMIT")
+}
+
+func TestAKeyOfAnotherSlotIsAnotherKeyInTheSameTableToo(t *testing.T) {
+	c := newCluster(t) // 16 slots in 4 tables
+	if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Save(&Item{ID: 1, OrderID: 5, SKU: "a"}).Error; !errors.Is(err, sharding.ErrKeyChange) {
+		t.Errorf("another slot: %v", err)
+	}
+	if err := c.Save(&Item{ID: 1, OrderID: 17, SKU: "b"}).Error; err != nil {
+		t.Errorf("the same slot: %v", err)
+	}
+	var items []Item
+	if err := c.Where("order_id IN ?", []int64{1, 17}).Find(&items).Error; err != nil || len(items) != 1 || items[0].SKU != "b" {
+		t.Errorf("%v, %+v", err, items)
+	}
+}
+
+func TestWhatTheMoveOfASlotLeftBehindIsNoOtherRow(t *testing.T) {
+	c := newCluster(t)
+	must(t, c.router.DB("db0"), "INSERT INTO items_2 (id, order_id, sku) VALUES (1, 5, 'old')")
+	if err := c.Save(&Item{ID: 1, OrderID: 5, SKU: "new"}).Error; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestUpsertsDoNotSetTheShardingKey(t *testing.T) {
@@ -199,12 +311,13 @@ func TestOnKeyMustAgreeWithTheStatementsOwnKey(t *testing.T) {
 }
 
 func TestErrorsOfOneOfSeveralShardsNameIt(t *testing.T) {
-	c := newClusterWith(t, sharding.FanOutReads)
+	c := newClusterWith(t, sharding.FanOutReads, sharding.Transactions(sharding.BestEffort))
 	must(t, c.router.DB("db0"), "DROP TABLE orders_2")
 	for name, err := range map[string]error{
 		"query":  c.Where("note <> ?", "").Find(&[]Order{}).Error,
 		"count":  c.Model(&Order{}).Where("note <> ?", "").Count(new(int64)).Error,
-		"create": c.Create(&[]Order{{ID: 4}, {ID: 6}}).Error,
+		"create": c.WithContext(sharding.AllShards(t.Context())).Create(&[]Order{{ID: 4}, {ID: 6}}).Error,
+		"raw":    c.WithContext(sharding.AllShards(t.Context())).Exec("UPDATE orders SET note = 'x'").Error,
 	} {
 		if err == nil || !strings.Contains(err.Error(), "shard db0/orders_2: ") {
 			t.Errorf("%s: %v", name, err)

@@ -218,7 +218,7 @@ func runnerKills() int {
 	if os.Getenv("SHARDID_SOAK") != "" {
 		return 200
 	}
-	return 12 // on each kind of server
+	return 8 // on each kind of server
 }
 
 func TestMigrationSurvivesKillsOfItsRunner(t *testing.T) {

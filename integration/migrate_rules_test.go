@@ -165,6 +165,63 @@ func TestTruncateIsDetected(t *testing.T) {
 	})
 }
 
+func TestATruncateEndsARunnerThatFollowsAndNothingIsNoted(t *testing.T) {
+	for _, change := range []string{"TRUNCATE TABLE orders", "ALTER TABLE orders DROP COLUMN note"} {
+		onShopServers(t, func(t *testing.T, s *migrationShop) {
+			s.fill(t, 100)
+			j := s.job(t, "id")
+			if err := j.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			following := make(chan error, 1)
+			go func() { following <- j.Follow(t.Context()) }()
+			mustExec(t, s.source, change)
+			if err := <-following; !errors.Is(err, migrate.ErrChanged) {
+				t.Errorf("%s: Follow: %v", change, err)
+			}
+			if _, err := j.Verify(t.Context()); !errors.Is(err, migrate.ErrChanged) {
+				t.Errorf("%s: Verify: %v", change, err)
+			}
+			if noted := texts(t, s.source, "SELECT id FROM shardid_log_orders"); len(noted) > 0 {
+				t.Errorf("%s: %d entries were noted", change, len(noted))
+			}
+		})
+	}
+}
+
+func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		before := s.job(t, "id")
+		if err := before.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := before.Abort(t.Context()); err != nil { // the shards stay
+			t.Fatal(err)
+		}
+		results := make(chan error, 2)
+		for _, name := range []string{"first", "second"} {
+			cfg := s.config(t, "id")
+			cfg.Name = name
+			j, err := migrate.New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { results <- j.Run(t.Context()) }()
+		}
+		a, b := <-results, <-results
+		if (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), migrate.ErrNotReady) {
+			t.Errorf("the jobs ended with %v and %v", a, b)
+		}
+		if jobs := texts(t, s.source, "SELECT job FROM shardid_job"); len(jobs) != 1 {
+			t.Errorf("the source has the jobs %v", jobs)
+		}
+		if triggers := texts(t, s.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME NOT LIKE CONCAT('shardid_', (SELECT job FROM shardid_job), '_%')"); len(triggers) > 0 {
+			t.Errorf("the other job left the triggers %v", triggers)
+		}
+	})
+}
+
 func TestAPreparedTransactionKeepsTheCutoverFromHappening(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)

@@ -37,9 +37,11 @@ type migrationShop struct {
 func onShopServers(t *testing.T, test func(t *testing.T, s *migrationShop)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) {
+		t.Parallel()
 		test(t, newMigrationShop(t, server.RunMariaDB(t), server.RunMariaDB(t)))
 	})
 	t.Run("MySQL", func(t *testing.T) {
+		t.Parallel()
 		test(t, newMigrationShop(t, server.RunMySQL(t), server.RunMySQL(t)))
 	})
 }
@@ -188,30 +190,36 @@ func (s *migrationShop) writers(t testing.TB, n int) (stop func() int) {
 	})
 }
 
+// statement has arguments, so that the driver prepares it.
+type statement struct {
+	text string
+	args []any
+}
+
 // change makes one random transaction; unique keys may refuse it.
 func (s *migrationShop) change(random *rand.Rand) error {
 	id, other, code := random.IntN(3000)+1, random.IntN(3000)+1, random.IntN(3000)
-	choices := [][]string{
-		{fmt.Sprintf("INSERT INTO orders (user_id, code, weight) VALUES (%d, 'n%d', %d.3)", id%17, code, code)},
-		{fmt.Sprintf("UPDATE orders SET note = 'changed %d', total = %d.5 WHERE id = %d", other, code, id)},
-		{fmt.Sprintf("UPDATE orders SET user_id = %d WHERE id BETWEEN %d AND %d", other%17, id, id+3)},
-		{fmt.Sprintf("DELETE FROM orders WHERE id = %d", id)},
-		{fmt.Sprintf("REPLACE INTO orders (id, user_id, code) VALUES (%d, %d, 'c%d')", id, other%17, other)},
-		{fmt.Sprintf("INSERT INTO orders (id, user_id, code) VALUES (%d, 3, 'c%d') ON DUPLICATE KEY UPDATE note = 'dup'", id, other)},
-		{fmt.Sprintf("INSERT IGNORE INTO orders (id, user_id, code) VALUES (%d, 4, 'c%d')", id, other)},
-		{fmt.Sprintf("UPDATE orders SET id = %d WHERE id = %d", 200_000+random.IntN(3000), id)},
+	choices := [][]statement{
+		{{"INSERT INTO orders (user_id, code, weight) VALUES (?, ?, ?)", []any{id % 17, fmt.Sprint("n", code), float64(code) + 0.3}}},
+		{{"UPDATE orders SET note = ?, total = ? WHERE id = ?", []any{fmt.Sprint("changed ", other), float64(code) + 0.5, id}}},
+		{{"UPDATE orders SET user_id = ? WHERE id BETWEEN ? AND ?", []any{other % 17, id, id + 3}}},
+		{{"DELETE FROM orders WHERE id = ?", []any{id}}},
+		{{"REPLACE INTO orders (id, user_id, code) VALUES (?, ?, ?)", []any{id, other % 17, fmt.Sprint("c", other)}}},
+		{{"INSERT INTO orders (id, user_id, code) VALUES (?, 3, ?) ON DUPLICATE KEY UPDATE note = 'dup'", []any{id, fmt.Sprint("c", other)}}},
+		{{"INSERT IGNORE INTO orders (id, user_id, code) VALUES (?, 4, ?)", []any{id, fmt.Sprint("c", other)}}},
+		{{"UPDATE orders SET id = ? WHERE id = ?", []any{200_000 + random.IntN(3000), id}}},
 		{
-			fmt.Sprintf("UPDATE orders SET code = NULL WHERE id = %d", id),
-			fmt.Sprintf("UPDATE orders SET code = 'c%d' WHERE id = %d", id, other),
-			fmt.Sprintf("UPDATE orders SET code = 'c%d' WHERE id = %d", other, id),
+			{"UPDATE orders SET code = NULL WHERE id = ?", []any{id}},
+			{"UPDATE orders SET code = ? WHERE id = ?", []any{fmt.Sprint("c", other), id}},
+			{"UPDATE orders SET code = ? WHERE id = ?", []any{fmt.Sprint("c", id), other}},
 		},
 	}
 	tx, err := s.source.BeginTx(context.Background(), nil)
 	if err != nil {
 		return err
 	}
-	for _, text := range choices[random.IntN(len(choices))] {
-		if _, err := tx.ExecContext(context.Background(), text); err != nil {
+	for _, do := range choices[random.IntN(len(choices))] {
+		if _, err := tx.ExecContext(context.Background(), do.text, do.args...); err != nil {
 			_ = tx.Rollback()
 			return err
 		}

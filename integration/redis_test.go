@@ -122,7 +122,7 @@ func TestARedisCounterIsExactBeyond53Bits(t *testing.T) {
 			t.Errorf("%+v, %v, want %d", span, err, far+i)
 		}
 	}
-	if span, err := counter.Reserve(t.Context(), 1000); !errors.Is(err, keygen.ErrRegressed) {
+	if span, err := counter.Reserve(t.Context(), 1000); !errors.Is(err, keygen.ErrExhausted) {
 		t.Errorf("beyond the end: %+v, %v", span, err)
 	}
 }
@@ -147,6 +147,39 @@ func TestACounterThatRedisDoesNotHaveIsRefusedAndNotBegun(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	t.Log(err)
+}
+
+func TestAKeyThatHoldsNoCounterIsSaidAtOnce(t *testing.T) {
+	c := server.RunRedis(t).Open(t)
+	c.Set(t.Context(), "text", "abc", 0)
+	c.RPush(t.Context(), "list", 1)
+	c.Set(t.Context(), "{text}:20261121", "abc", 0)
+	serials, err := redisgen.NewSerials(c, redisgen.SerialsConfig{
+		Name: "text", Digits: 4, Zone: time.UTC, Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func() error{
+		"a counter of text": func() error {
+			_, err := redisHandle(t, c, redisgen.Config{Key: "text"}).Reserve(t.Context(), 1000)
+			return err
+		},
+		"a counter of a list": func() error {
+			_, err := redisHandle(t, c, redisgen.Config{Key: "list"}).Reserve(t.Context(), 1000)
+			return err
+		},
+		"serials": func() error {
+			_, err := serials.Next(t.Context())
+			return err
+		},
+		"seeding serials": func() error { return serials.Seed(t.Context(), 202611210007) },
+	} {
+		var setup *keygen.SetupError
+		if err := ask(); !errors.As(err, &setup) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestAValueOfAnotherNumberingIsRefused(t *testing.T) {

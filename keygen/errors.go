@@ -58,8 +58,8 @@ var (
 	ErrRegressed = errors.New("keygen: source went backwards")
 
 	// ErrExhausted: a counter has reached the end of its column, or of int64.
-	// Returned by the sources of sqlstore and zookeeper, and by Counting; its text
-	// says which counter.
+	// Returned by the sources of sqlstore, redisgen and zookeeper, and by Counting;
+	// its text says which counter.
 	ErrExhausted = errors.New("keygen: no keys left")
 
 	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.
@@ -69,8 +69,9 @@ var (
 
 // SetupError says that a database cannot do what a source or a ledger needs until
 // somebody changes something in it: a table is missing, or a right. Another try
-// fails in the same way, so nobody waits for one. Returned by sqlstore, and
-// through it by New and Next of the generators; test for it with errors.As.
+// fails in the same way, so nobody waits for one. Returned by sqlstore and
+// redisgen, and through them by New and Next of the generators; test for it with
+// errors.As.
 type SetupError struct {
 	Cure string // what to do, for people
 	Err  error  // what the database said, or what was found there

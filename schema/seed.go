@@ -54,7 +54,7 @@ func seedSQL(s session) string {
 func validateSeed(tag string, next, step int64) error {
 	switch n := utf8.RuneCountInString(tag); {
 	case n == 0 || n > maxTagLen || !utf8.ValidString(tag):
-		return fmt.Errorf("%w: the tag %q must be UTF-8 text of 1 to %d characters", ErrSeed, tag, maxTagLen)
+		return fmt.Errorf("%w: the tag %.128q must be UTF-8 text of 1 to %d characters, and has %d", ErrSeed, tag, maxTagLen, n)
 	case next < 1:
 		return fmt.Errorf("%w tag %q: next must be 1 or above, not %d", ErrSeed, tag, next)
 	case step < 1 || step > math.MaxInt32:

@@ -56,12 +56,15 @@
 //	                                  base over databases **
 //	upsert           one              grouped **               ErrMissingKey      all databases
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
-//	key changed      ErrKeyChange, unless the value is the row's own, as Save writes it
+//	key changed      ErrKeyChange, unless it can be proven that it keeps its slot
 //
 // * sent to all targets when [Table].OnMissing is [FanOutReads] or the context
 // says [AllShards], within [FanOut]'s limits ([ErrTooManyShards]). ** over several
 // databases with [BestEffort] only. *** a write never goes to all targets unless
 // the context says [AllShards].
+//
+// An UPDATE may give the sharding key, or a column of Also, a value of the same
+// slot only, which its condition has to prove.
 //
 // Joins with tables of other groups are refused with [ErrCrossShard], raw SQL that
 // names a sharded table with [ErrRawTable] unless a hint says which shard is meant,

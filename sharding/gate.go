@@ -302,7 +302,7 @@ func (row RouteRow) follows(known RouteRow) bool {
 	case known.Job:
 		return row.Epoch > known.Epoch
 	case "": // the job was aborted, which needs a source that serves
-		return known.Route == OnSource
+		return known.Route.isSource()
 	}
 	return true
 }

@@ -28,9 +28,10 @@ type Migration struct {
 	Source string
 	// Tables are the tables of the job, by logical name, which is the name in the
 	// source. The value is the column that the source numbers (AUTO_INCREMENT,
-	// rowid): adapters leave it empty while the source serves, and let generators
-	// fill it afterwards. "" is for a table whose keys the application makes
-	// before the switch, too. Tables of one group belong into one migration.
+	// rowid): adapters leave it empty until the first switch, and let generators
+	// fill it from then on, also after a rollback. "" is for a table whose keys the
+	// application makes before the switch, too. Tables of one group belong into one
+	// migration.
 	Tables map[string]string
 	// Patience is how long a statement may wait for the next place when its own
 	// was closed. It should be above the longest pause that the switch is
@@ -42,7 +43,8 @@ type Migration struct {
 type Origin struct {
 	// Target is the source's table, under its logical name.
 	Target Target
-	// Numbered is the column that the database numbers, "" if there is none.
+	// Numbered is the column that the database numbers, "" if there is none, and
+	// after a rollback.
 	Numbered string
 }
 
@@ -128,10 +130,14 @@ func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
 
 // settle gives t the place that the route names.
 func (t *Table) settle(by *routing, from Origin) {
-	switch {
-	case by == nil:
+	if by == nil {
 		t.Map = Map{version: t.Map.version, closed: ErrRouteUnread}
-	case (*by)[fold(t.Name)].Route == OnSource:
+		return
+	}
+	if route := (*by)[fold(t.Name)].Route; route.isSource() {
+		if route == Returned {
+			from.Numbered = ""
+		}
 		t.Map = Map{version: t.Map.version, targets: []Target{from.Target}}
 		t.origin = &from
 	}

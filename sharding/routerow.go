@@ -14,9 +14,12 @@ type Route string
 
 // The routes.
 const (
-	// OnSource: the source's own table serves; there are no shards yet, or a
-	// rollback has closed them.
+	// OnSource: the source's own table serves, and there were never any shards.
 	OnSource Route = "source"
+	// Returned: the source's own table serves, after a rollback has closed the
+	// shards. Generators go on making its keys: processes hold ids that they have
+	// not given yet, and the source would number up to them.
+	Returned Route = "returned"
 	// OnShards: the shards serve; the source's table was renamed.
 	OnShards Route = "shards"
 )
@@ -73,8 +76,11 @@ func ReadRoute(ctx context.Context, source RouteQuerier, name string) (RouteRow,
 	return row, nil
 }
 
+// isSource reports whether the source's own table serves.
+func (r Route) isSource() bool { return r == OnSource || r == Returned }
+
 func (row RouteRow) check() error {
-	if row.Route != OnSource && row.Route != OnShards {
+	if row.Route != OnShards && !row.Route.isSource() {
 		return fmt.Errorf("%w: table %s: %q", ErrRoute, row.Table, row.Route)
 	}
 	return nil

@@ -213,7 +213,7 @@ func TestARowWhoseIDLeadsElsewhereIsRefused(t *testing.T) {
 	m := newMarket(t)
 	s := m.shard(t, 7)
 	_, err := m.Insert(t.Context(), s, "purchases", &purchase{1001, 7})
-	if !errors.Is(err, sharding.ErrMisplaced) || !strings.Contains(err.Error(), "west/purchases_1 by id, but west/purchases_3 by user_id") {
+	if !errors.Is(err, sharding.ErrMisplaced) || !strings.Contains(err.Error(), "id leads to slot 1, and user_id to slot 3") {
 		t.Error(err)
 	}
 	if _, err = m.Insert(t.Context(), s, "purchases", &purchase{999, 7}); err != nil {
@@ -224,6 +224,34 @@ func TestARowWhoseIDLeadsElsewhereIsRefused(t *testing.T) {
 	}
 	if _, err = m.ForBy("purchases", "id", 999); !errors.Is(err, sharding.ErrMissingKey) {
 		t.Error(err)
+	}
+}
+
+func TestAnIDOfAnotherSlotOfTheSameTableIsRefused(t *testing.T) {
+	m := newMarket(t)
+	maps := map[string]sharding.Map{}
+	for _, table := range []string{"purchases", "lines"} {
+		targets := m.router.Targets(table)
+		targets[3] = targets[1]
+		joined, err := sharding.MapOf(targets...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps[table] = joined.At(1)
+	}
+	if err := m.router.Swap(maps); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]sqlxhook.Execer{"Shard": m.shard(t, 7), "Shards": m.Shards()} {
+		if _, err := m.Insert(t.Context(), to, "purchases", &purchase{1001, 7}); !errors.Is(err, sharding.ErrMisplaced) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := m.Insert(t.Context(), m.Shards(), "purchases", &[]purchase{{1003, 7}, {1001, 5}}); err != nil {
+		t.Error(err)
+	}
+	if ids := idsIn(t, m.own["west"], "purchases_1"); !slices.Equal(ids, []int64{1001, 1003}) {
+		t.Errorf("%v", ids)
 	}
 }
 

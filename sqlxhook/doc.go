@@ -70,7 +70,10 @@
 // Texts are read by their words, not parsed: where a table may stand, a column or
 // alias with the name of a sharded table is taken for it in statements that begin
 // with WITH. WHERE conditions are not read, as the handle says which shard is
-// meant. Ids lead to their row's shard by themselves when their generator is a
+// meant. A bound handle asks no other shard: an UPDATE or DELETE by an id whose row
+// lies elsewhere touches 0 rows, and an INSERT or upsert of such an id stores a
+// second row. Unique keys, primary ones among them, hold within a table only. Ids
+// lead to their row's shard by themselves when their generator is a
 // [keygen.Bucketed] and their column is in Also.
 //
 // # While a table is migrated

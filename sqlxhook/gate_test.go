@@ -454,6 +454,27 @@ func TestATransactionEndsWhenItsTableMoves(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
+func TestATransactionEndsWhenAnotherHasSeenItsTableMove(t *testing.T) {
+	h := newTheatre(t, "user_id")
+	tx, err := h.Begin(t.Context(), "tickets", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil { // the switch waits for those that are under way
+		t.Fatal(err)
+	}
+	j := h.job(t)
+	h.run(t, j)
+	h.cutover(t, j)
+	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", &ticket{UserID: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var moved *sharding.MovedError
+	if _, err := tx.For("tickets", 1); !errors.Is(err, sharding.ErrRouteMoved) || !errors.As(err, &moved) || moved.Table != "tickets" {
+		t.Errorf("For: %v", err)
+	}
+}
+
 func TestHandlesOfATargetEndWhenTheTableMoves(t *testing.T) {
 	h, _ := switched(t)
 	at, err := h.At(sharding.Target{DB: "source", Table: "tickets"})

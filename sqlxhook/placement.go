@@ -164,7 +164,7 @@ func (p *placement) each(t *sharding.Table, n int, a *args, f func(i int, key an
 			return p.refuseRow(i, p.key.column, err)
 		}
 		for j := range p.also {
-			if err := p.agrees(t, &p.also[j], p.also[j].of(a, i, width), target); err != nil {
+			if err := p.agrees(t, key, &p.also[j], p.also[j].of(a, i, width)); err != nil {
 				return p.refuseRow(i, p.also[j].column, err)
 			}
 		}
@@ -175,17 +175,21 @@ func (p *placement) each(t *sharding.Table, n int, a *args, f func(i int, key an
 	return nil
 }
 
-// agrees refuses a row that one of its other columns would lead elsewhere.
-func (p *placement) agrees(t *sharding.Table, l *leading, value any, target sharding.Target) error {
-	switch other, err := t.TargetBy(l.column, value); {
-	case errors.Is(err, sharding.ErrMissingKey): // an id from before ids led to shards
+// agrees refuses a row that one of its other columns would lead elsewhere: to
+// another slot, as one that shares the table today may move away tomorrow.
+func (p *placement) agrees(t *sharding.Table, key any, l *leading, value any) error {
+	slot, err := t.SlotBy(l.column, value)
+	if errors.Is(err, sharding.ErrMissingKey) { // an id from before ids led to shards
 		return nil
-	case err != nil:
-		return err
-	case other != target:
-		return fmt.Errorf("%w: %s by %s, but %s by %s", sharding.ErrMisplaced, other, l.column, target, p.key.column)
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	own, err := t.Slot(key)
+	if err == nil && own != slot {
+		err = fmt.Errorf("%w: %s leads to slot %d, and %s to slot %d", sharding.ErrMisplaced, l.column, slot, p.key.column, own)
+	}
+	return err
 }
 
 // cause returns what a RouteError is about, for one that says more.

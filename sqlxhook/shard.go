@@ -253,11 +253,15 @@ func (s *Shard) in(tx *sqlx.Tx) *Shard {
 }
 
 // For returns another shard in the same transaction. One of another database is
-// refused with [sharding.ErrCrossDatabase].
+// refused with [sharding.ErrCrossDatabase], and one whose table a
+// [sharding.Migration] has switched since t began with [sharding.ErrRouteMoved].
 func (t *Tx) For(table string, key any) (*Shard, error) {
 	s, err := t.hook.For(table, key)
 	if err != nil {
 		return nil, err
+	}
+	if s.bound.layout.onSource(table) != t.bound.layout.onSource(table) {
+		return nil, &sharding.MovedError{Table: table, Err: sharding.ErrRouteMoved}
 	}
 	if s.db != t.db {
 		return nil, &sharding.RouteError{

@@ -91,6 +91,9 @@ func (f *auditFlags) rule(r *sharding.Router) (sharding.Table, sharding.Rule, er
 	if f.rows < 1 {
 		return sharding.Table{}, nil, input.Errorf("--rows %d: give a number of 1 or above", f.rows)
 	}
+	if f.table == "" {
+		return sharding.Table{}, nil, input.Errorf("which table? give --table; the configuration has %s", tableList(r))
+	}
 	t, ok := r.Table(f.table)
 	if !ok {
 		return t, nil, input.Errorf("--table: there is no table %q in the configuration; its tables are %s", dialect.RedactDSN(f.table), tableList(r))

@@ -58,6 +58,7 @@ func TestAuditRefusesWhatItCannotCount(t *testing.T) {
 		"give --config FILE": {"--table", "orders"},
 		`there is no table "items" in the configuration; its tables are orders`: {"--config", config, "--table", "items"},
 		`"note" does not lead to a slot of orders`:                              {"--config", config, "--table", "orders", "--column", "note"},
+		"which table? give --table; the configuration has orders":               {"--config", config},
 		"--rows 0: give a number":                                               {"--config", config, "--table", "orders", "--rows", "0"},
 		"line 3 is no id":                                                       {"--config", config, "--table", "orders", "--ids", ids},
 		"nowhere cannot be opened":                                              {"--config", config, "--table", "orders", "--ids", "nowhere"},

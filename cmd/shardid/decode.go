@@ -114,6 +114,9 @@ func decode(layout keygen.Layout, encoding *keygen.Encoding, form, text string) 
 		return decoded{}, input.Errorf("%q is not an id in %s form; give digits of that form, at most %s in all, or choose another --form",
 			dialect.RedactDSN(text), form, encoding.Encode(math.MaxInt64))
 	}
+	if id == 0 {
+		return decoded{}, input.Errorf("0 is nobody's id: ids begin at 1")
+	}
 	parts, err := layout.Parse(id)
 	if err != nil {
 		return decoded{}, input.Errorf("%s was not made with this layout, which has %d bits; choose another --layout", text, width(layout))

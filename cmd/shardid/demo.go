@@ -30,7 +30,8 @@ and moves it to shards by the order's id, while an application written with GORM
 and one written with sqlx go on inserting, updating and deleting: it inspects the
 database, seeds generators above the ids in use, copies 2 databases × 4 tables,
 items beside their orders, follows the changes, compares, and switches. From then
-on ids are generated. In the end every row is compared with what the applications
+on ids are generated. The applications are the same all the time: their routers find
+out where the tables are. In the end every row is compared with what the applications
 were told is stored, and every new row is read back by its id.
 
 With --db it does so with a copy of a table of yours, which needs a single integer

@@ -252,6 +252,16 @@ func TestDemoSaysWhichUniqueKeysItDoesNotKeep(t *testing.T) {
 	}
 }
 
+func TestDemoRefusesAChildThatRefersToAnotherTable(t *testing.T) {
+	path := newFile(t, "CREATE TABLE track (id INTEGER PRIMARY KEY); CREATE TABLE invoice (id INTEGER PRIMARY KEY AUTOINCREMENT);"+
+		" CREATE TABLE line (id INTEGER PRIMARY KEY AUTOINCREMENT, invoice_id INTEGER REFERENCES invoice (id), track_id INTEGER REFERENCES track (id));"+
+		" INSERT INTO track VALUES (1); INSERT INTO invoice VALUES (1); INSERT INTO line VALUES (1, 1, 1)")
+	o := execute(t, "demo", "--db", path, "--table", "invoice", "--child", "line.track_id", "--dir", t.TempDir())
+	if o.code != exitInput || !strings.Contains(o.stderr, "line.track_id refers to table track; name the column that refers to invoice.id") {
+		t.Errorf("exit code %d, %s", o.code, o.stderr)
+	}
+}
+
 func TestDemoReportsWhatTheSystemSaysAboutADirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "afile")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

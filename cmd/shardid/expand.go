@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
@@ -63,7 +64,7 @@ func (e *expansion) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	tables, err := e.chosen(layout)
+	tables, err := e.chosen(layout, newCounters())
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (e *expansion) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	dbs, err := openShards(ctx, layout, append(tables, added...))
+	dbs, err := openShards(ctx, layout, append(tables, added...), database.Made)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/export"
 )
@@ -43,7 +44,19 @@ Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(boun
 bound, …), compat(n), which is go-gorm/sharding's own, offset_step(offset, step), and
 epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
 number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
-from 0 and lays them over the databases in turn. Paths are relative to the file.`
+from 0 and lays them over the databases in turn. Paths are relative to the file.
+
+For migrate alone a table can also have
+
+  "via": "order_id"        the column of a child that refers to its parent, where its
+                           rows go; "key" is a column of the parent then
+  "ids": "affine(10, 3)"   what becomes of ids: kept, which is the default;
+                           affine(m, s), id·m + s; keyed(VARIABLE), ids that show
+                           nothing, by a key of 32 hexadecimal digits in that
+                           environment variable; map(tag), ids of the tag in
+                           leaf_alloc, remembered in a table of the source
+  "references": [{"column": "last_order", "table": "orders"}]
+                           columns with ids of tables of the job, and no foreign key`
 
 // layoutFile is the JSON form of a sharding configuration.
 type layoutFile struct {
@@ -71,6 +84,16 @@ type tableEntry struct {
 	Group   string       `json:"group"`
 	Spread  *spreadEntry `json:"spread"`
 	Targets []string     `json:"targets"`
+
+	// What follows is for migrate alone.
+	IDs        idsText          `json:"ids"`
+	Via        string           `json:"via"`
+	References []referenceEntry `json:"references"`
+}
+
+type referenceEntry struct {
+	Column string `json:"column"`
+	Table  string `json:"table"`
 }
 
 type alsoEntry struct {
@@ -162,6 +185,21 @@ func (t tableEntry) table() (sharding.Table, error) {
 		out.Also = append(out.Also, sharding.Alt{Column: also.Column, Rule: rule, From: also.From})
 	}
 	return out, nil
+}
+
+// moving returns the table as a migration is told of it; new ids that cannot be
+// computed come from these counters.
+func (t tableEntry) moving(c *counters) (migrate.Table, error) {
+	table, err := t.table()
+	if err != nil {
+		return migrate.Table{}, err
+	}
+	ids, err := t.IDs.ids(c)
+	out := migrate.Table{Table: table, IDs: ids, Via: t.Via}
+	for _, r := range t.References {
+		out.References = append(out.References, migrate.Reference{Column: r.Column, Table: r.Table})
+	}
+	return out, err
 }
 
 func (t tableEntry) layout() (sharding.Map, error) {

@@ -155,6 +155,8 @@ type operation struct {
 	cfg   migrate.Config
 	job   *migrate.Job
 	begun time.Time
+	// returned are the tables that a rollback has returned to the source.
+	returned map[string]bool
 }
 
 // with opens the databases for do.
@@ -163,11 +165,17 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 	if err != nil {
 		return err
 	}
-	tables, err := m.chosen(layout)
+	ids := newCounters()
+	defer func() { err = errors.Join(err, ids.close()) }()
+	tables, err := m.chosen(layout, ids)
 	if err != nil {
 		return err
 	}
-	dbs, err := openShards(ctx, layout, tables)
+	missing := database.Empty
+	if m.cmd.Name() == "run" {
+		missing = database.Made
+	}
+	dbs, err := openShards(ctx, layout, tables, missing)
 	if err != nil {
 		return err
 	}
@@ -176,14 +184,16 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 	if dsn == "" {
 		dsn = os.Getenv(sourceVariable)
 	}
-	source, err := database.OpenForWriting(ctx, dsn, false)
+	source, err := database.OpenForWriting(ctx, dsn, database.Refused)
 	if err != nil {
 		return fmt.Errorf("--source: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
+	ids.source = source
 	o := &operation{migration: m, begun: time.Now(), cfg: migrate.Config{
 		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
 	}}
+	o.cfg.Ready = o.ready
 	if o.job, err = migrate.New(o.cfg); err != nil {
 		return err
 	}
@@ -191,8 +201,8 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 }
 
 // chosen are the tables of the file that the job is about, in the order of the
-// flag or of the file.
-func (m *migration) chosen(layout layoutFile) (tables []migrate.Table, err error) {
+// flag or of the file. Those with new ids take them from these counters.
+func (m *migration) chosen(layout layoutFile, ids *counters) (tables []migrate.Table, err error) {
 	names := m.tables
 	if len(names) == 0 {
 		for _, entry := range layout.Tables {
@@ -204,11 +214,11 @@ func (m *migration) chosen(layout layoutFile) (tables []migrate.Table, err error
 		if i < 0 {
 			return nil, input.Errorf("--tables: the file of --config has no table %q", name)
 		}
-		t, err := layout.Tables[i].table()
+		t, err := layout.Tables[i].moving(ids)
 		if err != nil {
 			return nil, input.Errorf("--config: table %q: %w", name, err)
 		}
-		tables = append(tables, migrate.Table{Table: t})
+		tables = append(tables, t)
 	}
 	if len(tables) == 0 {
 		return nil, input.Errorf("--config: the file has no tables")
@@ -216,9 +226,8 @@ func (m *migration) chosen(layout layoutFile) (tables []migrate.Table, err error
 	return tables, nil
 }
 
-// openShards opens the databases that have targets of the tables. A SQLite file
-// is made where there is none.
-func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table) (sharding.DBs, error) {
+// openShards opens the databases that have targets of the tables.
+func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table, missing database.Missing) (sharding.DBs, error) {
 	s := shards{dbs: sharding.DBs{}}
 	for _, t := range tables {
 		for _, at := range t.Map.Targets() {
@@ -231,7 +240,7 @@ func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table) 
 			}
 			dsn, err := entry.dsn(layout.dir)
 			if err == nil {
-				s.dbs[at.DB], err = database.OpenForWriting(ctx, dsn, true)
+				s.dbs[at.DB], err = database.OpenForWriting(ctx, dsn, missing)
 			}
 			if err != nil {
 				delete(s.dbs, at.DB)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,10 @@ func (m *migration) newSeed() *cobra.Command {
 	var dry bool
 	var margin, step int64
 	cmd := m.verb("seed", "Have generators begin above every id in use", `Seed raises the counter of each table in leaf_alloc, under the table's name, to the
-table's next id and a margin. It never lowers one, and may be repeated.
+table's next id and a margin. It never lowers one, and may be repeated; processes
+that run with generators already have to be started again then, as they hold ids
+from before. It notes in shardid_seed where ids begin, for cutover, which refuses to
+go on when the table has come that far by itself.
 
 The margin is for the ids that the table gives until the switch: three times as
 many as it gives in the days that the migration is planned to take is a good one.`,
@@ -89,9 +93,15 @@ func (o *operation) seed(ctx context.Context, margin, step int64, dry bool) ([]s
 		if err != nil {
 			return nil, err
 		}
+		if next > math.MaxInt64-margin {
+			return nil, input.Errorf("--margin %d: the next id of %s is %d, and with the margin it is above the largest id; give a smaller margin", margin, t.Name, next)
+		}
 		next += margin
 		if !dry {
 			if next, err = schema.Seed(ctx, o.cfg.Source, t.Name, next, step); err != nil {
+				return nil, err
+			}
+			if err := noteBegin(ctx, o.cfg.Source, t.Name, next); err != nil {
 				return nil, err
 			}
 		}

@@ -244,14 +244,22 @@ func (r *runner) watch(ctx context.Context) {
 func (r *runner) show(ctx context.Context) {
 	l := newProgressLines(r)
 	for {
-		p, err := r.job.Progress(ctx)
-		if err == nil {
-			l.show(p, r.copied.Load())
+		r.showNow(ctx, l)
+		if pauseFor(ctx, l.every) == nil {
+			continue
 		}
-		if pauseFor(ctx, l.every) != nil {
-			l.end()
-			return
+		if r.caughtUp {
+			r.showNow(context.WithoutCancel(ctx), l)
 		}
+		l.end()
+		return
+	}
+}
+
+// showNow shows people nothing of a job that has not begun.
+func (r *runner) showNow(ctx context.Context, l *progressLines) {
+	if p, err := r.job.Progress(ctx); err == nil && (l.json || p.Phase != migrate.PhaseNone) {
+		l.show(p, r.copied.Load())
 	}
 }
 

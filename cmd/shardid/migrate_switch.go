@@ -19,6 +19,7 @@ import (
 type switched struct {
 	Job        string  `json:"job"`
 	PauseMS    float64 `json:"pause_ms"`
+	OverMS     float64 `json:"over_ms"` // above --max-pause
 	Drained    int64   `json:"drained"`
 	Epoch      int64   `json:"epoch"`
 	WasAlready bool    `json:"was_already"`
@@ -28,7 +29,8 @@ func (m *migration) newCutover() *cobra.Command {
 	return m.newSwitch("cutover", "Have the shards serve", `Cutover brings the last changes over while writers wait, closes the source's tables
 by renaming them to <name>_old, and flips the route. When writers would wait for
 longer than --max-pause it gives up: everything is as before, and it may be tried
-again. Rollback undoes it until finalize.
+again. It renames only when that fits into what is left, by a rehearsal on a table of
+its own, and says so when it took longer after all. Rollback undoes it until finalize.
 
 A runner makes room for it and goes on afterwards, then from the shards back to the
 source.`, (*migrate.Job).Cutover)
@@ -40,11 +42,35 @@ renaming them to <name>_sealed, opens the source's tables and flips the route. I
 gives up after --max-pause as cutover does.`, (*migrate.Job).Rollback)
 }
 
+// seedAgain: processes hold ids that the source will give from now on.
+const (
+	seedAgain = `The source numbers its rows again, above the highest id of the generators. Before
+another cutover: shardid migrate seed, and then start every process of the application again.`
+	generatorsGoOn = `Generators go on making the ids, on the source, too: processes hold some that they
+have not given yet. What inserts there without the plugin must take its ids from them.`
+)
+
+// sayWhoNumbers says where ids come from after a rollback.
+func (o *operation) sayWhoNumbers(ctx context.Context) error {
+	if err := o.readRoutes(ctx); err != nil {
+		return err
+	}
+	text := seedAgain
+	if o.returned[o.cfg.Tables[0].Name] {
+		text = generatorsGoOn
+	}
+	o.sayf("%s", text)
+	return nil
+}
+
 func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) *cobra.Command {
 	var maxPause time.Duration
 	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
 		if maxPause <= 0 {
 			return input.Errorf("--max-pause: give a time above 0, as 200ms")
+		}
+		if err := o.readRoutes(ctx); err != nil {
+			return err
 		}
 		var done migrate.Switch
 		err := o.leading(ctx, func() (err error) {
@@ -54,7 +80,10 @@ func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 		if err != nil {
 			return err
 		}
-		return o.printSwitch(ctx, done)
+		if err := o.printSwitch(ctx, done); err != nil || use != "rollback" {
+			return err
+		}
+		return o.sayWhoNumbers(ctx)
 	})
 	cmd.Flags().DurationVar(&maxPause, "max-pause", 200*time.Millisecond, "how long writers may wait")
 	return cmd
@@ -65,15 +94,27 @@ func (o *operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 	if err != nil {
 		return err
 	}
-	out := switched{p.Job, float64(done.Pause) / float64(time.Millisecond), done.Drained, done.Epoch, done.Pause == 0}
+	out := switched{p.Job, milliseconds(done.Pause), milliseconds(done.Over), done.Drained, done.Epoch, done.Pause == 0}
 	return o.print(out, func(w io.Writer) error {
-		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, in which %s were brought over\n", p.Job, p.Phase, out.PauseMS, term.Count(done.Drained, "change"))
+		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s brought over meanwhile\n", p.Job, p.Phase, out.PauseMS, brought(done.Drained))
 		if out.WasAlready {
 			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
+		}
+		if done.Over > 0 {
+			text += fmt.Sprintf("warning: that is %.0f ms above --max-pause: the renames took longer than their rehearsal, and are not given up\n", out.OverMS)
 		}
 		_, err := io.WriteString(w, text)
 		return err
 	})
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func brought(changes int64) string {
+	if changes == 1 {
+		return "1 change was"
+	}
+	return term.Number(changes) + " changes were"
 }
 
 func (m *migration) newFinalize() *cobra.Command {
@@ -84,7 +125,9 @@ the application must have used the shards for as long as you want to be sure.`, 
 
 func (m *migration) newAbort() *cobra.Command {
 	return m.newEnd("abort", "End the job as if it had never been", `Abort drops the triggers and logs of a job that was not switched, or was rolled
-back, and empties the shards. The source is not touched.`, (*migrate.Job).Abort)
+back, and empties the shards. The source is not touched. After a rollback the shards
+keep the name <name>_sealed, so that an instance of the application that was idle
+since the cutover writes to none of them.`, (*migrate.Job).Abort)
 }
 
 // newEnd makes a verb that must be meant.

@@ -98,12 +98,101 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	if err := m.source.QueryRowContext(t.Context(), "SELECT note FROM orders WHERE id = 10600").Scan(&note); err != nil || note != "on a shard" {
 		t.Errorf("the rollback brought %q (%v)", note, err)
 	}
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "1m") // generators went on making the ids
 	m.must(t, migrateUsage, "finalize")
 	m.must(t, 0, "finalize", "--yes")
 	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
 		t.Errorf("run after the end: %s", o.stderr)
 	}
+}
+
+func TestLookingAtAJobMakesNoFiles(t *testing.T) {
+	m := newMovable(t, 50)
+	for verb, code := range map[string]int{
+		"inspect": 0, "plan": 0, "status": 0, "install": 0, "pause": 0, "resume": 0,
+		"verify": migrateNotReady, "cutover": migrateNotReady, "rollback": migrateNotReady,
+	} {
+		if o := m.must(t, code, verb); strings.Contains(o.stdout+o.stderr, `the job is ""`) || strings.Contains(o.stdout, "memory") {
+			t.Errorf("%s: %s%s", verb, o.stdout, o.stderr)
+		}
+		for _, name := range []string{"east.db", "west.db"} {
+			if _, err := os.Stat(m.file(name)); err == nil {
+				t.Errorf("%s made %s", verb, name)
+			}
+		}
+	}
+}
+
+func TestATableThatTheSourceDoesNotHaveIsAMistakeInTheName(t *testing.T) {
+	m := newMovable(t, 5)
+	m.exec(t, "ALTER TABLE orders RENAME TO order_s")
+	for _, args := range [][]string{{"inspect"}, {"plan"}, {"seed", "--margin", "10"}, {"run", "--once"}, {"status"}, {"verify"}} {
+		if o := m.must(t, migrateUsage, args[0], args[1:]...); !strings.Contains(o.stderr, "no table orders") {
+			t.Errorf("%v: %s", args, o.stderr)
+		}
+	}
+}
+
+func TestAMarginBeyondTheLargestIDIsRefused(t *testing.T) {
+	m := newMovable(t, 5)
+	m.must(t, 0, "install")
+	for _, more := range [][]string{{}, {"--dry-run"}} {
+		o := m.must(t, migrateUsage, "seed", append([]string{"--margin", "9223372036854775807"}, more...)...)
+		if !strings.Contains(o.stderr, "give a smaller margin") {
+			t.Errorf("%s", o.stderr)
+		}
+	}
+}
+
+func TestTheLastLineOfARunSaysWhereTheJobStands(t *testing.T) {
+	m := newMovable(t, 50)
+	o := m.must(t, 0, "run", "--once")
+	lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
+	if last := lines[max(len(lines)-2, 0)]; !strings.HasPrefix(last, "following  0 changes wait") || strings.Contains(o.stderr, "none") {
+		t.Errorf("%s", o.stderr)
+	}
+}
+
+func TestASwitchCountsChangesInGoodEnglish(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 changes were", 1: "1 change was", 2: "2 changes were"} {
+		if got := brought(n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestACutoverWaitsUntilGeneratorsBeginAboveEveryID(t *testing.T) {
+	for _, mode := range []string{"WAL", "DELETE"} {
+		t.Run(mode, func(t *testing.T) {
+			m := newMovable(t, 50)
+			m.exec(t, "PRAGMA journal_mode="+mode)
+			m.must(t, 0, "install")
+			m.must(t, 0, "seed", "--margin", "10", "--step", "10") // the first generated id is 61
+			m.exec(t, "INSERT INTO orders (id, user_id) VALUES (61, 1)",
+				"UPDATE leaf_alloc SET max_id = max_id + 10") // by a process that holds 61 to 70 from then on
+			m.must(t, 0, "run", "--once")
+			o := m.must(t, migrateNotReady, "cutover", "--max-pause", "1m")
+			if !strings.Contains(o.stderr, "orders has ids up to 61, and its generator begins at 61; run shardid migrate seed with a larger margin") {
+				t.Errorf("%s", o.stderr)
+			}
+			if now := m.phase(t); now != migrate.PhaseFollowing {
+				t.Errorf("phase %s", now)
+			}
+			m.must(t, 0, "seed", "--margin", "10")
+			m.must(t, 0, "cutover", "--max-pause", "1m")
+		})
+	}
+}
+
+// A counter that was raised by other means than seed is held against the ids.
+func TestACutoverLooksAtACounterThatSeedDidNotRaise(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 50, 10)")
+	m.must(t, 0, "run", "--once")
+	m.must(t, migrateNotReady, "cutover", "--max-pause", "1m")
+	m.exec(t, "UPDATE leaf_alloc SET max_id = 51")
+	m.must(t, 0, "cutover", "--max-pause", "1m")
 }
 
 func TestMigrateAbortLeavesTheSourceAsItWas(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 func newSchema() *cobra.Command {
 	var kind string
 	cmd := &cobra.Command{
-		Use:   "schema --dialect mysql|sqlite",
+		Use:   "schema --dialect mysql|postgres|sqlite",
 		Short: "Print the SQL that creates shardid's own tables",
 		Long: `Schema prints the SQL that creates leaf_alloc and WORKER_NODE, the tables that
 generators keep their counters and worker ids in. It can be run again where
@@ -24,17 +24,17 @@ they exist.`,
 			return printDDL(cmd.OutOrStdout(), kind)
 		},
 	}
-	cmd.Flags().StringVar(&kind, "dialect", "", "the database: mysql (also for MariaDB) or sqlite")
+	cmd.Flags().StringVar(&kind, "dialect", "", "the database: mysql (also for MariaDB), postgres or sqlite")
 	return cmd
 }
 
 func printDDL(w io.Writer, kind string) error {
 	if kind == "" {
-		return input.Errorf("which database is the SQL for? give --dialect mysql or --dialect sqlite")
+		return input.Errorf("which database is the SQL for? give --dialect mysql, postgres or sqlite")
 	}
 	ddl, err := schema.DDL(kind)
 	if err != nil {
-		return input.Errorf("--dialect %q is unknown; give mysql or sqlite", dialect.RedactDSN(kind))
+		return input.Errorf("--dialect %q is unknown; give mysql, postgres or sqlite", dialect.RedactDSN(kind))
 	}
 	_, err = io.WriteString(w, ddl)
 	return err

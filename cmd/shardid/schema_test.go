@@ -12,7 +12,9 @@ func TestSchemaPrintsWhatADatabaseTakes(t *testing.T) {
 	if err := openFile(t, path).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sqlite_schema WHERE name IN ('leaf_alloc', 'WORKER_NODE')").Scan(&n); err != nil || n != 2 {
 		t.Errorf("%d of our tables, %v", n, err)
 	}
-	if o := succeed(t, "schema", "--dialect", "mysql"); !strings.Contains(o.stdout, "`leaf_alloc`") {
-		t.Errorf("%s", o.stdout)
+	for kind, quoted := range map[string]string{"mysql": "`leaf_alloc`", "mariadb": "`leaf_alloc`", "postgres": `"leaf_alloc"`} {
+		if o := succeed(t, "schema", "--dialect", kind); !strings.Contains(o.stdout, quoted) {
+			t.Errorf("%s: %s", kind, o.stdout)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func Lock(name string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errors.New("another process holds it; give each process a file of its own")
+			err = errors.New("this process or another process holds it; give each user a file of its own")
 		}
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
 	}

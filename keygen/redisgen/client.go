@@ -3,9 +3,6 @@ package redisgen
 import (
 	"context"
 	"errors"
-	"strings"
-
-	"github.com/shardid/shardid/keygen"
 )
 
 // Reply is the answer to a script; go-redis has *redis.Cmd for it.
@@ -32,9 +29,6 @@ func evalWith[R Reply](c Client[R]) (eval, error) {
 			return 0, err
 		}
 		n, err := c.Eval(ctx, script, keys, args...).Int64()
-		if err != nil && strings.Contains(err.Error(), "would overflow") {
-			err = errors.Join(keygen.ErrRegressed, err) // no retry cures it
-		}
-		return n, err
+		return n, explained(err)
 	}, nil
 }

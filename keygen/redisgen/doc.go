@@ -48,7 +48,9 @@
 //
 // A Redis that does not answer, or answers that it is read-only or out of
 // memory, makes Reserve return the client's error; segment retries until its
-// caller's context ends. An increment whose answer was lost is a gap. A client
+// caller's context ends. What no retry cures is a [keygen.SetupError], which says
+// what to do: a key that holds no counter, a right or a password that is missing.
+// A counter at the end of int64 is [keygen.ErrExhausted]. An increment whose answer was lost is a gap. A client
 // that sends a command again by itself (go-redis does, three times) only
 // enlarges the gap.
 package redisgen

@@ -104,6 +104,7 @@ const (
 	// at least. A counter below that is left as it is, so that it is found so again
 	// until somebody raises it.
 	serialScript = `local old = tonumber(redis.call('GET', KEYS[1]) or '-1')
+if not old then return redis.error_reply('ERR value is not an integer') end
 local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
 local day = tonumber(ARGV[1])
 if old < 0 and day < newest then return -2 end
@@ -115,6 +116,7 @@ return count`
 
 	// seedSerialScript raises a day's counter to its third argument.
 	seedSerialScript = `local old = tonumber(redis.call('GET', KEYS[1]) or '-1')
+if not old then return redis.error_reply('ERR value is not an integer') end
 local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
 if tonumber(ARGV[1]) > newest then redis.call('SET', KEYS[2], ARGV[1]) end
 if old < tonumber(ARGV[3]) then redis.call('SET', KEYS[1], ARGV[3]) end

@@ -30,11 +30,12 @@
 //
 // What no retry cures shows at once, in New and later on when the ids in memory
 // are used up: an unknown tag ([keygen.ErrUnknownTag]); a table, right or column
-// that is missing, a step below 1 and the like ([keygen.SetupError], which says
-// what to do); a counter at its end ([keygen.ErrExhausted]). A counter that went
-// back, after a restored backup say, is [keygen.ErrRegressed] and nothing is
-// issued from it; a process started after the restore cannot know what others
-// issued before, so raise the counter above the ids in use when restoring.
+// that is missing, a step below 1, a *sql.DB that was closed and the like
+// ([keygen.SetupError], which says what to do); a counter at its end
+// ([keygen.ErrExhausted]). A counter that went back, after a restored backup say,
+// is [keygen.ErrRegressed] and nothing is issued from it; a process started after
+// the restore cannot know what others issued before, so raise the counter above
+// the ids in use when restoring.
 //
 // Ids left in memory at Close, or lost with the process, are gaps: two segments at
 // most.

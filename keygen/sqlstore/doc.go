@@ -51,15 +51,17 @@
 //
 // # Failure modes
 //
-// Where the pool's only connection is inside the caller's own transaction, or
-// that transaction has an SQLite file locked, calls wait for it until the
-// context ends; the error says so. Give the store a *sql.DB of its own, or
-// enough connections; on SQLite, a file of its own, or get ids before the
-// transaction writes. Errors of the database are returned wrapped; a tag without
-// a row is [keygen.ErrUnknownTag]; worker ids that are all held are
-// [keygen.ErrNoWorker], and a PostgreSQL standby is an error that says so. What
-// fails until somebody changes the database (a table or right that is missing, a
-// wrong password) is a [keygen.SetupError], which says what to do, and a counter
-// at the end of its column is [keygen.ErrExhausted]; generators pass both on at
-// once, also those that lived through outages before.
+// Where the pool's only connection is inside the caller's own transaction, or that
+// transaction has an SQLite file locked, calls wait for it until the context ends;
+// the error says so. (A generator of package segment asks for three seconds at a
+// time. A call of it that ends before only says that the source has not answered.)
+// Give the store a *sql.DB of its own, or enough connections; on SQLite, a file of
+// its own, or get ids before the transaction writes. Errors of the database are
+// returned wrapped; a tag without a row is [keygen.ErrUnknownTag]; worker ids that
+// are all held are [keygen.ErrNoWorker], and a PostgreSQL standby is an error that
+// says so. What fails until somebody changes the database (a table or right that
+// is missing, a wrong password, a *sql.DB that was closed) is a
+// [keygen.SetupError], which says what to do, and a counter at the end of its
+// column is [keygen.ErrExhausted]; generators pass both on at once, also those
+// that lived through outages before.
 package sqlstore

@@ -102,7 +102,7 @@ const (
 func check(c workerid.Claim) (ticks, error) {
 	for name, value := range map[string]string{"namespace": c.Namespace, "owner": c.Owner} {
 		if n := utf8.RuneCountInString(value); n == 0 || n > maxName || !utf8.ValidString(value) {
-			return ticks{}, fmt.Errorf("the %s %q must have 1 to %d characters", name, value, maxName)
+			return ticks{}, fmt.Errorf("the %s has %d characters; it must be UTF-8 text of 1 to %d", name, n, maxName)
 		}
 	}
 	if c.Namespace == segmentsRow {

@@ -35,7 +35,7 @@ func (s *Store) GuardedTag(name string) keygen.Source {
 
 type tag struct {
 	store   *Store
-	name    string
+	name    string // in messages no longer than the column
 	guarded bool
 }
 
@@ -58,16 +58,16 @@ const (
 // Reserve takes n ids, n at least 1.
 func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 {
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %q: cannot reserve %d ids", t.name, n)
+		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: cannot reserve %d ids", t.name, n)
 	}
 	end, err := t.raise(ctx, n)
 	if err != nil {
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %q: %w", t.name, err)
+		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: %w", t.name, err)
 	}
 	span := keygen.Span{First: end - n, Count: n, Step: 1}
 	switch {
 	case span.First < 0:
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %q: %w: max_id was %d; seed the tag above the ids in use", t.name, keygen.ErrRegressed, span.First)
+		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: %w: max_id was %d; seed the tag above the ids in use", t.name, keygen.ErrRegressed, span.First)
 	case span.First == 0 && n == 1:
 		return t.Reserve(ctx, n)
 	case span.First == 0: // the id 0 is nobody's
@@ -172,7 +172,7 @@ func (t *tag) Step(ctx context.Context) (step int64, err error) {
 		})
 	})
 	if err != nil {
-		return 0, fmt.Errorf("sqlstore: tag %q: read the step: %w", t.name, err)
+		return 0, fmt.Errorf("sqlstore: tag %.128q: read the step: %w", t.name, err)
 	}
 	return step, nil
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
@@ -27,5 +28,12 @@ func explained(err error) error {
 	if cure, ok := cures[fault]; ok {
 		return &keygen.SetupError{Err: err, Cure: cure}
 	}
+	if err != nil && strings.Contains(err.Error(), poolClosed) {
+		return &keygen.SetupError{Err: err, Cure: "keep the *sql.DB open until its generators are closed"}
+	}
 	return err
 }
+
+// poolClosed is what database/sql says of a closed *sql.DB, in an error without a
+// name.
+const poolClosed = "sql: database is closed"

@@ -140,6 +140,20 @@ func TestADatabaseThatIsOutOfReachIsAskedWhatItIsAtTheFirstUse(t *testing.T) {
 	}
 }
 
+func TestAPoolThatWasClosedFailsAtOnce(t *testing.T) {
+	db, store := database(t)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := tries(t.Context(), store.Tag("orders"))
+	mustSay(t, err, "database is closed", "keep the *sql.DB open")
+	if n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	_, err = sqlstore.New(t.Context(), db)
+	mustSay(t, err, "keep the *sql.DB open")
+}
+
 func TestAFileThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 	at := func(dsn string) (*sqlstore.Store, error) {
 		db, err := sql.Open("sqlite", dsn)

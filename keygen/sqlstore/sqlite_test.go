@@ -216,3 +216,11 @@ func TestADatabaseThatIsNotThereIsAnError(t *testing.T) {
 		t.Error("a database that cannot be opened was accepted")
 	}
 }
+
+func TestALongTagIsNotRepeatedInFull(t *testing.T) {
+	_, store := database(t)
+	_, err := store.Tag(strings.Repeat("x", 100_000)).Reserve(t.Context(), 10)
+	if !errors.Is(err, keygen.ErrUnknownTag) || len(err.Error()) > 500 {
+		t.Errorf("%d bytes: %.200v", len(err.Error()), err)
+	}
+}

@@ -92,7 +92,12 @@ func (m *member) resting() bool {
 // broken tells whether the server's error is one that waiting does not cure.
 func (m *member) broken() bool {
 	err := m.last.Load()
-	return err != nil && (errors.Is(*err, keygen.ErrRegressed) || errors.Is(*err, keygen.ErrUnknownTag))
+	if err == nil {
+		return false
+	}
+	var setup *keygen.SetupError
+	return errors.As(*err, &setup) || errors.Is(*err, keygen.ErrRegressed) ||
+		errors.Is(*err, keygen.ErrUnknownTag) || errors.Is(*err, keygen.ErrExhausted)
 }
 
 // used tells whether nothing is in memory.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shardid/shardid/keygen"
 )
@@ -71,11 +72,11 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 	if cfg.Term == 0 {
 		cfg.Term = defaultTerm
 	}
-	switch {
+	switch length := utf8.RuneCountInString(cfg.Namespace); {
 	case cfg.Ledger == nil:
 		return nil, errors.New("workerid: LeasedConfig.Ledger is nil; give a store's Leases")
-	case cfg.Namespace == "" || len(cfg.Namespace) > maxNamespace:
-		return nil, fmt.Errorf("workerid: LeasedConfig.Namespace %q must have 1 to %d characters", cfg.Namespace, maxNamespace)
+	case length == 0 || length > maxNamespace:
+		return nil, fmt.Errorf("workerid: LeasedConfig.Namespace has %d characters; it must have 1 to %d", length, maxNamespace)
 	case cfg.Term < minTerm:
 		return nil, fmt.Errorf("workerid: LeasedConfig.Term is %v; the shortest is %v", cfg.Term, minTerm)
 	}

@@ -3,6 +3,7 @@ package workerid_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +76,13 @@ func TestSettingsOfALeaseAreChecked(t *testing.T) {
 		if _, err := workerid.NewLeased(cfg); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
+	}
+	_, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: strings.Repeat("界", 65)})
+	if err == nil || !strings.Contains(err.Error(), "65 characters") || len(err.Error()) > 200 {
+		t.Errorf("a long namespace: %v", err)
+	}
+	if _, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: strings.Repeat("界", 64)}); err != nil {
+		t.Error(err)
 	}
 	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "x", Term: time.Second})
 	if err != nil {

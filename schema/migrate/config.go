@@ -54,8 +54,9 @@ type Config struct {
 	// table's name; 0 for a table without an id above zero. Its error, which is
 	// wrapped in an ErrNotReady, keeps the switch from happening. This is where to
 	// make sure that the generator that will number the rows from then on is beyond
-	// those ids. It runs in the pause, so it should take milliseconds; it must not
-	// write to the source. Defaults to no question.
+	// those ids. It runs in the pause, so it should take milliseconds; it must
+	// neither write to the source nor read the job's tables and sharding.RouteTable
+	// there, which are locked. Defaults to no question.
 	Ready func(ctx context.Context, highest map[string]int64) error
 
 	// Observe is told about each step as it is made, by the goroutine that makes

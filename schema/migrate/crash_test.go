@@ -55,6 +55,7 @@ func (s *shop) settle(t *testing.T, key string) {
 }
 
 func TestARunThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"id", "user_id"} {
 		s := newShop(t, 400)
 		stop := s.writers(t, 1)
@@ -100,6 +101,7 @@ func TestAKilledRunnerIsResumed(t *testing.T) {
 			}
 		}
 	}
+	t.Parallel()
 	s := newShop(t, 600)
 	stop := s.writers(t, 1)
 	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
@@ -115,7 +117,7 @@ func runnerKills() int {
 	if os.Getenv("SHARDID_SOAK") != "" {
 		return 200
 	}
-	return 20
+	return 10
 }
 
 // killRunner kills a runner at about its n-th step.
@@ -168,6 +170,7 @@ func blockAt(step string, skip int) (observe func(migrate.Step), reached <-chan 
 }
 
 func TestAZombieWritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{migrate.StepLeading, migrate.StepBound, migrate.StepSnapshot, migrate.StepStored, migrate.StepApplied} {
 		s := newShop(t, 300)
 		observe, reached, goOn := blockAt(step, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,10 @@ type Switch struct {
 	// Pause is how long writers could not write, from the request of the lock to
 	// its release; 0 when the switch had been made before.
 	Pause time.Duration
+	// Over is by how much Pause was longer than allowed, which happens when the
+	// renames, which are not given up, take longer than their rehearsal; 0 when it
+	// was not.
+	Over time.Duration
 	// Drained is how many changes were brought over during the pause.
 	Drained int64
 	// Epoch is the one in which the route was changed.
@@ -26,9 +31,15 @@ type Switch struct {
 // brings the last changes over, renames the tables to <name>_old, so that nobody
 // can write to them any more, and flips the route. When that would keep writers
 // waiting for longer than maxPause, everything stays as it is and the error is a
-// *PauseError; what has been renamed is switched whatever it takes.
+// *PauseError. What has been renamed is switched whatever it takes: how long a
+// rename takes is measured beforehand, on a table of the job's own, and the first
+// one is made only if all of them fit into what is left of maxPause. A database
+// that slows down in that moment can still exceed it; Switch.Over tells.
 //
-// Run must have copied the tables. After the switch, Follow carries changes of
+// Run must have copied the tables, and little may be left to follow: when writers
+// are too fast, or too much has gathered for some seconds of work, the error is
+// ErrNotReady and says how many changes wait. Shards that somebody emptied are
+// ErrChanged. After the switch, Follow carries changes of
 // the shards back into the retired tables, until Rollback or Finalize. A switch
 // that was cut off is finished by the next Cutover or Run.
 func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
@@ -68,10 +79,14 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 	if err := l.makeBackCapture(ctx); err != nil {
 		return Switch{}, err
 	}
-	if err := l.catchUp(ctx); err != nil {
+	if err := l.catchUp(ctx, l.forward()); err != nil {
 		return Switch{}, err
 	}
-	done, err := l.switchOver(ctx, maxPause)
+	needs, err := l.cutoverNeeds(ctx)
+	if err != nil {
+		return Switch{}, err
+	}
+	done, err := l.switchOver(ctx, maxPause, needs)
 	if err == nil {
 		return done, l.closeRetired(ctx)
 	}
@@ -112,6 +127,10 @@ func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
 
 // ready checks what can be checked before writers are kept waiting.
 func (l *lead) ready(ctx context.Context) error {
+	err := l.eachTarget(ctx, func(s *session, t *table, i int) error { return t.targets[i].look(ctx, s) })
+	if err != nil {
+		return err
+	}
 	return l.source.do(ctx, func(s *session) error {
 		if err := l.checkIdentities(ctx, s); err != nil {
 			return err
@@ -161,26 +180,14 @@ func (w *world) edges() []string {
 	return found
 }
 
-// catchUp applies what there is, so that little is left for the pause.
-func (l *lead) catchUp(ctx context.Context) error {
-	st := l.forward()
-	for range 100 {
-		done, err := st.pass(ctx)
-		if err != nil || done.applied < 100 {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
-}
-
 // switchOver is the pause.
-func (l *lead) switchOver(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
+func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
 	s, err := l.source.session(ctx)
 	if err != nil {
 		return done, err
 	}
 	defer s.Close()
-	p := &pause{lead: l, s: s, max: maxPause, began: time.Now()}
+	p := &pause{lead: l, s: s, max: maxPause, needs: needs, began: time.Now()}
 	l.held = map[*side]*session{l.source: s}
 	defer func() { l.held = nil }()
 	err = s.side.watch(ctx, s, maxPause, func() error { return p.prepare(ctx) })
@@ -195,7 +202,11 @@ func (l *lead) switchOver(ctx context.Context, maxPause time.Duration) (done Swi
 	if unlockErr := p.unlock(ctx, err == nil); err == nil {
 		err = unlockErr
 	}
-	return Switch{Pause: time.Since(p.began), Drained: p.drained, Epoch: l.epoch}, err
+	return l.switched(time.Since(p.began), maxPause, p.drained), err
+}
+
+func (l *lead) switched(took, allowed time.Duration, drained int64) Switch {
+	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: l.epoch}
 }
 
 // pause is the time in which writers wait.
@@ -204,6 +215,7 @@ type pause struct {
 
 	s       *session
 	max     time.Duration
+	needs   time.Duration // from the first rename on
 	began   time.Time
 	drained int64
 	step    string
@@ -306,13 +318,63 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.s.side.abandoned(ctx, p.s); err != nil {
 		return err
 	}
+	if err := p.checkFilled(ctx); err != nil {
+		return err
+	}
 	if err := p.at("asking Config.Ready"); err != nil {
 		return err
 	}
 	if err := p.ask(ctx); err != nil {
 		return err
 	}
-	return p.at("renaming the tables")
+	if err := p.at("renaming the tables"); err != nil {
+		return err
+	}
+	if p.begun() {
+		return nil
+	}
+	return enough(p.max, time.Since(p.began), p.needs)
+}
+
+// checkFilled: all changes are over, so rows of the source without one on any
+// shard mean that somebody emptied the shards.
+func (p *pause) checkFilled(ctx context.Context) error {
+	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
+	defer cancel()
+	filled := make([]bool, len(p.tables))
+	err := p.eachTarget(limited, func(s *session, t *table, i int) (err error) {
+		if !filled[t.ord] {
+			filled[t.ord], err = s.filled(limited, t.targets[i].present())
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range p.tables {
+		if filled[t.ord] {
+			continue
+		}
+		there, err := p.s.filled(limited, t.name)
+		if err == nil && there {
+			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", ErrChanged, t.conf.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// filled: the table has a row.
+func (c *session) filled(ctx context.Context, name string) (bool, error) {
+	row, err := c.list(ctx, "SELECT 1 FROM "+c.side.Quote(name)+" LIMIT 1")
+	return len(row) > 0, err
+}
+
+// begun: an attempt before has closed some of the tables, so waiting helps nobody.
+func (p *pause) begun() bool {
+	return slices.ContainsFunc(p.tables, func(t *table) bool { return t.name != t.conf.Name })
 }
 
 // ask lets the configuration say no.

@@ -31,6 +31,7 @@ func mustCutover(t *testing.T, j *migrate.Job) migrate.Switch {
 }
 
 func TestCutoverUnderWritersLosesNothing(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"id", "user_id"} {
 		s := newShop(t, 600)
 		stop := s.writers(t, 3)
@@ -140,7 +141,7 @@ func TestRollbackBringsBackWhatWasWrittenToTheShards(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.compareSealed(t, orders(t, "id"), "orders", "_sealed")
-		if got := routeOf(t, s); got != "source" {
+		if got := routeOf(t, s); got != "returned" {
 			t.Errorf("the route says %q", got)
 		}
 		stop := s.writers(t, 2)

@@ -30,9 +30,14 @@
 // the tables to <name>_old and flips the route (see sharding.ReadRoute). The
 // rename is what closes the source: it holds for every connection, old or new.
 // From then on the shards' changes are carried back into the retired tables by
-// the same engine, so that [Job.Rollback] can return; it gives the shards names
-// that nobody knows. [Job.Finalize] ends that, [Job.Abort] ends a job that has
-// not switched. Each of them may be called again when it was cut off.
+// the same engine, so that [Job.Rollback] can return; it renames the shards to
+// <name>_sealed. [Job.Finalize] ends that, [Job.Abort] ends a job that has not
+// switched. Each of them may be called again when it was cut off.
+//
+// Shards that have served are under that other name whenever the source serves:
+// after the rollback, through Abort, and in another job of the tables, until its
+// Cutover. So a connection that was idle since the switch, and writes where the
+// shards were, is refused for as long as they are not in force again.
 //
 // [Job.Inspect] and [Job.Plan] tell beforehand what will happen, [Job.Verify]
 // compares all rows while everything is running, before the switch and after it,
@@ -79,7 +84,8 @@
 //
 // Rows need a primary key of one integer column. All tables that foreign keys
 // connect belong into one job, unless a key only refers outwards and does not
-// cascade; targets get no foreign keys, and belong to one job: databases are not
+// cascade; a table of the source belongs to one job until that is finalized or
+// aborted; targets get no foreign keys, and belong to one job: databases are not
 // merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines
 // than InnoDB and, in SQLite, unique indexes on expressions are refused. The
@@ -90,7 +96,11 @@
 // A lost connection, a deadlock or a server that starts again is waited for up
 // to a minute; then the call ends with an error and can be made again. A switch
 // that would take longer than allowed is given up with a [PauseError] before
-// anything was renamed. A TRUNCATE, which no trigger sees, and any ALTER of a
+// anything was renamed; for the renames themselves, which are not given up, room
+// is left by a rehearsal, and [Switch].Over tells when it was not enough. Triggers
+// on a table that others write to are made under a lock, which keeps writers for
+// some hundredths of a second, and for up to a second at a time when a long
+// transaction is open. A TRUNCATE, which no trigger sees, and any ALTER of a
 // table end the job with [ErrChanged]. On SQLite there is no lock that dies with
 // its process, so the runner that was started last leads, and older ones end
 // with [ErrFenced]; on the servers a second runner gets [ErrLocked] while the

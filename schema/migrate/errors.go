@@ -9,7 +9,8 @@ import (
 // Errors that this package wraps; test for them with errors.Is.
 var (
 	// ErrConfig: the configuration cannot work; nothing was touched. Returned
-	// by New.
+	// by New, and by everything that looks at the tables for one that the source
+	// does not have.
 	ErrConfig = errors.New("migrate: configuration")
 
 	// ErrUnsupported: a table, a database or a step is not what this package can
@@ -56,10 +57,17 @@ var (
 type PauseError struct {
 	Max  time.Duration // the limit that was given
 	Step string        // what it was doing
+	// Needs is how long the rest would have taken, which cannot be given up once it
+	// has begun; 0 when the limit had passed before.
+	Needs time.Duration
 }
 
 // Error names the step and what to do.
 func (e *PauseError) Error() string {
+	if e.Needs > 0 {
+		return fmt.Sprintf("migrate: gave up while it was %s: that takes about %s, by a rehearsal, and too little is left of %s; writers go on as before. "+
+			"Try again when the databases have less to do, or allow a longer pause", e.Step, e.Needs.Round(time.Millisecond), e.Max)
+	}
 	return fmt.Sprintf("migrate: gave up after %s while it was %s; writers go on as before. "+
 		"Look for long transactions on the tables, or allow a longer pause, and try again", e.Max, e.Step)
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
@@ -53,7 +54,10 @@ func (l *lead) dropTraces(ctx context.Context) error {
 
 // Abort ends a job before its switch, or after a rollback: the source goes on as
 // if there had been no job. The triggers and the logs are dropped; the tables of
-// the shards are emptied and stay. Call it again when it was cut off.
+// the shards are emptied and stay. After a rollback they keep the name
+// <name>_sealed, and the route row stays: an instance of the application that was
+// idle since the switch still writes to the shards, and has to be refused and to
+// read where the source is. Call it again when it was cut off.
 func (j *Job) Abort(ctx context.Context) error {
 	return j.leading(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
@@ -99,13 +103,17 @@ func (l *lead) abandon(ctx context.Context, phase proto.Phase) error {
 	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, phase, proto.Aborted) })
 }
 
-// emptyTargets: all that is there was copied.
+// emptyTargets: all that is there was copied. Where this job has copied nothing,
+// rows are of somebody else.
 func (l *lead) emptyTargets(ctx context.Context) error {
-	err := l.unseal(ctx)
+	spans, err := l.readSpans(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range l.tables {
+		if !spans[t.ord].hig.Set {
+			continue
+		}
 		for _, to := range t.targets {
 			err := l.on(ctx, to.side, func(s *session) error {
 				there, err := s.side.exists(ctx, s, to.present())
@@ -122,12 +130,24 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the rows of the job; the fence stays.
+// forget removes the rows of the job. The fence stays, and when the shards have
+// served so does the route, for those that still follow the one to the shards.
 func (l *lead) forget(ctx context.Context, s *session) error {
-	for _, table := range []string{spanTable, routeTable, jobTable} {
+	tables := []string{spanTable, jobTable}
+	if !l.haveServed() {
+		tables = append(tables, routeTable)
+	}
+	for _, table := range tables {
 		if err := s.exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// haveServed: only a rollback closes shards, and a job that finds its traces.
+func (w *world) haveServed() bool {
+	return slices.ContainsFunc(w.tables, func(t *table) bool {
+		return slices.ContainsFunc(t.targets, func(to *target) bool { return to.sealed })
+	})
 }

@@ -13,6 +13,7 @@ import (
 func TestRowsAndTheirReferencesGetNewIDs(t *testing.T) {
 	for name, ids := range modes() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSales(t, ids(), 200)
 			stop := s.write(t)
 			j := s.job(t)
@@ -29,7 +30,8 @@ func TestRowsAndTheirReferencesGetNewIDs(t *testing.T) {
 func TestARunWithNewIDsThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 	for name, ids := range modes() {
 		t.Run(name, func(t *testing.T) {
-			s := newSales(t, ids(), 150)
+			t.Parallel()
+			s := newSales(t, ids(), 60)
 			stop := s.write(t)
 			for _, step := range steps {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -67,6 +69,7 @@ func TestARunWithNewIDsThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 func TestVerifyComparesThroughNewIDs(t *testing.T) {
 	for name, ids := range modes() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSales(t, ids(), 150)
 			j := s.job(t, func(c *migrate.Config) { c.ChunkRows = 5 })
 			mustRun(t, j)
@@ -107,6 +110,7 @@ func TestVerifyComparesThroughNewIDs(t *testing.T) {
 func TestWhatTheShardsGetAfterTheSwitchComesBackUnderOldIDs(t *testing.T) {
 	for name, ids := range modes() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSales(t, ids(), 100)
 			j := s.job(t)
 			mustRun(t, j)

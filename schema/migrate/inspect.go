@@ -61,6 +61,9 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 		i.found = []Finding{}
 		var shapes []shape
 		for _, t := range i.job.cfg.Tables {
+			if _, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t}); err != nil {
+				return err
+			}
 			sh, err := s.side.describe(ctx, s, t.Name)
 			p := probe{i, s, shape{name: t.Name}}
 			switch {

@@ -8,7 +8,7 @@ func (p probe) sqliteDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(modes) == 1 && modes[0] != "wal" {
+	if len(modes) == 1 && modes[0] != "wal" && modes[0] != "memory" { // in which nobody else reads
 		p.add(Journal, Warn, "the journal mode is "+modes[0]+", in which readers and writers wait for each other", "PRAGMA journal_mode = WAL")
 	}
 	if p.side.name != "source" {

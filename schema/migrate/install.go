@@ -44,8 +44,12 @@ func (c *session) execAll(ctx context.Context, statements []string) error {
 // not empty or have other columns.
 func (w *world) makeTargets(ctx context.Context) error {
 	for _, t := range w.tables {
+		served, err := w.mayHaveServed(ctx, t)
+		if err != nil {
+			return err
+		}
 		for _, to := range t.targets {
-			if err := to.side.do(ctx, func(s *session) error { return w.makeTarget(ctx, s, t, to) }); err != nil {
+			if err := to.side.do(ctx, func(s *session) error { return w.prepareTarget(ctx, s, t, to, served) }); err != nil {
 				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
 			}
 		}
@@ -53,20 +57,55 @@ func (w *world) makeTargets(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) makeTarget(ctx context.Context, s *session, t *table, to *target) error {
-	there, err := s.side.exists(ctx, s, to.name)
+// mayHaveServed: an earlier job of the table has left its route, so that somebody
+// may still write to the shards that it led to.
+func (w *world) mayHaveServed(ctx context.Context, t *table) (bool, error) {
+	rows := int64(0)
+	err := w.source.do(ctx, func(s *session) error {
+		there, err := s.side.exists(ctx, s, routeTable)
+		if err != nil || !there {
+			return err
+		}
+		rows, err = s.number(ctx, "SELECT COUNT(*) FROM "+routeTable+" WHERE tbl = ?", t.conf.Name)
+		return err
+	})
+	return rows > 0, err
+}
+
+// prepareTarget has an empty shard ready. One that may have served is closed, so
+// that nobody but the runner writes to it before the switch.
+func (w *world) prepareTarget(ctx context.Context, s *session, t *table, to *target, served bool) error {
+	if err := to.look(ctx, s); err != nil {
+		return err
+	}
+	open, err := s.side.exists(ctx, s, to.name)
 	if err != nil {
 		return err
 	}
-	if there {
-		return w.checkTarget(ctx, s, t, to)
+	switch {
+	case open && served:
+		if err = w.checkTarget(ctx, s, t, to); err == nil { // nothing but an empty shard is renamed
+			err = s.exec(ctx, s.side.rename(to.name, sealed(to.name)))
+		}
+		to.sealed = err == nil
+	case !open && !to.sealed:
+		to.sealed = served
+		err = w.makeTarget(ctx, s, t, to.present())
 	}
+	if err != nil {
+		return err
+	}
+	return w.checkTarget(ctx, s, t, to)
+}
+
+// makeTarget makes a table for rows of the one described.
+func (w *world) makeTarget(ctx context.Context, s *session, t *table, name string) error {
 	if s.side.Name() != w.source.Name() {
 		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.side.Name(), w.source.Name())
 	}
 	var statements []string
-	err = w.source.do(ctx, func(from *session) error {
-		statements, err = w.source.targetDefinition(ctx, from, t.shape, to.name)
+	err := w.source.do(ctx, func(from *session) (err error) {
+		statements, err = w.source.targetDefinition(ctx, from, t.shape, name)
 		return err
 	})
 	if err != nil {
@@ -76,7 +115,7 @@ func (w *world) makeTarget(ctx context.Context, s *session, t *table, to *target
 }
 
 func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *target) error {
-	found, err := s.side.describe(ctx, s, to.name)
+	found, err := s.side.describe(ctx, s, to.present())
 	if err != nil {
 		return err
 	}
@@ -91,7 +130,7 @@ func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *targe
 	if len(found.parents) > 0 {
 		return fmt.Errorf("%w: it has foreign keys, which would delete rows when others are rewritten; add them after Finalize", ErrNotReady)
 	}
-	rows, err := s.list(ctx, "SELECT "+s.side.Quote(t.key)+" FROM "+s.side.Quote(to.name)+" LIMIT 1")
+	rows, err := s.list(ctx, "SELECT "+s.side.Quote(t.key)+" FROM "+s.side.Quote(to.present())+" LIMIT 1")
 	if err == nil && len(rows) > 0 {
 		err = fmt.Errorf("%w: it is not empty", ErrNotReady)
 	}
@@ -102,7 +141,7 @@ func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *targe
 func (w *world) makeCapture(ctx context.Context) error {
 	return w.source.do(ctx, func(s *session) error {
 		for _, t := range w.tables {
-			if err := s.makeTriggers(ctx, s.side.capture(w.capturing(t))); err != nil {
+			if err := s.makeTriggersUnderWriters(ctx, s.side.capture(w.capturing(t))); err != nil {
 				return fmt.Errorf("triggers on table %s: %w", t.name, err)
 			}
 		}
@@ -169,9 +208,41 @@ func (w *world) backCapturing(t *table, to int) capturing {
 	}
 }
 
-// makeTriggers replaces those that are there: a run may have been killed in the
-// middle of making them, and a new table of the name may have none.
+// makeTriggers makes those that are not there as they should be: a run may have
+// been killed in the middle of making them, and a new table of the name may have
+// none.
 func (c *session) makeTriggers(ctx context.Context, all []trigger) error {
+	missing, err := c.missingTriggers(ctx, all)
+	if err != nil {
+		return err
+	}
+	return c.replaceTriggers(ctx, missing)
+}
+
+// makeTriggersUnderWriters is for a table that others write to.
+func (c *session) makeTriggersUnderWriters(ctx context.Context, all []trigger) error {
+	missing, err := c.missingTriggers(ctx, all)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return c.side.aside(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
+}
+
+func (c *session) missingTriggers(ctx context.Context, all []trigger) ([]trigger, error) {
+	var missing []trigger
+	for _, t := range all {
+		there, err := c.side.hasTrigger(ctx, c, t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+		if !there {
+			missing = append(missing, t)
+		}
+	}
+	return missing, nil
+}
+
+func (c *session) replaceTriggers(ctx context.Context, all []trigger) error {
 	if err := c.dropTriggers(ctx, all); err != nil {
 		return err
 	}

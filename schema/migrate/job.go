@@ -161,7 +161,7 @@ func (w *world) presentName(ctx context.Context, s *session, t *table) (string, 
 	}
 	gone, err := s.side.exists(ctx, s, retired(t.conf.Name))
 	if err == nil && !gone {
-		err = fmt.Errorf("the source has no table %s", t.conf.Name)
+		err = fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", ErrConfig, t.conf.Name)
 	}
 	return retired(t.conf.Name), err
 }

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -141,7 +142,13 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 	if found := l.edges(); len(found) > 0 {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 	}
-	if err := l.source.do(ctx, func(s *session) error { return l.checkIDs(ctx, s) }); err != nil {
+	err = l.source.do(ctx, func(s *session) error {
+		if err := l.checkOwner(ctx, s); err != nil { // before anything is made; register asks again
+			return err
+		}
+		return l.checkIDs(ctx, s)
+	})
+	if err != nil {
 		return "", err
 	}
 	if err := l.makeTargets(ctx); err != nil {
@@ -151,6 +158,9 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 		return "", err
 	}
 	err = l.onSource(ctx, func(s *session) error { return l.register(ctx, s) })
+	if errors.Is(err, errOwned) { // another job was faster
+		err = errors.Join(err, l.dropTraces(ctx))
+	}
 	return proto.Copying, err
 }
 
@@ -164,6 +174,12 @@ func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
 
 // register makes the rows of a job whose triggers are in place.
 func (l *lead) register(ctx context.Context, s *session) error {
+	if err := l.lockJobs(ctx, s); err != nil {
+		return err
+	}
+	if err := l.checkOwner(ctx, s); err != nil {
+		return err
+	}
 	for _, t := range l.tables {
 		identity, err := s.side.identity(ctx, s, t.name)
 		if err != nil {
@@ -176,27 +192,27 @@ func (l *lead) register(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := l.setRoute(ctx, s, sharding.OnSource); err != nil {
+	route, err := l.firstRoute(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := l.setRoute(ctx, s, route); err != nil {
 		return err
 	}
 	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase, servers) VALUES (?, ?, ?)", l.cfg.Name, string(proto.Copying), l.servers())
 }
 
-// checkIdentities fails when a table was truncated, rebuilt or altered: the log
-// does not know of it.
-func (w *world) checkIdentities(ctx context.Context, s *session) error {
-	spans, err := w.spans(ctx, s, false)
-	if err != nil {
-		return err
-	}
-	for _, t := range w.tables {
-		identity, err := s.side.identity(ctx, s, t.name)
+// firstRoute is what the rows of a new job say. After a job that was rolled back
+// and aborted, generators go on making the keys.
+func (l *lead) firstRoute(ctx context.Context, s *session) (sharding.Route, error) {
+	for _, t := range l.tables {
+		row, err := sharding.ReadRoute(ctx, s, t.conf.Name)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if identity != spans[t.ord].identity {
-			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.conf.Name)
+		if row.Route == sharding.Returned {
+			return row.Route, nil
 		}
 	}
-	return nil
+	return sharding.OnSource, nil
 }

@@ -43,6 +43,7 @@ var mutants = map[string]mutant{
 }
 
 func TestWithoutAnyOneOfItsRulesARunnerLosesRows(t *testing.T) {
+	t.Parallel()
 	for name, m := range mutants {
 		for _, broken := range []bool{false, true} {
 			s := newShop(t, 120) // chunks of 50

@@ -48,6 +48,18 @@ func (m mysqlSeam) rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }
 
+// renameAll is one step: all or none.
+func (m mysqlSeam) renameAll(all []renaming) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	list := make([]string, len(all))
+	for i, r := range all {
+		list[i] = m.Quote(r.from) + " TO " + m.Quote(r.to)
+	}
+	return []string{"RENAME TABLE " + strings.Join(list, ", ")}
+}
+
 // value reads dates as text, because a driver may make times of them, which
 // have no zero date; floating-point numbers with all their bits, which they
 // lose as text of their own type; bits as a number.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 func (m mysqlSeam) ownTables(log string) []string {
@@ -267,7 +268,7 @@ func (m mysqlSeam) captureCascades(c capturing) []trigger {
 
 func (m mysqlSeam) trigger(c capturing, event, when, body string) trigger {
 	name := c.name(event)
-	return trigger{name, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + body}
+	return trigger{name, c.table, body, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + body}
 }
 
 func (m mysqlSeam) barrier(c capturing) []trigger {
@@ -277,4 +278,38 @@ func (m mysqlSeam) barrier(c capturing) []trigger {
 		m.trigger(c, "noupd", "BEFORE UPDATE", refuse),
 		m.trigger(c, "nodel", "BEFORE DELETE", refuse),
 	}
+}
+
+// hasTrigger goes by the body, which servers keep as it was written.
+func (mysqlSeam) hasTrigger(ctx context.Context, s *session, t trigger) (bool, error) {
+	body, err := s.list(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ? AND EVENT_OBJECT_TABLE = ?", t.name, t.table)
+	return len(body) == 1 && body[0] == t.body, err
+}
+
+// asideFor is above the hundredth of a second in which MariaDB tells times of
+// statements and of triggers apart.
+const asideFor = 20 * time.Millisecond
+
+// aside locks the table for a moment before the first trigger comes. MariaDB
+// compares the time when a statement was prepared with that of the triggers: one
+// that was prepared in the same moment would run them without having opened the
+// log, and fail (error 1146). Writers are kept waiting for at most a second at a
+// time by a transaction that does not end.
+func (m mysqlSeam) aside(ctx context.Context, s *session, table string, f func() error) error {
+	for _, statement := range []string{"SET SESSION lock_wait_timeout = 1", "LOCK TABLES " + m.Quote(table) + " WRITE"} {
+		if err := s.exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	err := pauseFor(ctx, asideFor)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
+		return err // whoever sees it discards the connection, and the lock with it
+	}
+	if err := s.exec(ctx, "UNLOCK TABLES"); err != nil {
+		return err
+	}
+	return s.exec(ctx, "SET SESSION lock_wait_timeout = "+mysqlSettings["lock_wait_timeout"])
 }

@@ -124,13 +124,10 @@ func (p *planner) table(ctx context.Context, t *table) error {
 	return err
 }
 
-// target adds what makes a physical table.
+// target adds what makes a physical table. The digest does not depend on what is
+// there already.
 func (p *planner) target(ctx context.Context, t *table, to *target) error {
-	var definition []string
-	err := p.source.do(ctx, func(s *session) (err error) {
-		definition, err = s.side.targetDefinition(ctx, s, t.shape, to.name)
-		return err
-	})
+	definition, err := p.definition(ctx, t, to.name)
 	if err != nil {
 		return err
 	}
@@ -140,10 +137,23 @@ func (p *planner) target(ctx context.Context, t *table, to *target) error {
 		exists, err = s.side.exists(ctx, s, to.present())
 		return err
 	})
-	if err == nil && !exists {
-		p.add(to.side, definition...)
+	if err != nil || exists {
+		return err
 	}
+	served, err := p.mayHaveServed(ctx, t)
+	if err == nil && served {
+		definition, err = p.definition(ctx, t, sealed(to.name))
+	}
+	p.add(to.side, definition...)
 	return err
+}
+
+func (p *planner) definition(ctx context.Context, t *table, name string) (definition []string, err error) {
+	err = p.source.do(ctx, func(s *session) error {
+		definition, err = s.side.targetDefinition(ctx, s, t.shape, name)
+		return err
+	})
+	return definition, err
 }
 
 // digestRule goes by what the rule does: how it is written down in memory could

@@ -16,8 +16,10 @@ import (
 // The job then follows the source again, and may be switched again.
 //
 // When that would keep writers waiting for longer than maxPause, everything stays
-// as it is and the error is a *PauseError. A rollback that was cut off after it
-// closed a shard is finished by the next Rollback.
+// as it is and the error is a *PauseError. From the first shard that is closed on
+// it goes on whatever it takes, as a Cutover does: by a rehearsal that must fit
+// into maxPause, and Switch.Over tells when it did not. A rollback that was cut
+// off after it closed a shard is finished by the next Rollback.
 func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
 	if maxPause <= 0 {
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
@@ -50,11 +52,15 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 		if err := l.closeRetired(ctx); err != nil {
 			return Switch{}, err
 		}
-		if err := l.catchUpBackward(ctx); err != nil {
+		if err := l.catchUp(ctx, l.backward()...); err != nil {
 			return Switch{}, err
 		}
 	}
-	r := &retreat{lead: l, max: maxPause, began: time.Now(), phase: phase, forced: phase == proto.Returning}
+	needs, err := l.rollbackNeeds(ctx)
+	if err != nil {
+		return Switch{}, err
+	}
+	r := &retreat{lead: l, max: maxPause, needs: needs, began: time.Now(), phase: phase, forced: phase == proto.Returning}
 	defer r.release(ctx)
 	if err := r.guarded(ctx, 0); err != nil {
 		return Switch{}, r.giveUp(ctx, err)
@@ -65,25 +71,8 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 	if err := r.reinstate(ctx); err != nil {
 		return Switch{}, err
 	}
-	done := Switch{Pause: time.Since(r.began), Drained: r.drained, Epoch: l.epoch}
+	done := l.switched(time.Since(r.began), maxPause, r.drained)
 	return done, l.dropBackCapture(ctx)
-}
-
-func (l *lead) catchUpBackward(ctx context.Context) error {
-	for range 100 {
-		applied := int64(0)
-		for _, st := range l.backward() {
-			done, err := st.pass(ctx)
-			if err != nil {
-				return err
-			}
-			applied += done.applied
-		}
-		if applied < 100 {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: writers are faster than their changes are brought back", ErrNotReady)
 }
 
 // retreat is the pause of a rollback.
@@ -91,6 +80,7 @@ type retreat struct {
 	*lead
 
 	max     time.Duration
+	needs   time.Duration // from the first rename on
 	began   time.Time
 	phase   proto.Phase
 	drained int64
@@ -141,12 +131,8 @@ func (r *retreat) guarded(ctx context.Context, i int) error {
 
 func (r *retreat) lockedOn(side *side) []string {
 	tables := []string{r.backTable(), shardFenceTable}
-	for _, t := range r.tables {
-		for _, to := range t.targets {
-			if to.side == side {
-				tables = append(tables, to.present())
-			}
-		}
+	for _, to := range r.targetsOn(side) {
+		tables = append(tables, to.present())
 	}
 	return tables
 }
@@ -172,7 +158,10 @@ func (r *retreat) drain(ctx context.Context) error {
 		}
 	}
 	r.observe(StepDrained, nil, r.drained)
-	return r.at("closing the shards")
+	if err := r.at("closing the shards"); err != nil || r.forced {
+		return err
+	}
+	return enough(r.max, time.Since(r.began), r.needs)
 }
 
 // giveUp leaves everything as it was.
@@ -205,22 +194,21 @@ func (r *retreat) seal(ctx context.Context) error {
 		}
 	}
 	r.observe(StepSealing, nil, 0)
-	for _, t := range r.tables {
-		for _, to := range t.targets {
+	err := r.eachSide(ctx, func(ctx context.Context, side *side, all []*target) error {
+		s := r.held[side]
+		for _, to := range all {
 			if to.sealed {
 				continue
 			}
-			s := r.held[to.side]
-			if err := s.exec(ctx, s.side.rename(to.name, sealed(to.name))); err != nil {
+			if err := s.exec(ctx, side.rename(to.name, sealed(to.name))); err != nil {
 				return err
 			}
 			to.sealed = true
 		}
-	}
-	for _, side := range r.sides {
-		if err := side.unlock(ctx, r.held[side], true); err != nil {
-			return err
-		}
+		return side.unlock(ctx, s, true)
+	})
+	if err != nil {
+		return err
 	}
 	r.observe(StepSealed, nil, 0)
 	return nil
@@ -244,7 +232,7 @@ func (r *retreat) reinstate(ctx context.Context) error {
 		if err := r.identify(ctx, s); err != nil {
 			return err
 		}
-		if err := r.setRoute(ctx, s, sharding.OnSource); err != nil {
+		if err := r.setRoute(ctx, s, r.routeBack()); err != nil {
 			return err
 		}
 		return r.enter(ctx, s, proto.Returning, proto.Following)
@@ -253,6 +241,17 @@ func (r *retreat) reinstate(ctx context.Context) error {
 		r.observe(StepReinstated, nil, 0)
 	}
 	return err
+}
+
+// routeBack: after a switch processes hold ids that they have not given yet, so
+// generators go on making the keys, if those mean the same on the source.
+func (r *retreat) routeBack() sharding.Route {
+	for _, t := range r.tables {
+		if !t.conf.IDs.keeps() {
+			return sharding.OnSource
+		}
+	}
+	return sharding.Returned
 }
 
 func (r *retreat) reinstateTable(ctx context.Context, s *session, t *table) error {
@@ -294,22 +293,73 @@ func (l *lead) identify(ctx context.Context, s *session) error {
 	return nil
 }
 
-// unseal gives the shards their names back, when a rollback has taken them.
+// unseal gives the shards their names back, when they are closed.
 func (l *lead) unseal(ctx context.Context) error {
-	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
-		to := t.targets[i]
+	return l.eachSide(ctx, func(ctx context.Context, side *side, all []*target) error {
+		return side.do(ctx, func(s *session) error { return unsealOn(ctx, s, all) })
+	})
+}
+
+func unsealOn(ctx context.Context, s *session, all []*target) error {
+	var closed []renaming
+	for _, to := range all {
 		if !to.sealed {
+			continue
+		}
+		if err := to.look(ctx, s); err != nil { // an attempt before may have opened it
+			return err
+		}
+		if to.sealed {
+			closed = append(closed, renaming{sealed(to.name), to.name})
+		}
+	}
+	if err := s.execAll(ctx, s.side.renameAll(closed)); err != nil {
+		return err
+	}
+	for _, to := range all {
+		to.sealed = false
+	}
+	return nil
+}
+
+// look finds out which name the shard bears. Of two tables nobody knows which one
+// has the rows.
+func (t *target) look(ctx context.Context, s *session) (err error) {
+	if t.sealed, err = s.side.exists(ctx, s, sealed(t.name)); err != nil || !t.sealed {
+		return err
+	}
+	open, err := s.side.exists(ctx, s, t.name)
+	if err == nil && open {
+		err = fmt.Errorf("%w: there is a table %s beside %s, which has the rows of the job; see who made it and what it holds, and drop it", ErrNotReady, t.name, sealed(t.name))
+	}
+	return err
+}
+
+// eachSide runs f for all databases of shards at once, with their tables.
+func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *side, all []*target) error) error {
+	tasks := make([]func(context.Context) error, len(l.sides))
+	for i, side := range l.sides {
+		all := l.targetsOn(side)
+		tasks[i] = func(ctx context.Context) error {
+			if err := f(ctx, side, all); err != nil {
+				return fmt.Errorf("shards on %s: %w", side.name, err)
+			}
 			return nil
 		}
-		there, err := s.side.exists(ctx, s, to.name)
-		if err == nil && !there {
-			err = s.exec(ctx, s.side.rename(sealed(to.name), to.name))
+	}
+	return together(ctx, tasks...)
+}
+
+func (w *world) targetsOn(side *side) []*target {
+	var all []*target
+	for _, t := range w.tables {
+		for _, to := range t.targets {
+			if to.side == side {
+				all = append(all, to)
+			}
 		}
-		if err == nil {
-			to.sealed = false
-		}
-		return err
-	})
+	}
+	return all
 }
 
 func (l *lead) dropBackCapture(ctx context.Context) error {

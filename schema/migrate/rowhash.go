@@ -41,9 +41,9 @@ func mysqlRowHash(d dialect.Dialect, cols []column) string {
 	return "CRC32(CONCAT_WS(','," + strings.Join(parts, ",") + "))"
 }
 
-// mysqlHashForm is a text without commas that says what a column holds, to the
-// last bit. Long values come in as hashes of their own: together they could be
-// longer than max_allowed_packet, and CONCAT_WS would return NULL.
+// mysqlHashForm is a text that says what a column holds, to the last bit, or NULL.
+// Long values come in as hashes of their own: together they could be longer than
+// max_allowed_packet, and CONCAT_WS would return NULL.
 func mysqlHashForm(c column, name string) string {
 	switch {
 	case c.typ == "float" || c.typ == "double": // as text, a FLOAT shows six digits of what it holds
@@ -53,10 +53,17 @@ func mysqlHashForm(c column, name string) string {
 	case c.cast:
 		return name
 	case c.kind == binary:
-		return "CRC32(" + name + "),OCTET_LENGTH(" + name + ")"
+		return mysqlBytes(name)
 	}
-	// The conversion costs more than all else, so it is made once.
-	return "CRC32(CONVERT(" + name + " USING utf8mb4)),CHAR_LENGTH(" + name + ")"
+	// The two sides need not have the same character set. To convert a text costs
+	// more than all else, so it is left out where the bytes would stay the same.
+	return "IF(CHARSET(" + name + ") IN ('utf8mb4','utf8mb3','ascii')," + mysqlBytes(name) + "," + mysqlBytes("CONVERT("+name+" USING utf8mb4)") + ")"
+}
+
+// mysqlBytes is a hash of a value and its length. A length in characters would
+// have to be counted.
+func mysqlBytes(value string) string {
+	return "CONCAT(CRC32(" + value + "),',',OCTET_LENGTH(" + value + "))"
 }
 
 // sqliteRowHash has the database write what a row holds, types included: SQLite

@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
@@ -33,7 +32,8 @@ func (j *Job) Run(ctx context.Context) error {
 
 // Follow brings changes to where they belong until ctx ends, and returns nil
 // then: from the source to the shards, and after the switch from the shards back
-// to the retired tables of the source.
+// to the retired tables of the source. While the source serves, it ends with
+// ErrChanged within seconds of a TRUNCATE or an ALTER of its tables.
 func (j *Job) Follow(ctx context.Context) error {
 	err := j.leading(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
@@ -46,10 +46,11 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
-		if phase == proto.Switched {
-			return l.keepUp(ctx, l.backward()...)
+		f := &follower{lead: l, streams: l.backward()}
+		if phase == proto.Following {
+			f.streams, f.guarded = []*stream{l.forward()}, true
 		}
-		return l.keepUp(ctx, l.forward())
+		return f.keepUp(ctx)
 	})
 	if ctx.Err() != nil {
 		err = nil // it was told to end
@@ -111,52 +112,4 @@ func (l *lead) copyAll(ctx context.Context, phase proto.Phase) error {
 		return nil
 	}
 	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, proto.Copying, proto.Following) })
-}
-
-// idlePause is how long an applier rests when the log was empty.
-const idlePause = 10 * time.Millisecond
-
-// applyUntilCaughtUp goes on until the copy is done and what writers changed since
-// is little.
-func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
-	st := l.forward()
-	for {
-		complete := false
-		select {
-		case <-copied:
-			complete = true
-		default:
-		}
-		done, err := st.pass(ctx)
-		if err != nil {
-			return err
-		}
-		if complete && done.applied < pageSize {
-			return nil
-		}
-		if done.applied == 0 {
-			if err := pauseFor(ctx, idlePause); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// keepUp follows the streams for as long as ctx lasts.
-func (l *lead) keepUp(ctx context.Context, streams ...*stream) error {
-	for {
-		applied := int64(0)
-		for _, st := range streams {
-			done, err := st.pass(ctx)
-			if err != nil {
-				return err
-			}
-			applied += done.applied
-		}
-		if applied == 0 {
-			if err := pauseFor(ctx, idlePause); err != nil {
-				return err
-			}
-		}
-	}
 }

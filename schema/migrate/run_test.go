@@ -15,6 +15,7 @@ func TestRunCopiesEveryRowToItsShard(t *testing.T) {
 }
 
 func TestRunFollowsWritersWhileItCopies(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"id", "user_id"} {
 		s := newShop(t, 600)
 		stop := s.writers(t, 3)

@@ -59,8 +59,6 @@ type catalog interface {
 	setCounter(ctx context.Context, s *session, name string, id int64) error
 	// targetDefinition is how to make a table for rows of the one described.
 	targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error)
-	// rename gives a table another name; the lock may be held.
-	rename(from, to string) string
 	// blockers says what else in the database depends on the tables.
 	blockers(ctx context.Context, s *session, tables []string) ([]string, error)
 }
@@ -82,6 +80,12 @@ type capture interface {
 	capture(c capturing) []trigger
 	// barrier are the triggers that refuse writers of a retired table.
 	barrier(c capturing) []trigger
+	// hasTrigger reports whether the trigger is there, on its table and as it is to
+	// be.
+	hasTrigger(ctx context.Context, s *session, t trigger) (bool, error)
+	// aside runs f, which makes triggers on the table, while no statement that
+	// somebody has prepared before can run without them.
+	aside(ctx context.Context, s *session, table string, f func() error) error
 	// passBarrier has the session write to retired tables, or no longer.
 	passBarrier(ctx context.Context, s *session, pass bool) error
 }
@@ -95,6 +99,10 @@ type exclusion interface {
 	lock(ctx context.Context, s *session, tables []string, most time.Duration) error
 	// unlock makes the work under the lock last, or not where that is possible.
 	unlock(ctx context.Context, s *session, keep bool) error
+	// rename gives a table another name; the lock may be held.
+	rename(from, to string) string
+	// renameAll gives several tables other names; no lock is held.
+	renameAll(all []renaming) []string
 	// persist makes what was written under the lock last at once, if need be by
 	// letting others in for a moment: what they write is in the log.
 	persist(ctx context.Context, s *session) error
@@ -128,7 +136,7 @@ type descent struct {
 // link is a column that refers to the next table up.
 type link struct{ child, column, refers string }
 
-type trigger struct{ name, create string }
+type trigger struct{ name, table, body, create string }
 
 // kind is how the values of a column travel.
 type kind int
@@ -146,6 +154,9 @@ type column struct {
 	nullable  bool
 	cast      bool // read as text, as drivers read it as something else
 }
+
+// renaming is a table that gets another name.
+type renaming struct{ from, to string }
 
 // foreignKey is one of a table described, or one that points to it.
 type foreignKey struct {

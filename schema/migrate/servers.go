@@ -22,12 +22,12 @@ func (w *world) servers() string {
 // last: rows of a shard whose changes were done with, or changes of the source
 // that shards have. After it each row is right, or its change is in the log.
 func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
-	var known []string
+	var moved bool
 	err := l.source.do(ctx, func(s *session) (err error) {
-		known, err = s.list(ctx, "SELECT servers FROM "+jobTable+" WHERE job = ?", l.cfg.Name)
+		moved, err = l.moved(ctx, s)
 		return err
 	})
-	if err != nil || len(known) == 1 && known[0] == l.servers() {
+	if err != nil || !moved {
 		return err
 	}
 	if phase != proto.Switched {
@@ -45,6 +45,12 @@ func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 		}
 		return s.exec(ctx, "UPDATE "+jobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)
 	})
+}
+
+// moved: a database is on another server than when the job was last there.
+func (w *world) moved(ctx context.Context, s *session) (bool, error) {
+	known, err := s.list(ctx, "SELECT servers FROM "+jobTable+" WHERE job = ?", w.cfg.Name)
+	return len(known) != 1 || known[0] != w.servers(), err
 }
 
 // startOver removes what shards may have above the bounds that this server
@@ -82,24 +88,3 @@ func (l *lead) checkTaken(ctx context.Context) error {
 		return nil
 	})
 }
-
-// checkDefinitions is what can be asked of a table on another server.
-func (l *lead) checkDefinitions(ctx context.Context, s *session) error {
-	spans, err := l.spans(ctx, s, false)
-	if err != nil {
-		return err
-	}
-	for _, t := range l.tables {
-		is, err := s.side.identity(ctx, s, t.name)
-		if err != nil {
-			return err
-		}
-		if definitionOf(is) != definitionOf(spans[t.ord].identity) {
-			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.conf.Name)
-		}
-	}
-	return nil
-}
-
-// definitionOf is the part of an identity that all servers have in common.
-func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }

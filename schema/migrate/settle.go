@@ -137,6 +137,9 @@ func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, no
 	if len(differ) == 0 {
 		return left, nil
 	}
+	if err := v.unchanged(ctx); err != nil {
+		return nil, err
+	}
 	sides, log := v.logs() // any of the logs will do: whoever reads an entry looks at all shards
 	if err := sides[0].note(ctx, log, t, differ); err != nil {
 		return nil, err

@@ -317,7 +317,7 @@ func (w *world) makeOrCompare(ctx context.Context, s *session, t *table, to *tar
 		return err
 	}
 	if !there {
-		return w.makeTarget(ctx, s, t, to)
+		return w.makeTarget(ctx, s, t, to.name)
 	}
 	found, err := s.side.describe(ctx, s, to.name)
 	if err != nil {

@@ -28,6 +28,14 @@ func (m sqliteSeam) rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }
 
+func (m sqliteSeam) renameAll(all []renaming) []string {
+	list := make([]string, len(all))
+	for i, r := range all {
+		list[i] = m.rename(r.from, r.to)
+	}
+	return list
+}
+
 const sqlitePatience = 10_000 // ms
 
 // pin: foreign keys are off so that rewriting a parent in a retired table does

@@ -241,7 +241,8 @@ func (m sqliteSeam) replaced(c capturing) []string {
 
 func (m sqliteSeam) trigger(c capturing, event, when, condition, body string) trigger {
 	name := c.name(event)
-	return trigger{name, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"}
+	text := "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"
+	return trigger{name, c.table, body, text}
 }
 
 func (m sqliteSeam) barrier(c capturing) []trigger {
@@ -253,3 +254,12 @@ func (m sqliteSeam) barrier(c capturing) []trigger {
 		m.trigger(c, "nodel", "BEFORE DELETE", closed, refuse),
 	}
 }
+
+// hasTrigger goes by the text, into which a rename of the table is written.
+func (sqliteSeam) hasTrigger(ctx context.Context, s *session, t trigger) (bool, error) {
+	n, err := s.number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.create)
+	return n == 1, err
+}
+
+// aside: a statement is prepared again when anything in the file has changed.
+func (sqliteSeam) aside(_ context.Context, _ *session, _ string, f func() error) error { return f() }

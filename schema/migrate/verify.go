@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
@@ -11,7 +13,8 @@ import (
 // Verify compares every row that was copied with the shards, without a lock and
 // while writers and the runner go on, once from the first id to the last,
 // strays below and above them included. It reads ranges of rows and their
-// sums, and looks at single rows only where sums differ. A row that differs
+// sums, Config.Copiers of them at a time, and looks at single rows only where sums
+// differ. A row that differs
 // although no change of it is under way is reported, and noted in the log so
 // that the runner writes it again: a second pass tells whether that helped.
 //
@@ -19,15 +22,17 @@ import (
 // with them: what differs there is brought back again by Follow.
 //
 // It may run beside Run or Follow, in this process or another. Divergences are
-// no error.
+// no error. When a table of the source was truncated or altered, the error is
+// ErrChanged, and none of what differs for that reason was noted; when the job was
+// switched or aborted meanwhile, it is ErrPhase.
 func (j *Job) Verify(ctx context.Context) (Verification, error) {
 	w, err := j.open(ctx)
 	if err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	defer w.close()
-	v := &verifier{world: w, result: Verification{Complete: true, Divergences: []Divergence{}}}
-	if err := v.run(ctx); err != nil {
+	v := &verifier{world: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
+	if err := explain(ctx, v.run(ctx), v.unchanged); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
 	return v.result, nil
@@ -37,8 +42,9 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 type verifier struct {
 	*world
 
-	behind bool // the shards serve; the retired tables are what is to be right
-	result Verification
+	behind  bool // the shards serve; the retired tables are what is to be right
+	guarded bool // by the identities of the source's tables, while they serve
+	result  Verification
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -46,12 +52,15 @@ func (v *verifier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := v.unchanged(ctx); err != nil {
+		return err
+	}
 	for _, t := range v.tables {
 		if err := v.table(ctx, t, spans[t.ord].low); err != nil {
 			return fmt.Errorf("table %s: %w", t.conf.Name, err)
 		}
 	}
-	return nil
+	return v.unchanged(ctx)
 }
 
 // copied returns how far the tables are copied.
@@ -90,29 +99,101 @@ func (k keys) where(column string) string {
 	return head + " AND " + tail
 }
 
+// order is that of ranges which do not overlap.
+func (k keys) order(other keys) int {
+	switch {
+	case k.after.Less(other.after):
+		return -1
+	case other.after.Less(k.after):
+		return 1
+	}
+	return 0
+}
+
 // rangesPerChunk makes the ranges that are compared larger than the chunks that
 // are copied: fewer queries go to the shards, and no lock is held.
 const rangesPerChunk = 8
 
-// table goes through the ids of a table in ranges. The table was copied up to
-// low, which only grows.
+// table compares the rows of a table that was copied up to low, which only
+// grows. Sums that differ are often of changes that were on their way, so rows are
+// looked at when all ranges are through.
 func (v *verifier) table(ctx context.Context, t *table, low proto.Bound) error {
 	v.result.Complete = v.result.Complete && low == proto.Top
 	if t.rewrites != nil {
 		return v.renumbered(ctx, t, low)
 	}
+	differing, err := v.ranges(ctx, t, low)
+	if err != nil {
+		return err
+	}
+	for _, k := range differing {
+		if err := v.drill(ctx, t, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comparison compares the ranges of one table, several at a time.
+type comparison struct {
+	*verifier
+
+	t *table
+
+	mu        sync.Mutex
+	count     int64
+	rows      int64
+	differing []keys
+}
+
+// ranges compares the sums of all ranges and returns those that differ, in the
+// order of their ids.
+func (v *verifier) ranges(ctx context.Context, t *table, low proto.Bound) ([]keys, error) {
+	c := &comparison{verifier: v, t: t}
+	ranges := make(chan keys)
+	tasks := []func(context.Context) error{func(ctx context.Context) error {
+		defer close(ranges)
+		return c.hand(ctx, low, ranges)
+	}}
+	workers := v.cfg.Copiers
+	if v.source.Name() == "sqlite" {
+		workers = 1
+	}
+	for range workers {
+		tasks = append(tasks, func(ctx context.Context) error { return c.work(ctx, ranges) })
+	}
+	err := together(ctx, tasks...)
+	v.result.Ranges += c.count
+	v.result.Rows += c.rows
+	slices.SortFunc(c.differing, keys.order)
+	return c.differing, err
+}
+
+// hand hands out the ranges up to low.
+func (c *comparison) hand(ctx context.Context, low proto.Bound, ranges chan<- keys) error {
 	for at := (proto.Bound{}); at != low; {
-		end, err := v.rangeEnd(ctx, t, at)
+		end, err := c.rangeEnd(ctx, c.t, at)
 		if err != nil {
 			return err
 		}
 		if low.Less(end) {
 			end = low
 		}
-		if err := v.compare(ctx, t, keys{at, end}); err != nil {
-			return err
+		select {
+		case ranges <- keys{at, end}:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		at = end
+	}
+	return nil
+}
+
+func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
+	for k := range ranges {
+		if err := c.compare(ctx, k); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -133,23 +214,26 @@ func (v *verifier) rangeEnd(ctx context.Context, t *table, after proto.Bound) (e
 	return end, err
 }
 
-// compare compares a range of ids, and its rows one by one when it differs.
-func (v *verifier) compare(ctx context.Context, t *table, k keys) error {
-	v.result.Ranges++
-	want, got, err := v.totals(ctx, t, k)
+// compare compares the sums of a range of ids.
+func (c *comparison) compare(ctx context.Context, k keys) error {
+	want, got, err := c.totals(ctx, c.t, k)
 	if err != nil {
 		return err
 	}
-	v.result.Rows += want[len(t.targets)].rows
-	same := want[len(t.targets)].rows == 0
-	for i := range t.targets {
-		v.result.Rows += want[i].rows
+	strays := want[len(c.t.targets)] // of no target
+	rows, same := strays.rows, strays.rows == 0
+	for i := range c.t.targets {
+		rows += want[i].rows
 		same = same && got[i] == want[i]
 	}
-	if same {
-		return nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	c.rows += rows
+	if !same {
+		c.differing = append(c.differing, k)
 	}
-	return v.drill(ctx, t, k)
+	return nil
 }
 
 // totals reads the sums of the source, by target and beyond them, and those of

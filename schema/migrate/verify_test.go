@@ -148,6 +148,7 @@ func TestVerifyComparesWhatIsCopiedSoFar(t *testing.T) {
 }
 
 func TestVerifyBesideWritersAndARunnerAccusesNobody(t *testing.T) {
+	t.Parallel()
 	s, job := copied(t, 500)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -250,6 +251,7 @@ func TestARowOnTheWrongShardIsNamedAndComesBack(t *testing.T) {
 }
 
 func TestVerifyBesideWritersOfTheShardsAccusesNobody(t *testing.T) {
+	t.Parallel()
 	s, job := switched(t, "id")
 	ctx, stop := context.WithCancel(t.Context())
 	following, writing := make(chan error, 1), make(chan struct{})

@@ -225,6 +225,9 @@ func (b *Buffer) starved(why error) error {
 	if err := b.reserves.lastError(); err != nil {
 		return fmt.Errorf("%s: %w: %w; the source says: %w", b.cfg.Name, keygen.ErrStarved, why, err)
 	}
+	if asked := b.reserves.asked.Load(); asked != nil {
+		return fmt.Errorf("%s: %w: %w; the source was asked %v ago and has not answered", b.cfg.Name, keygen.ErrStarved, why, time.Since(*asked).Round(time.Millisecond))
+	}
 	return fmt.Errorf("%s: %w: %w", b.cfg.Name, keygen.ErrStarved, why)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,27 @@ func TestPatienceEndsAWaitWithoutADeadline(t *testing.T) {
 		}
 		if took := time.Since(begin); took != 10*time.Second {
 			t.Errorf("waited %v", took)
+		}
+	})
+}
+
+func TestACallThatGivesUpBeforeTheSourceHasAnsweredSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &counter{next: 1}
+		b := buffer(t, src, 10)
+		for range 10 {
+			next(t, b)
+		}
+		synctest.Wait() // the span ahead is there
+		src.set(func(c *counter) { c.delay = time.Hour })
+		for range 10 {
+			next(t, b)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err := b.Next(ctx)
+		if want := "the source was asked 1.5s ago and has not answered"; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
 		}
 	})
 }

@@ -102,6 +102,8 @@ func (b *Buffer) attempt() (keygen.Span, error) {
 	defer cancel()
 	pace, highest := b.soFar()
 	begin := time.Now()
+	b.reserves.asked.Store(&begin)
+	defer b.reserves.asked.Store(nil)
 	span, err := b.cfg.Reserve(ctx, pace)
 	if err == nil {
 		err = check(span, highest)
@@ -148,8 +150,9 @@ func (b *Buffer) note(span keygen.Span, took time.Duration, err error) {
 // counters describe the reservations so far.
 type counters struct {
 	done, failed, took atomic.Int64
-	last               atomic.Pointer[error] // of the newest reservation; nil when it succeeded
-	down               time.Time             // when the outage under way began; only the flight uses it
+	last               atomic.Pointer[error]     // of the newest reservation; nil when it succeeded
+	asked              atomic.Pointer[time.Time] // when the one under way began; nil when none is
+	down               time.Time                 // when the outage under way began; only the flight uses it
 }
 
 // record returns since when the source has been failing, the zero time when it

@@ -34,23 +34,28 @@ func open(ctx context.Context, db *sql.DB) error {
 	}
 }
 
+// Missing is what becomes of a SQLite file that does not exist.
+type Missing int
+
+const (
+	// Refused makes it an error.
+	Refused Missing = iota
+	// Made makes the file.
+	Made
+	// Empty opens a database without tables in its place, for those who only look.
+	Empty
+)
+
 // OpenForWriting opens the database that dsn names, as Open does, for reading
-// and writing. With create a SQLite file that does not exist is made. The caller
-// closes it.
-func OpenForWriting(ctx context.Context, dsn string, create bool) (*sql.DB, error) {
+// and writing. The caller closes it.
+func OpenForWriting(ctx context.Context, dsn string, missing Missing) (*sql.DB, error) {
 	if dsn == "" || isServer(dsn) || sqliteScheme.MatchString(dsn) && !exists(dsn) {
 		if sqliteScheme.MatchString(dsn) {
 			return nil, input.Errorf("%s: name a SQLite file by its path here", dialect.RedactDSN(dsn))
 		}
 		return Open(ctx, dsn)
 	}
-	settings := "mode=rw"
-	if create && !exists(dsn) {
-		settings = "mode=rwc&_pragma=journal_mode(WAL)"
-	} else if err := checkFile(dsn, dialect.RedactDSN(dsn)); err != nil {
-		return nil, err
-	}
-	uri, err := SQLiteURI(dsn, settings+"&_pragma=busy_timeout(10000)")
+	uri, err := writableURI(dsn, missing)
 	if err != nil {
 		return nil, err
 	}
@@ -62,4 +67,20 @@ func OpenForWriting(ctx context.Context, dsn string, create bool) (*sql.DB, erro
 		return nil, errors.Join(input.Errorf("%s cannot be opened for writing: %w", dialect.RedactDSN(dsn), err), db.Close())
 	}
 	return db, nil
+}
+
+// writableURI names the file for the driver.
+func writableURI(path string, missing Missing) (string, error) {
+	settings := "mode=rw"
+	switch {
+	case missing == Empty && !exists(path):
+		return "file::memory:", nil
+	case missing == Made && !exists(path):
+		settings = "mode=rwc&_pragma=journal_mode(WAL)"
+	default:
+		if err := checkFile(path, dialect.RedactDSN(path)); err != nil {
+			return "", err
+		}
+	}
+	return SQLiteURI(path, settings+"&_pragma=busy_timeout(10000)")
 }

@@ -2,22 +2,19 @@ package demo
 
 import (
 	"context"
-	"database/sql"
 	"reflect"
 
-	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sqlxhook"
 )
 
-// app is an application, written with GORM or with sqlx, on the tables of the
-// source or on the shards. It is safe for concurrent use.
+// app is an application, written with GORM or with sqlx. It is the same before
+// and after the switch and does not ask which it is: its router does. It is safe
+// for concurrent use.
 type app interface {
-	// structs are those of its rows.
-	structs() models
-	// create inserts a row without a key and then, in the same transaction, the
-	// children that the function returns for the key it was given.
-	create(ctx context.Context, parent reflect.Value, children func(key int64) reflect.Value) error
+	// create inserts a row and its children, none of which has a key, and returns
+	// them with the keys they were given: a pointer to a struct, and to a slice of
+	// structs that is invalid when there are none.
+	create(ctx context.Context, d draft, in repeat) (parent, children reflect.Value, err error)
 	// update gives a row these values; its key and its sharding key stay.
 	update(ctx context.Context, m *model, stored []any) error
 	// remove deletes the row with this key and its children, in one transaction.
@@ -26,13 +23,17 @@ type app interface {
 	find(ctx context.Context, key int64) (parent, children reflect.Value, err error)
 }
 
+// repeat does something that fails as a whole until it succeeds, or fails for
+// good.
+type repeat func(ctx context.Context, something func() error) error
+
 // models are the structs of the parent and, unless nil, of the child.
 type models struct{ parent, child *model }
 
-func newModels(all []*table, n numbering) models {
-	m := models{parent: newModel(all[0], n)}
+func newModels(all []*table) models {
+	m := models{parent: newModel(all[0])}
 	if len(all) > 1 {
-		m.child = newModel(all[1], n)
+		m.child = newModel(all[1])
 	}
 	return m
 }
@@ -45,32 +46,62 @@ func (m models) childFirst() []*model {
 	return []*model{m.child, m.parent}
 }
 
+// draft is what a new parent and its children will contain.
+type draft struct {
+	models
+
+	content  sample
+	contents []sample // of the children
+}
+
+// row returns a pointer to a new struct of the parent.
+func (d draft) row() reflect.Value { return d.parent.row(d.content.stored) }
+
+// rows returns a pointer to new structs of the children of the parent with this
+// key; it is invalid when there are none.
+func (d draft) rows(key int64) reflect.Value {
+	if len(d.contents) == 0 {
+		return reflect.Value{}
+	}
+	return d.child.children(d.contents, key)
+}
+
 // The names of the applications, in Result.Apps.
 const (
 	ViaGORM = "GORM"
 	ViaSQLX = "sqlx"
 )
 
-// deployment is one application where it works before and after the switch.
-type deployment map[sharding.Route]app
+// deploy returns the two applications, each with a router of its own, as two
+// programs have. They share the generators.
+func deploy(ctx context.Context, c *control, dbs sharding.DBs, all []*table) (map[string]app, error) {
+	var routers [2]*sharding.Router
+	for i := range routers {
+		router, err := newRouter(dbs, all, moving(all))
+		if err != nil {
+			return nil, err
+		}
+		if err := router.Load(ctx); err != nil {
+			return nil, err
+		}
+		routers[i] = router
+	}
+	viaGORM, err := newGormApp(c, routers[0], newModels(all))
+	if err != nil {
+		return nil, err
+	}
+	viaSQLX, err := newSqlxApp(c, routers[1], newModels(all))
+	return map[string]app{ViaGORM: viaGORM, ViaSQLX: viaSQLX}, err
+}
 
-// deploy returns the two applications, which share the generators.
-func deploy(c *control, live *sql.DB, router *sharding.Router, all []*table) (map[string]deployment, error) {
-	before, after := newModels(all, byDatabase), newModels(all, byGenerator)
-	oldGORM, err := newGormApp(live, nil, before)
-	if err != nil {
-		return nil, err
+// liveName is what routers call the database that is migrated.
+const liveName = "live"
+
+// moving is what the routers of the applications know of the migration.
+func moving(all []*table) sharding.Migration {
+	m := sharding.Migration{Source: liveName, Tables: map[string]string{}, Patience: 10 * maxPause}
+	for _, t := range all {
+		m.Tables[t.name] = t.key
 	}
-	newGORM, err := newGormApp(c.db, &gormplugin.Config{Generators: c.generators, Router: router}, after)
-	if err != nil {
-		return nil, err
-	}
-	newSQLX, err := newShardedSqlx(sqlxhook.Config{Generators: c.generators, Router: router, DriverName: "sqlite"}, after)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]deployment{
-		ViaGORM: {sharding.OnSource: oldGORM, sharding.OnShards: newGORM},
-		ViaSQLX: {sharding.OnSource: newPlainSqlx(live, before), sharding.OnShards: newSQLX},
-	}, nil
+	return m
 }

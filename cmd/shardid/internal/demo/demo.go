@@ -14,7 +14,6 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
-	"github.com/shardid/shardid/sharding"
 )
 
 // Result is what Run did. A row is a row of the table or of its child.
@@ -72,7 +71,7 @@ type run struct {
 	shards  *shards
 	job     *migrate.Job
 	copied  atomic.Int64 // rows, by the migration
-	apps    map[string]deployment
+	apps    map[string]app
 	traffic *traffic
 	result  Result
 }
@@ -175,10 +174,10 @@ func (r *run) install(ctx context.Context) (err error) {
 	if r.shards, err = makeShards(ctx, r.folder, r.source.tables); err != nil {
 		return err
 	}
-	if r.apps, err = deploy(r.control, r.live, r.shards.router, r.source.tables); err != nil {
+	if r.apps, err = deploy(ctx, r.control, r.shards.and(r.live), r.source.tables); err != nil {
 		return err
 	}
-	if r.traffic, err = newTraffic(ctx, r.source, newRoute(r.live, r.source.tables[0].name), r.Progress.Add); err != nil {
+	if r.traffic, err = newTraffic(ctx, r.source, r.Progress.Add); err != nil {
 		return err
 	}
 	if r.job, err = r.newJob(); err != nil {
@@ -205,11 +204,7 @@ func (r *run) listFiles() {
 // readBack counts a row that an application cannot find by its id as lost.
 func (r *run) readBack(ctx context.Context) error {
 	r.Progress.Begin("read back", int64(len(r.apps))*(r.result.InsertedGORM+r.result.InsertedSQLX))
-	apps := map[string]app{}
-	for name, d := range r.apps {
-		apps[name] = d[sharding.OnShards]
-	}
-	wrong, err := r.traffic.readBack(ctx, apps)
+	wrong, err := r.traffic.readBack(ctx, r.apps)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,10 @@
 // AUTO_INCREMENT database becomes a sharded one by package schema/migrate, while
 // an application written with GORM and one written with sqlx go on inserting,
 // updating and deleting, from before the first row is copied until after the
-// shards have taken over.
+// shards have taken over. Neither knows when that is: a sharding.Migration in
+// their routers leads their statements to the database that serves, and has them
+// wait while none does. Only a transaction that the switch has undone begins
+// again.
 //
 // # Promise
 //

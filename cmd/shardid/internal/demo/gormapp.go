@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"database/sql"
 	"reflect"
 
 	"gorm.io/driver/sqlite"
@@ -11,9 +10,10 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/sharding"
 )
 
-// gormApp uses GORM in the same way with shards and without.
+// gormApp is an application with the plugin.
 type gormApp struct {
 	db     *gorm.DB
 	models models
@@ -21,31 +21,31 @@ type gormApp struct {
 
 var _ app = (*gormApp)(nil)
 
-// newGormApp uses the plugin unless it is nil.
-func newGormApp(home *sql.DB, plugin *gormplugin.Config, m models) (*gormApp, error) {
-	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: home}, &gorm.Config{Logger: logger.Discard})
+func newGormApp(c *control, router *sharding.Router, m models) (*gormApp, error) {
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: c.db}, &gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		return nil, err
 	}
-	if plugin != nil {
-		err = db.Use(gormplugin.New(*plugin))
-	}
-	return &gormApp{db, m}, err
+	return &gormApp{db, m}, db.Use(gormplugin.New(gormplugin.Config{Generators: c.generators, Router: router}))
 }
 
-func (g *gormApp) structs() models { return g.models }
-
-func (g *gormApp) create(ctx context.Context, parent reflect.Value, children func(int64) reflect.Value) error {
-	return g.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-		if err := tx.Table(g.models.parent.table.name).Create(parent.Interface()).Error; err != nil {
-			return err
-		}
-		rows := children(g.models.parent.key(parent.Elem()))
-		if !rows.IsValid() {
-			return nil
-		}
-		return tx.Table(g.models.child.table.name).Create(rows.Interface()).Error
+// create does all in one transaction, which begins again with new structs: in
+// those of an attempt are the keys of a row that is not there.
+func (g *gormApp) create(ctx context.Context, d draft, in repeat) (parent, children reflect.Value, err error) {
+	err = in(ctx, func() error {
+		return g.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			parent = d.row()
+			if err := tx.Table(g.models.parent.table.name).Create(parent.Interface()).Error; err != nil {
+				return err
+			}
+			children = d.rows(g.models.parent.key(parent.Elem()))
+			if !children.IsValid() {
+				return nil
+			}
+			return tx.Table(g.models.child.table.name).Create(children.Interface()).Error
+		})
 	})
+	return parent, children, err
 }
 
 func (g *gormApp) update(ctx context.Context, m *model, stored []any) error {

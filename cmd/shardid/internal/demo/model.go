@@ -9,27 +9,11 @@ import (
 	"time"
 )
 
-// numbering says who numbers new rows.
-type numbering bool
-
-const (
-	byDatabase  numbering = false // as before the migration
-	byGenerator numbering = true
-)
-
-// tags are those of the key's field.
-func (n numbering) tags(table string) (forGORM, forKeygen string) {
-	if n == byDatabase {
-		return ";primaryKey;autoIncrement", ""
-	}
-	return ";primaryKey;autoIncrement:false", " keygen:" + strconv.Quote(table)
-}
-
 // model is the Go struct of a table that is known only at run time. For orders
 // it is what somebody would write as
 //
 //	type OrderItem struct {
-//		ID      int64  `gorm:"column:id;primaryKey;autoIncrement:false" db:"id" keygen:"order_items"`
+//		ID      int64  `gorm:"column:id;primaryKey" db:"id" keygen:"order_items"`
 //		OrderID int64  `gorm:"column:order_id" db:"order_id"`
 //		SKU     string `gorm:"column:sku" db:"sku"`
 //		…
@@ -40,7 +24,7 @@ type model struct {
 	slices reflect.Type
 }
 
-func newModel(t *table, n numbering) *model {
+func newModel(t *table) *model {
 	var fields []reflect.StructField
 	for i, c := range t.columns {
 		f := reflect.StructField{Name: "F" + strconv.Itoa(i), Type: reflect.TypeFor[cell]()}
@@ -49,9 +33,8 @@ func newModel(t *table, n numbering) *model {
 		switch i {
 		case t.keyAt:
 			f.Type = reflect.TypeFor[int64]()
-			forGORM, forKeygen := n.tags(t.name)
-			settings += forGORM
-			tags += forKeygen
+			settings += ";primaryKey"
+			tags += " keygen:" + strconv.Quote(t.name)
 		case t.byAt:
 			f.Type = reflect.TypeFor[int64]()
 		}

@@ -51,15 +51,14 @@ func (t *traffic) wrongRows(ctx context.Context, a app, m made) (int64, error) {
 		return 0, err
 	}
 	var wrong int64
-	of := a.structs()
-	if !sameValues(of.parent.values(parent), m.parent.read) {
+	if !sameValues(t.models.parent.values(parent), m.parent.read) {
 		wrong++
 	}
 	found := map[int64][]any{}
 	for i := range m.children { // none when there is no child table
 		if i < children.Len() {
 			row := children.Index(i)
-			found[of.child.key(row)] = of.child.values(row)
+			found[t.models.child.key(row)] = t.models.child.values(row)
 		}
 	}
 	for _, c := range m.children {

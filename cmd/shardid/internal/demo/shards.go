@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/schema/migrate"
@@ -13,7 +14,7 @@ import (
 // shards are the databases that rows are spread over.
 type shards struct {
 	dbs    sharding.DBs
-	router *sharding.Router
+	router *sharding.Router // leads to them, whoever serves
 }
 
 // makeShards makes the databases, in which the migration will make the tables.
@@ -35,16 +36,23 @@ func makeShards(ctx context.Context, f folder, all []*table) (*shards, error) {
 	return s, nil
 }
 
-func newRouter(dbs sharding.DBs, all []*table) (*sharding.Router, error) {
-	var sharded []sharding.Table
+// and returns the shards and the database that is migrated to them, as the
+// applications know them.
+func (s *shards) and(live *sql.DB) sharding.DBs {
+	dbs := maps.Clone(s.dbs)
+	dbs[liveName] = live
+	return dbs
+}
+
+func newRouter(dbs sharding.DBs, all []*table, options ...sharding.Option) (*sharding.Router, error) {
 	for _, t := range all {
 		spread, err := sharding.Spread(shardNames(), tables, t.name+"_%02d")
 		if err != nil {
 			return nil, input.Wrap(err)
 		}
-		sharded = append(sharded, sharding.Table{Name: t.name, Key: t.by, Rule: sharding.Low(slotBits), Map: spread})
+		options = append(options, sharding.Table{Name: t.name, Key: t.by, Rule: sharding.Low(slotBits), Map: spread, Group: all[0].name})
 	}
-	router, err := sharding.New(dbs, sharding.Tables(sharded...))
+	router, err := sharding.New(dbs, options...)
 	if err != nil {
 		return nil, input.Wrap(err)
 	}

@@ -64,7 +64,10 @@ func (s *source) read(ctx context.Context, name, childName, childColumn string) 
 		return err
 	}
 	s.tables = append(s.tables, child)
-	return s.relate(ctx, parent, child, childColumn)
+	if err := s.relate(ctx, parent, child, childColumn); err != nil {
+		return err
+	}
+	return checkReference(report, parent, child)
 }
 
 // table reads what is needed to know about one table.
@@ -179,6 +182,21 @@ func (s *source) relate(ctx context.Context, parent, child *table, column string
 		err = input.Errorf("%s.%s holds no integer in %d of its rows, so their parents are unknown; name the column that refers to %s.%s", child.name, child.by, strays, parent.name, parent.key)
 	}
 	return err
+}
+
+// checkReference refuses a column that the database itself says is about another
+// table.
+func checkReference(report schema.Report, parent, child *table) error {
+	found, err := pick(report, child.name)
+	if err != nil {
+		return err
+	}
+	for _, fk := range found.ForeignKeys {
+		if len(fk.Columns) == 1 && strings.EqualFold(fk.Columns[0], child.by) && !strings.EqualFold(fk.References, parent.name) {
+			return input.Errorf("%s.%s refers to table %s; name the column that refers to %s.%s", child.name, child.by, fk.References, parent.name, parent.key)
+		}
+	}
+	return nil
 }
 
 func (t *table) names() []string {

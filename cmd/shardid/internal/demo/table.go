@@ -90,17 +90,6 @@ func (t *table) insertRows(n int) string {
 	return "INSERT INTO " + quote(t.name) + " (" + t.columnList() + ") VALUES " + group + strings.Repeat(", "+group, n-1)
 }
 
-// insertNamed inserts a struct, with or without its key.
-func (t *table) insertNamed(withKey bool) string {
-	var columns, values []string
-	for i, c := range t.columns {
-		if i != t.keyAt || withKey {
-			columns, values = append(columns, quote(c.name)), append(values, ":"+c.name)
-		}
-	}
-	return "INSERT INTO " + quote(t.name) + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
-}
-
 // updateBy sets columns of the row with a key and a sharding key.
 func (t *table) updateBy(columns []string) string {
 	var set []string

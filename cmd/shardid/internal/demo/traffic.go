@@ -33,8 +33,8 @@ const (
 // the end have the same number each time, however long the stages take.
 type traffic struct {
 	tables    []*table
+	models    models
 	ledgers   []*ledger // of the tables
-	route     *route
 	parents   []sample
 	children  []sample
 	perParent int // children of each new parent
@@ -49,8 +49,8 @@ type traffic struct {
 }
 
 // newTraffic takes the content of new rows from the source.
-func newTraffic(ctx context.Context, s *source, r *route, add func(int64)) (*traffic, error) {
-	t := &traffic{tables: s.tables, route: r, add: add}
+func newTraffic(ctx context.Context, s *source, add func(int64)) (*traffic, error) {
+	t := &traffic{tables: s.tables, models: newModels(s.tables), add: add}
 	t.stage.Store(-1)
 	for i := range t.begun {
 		t.begun[i] = make(chan struct{})
@@ -84,7 +84,7 @@ func (t *traffic) staying(apps int) int64 {
 
 // start has the writers wait for the first stage. The context that it returns
 // ends when one of them fails, and they end with it.
-func (t *traffic) start(ctx context.Context, apps map[string]deployment) context.Context {
+func (t *traffic) start(ctx context.Context, apps map[string]app) context.Context {
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	for _, name := range []string{ViaGORM, ViaSQLX} {
 		for n := range writersPerApp {

@@ -2,10 +2,14 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
 )
 
 // passing is how many rows of a writer that will be deleted again are there at
@@ -18,7 +22,7 @@ type writer struct {
 	*traffic
 
 	name     string
-	places   deployment
+	app      app
 	turn     int      // counts what it did
 	contents []int    // of the parents that stay, by their numbers
 	olds     []sample // rows of the source that it may change: parents
@@ -40,8 +44,8 @@ type made struct {
 
 func (m made) rows() int64 { return 1 + int64(len(m.children)) }
 
-func newWriter(t *traffic, name string, d deployment, n int) *writer {
-	w := &writer{traffic: t, name: name, places: d}
+func newWriter(t *traffic, name string, a app, n int) *writer {
+	w := &writer{traffic: t, name: name, app: a}
 	for i := n; i < t.parentsPerApp(); i += writersPerApp {
 		w.contents = append(w.contents, i)
 	}
@@ -141,21 +145,11 @@ func (w *writer) change(ctx context.Context) error {
 	return pause(ctx)
 }
 
-// do does something where the tables are served, again when they have moved,
-// and measures how long it takes.
-func (w *writer) do(ctx context.Context, something func(app) error) error {
+// do has the application do something, and measures how long it takes.
+func (w *writer) do(something func() error) error {
 	begun := time.Now()
-	for {
-		err := something(w.places[w.route.current()])
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := w.route.follow(ctx, err); err != nil {
-			return err
-		}
+	if err := something(); err != nil {
+		return err
 	}
 	took := time.Since(begun)
 	w.count(Writes{LongestPause: took})
@@ -163,6 +157,40 @@ func (w *writer) do(ctx context.Context, something func(app) error) error {
 		w.recent.Store(int64(took))
 	}
 	return nil
+}
+
+// again does something until it succeeds: a transaction that the switch has
+// undone, or what found its database busy for too long.
+func again(ctx context.Context, something func() error) error {
+	for {
+		err := something()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, sharding.ErrRouteMoved) && !dialect.Contended(err):
+			return err
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// rest is how long a writer waits between two things it does, as an application
+// does that waits for its users, and before it tries something again.
+const rest = time.Millisecond
+
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (w *writer) count(what Writes) {
@@ -180,27 +208,20 @@ func (w *writer) did() Writes {
 // insert inserts a parent with the i-th content, and its children. All parents
 // get the same number of them.
 func (w *writer) insert(ctx context.Context, i int) (made, error) {
-	content, contents := w.parents[i%len(w.parents)], w.childrenFor(i)
-	var parent, children reflect.Value // pointers to a struct and to a slice of structs
-	var m models
-	err := w.do(ctx, func(a app) error {
-		m = a.structs()
-		parent, children = m.parent.row(content.stored), reflect.Value{}
-		return a.create(ctx, parent, func(key int64) reflect.Value {
-			if len(contents) > 0 {
-				children = m.child.children(contents, key)
-			}
-			return children
-		})
+	d := draft{w.models, w.parents[i%len(w.parents)], w.childrenFor(i)}
+	var parent, children reflect.Value
+	err := w.do(func() (err error) {
+		parent, children, err = w.app.create(ctx, d, again)
+		return err
 	})
 	if err != nil {
 		return made{}, err
 	}
-	key := m.parent.key(parent.Elem())
-	done := made{by: w.name, parent: content.with(w.tables[0], key, key)}
+	key := w.models.parent.key(parent.Elem())
+	done := made{by: w.name, parent: d.content.with(w.tables[0], key, key)}
 	w.ledgers[0].add(done.parent.stored)
-	for n, c := range contents {
-		child := c.with(w.tables[1], m.child.key(children.Elem().Index(n)), key)
+	for n, c := range d.contents {
+		child := c.with(w.tables[1], w.models.child.key(children.Elem().Index(n)), key)
 		done.children = append(done.children, child)
 		w.ledgers[1].add(child.stored)
 	}
@@ -220,7 +241,8 @@ func (t *traffic) childrenFor(i int) []sample {
 func (w *writer) remove(ctx context.Context) error {
 	m := w.brief[0]
 	key := w.tables[0].keyOf(m.parent.stored)
-	if err := w.do(ctx, func(a app) error { return a.remove(ctx, key) }); err != nil {
+	remove := func() error { return w.app.remove(ctx, key) }
+	if err := w.do(func() error { return again(ctx, remove) }); err != nil {
 		return err
 	}
 	w.brief = w.brief[1:]
@@ -261,13 +283,12 @@ func (w *writer) rewrite(ctx context.Context, table int, row *sample) error {
 		return nil
 	}
 	next := from[w.turn%len(from)].with(t, t.keyOf(row.stored), integer(row.stored[t.byAt]))
-	err := w.do(ctx, func(a app) error {
-		m := a.structs().parent
-		if table == 1 {
-			m = a.structs().child
-		}
-		return a.update(ctx, m, next.stored)
-	})
+	m := w.models.parent
+	if table == 1 {
+		m = w.models.child
+	}
+	rewrite := func() error { return w.app.update(ctx, m, next.stored) }
+	err := w.do(func() error { return again(ctx, rewrite) })
 	if err != nil {
 		return err
 	}

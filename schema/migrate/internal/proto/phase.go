@@ -41,6 +41,14 @@ func Check(from, to Phase) error {
 	return fmt.Errorf("a job that is %s cannot become %s", from, to)
 }
 
+// String is the phase in messages, also of a job that has not begun.
+func (p Phase) String() string {
+	if p == "" {
+		return "not begun"
+	}
+	return string(p)
+}
+
 // Known reports whether p is a phase.
 func (p Phase) Known() bool { _, ok := successors[p]; return ok }
 

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// The runbook's Go blocks are the bodies of the functions below, without their
+// last statements.
+
+type Order struct {
+	ID     int64  `db:"id" keygen:"orders"`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+// runbookRouter is what a program begins with.
+func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set, *sharding.Router) {
+	store, err := sqlstore.New(ctx, legacy)
+	check(err)
+	counter, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")}) // that seed has raised
+	check(err)
+	ids := keygen.Set{Named: map[string]keygen.Generator[int64]{"orders": counter}}
+
+	targets, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d") // as in shards.json
+	check(err)
+	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: targets},
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id"}, Patience: 10 * time.Second})
+	check(err)
+	check(router.Load(ctx)) // who serves now?
+	return ids, router
+}
+
+func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *sharding.Router) error {
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: ids, Router: router})))
+
+	check(db.WithContext(ctx).Create(&Order{UserID: 5, Note: "alone"}).Error)
+
+	err := sharding.ErrRouteMoved // a transaction that the switch has undone begins again
+	for errors.Is(err, sharding.ErrRouteMoved) {
+		err = db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			order := Order{UserID: 5} // new each time, without an id
+			if err := tx.Create(&order).Error; err != nil {
+				return err
+			}
+			return tx.Model(&Order{}).Where("id = ? AND user_id = ?", order.ID, 5).Update("note", "twice").Error
+		})
+	}
+	return err
+}
+
+func runbookSQLX(ctx context.Context, driverName string, ids keygen.Set, router *sharding.Router) (found []Order) {
+	h, err := sqlxhook.New(sqlxhook.Config{Generators: ids, Router: router, DriverName: driverName})
+	check(err)
+
+	_, err = h.Insert(ctx, h.Shards(), "orders", &Order{UserID: 5, Note: "by sqlx"})
+	check(err)
+	shard, err := h.For("orders", 5) // the source, or the shard of user 5
+	check(err)
+	check(shard.SelectContext(ctx, &found, "SELECT * FROM orders WHERE user_id = 5 ORDER BY id DESC LIMIT 3"))
+	return found
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// One program that runs before and after the switch, which the runbook's commands
+// make, and does not have to know.
+func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
+	ctx := t.Context()
+	m := newMovable(t, 50)
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "10000")
+	ids, router := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
+	counter, isSegment := ids.Named["orders"].(*segment.Generator)
+	if !isSegment {
+		t.Fatalf("%T", ids.Named["orders"])
+	}
+	t.Cleanup(func() { check(counter.Close()) })
+	write := func() string {
+		db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: m.source}, &gorm.Config{Logger: logger.Discard})
+		check(err)
+		check(runbookGORM(ctx, db, ids, router))
+		return fmt.Sprint(runbookSQLX(ctx, "sqlite", ids, router))
+	}
+	if got := write(); got != "[{53 5 by sqlx} {52 5 twice} {51 5 alone}]" {
+		t.Errorf("before the switch: %s", got)
+	}
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "1m")
+	if got := write(); got != "[{10053 5 by sqlx} {10052 5 twice} {10051 5 alone}]" {
+		t.Errorf("after the switch: %s", got)
+	}
+	var n int
+	check(sqlx.NewDb(openFile(t, m.file("west.db")), "sqlite").GetContext(ctx, &n, "SELECT COUNT(*) FROM orders_1 WHERE user_id = 5"))
+	if n != 11 {
+		t.Errorf("%d rows of user 5 on their shard", n)
+	}
+}
+
+func TestTheRunbooksGoBlocksAreThoseThatRun(t *testing.T) {
+	blocks := strings.Split(readFile(t, "../../docs/runbook.md"), "\n```go\n")[1:]
+	want := []string{body(t, "runbookRouter"), body(t, "runbookGORM"), body(t, "runbookSQLX")}
+	if len(blocks) != len(want) {
+		t.Fatalf("%d Go blocks, want %d", len(blocks), len(want))
+	}
+	for i := range want {
+		if block, _, closed := strings.Cut(blocks[i], "```\n"); !closed || block != want[i] {
+			t.Errorf("the runbook says:\n%s\nbut what runs is:\n%s", block, want[i])
+		}
+	}
+}
+
+// body returns a function's statements but the last, without their indentation.
+func body(t *testing.T, name string) string {
+	t.Helper()
+	source := readFile(t, "runbook_test.go")
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, "", source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == name {
+			last := f.Body.List[len(f.Body.List)-1]
+			lines := source[set.Position(f.Body.Lbrace).Offset+2 : set.Position(last.Pos()).Offset-1]
+			return strings.TrimPrefix(strings.ReplaceAll(lines, "\n\t", "\n"), "\t")
+		}
+	}
+	t.Fatalf("there is no function %s", name)
+	return ""
+}

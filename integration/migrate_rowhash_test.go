@@ -1,0 +1,68 @@
+package integration_test
+
+import (
+	"database/sql"
+	"slices"
+	"testing"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+func TestVerifyTellsTextsApartWhateverTheirCharacterSet(t *testing.T) {
+	t.Run("MariaDB", func(t *testing.T) {
+		m := server.RunMariaDB(t)
+		verifyTexts(t, m.Open(t, "shop"), m.Open(t, "a"))
+	})
+	t.Run("MySQL", func(t *testing.T) {
+		m := server.RunMySQL(t)
+		verifyTexts(t, m.Open(t, "shop"), m.Open(t, "a"))
+	})
+}
+
+// verifyTexts compares a latin1 table with one that was made in utf8mb4, and one
+// in utf8mb4 with one in latin1.
+func verifyTexts(t *testing.T, source, shard *sql.DB) {
+	t.Helper()
+	const columns = " (id BIGINT PRIMARY KEY, a VARCHAR(50) NULL, b VARCHAR(50) NULL, c VARCHAR(50) CHARACTER SET ascii NULL) CHARACTER SET "
+	for _, sets := range [][2]string{{"latin1", "utf8mb4"}, {"utf8mb4", "latin1"}, {"utf8mb3", "utf8mb4"}} {
+		name := "from_" + sets[0] + "_to_" + sets[1]
+		mustExec(t, source, "CREATE TABLE "+name+columns+sets[0])
+		mustExec(t, shard, "CREATE TABLE "+name+"_0"+columns+sets[1])
+		mustExec(t, source, "INSERT INTO "+name+" VALUES (1, 'ünï', 'é', 'x'), (2, 'ab', '', NULL), (3, NULL, '1,2', '3'), (4, 'a', NULL, ''), (5, 'ß', 'ü', 'z')")
+		spread, err := sharding.Spread([]string{"a"}, 1, name+"_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, err := migrate.New(migrate.Config{
+			Name: name, Source: source, Shards: sharding.DBs{"a": shard},
+			Tables: []migrate.Table{{Table: sharding.Table{Name: name, Key: "id", Rule: sharding.Mod(1), Map: spread}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := job.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := job.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != 5 || v.Suspects != 0 {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+		for _, change := range []string{
+			"a = 'uni' WHERE id = 1", "a = 'ab ' WHERE id = 2", "b = '1', c = '2,3' WHERE id = 3", "b = '', c = NULL WHERE id = 4", "a = 'ü', b = 'ß' WHERE id = 5",
+		} {
+			mustExec(t, shard, "UPDATE "+name+"_0 SET "+change)
+		}
+		v, err := job.Verify(t.Context())
+		var differ []int64
+		for _, d := range v.Divergences {
+			differ = append(differ, d.ID)
+		}
+		if err != nil || !slices.Equal(differ, []int64{1, 2, 3, 4, 5}) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+		if err := job.Abort(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package redisgen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// cures say what to do about answers of Redis that another try gets again.
+var cures = []struct{ answer, cure string }{
+	{"not an integer", "the key does not hold a counter; choose another key, or delete it and Seed the counter above the keys in use"},
+	{"WRONGTYPE", "the key does not hold a counter; give the counter a key of its own"},
+	{"NOAUTH", "give the client user and password"},
+	{"WRONGPASS", "check the client's user and password"},
+	{"NOPERM", "give the user the right to EVAL, and to GET, SET, INCRBY, INCR and EXPIREAT on the keys of its counters"},
+}
+
+// explained adds to an error of Redis what to do, when nothing but doing it helps.
+// It goes by the text, as there is no other sign.
+func explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if strings.Contains(text, "would overflow") {
+		return fmt.Errorf("%w: %w", keygen.ErrExhausted, err)
+	}
+	for _, c := range cures {
+		if strings.Contains(text, c.answer) {
+			return &keygen.SetupError{Err: err, Cure: c.cure}
+		}
+	}
+	return err
+}

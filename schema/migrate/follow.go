@@ -1,0 +1,135 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// idlePause is how long an applier rests when the log was empty.
+const idlePause = 10 * time.Millisecond
+
+// applyUntilCaughtUp goes on until the copy is done and what writers changed since
+// is little.
+func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
+	f := &follower{lead: l, streams: []*stream{l.forward()}, guarded: true}
+	for {
+		complete := false
+		select {
+		case <-copied:
+			complete = true
+		default:
+		}
+		done, err := f.round(ctx)
+		if err != nil {
+			return err
+		}
+		if complete && done.applied < pageSize {
+			return nil
+		}
+		if err := done.rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// keepUp follows for as long as ctx lasts.
+func (f *follower) keepUp(ctx context.Context) error {
+	for {
+		done, err := f.round(ctx)
+		if err != nil {
+			return err
+		}
+		if err := done.rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits a moment when there was nothing to do.
+func (p passed) rest(ctx context.Context) error {
+	if p.applied > 0 {
+		return nil
+	}
+	return pauseFor(ctx, idlePause)
+}
+
+// follower goes through logs again and again.
+type follower struct {
+	*lead
+
+	streams []*stream
+	guarded bool // by the identities of the source's tables, which serve
+	looked  time.Time
+}
+
+// lookEvery is how often a follower makes sure that the tables are still those
+// that the job began with.
+const lookEvery = time.Second
+
+// round goes once through each log.
+func (f *follower) round(ctx context.Context) (all passed, err error) {
+	if time.Since(f.looked) >= lookEvery {
+		if err := f.unchanged(ctx); err != nil {
+			return all, err
+		}
+		f.looked = time.Now()
+	}
+	for _, st := range f.streams {
+		done, err := st.pass(ctx)
+		if err != nil {
+			return all, explain(ctx, err, f.unchanged)
+		}
+		all.applied += done.applied
+		all.left = append(all.left, done.left...)
+	}
+	return all, nil
+}
+
+const (
+	catchUpEnough = 100 // changes that the pause can take over
+	catchUpRounds = 10  // in which a backlog of pages has to shrink
+	catchUpTime   = 15 * time.Second
+)
+
+// catchUp applies what there is, so that little is left for the pause. What does
+// not become little soon is for Follow, which may take its time.
+func (l *lead) catchUp(ctx context.Context, streams ...*stream) error {
+	f := &follower{lead: l, streams: streams}
+	limited, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	least, since := int64(-1), 0
+	for since < catchUpRounds {
+		done, err := f.round(limited)
+		if limited.Err() != nil && ctx.Err() == nil {
+			break
+		}
+		if err != nil || done.applied < catchUpEnough {
+			return err
+		}
+		waited := done.applied + int64(len(done.left))
+		if since++; least < 0 || waited < least || waited < pageSize {
+			least, since = waited, 0
+		}
+	}
+	waiting, err := l.waiting(ctx, streams)
+	if err == nil {
+		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, or have writers slow down, and try again", ErrNotReady, waiting)
+	}
+	return err
+}
+
+// waiting counts the entries of the logs.
+func (l *lead) waiting(ctx context.Context, streams []*stream) (sum int64, err error) {
+	for _, st := range streams {
+		err := st.do(ctx, func(s *session) error {
+			n, err := s.number(ctx, "SELECT COUNT(*) FROM "+s.side.Quote(st.log))
+			sum += n
+			return err
+		})
+		if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}

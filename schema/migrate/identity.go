@@ -1,0 +1,96 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
+)
+
+// checkIdentities fails when a table was truncated, rebuilt or altered: the log
+// does not know of it.
+func (w *world) checkIdentities(ctx context.Context, s *session) error {
+	spans, err := w.spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range w.tables {
+		identity, err := s.side.identity(ctx, s, t.name)
+		if err != nil {
+			return err
+		}
+		if identity != spans[t.ord].identity {
+			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.conf.Name)
+		}
+	}
+	return nil
+}
+
+// checkDefinitions is what can be asked of a table on another server.
+func (w *world) checkDefinitions(ctx context.Context, s *session) error {
+	spans, err := w.spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range w.tables {
+		is, err := s.side.identity(ctx, s, t.name)
+		if err != nil {
+			return err
+		}
+		if definitionOf(is) != definitionOf(spans[t.ord].identity) {
+			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.conf.Name)
+		}
+	}
+	return nil
+}
+
+// definitionOf is the part of an identity that all servers have in common.
+func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }
+
+// unchanged ends a runner when a table of the source was truncated or altered:
+// what looks like changes from then on, it would do to the only copies that are
+// left. No other runner leads meanwhile, or the answer is ErrFenced.
+func (f *follower) unchanged(ctx context.Context) error {
+	if !f.guarded {
+		return nil
+	}
+	return f.onSource(ctx, func(s *session) error { return f.checkIdentities(ctx, s) })
+}
+
+// unchanged ends a pass when a table of the source was truncated or altered: what
+// differs then must not be noted, for the runner would delete the only copies.
+func (v *verifier) unchanged(ctx context.Context) error {
+	if !v.guarded || v.behind {
+		return nil
+	}
+	return v.source.do(ctx, func(s *session) error {
+		check := v.checkIdentities
+		if moved, err := v.moved(ctx, s); err != nil {
+			return err
+		} else if moved {
+			check = v.checkDefinitions
+		}
+		changed := check(ctx, s)
+		phase, err := v.phase(ctx, s) // afterwards: a switch takes the tables away
+		if err == nil && phase != proto.Copying && phase != proto.Following {
+			err = fmt.Errorf("%w: the job is %q by now; verify again", ErrPhase, phase)
+		}
+		if err != nil {
+			return err
+		}
+		return changed
+	})
+}
+
+// explain names what became of a table when that made a statement fail.
+func explain(ctx context.Context, err error, unchanged func(context.Context) error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrChanged) || errors.Is(err, ErrPhase) {
+		return err
+	}
+	if cause := unchanged(ctx); errors.Is(cause, ErrChanged) || errors.Is(cause, ErrPhase) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// What is renamed is switched, however long it takes, so how long that will be is
+// measured before writers are kept waiting.
+
+// rehearse returns how long the slowest of the databases needs to change a table's
+// definition.
+func (w *world) rehearse(ctx context.Context, sides ...*side) (time.Duration, error) {
+	var mu sync.Mutex
+	var longest time.Duration
+	tasks := make([]func(context.Context) error, len(sides))
+	for i, side := range sides {
+		tasks[i] = func(ctx context.Context) error {
+			took, err := w.rehearseOn(ctx, side)
+			if err != nil {
+				return fmt.Errorf("measure a rename on %s: %w", side.name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, took)
+			return nil
+		}
+	}
+	err := together(ctx, tasks...)
+	return longest, err
+}
+
+// rehearseOn renames a table of its own there and back. The faster one counts, as
+// the other may have waited for something that a switch keeps out.
+func (w *world) rehearseOn(ctx context.Context, side *side) (took time.Duration, err error) {
+	one, other := "shardid_try_"+w.cfg.Name, "shardid_was_"+w.cfg.Name
+	err = side.do(ctx, func(s *session) error {
+		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
+		if err := s.execAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
+			return err
+		}
+		took = patience
+		for _, statement := range []string{side.rename(one, other), side.rename(other, one)} {
+			began := time.Now()
+			if err := s.exec(ctx, statement); err != nil {
+				return err
+			}
+			took = min(took, time.Since(began))
+		}
+		return s.execAll(ctx, drop)
+	})
+	return took, err
+}
+
+// cutoverNeeds is how long a cutover takes from its first rename on: one for each
+// table of the source, one for all closed shards of a database, and the route.
+func (l *lead) cutoverNeeds(ctx context.Context) (time.Duration, error) {
+	one, err := l.rehearse(ctx, append([]*side{l.source}, l.sides...)...)
+	return one * time.Duration(len(l.tables)+2), err
+}
+
+// rollbackNeeds is how long a rollback takes from its first rename on: databases
+// rename their shards side by side; then each table of the source gets other
+// triggers and its name.
+func (l *lead) rollbackNeeds(ctx context.Context) (time.Duration, error) {
+	shards := 0
+	for _, side := range l.sides {
+		shards = max(shards, len(l.targetsOn(side)))
+	}
+	steps := shards + 2 // the phase before, the route after
+	for _, t := range l.tables {
+		steps += len(l.source.barrier(l.capturing(t))) + len(l.source.capture(l.capturing(t))) + 2
+	}
+	one, err := l.rehearse(ctx, append([]*side{l.source}, l.sides...)...)
+	return one * time.Duration(steps), err
+}
+
+// enough fails when what cannot be given up any more would not fit into the rest
+// of a pause.
+func enough(limit, spent, needs time.Duration) error {
+	if spent+needs <= limit {
+		return nil
+	}
+	return &PauseError{Max: limit, Step: "about to rename the tables", Needs: needs}
+}
