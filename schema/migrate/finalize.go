@@ -137,6 +137,13 @@ func (l *lead) forget(ctx context.Context, s *session) error {
 	if !l.haveServed() {
 		tables = append(tables, routeTable)
 	}
+	steered, err := s.side.exists(ctx, s, steerTable)
+	if err != nil {
+		return err
+	}
+	if steered { // a pause was meant for this job, not for a later one of the name
+		tables = append(tables, steerTable)
+	}
 	for _, table := range tables {
 		if err := s.exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {
 			return err

@@ -77,6 +77,20 @@ func TestSteeringIsSeenByEveryRunner(t *testing.T) {
 	}
 }
 
+func TestAPauseEndsWithTheJob(t *testing.T) {
+	job := newShop(t, 20).job(t, "id")
+	mustRun(t, job)
+	if err := job.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := job.Steering(t.Context()); err != nil || got.Paused {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAskingEndsByItself(t *testing.T) {
 	job := newShop(t, 1).job(t, "id")
 	if err := job.Ask(t.Context(), time.Nanosecond); err != nil {
