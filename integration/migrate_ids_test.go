@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
@@ -375,12 +376,14 @@ func (s *sales) move(isolation sql.IsolationLevel) error {
 	return tx.Commit()
 }
 
-// awaitBlocked waits until a transaction waits for a lock.
+// awaitBlocked waits until a transaction waits for a lock. The server refreshes its
+// list only when nobody has read it for a tenth of a second.
 func (s *sales) awaitBlocked(t *testing.T) {
 	t.Helper()
 	for t.Context().Err() == nil {
 		if texts(t, s.source, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")[0] != "0" {
 			return
 		}
+		time.Sleep(200 * time.Millisecond)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -48,18 +49,22 @@ func (m mask) hide(text string) string {
 	return strings.ReplaceAll(text, examples[1], examples[0])
 }
 
-// maskedWriter hides passwords in each text that is written.
+// maskedWriter hides passwords in each text that is written. It is safe for
+// concurrent use: progress is shown beside what a command says.
 type maskedWriter struct {
 	io.Writer
 
 	mask mask
+	turn sync.Mutex
 }
 
 // Unwrap lets package term see whether the stream is a terminal.
-func (w maskedWriter) Unwrap() io.Writer { return w.Writer }
+func (w *maskedWriter) Unwrap() io.Writer { return w.Writer }
 
 // Write is given whole lines.
-func (w maskedWriter) Write(text []byte) (int, error) {
+func (w *maskedWriter) Write(text []byte) (int, error) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	if _, err := io.WriteString(w.Writer, w.mask.hide(string(text))); err != nil {
 		return 0, err
 	}

@@ -85,7 +85,7 @@ func TestMaskHidesWhatLooksLikeAPasswordAndNothingElse(t *testing.T) {
 
 func TestStderrHidesWhatACommandForgets(t *testing.T) {
 	var out bytes.Buffer
-	w := maskedWriter{&out, newMask(nil)}
+	w := &maskedWriter{Writer: &out, mask: newMask(nil)}
 	if n, err := w.Write([]byte("to app:s3cret@h\n")); n != 16 || err != nil || out.String() != "to app:***@h\n" {
 		t.Errorf("%d, %v, %q", n, err, &out)
 	}

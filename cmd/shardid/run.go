@@ -50,7 +50,7 @@ type program struct {
 }
 
 func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	stderr = maskedWriter{stderr, newMask(append([]string{os.Getenv(sourceVariable)}, args...))}
+	stderr = &maskedWriter{Writer: stderr, mask: newMask(append([]string{os.Getenv(sourceVariable)}, args...))}
 	root := p.newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
