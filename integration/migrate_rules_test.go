@@ -370,3 +370,28 @@ func TestAServerKilledInTheMiddleLosesNothing(t *testing.T) {
 		s.compare(t, "id", "orders", "")
 	})
 }
+
+// A switch of a runner that was killed goes on in its server.
+func TestATableThatIsRenamedMeanwhileIsNotMisread(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 10)
+		job := s.job(t, "id")
+		if err := job.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		names := [2]string{"orders", "orders_old"}
+		for i := range 200 {
+			var renaming sync.WaitGroup
+			renaming.Go(func() {
+				if _, err := s.source.ExecContext(t.Context(), "RENAME TABLE "+names[i%2]+" TO "+names[1-i%2]); err != nil {
+					t.Error(err)
+				}
+			})
+			_, err := job.Progress(t.Context())
+			renaming.Wait()
+			if errors.Is(err, migrate.ErrUnsupported) || errors.Is(err, migrate.ErrConfig) {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -296,22 +296,3 @@ func byTarget(t *table, rows []record) (parts [][]record, waiting []int64) {
 	}
 	return parts, waiting
 }
-
-// together runs tasks until all have ended; the first error ends the others.
-func together(ctx context.Context, tasks ...func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	errs := make(chan error, len(tasks))
-	for _, task := range tasks {
-		wg.Go(func() {
-			if err := task(ctx); err != nil {
-				cancel(err)
-				errs <- err
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs // nil when there are none; the first otherwise
-}

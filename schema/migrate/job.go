@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -144,7 +145,7 @@ func (w *world) describe(ctx context.Context, s *session) error {
 			return err
 		}
 		if t.shape, err = s.side.describe(ctx, s, name); err != nil {
-			return err
+			return renamedMeanwhile(err)
 		}
 		if err := w.checkTriggers(t); err != nil {
 			return err
@@ -153,17 +154,24 @@ func (w *world) describe(ctx context.Context, s *session) error {
 	return w.resolve()
 }
 
-// presentName is the table's name on the source.
+// renamedMeanwhile: a switch of a runner that was cut off may go on in its server,
+// between the reading of a name and that of its table.
+func renamedMeanwhile(err error) error {
+	if errors.Is(err, errNoTable) {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return err
+}
+
+// presentName is the table's name on the source. Of two names, the first is asked
+// for again at the end: a rename may have come between.
 func (w *world) presentName(ctx context.Context, s *session, t *table) (string, error) {
-	there, err := s.side.exists(ctx, s, t.conf.Name)
-	if err != nil || there {
-		return t.conf.Name, err
+	for _, name := range []string{t.conf.Name, retired(t.conf.Name), t.conf.Name} {
+		if there, err := s.side.exists(ctx, s, name); err != nil || there {
+			return name, err
+		}
 	}
-	gone, err := s.side.exists(ctx, s, retired(t.conf.Name))
-	if err == nil && !gone {
-		err = fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", ErrConfig, t.conf.Name)
-	}
-	return retired(t.conf.Name), err
+	return "", fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", ErrConfig, t.conf.Name)
 }
 
 // checkTriggers: what the user's triggers do on the source, nobody would do on

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -56,10 +57,38 @@ func (m mysqlSeam) setCounter(ctx context.Context, s *session, name string, id i
 	return s.exec(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(name), id+1))
 }
 
-func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
+func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (sh shape, err error) {
+	err = s.reading(ctx, func() error {
+		if err := m.hold(ctx, s, name); err != nil {
+			return err
+		}
+		sh, err = m.describeHeld(ctx, s, name)
+		return err
+	})
+	return sh, err
+}
+
+// hold keeps a table's name and definition as they are until the transaction ends:
+// the server lets nobody change a table that one has read from. The information
+// schema alone would tell of each a different moment.
+func (m mysqlSeam) hold(ctx context.Context, s *session, name string) error {
+	if s.locked {
+		return nil
+	}
+	err := s.exec(ctx, "SELECT 1 FROM "+m.Quote(name)+" LIMIT 0")
+	if isMySQL(err, "1146") {
+		return fmt.Errorf("table %s: %w", name, errNoTable)
+	}
+	return err
+}
+
+func (m mysqlSeam) describeHeld(ctx context.Context, s *session, name string) (shape, error) {
 	sh := shape{name: name}
 	var engine, kind sql.NullString
 	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.name, &engine, &kind)
+	if errors.Is(err, sql.ErrNoRows) { // under a lock, which holds the tables that it names
+		err = errNoTable
+	}
 	if err != nil {
 		return sh, fmt.Errorf("table %s: %w", name, err)
 	}

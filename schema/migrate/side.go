@@ -106,8 +106,14 @@ func (s *side) do(ctx context.Context, f func(*session) error) error {
 	}
 }
 
+// errAgain marks what another attempt may find otherwise.
+var errAgain = errors.New("changed meanwhile")
+
+// errNoTable is a table's that is not there.
+var errNoTable = errors.New("there is none of this name")
+
 func (s *side) mayPass(err error) bool {
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) || s.transient(err)
+	return errors.Is(err, errAgain) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) || s.transient(err)
 }
 
 func (s *side) once(ctx context.Context, f func(*session) error) error {
@@ -170,10 +176,20 @@ func (c *session) exec(ctx context.Context, query string, args ...any) error {
 
 // tx runs f in a transaction, or under the lock that the session holds.
 func (c *session) tx(ctx context.Context, f func() error) error {
+	return c.within(ctx, c.side.begin(), f)
+}
+
+// reading runs f in a transaction that only reads, or under the lock that the
+// session holds.
+func (c *session) reading(ctx context.Context, f func() error) error {
+	return c.within(ctx, "BEGIN", f)
+}
+
+func (c *session) within(ctx context.Context, begin string, f func() error) error {
 	if c.locked {
 		return f()
 	}
-	if err := c.exec(ctx, c.side.begin()); err != nil {
+	if err := c.exec(ctx, begin); err != nil {
 		return err
 	}
 	err := f()

@@ -51,11 +51,19 @@ func (sqliteSeam) setCounter(ctx context.Context, s *session, name string, id in
 	return s.exec(ctx, "UPDATE sqlite_sequence SET seq = ? WHERE name = ? COLLATE NOCASE", id, name)
 }
 
-func (m sqliteSeam) describe(ctx context.Context, s *session, name string) (shape, error) {
+func (m sqliteSeam) describe(ctx context.Context, s *session, name string) (sh shape, err error) {
+	err = s.reading(ctx, func() error {
+		sh, err = m.describeOne(ctx, s, name)
+		return err
+	})
+	return sh, err
+}
+
+func (m sqliteSeam) describeOne(ctx context.Context, s *session, name string) (shape, error) {
 	sh := shape{name: name}
 	err := s.QueryRowContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name).Scan(&sh.name)
 	if errors.Is(err, sql.ErrNoRows) {
-		return sh, fmt.Errorf("table %s: there is none of this name", name)
+		return sh, fmt.Errorf("table %s: %w", name, errNoTable)
 	}
 	if err != nil {
 		return sh, err

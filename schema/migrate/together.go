@@ -1,0 +1,25 @@
+package migrate
+
+import (
+	"context"
+	"sync"
+)
+
+// together runs tasks until all have ended; the first error ends the others.
+func together(ctx context.Context, tasks ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	for _, task := range tasks {
+		wg.Go(func() {
+			if err := task(ctx); err != nil {
+				once.Do(func() { first = err }) // before the others hear of it, who will fail, too
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}

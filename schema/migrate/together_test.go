@@ -1,0 +1,18 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestTheErrorThatEndsTheOthersIsTheOneReported(t *testing.T) {
+	cause := errors.New("a row is too long")
+	fail := func(context.Context) error { return cause }
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	for range 20_000 {
+		if err := together(t.Context(), wait, fail, wait); !errors.Is(err, cause) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
