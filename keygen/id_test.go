@@ -33,6 +33,19 @@ func TestAnIDIsAStringInJSONAndReadsBoth(t *testing.T) {
 	}
 }
 
+func TestParseIDReadsDecimalDigitsAlone(t *testing.T) {
+	for text, want := range map[string]keygen.ID{"0": 0, "42": 42, "9223372036854775807": math.MaxInt64} {
+		if id, err := keygen.ParseID(text); err != nil || id != want || id.String() != text {
+			t.Errorf("%s: %d, %v", text, id, err)
+		}
+	}
+	for _, text := range []string{"", "-1", "+1", " 1", "1 ", "1.0", "0x1", "9223372036854775808"} {
+		if id, err := keygen.ParseID(text); !errors.Is(err, keygen.ErrSyntax) {
+			t.Errorf("%q: %d, %v", text, id, err)
+		}
+	}
+}
+
 func TestAnIDScansWhatDriversGive(t *testing.T) {
 	for _, src := range []any{int64(42), uint64(42), []byte("42"), "42"} {
 		var id keygen.ID

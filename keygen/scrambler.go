@@ -71,29 +71,25 @@ func NewScrambler(key [16]byte, bits int) (*Scrambler, error) {
 // Scramble returns the public form of id. An id below 1, or wider than the
 // scrambler, is an error that wraps [ErrRange].
 func (s *Scrambler) Scramble(id int64) (int64, error) {
-	if err := s.check(id); err != nil {
-		return 0, err
-	}
-	buf := s.buffers.Get().(*[aes.BlockSize]byte)
-	n := s.forward(buf, uint64(id))
-	if n == 0 {
-		n = s.forward(buf, n)
-	}
-	s.buffers.Put(buf)
-	return int64(n), nil
+	return s.walk(id, (*Scrambler).forward)
 }
 
 // Unscramble returns the id whose public form is given. A number below 1, or
 // wider than the scrambler, is an error that wraps [ErrRange]. Every other is
 // the form of some id, which need not exist.
 func (s *Scrambler) Unscramble(public int64) (int64, error) {
-	if err := s.check(public); err != nil {
+	return s.walk(public, (*Scrambler).backward)
+}
+
+// walk steps on until it meets no 0, which is neither an id nor a public form.
+func (s *Scrambler) walk(from int64, step func(*Scrambler, *[aes.BlockSize]byte, uint64) uint64) (int64, error) {
+	if err := s.check(from); err != nil {
 		return 0, err
 	}
 	buf := s.buffers.Get().(*[aes.BlockSize]byte)
-	n := s.backward(buf, uint64(public))
+	n := step(s, buf, uint64(from))
 	if n == 0 {
-		n = s.backward(buf, n)
+		n = step(s, buf, n)
 	}
 	s.buffers.Put(buf)
 	return int64(n), nil

@@ -1,8 +1,10 @@
 package keygen
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -30,12 +32,52 @@ type Set struct {
 // are.
 func (s Set) Lookup(name string) (Generator[int64], error) {
 	if name == "" {
-		if s.Default == nil {
-			return nil, fmt.Errorf("%w: the set has no Default; set it, or name one of [%s] in the tag", ErrUnknownGenerator, names(s.Named))
+		if isNil(s.Default) {
+			return nil, fmt.Errorf("%w: the set has no Default; set it%s", ErrUnknownGenerator, otherwise(s.Named))
 		}
 		return s.Default, nil
 	}
 	return lookup(s.Named, "", name)
+}
+
+// otherwise says what else there is to name in a tag than the default.
+func otherwise[K any](named map[string]Generator[K]) string {
+	if len(named) == 0 {
+		return ""
+	}
+	return ", or name one of [" + names(named) + "] in the tag"
+}
+
+// Check returns an error that wraps [ErrUnknownGenerator] when the set holds a
+// generator that is nil, or a nil pointer, and would fail or panic at the first
+// key. A set without a Default is fine.
+func (s Set) Check() error {
+	errs := []error{checkNil("Named", s.Named), checkNil("Text", s.Text), checkNil("Binary", s.Binary)}
+	if s.Default != nil && isNil(s.Default) {
+		errs = append(errs, fmt.Errorf("%w: Default is a nil %T; make the generator before the set is used", ErrUnknownGenerator, s.Default))
+	}
+	return errors.Join(errs...)
+}
+
+func checkNil[K any](kind string, of map[string]Generator[K]) error {
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if isNil(of[name]) {
+			return fmt.Errorf("%w: %s[%q] is nil; make the generator before the set is used", ErrUnknownGenerator, kind, name)
+		}
+	}
+	return nil
+}
+
+// isNil is true for a nil pointer in an interface, too.
+func isNil(generator any) bool {
+	v := reflect.ValueOf(generator)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
+		return v.IsNil()
+	}
+	return false
 }
 
 // LookupText returns the generator of strings called name, or an error like
@@ -53,7 +95,7 @@ func (s Set) LookupBinary(name string) (Generator[[16]byte], error) {
 func lookup[K any](m map[string]Generator[K], kind, name string) (Generator[K], error) {
 	g, listed := m[name]
 	switch {
-	case g != nil:
+	case listed && !isNil(g):
 		return g, nil
 	case listed:
 		return nil, fmt.Errorf("%w: the set's %s%q is nil; give it a generator before the set is used", ErrUnknownGenerator, kind, name)

@@ -54,6 +54,47 @@ func TestAGeneratorThatIsListedButNilIsSaidToBeNil(t *testing.T) {
 	}
 }
 
+// never is a generator that needs its receiver.
+type never struct{ ids []int64 }
+
+func (n *never) Next(context.Context) (int64, error)       { return n.ids[0], nil }
+func (n *never) Fill(_ context.Context, dst []int64) error { copy(dst, n.ids); return nil }
+
+func TestANilPointerIsNoGenerator(t *testing.T) {
+	for says, s := range map[string]keygen.Set{
+		"Default is a nil *keygen_test.never": {Default: (*never)(nil)},
+		`Named["order"] is nil`:               {Named: map[string]keygen.Generator[int64]{"order": (*never)(nil), "z": &never{}}},
+		`Text[""] is nil`:                     {Text: map[string]keygen.Generator[string]{"": keygen.Func[string](nil)}},
+		`Binary["b"] is nil`:                  {Binary: map[string]keygen.Generator[[16]byte]{"b": nil}},
+	} {
+		if err := s.Check(); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	for _, s := range []keygen.Set{{}, {Default: &never{}}, {Named: map[string]keygen.Generator[int64]{"order": keygen.Counting(1, 1)}}} {
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := keygen.Set{Default: (*never)(nil), Named: map[string]keygen.Generator[int64]{"order": (*never)(nil)}}
+	for _, name := range []string{"", "order"} {
+		if g, err := s.Lookup(name); g != nil || !errors.Is(err, keygen.ErrUnknownGenerator) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestASetWithoutADefaultNamesWhatItHas(t *testing.T) {
+	for want, s := range map[string]keygen.Set{
+		"the set has no Default; set it":                                   {},
+		"the set has no Default; set it, or name one of [a, b] in the tag": {Named: map[string]keygen.Generator[int64]{"b": nil, "a": nil}},
+	} {
+		if _, err := s.Lookup(""); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func first[K any](t *testing.T, g keygen.Generator[K]) K {
 	t.Helper()
 	k, err := g.Next(t.Context())

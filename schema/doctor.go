@@ -94,6 +94,7 @@ const (
 	ExtraIndex       Code = "extra_index"        // most other shards do not have it
 	MisplacedRows    Code = "misplaced_rows"     // rows that the router looks for elsewhere
 	UnplaceableRows  Code = "unplaceable_rows"   // rows whose key is NULL or no key of the rule
+	Collation        Code = "collation"          // the key's takes texts for equal that the rule tells apart
 	GeneDiffers      Code = "gene_differs"       // another column leads to another slot than the key
 	ShardNumbersRows Code = "shard_numbers_rows" // AUTO_INCREMENT in a shard, beside the rule
 	WrongNumbering   Code = "wrong_numbering"    // step or offset are not those of the rule
@@ -105,7 +106,8 @@ const (
 // Doctor looks at every database and physical table of the router, and says which
 // rows lie where nobody looks for them, in what the shards of a table differ,
 // which tables are missing or too many, whether tables number their rows as the
-// rule says, and which databases do not answer. It writes nothing.
+// rule says, whether keys of text are compared by their bytes, and which databases
+// do not answer. It writes nothing.
 //
 // What cannot be looked at is a finding, too, and not an error of Doctor: only a
 // context that ends is. The databases are looked at side by side, on one

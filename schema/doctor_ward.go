@@ -89,6 +89,9 @@ func (w *ward) examine(ctx context.Context, p *patient) {
 		if err := w.numbering(ctx, s, p); err != nil {
 			return err
 		}
+		if err := p.collations(ctx, s); err != nil {
+			return err
+		}
 		return w.rows(ctx, s, p)
 	})
 	switch {

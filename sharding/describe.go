@@ -99,6 +99,24 @@ func (d *Description) describeMod(r mod) {
 	}
 }
 
+// Texts returns the columns that lead to a shard, Key and those of Also, whose rules
+// tell texts apart by their bytes. Where such a column holds texts it must compare
+// bytes, too, as utf8mb4_bin does: under a collation that ignores case, rows that
+// one table finds together lie on different shards.
+func (t *Table) Texts() []string {
+	var columns []string
+	for _, leading := range append([]Alt{{Column: t.Key, Rule: t.Rule}}, t.Also...) {
+		if leading.Rule == nil {
+			continue
+		}
+		switch Describe(leading.Rule).Kind {
+		case KindHashText, KindCompat, KindList, KindOther:
+			columns = append(columns, leading.Column)
+		}
+	}
+	return columns
+}
+
 // Cycle returns the targets by slot, as many as there are before the map repeats
 // them: slot s of the table is on Cycle()[s % len(Cycle())]. The table must be one
 // that [New] accepted.

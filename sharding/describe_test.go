@@ -38,6 +38,26 @@ func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
 	}
 }
 
+func TestTextsAreTheColumnsWhoseRulesTellLettersApartByTheirCase(t *testing.T) {
+	bytes := func(key any) (sharding.Slot, error) { return sharding.Slot(key.(string)[0] % 9), nil }
+	for _, rule := range []sharding.Rule{
+		sharding.Low(10), sharding.Bits(12, 4), sharding.Mod(12), sharding.OffsetStep(2, 5), sharding.Hash(7), sharding.HashText(7), sharding.Compat(7),
+		sharding.Ranges(1, 2), sharding.List(map[string]sharding.Slot{"a": 0, "A": 1}), sharding.Interval(time.Unix(0, 0), time.Unix(9, 0), time.Second),
+		sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 1}}), sharding.Func(9, bytes),
+	} {
+		lower, err := rule.Slot("a")
+		upper, _ := rule.Slot("A")
+		var want []string
+		if err == nil && lower != upper {
+			want = []string{"key", "also"}
+		}
+		table := sharding.Table{Key: "key", Rule: rule, Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(1)}, {Column: "also", Rule: rule}}}
+		if got := table.Texts(); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", sharding.Describe(rule).Kind, got, want)
+		}
+	}
+}
+
 // The cycle is the map, and no shorter list is.
 func TestCycleIsTheShortestListThatTheMapRepeats(t *testing.T) {
 	for range 200 {

@@ -48,6 +48,11 @@ func On(ctx context.Context, target Target) context.Context {
 
 // OnKey is [On] with the target of the row of the table that has this sharding
 // key. A key that cannot be placed is reported by the statement.
+//
+// It chooses the target and adds no condition: a statement without a key of its
+// own sees all rows there, those of other keys too. One with keys of its own is
+// refused with [ErrCrossShard] unless all of them lie on that target, whereas [On]
+// sends any statement but an INSERT where it says.
 func OnKey(ctx context.Context, table string, key any) context.Context {
 	return hinted(ctx, Hint{Table: table, Key: key})
 }

@@ -270,11 +270,11 @@ func (t *Table) sameGroup(other *Table) bool {
 // means the target with the same slots; one of any other table is refused with
 // [ErrCrossShard]. Errors are [RouteError]s.
 func (s *Snapshot) Hinted(table string, h Hint) (Target, bool, error) {
-	t, ok := s.Lookup(table)
-	switch {
-	case !h.Placed():
+	if !h.Placed() {
 		return Target{}, false, nil
-	case !ok:
+	}
+	t, ok := s.Lookup(table)
+	if !ok {
 		return Target{}, false, unknown(table)
 	}
 	target, err := s.hinted(t, h)

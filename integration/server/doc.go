@@ -2,12 +2,12 @@
 //
 // # Promise
 //
-// Every server, of MariaDB or PostgreSQL, is a process of its own with its own
-// copy of the data, on its own loopback port, usually within a tenth of a
-// second, as many at once as the machine's memory allows. Nothing is assumed to
-// be running and nothing outlives the test: [RunMariaDB] and [RunPostgres] stop
-// the server when its test ends, failed or not, and on Linux the kernel kills it
-// when the test process itself is killed. Data that a killed test process leaves in the temporary directory is
+// Every server, of MariaDB, MySQL, PostgreSQL, Redis or ZooKeeper, is a process of
+// its own with its own copy of the data, on its own loopback port, as many at once
+// as the machine's memory allows. Nothing is assumed to be running and nothing
+// outlives the test: the functions that run a server stop it when its test ends,
+// failed or not, and on Linux the kernel kills it when the test process itself is
+// killed. Data that a killed test process leaves in the temporary directory is
 // removed by the next one that starts a server.
 //
 // Kill is kill -9, of every process of the server, and Start starts it again on

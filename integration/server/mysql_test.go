@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -13,44 +12,12 @@ func TestMySQLIsNotMariaDB(t *testing.T) {
 	}
 }
 
-func TestCommittedRowOfMySQLSurvivesKillAndRestart(t *testing.T) {
-	m := RunMySQL(t)
-	db := m.Open(t, "shop")
-	mustExec(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
-	mustExec(t, db, "INSERT INTO orders VALUES (42)")
-	before, pid := m.DSN("shop"), m.proc.cmd.Process.Pid
-
-	m.Kill()
-	assertGone(t, pid)
-	if err := db.PingContext(t.Context()); err == nil {
-		t.Error("a killed server answered")
-	}
-	if err := m.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
-	if id := queryInt(t, db, "SELECT id FROM orders"); id != 42 {
-		t.Errorf("after the restart the committed row is %d, want 42", id)
-	}
-	if after := m.DSN("shop"); after != before {
-		t.Errorf("the DSN changed from %s to %s", before, after)
-	}
-}
-
 func TestMySQLAndMariaDBRunAtOnce(t *testing.T) {
 	my, maria := RunMySQL(t), RunMariaDB(t)
 	mustExec(t, my.Open(t, "shop"), "CREATE TABLE only_in_mysql (id BIGINT PRIMARY KEY)")
 	if _, err := maria.Open(t, "shop").ExecContext(t.Context(), "INSERT INTO only_in_mysql VALUES (1)"); err == nil {
 		t.Error("MariaDB has MySQL's table")
 	}
-}
-
-func TestMySQLIsStoppedWhenItsTestEnds(t *testing.T) {
-	var m *MySQL
-	t.Run("test", func(t *testing.T) { m = RunMySQL(t) })
-
-	assertGone(t, m.proc.cmd.Process.Pid)
-	assertNoFile(t, m.dir.path)
 }
 
 func TestFlagsOverrideTheUsualOnesOfMySQL(t *testing.T) {
@@ -67,16 +34,6 @@ func TestStartErrorQuotesTheErrorLogOfMySQL(t *testing.T) {
 	_, err := StartMySQL(t.Context(), "--no-such-option")
 	if err == nil || !strings.Contains(err.Error(), "unknown option '--no-such-option'") {
 		t.Errorf("StartMySQL says %v, want mysqld's complaint about the option", err)
-	}
-}
-
-func TestStartOfMySQLOnTakenPortIsNotedAsSuch(t *testing.T) {
-	holder, m := RunMySQL(t), RunMySQL(t)
-	m.Kill()
-	m.port = holder.port
-
-	if err := m.Start(t.Context()); !errors.Is(err, errPortTaken) {
-		t.Errorf("Start says %v, want %v", err, errPortTaken)
 	}
 }
 

@@ -21,40 +21,6 @@ func TestPostgresServersRunAtOnceWithDataOfTheirOwn(t *testing.T) {
 	mustExec(t, first.Open(t, "shop"), "DROP TABLE only_in_first") // the database that is there
 }
 
-func TestCommittedRowSurvivesKillAndRestartOfPostgres(t *testing.T) {
-	p := RunPostgres(t)
-	db := p.Open(t, "shop")
-	mustExec(t, db, "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
-	for want := int64(1); want <= 3; want++ {
-		mustExec(t, db, "INSERT INTO orders SELECT COUNT(*) + 1 FROM orders")
-		p.Kill()
-		assertGone(t, p.proc.cmd.Process.Pid)
-		if err := db.PingContext(t.Context()); err == nil {
-			t.Error("a killed server answered")
-		}
-		if err := p.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if id := queryInt(t, db, "SELECT MAX(id) FROM orders"); id != want {
-			t.Errorf("after the restart the committed row is %d, want %d", id, want)
-		}
-	}
-}
-
-func TestStopLeavesNoProcessAndNoDirectoryOfPostgres(t *testing.T) {
-	p, err := StartPostgres(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := p.Stop(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	assertGone(t, p.proc.cmd.Process.Pid)
-	assertNoFile(t, p.dir.path)
-}
-
 func TestSettingsOverrideTheUsualOnes(t *testing.T) {
 	p := RunPostgres(t, "max_connections=7", "shared_buffers=1MB", "default_transaction_isolation=repeatable read", "fsync=on")
 	db := p.Open(t, "shop")

@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -95,85 +92,4 @@ func (a redisAsker) dataDir(ctx context.Context) (string, error) {
 	}
 	config, err := a.ConfigGet(ctx, "dir").Result()
 	return config["dir"], err
-}
-
-// RedisCluster is several servers that share the slots among them.
-type RedisCluster struct{ Nodes []*Redis }
-
-// RunRedisCluster runs as many servers as masters of one cluster, without
-// replicas, and returns once it takes commands.
-func RunRedisCluster(tb testing.TB, size int, settings ...string) *RedisCluster {
-	tb.Helper()
-	c := &RedisCluster{}
-	for range size {
-		c.Nodes = append(c.Nodes, RunRedis(tb, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000"}, settings...)...))
-	}
-	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
-	defer cancel()
-	if err := c.form(ctx, tb); err != nil {
-		tb.Fatalf("form a Redis Cluster: %v", err)
-	}
-	return c
-}
-
-// slots is how many a Redis Cluster has.
-const slots = 16384
-
-// form introduces the nodes to the first one and gives each its slots.
-func (c *RedisCluster) form(ctx context.Context, tb testing.TB) error {
-	tb.Helper()
-	for n, node := range c.Nodes {
-		client := node.Open(tb)
-		first, last := n*slots/len(c.Nodes), (n+1)*slots/len(c.Nodes)-1
-		if err := client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", n+1).Err(); err != nil {
-			return err
-		}
-		if err := client.ClusterAddSlotsRange(ctx, first, last).Err(); err != nil {
-			return err
-		}
-		to := c.Nodes[0]
-		if err := client.Do(ctx, "CLUSTER", "MEET", loopback, to.port, to.busPort()).Err(); err != nil {
-			return err
-		}
-	}
-	return c.Ready(ctx, tb)
-}
-
-// Ready waits until all nodes know of all slots.
-func (c *RedisCluster) Ready(ctx context.Context, tb testing.TB) error {
-	tb.Helper()
-	for _, node := range c.Nodes {
-		client := node.Open(tb)
-		for {
-			info, err := client.ClusterInfo(ctx).Result()
-			if err == nil && clusterOK(info, len(c.Nodes)) {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%w; the node on port %d says %q (%w)", ctx.Err(), node.port, info, err)
-			case <-time.After(tryEvery):
-			}
-		}
-	}
-	return nil
-}
-
-// Open returns a client of the cluster, which is closed when the test ends.
-func (c *RedisCluster) Open(tb testing.TB) *redis.ClusterClient {
-	tb.Helper()
-	addresses := make([]string, 0, len(c.Nodes))
-	for _, node := range c.Nodes {
-		addresses = append(addresses, node.Addr())
-	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addresses})
-	tb.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
-// clusterOK tells whether a node's CLUSTER INFO is that of a whole cluster.
-func clusterOK(info string, size int) bool {
-	return strings.Contains(info, "cluster_state:ok") &&
-		strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r\n", size)) &&
-		strings.Contains(info, fmt.Sprintf("cluster_slots_ok:%d\r\n", slots))
 }

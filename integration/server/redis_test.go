@@ -36,15 +36,6 @@ func TestRedisThatDoesNotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestRedisOnATakenPortTriesAnother(t *testing.T) {
-	holder, r := RunRedis(t), RunRedis(t)
-	r.Kill()
-	r.port = holder.port
-	if err := r.Start(t.Context()); err == nil || !strings.Contains(err.Error(), errPortTaken.Error()) {
-		t.Errorf("Start says %v, want %v", err, errPortTaken)
-	}
-}
-
 func TestARedisClusterSharesItsKeysAmongItsNodes(t *testing.T) {
 	c := RunRedisCluster(t, 3)
 	client := c.Open(t)

@@ -37,7 +37,8 @@ func (s fromPool) Next(ctx context.Context) (n int64, err error) {
 // samePool creates with pools of one and of two connections, inside and outside
 // a transaction: there is an id, or an error in time.
 func samePool(t *testing.T, e *env) {
-	const patience, grace = 300 * time.Millisecond, 100 * time.Millisecond
+	// Waits that no context ends last for 5 s at least, which is SQLite's.
+	const patience, grace = 300 * time.Millisecond, 2 * time.Second
 	for _, size := range []int{1, 2} {
 		pool := e.Open(t)
 		pool.SetMaxOpenConns(size)

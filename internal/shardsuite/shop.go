@@ -183,6 +183,14 @@ func (s *shop) same(got, want any) {
 	}
 }
 
+// ignore is what makes an INSERT leave out rows that are there already.
+func (s *shop) ignore() string {
+	if s.Name() == "sqlite" {
+		return "OR IGNORE"
+	}
+	return "IGNORE"
+}
+
 func (s *shop) with(hint func(context.Context) context.Context) *gorm.DB {
 	return s.WithContext(hint(s.t.Context()))
 }

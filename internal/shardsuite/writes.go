@@ -32,6 +32,9 @@ func inserts() map[Column]test {
 			s.refuses(sharding.ErrRawTable, s.Exec("INSERT INTO orders (id, note) VALUES (21, 'raw')").Error)
 			s.affects(1, s.with(at(21)).Exec("INSERT INTO orders (id, user_id, note) VALUES (21, 0, 'raw')"))
 			s.holds(map[int64]string{21: "raw"})
+			s.refuses(sharding.ErrMisplaced, s.with(at(21)).Exec("INSERT INTO orders (id, user_id, note) VALUES (?, 0, 'raw')", 22).Error)
+			s.refuses(sharding.ErrRawTable, s.Exec("INSERT INTO regions (id, name) VALUES (3, 'raw')").Error)
+			s.same(s.regions("raw"), "00")
 		}),
 	}
 }
@@ -85,9 +88,16 @@ func batches() map[Column]test {
 
 func upserts() map[Column]test {
 	all := clause.OnConflict{UpdateAll: true}
+	skip := clause.OnConflict{DoNothing: true}
 	return map[Column]test{
 		One: usual(func(s *shop) {
 			s.ok(s.Clauses(all).Create(&Order{ID: 5, Note: "upserted"}))
+			s.holds(map[int64]string{5: "upserted"})
+			s.ok(s.Clauses(skip).Create(&Order{ID: 5, Note: "skipped"}))
+			s.ok(s.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoNothing: true}).Create(&Order{ID: 5, Note: "skipped"}))
+			s.ok(s.Clauses(clause.Insert{Modifier: s.ignore()}).Create(&Order{ID: 5, Note: "skipped"}))
+			s.ok(s.Clauses(skip).Create(&Item{ID: 105, OrderID: 5, SKU: "skipped"}))
+			s.refuses(sharding.ErrKeyChange, s.Clauses(skip).Create(&Item{ID: 105, OrderID: 6}).Error)
 			s.holds(map[int64]string{5: "upserted"})
 			moved := clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: clause.Assignments(map[string]any{"order_id": 6})}
 			s.refuses(sharding.ErrKeyChange, s.Clauses(moved).Create(&Item{ID: 105, OrderID: 5}).Error)
@@ -96,6 +106,8 @@ func upserts() map[Column]test {
 			func(s *shop) {
 				s.ok(s.Clauses(all).Create(&[]Order{{ID: 5, Note: "up"}, {ID: 7, Note: "up"}, {ID: 21, Note: "up"}}))
 				s.holds(map[int64]string{5: "up", 7: "up", 21: "up"})
+				s.ok(s.Clauses(skip).CreateInBatches(&[]Order{{ID: 5}, {ID: 21}, {ID: 23, Note: "new"}, {ID: 7}}, 2))
+				s.holds(map[int64]string{5: "up", 7: "up", 21: "up", 23: "new"})
 				s.refuses(sharding.ErrCrossDatabase, s.Clauses(all).Create(&[]Order{{ID: 5}, {ID: 6}}).Error)
 			},
 			func(s *shop) {
@@ -149,6 +161,12 @@ func changes() map[Column]test {
 			s.affects(1, s.with(at(5)).Exec("UPDATE orders SET note = 'raw' WHERE orders.id = 5"))
 			s.affects(1, s.with(at(6)).Exec("DELETE FROM orders WHERE id = 6"))
 			s.holds(map[int64]string{5: "raw", 6: "-"})
+			s.refuses(sharding.ErrRawTable, s.Exec("UPDATE regions SET name = 'raw'").Error)
+			s.refuses(sharding.ErrRawTable, s.with(at(5)).Exec("DELETE FROM regions WHERE id IN (SELECT user_id FROM orders)").Error)
+			s.refuses(sharding.ErrRawTable, s.with(sharding.AllShards).Exec("DELETE FROM regions WHERE id IN (SELECT user_id FROM orders)").Error)
+			s.same(s.regions("region 1"), "11")
+			s.affects(1, s.with(sharding.AllShards).Exec("UPDATE regions SET name = 'raw' WHERE id = 1"))
+			s.same(s.regions("raw"), "11")
 		}),
 	}
 }
@@ -168,6 +186,10 @@ func keyChanges() map[Column]test {
 		None: usual(func(s *shop) {
 			s.refuses(sharding.ErrMissingKey, s.Model(&Item{}).Where("sku = 'x'").Update("order_id", 3).Error)
 		}),
+		Raw: usual(func(s *shop) {
+			s.refuses(sharding.ErrKeyChange, s.with(at(5)).Exec("UPDATE items SET order_id = 5 WHERE id = 105").Error)
+			s.refuses(sharding.ErrKeyChange, s.with(sharding.AllShards).Exec("UPDATE items SET order_id = 6").Error)
+		}),
 	}
 }
 
@@ -177,6 +199,7 @@ func drops() map[Column]test {
 		Raw: usual(func(s *shop) {
 			s.refuses(sharding.ErrRawTable, s.Exec("TRUNCATE TABLE orders").Error)
 			s.refuses(sharding.ErrRawTable, s.with(at(5)).Exec("DROP TABLE orders").Error)
+			s.refuses(sharding.ErrRawTable, s.Exec("DROP TABLE regions").Error)
 			s.holds(map[int64]string{5: "note 5"})
 		}),
 	}
@@ -194,6 +217,7 @@ func ddl() map[Column]test {
 		Broadcast: again,
 		Raw: usual(func(s *shop) {
 			s.refuses(sharding.ErrRawTable, s.Exec("ALTER TABLE orders ADD COLUMN x INT").Error)
+			s.refuses(sharding.ErrRawTable, s.Exec("ALTER TABLE regions ADD COLUMN x INT").Error)
 			s.refuses(sharding.ErrRawTable, s.with(at(5)).Exec("CREATE INDEX i ON orders (note)").Error)
 		}),
 	}

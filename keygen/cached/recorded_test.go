@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -14,10 +15,17 @@ import (
 
 func TestARecordedWorkerIDRemembersHowFarAheadItWas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker")
+	layout := keygen.Twitter()
+	layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC) // before synctest's clock begins
+	synctest.Test(t, func(t *testing.T) { recordedRestarts(t, file, layout) })
+}
+
+func recordedRestarts(t *testing.T, file string, layout keygen.Layout) {
+	t.Helper()
 	var ids []int64
 	for range 5 {
 		g, err := cached.New(t.Context(), cached.Config{
-			Layout: keygen.Twitter(), BoostPower: 6,
+			Layout: layout, BoostPower: 6,
 			Worker: workerid.Recorded(file, workerid.Static(7)),
 		})
 		if err != nil {

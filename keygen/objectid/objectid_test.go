@@ -192,6 +192,22 @@ func TestABinaryIsItsDigitsInJSON(t *testing.T) {
 	}
 }
 
+func TestABinaryWritesAndReadsItsText(t *testing.T) {
+	const digits = "507f1f77bcf86cd799439011"
+	var b objectid.Binary
+	if err := b.UnmarshalText([]byte(strings.ToUpper(digits))); err != nil || b[0] != 0x50 || b[11] != 0x11 {
+		t.Fatalf("%s, %v", b, err)
+	}
+	if text, err := b.MarshalText(); err != nil || string(text) != digits {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, text := range []string{"", digits[1:], digits + "0", "z" + digits[1:], string(b[:])} {
+		if err := b.UnmarshalText([]byte(text)); !errors.Is(err, keygen.ErrSyntax) || b.String() != digits {
+			t.Errorf("%q: %s, %v", text, b, err)
+		}
+	}
+}
+
 func TestABinaryScansWhatDriversGive(t *testing.T) {
 	want := objectid.Binary{0x50, 0x7f, 0x1f, 0x77, 0xbc, 0xf8, 0x6c, 0xd7, 0x99, 0x43, 0x90, 0x11}
 	for _, src := range []any{want[:], []byte(want.String()), want.String()} {

@@ -50,7 +50,12 @@
 // memory, makes Reserve return the client's error; segment retries until its
 // caller's context ends. What no retry cures is a [keygen.SetupError], which says
 // what to do: a key that holds no counter, a right or a password that is missing.
-// A counter at the end of int64 is [keygen.ErrExhausted]. An increment whose answer was lost is a gap. A client
-// that sends a command again by itself (go-redis does, three times) only
-// enlarges the gap.
+// A counter at the end of int64 is [keygen.ErrExhausted]. An increment whose answer
+// was lost is a gap. A client that sends a command again by itself (go-redis does,
+// three times) only enlarges the gap.
+//
+// When a master of a Redis Cluster dies, its counters wait until a replica is
+// promoted and the client has heard of it; go-redis' ClusterClient may need ten
+// seconds more for that, or a call of its ReloadState. Counters on other masters
+// go on meanwhile.
 package redisgen

@@ -7,13 +7,17 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
+// rights is the cure for a missing one.
+const rights = "give the user the right to EVAL, and to GET, SET, INCRBY, INCR and EXPIREAT on the keys of its counters"
+
 // cures say what to do about answers of Redis that another try gets again.
 var cures = []struct{ answer, cure string }{
 	{"not an integer", "the key does not hold a counter; choose another key, or delete it and Seed the counter above the keys in use"},
 	{"WRONGTYPE", "the key does not hold a counter; give the counter a key of its own"},
 	{"NOAUTH", "give the client user and password"},
 	{"WRONGPASS", "check the client's user and password"},
-	{"NOPERM", "give the user the right to EVAL, and to GET, SET, INCRBY, INCR and EXPIREAT on the keys of its counters"},
+	{"NOPERM", rights},
+	{"The user executing the script can't", rights}, // NOPERM of a command within, on Redis 7.0
 }
 
 // explained adds to an error of Redis what to do, when nothing but doing it helps.

@@ -25,6 +25,7 @@ func TestWhatIsWrongInRedisFailsAtOnceAndSaysWhatToDo(t *testing.T) {
 		"NOAUTH Authentication required.":                                                               "password",
 		"WRONGPASS invalid username-password pair or user is disabled.":                                 "password",
 		"NOPERM this user has no permissions to run the 'eval' command":                                 "EVAL",
+		"ERR The user executing the script can't run this command or subcommand script: 59c4, on @user": "INCRBY",
 		"ERR Error running script (call to f_1): @user_script:3: ERR value is not an integer or out of": "Seed",
 	} {
 		counter, err := redisgen.New(refusing(answer), redisgen.Config{Key: "ids"})

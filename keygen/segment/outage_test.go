@@ -48,6 +48,28 @@ func TestADayWithoutTheDatabaseIsBridgedAsFarAsTheSegmentsGo(t *testing.T) {
 	})
 }
 
+func TestStatsTellHowLongTheNewestReservationTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &row{maxID: 1, step: 10, latency: 30 * time.Millisecond}
+		g := open(t, segment.Config{Source: r, Step: 10})
+		if _, err := g.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := g.Stats(); s.LastReservation != 30*time.Millisecond {
+			t.Errorf("the first took %v", s.LastReservation)
+		}
+		r.set(func(r *row) { r.latency, r.err = 50*time.Millisecond, errDown })
+		before := g.Stats().FailedReserves
+		for g.Stats().FailedReserves == before { // a failed one counts, too
+			_, _ = g.Next(t.Context())
+			time.Sleep(time.Millisecond)
+		}
+		if s := g.Stats(); s.LastReservation != 50*time.Millisecond || !errors.Is(s.LastError, errDown) {
+			t.Errorf("the newest took %v, %v", s.LastReservation, s.LastError)
+		}
+	})
+}
+
 func TestNobodyGetsAnErrorFromAHealthyDatabaseThatIsSlow(t *testing.T) {
 	for _, latency := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond} {
 		for _, step := range []int64{0, 100} {

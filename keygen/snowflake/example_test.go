@@ -27,7 +27,7 @@ func ExampleNew() {
 		return
 	}
 	parts, err := ids.Layout().Parse(id)
-	fmt.Println(parts.Datacenter, parts.Worker, time.Since(parts.Time) < time.Second, err)
+	fmt.Println(parts.Datacenter, parts.Worker, time.Since(parts.Time) < time.Minute, err)
 	// Output: 1 5 true <nil>
 }
 

@@ -170,7 +170,7 @@ func (g *Generator) NextIn(ctx context.Context, bucket int64) (int64, error) {
 func (g *Generator) checkBucket(bucket int64) error {
 	switch {
 	case g.buckets == 0:
-		return fmt.Errorf("snowflake: %w: it has no bucket field; add one, or use Next", keygen.ErrLayout)
+		return fmt.Errorf("snowflake: %w: it has no bucket field, and only that can carry the slot of a row; end the layout with one", keygen.ErrLayout)
 	case bucket < 0 || bucket >= g.buckets:
 		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, g.buckets-1)
 	}

@@ -182,13 +182,15 @@ func (k *keeper) switchFrom(ctx context.Context, f *family, to keygen.Assigner) 
 	if k.family.Load() != f || k.g.isClosed() {
 		return nil
 	}
+	begin := time.Now()
 	next, err := k.g.acquire(ctx, to)
 	if err != nil {
 		return err
 	}
+	took := time.Since(begin)
 	last := f.seal()
 	k.install(f, next)
-	k.record(0, k.release(f, last))
+	k.record(took, k.release(f, last))
 	return nil
 }
 

@@ -100,6 +100,32 @@ func TestALeaseIsRenewedThreeTimesATerm(t *testing.T) {
 	})
 }
 
+// slow is a ledger that takes its time.
+type slow struct {
+	workerid.Ledger
+	took time.Duration
+}
+
+func (l slow) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
+	time.Sleep(l.took)
+	return l.Ledger.Take(ctx, c)
+}
+
+func (l slow) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (int64, error) {
+	time.Sleep(l.took)
+	return l.Ledger.Renew(ctx, c, e)
+}
+
+func TestStatsTellHowLongTheNewestRenewalTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, slow{keygentest.NewMemoryLedger(time.Now), 70 * time.Millisecond})})
+		time.Sleep(time.Minute)
+		if s := g.Stats(); s.LastReservation != 70*time.Millisecond || s.Reservations == 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestALedgerThatIsDownForLessThanATermIsNotNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := &flaky{Ledger: keygentest.NewMemoryLedger(time.Now)}
@@ -443,4 +469,20 @@ func TestGeneIDsCarryTheirBucketAndABusyBucketTakesNothingFromOthers(t *testing.
 			}
 		}
 	})
+}
+
+// Next is no way out where ids have to carry their slot.
+func TestALayoutWithoutABucketFieldSaysWhoNeedsOne(t *testing.T) {
+	g, err := snowflake.New(t.Context(), snowflake.Config{Worker: fresh(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	_, err = g.NextIn(t.Context(), 3)
+	if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "carry") || strings.Contains(err.Error(), "use Next") {
+		t.Errorf("got %v", err)
+	}
+	if err := g.FillIn(t.Context(), make([]int64, 1), []int64{3}); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -88,6 +88,19 @@ func TestARollbackTakesABackupWorkerIDAndNoIDComesTwice(t *testing.T) {
 	})
 }
 
+func TestStatsTellHowLongABackupWorkerIDTook(t *testing.T) {
+	stepped(t, func(t *testing.T, step func(time.Duration), now func() time.Time) {
+		backup := leased(t, slow{keygentest.NewMemoryLedger(time.Now), 3 * time.Millisecond})
+		g := open(t, snowflake.Config{Layout: millennium, Worker: leased(t, keygentest.NewMemoryLedger(time.Now)), Now: now, Rollback: []snowflake.Policy{snowflake.SwitchWorker(backup)}})
+		next(t, g)
+		step(-time.Second)
+		next(t, g)
+		if s := g.Stats(); s.LastReservation != 3*time.Millisecond || s.LastError != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestAPolicyThatCannotHelpLeavesTheGeneratorAsItWas(t *testing.T) {
 	clock := newHandClock(noon)
 	g := open(t, snowflake.Config{

@@ -1,7 +1,6 @@
 package sqlstore_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
@@ -208,9 +207,6 @@ func TestSQLitesOwnWaitingIsLeftAsItWas(t *testing.T) {
 	db, store := database(t)
 	db.SetMaxOpenConns(1)
 	take(t, store, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _ = store.Tag("orders").Reserve(ctx, 1)
 	var timeout int
 	if err := db.QueryRow("PRAGMA busy_timeout").Scan(&timeout); err != nil || timeout != 5000 {
 		t.Errorf("busy_timeout is %d, %v", timeout, err)

@@ -10,15 +10,11 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-const (
-	contendedWait  = 10 * time.Second // then the other writer's lock is reported
-	contendedPause = 5 * time.Millisecond
-
-	// tidyLimit is for what has to be done when the context has ended already.
-	tidyLimit = 50 * time.Millisecond
-)
+// tidyLimit is for what has to be done when the context has ended already.
+const tidyLimit = 50 * time.Millisecond
 
 // errSkipped: all rows that would do are locked by others at this moment.
 var errSkipped = errors.New("sqlstore: other processes hold the locks on all rows that would do")
@@ -56,7 +52,7 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, undo()) }()
-	return retry(ctx, func() error { return f(one) })
+	return sqlrun.Retry(ctx, errSkipped, func() error { return f(one) })
 }
 
 // connect takes a connection from the pool. One that never becomes free is
@@ -84,26 +80,6 @@ func (s session) impatient(ctx context.Context) (undo func() error, err error) {
 	}
 	err = s.exec(ctx, "PRAGMA busy_timeout = 0")
 	return func() error { return s.tidy(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)) }, err
-}
-
-// retry repeats f while another writer is in the way. When the context ends
-// meanwhile the error says both.
-func retry(ctx context.Context, f func() error) error {
-	giveUp := time.NewTimer(contendedWait)
-	defer giveUp.Stop()
-	for {
-		err := f()
-		if !dialect.Contended(err) && !errors.Is(err, errSkipped) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		case <-giveUp.C:
-			return fmt.Errorf("%w; another writer held the lock for %v, try again when it is done", err, contendedWait)
-		case <-time.After(contendedPause):
-		}
-	}
 }
 
 // inTx runs f in a transaction of its own. It is begun by statements and not by
@@ -185,35 +161,8 @@ func (s session) row(ctx context.Context, text string, args ...any) *sql.Row {
 
 // each scans the rows of a query one by one.
 func (s session) each(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
-	rows, err := s.conn.QueryContext(ctx, s.text(text), args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err tells all
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return errors.Join(rows.Err(), rows.Close())
+	return sqlrun.Each(ctx, s.conn, scan, s.text(text), args...)
 }
 
 // text puts a statement into the server's words.
-func (s session) text(statement string) string {
-	var b strings.Builder
-	args := 0
-	for i, part := range strings.Split(statement, `"`) {
-		if i%2 == 1 {
-			b.WriteString(s.server.Quote(part))
-			continue
-		}
-		for j, piece := range strings.Split(part, "?") {
-			if j > 0 {
-				args++
-				b.WriteString(s.server.Placeholder(args))
-			}
-			b.WriteString(piece)
-		}
-	}
-	return b.String()
-}
+func (s session) text(statement string) string { return dialect.Text(s.server, statement) }

@@ -30,3 +30,35 @@ func TestACallThatWasGivenUpSaysSoWhateverTheDriverSays(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// It is the pool's connection, and the application's next.
+func TestSQLitesOwnWaitingIsPutBackWhenTheContextEndsInBetween(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), "PRAGMA busy_timeout = 5000"); err != nil {
+		t.Fatal(err)
+	}
+	store, err := New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = "PRAGMA busy_timeout"
+	var during, after int
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = store.do(ctx, func(s session) error {
+		err := s.row(ctx, query).Scan(&during)
+		cancel()
+		return errors.Join(err, ctx.Err())
+	})
+	if !errors.Is(err, context.Canceled) || during != 0 {
+		t.Errorf("busy_timeout is %d during the call, %v", during, err)
+	}
+	if err := db.QueryRowContext(t.Context(), query).Scan(&after); err != nil || after != 5000 {
+		t.Errorf("busy_timeout is %d afterwards, %v", after, err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) detect(ctx context.Context, db dialect.Querier) (dialect.Server,
 		return *known, nil
 	}
 	var server dialect.Server
-	err := retry(ctx, func() (err error) {
+	err := sqlrun.Retry(ctx, nil, func() (err error) {
 		server, err = dialect.Detect(ctx, db)
 		return err
 	})

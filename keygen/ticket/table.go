@@ -258,11 +258,23 @@ func (t *Table) with(ctx context.Context, f func(*sql.Conn) error) error {
 	return nil
 }
 
-// explained adds to an error of the server what to do about it. It goes by the
-// text, as instrumented drivers hide the error's type.
+// cures say what to do about faults that another try meets again.
+var cures = map[dialect.Fault]string{
+	dialect.NoRight:    "give the user SELECT, INSERT, DELETE and LOCK TABLES for the table of tickets",
+	dialect.NoColumn:   "the table is not as the package's comment says; make it so",
+	dialect.NoLogin:    "check user and password in the DSN",
+	dialect.NoDatabase: "check which database the DSN names, and create it when it is the right one",
+}
+
+// explained adds to an error of the server what to do about it, when nothing but
+// doing it helps.
 func explained(err error) error {
-	if strings.Contains(err.Error(), "Error 1146") {
+	fault := dialect.FaultOf(err)
+	if fault == dialect.NoTable {
 		return fmt.Errorf("%w: the server has no such table; create it as the package's comment says: %w", keygen.ErrUnknownTag, err)
+	}
+	if cure, ok := cures[fault]; ok {
+		return &keygen.SetupError{Err: err, Cure: cure}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	_ "modernc.org/sqlite"
@@ -29,6 +30,21 @@ func TestABinaryIsItsTextInJSON(t *testing.T) {
 		var o order
 		if err := json.Unmarshal([]byte(in), &o); err == nil {
 			t.Errorf("%s was read as %v", in, o)
+		}
+	}
+}
+
+func TestABinaryWritesAndReadsItsText(t *testing.T) {
+	var b uuid.Binary
+	if err := b.UnmarshalText([]byte(strings.ToUpper(rfcV7))); err != nil || b != uuid.Binary(parse(t, rfcV7)) {
+		t.Fatalf("%s, %v", b, err)
+	}
+	if text, err := b.MarshalText(); err != nil || string(text) != rfcV7 {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, text := range []string{"", rfcV7[1:], rfcV7 + "0", "z" + rfcV7[1:], string(b[:])} {
+		if err := b.UnmarshalText([]byte(text)); !errors.Is(err, keygen.ErrSyntax) || b.String() != rfcV7 {
+			t.Errorf("%q: %s, %v", text, b, err)
 		}
 	}
 }

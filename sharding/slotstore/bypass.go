@@ -96,7 +96,7 @@ func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
 
 // turn changes the fences, as long as they are of this version.
 func (p *Passage) turn(ctx context.Context, in Execer, from, to int) error {
-	result, err := in.ExecContext(ctx, text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.store.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
+	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.store.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
 		to, p.slots[0].Version, from)
 	if err != nil {
 		return err

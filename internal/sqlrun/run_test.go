@@ -1,0 +1,185 @@
+package sqlrun_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/shardid/shardid/internal/sqlrun"
+)
+
+var (
+	errLocked = errors.New("database is locked (5) (SQLITE_BUSY)")
+	errBusy   = errors.New("all rows are taken")
+	errOther  = errors.New("no such table")
+)
+
+// answers is a task that fails with each of the errors in turn.
+func answers(errs ...error) (task func() error, runs *int) {
+	runs = new(int)
+	return func() error {
+		*runs++
+		return errs[min(*runs, len(errs))-1]
+	}, runs
+}
+
+func TestATaskIsRunAgainWhileAnotherWriterIsInTheWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy    error
+		answers []error
+		runs    int
+		want    error
+	}{
+		"free":                   {nil, []error{nil}, 1, nil},
+		"free, with busy":        {errBusy, []error{nil}, 1, nil},
+		"locked twice":           {nil, []error{errLocked, errLocked, nil}, 3, nil},
+		"busy":                   {errBusy, []error{errBusy, nil}, 2, nil},
+		"busy means nothing":     {nil, []error{errBusy, nil}, 1, errBusy},
+		"another error":          {errBusy, []error{errOther, nil}, 1, errOther},
+		"another error, later":   {errBusy, []error{errLocked, errBusy, errOther}, 3, errOther},
+		"an error of the server": {nil, []error{errors.New("Error 1213 (40001): Deadlock found"), nil}, 2, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			task, runs := answers(c.answers...)
+			if err := sqlrun.Retry(t.Context(), c.busy, task); !errors.Is(err, c.want) || *runs != c.runs {
+				t.Errorf("%s: %v after %d runs", name, err, *runs)
+			}
+		})
+	}
+}
+
+func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		task, runs := answers(errLocked)
+		begin := time.Now()
+		err := sqlrun.Retry(t.Context(), nil, task)
+		if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "another writer held the lock for 10s") {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(begin); took != 10*time.Second || *runs < 1000 {
+			t.Errorf("%d runs in %v", *runs, took)
+		}
+	})
+}
+
+func TestARetryEndsWithItsContextAndSaysWhatItWaitedFor(t *testing.T) {
+	for name, f := range map[string]func(context.Context) error{
+		"a task that says what is in the way": func(context.Context) error { return errLocked },
+		"a task that notices the end": func() func(context.Context) error {
+			task, _ := answers(errLocked, errOther)
+			return func(ctx context.Context) error {
+				err := task()
+				if errors.Is(err, errOther) {
+					<-ctx.Done()
+				}
+				return err
+			}
+		}(),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			begin := time.Now()
+			err := sqlrun.Retry(ctx, nil, func() error { return f(ctx) })
+			if !errors.Is(err, errLocked) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
+				t.Errorf("%s: %v after %v", name, err, time.Since(begin))
+			}
+		})
+	}
+}
+
+// numbers is a table of one row. Its pool has one connection, so that whatever is
+// left open blocks the next statement.
+func numbers(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "numbers.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func rows(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM numbers").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestATransactionIsCommittedUnlessItsTaskFails(t *testing.T) {
+	db := numbers(t)
+	for _, c := range []struct {
+		fails error
+		rows  int
+	}{{errOther, 1}, {nil, 3}, {errOther, 3}} {
+		err := sqlrun.InTx(t.Context(), db, nil, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(t.Context(), "INSERT INTO numbers VALUES (2), (3)"); err != nil {
+				t.Error(err)
+			}
+			return c.fails
+		})
+		if kept := rows(t, db); !errors.Is(err, c.fails) || kept != c.rows {
+			t.Errorf("a task that returns %v: %v, and there are %d rows", c.fails, err, kept)
+		}
+	}
+}
+
+func TestATransactionThatItsContextEndedSaysWhyAlone(t *testing.T) {
+	db := numbers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := sqlrun.InTx(ctx, db, nil, func(tx *sql.Tx) error {
+		cancel()
+		for !errors.Is(tx.Commit(), sql.ErrTxDone) { // database/sql has rolled it back
+		}
+		return errOther
+	})
+	if !errors.Is(err, errOther) || errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("got %v", err)
+	}
+	if err := sqlrun.InTx(ctx, db, nil, func(*sql.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestEachRowIsScannedUntilOneFails(t *testing.T) {
+	db := numbers(t)
+	const three = "SELECT 1 UNION SELECT 2 UNION SELECT ?"
+	for _, failing := range []int{0, 2} {
+		var got []int
+		err := sqlrun.Each(t.Context(), db, func(rows *sql.Rows) error {
+			var n int
+			if err := rows.Scan(&n); err != nil {
+				return err
+			}
+			if n == failing {
+				return errOther
+			}
+			got = append(got, n)
+			return nil
+		}, three, 3)
+		if failing == 0 && (err != nil || len(got) != 3) || failing == 2 && (!errors.Is(err, errOther) || len(got) != 1) {
+			t.Errorf("failing at %d: %v, %v", failing, got, err)
+		}
+		if rows(t, db) != 1 { // the connection is free again
+			t.Error("rows changed")
+		}
+	}
+	if err := sqlrun.Each(t.Context(), db, nil, "SELECT nothing"); err == nil {
+		t.Error("a query that fails succeeded")
+	}
+}
