@@ -40,7 +40,7 @@ func TestRowsMoveWithNewIDsAndBesideTheirParents(t *testing.T) {
 			m.must(t, 0, "seed", "--margin", "1000")
 			m.must(t, 0, "run", "--once")
 			m.must(t, 0, "verify")
-			m.must(t, 0, "cutover", "--max-pause", "1m")
+			m.must(t, 0, "cutover", "--max-pause", "10m")
 			west := openFile(t, m.file("west.db"))
 			var id, twin int64
 			err := west.QueryRowContext(t.Context(), "SELECT o.id, i.twin FROM orders_3 o JOIN items_3 i ON i.order_id = o.id WHERE o.note = 'note 7'").Scan(&id, &twin)
@@ -54,7 +54,7 @@ func TestRowsMoveWithNewIDsAndBesideTheirParents(t *testing.T) {
 			} else if id != want {
 				t.Errorf("id %d, want %d", id, want)
 			}
-			m.must(t, 0, "rollback", "--max-pause", "1m")
+			m.must(t, 0, "rollback", "--max-pause", "10m")
 			if err := m.source.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM items WHERE twin = order_id + 1").Scan(&id); err != nil || id != 39 {
 				t.Errorf("%d items came back (%v)", id, err)
 			}
@@ -68,11 +68,11 @@ func TestACutoverComparesComputedIDsAsTheSourceKnewThem(t *testing.T) {
 	m.must(t, 0, "seed", "--margin", "10", "--step", "10") // ids are multiplied after they are generated
 	m.must(t, 0, "run", "--once")
 	m.exec(t, "INSERT INTO orders (id, user_id) VALUES (51, 1)")
-	if o := m.must(t, migrateNotReady, "cutover", "--max-pause", "1m"); !strings.Contains(o.stderr, "orders has ids up to 51, and its generator begins at 51") {
+	if o := m.must(t, migrateNotReady, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "orders has ids up to 51, and its generator begins at 51") {
 		t.Errorf("%s", o.stderr)
 	}
 	m.exec(t, "DELETE FROM orders WHERE id = 51")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 }
 
 func TestMistakesInIDsAreOneClearSentence(t *testing.T) {

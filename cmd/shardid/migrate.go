@@ -14,22 +14,9 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
-)
-
-// Exit codes of the verbs of migrate.
-const (
-	migrateUsage       = 1
-	migratePreflight   = 2
-	migrateDivergence  = 3
-	migrateLocked      = 4
-	migrateFenced      = 5
-	migrateNotReady    = 6
-	migrateThrottled   = 7
-	migrateChanged     = 8
-	migrateUnclear     = 9
-	migrateInterrupted = 10
 )
 
 const migrateLong = `Migrate turns tables of a database that serves writers into shards of them, in
@@ -38,21 +25,7 @@ them. The tables and where their rows go stand in the file of --config, the same
 that export and doctor read; all runners of a job must be given the same one.
 
 Every verb may be used on any host, and again after whatever ended it.
-
-Exit codes:
-  0   done
-  1   a flag, a file or a name is wrong; nothing was touched
-  2   something stands in the way; nothing was touched
-  3   rows differ
-  4   another runner leads the job
-  5   a newer runner has taken the job over; this one wrote nothing since
-  6   not now: the job, or its writers, are not where the step needs them; nothing
-      was changed, try again
-  7   throttled for longer than --max-throttle
-  8   the tables or the plan are not what they were
-  9   it cannot be told who owns the rows: see which of the tables and their _old
-      ones exist
-  10  interrupted, or a database failed; the same command goes on where it stopped`
+`
 
 // coded is an error with an exit code of its own.
 type coded struct {
@@ -79,7 +52,7 @@ func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move live tables into shards, step by step",
-		Long:  migrateLong,
+		Long:  migrateLong + "\n" + exitHelp(),
 		Args:  func(cmd *cobra.Command, args []string) error { return usage(aCommand(cmd, args)) },
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -129,14 +102,14 @@ func migrateCode(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return coded{errors.New("interrupted; the same command goes on where it stopped"), migrateInterrupted}
-	case input.Caused(err), errors.Is(err, migrate.ErrConfig):
+	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return coded{err, migrateUsage}
 	}
 	for _, known := range []struct {
 		err  error
 		code int
 	}{
-		{migrate.ErrUnsupported, migratePreflight}, {migrate.ErrSession, migratePreflight},
+		{migrate.ErrUnsupported, migratePreflight}, {migrate.ErrSession, migratePreflight}, {sharding.ErrKeyType, migratePreflight},
 		{migrate.ErrLocked, migrateLocked}, {migrate.ErrFenced, migrateFenced},
 		{migrate.ErrNotReady, migrateNotReady}, {migrate.ErrPhase, migrateNotReady},
 		{migrate.ErrChanged, migrateChanged}, {migrate.ErrUnclear, migrateUnclear},

@@ -170,7 +170,11 @@ func printProgress(w io.Writer, p migrate.Progress) error {
 	if p.Paused {
 		paused = style.Yellow(", paused")
 	}
-	_, err := fmt.Fprintf(w, "job %s is %s%s, epoch %d, %s\n\n%s", p.Job, style.Bold(string(p.Phase)), paused, p.Epoch, waiting(p), shown)
+	stands := fmt.Sprintf("is %s%s, epoch %d, %s", style.Bold(string(p.Phase)), paused, p.Epoch, waiting(p))
+	if p.Phase == migrate.PhaseNone {
+		stands = "has not begun" + paused
+	}
+	_, err := fmt.Fprintf(w, "job %s %s\n\n%s", p.Job, stands, shown)
 	return err
 }
 
@@ -210,14 +214,18 @@ func verdict(v migrate.Verification) error {
 	return nil
 }
 
+// shownDivergences is enough to see what they have in common.
+const shownDivergences = 20
+
 func printVerification(w io.Writer, v migrate.Verification) error {
 	style := term.StyleFor(w)
 	var b strings.Builder
-	for _, d := range v.Divergences {
+	shown := v.Divergences[:min(len(v.Divergences), shownDivergences)]
+	for _, d := range shown {
 		fmt.Fprintf(&b, "%s %s\n", style.Red("differs"), d)
 	}
-	if more := v.Requeued - int64(len(v.Divergences)); more > 0 {
-		fmt.Fprintf(&b, "… and about %s more\n", term.Number(more))
+	if v.Requeued > int64(len(shown)) && len(shown) == shownDivergences {
+		fmt.Fprintf(&b, "… of %s that differ; --json lists the first %s\n", term.Count(v.Requeued, "row"), term.Number(int64(len(v.Divergences))))
 	}
 	fmt.Fprintf(&b, "%s compared in %s, %s looked at alone\n", term.Count(v.Rows, "row"), term.Count(v.Ranges, "range"), term.Number(v.Suspects))
 	if v.Clean() {

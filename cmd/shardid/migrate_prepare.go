@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/schema/migrate"
 )
 
 func dryRun(cmd *cobra.Command, dry *bool) {
@@ -25,7 +26,7 @@ missing, and checks those that are there. The job's own tables and triggers are
 created by run.`,
 		func(ctx context.Context, o *operation) error {
 			if !dry {
-				return schema.Apply(ctx, o.cfg.Source)
+				return o.said(schema.Apply(ctx, o.cfg.Source), "the tables that generators need are there")
 			}
 			server, err := dialect.Detect(ctx, o.cfg.Source)
 			if err != nil {
@@ -83,6 +84,13 @@ many as it gives in the days that the migration is planned to take is a good one
 }
 
 func (o *operation) seed(ctx context.Context, margin, step int64, dry bool) ([]seeded, error) {
+	p, err := o.job.Progress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.Phase == migrate.PhaseSwitched || p.Phase == migrate.PhaseReturning || p.Phase == migrate.PhaseFinalized {
+		return nil, coded{fmt.Errorf("job %s is %s: generators make the ids already, and nothing is to be seeded", p.Job, p.Phase), migrateNotReady}
+	}
 	plan, err := o.job.Plan(ctx)
 	if err != nil {
 		return nil, err

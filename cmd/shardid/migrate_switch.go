@@ -120,24 +120,24 @@ func brought(changes int64) string {
 func (m *migration) newFinalize() *cobra.Command {
 	return m.newEnd("finalize", "Give up the way back", `Finalize drops the triggers and logs of the job. The source's tables stay as
 <name>_old, closed, until somebody drops them. Nothing undoes it: every instance of
-the application must have used the shards for as long as you want to be sure.`, (*migrate.Job).Finalize)
+the application must have used the shards for as long as you want to be sure.`, "the job is finalized: the shards serve for good", (*migrate.Job).Finalize)
 }
 
 func (m *migration) newAbort() *cobra.Command {
 	return m.newEnd("abort", "End the job as if it had never been", `Abort drops the triggers and logs of a job that was not switched, or was rolled
 back, and empties the shards. The source is not touched. After a rollback the shards
 keep the name <name>_sealed, so that an instance of the application that was idle
-since the cutover writes to none of them.`, (*migrate.Job).Abort)
+since the cutover writes to none of them.`, "the job was aborted: the source serves, and what was copied is gone", (*migrate.Job).Abort)
 }
 
 // newEnd makes a verb that must be meant.
-func (m *migration) newEnd(use, short, long string, do func(*migrate.Job, context.Context) error) *cobra.Command {
+func (m *migration) newEnd(use, short, long, done string, do func(*migrate.Job, context.Context) error) *cobra.Command {
 	var yes bool
 	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
 		if !yes {
 			return input.Errorf("%s cannot be undone; say --yes if you mean it", use)
 		}
-		return o.leading(ctx, func() error { return do(o.job, ctx) })
+		return o.said(o.leading(ctx, func() error { return do(o.job, ctx) }), done)
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "I mean it")
 	return cmd
@@ -145,12 +145,24 @@ func (m *migration) newEnd(use, short, long string, do func(*migrate.Job, contex
 
 func (m *migration) newPause() *cobra.Command {
 	return m.verb("pause", "Have all runners copy no more until resume", "Changes are still followed, so nothing piles up.",
-		func(ctx context.Context, o *operation) error { return o.job.Pause(ctx) })
+		func(ctx context.Context, o *operation) error {
+			return o.said(o.job.Pause(ctx), "runners copy no more until resume; they look four times a second")
+		})
 }
 
 func (m *migration) newResume() *cobra.Command {
 	return m.verb("resume", "Undo pause", "Resume has the runners copy again.",
-		func(ctx context.Context, o *operation) error { return o.job.Resume(ctx) })
+		func(ctx context.Context, o *operation) error {
+			return o.said(o.job.Resume(ctx), "runners copy again")
+		})
+}
+
+// said tells people what was done, if it was.
+func (o *operation) said(err error, what string) error {
+	if err == nil {
+		o.sayf("%s", what)
+	}
+	return err
 }
 
 const (

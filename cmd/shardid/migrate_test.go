@@ -85,7 +85,7 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	m.must(t, migrateNotReady, "cutover")
 	m.must(t, 0, "run", "--once", "--plan", m.file("plan.json"))
 	m.must(t, 0, "verify")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 	if now := m.phase(t); now != migrate.PhaseSwitched {
 		t.Errorf("after the cutover: %s", now)
 	}
@@ -93,12 +93,12 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	if _, err := east.ExecContext(t.Context(), "INSERT INTO orders_0 VALUES (10600, 4, 'on a shard')"); err != nil {
 		t.Fatal(err)
 	}
-	m.must(t, 0, "rollback", "--max-pause", "1m")
+	m.must(t, 0, "rollback", "--max-pause", "10m")
 	var note string
 	if err := m.source.QueryRowContext(t.Context(), "SELECT note FROM orders WHERE id = 10600").Scan(&note); err != nil || note != "on a shard" {
 		t.Errorf("the rollback brought %q (%v)", note, err)
 	}
-	m.must(t, 0, "cutover", "--max-pause", "1m") // generators went on making the ids
+	m.must(t, 0, "cutover", "--max-pause", "10m") // generators went on making the ids
 	m.must(t, migrateUsage, "finalize")
 	m.must(t, 0, "finalize", "--yes")
 	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
@@ -171,7 +171,7 @@ func TestACutoverWaitsUntilGeneratorsBeginAboveEveryID(t *testing.T) {
 			m.exec(t, "INSERT INTO orders (id, user_id) VALUES (61, 1)",
 				"UPDATE leaf_alloc SET max_id = max_id + 10") // by a process that holds 61 to 70 from then on
 			m.must(t, 0, "run", "--once")
-			o := m.must(t, migrateNotReady, "cutover", "--max-pause", "1m")
+			o := m.must(t, migrateNotReady, "cutover", "--max-pause", "10m")
 			if !strings.Contains(o.stderr, "orders has ids up to 61, and its generator begins at 61; run shardid migrate seed with a larger margin") {
 				t.Errorf("%s", o.stderr)
 			}
@@ -179,7 +179,7 @@ func TestACutoverWaitsUntilGeneratorsBeginAboveEveryID(t *testing.T) {
 				t.Errorf("phase %s", now)
 			}
 			m.must(t, 0, "seed", "--margin", "10")
-			m.must(t, 0, "cutover", "--max-pause", "1m")
+			m.must(t, 0, "cutover", "--max-pause", "10m")
 		})
 	}
 }
@@ -190,9 +190,9 @@ func TestACutoverLooksAtACounterThatSeedDidNotRaise(t *testing.T) {
 	m.must(t, 0, "install")
 	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 50, 10)")
 	m.must(t, 0, "run", "--once")
-	m.must(t, migrateNotReady, "cutover", "--max-pause", "1m")
+	m.must(t, migrateNotReady, "cutover", "--max-pause", "10m")
 	m.exec(t, "UPDATE leaf_alloc SET max_id = 51")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 }
 
 func TestMigrateAbortLeavesTheSourceAsItWas(t *testing.T) {
@@ -254,6 +254,19 @@ func TestWhatStandsInTheWayEndsWithTwo(t *testing.T) {
 	}
 }
 
+func TestARowWithoutAShardingKeyEndsWithTwo(t *testing.T) {
+	m := newMovable(t, 5)
+	m.exec(t, "ALTER TABLE orders ADD COLUMN owner INTEGER", "UPDATE orders SET owner = 1 WHERE id <> 3")
+	layout := strings.Replace(readFile(t, m.file("shards.json")), `"user_id"`, `"owner"`, 1)
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, migratePreflight, "inspect")
+	if o := m.must(t, migratePreflight, "run", "--once"); !strings.Contains(o.stderr, "table orders, row 3: NULL: not a sharding key") {
+		t.Errorf("%s", o.stderr)
+	}
+}
+
 func TestRowsThatDifferEndWithThree(t *testing.T) {
 	m := newMovable(t, 50)
 	m.must(t, 0, "run", "--once")
@@ -266,6 +279,37 @@ func TestRowsThatDifferEndWithThree(t *testing.T) {
 	}
 	m.must(t, 0, "run", "--once")
 	m.must(t, 0, "verify")
+}
+
+func TestOfManyRowsThatDifferSomeAreShown(t *testing.T) {
+	m := newMovable(t, 400)
+	east := openFile(t, m.file("east.db"))
+	verify := func(more ...string) string {
+		m.must(t, 0, "run", "--once")
+		if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0"); err != nil {
+			t.Fatal(err)
+		}
+		return m.must(t, migrateDivergence, "verify", more...).stdout
+	}
+	if said := verify(); strings.Count(said, "missing on east/orders_0") != 20 || !strings.Contains(said, "… of 120 rows that differ; --json lists the first 120\n") {
+		t.Errorf("%s", said)
+	}
+	if said := verify("--json"); strings.Count(said, `"kind": "missing"`) != 120 {
+		t.Errorf("%s", said)
+	}
+}
+
+func TestAbortOfAFinalizedJobSaysThatItIsOver(t *testing.T) {
+	m := newMovable(t, 20)
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	if o := m.must(t, migrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "roll it back first") {
+		t.Errorf("%s", o.stderr)
+	}
+	m.must(t, 0, "finalize", "--yes")
+	if o := m.must(t, migrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables") {
+		t.Errorf("%s", o.stderr)
+	}
 }
 
 func TestAnotherTableThanWasPlannedEndsWithEight(t *testing.T) {
@@ -322,9 +366,9 @@ func TestARunnerMakesRoomForASwitchAndGoesOn(t *testing.T) {
 	m := newMovable(t, 500)
 	runner := m.background(t)
 	m.until(t, migrate.PhaseFollowing)
-	m.must(t, 0, "cutover", "--max-pause", "1m")
-	m.must(t, 0, "rollback", "--max-pause", "1m")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	m.must(t, 0, "rollback", "--max-pause", "10m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 	m.must(t, 0, "finalize", "--yes")
 	if o := <-runner.done; o.code != 0 || !strings.Contains(o.stderr, "nothing left to do") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
@@ -388,7 +432,7 @@ func TestTablesUnderBothNamesEndWithNine(t *testing.T) {
 		}
 	}
 	m.exec(t, "DROP TABLE orders_old")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 }
 
 func TestTheRunbookNamesCommandsThatExist(t *testing.T) {

@@ -15,28 +15,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitUnclean     = 1
-	exitInput       = 2
-	exitFailure     = 3
-	exitInterrupted = 130
-)
-
 const long = `shardid helps a table that has outgrown AUTO_INCREMENT to become many tables.
 
 Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.
-
-Exit codes:
-  0    done
-  1    demo found rows that are lost, duplicated or misrouted; doctor found
-       errors; audit found uneven ids
-  2    the input is wrong: a flag, an id, a file, a server; nothing was written
-  3    something failed while the command was at work
-  130  interrupted
-
-The verbs of migrate have exit codes of their own; see shardid migrate --help.`
+`
 
 // run executes a command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -97,7 +79,7 @@ func (p *program) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "shardid",
 		Short:             "Shard a table that has outgrown AUTO_INCREMENT",
-		Long:              long,
+		Long:              long + "\n" + exitHelp(),
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -166,8 +166,8 @@ func oneSentence(s string) bool {
 
 func TestHelpAndVersionGoToStdout(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                  "Exit codes:",
-		"--help":            "Exit codes:",
+		"":                  "Exit codes of",
+		"--help":            "Exit codes of",
 		"help demo":         "source_rows",
 		"demo --help":       "--child",
 		"inspect --help":    "SHARDID_SOURCE",

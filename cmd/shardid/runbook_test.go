@@ -111,7 +111,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 		t.Errorf("before the switch: %s", got)
 	}
 	m.must(t, 0, "run", "--once")
-	m.must(t, 0, "cutover", "--max-pause", "1m")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
 	if got := write(); got != "[{10053 5 by sqlx} {10052 5 twice} {10051 5 alone}]" {
 		t.Errorf("after the switch: %s", got)
 	}

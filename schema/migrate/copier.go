@@ -222,41 +222,51 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	})
 }
 
-// storeChunk writes the rows with one transaction for each database. When one is
-// repeated because nobody knows whether it was committed, the chunk's own rows
-// are removed first.
+// storeChunk writes the rows with one transaction for each database, all
+// databases at once.
 func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64, err error) {
 	parts, refused := byTarget(c.t, rows)
+	var mu sync.Mutex
+	var tasks []func(context.Context) error
 	for _, side := range c.sides {
-		var here []int64
-		first := true
-		err := c.on(ctx, side, func(s *session) error {
-			here = nil
-			for i, to := range c.t.targets {
-				if to.side != side || len(parts[i]) == 0 {
-					continue
-				}
-				name := to.present()
-				if !first {
-					if err := s.remove(ctx, c.t, name, keysOf(parts[i])); err != nil {
-						return err
-					}
-				}
-				some, err := s.store(ctx, c.t, name, parts[i])
-				if err != nil {
-					return c.again(&first, err)
-				}
-				here = append(here, some...)
-			}
-			first = false
-			return nil
+		tasks = append(tasks, func(ctx context.Context) error {
+			here, err := c.storeOn(ctx, side, parts)
+			mu.Lock()
+			defer mu.Unlock()
+			refused = append(refused, here...)
+			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-		refused = append(refused, here...)
 	}
-	return refused, nil
+	err = together(ctx, tasks...)
+	return refused, err
+}
+
+// storeOn writes a database's rows. When the transaction is repeated because
+// nobody knows whether it was committed, the chunk's own rows are removed first.
+func (c *copier) storeOn(ctx context.Context, side *side, parts [][]record) (refused []int64, err error) {
+	first := true
+	err = c.on(ctx, side, func(s *session) error {
+		refused = nil
+		for i, to := range c.t.targets {
+			if to.side != side || len(parts[i]) == 0 {
+				continue
+			}
+			name := to.present()
+			if !first {
+				if err := s.remove(ctx, c.t, name, keysOf(parts[i])); err != nil {
+					return err
+				}
+			}
+			some, err := s.store(ctx, c.t, name, parts[i])
+			if err != nil {
+				return c.again(&first, err)
+			}
+			refused = append(refused, some...)
+		}
+		first = false
+		return nil
+	})
+	return refused, err
 }
 
 // again notes that the next attempt is not the first.

@@ -68,7 +68,9 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 	if err != nil || repair == proto.Flip {
 		return Switch{Epoch: l.epoch}, err
 	}
+	unchanged := func(context.Context) error { return nil } // of tables that are closed already
 	if repair == proto.Nothing {
+		unchanged = l.checkAll
 		if err := l.moveIn(ctx, proto.Following); err != nil {
 			return Switch{}, err
 		}
@@ -79,7 +81,7 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 	if err := l.makeBackCapture(ctx); err != nil {
 		return Switch{}, err
 	}
-	if err := l.catchUp(ctx, l.forward()); err != nil {
+	if err := l.catchUp(ctx, unchanged, l.forward()); err != nil {
 		return Switch{}, err
 	}
 	needs, err := l.cutoverNeeds(ctx)
@@ -131,10 +133,10 @@ func (l *lead) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.checkAll(ctx); err != nil {
+		return err
+	}
 	return l.source.do(ctx, func(s *session) error {
-		if err := l.checkIdentities(ctx, s); err != nil {
-			return err
-		}
 		found, err := s.side.blockers(ctx, s, l.names())
 		if err != nil {
 			return err

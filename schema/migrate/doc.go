@@ -85,11 +85,12 @@
 // Rows need a primary key of one integer column. All tables that foreign keys
 // connect belong into one job, unless a key only refers outwards and does not
 // cascade; a table of the source belongs to one job until that is finalized or
-// aborted; targets get no foreign keys, and belong to one job: databases are not
-// merged into the same tables. References without a foreign key are known only if
+// aborted; targets get no foreign keys, and belong to one job of one source until it is
+// aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines
-// than InnoDB and, in SQLite, unique indexes on expressions are refused. The
-// retired tables stay until somebody drops them.
+// than InnoDB and, in SQLite, unique indexes on expressions are refused. On MariaDB a
+// writer that locks a table with LOCK TABLES has to name the log as well, or it gets
+// error 1442. The retired tables stay until somebody drops them.
 //
 // # Failure modes
 //
@@ -101,7 +102,9 @@
 // on a table that others write to are made under a lock, which keeps writers for
 // some hundredths of a second, and for up to a second at a time when a long
 // transaction is open. A TRUNCATE, which no trigger sees, and any ALTER of a
-// table end the job with [ErrChanged]. On SQLite there is no lock that dies with
+// table of the source end the job with [ErrChanged], and so do a TRUNCATE, a DROP or a
+// restore of a shard: before the switch the job has to be begun again, after it the
+// retired tables have the rows, and the runbook says how the job goes on. On SQLite there is no lock that dies with
 // its process, so the runner that was started last leads, and older ones end
 // with [ErrFenced]; on the servers a second runner gets [ErrLocked] while the
 // first one lives. A leader of which its server hears nothing for a minute loses

@@ -34,8 +34,10 @@ var (
 	// ErrPhase: the job stands where this step makes no sense.
 	ErrPhase = errors.New("migrate: wrong phase")
 
-	// ErrChanged: a table was altered, truncated or restored while the job was
-	// under way. Abort the job and begin again.
+	// ErrChanged: a table of the source was altered, truncated or restored while the
+	// job was under way, or one of a shard truncated, dropped or restored. Before the
+	// switch, abort the job and begin again; after it, the retired tables have the
+	// rows of the shard.
 	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
 
 	// ErrUnclear: the source has tables both under the old and the new name, or

@@ -52,7 +52,7 @@ func ExampleJob() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := job.Cutover(ctx, time.Second); err != nil {
+	if _, err := job.Cutover(ctx, 10*time.Second); err != nil {
 		log.Fatal(err)
 	}
 	route, err := sharding.ReadRoute(ctx, source, "orders")

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -66,12 +67,14 @@ func (j *Job) Abort(ctx context.Context) error {
 		}
 		switch phase {
 		case "":
-			return l.dropTraces(ctx)
+			return errors.Join(l.dropTraces(ctx), l.disown(ctx))
 		case proto.Copying, proto.Following:
 			if err := l.abandon(ctx, phase); err != nil {
 				return err
 			}
 		case proto.Aborted:
+		case proto.Finalized:
+			return fmt.Errorf("%w: the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables", ErrPhase)
 		default:
 			return fmt.Errorf("%w: the job is %s; roll it back first", ErrPhase, phase)
 		}
@@ -79,6 +82,9 @@ func (j *Job) Abort(ctx context.Context) error {
 			return err
 		}
 		if err := l.emptyTargets(ctx); err != nil {
+			return err
+		}
+		if err := l.disown(ctx); err != nil {
 			return err
 		}
 		if l.hasMap() {
@@ -116,6 +122,10 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 		}
 		for _, to := range t.targets {
 			err := l.on(ctx, to.side, func(s *session) error {
+				job, mark, err := s.owner(ctx, to.name)
+				if err != nil || !l.is(job, mark) {
+					return err
+				}
 				there, err := s.side.exists(ctx, s, to.present())
 				if err != nil || !there {
 					return err
@@ -133,7 +143,7 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 // forget removes the rows of the job. The fence stays, and when the shards have
 // served so does the route, for those that still follow the one to the shards.
 func (l *lead) forget(ctx context.Context, s *session) error {
-	tables := []string{spanTable, jobTable}
+	tables := []string{spanTable, targetTable, jobTable}
 	if !l.haveServed() {
 		tables = append(tables, routeTable)
 	}

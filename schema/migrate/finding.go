@@ -32,7 +32,9 @@ const (
 	Cascades         Code = "cascades"          // foreign keys change rows of the table by themselves
 	UniqueAcross     Code = "unique_key"        // a unique key without the sharding key holds in each shard alone
 	NoShardingKey    Code = "no_sharding_key"   // the sharding key is no column, or NULL in some row
+	ZeroShardingKey  Code = "zero_sharding_key" // the sharding key is 0 in some rows
 	Unplaced         Code = "unplaced"          // the rule has no place for a row of the table
+	Collation        Code = "collation"         // the sharding key's takes texts for equal that the rule tells apart
 	NarrowKey        Code = "narrow_key"        // the key's type is narrower than the shards' BIGINT
 	RangeUsed        Code = "range_used"        // half of the key's range is used
 	NonPositiveID    Code = "non_positive_id"   // an id of 0 or below exists
@@ -52,7 +54,9 @@ const (
 	Journal          Code = "journal"           // a SQLite file whose readers and writers wait for each other
 	Size             Code = "size"              // what the shards need on disk
 	Unreachable      Code = "unreachable"       // a database does not answer
-	NotEmpty         Code = "not_empty"         // a table of a shard exists and has rows
+	NotEmpty         Code = "not_empty"         // a table of a shard has rows that are no job's
+	OtherJob         Code = "other_job"         // a table, or one of a shard, is another job's
+	Switched         Code = "switched"          // the shards serve
 	Relations        Code = "relations"         // the way to the sharding key, or references that change, do not hold together
 	NoNewID          Code = "no_new_id"         // an id cannot be turned into a new one
 )

@@ -12,7 +12,7 @@ const idlePause = 10 * time.Millisecond
 // applyUntilCaughtUp goes on until the copy is done and what writers changed since
 // is little.
 func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
-	f := &follower{lead: l, streams: []*stream{l.forward()}, guarded: true}
+	f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
 	for {
 		complete := false
 		select {
@@ -58,9 +58,9 @@ func (p passed) rest(ctx context.Context) error {
 type follower struct {
 	*lead
 
-	streams []*stream
-	guarded bool // by the identities of the source's tables, which serve
-	looked  time.Time
+	streams   []*stream
+	unchanged func(context.Context) error // fails when a table is not what it was
+	looked    time.Time
 }
 
 // lookEvery is how often a follower makes sure that the tables are still those
@@ -94,8 +94,8 @@ const (
 
 // catchUp applies what there is, so that little is left for the pause. What does
 // not become little soon is for Follow, which may take its time.
-func (l *lead) catchUp(ctx context.Context, streams ...*stream) error {
-	f := &follower{lead: l, streams: streams}
+func (l *lead) catchUp(ctx context.Context, unchanged func(context.Context) error, streams ...*stream) error {
+	f := &follower{lead: l, streams: streams, unchanged: unchanged}
 	limited, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	least, since := int64(-1), 0

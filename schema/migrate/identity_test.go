@@ -67,3 +67,57 @@ func TestASwitchSaysHowManyChangesWaitWhenWritersAreTooFast(t *testing.T) {
 	mustCutover(t, j)
 	s.compare(t, orders(t, "id"), "orders_old")
 }
+
+// TestShardsRestoredFromAnOlderBackupAreNoticed: the files are those of a moment
+// before, in which the job led as well.
+func TestShardsRestoredFromAnOlderBackupAreNoticed(t *testing.T) {
+	t.Parallel()
+	s, job := copied(t, 100)
+	exec(t, s.shards["a"], "VACUUM INTO '"+s.dir+"/backup.db'")
+	exec(t, s.source, "UPDATE orders SET note = 'after the backup'")
+	mustRun(t, job)
+	following := make(chan error, 1)
+	go func() { following <- job.Follow(t.Context()) }()
+	s.restore(t, "a")
+	if err := <-following; !errors.Is(err, migrate.ErrChanged) {
+		t.Errorf("Follow ended with %v", err)
+	}
+	if _, err := job.Verify(t.Context()); !errors.Is(err, migrate.ErrChanged) {
+		t.Errorf("Verify ended with %v", err)
+	}
+	if _, err := job.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), "orders_0") {
+		t.Errorf("Cutover ended with %v", err)
+	}
+	if err := job.Follow(t.Context()); !errors.Is(err, migrate.ErrChanged) {
+		t.Errorf("Follow ended with %v", err)
+	}
+	if err := job.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, job)
+	mustCutover(t, job)
+	s.compare(t, orders(t, "user_id"), "orders_old")
+}
+
+// restore makes the contents of a shard's database those of the backup.
+func (s *shop) restore(t *testing.T, name string) {
+	t.Helper()
+	conn, err := s.shards[name].Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	var tables string
+	if err := conn.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(name) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'").Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	statements := []string{"ATTACH '" + s.dir + "/backup.db' AS backup"}
+	for table := range strings.SplitSeq(tables, ",") {
+		statements = append(statements, "DELETE FROM main."+table, "INSERT INTO main."+table+" SELECT * FROM backup."+table)
+	}
+	for _, text := range append(statements, "DETACH backup") {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}

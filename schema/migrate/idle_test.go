@@ -21,7 +21,7 @@ type idler struct {
 func (s *shop) newIdler(t *testing.T) *idler {
 	t.Helper()
 	dbs := sharding.DBs{"source": s.source, "a": s.shards["a"], "b": s.shards["b"]}
-	r, err := sharding.New(dbs, orders(t, "id").Table, sharding.Migration{Source: "source", Tables: map[string]string{"orders": "id"}, Patience: time.Minute})
+	r, err := sharding.New(dbs, orders(t, "id").Table, sharding.Migration{Source: "source", Tables: map[string]string{"orders": "id"}, Patience: 15 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

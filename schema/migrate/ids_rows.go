@@ -10,25 +10,24 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// hole is an id in the literals of a record that is another one on the other
-// side.
+// hole is an id in a record that is another one on the other side.
 type hole struct {
-	at  int // in the values
+	at  int // which of the values
 	id  int64
 	ids *renumbering
 }
 
-// dig leaves a hole for a literal that is an id; NULL needs none.
-func (r *record) dig(literal string, ids *renumbering) error {
-	if literal == "NULL" {
-		r.values = append(r.values, literal...)
+// dig leaves a hole for a value that is an id; NULL needs none.
+func (r *record) dig(at int, ids *renumbering) error {
+	text, ok := r.value(at)
+	if !ok || text == "NULL" { // as SQLite writes it down
 		return nil
 	}
-	id, err := strconv.ParseInt(literal, 10, 64)
+	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: %.40s is no id", ErrUnsupported, literal)
+		return fmt.Errorf("%w: %.40s is no id", ErrUnsupported, text)
 	}
-	r.holes = append(r.holes, hole{len(r.values), id, ids})
+	r.holes = append(r.holes, hole{at, id, ids})
 	return nil
 }
 
@@ -37,17 +36,24 @@ func (r *record) fill(d dictionary) error {
 	if len(r.holes) == 0 {
 		return nil
 	}
-	full := make([]byte, 0, len(r.values)+20*len(r.holes))
-	from := 0
-	for _, h := range r.holes {
-		id, err := d.turn(h.ids, h.id)
-		if err != nil {
-			return err
+	full := make([]byte, 0, len(r.text)+20*len(r.holes))
+	ends := make([]int, len(r.ends))
+	for i := range ends {
+		text, ok := r.value(i)
+		full = append(full, text...)
+		if len(r.holes) > 0 && r.holes[0].at == i {
+			id, err := d.turn(r.holes[0].ids, r.holes[0].id)
+			if err != nil {
+				return err
+			}
+			full, r.holes = strconv.AppendInt(full[:len(full)-len(text)], id, 10), r.holes[1:]
 		}
-		full = strconv.AppendInt(append(full, r.values[from:h.at]...), id, 10)
-		from = h.at
+		ends[i] = len(full)
+		if !ok {
+			ends[i] = ^ends[i]
+		}
 	}
-	r.values, r.holes = append(full, r.values[from:]...), nil
+	r.text, r.ends, r.holes = string(full), ends, nil
 	return nil
 }
 

@@ -12,8 +12,10 @@ import (
 
 // Inspect looks for what would stop a migration or surprise somebody in the
 // middle of it, and changes nothing. It reads definitions and settings, the
-// ends of each table's ids and, where the sharding key may be NULL, the table
-// up to the first such row. What was found worst comes first.
+// ends of each table's ids, and counts the rows whose sharding key is NULL or 0,
+// which takes as long as reading the table where that column has no index. Under a
+// rule without a place for every integer it tries the lowest, the highest and up
+// to 1000 other values. What was found worst comes first.
 //
 // A database with shards that does not answer is a finding; the source has to.
 func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
@@ -40,7 +42,8 @@ func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
 type inspection struct {
 	job    *Job
 	found  []Finding
-	packet int64 // the source's max_allowed_packet
+	packet int64  // the source's max_allowed_packet
+	mark   string // of the job, "" before its first run
 }
 
 // probe is where a finding is made.
@@ -61,11 +64,16 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 		i.found = []Finding{}
 		var shapes []shape
 		for _, t := range i.job.cfg.Tables {
-			if _, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t}); err != nil {
+			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})
+			if err != nil {
 				return err
 			}
-			sh, err := s.side.describe(ctx, s, t.Name)
 			p := probe{i, s, shape{name: t.Name}}
+			if name != t.Name {
+				p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: what else can be found is for the time before a switch")
+				continue
+			}
+			sh, err := s.side.describe(ctx, s, name)
 			switch {
 			case errors.Is(err, ErrUnsupported):
 				p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
@@ -85,8 +93,32 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 				return err
 			}
 		}
+		if err := i.jobs(ctx, s); err != nil {
+			return err
+		}
 		return probe{i, s, shape{}}.database(ctx)
 	})
+}
+
+// jobs looks for other jobs of the tables, and for this one.
+func (i *inspection) jobs(ctx context.Context, s *session) error {
+	begun, err := s.side.exists(ctx, s, spanTable)
+	if err != nil || !begun {
+		return err
+	}
+	w := &world{Job: i.job}
+	for _, t := range i.job.cfg.Tables {
+		w.tables = append(w.tables, &table{conf: t})
+	}
+	switch err := w.checkOwner(ctx, s); {
+	case errors.Is(err, errOwned):
+		probe{i, s, shape{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), errOwned.Error()+": "), "end that job first, or go on with it")
+	case err != nil:
+		return err
+	}
+	marks, err := s.list(ctx, "SELECT owner FROM "+fenceTable+" WHERE job = ?", i.job.cfg.Name)
+	i.mark = strings.Join(marks, "")
+	return err
 }
 
 // relations looks at how the tables hang together, and whether ids can become new
@@ -100,6 +132,11 @@ func (i *inspection) relations(ctx context.Context, s *session, shapes []shape) 
 	if err := w.resolve(); err != nil {
 		p.add(Relations, Block, plain(err), "change the table or its settings as said")
 		return nil
+	}
+	for _, t := range w.tables {
+		if err := p.unplaced(ctx, t); err != nil {
+			return fmt.Errorf("table %s: %w", t.name, err)
+		}
 	}
 	err := w.checkIDs(ctx, s)
 	if errors.Is(err, ErrUnsupported) {
@@ -119,7 +156,7 @@ func (p probe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
 	p.ownTriggers()
-	for _, look := range []func(context.Context) error{p.ids, p.shardingKey} {
+	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownCollations} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -215,31 +252,60 @@ func (p probe) ids(ctx context.Context) error {
 	return err
 }
 
-// shardingKey must be there in every row.
+// shardingKey looks at the column that says where a row lies, or which row does.
 func (p probe) shardingKey(ctx context.Context) error {
-	key := p.settings().Key
-	c, ok := p.shape.column(key)
-	if p.settings().Via != "" {
+	conf := p.settings()
+	c, ok := p.shape.column(cmp.Or(conf.Via, conf.Key))
+	switch {
+	case !ok && conf.Via != "":
+		return nil // relations says so
+	case !ok:
+		p.add(NoShardingKey, Block, "it has no column "+conf.Key, "shard it by a column that it has")
+		return nil
+	case strings.EqualFold(c.name, p.shape.key):
 		return nil
 	}
-	if !ok {
-		p.add(NoShardingKey, Block, "it has no column "+key, "shard it by a column that it has")
+	if c.nullable {
+		if err := p.without(ctx, c); err != nil {
+			return err
+		}
+	}
+	if conf.Via != "" || !strings.Contains(strings.ToLower(c.typ), "int") {
 		return nil
 	}
-	if !c.nullable || strings.EqualFold(key, p.shape.key) {
-		return nil
+	n, err := p.count(ctx, c, "= 0")
+	if err == nil && n > 0 {
+		p.add(ZeroShardingKey, Warn, fmt.Sprintf("%s is 0 in %s", c.name, rowsOf(n)),
+			"when 0 says that it is unknown, give those rows a value: they would all lie on one shard, and a struct whose "+c.name+" is 0 is taken for one without")
 	}
-	n, err := p.number(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s IS NULL LIMIT 1",
-		p.side.Quote(p.shape.key), p.side.Quote(p.shape.name), p.side.Quote(c.name)))
+	return err
+}
+
+// without looks for rows in which the column is NULL: they lie nowhere.
+func (p probe) without(ctx context.Context, c column) error {
+	n, err := p.count(ctx, c, "IS NULL")
 	switch {
 	case err != nil:
 		return err
-	case n != 0:
-		p.add(NoShardingKey, Block, fmt.Sprintf("%s is NULL in the row %d", c.name, n), "give those rows a value")
-	default:
-		p.add(NoShardingKey, Warn, c.name+" may be NULL; a row without it ends the run", "declare it NOT NULL")
+	case n > 0:
+		first, err := p.number(ctx, fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s IS NULL", p.side.Quote(p.shape.key), p.side.Quote(p.shape.name), p.side.Quote(c.name)))
+		p.add(NoShardingKey, Block, fmt.Sprintf("%s is NULL in %s, the first of which is row %d", c.name, rowsOf(n), first), "give those rows a value")
+		return err
 	}
+	p.add(NoShardingKey, Warn, c.name+" may be NULL; a row without it ends the run, or waits for one", "declare it NOT NULL")
 	return nil
+}
+
+// count is how many rows fulfil a condition on a column.
+func (p probe) count(ctx context.Context, c column, condition string) (int64, error) {
+	return p.number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s %s", p.side.Quote(p.shape.name), p.side.Quote(c.name), condition))
+}
+
+func rowsOf(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // shard looks at one database with shards.
@@ -261,7 +327,7 @@ func (p probe) targets(ctx context.Context) error {
 			if target.DB != p.side.name {
 				continue
 			}
-			if err := p.target(ctx, target.Table); err != nil {
+			if err := p.target(ctx, t, target.Table); err != nil {
 				return err
 			}
 		}
@@ -272,15 +338,41 @@ func (p probe) targets(ctx context.Context) error {
 	return p.mysqlShard(ctx)
 }
 
-func (p probe) target(ctx context.Context, name string) error {
+func (p probe) target(ctx context.Context, t Table, name string) error {
+	p.shape.name = name
+	if ours, err := p.owned(ctx, name); err != nil || ours {
+		return err
+	}
 	exists, err := p.side.exists(ctx, p.session, name)
 	if err != nil || !exists {
 		return err
 	}
+	if err := p.collations(ctx, t); err != nil {
+		return err
+	}
 	rows, err := p.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.side.Quote(name)+" LIMIT 1) AS one")
 	if err == nil && rows > 0 {
-		p.shape.name = name
-		p.add(NotEmpty, Warn, "the table exists and has rows", "nothing, if they are this job's; otherwise drop it, as the job would remove its rows")
+		p.add(NotEmpty, Block, "the table exists and has rows that no job has brought", "drop it, or give the job tables of its own: it begins with empty ones")
 	}
 	return err
+}
+
+// owned: the table is a job's. That it is another one's is a finding.
+func (p probe) owned(ctx context.Context, name string) (bool, error) {
+	there, err := p.side.exists(ctx, p.session, ownerTable)
+	if err != nil || !there {
+		return false, err
+	}
+	job, mark, err := p.owner(ctx, name)
+	if err != nil || job == "" {
+		return false, err
+	}
+	if job == p.job.cfg.Name && mark == p.mark {
+		return true, nil
+	}
+	if job == p.job.cfg.Name {
+		job += " of another source"
+	}
+	p.add(OtherJob, Block, "the table belongs to job "+job, "give this job tables of its own, or abort that one")
+	return true, nil
 }

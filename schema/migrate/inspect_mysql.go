@@ -219,8 +219,8 @@ func (p probe) mysqlSize(ctx context.Context) error {
 }
 
 var (
-	shardPrivileges  = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "TRIGGER", "LOCK TABLES"}
-	sourcePrivileges = append([]string{"PROCESS", "SHOW VIEW"}, shardPrivileges...)
+	shardPrivileges  = []string{"PROCESS", "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "TRIGGER", "LOCK TABLES"}
+	sourcePrivileges = append([]string{"SHOW VIEW"}, shardPrivileges...)
 )
 
 // mysqlPrivileges looks at what was granted to the user by name. What comes by a

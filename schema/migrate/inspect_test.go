@@ -4,12 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
 )
 
 func inspect(t *testing.T, job *migrate.Job) []migrate.Finding {
@@ -46,7 +49,7 @@ func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
 	}{
 		"a trigger":       {[]string{"CREATE TRIGGER audit AFTER INSERT ON orders BEGIN SELECT 1; END"}, migrate.ForeignTriggers, "audit"},
 		"a child":         {[]string{"CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))"}, migrate.OutsideJob, "items"},
-		"a missing value": {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER)", "INSERT INTO orders VALUES (7, NULL)"}, migrate.NoShardingKey, "row 7"},
+		"a missing value": {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER)", "INSERT INTO orders VALUES (0, NULL), (7, NULL)"}, migrate.NoShardingKey, "user_id is NULL in 2 rows, the first of which is row 0"},
 		"a missing key":   {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY)"}, migrate.NoShardingKey, "user_id"},
 		"a composite key": {[]string{"DROP TABLE orders", "CREATE TABLE orders (a INTEGER, b INTEGER, user_id INTEGER, PRIMARY KEY (a, b))"}, migrate.Unsupported, "(a, b)"},
 	} {
@@ -65,6 +68,83 @@ func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
 	}
 }
 
+func TestInspectCountsRowsWhoseShardingKeyIsZero(t *testing.T) {
+	s := newShop(t, 50) // of 17 users, from 0 on
+	found := inspect(t, s.job(t, "user_id"))
+	if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+		return f.Severity == migrate.Warn && f.Code == migrate.ZeroShardingKey && f.Message == "user_id is 0 in 2 rows"
+	}) {
+		t.Errorf("%+v", found)
+	}
+}
+
+// byText shards by a column of texts.
+func byText(tb testing.TB, key string, rule sharding.Rule) func(*migrate.Config) {
+	return func(c *migrate.Config) {
+		m, err := sharding.Spread([]string{"a", "b"}, rule.Slots(), "orders_%02d")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		c.Tables[0].Table = sharding.Table{Name: "orders", Key: key, Rule: rule, Map: m}
+	}
+}
+
+func TestInspectFindsTextKeysThatAreNotComparedByTheirBytes(t *testing.T) {
+	for types, found := range map[string]bool{"TEXT": false, "TEXT COLLATE NOCASE": true, "TEXT COLLATE BINARY": false, "VARCHAR(9) COLLATE RTRIM NOT NULL": true} {
+		s := newShop(t, 0)
+		exec(t, s.source, "DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, tenant "+types+")")
+		exec(t, s.shards["b"], "CREATE TABLE orders_01 (id INTEGER PRIMARY KEY, tenant "+types+")")
+		places := map[string]bool{}
+		for _, f := range inspect(t, s.job(t, "id", byText(t, "tenant", sharding.HashText(4)))) {
+			if f.Code == migrate.Collation && f.Severity == migrate.Warn && strings.Contains(f.Message, "tenant") {
+				places[f.Database+"/"+f.Table] = true
+			}
+		}
+		if places["source/orders"] != found || places["b/orders_01"] != found || len(places) > 2 {
+			t.Errorf("%s: %v", types, places)
+		}
+	}
+}
+
+func TestInspectBlocksValuesWithoutAPlace(t *testing.T) {
+	day := 24 * time.Hour
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		rule sharding.Rule
+		says string // "" when all have a place
+	}{
+		"a list":                     {sharding.List(map[string]sharding.Slot{"note 1": 0, "note 2": 1}), "of 5 values of note that were tried, 3 have no place"},
+		"a list of all":              {sharding.List(map[string]sharding.Slot{"note 1": 0, "note 2": 1, "note 3": 0, "note 4": 1, "note 5": 1}), ""},
+		"texts under a hash":         {sharding.HashText(4), ""},
+		"texts under one of ids":     {sharding.Hash(4), "have no place"},
+		"no times under an interval": {sharding.Interval(start, start.Add(4*day), day), "have no place"},
+	} {
+		found := inspect(t, newShop(t, 5).job(t, "id", byText(t, "note", test.rule)))
+		i := slices.IndexFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.Unplaced })
+		if test.says == "" && i >= 0 || test.says != "" && (i < 0 || found[i].Severity != migrate.Block || !strings.Contains(found[i].Message, test.says)) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+func TestInspectBlocksChildrenWithoutAParent(t *testing.T) {
+	s := newShop(t, 5)
+	exec(t, s.source, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id)); INSERT INTO items VALUES (3, NULL), (4, 1)")
+	items := orders(t, "user_id")
+	items.Name, items.Via = "items", "order_id"
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "items_%02d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	items.Map = m
+	found := inspect(t, s.job(t, "user_id", func(c *migrate.Config) { c.Tables = append(c.Tables, items) }))
+	if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+		return f.Severity == migrate.Block && f.Table == "items" && strings.Contains(f.Message, "order_id is NULL in 1 row, ")
+	}) {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestInspectSeesWhatIsOnTheShards(t *testing.T) {
 	s := newShop(t, 5)
 	exec(t, s.shards["b"], "CREATE TABLE orders_01 (id INTEGER PRIMARY KEY)")
@@ -76,6 +156,91 @@ func TestInspectSeesWhatIsOnTheShards(t *testing.T) {
 	}
 	if !slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.NotEmpty && f.Table == "orders_01" }) {
 		t.Errorf("%+v", found)
+	}
+}
+
+// The codes are for programs, which read them in JSON.
+func TestInspectSaysItInCodes(t *testing.T) {
+	const items = "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER NOT NULL"
+	for name, test := range map[string]struct {
+		change string
+		via    string
+		found  string
+	}{
+		"a foreign key that cascades": {items + " REFERENCES orders (id) ON DELETE CASCADE)", "", `"code":"cascades","severity":"info","database":"source","table":"items"`},
+		"a way that leads nowhere":    {items + ")", "order_id", `"code":"relations","severity":"block","database":"source","message"`},
+		"a journal that locks":        {items + "); PRAGMA journal_mode = delete", "", `"code":"journal","severity":"warn","database":"source","message"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, 5)
+			exec(t, s.source, test.change)
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "items_%02d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := inspect(t, s.job(t, "id", func(c *migrate.Config) {
+				table := migrate.Table{Table: sharding.Table{Name: "items", Key: "id", Rule: sharding.Low(2), Map: m}, Via: test.via}
+				c.Tables = append(c.Tables, table)
+			}))
+			if text, err := json.Marshal(found); err != nil || !strings.Contains(string(text), test.found) {
+				t.Errorf("%s, %v", text, err)
+			}
+		})
+	}
+}
+
+// A connection that is inside somebody's transaction cannot be made one of ours.
+func TestASettingThatDoesNotHoldIsErrSession(t *testing.T) {
+	s := newShop(t, 5)
+	s.source.SetMaxOpenConns(1)
+	exec(t, s.source, "PRAGMA foreign_keys = 1; BEGIN")
+	_, err := s.job(t, "id").Inspect(t.Context())
+	if !errors.Is(err, migrate.ErrSession) || !strings.HasSuffix(err.Error(), "foreign_keys is 1, not 0") {
+		t.Error(err)
+	}
+}
+
+// What belongs to the job is no stranger to it, however far it is.
+func TestInspectKnowsItsOwnJob(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 50)
+	j := s.job(t, "id")
+	only := func(when string, code migrate.Code) {
+		t.Helper()
+		if found := codes(inspect(t, j)); slices.ContainsFunc(found, func(c migrate.Code) bool { return c != code }) {
+			t.Errorf("%s: %v", when, found)
+		}
+	}
+	mustRun(t, j)
+	only("following", migrate.UniqueAcross)
+	mustCutover(t, j)
+	only("switched", "")
+	if _, err := j.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	only("rolled back", migrate.UniqueAcross)
+	mustCutover(t, j)
+	if err := j.Finalize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	only("finalized", "")
+}
+
+func TestInspectSeesTablesOfOtherJobs(t *testing.T) {
+	t.Parallel()
+	s, other := newShop(t, 50), newShop(t, 50)
+	other.shards = s.shards
+	mustRun(t, s.job(t, "id"))
+	for name, at := range map[string]*shop{"second": s, "elsewhere": other, "orders": other} {
+		found := inspect(t, at.job(t, "id", called(name)))
+		if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+			return f.Severity == migrate.Block && f.Code == migrate.OtherJob && f.Database == "b" && strings.Contains(f.Message, "job orders")
+		}) {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if here := slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.OtherJob && f.Database == "source" }); here != (name == "second") {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
 }
 

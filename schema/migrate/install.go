@@ -6,11 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
 
 // makeOwnTables creates what is missing of this package's tables. The logs of
 // the shards are used after the switch.
 func (w *world) makeOwnTables(ctx context.Context) error {
+	var phase proto.Phase
+	err := w.source.do(ctx, func(s *session) (err error) {
+		phase, err = w.phase(ctx, s)
+		return err
+	})
+	if err != nil || phase == proto.Finalized { // which has dropped the logs
+		return err
+	}
 	if err := w.source.do(ctx, func(s *session) error { return s.execAll(ctx, w.sourceTables()) }); err != nil {
 		return fmt.Errorf("create the tables of the job on the source: %w", err)
 	}

@@ -34,6 +34,7 @@ type world struct {
 	source *side
 	sides  []*side // of the shards, in the order of the targets
 	tables []*table
+	mark   string // by which shards know the job from one of this name on another source; a leader's
 }
 
 // table is one table of the job.

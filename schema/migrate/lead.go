@@ -75,6 +75,9 @@ func (l *lead) heartbeat(ctx context.Context) {
 }
 
 func (l *lead) elect(ctx context.Context) error {
+	if err := l.source.do(ctx, func(s *session) error { return l.readMark(ctx, s) }); err != nil {
+		return err
+	}
 	sides := append([]*side{l.source}, l.sides...)
 	for _, side := range sides {
 		err := side.do(ctx, func(s *session) error {
@@ -83,7 +86,7 @@ func (l *lead) elect(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("database %s: %w", side.name, err)
 		}
 	}
 	l.epoch++
@@ -102,9 +105,6 @@ func (l *lead) claim(ctx context.Context, s *session) error {
 		return l.raise(ctx, s, l.epoch)
 	}
 	return s.tx(ctx, func() error {
-		if err := s.ensure(ctx, s.side.fence, "job, epoch", "?, 0", "job = ?", l.cfg.Name); err != nil {
-			return err
-		}
 		result, err := s.ExecContext(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", l.epoch, l.cfg.Name, l.epoch)
 		if err != nil {
 			return err
@@ -146,22 +146,47 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 		if err := l.checkOwner(ctx, s); err != nil { // before anything is made; register asks again
 			return err
 		}
+		for _, t := range l.tables { // a user who may not read it must not be left with triggers
+			if _, err := s.side.identity(ctx, s, t.name); err != nil {
+				return err
+			}
+		}
 		return l.checkIDs(ctx, s)
 	})
 	if err != nil {
 		return "", err
 	}
+	if err := l.install(ctx); err != nil {
+		return "", errors.Join(err, l.disown(ctx))
+	}
+	return proto.Copying, nil
+}
+
+// install makes the shards, the triggers and the rows of the job.
+func (l *lead) install(ctx context.Context) error {
+	if err := l.own(ctx); err != nil {
+		return err
+	}
 	if err := l.makeTargets(ctx); err != nil {
-		return "", err
+		return err
+	}
+	shards, err := l.standings(ctx)
+	if err != nil {
+		return err
 	}
 	if err := l.makeCapture(ctx); err != nil {
-		return "", err
+		return err
 	}
-	err = l.onSource(ctx, func(s *session) error { return l.register(ctx, s) })
+	err = l.onSource(ctx, func(s *session) error {
+		if err := l.register(ctx, s); err != nil {
+			return err
+		}
+		return l.noteTargets(ctx, s, shards)
+	})
 	if errors.Is(err, errOwned) { // another job was faster
 		err = errors.Join(err, l.dropTraces(ctx))
 	}
-	return proto.Copying, err
+	return err
 }
 
 func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {

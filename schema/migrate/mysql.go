@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +35,11 @@ func isMySQL(err error, numbers ...string) bool {
 	return false
 }
 
-// transient: lock timeout, server going down or starting, lost connections.
+// transient: lock timeout, server going down or starting, lost connections, a
+// statement whose table was changed too often to be prepared again.
 func (mysqlSeam) transient(err error) bool {
 	var network net.Error
-	return isMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129") ||
+	return isMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615") ||
 		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		err != nil && strings.Contains(err.Error(), "invalid connection")
 }
@@ -61,58 +61,18 @@ func (m mysqlSeam) renameAll(all []renaming) []string {
 }
 
 // value reads dates as text, because a driver may make times of them, which
-// have no zero date; floating-point numbers with all their bits, which they
-// lose as text of their own type; bits as a number.
+// have no zero date; years, too, as the text 0000 is another one than the number
+// 0; floating-point numbers with all their bits, which they lose as text of their
+// own type.
 func (m mysqlSeam) value(qualifier string, c column) string {
 	name := qualifier + m.Quote(c.name)
 	switch {
 	case c.typ == "float" || c.typ == "double":
 		return name + "+0e0"
-	case c.typ == "bit":
-		return "CAST(" + name + " AS UNSIGNED)"
-	case c.cast:
+	case c.cast || c.typ == "year":
 		return "CAST(" + name + " AS CHAR)"
 	}
 	return name
-}
-
-func (mysqlSeam) literal(dst []byte, raw sql.RawBytes, c column) []byte {
-	switch {
-	case raw == nil:
-		return append(dst, "NULL"...)
-	case c.kind == number:
-		return append(dst, raw...)
-	case c.kind == binary && len(raw) == 0:
-		return append(dst, "''"...)
-	case c.kind == binary:
-		dst = append(dst, "x'"...)
-		dst = hex.AppendEncode(dst, raw)
-		return append(dst, '\'')
-	}
-	return quoteMySQL(dst, raw)
-}
-
-// quoteMySQL relies on utf8mb4 and on a sql_mode with backslash escapes, both
-// of which pin sets.
-func quoteMySQL(dst []byte, raw []byte) []byte {
-	dst = append(dst, '\'')
-	for _, b := range raw {
-		switch b {
-		case 0:
-			dst = append(dst, `\0`...)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case 0x1a:
-			dst = append(dst, `\Z`...)
-		case '\'', '\\':
-			dst = append(dst, '\\', b)
-		default:
-			dst = append(dst, b)
-		}
-	}
-	return append(dst, '\'')
 }
 
 func (mysqlSeam) lead(ctx context.Context, s *session, job string) (bool, error) {
@@ -212,24 +172,53 @@ func (m mysqlSeam) exists(ctx context.Context, s *session, name string) (bool, e
 // identity is InnoDB's number of the table, which TRUNCATE and every rebuild
 // change, and its definition.
 func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (string, error) {
-	view, err := m.innodbTables(ctx, s)
+	numbers, err := m.numbers(ctx, s, []string{name})
 	if err != nil {
 		return "", err
-	}
-	var database string
-	if err := s.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
-		return "", err
-	}
-	id, err := s.number(ctx, "SELECT TABLE_ID FROM information_schema."+view+" WHERE NAME = ?", innodbName(database)+"/"+innodbName(name))
-	if err != nil {
-		return "", fmt.Errorf("read the table's number, which shows a TRUNCATE (it needs the privilege PROCESS): %w", err)
 	}
 	definition, err := m.definition(ctx, s, name)
 	if err != nil {
 		return "", err
 	}
 	_, body, _ := strings.Cut(withoutCounter(definition), "(")
-	return fmt.Sprintf("%d %s", id, digest(body)), nil
+	return numbers[name] + " " + digest(body), nil
+}
+
+// numbers are InnoDB's; a table with partitions has one for each of them.
+func (m mysqlSeam) numbers(ctx context.Context, s *session, names []string) (map[string]string, error) {
+	view, err := m.innodbTables(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	var database string
+	if err := s.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return nil, err
+	}
+	byPath, paths := map[string]string{}, make([]any, len(names))
+	for i, name := range names {
+		path := innodbName(database) + "/" + innodbName(name)
+		byPath[strings.ToLower(path)], paths[i] = name, path
+	}
+	ids := map[string][]string{}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var path, id string
+		err := rows.Scan(&path, &id)
+		name := byPath[strings.ToLower(path)]
+		ids[name] = append(ids[name], id)
+		return err
+	}, "SELECT SUBSTRING_INDEX(NAME, '#', 1) AS path, TABLE_ID FROM information_schema."+view+
+		" HAVING path IN (?"+strings.Repeat(", ?", len(paths)-1)+") ORDER BY TABLE_ID", paths...)
+	if err != nil {
+		return nil, fmt.Errorf("read the tables' numbers, which show a TRUNCATE (it needs the privilege PROCESS): %w", err)
+	}
+	all := map[string]string{}
+	for name, of := range ids {
+		all[name] = of[0]
+		if len(of) > 1 {
+			all[name] = digest(strings.Join(of, " "))
+		}
+	}
+	return all, nil
 }
 
 func (mysqlSeam) server(ctx context.Context, s *session) (name string, err error) {

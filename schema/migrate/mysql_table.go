@@ -19,16 +19,21 @@ func (m mysqlSeam) ownTables(log string) []string {
 		"CREATE TABLE IF NOT EXISTS `" + spanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
 			" identity VARCHAR(191) NOT NULL, PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + routeTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + targetTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, shard INT NOT NULL, place VARCHAR(191) NOT NULL, identity VARCHAR(191) NOT NULL, beat BIGINT NOT NULL," +
+			" PRIMARY KEY (job, tbl, shard)) ENGINE=InnoDB",
 		m.fenceDefinition(fenceTable), m.logDefinition(log),
 	}
 }
 
 func (m mysqlSeam) shardTables(log string) []string {
-	return []string{m.fenceDefinition(shardFenceTable), m.logDefinition(log)}
+	return []string{
+		"CREATE TABLE IF NOT EXISTS `" + ownerTable + "` (name VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, owner VARCHAR(32) NOT NULL, beat BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB",
+		m.fenceDefinition(shardFenceTable), m.logDefinition(log),
+	}
 }
 
 func (mysqlSeam) fenceDefinition(name string) string {
-	return "CREATE TABLE IF NOT EXISTS `" + name + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL) ENGINE=InnoDB"
+	return "CREATE TABLE IF NOT EXISTS `" + name + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL, owner VARCHAR(32) NOT NULL) ENGINE=InnoDB"
 }
 
 func (mysqlSeam) logDefinition(name string) string {

@@ -16,6 +16,11 @@ const (
 	// another table: they may be in the same database.
 	fenceTable      = "shardid_fence"
 	shardFenceTable = "shardid_shard_fence"
+
+	// ownerTable is where a database with shards notes which job its tables belong
+	// to; targetTable is where the source notes what these tables were.
+	ownerTable  = "shardid_owner"
+	targetTable = "shardid_target"
 )
 
 // retired is the name of a table of the source after the switch.

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,3 +37,56 @@ func (w *world) checkOwner(ctx context.Context, s *session) error {
 func (w *world) lockJobs(ctx context.Context, s *session) error {
 	return s.exec(ctx, "UPDATE "+s.side.fence+" SET epoch = epoch")
 }
+
+// own notes in the databases with shards that their tables are this job's. Those
+// of another job are refused, whatever its source is: equal ids of two sources
+// would be taken for one row.
+func (l *lead) own(ctx context.Context) error {
+	return l.eachOwned(ctx, func(s *session, to *target) error {
+		if err := s.ensure(ctx, ownerTable, "name, job, owner", to.name, l.cfg.Name, l.mark); err != nil {
+			return err
+		}
+		job, mark, err := s.owner(ctx, to.name)
+		if err != nil || l.is(job, mark) {
+			return err
+		}
+		if job == l.cfg.Name {
+			job += " of another source"
+		}
+		return fmt.Errorf("%w: it belongs to job %s; give this one tables of its own, or abort that one. "+
+			"When that source is gone for good and nobody needs the rows, DELETE FROM %s WHERE name = '%s' there", ErrNotReady, job, ownerTable, to.name)
+	})
+}
+
+// disown gives the tables of the job free for others.
+func (l *lead) disown(ctx context.Context) error {
+	return l.eachOwned(ctx, func(s *session, to *target) error {
+		return s.exec(ctx, "DELETE FROM "+ownerTable+" WHERE name = ? AND job = ? AND owner = ?", to.name, l.cfg.Name, l.mark)
+	})
+}
+
+// eachOwned runs f for each table of the shards, in a transaction in which this
+// runner leads.
+func (l *lead) eachOwned(ctx context.Context, f func(*session, *target) error) error {
+	for _, t := range l.tables {
+		for _, to := range t.targets {
+			if err := l.on(ctx, to.side, func(s *session) error { return f(s, to) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// owner is the job that a table of a shard belongs to, "" for none. In a
+// transaction it stays that until the end.
+func (c *session) owner(ctx context.Context, name string) (job, mark string, err error) {
+	err = c.QueryRowContext(ctx, "SELECT job, owner FROM "+ownerTable+" WHERE name = ?"+c.side.lockRead(), name).Scan(&job, &mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return job, mark, err
+}
+
+// is: the job and the mark are this one's.
+func (w *world) is(job, mark string) bool { return job == w.cfg.Name && mark == w.mark }

@@ -8,14 +8,28 @@ import (
 	"strings"
 )
 
-// record is a row on its way: its literals in the order of the columns.
+// record is a row on its way. It holds as few pointers as it can: many are under
+// way at once, and collecting garbage would cost as much as reading them.
 type record struct {
-	id     int64 // where it was read
-	key    int64 // where it is to be written
-	route  any   // the sharding key, as it was read
-	to     int   // index of its target, or nowhere
-	values []byte
-	holes  []hole // where ids of the other side go
+	id    int64  // where it was read
+	key   int64  // where it is to be written
+	route any    // the sharding key, as it was read
+	to    int    // index of its target, or nowhere
+	text  string // its values as the database wrote them down, in the order of the columns
+	ends  []int  // of the values in the text; of NULL, the complement
+	holes []hole // where ids of the other side go
+}
+
+// value returns the text of a value; false for NULL.
+func (r *record) value(i int) (text string, ok bool) {
+	from, to := 0, r.ends[i]
+	if to < 0 {
+		return "", false
+	}
+	if i > 0 {
+		from = max(r.ends[i-1], ^r.ends[i-1])
+	}
+	return r.text[from:to], true
 }
 
 // reading is one statement that reads rows for a copy.
@@ -31,7 +45,7 @@ type reading struct {
 func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	raw := make([]sql.RawBytes, len(r.t.columns))
 	var id int64
-	var route any
+	var route sql.RawBytes
 	dest := []any{&id, &route}
 	for i := range raw {
 		dest = append(dest, &raw[i])
@@ -41,11 +55,11 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
-		if b, ok := route.([]byte); ok {
-			route = string(b)
+		rec := record{id: id, key: id}
+		if route != nil {
+			rec.route = string(route)
 		}
-		rec := record{id: id, key: id, route: route}
-		if err := c.tuple(&rec, raw, r.t); err != nil {
+		if err := rec.take(raw, r.t); err != nil {
 			return &RowError{r.t.conf.Name, id, err}
 		}
 		all = append(all, rec)
@@ -54,26 +68,31 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	return all, err
 }
 
-// tuple writes the row's literals down.
-func (c *session) tuple(rec *record, raw []sql.RawBytes, t *table) error {
-	size := 2
+// take keeps the values of a row that was read.
+func (r *record) take(raw []sql.RawBytes, t *table) error {
+	size := 0
 	for _, v := range raw {
-		size += len(v) + len(v)/8 + 4
+		size += len(v)
 	}
-	rec.values = append(make([]byte, 0, size), '(')
+	var text strings.Builder
+	text.Grow(size)
+	r.ends = make([]int, len(raw))
 	for i, v := range raw {
-		if i > 0 {
-			rec.values = append(rec.values, ',')
+		text.Write(v)
+		r.ends[i] = text.Len()
+		if v == nil {
+			r.ends[i] = ^r.ends[i]
 		}
-		if t.rewrites == nil || t.rewrites[i] == nil {
-			rec.values = c.side.literal(rec.values, v, t.columns[i])
+	}
+	r.text = text.String()
+	for i, ids := range t.rewrites {
+		if ids == nil {
 			continue
 		}
-		if err := rec.dig(string(c.side.literal(nil, v, t.columns[i])), t.rewrites[i]); err != nil {
+		if err := r.dig(i, ids); err != nil {
 			return fmt.Errorf("column %s: %w", t.columns[i].name, err)
 		}
 	}
-	rec.values = append(rec.values, ')')
 	return nil
 }
 
@@ -94,20 +113,13 @@ func (s *side) readSQL(r reading) string {
 	return query + " ORDER BY " + key
 }
 
-// The size of one INSERT: beyond it nothing gets faster.
-const (
-	statementRows  = 1000
-	statementBytes = 1 << 20
-)
-
 // store inserts the rows and returns the ids of those that a secondary unique
 // key refused. It touches no other row: replacing the one in the way could
 // remove the newer of the two for good.
 func (c *session) store(ctx context.Context, t *table, name string, rows []record) (refused []int64, err error) {
-	head := c.insertHead(t, name)
 	for len(rows) > 0 {
-		n := statement(rows)
-		err := c.exec(ctx, insertText(head, rows[:n]))
+		n := c.side.batch(rows)
+		err := c.side.insert(ctx, c, t, name, rows[:n])
 		switch {
 		case err == nil:
 		case c.side.duplicate(err):
@@ -132,22 +144,23 @@ func (c *session) insertHead(t *table, name string) string {
 	return "INSERT INTO " + c.side.Quote(name) + " (" + strings.Join(names, ", ") + ") VALUES "
 }
 
-// statement is how many rows go into the next INSERT.
-func statement(rows []record) int {
+// fitting is how many of the rows have no more bytes than these, at least one.
+func fitting(rows []record, bytes int) int {
 	size := 0
 	for i, r := range rows {
-		if size += len(r.values) + 1; i > 0 && (i == statementRows || size > statementBytes) {
+		if size += len(r.text); i > 0 && size > bytes {
 			return i
 		}
 	}
 	return len(rows)
 }
 
+// insertText is an INSERT of values that are literals.
 func insertText(head string, rows []record) string {
 	var b strings.Builder
 	size := len(head)
 	for _, r := range rows {
-		size += len(r.values) + 1
+		size += len(r.text) + len(r.ends) + 2
 	}
 	b.Grow(size)
 	b.WriteString(head)
@@ -155,16 +168,23 @@ func insertText(head string, rows []record) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(r.values)
+		for j := range r.ends {
+			b.WriteByte("(,"[min(j, 1)])
+			literal, _ := r.value(j) // NULL is one, too
+			b.WriteString(literal)
+		}
+		b.WriteByte(')')
 	}
 	return b.String()
 }
 
 // storeApart finds out which of the rows are refused.
 func (c *session) storeApart(ctx context.Context, t *table, name string, rows []record) (refused []int64, err error) {
-	head := c.insertHead(t, name)
 	for i := range rows {
-		err := c.exec(ctx, insertText(head, rows[i:i+1]))
+		err := c.side.insert(ctx, c, t, name, rows[i:i+1])
+		if c.side.mayPass(err) {
+			return nil, err // that is not the row's fault
+		}
 		if err != nil && !c.side.duplicate(err) {
 			return nil, &RowError{t.conf.Name, rows[i].id, err}
 		}

@@ -32,8 +32,8 @@ func (j *Job) Run(ctx context.Context) error {
 
 // Follow brings changes to where they belong until ctx ends, and returns nil
 // then: from the source to the shards, and after the switch from the shards back
-// to the retired tables of the source. While the source serves, it ends with
-// ErrChanged within seconds of a TRUNCATE or an ALTER of its tables.
+// to the retired tables of the source. It ends with ErrChanged within seconds of a
+// TRUNCATE of a table, or of an ALTER of one of the source's while those serve.
 func (j *Job) Follow(ctx context.Context) error {
 	err := j.leading(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
@@ -46,9 +46,9 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
-		f := &follower{lead: l, streams: l.backward()}
+		f := &follower{lead: l, streams: l.backward(), unchanged: l.checkTargets}
 		if phase == proto.Following {
-			f.streams, f.guarded = []*stream{l.forward()}, true
+			f.streams, f.unchanged = []*stream{l.forward()}, l.checkAll
 		}
 		return f.keepUp(ctx)
 	})
@@ -83,7 +83,10 @@ func (l *lead) run(ctx context.Context, phase proto.Phase) error {
 	if err := l.moveIn(ctx, phase); err != nil {
 		return err
 	}
-	if err := l.source.do(ctx, func(s *session) error { return l.checkIdentities(ctx, s) }); err != nil {
+	if err := l.checkAll(ctx); err != nil {
+		return err
+	}
+	if err := l.own(ctx); err != nil {
 		return err
 	}
 	if err := l.prune(ctx); err != nil {

@@ -21,8 +21,10 @@ type seam interface {
 
 	// value is the SQL expression of a column as it is read for a copy.
 	value(qualifier string, c column) string
-	// literal appends what value returned as a literal.
-	literal(dst []byte, raw sql.RawBytes, c column) []byte
+	// batch is how many of the rows the next INSERT takes, at least one.
+	batch(rows []record) int
+	// insert inserts the rows, which are a batch, in one statement.
+	insert(ctx context.Context, s *session, t *table, name string, rows []record) error
 }
 
 // conduct is how connections and transactions are had.
@@ -68,6 +70,9 @@ type recognition interface {
 	// identity changes when a table's rows were replaced by other means than
 	// statements on rows: TRUNCATE, a restored file.
 	identity(ctx context.Context, s *session, name string) (string, error)
+	// numbers are the parts of identities that an ALTER which leaves the rows where
+	// they are does not change, by the tables' names; "" is that of no table.
+	numbers(ctx context.Context, s *session, names []string) (map[string]string, error)
 	// server changes when a database is served by another server: a replica that
 	// took over, and may lack what was committed last.
 	server(ctx context.Context, s *session) (string, error)
@@ -138,14 +143,14 @@ type link struct{ child, column, refers string }
 
 type trigger struct{ name, table, body, create string }
 
-// kind is how the values of a column travel.
+// kind is what a column holds, as hashes see it.
 type kind int
 
 const (
-	number    kind = iota // as the text of a number
-	quoted                // as text
-	binary                // as hexadecimal digits
-	readyMade             // the database writes the literal
+	number    kind = iota
+	quoted         // text
+	binary         // bytes
+	readyMade      // the database writes a literal
 )
 
 type column struct {

@@ -39,8 +39,15 @@ func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 	if err := v.run(ctx); err != nil {
 		return fmt.Errorf("compare after a change of servers: %w", err)
 	}
+	is, err := l.standings(ctx)
+	if err != nil {
+		return err
+	}
 	return l.onSource(ctx, func(s *session) error {
 		if err := l.identify(ctx, s); err != nil {
+			return err
+		}
+		if err := l.noteTargets(ctx, s, is); err != nil {
 			return err
 		}
 		return s.exec(ctx, "UPDATE "+jobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)

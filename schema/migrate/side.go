@@ -158,8 +158,10 @@ func pauseFor(ctx context.Context, d time.Duration) error {
 type session struct {
 	*sql.Conn
 
-	side   *side
-	locked bool // holds the lock of a switch: no transaction may begin
+	side     *side
+	locked   bool                 // holds the lock of a switch: no transaction may begin
+	prepared map[string]*sql.Stmt // by their text; they end with the connection
+	roomy    bool                 // the driver has a large buffer
 }
 
 // Close takes the connection out of the application's pool: its settings are

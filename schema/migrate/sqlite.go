@@ -50,8 +50,11 @@ func (sqliteSeam) pin(ctx context.Context, c *sql.Conn) error {
 			return fmt.Errorf("%w: %s: %w", ErrSession, set.name, err)
 		}
 		var is int
-		if err := c.QueryRowContext(ctx, "PRAGMA "+set.name).Scan(&is); err != nil || is != set.value {
-			return fmt.Errorf("%w: %s is %d, not %d (%w)", ErrSession, set.name, is, set.value, err)
+		if err := c.QueryRowContext(ctx, "PRAGMA "+set.name).Scan(&is); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrSession, set.name, err)
+		}
+		if is != set.value {
+			return fmt.Errorf("%w: %s is %d, not %d", ErrSession, set.name, is, set.value)
 		}
 	}
 	return nil
@@ -65,7 +68,18 @@ func (m sqliteSeam) value(qualifier string, c column) string {
 	return "CASE typeof(" + name + ") WHEN 'text' THEN 'CAST(x''' || hex(" + name + ") || ''' AS TEXT)' ELSE quote(" + name + ") END"
 }
 
-func (sqliteSeam) literal(dst []byte, raw sql.RawBytes, _ column) []byte { return append(dst, raw...) }
+// The size of one INSERT: beyond it nothing gets faster.
+const (
+	statementRows  = 1000
+	statementBytes = 1 << 20
+)
+
+func (sqliteSeam) batch(rows []record) int { return min(statementRows, fitting(rows, statementBytes)) }
+
+// insert has the values in its text, as the database has written them down.
+func (sqliteSeam) insert(ctx context.Context, s *session, t *table, name string, rows []record) error {
+	return s.exec(ctx, insertText(s.insertHead(t, name), rows))
+}
 
 // lead: there is no lock that ends with its process, so the last one started
 // leads, and the fence ends the others.
@@ -129,6 +143,19 @@ func (sqliteSeam) identity(ctx context.Context, s *session, name string) (string
 	}
 	_, body, _ := strings.Cut(text[0], "(")
 	return digest(body), nil
+}
+
+// numbers are the definitions, too.
+func (m sqliteSeam) numbers(ctx context.Context, s *session, names []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, name := range names {
+		identity, err := m.identity(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = identity
+	}
+	return all, nil
 }
 
 // server: a file has none, and its path may be spelled in many ways.

@@ -15,16 +15,20 @@ func (m sqliteSeam) ownTables(log string) []string {
 		"CREATE TABLE IF NOT EXISTS " + jobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL, servers TEXT NOT NULL DEFAULT '')",
 		"CREATE TABLE IF NOT EXISTS " + spanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, PRIMARY KEY (job, tbl))",
 		"CREATE TABLE IF NOT EXISTS " + routeTable + " (tbl TEXT NOT NULL PRIMARY KEY, job TEXT NOT NULL, epoch INTEGER NOT NULL, route TEXT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + targetTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, shard INTEGER NOT NULL, place TEXT NOT NULL, identity TEXT NOT NULL, beat INTEGER NOT NULL, PRIMARY KEY (job, tbl, shard))",
 		m.fenceDefinition(fenceTable), m.logDefinition(log),
 	}
 }
 
 func (m sqliteSeam) shardTables(log string) []string {
-	return []string{m.fenceDefinition(shardFenceTable), m.logDefinition(log)}
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + ownerTable + " (name TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, job TEXT NOT NULL, owner TEXT NOT NULL, beat INTEGER NOT NULL DEFAULT 0)",
+		m.fenceDefinition(shardFenceTable), m.logDefinition(log),
+	}
 }
 
 func (sqliteSeam) fenceDefinition(name string) string {
-	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
+	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
 }
 
 // logDefinition: with AUTOINCREMENT, the number of an entry that was deleted is

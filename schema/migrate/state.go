@@ -2,9 +2,11 @@ package migrate
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 	"github.com/shardid/shardid/sharding"
@@ -24,37 +26,73 @@ func (j *Job) checkEpoch(ctx context.Context, s *session, epoch int64) error {
 		query += s.side.lockRead()
 	}
 	fence, err := s.number(ctx, query, j.cfg.Name)
-	if err == nil && !proto.Leads(epoch, fence) {
-		err = ErrFenced
+	if err != nil {
+		return err
 	}
-	return err
+	return s.side.led(epoch, fence)
 }
 
-// fence reads the epoch of a database, 0 when it has none.
-func (j *Job) fence(ctx context.Context, s *session) (int64, error) {
-	return s.number(ctx, "SELECT epoch FROM "+s.side.fence+" WHERE job = ?"+s.side.lockRead(), j.cfg.Name)
+// led fails unless the runner of the epoch leads by the fence of this database.
+func (s *side) led(epoch, fence int64) error {
+	switch {
+	case proto.Leads(epoch, fence):
+		return nil
+	case fence < epoch: // it knew of this runner before
+		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", ErrChanged, s.name)
+	}
+	return ErrFenced
+}
+
+// fence reads the epoch of a database, 0 when it has none. A job of the same name
+// on another source has its own logs and triggers under the same names.
+func (w *world) fence(ctx context.Context, s *session) (epoch int64, err error) {
+	var mark string
+	err = s.QueryRowContext(ctx, "SELECT epoch, owner FROM "+s.side.fence+" WHERE job = ?"+s.side.lockRead(), w.cfg.Name).Scan(&epoch, &mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	if err == nil && mark != w.mark {
+		err = fmt.Errorf("%w: another source has a job %s with shards in this database: give this one another name and tables of its own, "+
+			"or, when the other is gone for good, DELETE FROM %s WHERE job = '%s' here", ErrNotReady, w.cfg.Name, s.side.fence, w.cfg.Name)
+	}
+	return epoch, err
 }
 
 // raise makes the epoch that of a database, unless a newer one is there.
-func (j *Job) raise(ctx context.Context, s *session, epoch int64) error {
+func (w *world) raise(ctx context.Context, s *session, epoch int64) error {
 	return s.tx(ctx, func() error {
-		if err := s.ensure(ctx, s.side.fence, "job, epoch", "?, 0", "job = ?", j.cfg.Name); err != nil {
+		if err := s.ensure(ctx, s.side.fence, "job, epoch, owner", w.cfg.Name, 0, w.mark); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", epoch, j.cfg.Name, epoch); err != nil {
+		if _, err := w.fence(ctx, s); err != nil {
 			return err
 		}
-		return j.checkEpoch(ctx, s, epoch)
+		if err := s.exec(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", epoch, w.cfg.Name, epoch); err != nil {
+			return err
+		}
+		return w.checkEpoch(ctx, s, epoch)
 	})
 }
 
-// ensure inserts a row unless there is one.
-func (c *session) ensure(ctx context.Context, table, columns, values, where string, key any) error {
-	n, err := c.number(ctx, "SELECT COUNT(*) FROM "+table+" WHERE "+where, key)
+// readMark reads the job's mark, and makes one when the job is first led.
+func (w *world) readMark(ctx context.Context, s *session) error {
+	return s.tx(ctx, func() error {
+		if err := s.ensure(ctx, s.side.fence, "job, epoch, owner", w.cfg.Name, 0, rand.Text()); err != nil {
+			return err
+		}
+		return s.QueryRowContext(ctx, "SELECT owner FROM "+s.side.fence+" WHERE job = ?", w.cfg.Name).Scan(&w.mark)
+	})
+}
+
+// ensure inserts a row unless there is one with the first of the values, which is
+// the key.
+func (c *session) ensure(ctx context.Context, table, columns string, values ...any) error {
+	key, _, _ := strings.Cut(columns, ",")
+	n, err := c.number(ctx, "SELECT COUNT(*) FROM "+table+" WHERE "+key+" = ?", values[0])
 	if err != nil || n > 0 {
 		return err
 	}
-	err = c.exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+values+")", key)
+	err = c.exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
 	if c.side.duplicate(err) {
 		return nil // another runner was faster
 	}

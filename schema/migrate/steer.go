@@ -83,7 +83,7 @@ func (j *Job) steer(ctx context.Context, set string) error {
 		if err := s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+steerTable+columns); err != nil {
 			return err
 		}
-		if err := s.ensure(ctx, steerTable, "job", "?", "job = ?", j.cfg.Name); err != nil {
+		if err := s.ensure(ctx, steerTable, "job", j.cfg.Name); err != nil {
 			return err
 		}
 		return s.exec(ctx, withClock(s.side, "UPDATE "+steerTable+" SET "+set+" WHERE job = ?"), j.cfg.Name)

@@ -20,11 +20,14 @@ type Divergence struct {
 	Table  string `json:"table"`
 	ID     int64  `json:"id"` // in the source
 	Kind   Kind   `json:"kind"`
-	Target string `json:"target"` // database and physical table that is wrong
+	Target string `json:"target"` // database and physical table that is wrong; "" for a child without a parent
 }
 
 // String names the row and what is wrong with it.
 func (d Divergence) String() string {
+	if d.Target == "" {
+		return fmt.Sprintf("%s %d: %s, as the row that leads to its shard is", d.Table, d.ID, d.Kind)
+	}
 	return fmt.Sprintf("%s %d: %s on %s", d.Table, d.ID, d.Kind, d.Target)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
@@ -300,4 +301,35 @@ func named(v migrate.Verification) (all []string) {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// A runner counts up beats, on the shards first.
+func TestVerifyBesideBeatsAccusesNobody(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 10)
+	j := s.job(t, "id")
+	mustRun(t, j)
+	ctx, cancel := context.WithCancel(t.Context())
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for beat := 1000; ctx.Err() == nil; beat++ {
+			for _, step := range []struct {
+				db    *sql.DB
+				table string
+			}{{s.shards["a"], "shardid_owner"}, {s.shards["b"], "shardid_owner"}, {s.source, "shardid_target"}} {
+				if _, err := step.db.ExecContext(t.Context(), fmt.Sprintf("UPDATE %s SET beat = %d", step.table, beat)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	for range 30 {
+		if _, err := j.Verify(t.Context()); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	cancel()
+	beating.Wait()
 }

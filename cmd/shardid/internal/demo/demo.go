@@ -188,7 +188,7 @@ func (r *run) install(ctx context.Context) (err error) {
 	for _, t := range r.source.tables {
 		seeds = append(seeds, fmt.Sprintf("%s from %s", t.name, term.Number(t.next+seedMargin)))
 	}
-	r.Progress.End("a live copy; generated ids for " + strings.Join(seeds, ", "))
+	r.Progress.End(fmt.Sprintf("a live copy; generated ids, %s above the next, for %s", term.Number(seedMargin), strings.Join(seeds, ", ")))
 	return nil
 }
 

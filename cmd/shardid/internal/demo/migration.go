@@ -17,7 +17,7 @@ const jobName = "demo"
 
 // maxPause is how long writers may wait at the switch: it is only reached on a
 // machine that is busy with other things, and then the switch is tried again.
-const maxPause = 2 * time.Second
+const maxPause = 10 * time.Second
 
 // attempts is how often the switch is tried.
 const attempts = 10
@@ -77,7 +77,7 @@ func (r *run) copy(ctx context.Context) error {
 		return err
 	}
 	parent := r.source.tables[0]
-	r.Progress.End(fmt.Sprintf("%s rows into %d databases × %d tables by %s.%s; %s", term.Number(r.copied.Load()), databases, tables/databases, parent.name, parent.key, r.meanwhile(before)))
+	r.Progress.End(fmt.Sprintf("%s rows, some of them new, into %d databases × %d tables by %s.%s; %s", term.Number(r.copied.Load()), databases, tables/databases, parent.name, parent.key, r.meanwhile(before)))
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (r *run) cutover(ctx context.Context) error {
 			return err
 		}
 		r.result.SwitchPauseMS = milliseconds(done.Pause)
-		r.Progress.End(fmt.Sprintf("tables closed for %s ms; %s brought over meanwhile, the rest before", term.Number(done.Pause.Milliseconds()), term.Count(done.Drained, "change")))
+		r.Progress.End(fmt.Sprintf("tables closed for %s ms; %s brought over meanwhile, the rest before", term.Number(done.Pause.Round(time.Millisecond).Milliseconds()), term.Count(done.Drained, "change")))
 		return nil
 	}
 }

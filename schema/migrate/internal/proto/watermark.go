@@ -14,9 +14,6 @@ type Watermark struct {
 // Resume returns a watermark of a copy that is complete up to low.
 func Resume(low Bound) *Watermark { return &Watermark{low: low, hig: low} }
 
-// Low returns the bound up to which every chunk is finished.
-func (w *Watermark) Low() Bound { return w.low }
-
 // High returns the bound up to which chunks were taken. It must be written down
 // before any row of the last chunk is read.
 func (w *Watermark) High() Bound { return w.hig }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestAllHelpListsTheSameExitCodes(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"migrate", "--help"}} {
+		if o := succeed(t, args...); !strings.Contains(o.stdout, exitHelp()) {
+			t.Errorf("%v says:\n%s", args, o.stdout)
+		}
+	}
+	for line := range strings.Lines(exitHelp()) {
+		if len(line) > 81 {
+			t.Errorf("%d letters: %s", len(line), line)
+		}
+	}
+}
+
+func TestTheRunbookListsTheExitCodesOfMigrate(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| code | meaning | what to do |\n|---|---|---|\n")
+	for _, c := range migrateCodes {
+		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.code, c.meaning, c.do)
+	}
+	if !strings.Contains(readFile(t, "../../docs/runbook.md"), table.String()+"\n") {
+		t.Errorf("the runbook lacks this table:\n%s", table.String())
+	}
+}

@@ -1,0 +1,68 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// collations looks at how the columns that lead to a shard compare texts, on the
+// source or in a table of a shard. A rule of texts goes by their bytes.
+func (p probe) collations(ctx context.Context, conf Table) error {
+	for _, column := range conf.Texts() {
+		collation, err := dialect.Folding(ctx, p.session, p.side, p.shape.name, column)
+		if err != nil {
+			return err
+		}
+		if collation != "" {
+			p.add(Collation, Warn, column+" is compared by a collation, "+collation+", under which texts are equal that the rule tells apart: what one statement finds now may lie on different shards",
+				"give the column a binary collation (utf8mb4_bin; BINARY in SQLite), or bring its values into one form before they are stored and looked for")
+		}
+	}
+	return nil
+}
+
+// ownCollations is collations on the source.
+func (p probe) ownCollations(ctx context.Context) error { return p.collations(ctx, p.settings()) }
+
+// unplacedValues is how many values of a sharding key are tried, beside its lowest
+// and its highest.
+const unplacedValues = 1000
+
+// unplaced tries the rule on values of the sharding key, as a run would read them.
+// A key that becomes a new id is none that can be tried.
+func (p probe) unplaced(ctx context.Context, t *table) error {
+	c, ok := t.column(t.conf.Key)
+	if !ok || len(t.route.hops) > 0 || t.route.ids != nil || placesAll(t.conf.Rule, c) {
+		return nil
+	}
+	key, name := p.side.Quote(c.name), p.side.Quote(t.name)
+	values, err := p.list(ctx, fmt.Sprintf("SELECT CAST(v AS CHAR) FROM (SELECT MIN(%s) AS v FROM %s UNION SELECT MAX(%[1]s) FROM %[2]s"+
+		" UNION SELECT v FROM (SELECT DISTINCT %[1]s AS v FROM %[2]s LIMIT %d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v", key, name, unplacedValues))
+	if err != nil {
+		return err
+	}
+	var refused []error
+	for _, value := range values {
+		if _, err := t.conf.Target(value); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	if len(refused) > 0 {
+		p.shape.name = t.conf.Name
+		p.add(Unplaced, Block, fmt.Sprintf("of %d values of %s that were tried, %d have no place; the first: %v", len(values), c.name, len(refused), refused[0]),
+			"give those rows other values, or the rule a place for them")
+	}
+	return nil
+}
+
+// placesAll reports whether the rule has a place for every value of a column.
+func placesAll(rule sharding.Rule, c column) bool {
+	return strings.Contains(strings.ToLower(c.typ), "int") && slices.Contains([]sharding.Kind{
+		sharding.KindLow, sharding.KindBits, sharding.KindMod, sharding.KindOffsetStep, sharding.KindHash, sharding.KindRanges,
+	}, sharding.Describe(rule).Kind)
+}
