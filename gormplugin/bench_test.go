@@ -114,3 +114,36 @@ func BenchmarkStatements(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkBatch inserts 1000 rows: into one table without the plugin, into one
+// shard, and into eight of one database.
+func BenchmarkBatch(b *testing.B) {
+	m, err := sharding.Spread([]string{"db"}, 8, "orders_%d")
+	if err != nil {
+		b.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"db": sql.OpenDB(instant{})}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(10), Map: m})
+	if err != nil {
+		b.Fatal(err)
+	}
+	routed := &gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1), Named: map[string]keygen.Generator[int64]{"item": keygen.Counting(1, 1)}}, Router: router}
+	for _, kind := range []struct {
+		name   string
+		config *gormplugin.Config
+		shards int64
+	}{{"plain", nil, 8}, {"one", routed, 1}, {"eight", routed, 8}} {
+		b.Run(kind.name, func(b *testing.B) {
+			db := benchDB(b, kind.config)
+			rows := make([]Order, 1000)
+			for i := range rows {
+				rows[i] = Order{ID: int64(i + 1), UserID: 8 + int64(i)%kind.shards, Note: "n"}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := db.Create(&rows).Error; err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

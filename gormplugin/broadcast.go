@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"reflect"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -33,7 +36,7 @@ func (r *routing) broadcast(op string, stmt *gorm.Statement, next conn) *copies 
 
 // any returns the connection to read from.
 func (c *copies) any(ctx context.Context, query string) (gorm.ConnPool, error) {
-	if err := c.routing.guard.unrouted(query, nil); err != nil {
+	if err := c.routing.guard.unsharded(query, nil); err != nil {
 		return nil, err
 	}
 	names := c.routing.router.Databases()
@@ -111,7 +114,7 @@ func (c *copies) QueryRowContext(ctx context.Context, query string, args ...any)
 // one, which gorm began for this statement, spans them all for once, and the
 // user's own must be allowed to.
 func (c *copies) all(ctx context.Context, query string, do func(gorm.ConnPool, int) error) error {
-	if err := c.routing.guard.unrouted(query, nil); err != nil {
+	if err := c.routing.guard.unsharded(query, nil); err != nil {
 		return err
 	}
 	if err := c.proveKeys(); err != nil {
@@ -186,4 +189,67 @@ func (c *copies) proveKeys() error {
 
 func (c *copies) refuse(why error, hint string) error {
 	return &sharding.RouteError{Op: "write of broadcast table", Table: c.stmt.Table, Err: why, Hint: hint}
+}
+
+// copied checks that a text for one database changes no broadcast table, whose
+// copies in the others would stay as they are.
+func (g *guard) copied(query string) error {
+	if !slices.ContainsFunc(g.copies, func(name string) bool { return containsFold(query, name) }) || isSelect(query) {
+		return nil
+	}
+	for _, f := range g.readingsOf(query) {
+		for _, c := range changesOf(query, f) {
+			for _, name := range c.tables {
+				if g.isCopied(name) {
+					return oneCopyOf(c.verb, name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isSelect reports whether a text is clearly a single query.
+func isSelect(query string) bool {
+	const verb = "SELECT "
+	return len(query) > len(verb) && strings.EqualFold(query[:len(verb)], verb) && strings.IndexByte(query, ';') < 0
+}
+
+func (g *guard) isCopied(table string) bool { return g.router.IsBroadcast(table) }
+
+// missing returns a database's error with the reason why a broadcast table is
+// missing there, nil when the text names none: the database that gorm was opened
+// with need not be one of the router's.
+func (g *guard) missing(query string, failed error) error {
+	if g.mentions(query) {
+		return nil
+	}
+	names := sqltext.NewTables(query, g.readings[0])
+	for t, table, ok := names.Next(); ok; t, table, ok = names.Next() {
+		if name := sqltext.Name(query, t); table && g.isCopied(name) {
+			return &sharding.RouteError{
+				Op: "raw SQL on broadcast table", Table: name, Err: failed,
+				Hint: "its copies are in the router's databases, and raw SQL goes to the one that gorm was opened with; read it through its model",
+			}
+		}
+	}
+	return nil
+}
+
+// oneCopyError says why SQL text must not change a broadcast table.
+type oneCopyError struct{}
+
+func (oneCopyError) Error() string { return "SQL text would change one of its copies only" }
+
+func (oneCopyError) Unwrap() error { return sharding.ErrRawTable }
+
+func oneCopyOf(verb, table string) error {
+	hint := "change it through its model, which does so in every database"
+	switch {
+	case slices.Contains([]string{"UPDATE", "DELETE"}, verb):
+		hint += ", or run the text with sharding.AllShards"
+	case slices.Contains(definitionVerbs, verb):
+		hint = "create and change its tables with gormplugin.Migrate; for all else run the text on Router.DB of each of Router.Databases"
+	}
+	return &sharding.RouteError{Op: "raw " + verb + " of broadcast table", Table: table, Err: oneCopyError{}, Hint: hint}
 }

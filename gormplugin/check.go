@@ -15,9 +15,10 @@ import (
 // later: the plugin was not loaded, a model of which nothing is filled, a tag
 // that names an unknown generator, a field or a column too narrow for ids, a
 // column that the database still numbers (on SQLite, one with AUTOINCREMENT), a
-// model without its table's sharding key, and a generator whose ids would not
-// lead to their rows' shards, of which two ids are drawn. A sharded table is looked
-// at on every target up to the first error, unless its migration has not come to
+// model without its table's sharding key, a sharding key of text whose column does
+// not compare bytes as its rule does, and a generator whose ids would not lead to
+// their rows' shards, of which two ids are drawn. A sharded table is looked at on
+// every target up to the first error, unless its migration has not come to
 // the switch. Tables that do not exist are not looked at. The errors are joined;
 // those about a field are [FieldError]s.
 func Check(db *gorm.DB, models ...any) error {
@@ -107,6 +108,9 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	}
 	m := &migration{db: db, router: c.router, shards: map[string]*gorm.DB{}}
 	for _, target := range c.router.Targets(table.Name) {
+		if err := c.checkCollations(db, table, target); err != nil {
+			return err
+		}
 		if _, err := m.open(target.DB); err != nil {
 			return fmt.Errorf("gormplugin: shard %s: %w", target, err)
 		}

@@ -65,32 +65,6 @@ func TestAKeyThatIsPartOfThePrimaryKeyRoutes(t *testing.T) {
 	}
 }
 
-func TestAssociationsOfAShardedParent(t *testing.T) {
-	c := newCluster(t)
-	c.seed(t)
-	order := Order{ID: 5}
-	items := c.Model(&order).Association("Items")
-	if n := items.Count(); n != 2 || items.Error != nil {
-		t.Errorf("%d items, %v", n, items.Error)
-	}
-	if err := c.Model(&order).Association("Items").Append(&Item{SKU: "more"}); err != nil || order.Items[0].OrderID != 5 {
-		t.Errorf("%+v, %v", order, err)
-	}
-	var found []Item
-	if err := c.Model(&order).Association("Items").Find(&found); err != nil || len(found) != 3 {
-		t.Errorf("%+v, %v", found, err)
-	}
-	if err := c.Model(&order).Association("Items").Clear(); !errors.Is(err, sharding.ErrKeyChange) {
-		t.Errorf("Clear would set the key to NULL: %v", err)
-	}
-	if err := c.Select("Items").Delete(&order).Error; err != nil {
-		t.Error(err)
-	}
-	if err := c.Where("order_id = ?", 5).Find(&found).Error; err != nil || len(found) != 0 || c.notes(t, 5) != "no row" {
-		t.Errorf("left %+v, %v", found, err)
-	}
-}
-
 func TestGenericsAreFilledAndRouted(t *testing.T) {
 	c := newCluster(t)
 	order := Order{Note: "generic"}

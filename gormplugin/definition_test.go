@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -149,9 +150,10 @@ func (Untagged) TableName() string { return "tags" }
 
 func TestMistakesOfGeneratorsFailAtOnce(t *testing.T) {
 	for says, c := range map[string]gormplugin.Config{
-		"Config.Auto":                      {Auto: true},
-		`Config.Generators.Named["order"]`: {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": nil}}},
-		`Config.Generators.Text["no"]`:     {Generators: keygen.Set{Text: map[string]keygen.Generator[string]{"no": nil}}},
+		"Config.Auto": {Auto: true},
+		`Config.Generators: keygen: unknown generator: Named["order"]`: {Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": nil}}},
+		"Default is a nil *snowflake.Generator":                        {Generators: keygen.Set{Default: (*snowflake.Generator)(nil)}},
+		`Text["no"]`:                                                   {Generators: keygen.Set{Text: map[string]keygen.Generator[string]{"no": nil}}},
 	} {
 		db := openGORM(t, (&recorder{}).open(t, "home"))
 		if err := db.Use(gormplugin.New(c)); err == nil || !strings.Contains(err.Error(), says) {

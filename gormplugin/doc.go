@@ -39,7 +39,7 @@
 // in the rows of a create; in conditions `key = ?` and `key IN ?`, whose
 // ANDs, ORs and parentheses are followed; and in the model together with its
 // primary key. Columns that lead to the same slot (sharding.Table.Also) count
-// like the key. NOT, ranges, subqueries and whatever is not understood prove
+// like the key, in the model those of the primary key. NOT, ranges, subqueries and whatever is not understood prove
 // nothing. Raw conditions are put into parentheses, so that an OR in one of them
 // cannot reach beyond it.
 //
@@ -57,10 +57,13 @@
 //	INSERT batch          | one                      | one database: one transaction          | refused, naming the row    | every database       | refused unless hinted
 //	upsert                | one; see below           | as INSERT batch                        | refused                    | every database       | refused unless hinted
 //	UPDATE, DELETE        | one                      | per shard, rows added up               | refused                    | every database       | refused unless hinted
-//	UPDATE of the key     | if it keeps its slot     | refused                                | refused                    | -                    | -
+//	UPDATE of the key     | if it keeps its slot     | refused                                | refused                    | -                    | refused
 //	TRUNCATE, DROP        | refused                  | -                                      | -                          | -                    | refused
 //	DDL, Migrate          | all targets by Migrate   | -                                      | -                          | all databases        | refused
 //	transaction           | begins on the shard      | refused unless BestEffort              | -                          | -                    | as its shard
+//
+// Each shard gets its own keys of a list of parameters, as in `key IN ?`. A list in
+// the text itself goes whole to each of its shards, which finds the same rows.
 //
 // Reads without a key go to all shards when sharding.Table.OnMissing or
 // sharding.AllShards says so; writes only with sharding.AllShards. One statement
@@ -92,6 +95,13 @@
 // target, reads and changes whatever is there, for those who move rows; only new
 // rows must belong there.
 //
+// Raw SQL with such a hint changes sharded tables alone, and no column that leads
+// to a shard. The rows of its INSERTs and REPLACEs must be seen to belong there:
+// with a list of columns, and a parameter, a whole number or a text for the key.
+// Raw SQL that changes a broadcast table would change one copy, and is refused; an
+// UPDATE or a DELETE with sharding.AllShards is run in every database. Raw SQL reads
+// the copy in the database that gorm was opened with.
+//
 // # Finding a row by its id alone
 //
 // When orders are sharded by their user, an id leads to no shard, and First(&o, id)
@@ -109,16 +119,16 @@
 // slot only, which the condition has to prove. An ON CONFLICT update that names
 // one of them is refused.
 //
-// An upsert (that of Save, and of associations, too; ON CONFLICT DO NOTHING, and
-// INSERT IGNORE, are ones) must not store a row twice whose primary key does not
-// lead to its shard. Rows with ids that were generated just now are new. All others
-// are looked for by their primary keys before they are sent: in their own shard
-// first, and what is not there in all others, within the limits of sharding.FanOut.
-// One that exists under a key of another slot is refused with
-// sharding.ErrKeyChange. The look is no lock: two upserts of one new row under two
-// keys can still store it twice. None is needed when the sharding key is a part of
-// the primary key or of clause.OnConflict.Columns, or a column of Also is and the
-// row's value there carries its slot. Any other unique key holds within a table
+// An upsert (that of Save, and of associations, too; ON CONFLICT DO NOTHING, INSERT
+// IGNORE and SQLite's INSERT OR REPLACE are ones) must not store a row twice whose
+// primary key does not lead to its shard. Rows with ids that were generated just
+// now are new. All others are looked for by their primary keys before they are
+// sent: in their own shard first, and what is not there in all others, within the
+// limits of sharding.FanOut. One that exists under a key of another slot is refused
+// with sharding.ErrKeyChange. The look is no lock: two upserts of one new row under
+// two keys can still store it twice. None is needed when the sharding key is a part
+// of the primary key or of clause.OnConflict.Columns, or a column of Also is and
+// the row's value there carries its slot. Any other unique key holds within a table
 // only, and so does the primary key for a plain INSERT.
 //
 // Model(&Order{ID: 5, UserID: 2}).Update and Delete look in the shard of user 2
@@ -172,6 +182,12 @@
 //
 // A child row that associations would move to a parent in another slot is refused
 // with sharding.ErrKeyChange; delete it, and create it anew.
+//
+// Of associations whose rows lie in the shard of their parent, Append, Find and
+// Count work as usual, and so do Delete, Replace and Clear behind Unscoped, and
+// Select("Items").Delete. Without Unscoped these three would set the key of the rows
+// to NULL, and are refused. Replace has stored its new rows by then: GORM saves them
+// first; call it in a transaction.
 //
 // # SQLite
 //

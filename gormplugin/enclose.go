@@ -3,7 +3,6 @@ package gormplugin
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -26,35 +25,34 @@ func whereBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
 			where, plain := c.Expression.(clause.Where)
 			if routed && plain {
 				if !s.allSimple(where.Exprs) {
-					c.Expression = clause.Where{Exprs: s.enclose(where.Exprs)}
+					c.Expression = clause.Where{Exprs: s.enclose(where.Exprs, false)}
 				}
 				s.enclosed = true
 			}
 		}
-		if next != nil {
-			next(c, b)
-			return
-		}
-		c.Build(b)
+		build(next, c, b)
 	}
 }
 
 // enclose returns the conditions with those in parentheses that gorm does not
-// write as one simple comparison. It leaves the tree's shape, by which gorm
-// joins conditions, as it is.
-func (s *step) enclose(exprs []clause.Expression) []clause.Expression {
+// write as simple comparisons; behind a NOT, as a single one. It leaves the
+// tree's shape, by which gorm joins conditions, as it is.
+func (s *step) enclose(exprs []clause.Expression, negated bool) []clause.Expression {
 	list := make([]clause.Expression, len(exprs))
 	for i, e := range exprs {
 		switch c := e.(type) {
 		case clause.AndConditions:
-			list[i] = clause.AndConditions{Exprs: s.enclose(c.Exprs)}
+			list[i] = clause.AndConditions{Exprs: s.enclose(c.Exprs, negated)}
 		case clause.OrConditions:
-			list[i] = clause.OrConditions{Exprs: s.enclose(c.Exprs)}
+			list[i] = clause.OrConditions{Exprs: s.enclose(c.Exprs, negated)}
 		case clause.NotConditions:
-			list[i] = clause.NotConditions{Exprs: s.enclose(c.Exprs)}
+			list[i] = clause.NotConditions{Exprs: s.enclose(c.Exprs, true)}
+		case clause.Expr:
+			if list[i] = e; negated || !s.isSimple(c) {
+				list[i] = enclosed{e, s}
+			}
 		default:
-			list[i] = e
-			if !s.simple(e) {
+			if list[i] = e; !s.simple(e) {
 				list[i] = enclosed{e, s}
 			}
 		}
@@ -83,13 +81,12 @@ func (s *step) allSimple(exprs []clause.Expression) bool {
 	return true
 }
 
-// simple reports whether gorm writes e as one comparison, so that it needs no
-// parentheses: of a quoted column with bound values, or a text that has no
-// operator on conditions in it.
+// simple reports whether e needs no parentheses: gorm writes it as a comparison of
+// a quoted column with bound values, or it is a text of simple comparisons.
 func (s *step) simple(e clause.Expression) bool {
 	switch c := e.(type) {
 	case clause.Expr:
-		return s.isComparison(c)
+		return s.isSimple(c)
 	case clause.Eq:
 		return simplePair(c)
 	case clause.Neq:
@@ -110,96 +107,10 @@ func (s *step) simple(e clause.Expression) bool {
 	return false
 }
 
-// isComparison reports whether a raw condition is [table.]column, an operator,
-// and a parameter or a number, or a list of these, and nothing else.
-func (s *step) isComparison(c clause.Expr) bool {
-	if c.WithoutParentheses || strings.ContainsAny(c.SQL, "\\\"'`") {
-		return false
-	}
-	w := glance{sql: c.SQL, scanner: sqltext.NewScanner(c.SQL, s.routing.guard.readings[0])}
-	w.next()
-	if !w.name() {
-		return false
-	}
-	return w.operation() && w.ended && !slices.ContainsFunc(c.Vars, func(v any) bool { return !isPlainValue(v) })
-}
-
-// glance walks over the tokens of a short text.
-type glance struct {
-	sql     string
-	scanner sqltext.Scanner
-	token   sqltext.Token
-	ended   bool
-}
-
-func (g *glance) next() {
-	var ok bool
-	g.token, ok = g.scanner.Next()
-	for ok && g.token.Kind == sqltext.Space {
-		g.token, ok = g.scanner.Next()
-	}
-	g.ended = !ok
-}
-
-// take steps over a keyword or an operator.
-func (g *glance) take(word string) bool {
-	if g.ended || !g.token.Is(g.sql, word) {
-		return false
-	}
-	g.next()
-	return true
-}
-
-// name steps over [table.]column.
-func (g *glance) name() bool {
-	for range 2 {
-		if g.ended || g.token.Kind != sqltext.Word || sqltext.Reserved(g.token.Text(g.sql)) {
-			return false
-		}
-		g.next()
-		if !g.take(".") {
-			return true
-		}
-	}
-	return false
-}
-
-// operation steps over an operator and what stands on its right.
-func (g *glance) operation() bool {
-	if g.take("IN") {
-		return g.list()
-	}
-	if g.take("LIKE") {
-		return g.operand()
-	}
-	if !g.take("=") {
-		first := g.take("<") || g.take(">")
-		if !first {
-			return false
-		}
-		_ = g.take("=") || g.take(">")
-	}
-	return g.operand()
-}
-
-func (g *glance) operand() bool {
-	if g.ended || g.token.Kind != sqltext.Param && g.token.Kind != sqltext.Number {
-		return false
-	}
-	g.next()
-	return true
-}
-
-func (g *glance) list() bool {
-	if !g.take("(") {
-		return g.operand()
-	}
-	for g.operand() {
-		if !g.take(",") {
-			return g.take(")")
-		}
-	}
-	return false
+// isSimple reports whether a raw condition is one that parentheses do not change,
+// with the values that gorm puts in.
+func (s *step) isSimple(c clause.Expr) bool {
+	return !c.WithoutParentheses && s.routing.texts.of(c.SQL).simple && !slices.ContainsFunc(c.Vars, func(v any) bool { return !isPlainValue(v) })
 }
 
 // isPlainValue reports whether gorm writes v as parameters and nothing else.

@@ -44,6 +44,11 @@ var (
 	// generator fills. Numbers of both collide sooner or later.
 	ErrAutoIncrement = errors.New("the column is still numbered by the database; change it to a plain BIGINT, or one INSERT without the key will collide")
 
+	// ErrCollation: Check found that the column by which a table is sharded takes
+	// texts for equal, in upper and lower case say, that the table's rule tells
+	// apart. A statement would find fewer rows than in one table.
+	ErrCollation = errors.New("the column's collation takes texts for equal that the table's rule tells apart; change it to a binary one (utf8mb4_bin; BINARY in SQLite)")
+
 	// ErrNoBuckets: the field is one of sharding.Table.Also, by which rows are found,
 	// and its generator cannot put a slot into a key.
 	ErrNoBuckets = errors.New("the column leads to the row's shard, and its generator cannot put the slot into a key; give it a keygen.Bucketed, such as a snowflake generator whose layout has a bucket field")

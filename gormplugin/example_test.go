@@ -161,7 +161,7 @@ func Example_shards() {
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")
 	// Output:
-	// sharding: query orders refused: no sharding key (user_id); add a condition that gives it, like Where("user_id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
+	// sharding: query orders refused: no sharding key (user_id); add a condition that gives it, like Where("user_id = ?", value) (the zero fields of a struct make no condition), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
 	// 2 orders in orders_2
 }
 
@@ -182,7 +182,7 @@ func Example_refused() {
 	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
 	fmt.Println(db.Exec("DELETE FROM orders").Error)
 	// Output:
-	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
+	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value) (the zero fields of a struct make no condition), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
 	// sharding: query orders refused: answers of several shards cannot be merged (id); ORDER BY note || '' is no column; narrow the statement to one shard, or do this part in the application
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
 	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or name the shard with sharding.OnKey or sharding.On; a subquery is run first, as a statement of its own

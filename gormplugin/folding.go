@@ -48,7 +48,7 @@ func (m *merge) likeKey(set *resultSet, row []any, columns []int) (string, error
 			fmt.Fprintf(&b, "t%s;", v.UTC().Format(time.RFC3339Nano))
 		default:
 			if m.likeness(set, i) == collated {
-				return "", m.unmergeable(set.columns[i] + " is a text, whose collation decides which values are equal")
+				return "", m.unmergeable(m.written(set.columns[i]) + " is a text, whose collation decides which values are equal")
 			}
 			fmt.Fprintf(&b, "%d%q;", rank(v), bytesOf(v))
 		}

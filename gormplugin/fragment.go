@@ -1,152 +1,165 @@
 package gormplugin
 
 import (
-	"database/sql"
-	"maps"
 	"strings"
-
-	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// fragment reads a raw condition: ANDs, ORs and parentheses, and of the
-// comparisons between them those that say `key = value` or `key IN list`. NOT,
-// BETWEEN and every other comparison prove nothing by themselves. Text in which
-// AND and OR might not bind as the standard says proves nothing at all.
-func (r reader[E]) fragment(e clause.Expr) keyset[E] {
-	f, ok := r.scan(e)
-	if !ok {
-		return keyset[E]{all: true}
-	}
-	set, _ := r.parse(f, false)
-	return set
-}
-
-// scan returns the tokens of a raw condition; false when they prove nothing.
-func (r reader[E]) scan(e clause.Expr) (fragment, bool) {
-	// A backslash makes the extent of a string depend on the server's settings.
-	if e.WithoutParentheses || strings.IndexByte(e.SQL, '\\') >= 0 {
-		return fragment{}, false
-	}
-	f := fragment{sql: e.SQL, vars: e.Vars, tokens: r.scratch}
-	return f, f.tokenize(r.flavor)
-}
-
-// named reads a raw condition with @name parameters.
-func (r reader[E]) named(e clause.NamedExpr) keyset[E] {
-	if strings.ContainsAny(e.SQL, "\\?'\"`") { // gorm looks for names inside of literals, too
-		return keyset[E]{all: true}
-	}
-	names, ok := namedValues(e.Vars)
-	if !ok {
-		return keyset[E]{all: true}
-	}
-	f := fragment{sql: e.SQL, names: names, tokens: r.scratch}
-	if !f.tokenize(r.flavor) {
-		return keyset[E]{all: true}
-	}
-	set, _ := r.parse(f, false)
-	return set
-}
-
-// namedValues returns the values of @name parameters; false for the structs that
-// gorm also takes them from.
-func namedValues(vars []any) (map[string]any, bool) {
-	names := map[string]any{}
-	for _, v := range vars {
-		switch v := v.(type) {
-		case sql.NamedArg:
-			names[v.Name] = v.Value
-		case map[string]any:
-			maps.Copy(names, v)
-		default:
-			return nil, false
-		}
-	}
-	return names, true
-}
-
-// fragment is a raw condition.
+// fragment is a raw condition as far as its text alone tells what it means: ANDs,
+// ORs and parentheses, and of the comparisons between them those that say
+// `column = value` or `column IN list`. It is immutable.
 type fragment struct {
+	root   node
+	quoted bool // it has a literal or a quoted name
+	// simple says that it is one comparison, or several joined by AND, of columns
+	// with numbers and parameters: parentheses around it would change nothing.
+	simple bool
+}
+
+// node is a part of a condition.
+type node struct {
+	kind  nodeKind
+	parts []node // of a conjunction or a disjunction
+
+	column    name      // of a comparison
+	right     []operand // its values
+	inParens  bool      // … are written (a, b)
+	adjoining bool      // the first of them follows the parenthesis at once
+}
+
+type nodeKind uint8
+
+const (
+	opaque nodeKind = iota // it proves nothing: NOT, BETWEEN, every other comparison
+	conjunction
+	disjunction
+	equality   // column = value
+	membership // column IN list
+)
+
+// name is [table.]column, without quotes.
+type name struct {
+	table, column string
+	qualified     bool
+}
+
+// operand is one value in a comparison.
+type operand struct {
+	kind     operandKind
+	text     string // of a number, or the name of an @name parameter
+	variable int    // which of the values a question mark stands for
+}
+
+type operandKind uint8
+
+const (
+	literal operandKind = iota // a number
+	variable
+	named
+)
+
+// maxFragment keeps conditions out that are long and may differ each time.
+const maxFragment = 512
+
+// fragments are the raw conditions of statements, each parsed once. It is safe for
+// concurrent use.
+type fragments struct {
+	flavor sqltext.Flavor
+	known  *memory[fragment]
+}
+
+func newFragments(flavor sqltext.Flavor) fragments {
+	return fragments{flavor, newMemory[fragment](maxFragment)}
+}
+
+// of returns the condition with this text.
+func (f fragments) of(text string) *fragment {
+	if known := f.known.get(text); known != nil {
+		return known
+	}
+	return f.known.put(text, parseFragment(text, f.flavor))
+}
+
+// parseFragment reads a whole condition. Text in which AND and OR might not bind as the
+// standard says proves nothing at all, nor does an unmatched parenthesis.
+func parseFragment(text string, flavor sqltext.Flavor) fragment {
+	// A backslash makes the extent of a string depend on the server's settings.
+	if strings.IndexByte(text, '\\') >= 0 {
+		return fragment{quoted: true}
+	}
+	p := parser{sql: text, simple: true}
+	f := fragment{quoted: strings.ContainsAny(text, "'\"`")}
+	if !p.tokenize(flavor) {
+		return f
+	}
+	root := p.disjunction()
+	if p.at < len(p.tokens) {
+		return f
+	}
+	f.root, f.simple = root, p.simple && !f.quoted
+	return f
+}
+
+// parser reads a fragment's tokens by descending into its parentheses.
+type parser struct {
 	sql    string
-	vars   []any
-	names  map[string]any // of @name parameters
 	tokens []sqltext.Token
+	at     int
+	depth  int
+	simple bool // nothing was read that is not simple
 }
 
 // tokenize scans the text; false when it has an operator that decides the
 // meaning of AND and OR in a way of its own.
-func (f *fragment) tokenize(flavor sqltext.Flavor) bool {
-	s := sqltext.NewScanner(f.sql, flavor)
-	for t, ok := s.NextCode(); ok; t, ok = s.NextCode() {
-		if f.isOdd(t) {
+func (p *parser) tokenize(flavor sqltext.Flavor) bool {
+	s := sqltext.NewScanner(p.sql, flavor)
+	for t, ok := s.Next(); ok; t, ok = s.Next() {
+		switch {
+		case p.isOdd(t):
 			return false
+		case t.Kind == sqltext.Comment:
+			p.simple = false
+		case t.Kind != sqltext.Space:
+			p.tokens = append(p.tokens, t)
 		}
-		f.tokens = append(f.tokens, t)
 	}
 	return true
 }
 
 // isOdd reports whether t may be, or belong to, an operator that binds neither
 // more tightly than AND nor as OR, or that has an AND of its own.
-func (f fragment) isOdd(t sqltext.Token) bool {
+func (p *parser) isOdd(t sqltext.Token) bool {
 	if t.Kind == sqltext.Op {
-		c := f.sql[t.Start]
-		return c == '|' || c == '&' || c == ';' || f.sql[t.Start:t.End] == ":="
+		c := p.sql[t.Start]
+		return c == '|' || c == '&' || c == ';' || t.Text(p.sql) == ":="
 	}
-	return t.Is(f.sql, "XOR") || t.Is(f.sql, "CASE")
-}
-
-// parser reads a fragment's tokens by descending into its parentheses.
-type parser[E comparable] struct {
-	reader[E]
-	fragment
-	at    int
-	depth int
-
-	collect bool
-	lists   []keyList[E]
-}
-
-// keyList is a list of keys that is one of the values of a fragment, and that a
-// row must be in to match.
-type keyList[E comparable] struct {
-	variable int
-	place    func(any) (E, error)
-}
-
-// parse reads a whole fragment, and collects its lists if asked to.
-func (r reader[E]) parse(f fragment, collect bool) (keyset[E], []keyList[E]) {
-	p := parser[E]{reader: r, fragment: f, collect: collect}
-	set := p.disjunction()
-	if p.at < len(f.tokens) { // an unmatched parenthesis
-		return keyset[E]{all: true}, nil
-	}
-	return set, p.lists
+	return t.Is(p.sql, "XOR") || t.Is(p.sql, "CASE")
 }
 
 // maxDepth is how deep parentheses are followed; what lies deeper proves nothing.
 const maxDepth = 50
 
-func (p *parser[E]) disjunction() keyset[E] {
-	either := p.conjunction()
-	for p.accept("OR") {
-		either = either.or(p.conjunction())
+func (p *parser) disjunction() node { return p.joined("OR", disjunction, p.conjunction) }
+
+func (p *parser) conjunction() node { return p.joined("AND", conjunction, p.comparison) }
+
+// joined reads what stands between operators of one kind.
+func (p *parser) joined(operator string, kind nodeKind, operand func() node) node {
+	first := operand()
+	if !p.accept(operator) {
+		return first
 	}
-	return either
+	p.simple = p.simple && kind == conjunction
+	all := node{kind: kind, parts: []node{first, operand()}}
+	for p.accept(operator) {
+		all.parts = append(all.parts, operand())
+	}
+	return all
 }
 
-func (p *parser[E]) conjunction() keyset[E] {
-	both := p.comparison()
-	for p.accept("AND") {
-		both = both.and(p.comparison())
-	}
-	return both
-}
-
-func (p *parser[E]) accept(word string) bool {
-	if p.at < len(p.tokens) && p.tokens[p.at].Is(p.sql, word) {
+func (p *parser) accept(word string) bool {
+	if p.at < len(p.tokens) && p.is(word) {
 		p.at++
 		return true
 	}
@@ -154,37 +167,40 @@ func (p *parser[E]) accept(word string) bool {
 }
 
 // comparison reads a group in parentheses or what stands between two operators.
-func (p *parser[E]) comparison() keyset[E] {
-	begin, lists := p.at, len(p.lists)
-	if set, ok := p.group(); ok {
-		return set
+func (p *parser) comparison() node {
+	begin := p.at
+	if group, ok := p.group(); ok {
+		return group
 	}
-	p.at, p.lists = begin, p.lists[:lists]
+	p.at = begin
 	p.skip()
-	return p.predicate(p.tokens[begin:p.at])
+	t := p.tokens[begin:p.at]
+	p.simple = p.simple && isSimple(p.sql, t)
+	return p.predicate(t)
 }
 
 // group reads a parenthesised condition, false if it is only the beginning of a
 // comparison, like a function's arguments or (a, b) = (1, 2).
-func (p *parser[E]) group() (keyset[E], bool) {
+func (p *parser) group() (node, bool) {
 	if p.depth >= maxDepth || !p.accept("(") {
-		return keyset[E]{}, false
+		return node{}, false
 	}
+	p.simple = false
 	p.depth++
-	set := p.disjunction()
+	inner := p.disjunction()
 	p.depth--
 	if !p.accept(")") {
-		return keyset[E]{}, false
+		return node{}, false
 	}
 	end := p.at == len(p.tokens) || p.is("AND") || p.is("OR") || p.is(")")
-	return set, end
+	return inner, end
 }
 
-func (p *parser[E]) is(word string) bool { return p.tokens[p.at].Is(p.sql, word) }
+func (p *parser) is(word string) bool { return p.tokens[p.at].Is(p.sql, word) }
 
 // skip goes to the end of a comparison: to the next AND, OR or closing
 // parenthesis that is not its own. The AND of a BETWEEN is its own.
-func (p *parser[E]) skip() {
+func (p *parser) skip() {
 	for depth, betweens := 0, 0; p.at < len(p.tokens); p.at++ {
 		switch {
 		case p.is("("):
@@ -204,115 +220,96 @@ func (p *parser[E]) skip() {
 	}
 }
 
-// predicate reads [table.]key = value, key IN ?, key IN (value, …).
-func (p *parser[E]) predicate(t []sqltext.Token) keyset[E] {
-	place, rest := p.column(t)
-	if place == nil || len(rest) < 2 {
-		return keyset[E]{all: true}
+// predicate reads [table.]column = value, column IN ?, column IN (value, …).
+func (p *parser) predicate(t []sqltext.Token) node {
+	column, rest, ok := p.name(t)
+	if !ok || len(rest) < 2 {
+		return node{}
 	}
-	operator, operand := rest[0], rest[1:]
-	switch {
-	case operator.Is(p.sql, "=") && len(operand) == 1:
-		if v, ok := p.value(operand[0]); ok {
-			return p.key(place, v)
-		}
+	n := node{column: column}
+	switch operator, right := rest[0], rest[1:]; {
+	case operator.Is(p.sql, "=") && len(right) == 1:
+		n.kind = equality
+		ok = p.operands(&n, right)
 	case operator.Is(p.sql, "IN"):
-		if list, ok := p.list(operand); ok {
-			p.note(operand, place)
-			return p.keys(place, list)
-		}
+		n.kind = membership
+		ok = p.list(&n, right)
+	default:
+		ok = false
 	}
-	return keyset[E]{all: true}
+	if !ok {
+		return node{}
+	}
+	return n
 }
 
-// note collects the operand of an IN if it is a list in one value.
-func (p *parser[E]) note(operand []sqltext.Token, place func(any) (E, error)) {
-	if !p.collect || len(operand) != 1 && len(operand) != 3 {
-		return
-	}
-	t := operand[len(operand)/2]
-	if t.Kind != sqltext.Param {
-		return
-	}
-	if n := p.variable(t); n < len(p.vars) && isList(p.vars[n]) {
-		p.lists = append(p.lists, keyList[E]{n, place})
-	}
-}
-
-// column cuts a key's column off the front of t and returns what its values
-// stand for, nil if it is no key.
-func (p *parser[E]) column(t []sqltext.Token) (func(any) (E, error), []sqltext.Token) {
+// name cuts a column off the front of t.
+func (p *parser) name(t []sqltext.Token) (column name, rest []sqltext.Token, ok bool) {
 	if len(t) > 2 && t[1].Is(p.sql, ".") {
-		if !isName(t[0]) || !p.isOwn(sqltext.Ident(p.sql, t[0])) {
-			return nil, nil
+		if !isName(t[0]) {
+			return name{}, nil, false
 		}
+		column.table, column.qualified = sqltext.Ident(p.sql, t[0]), true
 		t = t[2:]
 	}
 	if len(t) == 0 || !isName(t[0]) {
-		return nil, nil
+		return name{}, nil, false
 	}
-	return p.places(sqltext.Ident(p.sql, t[0])), t[1:]
+	column.column = sqltext.Ident(p.sql, t[0])
+	return column, t[1:], true
 }
 
 func isName(t sqltext.Token) bool {
 	return t.Kind == sqltext.Word || t.Kind == sqltext.QuotedIdent
 }
 
-// value returns what a parameter or a number stands for.
-func (f fragment) value(t sqltext.Token) (any, bool) {
-	switch t.Kind {
-	case sqltext.Number:
-		return t.Text(f.sql), true
-	case sqltext.Param:
-		if n := f.variable(t); n < len(f.vars) {
-			return f.vars[n], true
-		}
-	case sqltext.Word:
-		if name := t.Text(f.sql); name[0] == '@' && f.endsName(t.End) {
-			v, ok := f.names[name[1:]]
-			return v, ok
-		}
+// list reads IN's right side.
+func (p *parser) list(n *node, t []sqltext.Token) bool {
+	if len(t) == 1 {
+		return p.operands(n, t)
 	}
-	return nil, false
+	last := len(t) - 1
+	if !t[0].Is(p.sql, "(") || !t[last].Is(p.sql, ")") {
+		return false
+	}
+	n.inParens, n.adjoining = true, t[0].End == t[1].Start
+	return p.operands(n, t[1:last])
 }
 
-// variable returns which of the values a question mark stands for: gorm replaces
-// every one in turn, wherever it stands.
-func (f fragment) variable(t sqltext.Token) int { return strings.Count(f.sql[:t.Start], "?") }
-
-// endsName reports whether gorm, too, ends an @name at i.
-func (f fragment) endsName(i int) bool {
-	return i == len(f.sql) || strings.IndexByte(" ,)\r\n;", f.sql[i]) >= 0
-}
-
-// list returns the values of IN's right side.
-func (f fragment) list(operand []sqltext.Token) ([]any, bool) {
-	if len(operand) == 1 {
-		v, ok := f.value(operand[0])
-		if _, isBytes := v.([]byte); !ok || isBytes || !isList(v) {
-			return nil, false
-		}
-		return elements(v), true
-	}
-	last := len(operand) - 1
-	if !operand[0].Is(f.sql, "(") || !operand[last].Is(f.sql, ")") || last%2 == 1 {
-		return nil, false
-	}
-	var list []any
-	for i := 1; i < last; i += 2 {
-		if i+1 < last && !operand[i+1].Is(f.sql, ",") {
-			return nil, false
-		}
-		v, ok := f.value(operand[i])
-		if !ok {
-			return nil, false
-		}
-		// gorm spreads a slice when its parameter follows the parenthesis.
-		if i == 1 && isList(v) && operand[0].End == operand[1].Start {
-			list = append(list, elements(v)...)
+// operands reads values with commas between them.
+func (p *parser) operands(n *node, t []sqltext.Token) bool {
+	for i, token := range t {
+		if i%2 == 1 {
+			if !token.Is(p.sql, ",") {
+				return false
+			}
 			continue
 		}
-		list = append(list, v)
+		value, ok := p.operand(token)
+		if !ok {
+			return false
+		}
+		n.right = append(n.right, value)
 	}
-	return list, true
+	return len(t)%2 == 1
+}
+
+// operand reads a parameter or a number.
+func (p *parser) operand(t sqltext.Token) (operand, bool) {
+	text := t.Text(p.sql)
+	switch {
+	case t.Kind == sqltext.Number:
+		return operand{kind: literal, text: text}, true
+	case t.Kind == sqltext.Param:
+		// gorm replaces every question mark in turn, wherever it stands.
+		return operand{kind: variable, variable: strings.Count(p.sql[:t.Start], "?")}, true
+	case t.Kind == sqltext.Word && text[0] == '@' && p.endsName(t.End):
+		return operand{kind: named, text: text[1:]}, true
+	}
+	return operand{}, false
+}
+
+// endsName reports whether gorm, too, ends an @name at i.
+func (p *parser) endsName(i int) bool {
+	return i == len(p.sql) || strings.IndexByte(" ,)\r\n;", p.sql[i]) >= 0
 }

@@ -56,10 +56,19 @@ func (fl *filling) carry(stmt *gorm.Statement, p *part, hooks bool) error {
 		err = errZeroKey
 	}
 	if err != nil {
-		return p.field.fail(err)
+		return p.field.fail(noBuckets(err))
 	}
 	p.keys.ints = ids
 	return p.field.fits(&p.keys, first)
+}
+
+// noBuckets is the error of a generator that has the method for slots, but a layout
+// without the room.
+func noBuckets(err error) error {
+	if errors.Is(err, keygen.ErrLayout) {
+		return fmt.Errorf("%w: %w", ErrNoBuckets, err)
+	}
+	return err
 }
 
 // shardingKeys returns the sharding keys of the rows with these numbers.
@@ -134,7 +143,7 @@ func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 	for _, slot := range [...]int{0, t.Rule.Slots() - 1} {
 		id, err := gen.NextIn(ctx, int64(slot))
 		if err != nil {
-			return m.fail(err)
+			return m.fail(noBuckets(err))
 		}
 		got, err := t.SlotBy(m.DBName, id)
 		if err == nil && int(got) != slot {
@@ -205,9 +214,9 @@ func (s *step) keepsSlot(c clause.Column, value any) bool {
 	if err != nil {
 		return errors.Is(err, sharding.ErrMissingKey)
 	}
-	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, flavor: s.routing.guard.readings[0], place: s.table.Slot}
+	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, fragments: s.routing.texts, place: s.table.Slot}
 	r.also = func(column string) func(any) (sharding.Slot, error) { return alsoSlot(s.table, column) }
-	return r.where().only(slot)
+	return r.where(conditions(s.stmt)).only(slot)
 }
 
 // alsoSlot is also, for slots.

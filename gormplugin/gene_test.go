@@ -210,8 +210,8 @@ func TestIDsThatWouldNotLeadToTheirRowAreRefused(t *testing.T) {
 		"no sharding key":           {gen, &[]Sale{{UserID: 5}, {}}, sharding.ErrMissingKey, "row 1: set the field UserID"},
 		"counter":                   {keygen.Counting(1000, 1), &Sale{UserID: 5}, gormplugin.ErrNoBuckets, "Sale.ID"},
 		"function":                  {keygen.Func[int64](gen.Next), &Sale{UserID: 5}, gormplugin.ErrNoBuckets, "Sale.ID"},
-		"layout without buckets":    {bucketed(t, 0), &Sale{UserID: 5}, keygen.ErrLayout, "bucket"},
-		"too narrow buckets":        {bucketed(t, 3), &Sale{UserID: 13}, keygen.ErrLayout, "bucket 13"},
+		"layout without buckets":    {bucketed(t, 0), &Sale{UserID: 5}, gormplugin.ErrNoBuckets, "it has no bucket field"},
+		"too narrow buckets":        {bucketed(t, 3), &Sale{UserID: 13}, gormplugin.ErrNoBuckets, "bucket 13"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, _ := newShop(t, c.gen)
@@ -278,8 +278,8 @@ func TestCheckTriesWhetherIDsCarrySlots(t *testing.T) {
 	}{
 		"buckets":                {gen, nil},
 		"counter":                {keygen.Counting(1000, 1), gormplugin.ErrNoBuckets},
-		"layout without buckets": {bucketed(t, 0), keygen.ErrLayout},
-		"too narrow":             {bucketed(t, 2), keygen.ErrLayout},
+		"layout without buckets": {bucketed(t, 0), gormplugin.ErrNoBuckets},
+		"too narrow":             {bucketed(t, 2), gormplugin.ErrNoBuckets},
 		"at another place":       {shifted{gen}, sharding.ErrMisplaced},
 	} {
 		db, _ := newShop(t, c.gen)
@@ -359,4 +359,85 @@ func TestAGeneratorThatCannotGiveInATransactionSaysWhy(t *testing.T) {
 	if !errors.Is(err, keygen.ErrStarved) || errors.Is(err, gormplugin.ErrInTransaction) {
 		t.Error(err)
 	}
+}
+
+func TestTheModelsIDLeadsToItsShard(t *testing.T) {
+	for name, c := range map[string]struct {
+		run  func(db *gorm.DB) *gorm.DB
+		left []int64
+	}{
+		"update":     {func(db *gorm.DB) *gorm.DB { return db.Model(&Sale{ID: 16003}).Update("note", "new") }, []int64{16003, 16007}},
+		"updates":    {func(db *gorm.DB) *gorm.DB { return db.Updates(&Sale{ID: 16003, Note: "new"}) }, []int64{16003, 16007}},
+		"first":      {func(db *gorm.DB) *gorm.DB { return db.First(&Sale{ID: 16003}) }, []int64{16003, 16007}},
+		"take":       {func(db *gorm.DB) *gorm.DB { return db.Take(&Sale{ID: 16003}) }, []int64{16003, 16007}},
+		"delete":     {func(db *gorm.DB) *gorm.DB { return db.Delete(&Sale{ID: 16003}) }, []int64{16007}},
+		"of a model": {func(db *gorm.DB) *gorm.DB { return db.Model(&Sale{ID: 16003}).Delete(&Sale{}) }, []int64{16007}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, router := newShop(t, bucketed(t, 4))
+			if err := db.Create(&[]Sale{{ID: 16003, UserID: 3}, {ID: 16007, UserID: 7}}).Error; err != nil {
+				t.Fatal(err)
+			}
+			router = strictly(t, router)
+			db = reopened(t, db, router)
+			if tx := c.run(db); tx.Error != nil || tx.RowsAffected != 1 {
+				t.Errorf("%d rows, %v", tx.RowsAffected, tx.Error)
+			}
+			var ids []int64
+			if err := db.WithContext(sharding.AllShards(t.Context())).Model(&Sale{}).Order("id").Pluck("id", &ids).Error; err != nil || !slices.Equal(ids, c.left) {
+				t.Errorf("%v, %v", ids, err)
+			}
+		})
+	}
+}
+
+func TestSeveralModelsAreDeletedByTheirIDs(t *testing.T) {
+	db, router := newShop(t, bucketed(t, 4))
+	if err := db.Create(&[]Sale{{ID: 16003, UserID: 3}, {ID: 16007, UserID: 7}, {ID: 16019, UserID: 3}}).Error; err != nil {
+		t.Fatal(err)
+	}
+	db = reopened(t, db, strictly(t, router))
+	if tx := db.Delete(&[]Sale{{ID: 16003}, {ID: 16007}}); tx.Error != nil || tx.RowsAffected != 2 {
+		t.Errorf("%d rows, %v", tx.RowsAffected, tx.Error)
+	}
+	var refused *sharding.RouteError
+	for name, err := range map[string]error{
+		"from before they carried slots": db.Delete(&Sale{ID: 5}).Error,
+		"one of them":                    db.Delete(&[]Sale{{ID: 16019}, {ID: 5}}).Error,
+		"without an id":                  db.Model(&Sale{}).Where("note = 'x'").Update("note", "y").Error,
+	} {
+		if !errors.Is(err, sharding.ErrMissingKey) || !errors.As(err, &refused) || !strings.Contains(refused.Hint, "gives it or id") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// strictly returns a router like the shop's, which refuses reads without a key.
+func strictly(t *testing.T, r *sharding.Router) *sharding.Router {
+	t.Helper()
+	dbs := sharding.DBs{}
+	for _, name := range r.Databases() {
+		dbs[name] = r.DB(name)
+	}
+	table, _ := r.Table("sales")
+	table.OnMissing = sharding.Refuse
+	strict, err := sharding.New(dbs, table, sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strict
+}
+
+// reopened returns a *gorm.DB on the same home with another router.
+func reopened(t *testing.T, db *gorm.DB, router *sharding.Router) *gorm.DB {
+	t.Helper()
+	home, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := openGORM(t, home)
+	if err := again.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: bucketed(t, 4)}, Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	return again
 }

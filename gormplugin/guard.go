@@ -3,7 +3,7 @@ package gormplugin
 import (
 	"database/sql"
 	"fmt"
-	"hash/maphash"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
@@ -15,14 +15,15 @@ import (
 type guard struct {
 	router   *sharding.Router
 	tables   []sharding.Table // as they were first: their names stay
+	copies   []string         // names of broadcast tables
 	readings []sqltext.Flavor // every way in which the server may read a text
 	strings  bool             // a string may stand for an identifier
 	keywords bool             // a table is called like a keyword
-	verdicts *verdicts
+	passed   *memory[verdict] // routed texts
 }
 
 func newGuard(dialect string, router *sharding.Router) (guard, error) {
-	g := guard{router: router, tables: router.Tables(), verdicts: &verdicts{seed: maphash.MakeSeed()}}
+	g := guard{router: router, tables: router.Tables(), copies: router.Broadcasts(), passed: newMemory[verdict](maxRemembered)}
 	for i := range g.tables {
 		g.keywords = g.keywords || sqltext.Reserved(g.tables[i].Name)
 	}
@@ -43,6 +44,14 @@ func newGuard(dialect string, router *sharding.Router) (guard, error) {
 // unrouted checks a statement for which no shard was chosen, and which goes to
 // the database at; nil is one that is not known here.
 func (g *guard) unrouted(query string, at *sql.DB) error {
+	if err := g.unsharded(query, at); err != nil {
+		return err
+	}
+	return g.copied(query)
+}
+
+// unsharded is unrouted for texts that may change broadcast tables.
+func (g *guard) unsharded(query string, at *sql.DB) error {
 	if !g.mentions(query) {
 		return nil
 	}
@@ -86,14 +95,11 @@ func rawText(query string, t *sharding.Table) error {
 	return rawTable("raw SQL on", t)
 }
 
-// isDefinition reports whether a verb begins a statement about tables, not rows.
+// definitionVerbs begin statements about tables, not rows.
+var definitionVerbs = strings.Fields("CREATE ALTER DROP TRUNCATE RENAME")
+
 func isDefinition(query string, verb sqltext.Token) bool {
-	for _, word := range [...]string{"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"} {
-		if verb.Is(query, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(definitionVerbs, func(word string) bool { return verb.Is(query, word) })
 }
 
 func rawTable(op string, t *sharding.Table) error {
@@ -159,7 +165,8 @@ func (g *guard) routed(op, sql string, table *sharding.Table, joined bool) error
 	if len(sql) > maxRemembered {
 		sql = squeezed(sql)
 	}
-	if g.verdicts.passed(sql, table, joined) {
+	as := verdict{table.Name, joined}
+	if was := g.passed.get(sql); was != nil && *was == as {
 		return nil
 	}
 	for _, f := range g.readingsOf(sql) {
@@ -167,7 +174,7 @@ func (g *guard) routed(op, sql string, table *sharding.Table, joined bool) error
 			return err
 		}
 	}
-	g.verdicts.pass(sql, table, joined)
+	g.passed.put(sql, as)
 	return nil
 }
 

@@ -37,6 +37,10 @@ func TestAHintSendsRawSQLToItsShard(t *testing.T) {
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders`"}},
 		"another table of the group": {func() error { return on.Where("sku = ?", "a1").Find(&[]Item{}).Error },
 			[]string{"db1: SELECT * FROM `items_1` AS `items` WHERE sku = ?"}},
+		"a key of its own": {func() error { return on.Find(&[]Order{}, 1).Error }, []string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE `orders`.`id` = ?"}},
+		"On, with a key of elsewhere": {func() error {
+			return c.WithContext(sharding.On(t.Context(), sharding.Target{DB: "db0", Table: "orders_2"})).Find(&[]Order{}, 5).Error
+		}, []string{"db0: SELECT * FROM `orders_2` AS `orders` WHERE `orders`.`id` = ?"}},
 		"On": {func() error {
 			return c.WithContext(sharding.On(t.Context(), sharding.Target{DB: "db0", Table: "orders_2"})).Model(&Order{}).Where("user_id = 1").Update("note", "y").Error
 		}, []string{"db0: BEGIN", "db0: UPDATE `orders_2` AS `orders` SET `note`=? WHERE user_id = 1", "db0: COMMIT"}},
@@ -81,6 +85,8 @@ func TestAHintDoesNotAllowEverything(t *testing.T) {
 		"schema":            {on.Exec("DELETE FROM main.orders").Error, sharding.ErrRawTable},
 		"string":            {on.Exec("DELETE FROM 'orders'").Error, sharding.ErrRawTable},
 		"another shard":     {on.Create(&Order{ID: 6}).Error, sharding.ErrCrossShard},
+		"another's key":     {on.Where("id = ?", 6).Find(&[]Order{}).Error, sharding.ErrCrossShard},
+		"and another's key": {on.Where("id IN ?", []int{5, 6}).Find(&[]Order{}).Error, sharding.ErrCrossShard},
 		"query everywhere":  {all.Raw("SELECT * FROM orders").Scan(&[]Order{}).Error, sharding.ErrRawTable},
 		"INSERT everywhere": {all.Exec("INSERT INTO orders (id) VALUES (1)").Error, sharding.ErrRawTable},
 		"bad key":           {c.WithContext(sharding.OnKey(t.Context(), "orders", "x")).Find(&[]Order{}).Error, sharding.ErrKeyType},

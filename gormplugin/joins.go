@@ -37,11 +37,7 @@ func fromBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
 				c.Expression = s.from(stmt, from)
 			}
 		}
-		if next != nil {
-			next(c, b)
-			return
-		}
-		c.Build(b)
+		build(next, c, b)
 	}
 }
 

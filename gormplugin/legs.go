@@ -41,7 +41,7 @@ func (s *step) legs(m *merge) ([]leg, error) {
 		}
 		m.change(clauses)
 		var err error
-		if legs[i], err = s.leg(target, clauses); err != nil {
+		if legs[i], err = s.leg(target, clauses, len(s.stmt.Vars)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,9 +71,12 @@ func (s *step) proveMany() error {
 
 func (s *step) isWrite() bool { return s.op == "create" || s.op == "update" || s.op == "delete" }
 
-// leg builds the statement of one target from clauses.
-func (s *step) leg(target sharding.Target, clauses map[string]clause.Clause) (leg, error) {
+// leg builds the statement of one target from clauses, with about as many values
+// as vars says.
+func (s *step) leg(target sharding.Target, clauses map[string]clause.Clause, vars int) (leg, error) {
 	stmt := s.copied(clauses)
+	stmt.Vars = make([]any, 0, vars)
+	stmt.SQL.Grow(256 + 3*vars)
 	s.pointAt(stmt, target)
 	stmt.Build(s.order()...)
 	return leg{target: target, query: stmt.SQL.String(), vars: stmt.Vars}, stmt.DB.Error
@@ -114,7 +117,7 @@ func (s *step) insertions() ([]leg, error) {
 	if err := s.proveGenes(values, key); err != nil {
 		return nil, err
 	}
-	var legs []leg
+	legs := make([]leg, 0, len(s.targets))
 	for i, row := range values.Values {
 		target, err := s.rowTarget(i, row[key])
 		if err != nil {
@@ -123,7 +126,7 @@ func (s *step) insertions() ([]leg, error) {
 		at := slices.IndexFunc(legs, func(l leg) bool { return l.target == target })
 		if at < 0 {
 			at = len(legs)
-			legs = append(legs, leg{target: target})
+			legs = append(legs, leg{target: target, rows: make([]int, 0, len(values.Values)/len(s.targets))})
 		}
 		legs[at].rows = append(legs[at].rows, i)
 	}
@@ -135,16 +138,38 @@ func (s *step) insertions() ([]leg, error) {
 	return legs, nil
 }
 
+// valuesBuilder leaves the rows out of gorm's own text of an INSERT for several
+// shards, which is never sent.
+func valuesBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
+	return func(c clause.Clause, b clause.Builder) {
+		if stmt, ok := b.(*gorm.Statement); ok {
+			if s, routed := stmt.ConnPool.(*step); routed && s.isMany() && s.stmt == stmt {
+				return
+			}
+		}
+		build(next, c, b)
+	}
+}
+
+// build writes a clause with the builder that there was before ours, if any.
+func build(before clause.ClauseBuilder, c clause.Clause, b clause.Builder) {
+	if before != nil {
+		before(c, b)
+		return
+	}
+	c.Build(b)
+}
+
 func (s *step) insertion(l *leg, all clause.Values) error {
-	values := clause.Values{Columns: all.Columns}
-	for _, i := range l.rows {
-		values.Values = append(values.Values, all.Values[i])
+	values := clause.Values{Columns: all.Columns, Values: make([][]any, len(l.rows))}
+	for n, i := range l.rows {
+		values.Values[n] = all.Values[i]
 	}
 	clauses := maps.Clone(s.stmt.Clauses)
 	c := clauses["VALUES"]
 	c.Expression = values
 	clauses["VALUES"] = c
-	built, err := s.leg(l.target, clauses)
+	built, err := s.leg(l.target, clauses, len(l.rows)*len(all.Columns))
 	l.query, l.vars = built.query, built.vars
 	return err
 }
@@ -162,11 +187,11 @@ func (s *step) narrow(exprs []clause.Expression, target sharding.Target) []claus
 		case clause.OrConditions:
 			list[i] = clause.OrConditions{Exprs: s.narrow(c.Exprs, target)}
 		case clause.IN:
-			list[i] = s.narrowIn(r, c, target)
+			list[i] = s.narrowIn(&r, c, target)
 		case clause.Eq:
-			list[i] = narrowEq(r, c, target)
+			list[i] = narrowEq(&r, c, target)
 		case clause.Expr:
-			list[i] = narrowText(r, c, target)
+			list[i] = narrowText(&r, c, target)
 		default:
 			list[i] = e
 		}
@@ -174,7 +199,7 @@ func (s *step) narrow(exprs []clause.Expression, target sharding.Target) []claus
 	return list
 }
 
-func (s *step) narrowIn(r reader[sharding.Target], c clause.IN, target sharding.Target) clause.IN {
+func (s *step) narrowIn(r *reader[sharding.Target], c clause.IN, target sharding.Target) clause.IN {
 	if column, ok := c.Column.(clause.Column); ok && column.Table == s.target.Table {
 		column.Table = clause.CurrentTable // gorm took the first target's for the table's name
 		c.Column = column
@@ -185,7 +210,7 @@ func (s *step) narrowIn(r reader[sharding.Target], c clause.IN, target sharding.
 	return c
 }
 
-func narrowEq(r reader[sharding.Target], c clause.Eq, target sharding.Target) clause.Eq {
+func narrowEq(r *reader[sharding.Target], c clause.Eq, target sharding.Target) clause.Eq {
 	values, isList := listed(c.Value)
 	if !isList {
 		return c
@@ -197,19 +222,17 @@ func narrowEq(r reader[sharding.Target], c clause.Eq, target sharding.Target) cl
 }
 
 // narrowText cuts the lists that are values of their own.
-func narrowText(r reader[sharding.Target], c clause.Expr, target sharding.Target) clause.Expr {
-	f, ok := r.scan(c)
-	if !ok {
+func narrowText(r *reader[sharding.Target], c clause.Expr, target sharding.Target) clause.Expr {
+	if c.WithoutParentheses {
 		return c
 	}
-	_, lists := r.parse(f, true)
-	if len(lists) == 0 {
-		return c
-	}
-	c.Vars = slices.Clone(c.Vars)
-	for _, l := range lists {
-		c.Vars[l.variable] = only(l.place, elements(c.Vars[l.variable]), target)
-	}
+	given := arguments{vars: c.Vars}
+	r.lists(&r.fragments.of(c.SQL).root, given, func(list int, place func(any) (sharding.Target, error)) {
+		if &c.Vars[0] == &given.vars[0] {
+			c.Vars = slices.Clone(c.Vars)
+		}
+		c.Vars[list] = only(place, elements(c.Vars[list]), target)
+	})
 	return c
 }
 
@@ -227,8 +250,13 @@ func only(place func(any) (sharding.Target, error), keys []any, target sharding.
 // show makes gorm tell the statements of all targets in place of the first
 // one's.
 func (s *step) show(legs []leg) {
+	length, vars := 0, 0
+	for _, l := range legs {
+		length, vars = length+len(l.query)+2, vars+len(l.vars)
+	}
 	s.stmt.SQL.Reset()
-	s.stmt.Vars = nil
+	s.stmt.SQL.Grow(length)
+	s.stmt.Vars = make([]any, 0, vars)
 	for i, l := range legs {
 		if i > 0 {
 			s.stmt.SQL.WriteString("; ")

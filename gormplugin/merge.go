@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -131,7 +132,10 @@ func (m *merge) groupColumn(column clause.Column) (names []string, err error) {
 	}
 	for _, part := range split(text, tokens) {
 		name, ok := m.ownColumn(text, part)
-		if !ok || slices.ContainsFunc(m.selection.items, func(it item) bool { return it.kind != columnItem && strings.EqualFold(it.name, name) }) {
+		if !ok {
+			return nil, m.unmergeable("GROUP BY " + text + m.noColumn(text, part))
+		}
+		if slices.ContainsFunc(m.selection.items, func(it item) bool { return it.kind != columnItem && strings.EqualFold(it.name, name) }) {
 			return nil, m.unmergeable("GROUP BY " + text + " is no column")
 		}
 		names = append(names, name)
@@ -240,6 +244,16 @@ func (m *merge) hide(expression string) (name string) {
 
 func hiddenName(i int) string { return fmt.Sprint("shardid_", i+1) }
 
+// written returns what the user wrote for an output column.
+func (m *merge) written(column string) string {
+	for i, expression := range m.hidden {
+		if column == hiddenName(i) {
+			return strings.TrimPrefix(expression, "+")
+		}
+	}
+	return column
+}
+
 // change makes the clauses of one shard's statement from those of the whole.
 func (m *merge) change(clauses map[string]clause.Clause) {
 	if m.isWrite() {
@@ -298,7 +312,7 @@ func (m *merge) named(text *strings.Builder) {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		text.WriteString(it.text + " AS " + m.stmt.Quote(clause.Column{Name: it.name}))
+		text.WriteString(it.text + " AS " + dialect.MySQL{}.Quote(it.name)) // gorm would cut a name like SUM(orders.id) at its dot; SQLite knows these quotes, too
 	}
 }
 

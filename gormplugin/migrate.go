@@ -50,7 +50,10 @@ func (d Drift) String() string {
 // The tables of a shard have neither AUTO_INCREMENT, whose numbers would be those
 // of other shards too, nor foreign keys, whose rows may lie elsewhere. Where
 // names of indexes must differ within a database, those that the model gives end
-// with the table's.
+// with the table's. On MySQL and MariaDB a text that is a sharding key, under a rule
+// that goes by its bytes, gets the collation utf8mb4_bin when its column is made,
+// unless the model's type says more than its length; [Check] finds columns that
+// have another.
 func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {
@@ -61,11 +64,14 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	}
 	m := &migration{db: db, router: p.config.Router, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
 	for _, model := range models {
-		if err := m.plan(ctx, model); err != nil {
+		if err := m.plan(model); err != nil {
 			return nil, wrapMigrate(err)
 		}
 	}
 	err := m.run(ctx)
+	for _, model := range m.unplaced { // last, as they may refer to broadcast tables
+		err = errors.Join(err, m.home(ctx, model))
+	}
 	drifts, look := m.drifts(ctx)
 	return drifts, wrapMigrate(errors.Join(err, look))
 }
@@ -84,6 +90,8 @@ type migration struct {
 	jobs   map[string][]migrationJob // by database
 	placed [][]sharding.Target       // of each model that is not at home alone
 	shards map[string]*gorm.DB       // by database
+
+	unplaced []any // models that are at home alone
 }
 
 type migrationJob struct {
@@ -91,14 +99,14 @@ type migrationJob struct {
 	target sharding.Target
 }
 
-// plan notes where the model's table lies. Tables that are not sharded are
-// migrated at once.
-func (m *migration) plan(ctx context.Context, model any) error {
+// plan notes where the model's table lies.
+func (m *migration) plan(model any) error {
 	s, err := parse(m.db, model)
 	if err != nil {
 		return err
 	}
-	if t, ok := m.router.Table(s.Table); ok {
+	t, ok := m.router.Table(s.Table)
+	if ok {
 		if t.Origin() != nil || len(m.router.Targets(s.Table)) == 0 {
 			return fmt.Errorf("%s: %w", s.Table, ErrMigrating)
 		}
@@ -108,10 +116,11 @@ func (m *migration) plan(ctx context.Context, model any) error {
 	}
 	targets := m.targets(s.Table)
 	if len(targets) == 0 {
-		return m.home(ctx, model)
+		m.unplaced = append(m.unplaced, model)
+		return nil
 	}
 	for _, target := range targets {
-		if err := m.prepare(model, target); err != nil {
+		if err := m.prepare(model, &t, target); err != nil {
 			return err
 		}
 		m.jobs[target.DB] = append(m.jobs[target.DB], migrationJob{model, target})
@@ -137,14 +146,14 @@ func (m *migration) home(ctx context.Context, model any) error {
 	err := m.db.WithContext(ctx).AutoMigrate(model)
 	var refused *sharding.RouteError
 	if errors.As(err, &refused) {
-		return fmt.Errorf("%T: no foreign key can lead to or from the sharded table %s; tag the relation with gorm:\"constraint:-\": %w", model, refused.Table, err)
+		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\": %w", model, refused.Table, err)
 	}
 	return err
 }
 
 // prepare changes the schema that the shard's *gorm.DB keeps for this model and
-// physical table.
-func (m *migration) prepare(model any, target sharding.Target) error {
+// physical table; t is zero for a broadcast table.
+func (m *migration) prepare(model any, t *sharding.Table, target sharding.Target) error {
 	db, err := m.open(target.DB)
 	if err != nil {
 		return err
@@ -159,6 +168,7 @@ func (m *migration) prepare(model any, target sharding.Target) error {
 			f.Tag = ownIndexes(f.Tag, target.Table)
 		}
 	}
+	compareBytes(db.Dialector, stmt.Schema, t)
 	return nil
 }
 

@@ -41,6 +41,10 @@ func (r *routing) execute(op string, db *gorm.DB, core func(*gorm.DB), next conn
 		if before.written && !r.guard.isSingle(stmt.SQL.String()) {
 			return nil // a part of the text may have been done
 		}
+		if why := r.guard.missing(stmt.SQL.String(), failed); before.written && why != nil {
+			before.fail(db, why)
+			return nil
+		}
 		again, err := r.reopened(stmt, next, sent, failed)
 		if again == nil {
 			before.fail(db, err)

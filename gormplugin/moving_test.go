@@ -41,14 +41,8 @@ type removal struct {
 func newRemoval(t *testing.T) *removal {
 	t.Helper()
 	r := &removal{dbs: sharding.DBs{}}
-	dir := t.TempDir()
 	for _, name := range []string{"source", "a", "b"} {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name+".db")+"?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		r.dbs[name] = db
+		r.dbs[name] = openShared(t, name)
 	}
 	must(t, r.dbs["source"], createParcels)
 	must(t, r.dbs["source"], "CREATE TABLE users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT)")
@@ -60,6 +54,17 @@ func newRemoval(t *testing.T) *removal {
 	}
 	r.seed.Store(1_000_000)
 	return r
+}
+
+// openShared opens a file of its own that many connections write to.
+func openShared(t *testing.T, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), name+".db")+"?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }
 
 func parcels(t *testing.T) sharding.Table {
@@ -75,18 +80,21 @@ func parcels(t *testing.T) sharding.Table {
 // generator gives even ids or odd ones, so that its rows share a database.
 func (r *removal) process(t *testing.T, odd int64) *gorm.DB {
 	t.Helper()
-	router, err := sharding.New(r.dbs, parcels(t), sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id"}, Patience: time.Minute})
+	router, err := sharding.New(r.dbs, parcels(t), sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id"}, Patience: 15 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := openGORM(t, r.dbs["source"])
-	ids := keygen.Func[int64](func(context.Context) (int64, error) { return 2*r.seed.Add(1) + odd, nil })
-	stamps := keygen.Func[string](func(context.Context) (string, error) { return "s", nil })
-	set := keygen.Set{Default: ids, Text: map[string]keygen.Generator[string]{"stamp": stamps}}
-	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: set, Router: router})); err != nil {
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: r.generators(odd), Router: router})); err != nil {
 		t.Fatal(err)
 	}
 	return db
+}
+
+func (r *removal) generators(odd int64) keygen.Set {
+	ids := keygen.Func[int64](func(context.Context) (int64, error) { return 2*r.seed.Add(1) + odd, nil })
+	stamps := keygen.Func[string](func(context.Context) (string, error) { return "s", nil })
+	return keygen.Set{Default: ids, Text: map[string]keygen.Generator[string]{"stamp": stamps}}
 }
 
 func (r *removal) run(t *testing.T) {

@@ -253,7 +253,7 @@ func answer(r conditions, tx *gorm.DB) (string, error) {
 		err := tx.Count(&n).Error
 		return strconv.FormatInt(n, 10), err
 	case 1:
-		tx = tx.Select("COUNT(*) n, SUM(user_id) s, MIN(id) lo, MAX(note) hi, AVG(user_id) a")
+		tx = tx.Select("COUNT(*) n, SUM(user_id) s, MIN(id) lo, MAX(note) hi, AVG(user_id) a, COALESCE(SUM(id), 0) z, IFNULL(sum(user_id + 0.5), 0)")
 	case 2:
 		tx = tx.Select("note, COUNT(*) AS n, AVG(id) a").Group("note").Order("note DESC")
 	case 3:

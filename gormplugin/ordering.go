@@ -63,7 +63,7 @@ func (m *merge) term(text string, tokens []sqltext.Token) error {
 	}
 	name, ok := m.ownColumn(text, tokens)
 	if !ok {
-		return m.unmergeable("ORDER BY " + written + " is no column")
+		return m.unmergeable("ORDER BY " + written + m.noColumn(text, tokens))
 	}
 	output, err := m.output(name, textOf(text, tokens), len(tokens) > 1)
 	if err != nil {
@@ -71,6 +71,14 @@ func (m *merge) term(text string, tokens []sqltext.Token) error {
 	}
 	m.keys = append(m.keys, sortKey{column: output, desc: desc})
 	return nil
+}
+
+// noColumn says why tokens are no column of the statement's table.
+func (m *merge) noColumn(text string, tokens []sqltext.Token) string {
+	if len(tokens) == 3 && isName(tokens[0]) && tokens[1].Is(text, ".") && isName(tokens[2]) {
+		return " is a column of another table than " + m.table.Name
+	}
+	return " is no column"
 }
 
 // output returns the output column that a term of the ORDER BY sorts by.
@@ -276,7 +284,7 @@ func (m *merge) compare(set *resultSet, i int, a, b any) (int, error) {
 			return p.Cmp(q), nil
 		}
 	case collated:
-		return 0, m.unmergeable(set.columns[i] + " is a text, which its collation compares; bytes do not follow it")
+		return 0, m.unmergeable(m.written(set.columns[i]) + " is a text, which its collation compares; bytes do not follow it")
 	}
 	return bytes.Compare(x, y), nil
 }

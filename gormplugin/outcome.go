@@ -68,8 +68,12 @@ func violated(db *gorm.DB) bool {
 	if isConstraint(db.Error) {
 		return true
 	}
-	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok && isConstraint(t.Translate(db.Error)) {
-		return true
+	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
+		for err := db.Error; err != nil; err = errors.Unwrap(err) { // it knows what the driver has returned
+			if isConstraint(t.Translate(err)) {
+				return true
+			}
+		}
 	}
 	const sqliteConstraint = 19 // the low byte of every SQLITE_CONSTRAINT_… code
 	var coded interface{ Code() int }

@@ -4,8 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"gorm.io/gorm"
 
@@ -79,17 +77,10 @@ func (c *Config) validate() error {
 	if c.Auto && c.Generators.Default == nil {
 		errs = append(errs, errors.New("Config.Auto: there is no Generators.Default to fill with; set it"))
 	}
-	errs = append(errs, nilGenerator("Named", c.Generators.Named), nilGenerator("Text", c.Generators.Text), nilGenerator("Binary", c.Generators.Binary))
-	return errors.Join(errs...)
-}
-
-func nilGenerator[K any](kind string, of map[string]keygen.Generator[K]) error {
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		if of[name] == nil {
-			return fmt.Errorf("Config.Generators.%s[%q]: is nil; make the generator before the plugin", kind, name)
-		}
+	if err := c.Generators.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("Config.Generators: %w", err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (p *Plugin) initialize(db *gorm.DB) error {

@@ -40,6 +40,39 @@ func (p *prepared) cache(db *sql.DB) *gorm.PreparedStmtDB {
 	return c
 }
 
+// steady is a cache whose users do not notice that it drops statements. gorm closes
+// those even if somebody has just taken them out, and they fail before anything is
+// sent then; so they are sent once more, unprepared.
+type steady struct{ *gorm.PreparedStmtDB }
+
+func (s steady) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	res, err := s.PreparedStmtDB.ExecContext(ctx, query, args...)
+	if isDropped(err) {
+		return s.ConnPool.ExecContext(ctx, query, args...)
+	}
+	return res, err
+}
+
+func (s steady) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	rows, err := s.PreparedStmtDB.QueryContext(ctx, query, args...)
+	if isDropped(err) {
+		return s.ConnPool.QueryContext(ctx, query, args...)
+	}
+	return rows, err
+}
+
+func (s steady) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	row := s.PreparedStmtDB.QueryRowContext(ctx, query, args...)
+	if isDropped(row.Err()) {
+		return s.ConnPool.QueryRowContext(ctx, query, args...)
+	}
+	return row
+}
+
+// isDropped reports whether err is that of a *sql.Stmt that was closed before its
+// statement was sent. database/sql has no name for it.
+func isDropped(err error) bool { return err != nil && err.Error() == "sql: statement is closed" }
+
 // preparing is a connection whose statements are prepared once per database.
 type preparing struct {
 	conn
@@ -57,7 +90,7 @@ func (p preparing) on(ctx context.Context, db *sql.DB) (gorm.ConnPool, error) {
 	}
 	switch c := c.(type) {
 	case *sql.DB:
-		return p.prepared.cache(c), nil
+		return steady{p.prepared.cache(c)}, nil
 	case *sql.Tx:
 		return &gorm.PreparedStmtTX{Tx: c, PreparedStmtDB: p.prepared.cache(db)}, nil
 	}

@@ -3,6 +3,7 @@ package gormplugin
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -94,13 +95,16 @@ func (s *rawStep) isSingle(query string, scanner sqltext.Scanner) error {
 }
 
 // ready returns what to run the text on, and the text to run.
-func (s *rawStep) ready(ctx context.Context, query string) (gorm.ConnPool, string, error) {
+func (s *rawStep) ready(ctx context.Context, query string, args []any) (gorm.ConnPool, string, error) {
 	if s.hint.All {
 		return s.next, query, nil
 	}
 	r, err := s.place(query)
 	if err != nil || r.db == "" {
 		return s.next, query, err
+	}
+	if err := s.proveWrites(query, args); err != nil {
+		return nil, "", err
 	}
 	db := s.routing.router.DB(r.db)
 	if err := s.routing.guard.unplaced(r.query, s.snapshot, db); err != nil {
@@ -111,7 +115,7 @@ func (s *rawStep) ready(ctx context.Context, query string) (gorm.ConnPool, strin
 }
 
 func (s *rawStep) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	c, text, err := s.ready(ctx, query)
+	c, text, err := s.ready(ctx, query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +123,10 @@ func (s *rawStep) PrepareContext(ctx context.Context, query string) (*sql.Stmt, 
 }
 
 func (s *rawStep) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if s.hint.All && s.routing.guard.mentions(query) {
+	if s.hint.All {
 		return s.execAll(ctx, query, args)
 	}
-	c, text, err := s.ready(ctx, query)
+	c, text, err := s.ready(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +134,7 @@ func (s *rawStep) ExecContext(ctx context.Context, query string, args ...any) (s
 }
 
 func (s *rawStep) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	c, text, err := s.ready(ctx, query)
+	c, text, err := s.ready(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func (s *rawStep) QueryContext(ctx context.Context, query string, args ...any) (
 }
 
 func (s *rawStep) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	c, text, err := s.ready(ctx, query)
+	c, text, err := s.ready(ctx, query, args)
 	if err != nil {
 		return errorRow(err)
 	}
@@ -146,14 +150,21 @@ func (s *rawStep) QueryRowContext(ctx context.Context, query string, args ...any
 }
 
 // execAll runs an UPDATE or a DELETE on every target of the table it names, and
-// adds the rows up. Its tables must be of one group.
+// adds the rows up, or on every copy of a broadcast table. Its tables must be of
+// one group.
 func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Result, error) {
 	table, err := s.tableOf(query)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if table == nil {
+	case table == nil && s.changesCopies(query):
+		all := &copies{routing: s.routing, stmt: s.stmt, next: s.next, write: true}
+		return all.ExecContext(ctx, query, args...)
+	case table == nil:
 		return s.next.ExecContext(ctx, query, args...)
+	}
+	if err := s.proveWrites(query, args); err != nil {
+		return nil, err
 	}
 	targets, err := s.snapshot.Everywhere(table.Name)
 	if err != nil {
@@ -178,6 +189,9 @@ func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Re
 // tableOf returns the sharded table that a text changes; an INSERT would put the
 // same row everywhere.
 func (s *rawStep) tableOf(query string) (table *sharding.Table, err error) {
+	if !s.routing.guard.mentions(query) {
+		return nil, nil
+	}
 	_, err = s.routing.rename(query, func(name string) (string, bool) {
 		if t, ok := s.snapshot.Lookup(name); ok && table == nil {
 			table = t
@@ -192,4 +206,14 @@ func (s *rawStep) tableOf(query string) (table *sharding.Table, err error) {
 		return nil, rawTable("raw SQL on", table)
 	}
 	return table, nil
+}
+
+// changesCopies reports whether a text is an UPDATE or a DELETE of broadcast tables.
+func (s *rawStep) changesCopies(query string) bool {
+	all := changesOf(query, s.routing.guard.readings[0])
+	if len(all) != 1 || all[0].verb != "UPDATE" && all[0].verb != "DELETE" {
+		return false
+	}
+	others := func(name string) bool { return !s.routing.guard.isCopied(name) }
+	return !slices.ContainsFunc(all[0].tables, others)
 }

@@ -7,7 +7,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -15,23 +14,22 @@ import (
 // key. It reads gorm's clauses, and of raw text only forms that have a single
 // meaning; whatever it does not know proves nothing.
 type reader[E comparable] struct {
-	stmt   *gorm.Statement
-	table  *sharding.Table
-	flavor sqltext.Flavor
-	place  func(key any) (E, error) // what a key stands for
+	stmt      *gorm.Statement
+	table     *sharding.Table
+	fragments fragments
+	place     func(key any) (E, error) // what a key stands for
 	// also returns the same for another column that tells the slot, nil for a
 	// column that does not. It may be nil.
 	also func(column string) func(value any) (E, error)
-	// scratch is memory for the tokens of one raw condition at a time.
-	scratch []sqltext.Token
+	// room is memory for the first set with an element: most statements have one.
+	room []E
 }
 
 // errSilent: a value of another column than the key tells no slot.
 var errSilent = errors.New("the value tells no slot")
 
-// where reads the statement's WHERE clause.
-func (r reader[E]) where() keyset[E] {
-	exprs := conditions(r.stmt)
+// where reads a WHERE clause.
+func (r *reader[E]) where(exprs []clause.Expression) keyset[E] {
 	if len(exprs) == 0 {
 		return keyset[E]{all: true}
 	}
@@ -78,7 +76,10 @@ func isOr(e clause.Expression) bool {
 
 // conjunction reads a list that is joined by AND, save for the elements that
 // bring an OR along. AND binds more tightly, as in the text.
-func (r reader[E]) conjunction(list []clause.Expression) keyset[E] {
+func (r *reader[E]) conjunction(list []clause.Expression) keyset[E] {
+	if len(list) == 1 {
+		return r.condition(list[0])
+	}
 	either, group := keyset[E]{}, keyset[E]{all: true}
 	for i, e := range list {
 		if i > 0 && isOr(e) {
@@ -90,7 +91,7 @@ func (r reader[E]) conjunction(list []clause.Expression) keyset[E] {
 	return either.or(group)
 }
 
-func (r reader[E]) disjunction(list []clause.Expression) keyset[E] {
+func (r *reader[E]) disjunction(list []clause.Expression) keyset[E] {
 	var either keyset[E]
 	for _, e := range list {
 		either = either.or(r.condition(e))
@@ -98,7 +99,7 @@ func (r reader[E]) disjunction(list []clause.Expression) keyset[E] {
 	return either
 }
 
-func (r reader[E]) condition(e clause.Expression) keyset[E] {
+func (r *reader[E]) condition(e clause.Expression) keyset[E] {
 	switch c := e.(type) {
 	case clause.AndConditions:
 		return r.conjunction(c.Exprs)
@@ -116,7 +117,7 @@ func (r reader[E]) condition(e clause.Expression) keyset[E] {
 	return keyset[E]{all: true}
 }
 
-func (r reader[E]) equal(c clause.Eq) keyset[E] {
+func (r *reader[E]) equal(c clause.Eq) keyset[E] {
 	place := r.column(c.Column)
 	if place == nil {
 		return keyset[E]{all: true}
@@ -127,7 +128,7 @@ func (r reader[E]) equal(c clause.Eq) keyset[E] {
 	return r.key(place, c.Value)
 }
 
-func (r reader[E]) in(c clause.IN) keyset[E] {
+func (r *reader[E]) in(c clause.IN) keyset[E] {
 	if place := r.column(c.Column); place != nil {
 		return r.keys(place, c.Values)
 	}
@@ -155,7 +156,7 @@ func nth(tuples []any, i int) []any {
 }
 
 // keys reads key IN (list). NULL in it matches no row.
-func (r reader[E]) keys(place func(any) (E, error), list []any) keyset[E] {
+func (r *reader[E]) keys(place func(any) (E, error), list []any) keyset[E] {
 	var set keyset[E]
 	for _, v := range list {
 		if v == nil {
@@ -171,13 +172,16 @@ func (r reader[E]) keys(place func(any) (E, error), list []any) keyset[E] {
 		if err != nil {
 			return unknown[E](err)
 		}
+		if r.room != nil {
+			set.of, r.room = r.room, nil
+		}
 		set.add(e)
 	}
 	return set
 }
 
 // key reads key = v.
-func (r reader[E]) key(place func(any) (E, error), v any) keyset[E] {
+func (r *reader[E]) key(place func(any) (E, error), v any) keyset[E] {
 	if v == nil { // IS NULL, or = NULL
 		return keyset[E]{all: true}
 	}
@@ -186,7 +190,7 @@ func (r reader[E]) key(place func(any) (E, error), v any) keyset[E] {
 
 // column returns what the values of a clause's column stand for, nil unless it
 // is a key of the statement's own table.
-func (r reader[E]) column(column any) func(any) (E, error) {
+func (r *reader[E]) column(column any) func(any) (E, error) {
 	switch c := column.(type) {
 	case string:
 		table, name, qualified := strings.Cut(c, ".")
@@ -206,7 +210,7 @@ func (r reader[E]) column(column any) func(any) (E, error) {
 }
 
 // places returns what the values of the column of this name stand for.
-func (r reader[E]) places(name string) func(any) (E, error) {
+func (r *reader[E]) places(name string) func(any) (E, error) {
 	if strings.EqualFold(name, r.table.Key) {
 		return r.place
 	}
@@ -217,12 +221,12 @@ func (r reader[E]) places(name string) func(any) (E, error) {
 }
 
 // isOwn reports whether a qualifier means the statement's own table.
-func (r reader[E]) isOwn(qualifier string) bool {
+func (r *reader[E]) isOwn(qualifier string) bool {
 	return strings.EqualFold(qualifier, r.table.Name) || qualifier == r.stmt.Table
 }
 
 // columnName resolves gorm's placeholder for the primary key.
-func (r reader[E]) columnName(name string) string {
+func (r *reader[E]) columnName(name string) string {
 	s := r.stmt.Schema
 	if name != clause.PrimaryKey || s == nil || s.PrioritizedPrimaryField == nil {
 		return name

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -16,9 +17,11 @@ import (
 
 // recorder notes everything that databases are sent, in order.
 type recorder struct {
-	mu     sync.Mutex
-	events []string
-	args   bool // note the arguments, too
+	mu       sync.Mutex
+	events   []string
+	args     bool // note the arguments, too
+	numbered bool // note which connection it was
+	opened   atomic.Int64
 }
 
 func (r *recorder) add(db, event string) {
@@ -68,32 +71,41 @@ func (c recordingConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recordingConn{conn, c.name, c.rec}, nil
+	return recordingConn{conn, c.name, c.rec, c.rec.opened.Add(1)}, nil
 }
 
 type recordingConn struct {
 	driver.Conn
-	name string
-	rec  *recorder
+	name   string
+	rec    *recorder
+	number int64
+}
+
+// at is what events of the connection are noted under.
+func (c recordingConn) at() string {
+	if c.rec.numbered {
+		return fmt.Sprint(c.name, "#", c.number)
+	}
+	return c.name
 }
 
 func (c recordingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	c.rec.statement(c.name, query, args)
+	c.rec.statement(c.at(), query, args)
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
 func (c recordingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	c.rec.statement(c.name, query, args)
+	c.rec.statement(c.at(), query, args)
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
 func (c recordingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	c.rec.add(c.name, "PREPARE "+query)
+	c.rec.add(c.at(), "PREPARE "+query)
 	stmt, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 	if err != nil || !c.rec.args {
 		return stmt, err
 	}
-	return recordingStmt{stmt, c.name, query, c.rec}, nil
+	return recordingStmt{stmt, c.at(), query, c.rec}, nil
 }
 
 type recordingStmt struct {
@@ -113,9 +125,9 @@ func (s recordingStmt) QueryContext(ctx context.Context, args []driver.NamedValu
 }
 
 func (c recordingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	c.rec.add(c.name, "BEGIN")
+	c.rec.add(c.at(), "BEGIN")
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	return recordingTx{tx, c.name, c.rec}, err
+	return recordingTx{tx, c.at(), c.rec}, err
 }
 
 type recordingTx struct {

@@ -27,6 +27,7 @@ type routing struct {
 	pool     *pool
 	replicas replicas
 	prepared prepared
+	texts    fragments
 	defined  sync.Map // of sharding.Target to definition
 	quoted   sync.Map // of sharding.Target to *clause.Expr: "orders_3" AS "orders"
 	quote    func(name string) string
@@ -53,7 +54,7 @@ func install(db *gorm.DB, c *Config, f *fill) error {
 		return err
 	}
 	r := &routing{
-		router: c.Router, guard: &g, mysql: db.Dialector.Name() == "mysql", home: home, fill: f,
+		router: c.Router, guard: &g, texts: newFragments(g.readings[0]), mysql: db.Dialector.Name() == "mysql", home: home, fill: f,
 		prepared: prepared{size: db.PrepareStmtMaxSize, ttl: db.PrepareStmtTTL, of: map[*sql.DB]*gorm.PreparedStmtDB{}},
 	}
 	if r.replicas, err = newReplicas(c); err != nil {
@@ -67,6 +68,7 @@ func install(db *gorm.DB, c *Config, f *fill) error {
 	}
 	db.ClauseBuilders["WHERE"] = whereBuilder(db.ClauseBuilders["WHERE"])
 	db.ClauseBuilders["FROM"] = fromBuilder(db.ClauseBuilders["FROM"])
+	db.ClauseBuilders["VALUES"] = valuesBuilder(db.ClauseBuilders["VALUES"])
 	db.ConnPool = r.pool
 	db.Statement.ConnPool = db.ConnPool
 	return nil
@@ -272,7 +274,7 @@ func isSubquery(stmt *gorm.Statement) bool {
 
 // read returns what the conditions of stmt prove about targets.
 func (r *routing) read(stmt *gorm.Statement, t *sharding.Table) reader[sharding.Target] {
-	read := reader[sharding.Target]{stmt: stmt, table: t, flavor: r.guard.readings[0], place: r.placing(t)}
+	read := reader[sharding.Target]{stmt: stmt, table: t, fragments: r.texts, place: r.placing(t)}
 	if len(t.Also) > 0 {
 		read.also = func(column string) func(any) (sharding.Target, error) { return also(t, column) }
 	}

@@ -46,7 +46,7 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 		"Pluck": {func(c *cluster) *gorm.DB {
 			return c.Model(&Order{}).Where("id = ? AND user_id = ?", 5, 2).Pluck("note", &notes)
 		},
-			[]string{"db1: SELECT `note` FROM `orders_1` AS `orders` WHERE (id = ? AND user_id = ?)"}},
+			[]string{"db1: SELECT `note` FROM `orders_1` AS `orders` WHERE id = ? AND user_id = ?"}},
 		"Table into map": {func(c *cluster) *gorm.DB { return c.Table("ORDERS").Where("id = ?", 5).Take(&map[string]any{}) },
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ? LIMIT 1"}},
 		"Joined by AND": {func(c *cluster) *gorm.DB { return c.Where("note <> ?", "x").Where("id = 5").Find(&[]Order{}) },
@@ -240,7 +240,7 @@ func TestWhatHasNoProvenTargetIsRefusedAndNothingIsSent(t *testing.T) {
 func TestRefusalsSayWhatToDo(t *testing.T) {
 	c := newCluster(t)
 	for want, err := range map[string]error{
-		`sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)`: c.Find(&[]Order{}).Error,
+		`sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value) (the zero fields of a struct make no condition), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)`: c.Find(&[]Order{}).Error,
 		`sharding: create items refused: no sharding key (order_id); row 1: set the field OrderID before Create`: c.Create([]Item{{OrderID: 1}, {}}).Error,
 		`sharding: create items refused: transaction spans databases (order_id); the rows lie in several databases, and a transaction has one; send one statement for each, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)`: c.Create([]Item{{OrderID: 1}, {OrderID: 2}}).Error,
 	} {

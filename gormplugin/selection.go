@@ -171,6 +171,7 @@ func (s *step) isTable(text string, t sqltext.Token) bool {
 
 // fold reads COUNT(…), SUM(…), MIN(…), MAX(…) and AVG(…).
 func (s *step) fold(text string, tokens []sqltext.Token, it *item) bool {
+	tokens = sumOrZero(text, tokens)
 	if len(tokens) < 4 || !tokens[1].Is(text, "(") || closing(text, tokens, 1) != len(tokens)-1 {
 		return false
 	}
@@ -191,6 +192,21 @@ func (s *step) fold(text string, tokens []sqltext.Token, it *item) bool {
 	it.function, it.argument = name, textOf(text, argument)
 	it.column, _ = s.ownColumn(text, argument)
 	return name == "COUNT" && it.argument == "*" || isScalar(text, argument)
+}
+
+// sumOrZero returns the SUM(…) in COALESCE(SUM(…), 0) and IFNULL(SUM(…), 0), and
+// other tokens as they are: a shard without a sum then has nothing to add, as
+// it has with NULL.
+func sumOrZero(text string, tokens []sqltext.Token) []sqltext.Token {
+	last := len(tokens) - 1
+	if last < 7 || !tokens[0].Is(text, "COALESCE") && !tokens[0].Is(text, "IFNULL") || !tokens[1].Is(text, "(") || closing(text, tokens, 1) != last {
+		return tokens
+	}
+	sum, comma, zero := tokens[2:last-2], tokens[last-2], tokens[last-1]
+	if !sum[0].Is(text, "SUM") || closing(text, sum, 1) != len(sum)-1 || !comma.Is(text, ",") || zero.Text(text) != "0" {
+		return tokens
+	}
+	return sum
 }
 
 // isExtreme reports whether the item is one of the values themselves.

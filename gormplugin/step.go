@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -38,8 +37,8 @@ type step struct {
 
 	read     []clause.Expression     // the conditions at first
 	proven   keyset[sharding.Target] // what they prove
+	room     [1]sharding.Target      // of proven
 	enclosed bool                    // whereBuilder wrote the WHERE clause
-	tokens   [16]sqltext.Token       // scratch of read
 }
 
 var _ gorm.ConnPool = (*step)(nil)
@@ -62,13 +61,14 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 	return c, nil
 }
 
-// named gives a connection's refusal the statement it is about.
+// named gives a connection's refusal the statement it is about, and any other
+// error the shard.
 func (s *step) named(err error) error {
 	var refused *sharding.RouteError
 	if errors.As(err, &refused) {
 		return s.refuse(refused.Err, "shard "+s.target.String()+": "+refused.Hint)
 	}
-	return err
+	return s.inShard(s.target, err)
 }
 
 func (s *step) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -90,7 +90,11 @@ func (s *step) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	if err != nil {
 		return nil, err
 	}
-	return c.ExecContext(ctx, query, args...)
+	result, err := c.ExecContext(ctx, query, args...)
+	if err != nil {
+		return nil, s.inShard(s.target, err)
+	}
+	return result, nil
 }
 
 func (s *step) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
@@ -105,7 +109,11 @@ func (s *step) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	if err != nil {
 		return nil, err
 	}
-	return c.QueryContext(ctx, query, args...)
+	rows, err := c.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, s.inShard(s.target, err)
+	}
+	return rows, nil
 }
 
 func (s *step) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
@@ -147,15 +155,11 @@ func (s *step) prove() error {
 func (s *step) where() keyset[sharding.Target] {
 	now := conditions(s.stmt)
 	if len(now) == 0 || len(now) != len(s.read) || &now[0] != &s.read[0] {
-		s.read, s.proven = now, s.reader().where()
+		r := s.routing.read(s.stmt, s.table)
+		r.room = s.room[:0]
+		s.read, s.proven = now, r.where(now)
 	}
 	return s.proven
-}
-
-func (s *step) reader() reader[sharding.Target] {
-	r := s.routing.read(s.stmt, s.table)
-	r.scratch = s.tokens[:0]
-	return r
 }
 
 // proveRows checks the values that the INSERT sends.
@@ -231,7 +235,7 @@ func (s *step) proveConflict() error {
 		return s.refuse(sharding.ErrKeyChange, "the ON CONFLICT clause cannot be read")
 	}
 	for _, set := range conflict.DoUpdates {
-		if _, same := set.Value.(keptKey); same || !s.mayBeKey(set.Column) && !s.mayBeGene(set.Column) {
+		if isKept(set) || !s.mayBeKey(set.Column) && !s.mayBeGene(set.Column) {
 			continue
 		}
 		if own := conflict.UpdateAll || isAssociation(s.stmt); !own || !isExcluded(set) {
@@ -241,10 +245,20 @@ func (s *step) proveConflict() error {
 	return nil
 }
 
+// isKept reports whether an upsert sets a column to what the row has in it that is
+// there: gorm's MySQL dialect writes DO NOTHING so.
+func isKept(set clause.Assignment) bool {
+	if _, kept := set.Value.(keptKey); kept {
+		return true
+	}
+	c, ok := set.Value.(clause.Column)
+	return ok && !c.Raw && !set.Column.Raw && c.Table == "" && strings.EqualFold(c.Name, assigned(set.Column))
+}
+
 // isExcluded reports whether an upsert sets a column to what the new row has in it.
 func isExcluded(set clause.Assignment) bool {
 	c, ok := set.Value.(clause.Column)
-	return ok && !c.Raw && (c.Table == "excluded" || c.Table == "") && strings.EqualFold(c.Name, assigned(set.Column))
+	return ok && !c.Raw && c.Table == "excluded" && strings.EqualFold(c.Name, assigned(set.Column))
 }
 
 // proveSet checks that an UPDATE leaves rows in their slot: gorm's Save sets all
@@ -311,6 +325,10 @@ func (s *step) conditionHint() string {
 }
 
 func conditionHint(t *sharding.Table) string {
-	return "add a condition that gives it, like Where(\"" + t.Key + " = ?\", value), joined to the others by AND; " +
+	given := []string{"it"}
+	for _, alt := range t.Also {
+		given = append(given, alt.Column)
+	}
+	return "add a condition that gives " + strings.Join(given, " or ") + ", like Where(\"" + t.Key + " = ?\", value) (the zero fields of a struct make no condition), joined to the others by AND; " +
 		"or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)"
 }

@@ -109,16 +109,13 @@ func (s *step) leading() []*schema.Field {
 
 // aim chooses the targets.
 func (s *step) aim() error {
-	target, placed, err := s.snapshot.Hinted(s.table.Name, s.hint)
-	if err != nil {
-		return err
+	if s.hint.Placed() {
+		return s.place()
 	}
 	set, err := s.find()
 	switch {
 	case err != nil:
 		return err
-	case placed:
-		return s.place(target, set)
 	case set.all && set.err == nil && s.mayFanOut():
 		return s.fanOut()
 	}
@@ -129,7 +126,15 @@ func (s *step) aim() error {
 // rows are read and changed, whatever their keys, as somebody must who moves them;
 // only new rows have to belong there. A key that was named must be the
 // statement's own, if that has one.
-func (s *step) place(target sharding.Target, set keyset[sharding.Target]) error {
+func (s *step) place() error {
+	target, _, err := s.snapshot.Hinted(s.table.Name, s.hint)
+	if err != nil {
+		return err
+	}
+	set, err := s.find()
+	if err != nil {
+		return err
+	}
 	byKey := s.hint.Table != "" && !set.all
 	if (s.op == "create" || byKey) && !set.only(target) {
 		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the hint says %s, and the statement's own keys lie on %v; correct the hint, or name the target with sharding.On", target, set.of))
@@ -158,7 +163,7 @@ func (s *step) fanOut() error {
 
 // database returns where to send what is for the target.
 func (s *step) database(target sharding.Target) *sql.DB {
-	if s.isWrite() || s.hint.Primary || txOf(s.next) != nil || wantsSource(s.stmt) {
+	if len(s.routing.replicas) == 0 || s.isWrite() || s.hint.Primary || txOf(s.next) != nil || wantsSource(s.stmt) {
 		return s.routing.router.DB(target.DB)
 	}
 	if db := s.routing.replicas.pick(target.DB); db != nil {
@@ -319,7 +324,11 @@ func (s *step) rows() (keyset[sharding.Target], error) {
 		return set, err
 	}
 	field := s.keyField()
-	keys, areWords := r.words(field)
+	var keys words
+	areWords := false
+	if r.len() > 1 {
+		keys, areWords = r.words(field)
+	}
 	for i := range r.len() {
 		if areWords && i > 0 && keys.repeats(i) {
 			continue // as the rows of one parent have it
@@ -347,13 +356,16 @@ func (s *step) keyField() *schema.Field { return columnField(s.stmt.Schema, s.ta
 // only with the primary key, by which gorm then selects the row, and it is added
 // to the condition, so that what is routed by is what the database compares.
 func (s *step) model() keyset[sharding.Target] {
-	field := s.keyField()
-	if field == nil || len(s.stmt.Schema.PrimaryFields) == 0 {
+	if s.stmt.Schema == nil || len(s.stmt.Schema.PrimaryFields) == 0 {
 		return unknown[sharding.Target](nil)
 	}
-	values := s.modelKeys(field)
+	field := s.keyField()
+	var values []any
+	if field != nil {
+		values = s.modelKeys(field)
+	}
 	if len(values) == 0 {
-		return unknown[sharding.Target](nil)
+		return s.primary()
 	}
 	r := s.routing.read(s.stmt, s.table)
 	set := r.keys(r.place, values)
@@ -362,6 +374,25 @@ func (s *step) model() keyset[sharding.Target] {
 		s.stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: values}}})
 	}
 	return set
+}
+
+// primary reads the columns of the model's primary key that lead to the shard. gorm
+// selects the row by them.
+func (s *step) primary() keyset[sharding.Target] {
+	if len(s.table.Also) == 0 {
+		return unknown[sharding.Target](nil)
+	}
+	r := s.routing.read(s.stmt, s.table)
+	for _, field := range s.stmt.Schema.PrimaryFields {
+		place := r.also(field.DBName)
+		if place == nil {
+			continue
+		}
+		if values := s.modelKeys(field); len(values) > 0 {
+			return r.keys(place, values)
+		}
+	}
+	return unknown[sharding.Target](nil)
 }
 
 // modelKeys returns the sharding keys of the statement's structs, none unless

@@ -192,6 +192,12 @@ func (t *lazyTx) running(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 // after the other, and stops at the first that fails.
 func (t *lazyTx) Commit() error {
 	return t.end(func(all []begun) error {
+		if t.err != nil {
+			for _, b := range all {
+				_ = b.tx.Rollback() // BEGIN's error is the one that matters
+			}
+			return t.err
+		}
 		for i, b := range all {
 			if err := b.tx.Commit(); err != nil {
 				return t.partly(all, i, err)
@@ -220,7 +226,8 @@ func (t *lazyTx) partly(all []begun, failed int, cause error) error {
 	return partial
 }
 
-// Rollback rolls back, if anything was begun.
+// Rollback rolls back, if anything was begun. That a BEGIN failed was the error
+// of the statement that needed it, and is not told again.
 func (t *lazyTx) Rollback() error {
 	return t.end(func(all []begun) error {
 		var first error
@@ -240,12 +247,6 @@ func (t *lazyTx) end(how func([]begun) error) error {
 		return sql.ErrTxDone
 	}
 	t.done = true
-	if t.err != nil {
-		for _, b := range t.begun {
-			_ = b.tx.Rollback() // BEGIN's error is the one that matters
-		}
-		return t.err
-	}
 	return how(t.begun)
 }
 

@@ -77,9 +77,12 @@ func (s *step) onConflict() (named []string, ok bool) {
 	if s.op != "create" {
 		return nil, false
 	}
+	if ignores(s.stmt) || replaces(s.stmt) {
+		return nil, true // of every unique key, whatever ON CONFLICT names
+	}
 	c, ok := s.stmt.Clauses["ON CONFLICT"]
 	if !ok {
-		return nil, ignores(s.stmt)
+		return nil, false
 	}
 	on, ok := c.Expression.(clause.OnConflict)
 	if hidden, skips := c.Expression.(skipping); skips {
@@ -320,8 +323,7 @@ func (s *step) beside(ctx context.Context, db *sql.DB) (gorm.ConnPool, error) {
 	return running, nil
 }
 
-// inShard gives an error of one of several shards the name of that shard. gorm
-// translates errors only as drivers return them, so this is done here.
+// inShard gives a shard's error the name of that shard. gorm translates errors only as drivers return them, so this is done here.
 func (s *step) inShard(target sharding.Target, err error) error {
 	var refused *sharding.RouteError
 	if err == nil || errors.As(err, &refused) {

@@ -1,7 +1,9 @@
 package gormplugin_test
 
 import (
+	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	"gorm.io/gorm/clause"
 	"modernc.org/sqlite"
 
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -46,6 +50,16 @@ func TestUpsertsDoNotDoubleARowOfAnotherShard(t *testing.T) {
 		},
 		"INSERT OR IGNORE": func(db *gorm.DB) error {
 			return db.Clauses(clause.Insert{Modifier: "OR IGNORE"}).Create(item1()).Error
+		},
+		"INSERT OR IGNORE with an update of another unique key": func(db *gorm.DB) error {
+			on := clause.OnConflict{Columns: []clause.Column{{Name: "sku"}}, DoUpdates: clause.AssignmentColumns([]string{"sku"})}
+			return db.Clauses(clause.Insert{Modifier: "OR IGNORE"}, on).Create(item1()).Error
+		},
+		"INSERT OR REPLACE": func(db *gorm.DB) error {
+			return db.Clauses(clause.Insert{Modifier: "or replace"}).Create(item1()).Error
+		},
+		"INSERT OR REPLACE among generated": func(db *gorm.DB) error {
+			return db.Clauses(clause.Insert{Modifier: "OR REPLACE"}).Create(&[]Item{{OrderID: 3}, *item1()}).Error
 		},
 		"a transaction": func(db *gorm.DB) error {
 			return db.Transaction(func(tx *gorm.DB) error {
@@ -325,6 +339,36 @@ func TestErrorsOfOneOfSeveralShardsNameIt(t *testing.T) {
 	}
 }
 
+func TestErrorsOfOneShardNameIt(t *testing.T) {
+	c := newCluster(t)
+	must(t, c.router.DB("db0"), "DROP TABLE orders_2")
+	for name, err := range map[string]error{
+		"query":    c.First(&Order{}, 2).Error,
+		"row":      c.Model(&Order{}).Where("id = ?", 2).Count(new(int64)).Error,
+		"create":   c.Create(&Order{ID: 2}).Error,
+		"update":   c.Model(&Order{ID: 2}).Update("note", "x").Error,
+		"delete":   c.Delete(&Order{ID: 2}).Error,
+		"prepared": c.Session(&gorm.Session{PrepareStmt: true}).First(&Order{}, 2).Error,
+	} {
+		if err == nil || !strings.Contains(err.Error(), "shard db0/orders_2: ") || dialect.FaultOf(err) != dialect.NoTable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheErrorOfADatabaseThatIsClosedIsToldOnce(t *testing.T) {
+	c := newCluster(t)
+	if err := c.router.DB("db0").Close(); err != nil {
+		t.Fatal(err)
+	}
+	order := Order{ID: 2}
+	for name, err := range map[string]error{"create": c.Create(&order).Error, "read": c.First(&Order{}, 2).Error} {
+		if err == nil || err.Error() != "shard db0/orders_2: sql: database is closed" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // translator knows errors as the driver returns them, like those of GORM.
 type translator struct{ gorm.Dialector }
 
@@ -343,5 +387,43 @@ func TestErrorsOfSeveralShardsAreTranslated(t *testing.T) {
 	db.Config = &config
 	if err := db.Create(&[]Item{{ID: 1, OrderID: 4, SKU: "a"}, {ID: 1, OrderID: 2, SKU: "b"}, {ID: 1, OrderID: 2, SKU: "b"}}).Error; !errors.Is(err, gorm.ErrDuplicatedKey) || !strings.Contains(err.Error(), "items_2") {
 		t.Error(err)
+	}
+}
+
+// The replicas hold nothing: one that were asked would not know the row.
+func TestUpsertsLookForTheirRowsOnTheSourceAndNotOnReplicas(t *testing.T) {
+	c := newCluster(t)
+	if err := c.Create(&Item{ID: 1, OrderID: 1, SKU: "a"}).Error; err != nil {
+		t.Fatal(err)
+	}
+	replica := memory(t)
+	for _, name := range []string{"items_1", "items_3"} {
+		must(t, replica, fmt.Sprintf(createItems, name))
+	}
+	db := openGORM(t, c.home)
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: c.router, Replicas: map[string][]*sql.DB{"db1": {replica}}})); err != nil {
+		t.Fatal(err)
+	}
+	db = db.WithContext(gormplugin.Off(t.Context()))
+	if tx := db.Find(&[]Item{}, "order_id = 1"); tx.Error != nil || tx.RowsAffected != 0 {
+		t.Errorf("a read is not one of the replica: %d rows, %v", tx.RowsAffected, tx.Error)
+	}
+	for name, send := range map[string]func(tx *gorm.DB) error{
+		"Save":      func(tx *gorm.DB) error { return tx.Save(&Item{ID: 1, OrderID: 3, SKU: "b"}).Error },
+		"UpdateAll": func(tx *gorm.DB) error { return upsertAll(tx).Create(&Item{ID: 1, OrderID: 3, SKU: "b"}).Error },
+		"a transaction": func(tx *gorm.DB) error {
+			return tx.Transaction(func(tx *gorm.DB) error { return upsertAll(tx).Create(&Item{ID: 1, OrderID: 3, SKU: "b"}).Error })
+		},
+	} {
+		if err := send(db); !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := db.Save(&Item{ID: 1, OrderID: 1, SKU: "own"}).Error; err != nil {
+		t.Error(err)
+	}
+	var items []Item
+	if err := c.Find(&items, "order_id IN ?", []int{1, 3}).Error; err != nil || len(items) != 1 || items[0].SKU != "own" {
+		t.Errorf("%+v, %v", items, err)
 	}
 }

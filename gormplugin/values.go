@@ -50,12 +50,31 @@ func listed(v any) ([]any, bool) {
 	return nil, false
 }
 
-// elements returns the elements of a slice or an array.
+// elements returns the elements of a slice or an array, those of common slices
+// without reflection.
 func elements(v any) []any {
+	switch v := v.(type) {
+	case []int64:
+		return boxed(v)
+	case []int:
+		return boxed(v)
+	case []uint64:
+		return boxed(v)
+	case []string:
+		return boxed(v)
+	}
 	rv := reflect.ValueOf(v)
 	list := make([]any, rv.Len())
 	for i := range list {
 		list[i] = rv.Index(i).Interface()
+	}
+	return list
+}
+
+func boxed[T any](values []T) []any {
+	list := make([]any, len(values))
+	for i, v := range values {
+		list[i] = v
 	}
 	return list
 }

@@ -3,35 +3,55 @@ package sqlxhook
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"unsafe"
 )
 
-// args are the values of all rows, taken before anything is sent.
+// args are the values of all rows, taken before anything is sent: those of head,
+// then of the VALUES groups, then of tail.
 type args struct {
-	head, group, tail []any
+	all          []any
+	heads, tails int
 }
 
+func (a *args) head() []any  { return a.all[:a.heads] }
+func (a *args) group() []any { return a.all[a.heads : len(a.all)-a.tails] }
+func (a *args) tail() []any  { return a.all[len(a.all)-a.tails:] }
+
 // collect reads the arguments out of the rows.
-func (p *plan) collect(a *args, r *rows) (err error) {
-	if len(p.head)+len(p.tail) > 0 {
-		if a.head, err = once(p.head, r); err != nil {
-			return err
-		}
-		if a.tail, err = once(p.tail, r); err != nil {
-			return err
-		}
+func (p *plan) collect(a *args, r *rows) error {
+	m := p.memory
+	if r.places.first == nil {
+		m = nil
 	}
-	if len(p.group) == 0 {
-		return nil
+	all, copies := m.of(r.n, len(p.head)+r.n*len(p.group)+len(p.tail))
+	*a = args{all, len(p.head), len(p.tail)}
+	if r.n == 1 {
+		return read(all, p.fields, r, 0, r.places.at(0), copies)
 	}
-	a.group = make([]any, len(p.group)*r.n)
-	n := 0
+	if err := once(a.head(), p.head, r); err != nil {
+		return err
+	}
+	if err := once(a.tail(), p.tail, r); err != nil {
+		return err
+	}
+	width, rest := len(p.group), a.group()
 	for i := range r.n {
-		row := r.at(i)
-		for f := range p.group {
-			if a.group[n], err = p.group[f].value(row); err != nil {
-				return &RowError{Row: i, Field: p.group[f].name, Err: err}
-			}
-			n++
+		if err := read(rest[:width], p.group, r, i, r.places.at(i), m.at(copies, i)); err != nil {
+			return err
+		}
+		rest = rest[width:]
+	}
+	return nil
+}
+
+// read reads fields of row i, whose address is nil when nothing is copied.
+func read(out []any, fields []field, r *rows, i int, row, copies unsafe.Pointer) (err error) {
+	for f := range fields {
+		if s := &fields[f].slot; row != nil && s.form != reflected {
+			out[f] = s.take(row, copies)
+		} else if out[f], err = fields[f].valueIn(r, i); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -40,52 +60,45 @@ func (p *plan) collect(a *args, r *rows) (err error) {
 // once reads parameters that occur once per statement, outside the VALUES
 // group. In a batch all rows must agree on them: no row's value is better than
 // another's.
-func once(fields []field, r *rows) ([]any, error) {
-	out := make([]any, len(fields))
+func once(out []any, fields []field, r *rows) error {
 	for f := range fields {
 		first, err := fields[f].valueIn(r, 0)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := 1; i < r.n; i++ {
 			v, err := fields[f].valueIn(r, i)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if !reflect.DeepEqual(v, first) {
-				return nil, &RowError{Row: i, Field: fields[f].name, Err: fmt.Errorf(
+				return &RowError{Row: i, Field: fields[f].name, Err: fmt.Errorf(
 					"%w: outside VALUES a parameter has one value for the whole batch, and row 0 has another; use excluded.column or VALUES(column)", ErrStatement)}
 			}
 		}
 		out[f] = first
 	}
-	return out, nil
-}
-
-// all returns the arguments of all n rows.
-func (a *args) all(p *plan, n int) []any {
-	if len(p.group) == 0 && len(a.tail) == 0 { // a statement without VALUES is all head
-		return a.head
-	}
-	return a.of(0, n, len(p.group))
+	return nil
 }
 
 // pick returns the arguments of some of the rows, of width parameters each.
 func (a *args) pick(some []int, width int) args {
-	picked := args{a.head, make([]any, 0, len(some)*width), a.tail}
+	group := make([]any, 0, len(some)*width)
 	for _, i := range some {
-		picked.group = append(picked.group, a.group[i*width:(i+1)*width]...)
+		group = append(group, a.group()[i*width:(i+1)*width]...)
 	}
-	return picked
+	return args{a.around(group), a.heads, a.tails}
 }
 
 // of returns the arguments for rows from to to, of width parameters each.
 func (a *args) of(from, to, width int) []any {
-	if len(a.head) == 0 && len(a.tail) == 0 {
-		return a.group[from*width : to*width : to*width]
+	return a.around(a.group()[from*width : to*width : to*width])
+}
+
+// around returns a group of arguments with those of head and tail around it.
+func (a *args) around(group []any) []any {
+	if a.heads+a.tails == 0 {
+		return group
 	}
-	out := make([]any, 0, len(a.head)+(to-from)*width+len(a.tail))
-	out = append(out, a.head...)
-	out = append(out, a.group[from*width:to*width]...)
-	return append(out, a.tail...)
+	return slices.Concat(a.head(), group, a.tail())
 }

@@ -30,7 +30,8 @@ func presetRows(n int) []order {
 }
 
 // BenchmarkPlan makes the text and the arguments of rows whose ids are set, what
-// sqlx.Named does: with the compiled plan at hand, and with finding it.
+// sqlx.Named does: with the compiled plan at hand, with finding it, and as one
+// would write the arguments of just these rows by hand.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		rows := presetRows(n)
@@ -58,6 +59,19 @@ func BenchmarkPlan(b *testing.B) {
 				}
 			}
 		})
+		b.Run(fmt.Sprintf("byhand/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			var args []any
+			for b.Loop() {
+				args = make([]any, 0, 3*n)
+				for i := range rows {
+					args = append(args, rows[i].ID, rows[i].UserID, rows[i].Note)
+				}
+			}
+			if len(args) != 3*n {
+				b.Error(args)
+			}
+		})
 		b.Run(fmt.Sprintf("sqlx/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -69,8 +83,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkNamedExec does all there is to do without a database, and keys are
-// looked for and returned.
+// BenchmarkNamedExec does all there is to do without a database: rows that have
+// their keys, rows that are given one, and sqlx.
 func BenchmarkNamedExec(b *testing.B) {
 	for _, n := range []int{1, 1000} {
 		rows := presetRows(n)
@@ -79,6 +93,17 @@ func BenchmarkNamedExec(b *testing.B) {
 		b.Run(fmt.Sprintf("hook/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
+				if _, err := h.NamedExec(b.Context(), db, insertOrder, rows); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("filled/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range rows {
+					rows[i].ID = 0
+				}
 				if _, err := h.NamedExec(b.Context(), db, insertOrder, rows); err != nil {
 					b.Fatal(err)
 				}
@@ -100,7 +125,8 @@ func BenchmarkNamedExec(b *testing.B) {
 }
 
 // BenchmarkInsertSQLite compares with sqlx on a database, end to end, without
-// waiting for its disk.
+// waiting for its disk: with ids that the program makes, and with those that the
+// database numbers its rows with.
 func BenchmarkInsertSQLite(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		id := int64(0)
@@ -115,6 +141,10 @@ func BenchmarkInsertSQLite(b *testing.B) {
 					rows[i].ID = id
 				}
 				_, err := db.NamedExecContext(b.Context(), insertOrder, rows)
+				return err
+			},
+			"auto": func(_ *sqlxhook.Hook, db *sqlx.DB, rows []order) error {
+				_, err := db.NamedExecContext(b.Context(), "INSERT INTO orders (user_id, note) VALUES (:user_id, :note)", rows)
 				return err
 			},
 		} {

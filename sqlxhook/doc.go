@@ -37,9 +37,9 @@
 // batches keep what follows their VALUES. One habit ends with that: a colon in a
 // literal is no longer doubled.
 //
-// Columns and arguments keep their order, and the arguments are the fields' own
-// values and types, so that go-sqlmock can expect them; keygen.Counting makes
-// the keys known.
+// Columns and arguments keep their order, and the arguments are copies of the
+// fields with their own types, so that go-sqlmock can expect them and a tracer keep
+// them; keygen.Counting makes the keys known.
 //
 // # Sharding
 //
@@ -65,7 +65,9 @@
 //	is sent with Shards                    it is an INSERT, writes a broadcast table, or a hint chooses the shard
 //	has rows for several databases         the router allows sharding.BestEffort
 //	writes a broadcast table               it is sent with Shards
-//	is neither of SELECT, INSERT, REPLACE, UPDATE and DELETE, or more than one of them: never sent
+//	names a sharded table, and is none of  it is sent with Shard.Unguarded, or sharding.Unsharded is set
+//	SELECT, INSERT, REPLACE, UPDATE and
+//	DELETE, or more than one statement
 //
 // Texts are read by their words, not parsed: where a table may stand, a column or
 // alias with the name of a sharded table is taken for it in statements that begin

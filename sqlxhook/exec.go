@@ -40,8 +40,8 @@ func (r Result) LastInsertId() (int64, error) {
 // call is one call under way: its rows are filled and its arguments taken.
 type call struct {
 	plan    *plan
-	rows    *rows
-	n       int // rows of the statement
+	rows    rows // none when they are some of another call's
+	n       int  // rows of the statement
 	args    args
 	cuts    []int // behind which rows a batch is cut; nil when it is one statement
 	filling filling
@@ -49,31 +49,30 @@ type call struct {
 
 // prepare fills the rows and takes their arguments. On an error the rows are as
 // they were.
-func (p *plan) prepare(ctx context.Context, r *rows) (call, error) {
+func (c *call) prepare(ctx context.Context) error {
+	p, r := c.plan, &c.rows
+	c.n = r.n
 	if err := p.accepts(r); err != nil {
-		return call{}, err
+		return err
 	}
-	c := call{plan: p, rows: r, n: r.n}
-	var err error
-	if len(p.keys) > 0 {
-		if c.filling, err = fill(ctx, p.keys, r); err != nil {
-			return call{}, err
-		}
+	if err := c.filling.fill(ctx, p.keys, r); err != nil {
+		return err
 	}
-	if err = p.collect(&c.args, r); err == nil {
+	err := p.collect(&c.args, r)
+	if err == nil {
 		err = p.place.check(r.n, &c.args)
 	}
 	if err == nil {
 		c.cuts, err = p.singly(r)
 	}
 	if err != nil {
-		c.filling.undo()
-		return call{}, err
+		c.filling.undo(r)
+		return err
 	}
 	if c.cuts == nil {
 		c.cuts = p.cut(r.n, &c.args)
 	}
-	return c, nil
+	return nil
 }
 
 // exec sends the call's statements. Only what certainly did nothing is undone;
@@ -81,10 +80,10 @@ func (p *plan) prepare(ctx context.Context, r *rows) (call, error) {
 func (c *call) exec(ctx context.Context, e Execer) (res Result, sent bool, err error) {
 	res, sent, err = c.send(ctx, e)
 	if err != nil && !sent {
-		c.filling.undo()
+		c.filling.undo(&c.rows)
 		return Result{}, false, err
 	}
-	res.IDs = ids(c.plan.keys, c.rows)
+	res.IDs = ids(c.plan.keys, &c.rows)
 	return res, sent, err
 }
 
@@ -123,7 +122,7 @@ func whole(err error) error {
 
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
-		res, err := execute(ctx, e, c.plan.text(c.n), c.args.all(c.plan, c.n))
+		res, err := execute(ctx, e, c.plan.text(c.n), c.args.all)
 		if err == nil {
 			c.number(0, res)
 		}
@@ -165,12 +164,12 @@ func reached(err error) bool {
 // query sends the call's only statement.
 func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 	if c.cuts != nil {
-		c.filling.undo()
+		c.filling.undo(&c.rows)
 		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.n, len(c.cuts), c.cuts[0])
 	}
-	found, err := q.QueryxContext(ctx, c.plan.text(c.n), c.args.all(c.plan, c.n)...)
+	found, err := q.QueryxContext(ctx, c.plan.text(c.n), c.args.all...)
 	if err != nil && !reached(err) {
-		c.filling.undo()
+		c.filling.undo(&c.rows)
 	}
 	return found, sharding.SlotMoving(err)
 }

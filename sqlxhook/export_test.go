@@ -28,7 +28,7 @@ func Bind(h *Hook, e Execer, query string, arg any) (string, []any, error) {
 	}
 	var a args
 	err = p.collect(&a, &r)
-	return p.text(r.n), a.all(p, r.n), err
+	return p.text(r.n), a.all, err
 }
 
 // Plan returns the compiled plan of a query for the rows of arg, as a function
@@ -45,6 +45,6 @@ func Plan(h *Hook, e Execer, query string, arg any) (func(arg any) (string, []an
 		_ = r.take(arg)
 		var a args
 		_ = p.collect(&a, &r)
-		return p.text(r.n), a.all(p, r.n)
+		return p.text(r.n), a.all
 	}, err
 }

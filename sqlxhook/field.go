@@ -14,7 +14,8 @@ type field struct {
 	name   string        // "Order.ID" or a parameter's name, for messages
 	index  []int         // path in a struct; nil for a map
 	mapKey reflect.Value // in a map
-	kind   reflect.Kind  // Int64 or String for a field of just that type in the struct itself
+	typ    reflect.Type  // nil in a map
+	slot   slot          // for its copies
 	fixed  bool          // its value never takes more than fixedSize bytes
 
 	numbered *keyfield.Type // NULL is stored when it is empty, and the database numbers the row; nil for all others
@@ -25,13 +26,9 @@ const fixedSize = 32
 
 // structField returns the field of a struct type at a path.
 func structField(name string, t reflect.Type, index []int) field {
-	f := field{name: name, index: index}
-	typ := t.FieldByIndex(index).Type
-	if len(index) == 1 && (typ == int64Type || typ == stringType) {
-		f.kind = typ.Kind()
-	}
-	k := typ.Kind()
-	f.fixed = typ == timeType || k >= reflect.Bool && k <= reflect.Complex128 && !isValuer(typ)
+	f := field{name: name, index: index, typ: t.FieldByIndex(index).Type, slot: slotOf(t, index)}
+	k := f.typ.Kind()
+	f.fixed = f.typ == timeType || k >= reflect.Bool && k <= reflect.Complex128 && !isValuer(f.typ)
 	return f
 }
 
@@ -76,15 +73,8 @@ func (f *field) in(r *rows, i int) (reflect.Value, error) {
 	return v, nil
 }
 
-// value returns what the driver is given of row. For the two most frequent types
-// the language's own conversion is faster than reflection's.
+// value returns what the driver is given of row.
 func (f *field) value(row reflect.Value) (any, error) {
-	switch f.kind {
-	case reflect.Int64:
-		return row.Field(f.index[0]).Int(), nil
-	case reflect.String:
-		return row.Field(f.index[0]).String(), nil
-	}
 	v, err := f.of(row)
 	if err != nil {
 		return nil, err
@@ -126,8 +116,6 @@ func asID(v reflect.Value) (int64, bool) {
 var (
 	valuerType = reflect.TypeFor[driver.Valuer]()
 	timeType   = reflect.TypeFor[time.Time]()
-	int64Type  = reflect.TypeFor[int64]()
-	stringType = reflect.TypeFor[string]()
 )
 
 // isInteger reports whether an id is stored in the field as a number.

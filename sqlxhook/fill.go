@@ -9,8 +9,8 @@ import (
 
 // filling is what a call has stored in its rows, so that it can be taken back.
 type filling struct {
-	rows *rows
-	done []filled
+	first filled // most rows have one key
+	more  []filled
 }
 
 // filled is what was stored in one field of the rows.
@@ -20,34 +20,44 @@ type filled struct {
 	was  []reflect.Value // what the field, or what it points to, held; not valid for a nil pointer. Nil when all held zero.
 }
 
+func (f *filling) add(d filled) {
+	if f.first.key == nil {
+		f.first = d
+		return
+	}
+	f.more = append(f.more, d)
+}
+
 // fill gives every row of r without a key one, with one keygen.Fill per key.
 // On an error the rows are as they were.
-func fill(ctx context.Context, keys []key, r *rows) (filling, error) {
-	f := filling{rows: r}
+func (f *filling) fill(ctx context.Context, keys []key, r *rows) error {
 	for i := range keys {
 		if keys[i].numbered {
 			continue
 		}
-		if err := f.fill(ctx, &keys[i]); err != nil {
-			f.undo()
-			return filling{}, err
+		if err := f.fillKey(ctx, &keys[i], r); err != nil {
+			f.undo(r)
+			return err
 		}
 	}
-	return f, nil
+	return nil
 }
 
-func (f *filling) fill(ctx context.Context, k *key) error {
-	empty, err := k.empty(f.rows)
+func (f *filling) fillKey(ctx context.Context, k *key, r *rows) error {
+	empty, err := k.empty(r)
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	store, err := k.supply.draw(ctx, f.rows, empty)
+	if k.isWordIn(r) {
+		return f.fillWords(ctx, k, r, empty)
+	}
+	store, err := k.supply.draw(ctx, *r, empty)
 	if err != nil {
 		return err
 	}
 	done := filled{key: k}
 	for i, row := range empty {
-		v, err := k.field.of(f.rows.at(row))
+		v, err := k.field.of(r.at(row))
 		if err == nil {
 			if !k.plain {
 				done.was = append(done.was, held(v))
@@ -56,13 +66,45 @@ func (f *filling) fill(ctx context.Context, k *key) error {
 		}
 		if err != nil {
 			done.rows = empty[:i]
-			f.done = append(f.done, done)
+			f.add(done)
 			return &RowError{Row: row, Field: k.field.name, Err: err}
 		}
 	}
 	done.rows = empty
-	f.done = append(f.done, done)
+	f.add(done)
 	return nil
+}
+
+// fillWords is fill for what takes any id and held zero.
+func (f *filling) fillWords(ctx context.Context, k *key, r *rows, empty []int) error {
+	ids, err := k.supply.(integers).drawInts(ctx, *r, empty)
+	if err != nil {
+		return err
+	}
+	for i, row := range empty {
+		*r.word(row, &k.field.slot) = ids[i]
+	}
+	f.add(filled{key: k, rows: empty})
+	return nil
+}
+
+// isWordIn reports whether the key is a signed number of 64 bits whose address in
+// the rows is known.
+func (k *key) isWordIn(r *rows) bool { return k.word && r.places.first != nil }
+
+// isEmpty reports whether row i has no key.
+func (k *key) isEmpty(r *rows, i int) (bool, error) {
+	if k.isWordIn(r) {
+		return *r.word(i, &k.field.slot) == 0, nil
+	}
+	v, err := k.field.in(r, i)
+	switch {
+	case err != nil || !k.typ.IsEmpty(v):
+		return false, err
+	case !v.CanSet():
+		return false, &RowError{Row: i, Field: k.field.name, Err: ErrNotAddressable}
+	}
+	return true, nil
 }
 
 // held returns a copy of what v holds or points to, not valid if that is
@@ -79,35 +121,37 @@ func held(v reflect.Value) reflect.Value {
 
 // undo empties the fields again. It is only right while no statement with the
 // ids was sent: later a retry with new ids could write the rows twice.
-func (f *filling) undo() {
-	for _, d := range f.done {
-		for i, row := range d.rows {
-			v, err := d.key.field.of(f.rows.at(row))
-			switch {
-			case err != nil: // it was found before
-			case d.was == nil || !d.was[i].IsValid():
-				v.SetZero()
-			default:
-				v, _ = follow(v)
-				v.Set(d.was[i])
-			}
+func (f *filling) undo(r *rows) {
+	for i := range f.more {
+		f.more[i].undo(r)
+	}
+	f.first.undo(r)
+	*f = filling{}
+}
+
+func (d *filled) undo(r *rows) {
+	for i, row := range d.rows {
+		v, err := d.key.field.of(r.at(row))
+		switch {
+		case err != nil: // it was found before
+		case d.was == nil || !d.was[i].IsValid():
+			v.SetZero()
+		default:
+			v, _ = follow(v)
+			v.Set(d.was[i])
 		}
 	}
-	f.done = nil
 }
 
 // empty returns the rows whose key is empty, all of which can take one.
 func (k *key) empty(r *rows) ([]int, error) {
 	var empty []int
 	for i := range r.n {
-		v, err := k.field.in(r, i)
-		switch {
+		switch is, err := k.isEmpty(r, i); {
 		case err != nil:
 			return nil, err
-		case !k.typ.IsEmpty(v):
+		case !is:
 			continue
-		case !v.CanSet():
-			return nil, &RowError{Row: i, Field: k.field.name, Err: ErrNotAddressable}
 		}
 		if empty == nil {
 			empty = make([]int, 0, r.n-i)
@@ -130,6 +174,12 @@ func ids(keys []key, r *rows) []int64 {
 		}
 	}
 	out := make([]int64, r.n)
+	if k.isWordIn(r) {
+		for i := range out {
+			out[i] = *r.word(i, &k.field.slot)
+		}
+		return out
+	}
 	for i := range out {
 		v, err := k.field.of(r.at(i))
 		id, ok := int64(0), false
@@ -158,7 +208,7 @@ func anyEmpty(keys []key, r *rows) (bool, error) {
 type supply interface {
 	// draw draws keys for the empty rows of r and returns what stores the i-th of
 	// them in a field.
-	draw(ctx context.Context, r *rows, empty []int) (store func(i int, v reflect.Value) error, err error)
+	draw(ctx context.Context, r rows, empty []int) (store func(i int, v reflect.Value) error, err error)
 }
 
 // source is a generator of keys of type K, and how a field takes one.
@@ -167,10 +217,30 @@ type source[K any] struct {
 	set func(v reflect.Value, key K) error
 }
 
-func (s source[K]) draw(ctx context.Context, _ *rows, empty []int) (func(int, reflect.Value) error, error) {
-	keys := make([]K, len(empty))
-	if err := keygen.Fill(ctx, s.gen, keys); err != nil {
-		return nil, err
-	}
-	return func(i int, v reflect.Value) error { return s.set(v, keys[i]) }, nil
+func (s source[K]) draw(ctx context.Context, _ rows, empty []int) (func(int, reflect.Value) error, error) {
+	keys, err := s.keys(ctx, len(empty))
+	return func(i int, v reflect.Value) error { return s.set(v, keys[i]) }, err
+}
+
+func (s source[K]) keys(ctx context.Context, n int) ([]K, error) {
+	keys := make([]K, n)
+	return keys, keygen.Fill(ctx, s.gen, keys)
+}
+
+// integers is a supply of int64 ids.
+type integers interface {
+	drawInts(ctx context.Context, r rows, empty []int) ([]int64, error)
+}
+
+// sequence is the source of ids.
+type sequence struct{ source[int64] }
+
+var (
+	_ supply   = sequence{}
+	_ integers = sequence{}
+	_ integers = gene{}
+)
+
+func (s sequence) drawInts(ctx context.Context, _ rows, empty []int) ([]int64, error) {
+	return s.keys(ctx, len(empty))
 }

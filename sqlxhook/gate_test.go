@@ -5,68 +5,30 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/jmoiron/sqlx"
-
+	"github.com/shardid/shardid/internal/gatesuite"
 	"github.com/shardid/shardid/keygen"
-	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// ticket is a row of the table that is migrated.
-type ticket struct {
-	ID     int64  `db:"id" keygen:""`
-	UserID int64  `db:"user_id"`
-	Note   string `db:"note"`
-}
+type (
+	ticket  = gatesuite.Ticket
+	theatre = gatesuite.Theatre
+)
 
 const ticketsDDL = "CREATE TABLE tickets (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, note TEXT NOT NULL)"
 
-// theatre is a source with a table of tickets that moves to four tables in two
-// other databases.
-type theatre struct {
-	*sqlxhook.Hook
-	dbs    sharding.DBs
-	router *sharding.Router
-	table  sharding.Table
-}
-
 func newTheatre(t *testing.T, key string) *theatre {
 	t.Helper()
-	h := &theatre{dbs: sharding.DBs{}}
+	dbs := sharding.DBs{}
 	for _, name := range []string{"source", "a", "b"} {
-		h.dbs[name] = openShared(t, name)
+		dbs[name] = openShared(t, name)
 	}
-	if _, err := h.dbs["source"].ExecContext(t.Context(), ticketsDDL); err != nil {
-		t.Fatal(err)
-	}
-	h.table = sharding.Table{Name: "tickets", Key: key, Rule: sharding.Low(2), Map: spread(t, []string{"a", "b"}, "tickets_%d")}
-	var err error
-	h.router, err = sharding.New(h.dbs, h.table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Hook, err = sqlxhook.New(sqlxhook.Config{
-		// After a rollback the source goes on above the highest id, so that the
-		// generator's next must be far above, as those of a clock are.
-		Generators: keygen.Set{Default: keygen.Counting(1<<40, 1<<20)},
-		Router:     h.router, DriverName: "sqlite",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.router.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return gatesuite.New(t, "sqlite", dbs, ticketsDDL, key)
 }
 
 // openShared opens a file that many connections write to.
@@ -80,237 +42,10 @@ func openShared(t *testing.T, name string) *sql.DB {
 	return db
 }
 
-func (h *theatre) job(t *testing.T) *migrate.Job {
-	t.Helper()
-	j, err := migrate.New(migrate.Config{
-		Source: h.dbs["source"], Shards: sharding.DBs{"a": h.dbs["a"], "b": h.dbs["b"]},
-		Tables: []migrate.Table{{Table: h.table}}, ChunkRows: 50,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j
-}
-
-const longPause = time.Minute
-
-func (h *theatre) run(t *testing.T, j *migrate.Job) {
-	t.Helper()
-	if err := j.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (h *theatre) cutover(t *testing.T, j *migrate.Job) {
-	t.Helper()
-	if _, err := j.Cutover(t.Context(), longPause); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (h *theatre) rollback(t *testing.T, j *migrate.Job) {
-	t.Helper()
-	if _, err := j.Rollback(t.Context(), longPause); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// all reads the rows from where they are, and that each is where it belongs.
-func (h *theatre) all(t *testing.T) map[int64]ticket {
-	t.Helper()
-	found := map[int64]ticket{}
-	for _, at := range h.router.Targets("tickets") {
-		var rows []ticket
-		if err := sqlx.NewDb(h.dbs[at.DB], "sqlite").SelectContext(t.Context(), &rows, "SELECT * FROM "+at.Table); err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range rows {
-			if _, twice := found[row.ID]; twice {
-				t.Errorf("row %d is on two shards", row.ID)
-			}
-			found[row.ID] = row
-			if want, err := h.router.TargetBy("tickets", h.table.Key, map[string]any{"id": row.ID, "user_id": row.UserID}[h.table.Key]); err != nil || want != at {
-				t.Errorf("row %d is on %s, not %s (%v)", row.ID, at, want, err)
-			}
-		}
-	}
-	return found
-}
-
-// clerk writes tickets and knows what must be there.
-type clerk struct {
-	*theatre
-	user  int64
-	owned map[int64]ticket
-}
-
-// work makes one change, or reads what it has written.
-func (c *clerk) work(ctx context.Context, random *rand.Rand) error {
-	for id, row := range c.owned {
-		switch random.IntN(6) {
-		case 0:
-			return c.update(ctx, row)
-		case 1:
-			return c.remove(ctx, id)
-		case 2, 3:
-			return c.check(ctx, row)
-		}
-		break
-	}
-	return c.buy(ctx, random.IntN(3)+1)
-}
-
-// shard is the handle for a row, as an application takes it.
-func (c *clerk) shard(row ticket) (*sqlxhook.Shard, error) {
-	if c.table.Key == "id" {
-		return c.For("tickets", row.ID)
-	}
-	return c.For("tickets", row.UserID)
-}
-
-func (c *clerk) buy(ctx context.Context, n int) error {
-	if c.table.Key == "id" {
-		n = 1 // several would be on several databases
-	}
-	rows := make([]ticket, n)
-	for i := range rows {
-		rows[i] = ticket{UserID: c.user, Note: "new"}
-	}
-	on := c.Shards()
-	if n == 2 {
-		s, err := c.shard(rows[0])
-		if err != nil {
-			return err
-		}
-		on = s
-	}
-	res, err := c.Insert(ctx, on, "tickets", rows)
-	if err != nil {
-		return err
-	}
-	for i, row := range rows {
-		if row.ID == 0 || res.IDs[i] != row.ID {
-			return fmt.Errorf("row %+v has ids %v", row, res.IDs)
-		}
-		c.owned[row.ID] = row
-	}
-	return nil
-}
-
-func (c *clerk) update(ctx context.Context, row ticket) error {
-	s, err := c.shard(row)
-	if err != nil {
-		return err
-	}
-	row.Note += "+"
-	if _, err := c.NamedExec(ctx, s, "UPDATE tickets SET note = :note WHERE id = :id", row); err != nil {
-		return err
-	}
-	c.owned[row.ID] = row
-	return nil
-}
-
-func (c *clerk) remove(ctx context.Context, id int64) error {
-	s, err := c.shard(c.owned[id])
-	if err != nil {
-		return err
-	}
-	res, err := s.ExecContext(ctx, "DELETE FROM tickets WHERE id = ?", id)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("%d rows had id %d (%w)", n, id, err)
-	}
-	delete(c.owned, id)
-	return nil
-}
-
-// check reads a row as it was written last.
-func (c *clerk) check(ctx context.Context, row ticket) error {
-	s, err := c.shard(row)
-	if err != nil {
-		return err
-	}
-	var got ticket
-	if err := s.GetContext(ctx, &got, "SELECT * FROM tickets WHERE id = ?", row.ID); err != nil || got != row {
-		return fmt.Errorf("row %+v reads as %+v (%w)", row, got, err)
-	}
-	return nil
-}
-
-// open has clerks at work until the returned function is called, which returns
-// what must be there.
-func (h *theatre) open(t *testing.T, n int) (done func() map[int64]ticket, steps func() int) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	clerks := make([]*clerk, n)
-	var mu sync.Mutex
-	count := 0
-	var all sync.WaitGroup
-	for i := range clerks {
-		clerks[i] = &clerk{h, int64(i + 1), map[int64]ticket{}}
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(i), 1))
-			for ctx.Err() == nil {
-				if err := clerks[i].work(context.WithoutCancel(ctx), random); err != nil {
-					t.Errorf("clerk %d: %v", i, err)
-					return
-				}
-				mu.Lock()
-				count++
-				mu.Unlock()
-				time.Sleep(time.Millisecond) // SQLite's lock is not fair to the job
-			}
-		})
-	}
-	steps = func() int {
-		mu.Lock()
-		defer mu.Unlock()
-		return count
-	}
-	return func() map[int64]ticket {
-		stop()
-		all.Wait()
-		owned := map[int64]ticket{}
-		for _, c := range clerks {
-			maps.Copy(owned, c.owned)
-		}
-		return owned
-	}, steps
-}
-
-// more waits until the clerks have done something.
-func more(t *testing.T, steps func() int) {
-	t.Helper()
-	for from := steps(); steps() < from+60 && !t.Failed(); {
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func TestWritersSeeNothingOfAMigration(t *testing.T) {
 	for _, key := range []string{"id", "user_id"} {
 		t.Run(key, func(t *testing.T) {
-			h := newTheatre(t, key)
-			j := h.job(t)
-			done, steps := h.open(t, 3)
-			more(t, steps)
-			h.run(t, j)
-			for range 2 {
-				more(t, steps)
-				h.cutover(t, j)
-				more(t, steps)
-				h.rollback(t, j)
-				more(t, steps)
-				h.run(t, j)
-			}
-			h.cutover(t, j)
-			more(t, steps)
-			want := done()
-			if got := h.all(t); !maps.Equal(got, want) {
-				t.Errorf("%d rows, want %d", len(got), len(want))
-			}
-			t.Logf("%d changes and reads, %d rows", steps(), len(want))
+			newTheatre(t, key).ThereAndBack(t, 3)
 		})
 	}
 }
@@ -330,9 +65,7 @@ func switched(t *testing.T) (*theatre, *sqlxhook.Shard) {
 	if s.Target().String() != "source/tickets" {
 		t.Fatalf("before the switch the rows are on %s", s.Target())
 	}
-	j := h.job(t)
-	h.run(t, j)
-	h.cutover(t, j)
+	h.Cutover(t, h.Job(t))
 	return h, s
 }
 
@@ -463,9 +196,7 @@ func TestATransactionEndsWhenAnotherHasSeenItsTableMove(t *testing.T) {
 	if err := tx.Rollback(); err != nil { // the switch waits for those that are under way
 		t.Fatal(err)
 	}
-	j := h.job(t)
-	h.run(t, j)
-	h.cutover(t, j)
+	h.Cutover(t, h.Job(t))
 	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", &ticket{UserID: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +264,7 @@ func TestTheSourceNumbersTheRows(t *testing.T) {
 	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", ticket{UserID: 1}); !errors.Is(err, sqlxhook.ErrNotAddressable) {
 		t.Errorf("a row that cannot bear its id: %v", err)
 	}
-	if got := h.all(t); len(got) != 6 {
+	if got := h.All(t); len(got) != 6 {
 		t.Errorf("%d rows", len(got))
 	}
 }
@@ -544,14 +275,14 @@ func TestABatchThatFailsOnTheSourceGivesItsIDsBack(t *testing.T) {
 	if _, err := h.Insert(t.Context(), h.Shards(), "tickets", rows); err == nil {
 		t.Fatal("two rows have one id")
 	}
-	if got := h.all(t); len(got) != 0 {
+	if got := h.All(t); len(got) != 0 {
 		t.Errorf("%d rows", len(got))
 	}
 }
 
 func TestHandlesNeedARouteThatWasRead(t *testing.T) {
 	h := newTheatre(t, "id")
-	router, err := sharding.New(h.dbs, h.table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}})
+	router, err := sharding.New(h.DBs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func (h *Hook) carry(keys []key, m *reflectx.Mapper, r reflect.Type, t *sharding.Table) {
 	for i := range keys {
 		k := &keys[i]
-		ints, ok := k.supply.(source[int64])
+		ints, ok := k.supply.(sequence)
 		if !ok || !t.Leads(k.column) {
 			continue
 		}
@@ -38,17 +38,19 @@ type gene struct {
 
 var _ supply = gene{}
 
-func (g gene) draw(ctx context.Context, r *rows, empty []int) (func(int, reflect.Value) error, error) {
+func (g gene) draw(ctx context.Context, r rows, empty []int) (func(int, reflect.Value) error, error) {
+	ids, err := g.drawInts(ctx, r, empty)
+	return func(i int, v reflect.Value) error { return g.set(v, ids[i]) }, err
+}
+
+func (g gene) drawInts(ctx context.Context, r rows, empty []int) ([]int64, error) {
 	slotted := make([]any, len(empty))
 	for i, row := range empty {
 		var err error
-		if slotted[i], err = g.key.valueIn(r, row); err != nil {
+		if slotted[i], err = g.key.valueIn(&r, row); err != nil {
 			return nil, err
 		}
 	}
 	ids := make([]int64, len(empty))
-	if err := g.router.FillIDs(ctx, g.gen, g.table, g.column, ids, slotted); err != nil {
-		return nil, err
-	}
-	return func(i int, v reflect.Value) error { return g.set(v, ids[i]) }, nil
+	return ids, g.router.FillIDs(ctx, g.gen, g.table, g.column, ids, slotted)
 }

@@ -120,13 +120,13 @@ func (h *Hook) fillTargets(ctx context.Context, l *layout, table string, arg any
 	}
 	h.carry(keys, h.mapper, r.typ, t)
 	leave(keys, t)
-	f, err := fill(ctx, keys, &r)
-	if err != nil {
+	var f filling
+	if err := f.fill(ctx, keys, &r); err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
 	}
 	targets, err := h.targets(l, t, &r)
 	if err != nil {
-		f.undo()
+		f.undo(&r)
 		return nil, err
 	}
 	return targets, nil

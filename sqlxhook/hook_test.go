@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -491,8 +492,25 @@ func TestAHandleThatIsClosedSendsNothingAndTheIDsAreTakenBack(t *testing.T) {
 
 func TestANilHandleIsRefused(t *testing.T) {
 	h, _ := newHook(t, sqlxhook.Config{})
-	if _, err := h.Insert(t.Context(), nil, "orders", &order{}); err == nil || !strings.Contains(err.Error(), "handle is nil") {
-		t.Error(err)
+	for _, e := range []sqlxhook.Execer{nil, (*sqlx.DB)(nil), (*sqlx.Tx)(nil), (*sqlx.Conn)(nil), (*sqlxhook.Shard)(nil), (*sqlxhook.Tx)(nil)} {
+		if _, err := h.Insert(t.Context(), e, "orders", &order{}); !errors.Is(err, sqlxhook.ErrNil) || !strings.Contains(err.Error(), "handle is nil") {
+			t.Errorf("%T: %v", e, err)
+		}
+	}
+	var q *sqlx.DB
+	if rows, err := h.NamedQuery(t.Context(), q, "SELECT 1", &order{}); !errors.Is(err, sqlxhook.ErrNil) || rows != nil {
+		t.Errorf("NamedQuery: %v", err)
+	}
+}
+
+func TestANilGeneratorIsRefusedAtOnce(t *testing.T) {
+	for says, set := range map[string]keygen.Set{
+		"Default is a nil *snowflake.Generator": {Default: (*snowflake.Generator)(nil)},
+		`Text["text"] is nil`:                   {Text: map[string]keygen.Generator[string]{"text": nil}},
+	} {
+		if _, err := sqlxhook.New(sqlxhook.Config{Generators: set}); !errors.Is(err, keygen.ErrUnknownGenerator) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
 	}
 }
 

@@ -87,7 +87,6 @@ func TestWhatAFailedCallHasStoredIsTakenBackWhateverItsKind(t *testing.T) {
 func TestAFieldThatCannotHoldTheGeneratorsKeysIsAnError(t *testing.T) {
 	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{
 		Default: keygen.Counting(1, 1),
-		Text:    map[string]keygen.Generator[string]{"text": nil},
 		Binary:  kindSet().Binary,
 	}})
 	if err != nil {
@@ -110,7 +109,7 @@ func TestAFieldThatCannotHoldTheGeneratorsKeysIsAnError(t *testing.T) {
 		"gorm and db tag disagree": {&struct {
 			ID int64 `db:"id,keygen=order" gorm:"primaryKey;keygen:item"`
 		}{}, sqlxhook.ErrTag, "keep one"},
-		"a generator that is nil": {&struct {
+		"a generator that there is not": {&struct {
 			ID string `db:"id" keygen:"text"`
 		}{}, keygen.ErrUnknownGenerator, `"text"`},
 	} {

@@ -30,11 +30,9 @@ func (p *plan) leaveNumbered(t *sharding.Table) {
 			continue
 		}
 		p.numbered = k
-		for _, fields := range [][]field{p.head, p.group, p.tail} {
-			for f := range fields {
-				if fields[f].name == k.column {
-					fields[f].numbered, fields[f].kind = &k.typ, reflect.Invalid
-				}
+		for f := range p.fields {
+			if p.fields[f].name == k.column {
+				p.fields[f].numbered, p.fields[f].slot = &k.typ, slot{}
 			}
 		}
 	}
@@ -61,7 +59,7 @@ func (p *plan) singly(r *rows) ([]int, error) {
 // that of another row, as in an upsert, or does not fit, the field stays empty.
 func (c *call) number(row int, res Result) {
 	k := c.plan.numbered
-	if k == nil || !k.integer || c.rows == nil || res.RowsAffected != 1 || !c.plan.stmt.endsWithValues() {
+	if k == nil || !k.integer || c.rows.n == 0 || res.RowsAffected != 1 || !c.plan.stmt.endsWithValues() {
 		return
 	}
 	v, err := k.field.of(c.rows.at(row))
@@ -74,7 +72,7 @@ func (c *call) number(row int, res Result) {
 	}
 	was := filled{key: k, rows: []int{row}, was: []reflect.Value{held(v)}}
 	if k.typ.Set(v, id) == nil {
-		c.filling.rows, c.filling.done = c.rows, append(c.filling.done, was)
+		c.filling.add(was)
 	}
 }
 

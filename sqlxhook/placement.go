@@ -115,7 +115,7 @@ func (l *leading) of(a *args, i, width int) any {
 	if l.literal != nil {
 		return l.literal
 	}
-	return a.group[i*width+l.arg]
+	return a.group()[i*width+l.arg]
 }
 
 // check refuses rows that belong to another shard than the one p is bound to.
@@ -156,7 +156,7 @@ func (p *placement) each(t *sharding.Table, n int, a *args, f func(i int, key an
 		}
 		return nil
 	}
-	width := len(a.group) / n
+	width := len(a.group()) / n
 	for i := range n {
 		key := p.key.of(a, i, width)
 		target, err := t.Target(key)

@@ -14,8 +14,10 @@ import (
 type plan struct {
 	key               planKey
 	stmt              *statement
-	single            string // the text for one row
-	head, group, tail []field
+	single            string  // the text for one row
+	fields            []field // of all parameters
+	head, group, tail []field // parts of fields
+	memory            *memory
 	fixed             int        // bytes of one row, -1 if they differ
 	keys              []key      // to be filled; none unless the statement inserts
 	missing           error      // why the statement cannot store a generated key
@@ -67,23 +69,24 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 			p.leaveNumbered(p.place.table)
 		}
 	}
+	p.memory = memoryOf(p.fields)
 	return p, err
 }
 
 // bind resolves the statement's parameters.
 func (p *plan) bind() error {
-	for _, part := range []struct {
-		text   text
-		fields *[]field
-	}{{p.stmt.head, &p.head}, {p.stmt.group, &p.group}, {p.stmt.tail, &p.tail}} {
-		for _, param := range part.text.params {
+	p.fields = make([]field, 0, p.params())
+	for _, t := range [...]*text{&p.stmt.head, &p.stmt.group, &p.stmt.tail} {
+		for _, param := range t.params {
 			f, err := fieldOf(p.key.mapper, p.key.typ, param)
 			if err != nil {
 				return err
 			}
-			*part.fields = append(*part.fields, f)
+			p.fields = append(p.fields, f)
 		}
 	}
+	head, tail := len(p.stmt.head.params), len(p.fields)-len(p.stmt.tail.params)
+	p.head, p.group, p.tail = p.fields[:head], p.fields[head:tail], p.fields[tail:]
 	p.fixed = p.fixedRow()
 	return nil
 }

@@ -65,10 +65,10 @@ func (p *plan) size(a *args, rows, enough int) int {
 func (p *plan) once(a *args) int {
 	n := p.stmt.head.size() + p.stmt.tail.size()
 	if p.limits.args {
-		for _, v := range a.head {
+		for _, v := range a.head() {
 			n += p.sizeOf(&v)
 		}
-		for _, v := range a.tail {
+		for _, v := range a.tail() {
 			n += p.sizeOf(&v)
 		}
 	}
@@ -85,7 +85,7 @@ func (p *plan) rowSize(a *args, i int) int {
 		if p.group[f].fixed {
 			n += fixedSize
 		} else {
-			n += p.sizeOf(&a.group[i*len(p.group)+f])
+			n += p.sizeOf(&a.group()[i*len(p.group)+f])
 		}
 	}
 	return n

@@ -120,8 +120,8 @@ func (h *Hook) deliver(ctx context.Context, p *plan, r *rows) (res Result, sent 
 	if err := p.accepts(r); err != nil {
 		return Result{}, false, err
 	}
-	filling, err := fill(ctx, p.keys, r)
-	if err != nil {
+	var f filling
+	if err := f.fill(ctx, p.keys, r); err != nil {
 		return Result{}, false, err
 	}
 	parcels, err := h.parcels(p, r)
@@ -133,9 +133,9 @@ func (h *Hook) deliver(ctx context.Context, p *plan, r *rows) (res Result, sent 
 	}
 	if err != nil && !sent {
 		for i := range parcels {
-			parcels[i].call.filling.undo()
+			parcels[i].call.filling.undo(&parcels[i].call.rows)
 		}
-		filling.undo()
+		f.undo(r)
 		return Result{}, false, err
 	}
 	res.IDs = ids(p.keys, r)
@@ -192,7 +192,7 @@ func (h *Hook) part(p *plan, r *rows, target sharding.Target, n int, a args) (pa
 	}
 	c := call{plan: here, n: n, args: a}
 	if n == r.n { // all rows, in their order
-		c.rows = r
+		c.rows = *r
 		c.cuts, err = here.singly(r)
 	}
 	if c.cuts == nil {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -110,6 +111,43 @@ func TestArgumentsDoNotChangeWithTheRow(t *testing.T) {
 	rows[0] = order{ID: 9, UserID: 9, Note: "after"} // while a tracer or a mock still has them
 	if got := db.args[0]; !reflect.DeepEqual(got, []any{int64(1000), int64(2000), "before"}) {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestArgumentsOutliveTheirRows(t *testing.T) {
+	h, _ := newHook(t, sqlxhook.Config{Generators: keygen.Set{}})
+	for _, n := range []int{1, 100} {
+		rows, want := make([]everything, n), make([]everything, n)
+		for i := range rows {
+			rows[i], want[i] = sample(i+1), sample(i+1)
+		}
+		_, args, err := sqlxhook.Bind(h, sqlx.NewDb(nil, "mysql"), fieldsOnly, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(rows) // nothing but the arguments leads to the texts now
+		for range 3 {
+			runtime.GC()
+		}
+		_, wanted, err := sqlx.Named(fieldsOnly, want)
+		if err != nil || !reflect.DeepEqual(args, wanted) {
+			t.Errorf("%d rows: %v\n%v\n%v", n, err, args, wanted)
+		}
+	}
+}
+
+func TestArgumentsTakeTheirMemoryInOnePiece(t *testing.T) {
+	h, _ := newHook(t, sqlxhook.Config{})
+	for n, most := range map[int]float64{1: 1, 1000: 3} {
+		rows := presetRows(n)
+		var arg any = rows
+		plan, err := sqlxhook.Plan(h, sqlx.NewDb(nil, "mysql"), insertOrder, arg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := testing.AllocsPerRun(50, func() { plan(arg) }); got > most {
+			t.Errorf("%d rows: %v allocations, want %v at most", n, got, most)
+		}
 	}
 }
 

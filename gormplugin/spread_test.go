@@ -201,6 +201,18 @@ func TestAnswersOfSeveralShardsAreThoseOfOneTable(t *testing.T) {
 		"of no rows": func(db *gorm.DB) (any, error) {
 			return asMaps(db.Model(&Order{}).Where("note = 'zz'").Select("COUNT(*) AS n, SUM(user_id) s, MIN(note) lo, AVG(id) a"))
 		},
+		"SUM or zero": func(db *gorm.DB) (any, error) {
+			return asMaps(db.Model(&Order{}).Select("COALESCE(SUM(user_id), 0) s, ifnull(sum(orders.id), 0), note").Group("note").Order("s, note"))
+		},
+		"SUM or zero of a few": func(db *gorm.DB) (any, error) {
+			return asMaps(db.Model(&Order{}).Where("id < 2").Select("COALESCE(SUM(id * 0.5), 0) s"))
+		},
+		"names with dots": func(db *gorm.DB) (any, error) {
+			return asMaps(db.Model(&Order{}).Select("SUM(orders.id), MAX(user_id + 0.5), AVG(orders.id)"))
+		},
+		"zero of no rows": func(db *gorm.DB) (any, error) {
+			return asMaps(db.Model(&Order{}).Where("note = 'zz'").Select("COALESCE(SUM(id), 0), AVG(id) a"))
+		},
 		"GROUP BY": func(db *gorm.DB) (any, error) {
 			return asMaps(db.Model(&Order{}).Select("note, count(*) n, avg(user_id) a").Group("note").Order("n DESC, note"))
 		},
@@ -289,6 +301,11 @@ func TestWhatCannotBeMergedIsRefusedBeforeItIsSent(t *testing.T) {
 	for name, tx := range map[string]*gorm.DB{
 		"COUNT DISTINCT":       orders().Select("COUNT(DISTINCT note)").Find(&[]map[string]any{}),
 		"SUM DISTINCT":         orders().Select("SUM(DISTINCT user_id)").Find(&[]map[string]any{}),
+		"SUM or one":           orders().Select("COALESCE(SUM(user_id), 1)").Find(&[]map[string]any{}),
+		"SUM or a fraction":    orders().Select("COALESCE(SUM(user_id), 0.0)").Find(&[]map[string]any{}),
+		"SUM or two":           orders().Select("COALESCE(SUM(user_id), 0, 1)").Find(&[]map[string]any{}),
+		"MAX or zero":          orders().Select("COALESCE(MAX(user_id), 0)").Find(&[]map[string]any{}),
+		"more than the SUM":    orders().Select("COALESCE(SUM(user_id) + 1, 0)").Find(&[]map[string]any{}),
 		"unknown aggregate":    orders().Select("group_concat(note)").Find(&[]map[string]any{}),
 		"inside an expression": orders().Select("1 + count(*)").Find(&[]map[string]any{}),
 		"window":               orders().Select("row_number() OVER (ORDER BY id)").Find(&[]map[string]any{}),
@@ -310,6 +327,20 @@ func TestWhatCannotBeMergedIsRefusedBeforeItIsSent(t *testing.T) {
 		}
 	}
 	sameEvents(t, c.rec.take())
+}
+
+func TestARefusalKnowsAColumnOfAnotherTable(t *testing.T) {
+	c := newClusterWith(t, sharding.FanOutReads)
+	joined := func() *gorm.DB { return c.Model(&Order{}).Joins("JOIN items ON items.order_id = orders.id") }
+	for want, tx := range map[string]*gorm.DB{
+		"ORDER BY items.sku is a column of another table than orders": joined().Order("items.sku").Find(&[]Order{}),
+		"GROUP BY `items`.`sku` is a column of another table":         joined().Select("COUNT(*)").Group("items.sku").Find(&[]map[string]any{}),
+		"ORDER BY items.sku || 'x' is no column":                      joined().Order("items.sku || 'x'").Find(&[]Order{}),
+	} {
+		if !errors.Is(tx.Error, sharding.ErrUnmergeable) || !strings.Contains(tx.Error.Error(), want) {
+			t.Errorf("got %v, want %s", tx.Error, want)
+		}
+	}
 }
 
 func TestWritesNeverFanOutByDefault(t *testing.T) {

@@ -1,0 +1,61 @@
+package gormplugin_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Lease is sharded by a text.
+type Lease struct {
+	ID     int64 `gorm:"primaryKey;autoIncrement:false" keygen:""`
+	Tenant string
+}
+
+// newLeases has a router of leases by tenant, and no tables.
+func newLeases(t *testing.T, rule sharding.Rule) (*gorm.DB, *sharding.Router) {
+	t.Helper()
+	rec := &recorder{}
+	dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
+	m, err := sharding.Spread([]string{"db0", "db1"}, 4, "leases_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "leases", Key: "tenant", Rule: rule, Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, rec.open(t, "home"))
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: sequence(), Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	return db, router
+}
+
+func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
+	db, router := newLeases(t, sharding.HashText(4))
+	if err := gormplugin.Check(db, &Lease{}); err != nil {
+		t.Errorf("without tables: %v", err)
+	}
+	if _, err := gormplugin.Migrate(t.Context(), db, &Lease{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := gormplugin.Check(db, &Lease{}); err != nil {
+		t.Errorf("of Migrate: %v", err)
+	}
+	must(t, router.DB("db1"), "DROP TABLE leases_3")
+	must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
+	if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "db1/leases_3: column tenant (not BINARY)") {
+		t.Errorf("of one shard: %v", err)
+	}
+	integers, router := newLeases(t, sharding.Low(2))
+	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
+	if err := gormplugin.Check(integers, &Lease{}); err != nil {
+		t.Errorf("of texts with integers: %v", err)
+	}
+}

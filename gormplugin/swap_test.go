@@ -1,0 +1,354 @@
+package gormplugin_test
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/sharding"
+)
+
+// twoLayouts is a shop of orders and items whose tables lie in one of two
+// layouts: four over two databases, or two in the other order. Each layout is
+// whole, with sixteen orders that hold its name, and writes go to one of them: so
+// a statement that was planned with both shows.
+type twoLayouts struct {
+	*gorm.DB
+	dbs    sharding.DBs
+	router *sharding.Router
+	maps   map[string]map[string]sharding.Map // by layout and table
+}
+
+const layoutOrders = 16
+
+var layoutNames = []string{"old", "new"}
+
+// layTwo makes both layouts, and the tables of a router that begins with the old
+// one.
+func layTwo(t *testing.T) (l *twoLayouts, tables []sharding.Option) {
+	t.Helper()
+	l = &twoLayouts{dbs: sharding.DBs{"db0": openShared(t, "db0"), "db1": openShared(t, "db1")}, maps: map[string]map[string]sharding.Map{}}
+	for name, key := range map[string]string{"orders": "id", "items": "order_id"} {
+		l.lay(t, "old", name, []string{"db0", "db1"}, 4)
+		l.lay(t, "new", name, []string{"db1", "db0"}, 2)
+		tables = append(tables, sharding.Table{Name: name, Key: key, Rule: sharding.Low(2), Map: l.maps["old"][name], Group: "shop"})
+	}
+	return l, tables
+}
+
+func newTwoLayouts(t *testing.T) *twoLayouts {
+	t.Helper()
+	l, tables := layTwo(t)
+	var err error
+	if l.router, err = sharding.New(l.dbs, tables...); err != nil {
+		t.Fatal(err)
+	}
+	l.DB = openGORM(t, openShared(t, "home"))
+	if err := l.Use(gormplugin.New(gormplugin.Config{Router: l.router})); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// lay makes the tables of a layout, with the rows of each.
+func (l *twoLayouts) lay(t *testing.T, layout, table string, dbs []string, n int) {
+	t.Helper()
+	m, err := sharding.Spread(dbs, n, layout+"_"+table+"_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.maps[layout] == nil {
+		l.maps[layout] = map[string]sharding.Map{}
+	}
+	l.maps[layout][table] = m
+	ddl := map[string]string{"orders": createOrders, "items": createItems}[table]
+	for _, target := range m.Targets() {
+		must(t, l.dbs[target.DB], fmt.Sprintf(ddl, target.Table))
+	}
+	for id := range sharding.Slot(layoutOrders) {
+		target, _ := m.Target(id % 4)
+		row := map[string]string{"orders": "(id, user_id, note) VALUES (%[1]d, 0, '%[2]s')", "items": "(order_id, sku) VALUES (%[1]d, '%[2]s %[1]d')"}[table]
+		must(t, l.dbs[target.DB], "INSERT INTO "+target.Table+fmt.Sprintf(row, id, layout))
+	}
+}
+
+// swap exchanges the layouts by turns until the channel is closed.
+func (l *twoLayouts) swap(t *testing.T, done <-chan struct{}) (times int64) {
+	for version := int64(1); ; version++ {
+		select {
+		case <-done:
+			return version
+		default:
+		}
+		next := map[string]sharding.Map{}
+		for table, m := range l.maps[layoutNames[version%2]] {
+			next[table] = m.At(version)
+		}
+		if err := l.router.Swap(next); err != nil {
+			t.Error(err)
+			return version
+		}
+		if table, _ := l.router.Table("orders"); table.Map.Version() != version {
+			t.Errorf("version %d is in force, not %d", table.Map.Version(), version)
+			return version
+		}
+		runtime.Gosched()
+	}
+}
+
+// client makes statements on rows of its own, and on those of the layouts.
+type client struct {
+	*twoLayouts
+	number  int64
+	made    int64           // of its ids
+	batches map[int64]bool  // first ids of the batches that are there
+	seen    map[string]bool // the layouts that answered
+}
+
+func (l *twoLayouts) client(number int64) *client {
+	return &client{twoLayouts: l, number: number, batches: map[int64]bool{}, seen: map[string]bool{}}
+}
+
+func (c *client) step(t *testing.T, n int) error {
+	db := c.WithContext(t.Context()).Session(&gorm.Session{PrepareStmt: n%3 == 0, SkipDefaultTransaction: n%5 == 0})
+	everywhere := db.WithContext(sharding.AllShards(t.Context()))
+	first := int64(n % 13)
+	switch n % 8 {
+	case 0:
+		var list []presetOrder
+		return c.answered(db.Where("id = ?", first).Find(&list).Error, list, 1)
+	case 1:
+		var list []presetOrder
+		return c.answered(db.Where("id IN ?", []int64{first, first + 1, first + 2, first + 3}).Order("id DESC").Find(&list).Error, list, 4)
+	case 2:
+		var list []presetOrder
+		return c.answered(everywhere.Where("user_id = 0").Order("id").Find(&list).Error, list, layoutOrders)
+	case 3:
+		return c.combined(everywhere)
+	case 4:
+		return c.joined(db, first)
+	case 5:
+		return c.create(db)
+	case 6:
+		return c.update(db, n)
+	}
+	return c.remove(db)
+}
+
+// answered checks that an answer is that of one layout, with each row once.
+func (c *client) answered(err error, list []presetOrder, n int) error {
+	ids := map[int64]bool{}
+	for _, o := range list {
+		ids[o.ID] = true
+		if o.Note != list[0].Note {
+			return fmt.Errorf("rows of two layouts: %+v", list)
+		}
+	}
+	if err != nil || len(list) != n || len(ids) != n {
+		return fmt.Errorf("%d rows, not %d: %+v: %w", len(ids), n, list, err)
+	}
+	c.seen[list[0].Note] = true
+	return nil
+}
+
+func (c *client) combined(db *gorm.DB) error {
+	var got struct {
+		N      int
+		Lo, Hi string
+	}
+	err := db.Model(&presetOrder{}).Select("COUNT(*) n, MIN(note) lo, MAX(note) hi").Where("user_id = 0").Scan(&got).Error
+	if err != nil || got.N != layoutOrders || got.Lo != got.Hi {
+		return fmt.Errorf("combined %+v: %w", got, err)
+	}
+	return nil
+}
+
+// joined reads an order beside its item, both by their logical names.
+func (c *client) joined(db *gorm.DB, id int64) error {
+	var note, sku string
+	row := db.Model(&presetOrder{}).Joins("JOIN items ON items.order_id = orders.id").Where("orders.id = ?", id).Select("orders.note, items.sku").Row()
+	if err := row.Scan(&note, &sku); err != nil || sku != fmt.Sprint(note, " ", id) {
+		return fmt.Errorf("order of %s with item %s: %w", note, sku, err)
+	}
+	return nil
+}
+
+// batch are three ids from the first on that lie in two tables or in one, and
+// always in one database.
+func batch(first int64) []int64 { return []int64{first, first + 2, first + 4} }
+
+func (c *client) create(db *gorm.DB) error {
+	first := c.number*1_000_000 + c.made*8
+	c.made++
+	var list []presetOrder
+	for _, id := range batch(first) {
+		list = append(list, presetOrder{ID: id, UserID: c.number, Note: "made"})
+	}
+	if tx := db.Create(&list); tx.Error != nil || tx.RowsAffected != 3 {
+		return fmt.Errorf("create: %d rows: %w", tx.RowsAffected, tx.Error)
+	}
+	c.batches[first] = true
+	return nil
+}
+
+// update changes a batch: all of it, or nothing where the other layout is in force.
+func (c *client) update(db *gorm.DB, n int) error {
+	for first := range c.batches {
+		tx := db.Model(&presetOrder{}).Where("id IN ?", batch(first)).Update("note", strconv.Itoa(n))
+		if tx.Error != nil || tx.RowsAffected%3 != 0 {
+			return fmt.Errorf("update: %d rows: %w", tx.RowsAffected, tx.Error)
+		}
+		break
+	}
+	return nil
+}
+
+func (c *client) remove(db *gorm.DB) error {
+	for first := range c.batches {
+		tx := db.Delete(&presetOrder{}, batch(first))
+		if tx.Error != nil || tx.RowsAffected%3 != 0 {
+			return fmt.Errorf("delete: %d rows: %w", tx.RowsAffected, tx.Error)
+		}
+		if tx.RowsAffected > 0 {
+			delete(c.batches, first)
+		}
+		break
+	}
+	return nil
+}
+
+// stored returns layout and note of all rows that clients made, and checks that
+// each lies where its layout has it.
+func (l *twoLayouts) stored(t *testing.T) map[int64][]string {
+	t.Helper()
+	found := map[int64][]string{}
+	for layout, of := range l.maps {
+		m := of["orders"]
+		for _, at := range m.Targets() {
+			var list []presetOrder
+			if err := openGORM(t, l.dbs[at.DB]).Table(at.Table).Where("user_id > 0").Find(&list).Error; err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range list {
+				found[o.ID] = append(found[o.ID], layout+" "+o.Note)
+				if right, _ := m.Target(sharding.Slot(o.ID % 4)); right != at {
+					t.Errorf("order %d is in %s, not %s", o.ID, at, right)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// check compares the rows that are there with those that were acknowledged.
+func (l *twoLayouts) check(t *testing.T, clients []*client) {
+	t.Helper()
+	found := l.stored(t)
+	for _, c := range clients {
+		for first := range c.batches {
+			ids := batch(first)
+			if one := found[ids[0]]; len(one) != 1 || fmt.Sprint(found[ids[1]], found[ids[2]]) != fmt.Sprint(one, one) {
+				t.Errorf("batch %d: %q, %q, %q", first, one, found[ids[1]], found[ids[2]])
+			}
+			for _, id := range ids {
+				delete(found, id)
+			}
+		}
+		if len(c.seen) != 2 {
+			t.Errorf("client %d saw the layouts %v only", c.number, c.seen)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("rows that were deleted, or never acknowledged: %v", found)
+	}
+}
+
+// TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
+// while the maps of all tables are exchanged as fast as possible.
+func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
+	steps := 1200
+	if raceDetector {
+		steps = 240
+	}
+	l := newTwoLayouts(t)
+	clients := make([]*client, 4)
+	var all sync.WaitGroup
+	for i := range clients {
+		c := l.client(int64(i + 1))
+		clients[i] = c
+		all.Go(func() {
+			for n := range steps {
+				if err := c.step(t, n); err != nil {
+					t.Errorf("client %d, step %d: %v", c.number, n, err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); all.Wait() }()
+	t.Logf("%d swaps", l.swap(t, done))
+	<-done
+	l.check(t, clients)
+}
+
+// TestMapsAreExchangedWhileATableIsMigrated has writers of a table that is moved out
+// of its source, clients of two others, and the maps of all three exchanged as fast
+// as possible.
+func TestMapsAreExchangedWhileATableIsMigrated(t *testing.T) {
+	r := newRemoval(t)
+	l, tables := layTwo(t)
+	dbs := maps.Clone(r.dbs)
+	maps.Copy(dbs, l.dbs)
+	gate := sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id"}, Patience: time.Minute}
+	var err error
+	if l.router, err = sharding.New(dbs, append(tables, parcels(t), gate)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, layout := range layoutNames {
+		l.maps[layout]["parcels"] = parcels(t).Map
+	}
+	l.DB = openGORM(t, r.dbs["source"])
+	if err := l.Use(gormplugin.New(gormplugin.Config{Generators: r.generators(0), Router: l.router})); err != nil {
+		t.Fatal(err)
+	}
+	h, c := &hand{db: l.DB, name: "w ", rows: map[int64]string{}}, l.client(1)
+	stop, done := crew{h}.start(t), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() { t.Logf("%d swaps", l.swap(t, done)) })
+	all.Go(func() {
+		for n := range 1 << 30 {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := c.step(t, n); err != nil {
+				t.Errorf("step %d: %v", n, err)
+				return
+			}
+		}
+	})
+	for _, step := range []func(*testing.T){r.cutover, r.rollback, r.cutover} {
+		crew{h}.proceed(t)
+		step(t)
+	}
+	crew{h}.proceed(t)
+	stop()
+	close(done)
+	all.Wait()
+	l.check(t, []*client{c})
+	for id := int64(1); id <= 5; id++ {
+		h.rows[id] = "old"
+	}
+	if got := r.stored(t, onShards); !maps.Equal(got, h.rows) {
+		t.Errorf("%d parcels, not %d: %v, not %v", len(got), len(h.rows), got, h.rows)
+	}
+}

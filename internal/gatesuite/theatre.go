@@ -1,0 +1,146 @@
+package gatesuite
+
+import (
+	"maps"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// Ticket is a row of the table that is migrated.
+type Ticket struct {
+	ID     int64  `db:"id" keygen:""`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+// Theatre is a source with a table of tickets that moves to four tables in two
+// other databases.
+type Theatre struct {
+	*sqlxhook.Hook
+	DBs   sharding.DBs // source, a and b
+	Table sharding.Table
+
+	router *sharding.Router
+	driver string
+	done   atomic.Int64 // changes and reads of the clerks
+}
+
+// New makes the theatre. The driver's name says how the databases write their
+// arguments, create makes the table in the source, and key is the column that the
+// shards go by.
+func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Theatre {
+	t.Helper()
+	h := &Theatre{DBs: dbs, driver: driver}
+	_, err := dbs["source"].ExecContext(t.Context(), create)
+	must(t, err)
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "tickets_%d")
+	must(t, err)
+	h.Table = sharding.Table{Name: "tickets", Key: key, Rule: sharding.Low(2), Map: m}
+	h.router, err = sharding.New(dbs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: 15 * time.Minute})
+	must(t, err)
+	h.Hook, err = sqlxhook.New(sqlxhook.Config{
+		// After a rollback the source goes on above the highest id, so that the
+		// generator's next must be far above, as those of a clock are.
+		Generators: keygen.Set{Default: keygen.Counting(1<<40, 1<<20)},
+		Router:     h.router, DriverName: driver,
+	})
+	must(t, err)
+	must(t, h.router.Load(t.Context()))
+	return h
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Job is the migration of the tickets.
+func (h *Theatre) Job(t *testing.T) *migrate.Job {
+	t.Helper()
+	j, err := migrate.New(migrate.Config{
+		Source: h.DBs["source"], Shards: sharding.DBs{"a": h.DBs["a"], "b": h.DBs["b"]},
+		Tables: []migrate.Table{{Table: h.Table}}, ChunkRows: 50,
+	})
+	must(t, err)
+	return j
+}
+
+// longPause is for machines that are busy with other things.
+const longPause = 10 * time.Minute
+
+// Cutover copies the tickets and switches to the shards.
+func (h *Theatre) Cutover(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	must(t, j.Run(t.Context()))
+	done, err := j.Cutover(t.Context(), longPause)
+	must(t, err)
+	t.Logf("cutover: pause %s, %d changes drained", done.Pause, done.Drained)
+}
+
+func (h *Theatre) rollback(t *testing.T, j *migrate.Job) {
+	t.Helper()
+	done, err := j.Rollback(t.Context(), longPause)
+	must(t, err)
+	t.Logf("rollback: pause %s, %d changes drained", done.Pause, done.Drained)
+}
+
+// ThereAndBack migrates twice to the shards and back, and there once more, while
+// clerks are at work. None of them may see an error or a ticket that is not as it
+// was left.
+func (h *Theatre) ThereAndBack(t *testing.T, clerks int) {
+	t.Helper()
+	j := h.Job(t)
+	closed := h.open(t, clerks)
+	h.more(t)
+	for range 2 {
+		h.Cutover(t, j)
+		h.more(t)
+		h.rollback(t, j)
+		h.more(t)
+	}
+	h.Cutover(t, j)
+	h.more(t)
+	want := closed()
+	if got := h.All(t); !maps.Equal(got, want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+	t.Logf("%d changes and reads, %d rows", h.done.Load(), len(want))
+}
+
+// All reads the rows from where they are, and that each is where it belongs.
+func (h *Theatre) All(t *testing.T) map[int64]Ticket {
+	t.Helper()
+	found := map[int64]Ticket{}
+	for _, at := range h.router.Targets("tickets") {
+		var rows []Ticket
+		must(t, sqlx.NewDb(h.DBs[at.DB], h.driver).SelectContext(t.Context(), &rows, "SELECT id, user_id, note FROM "+at.Table))
+		for _, row := range rows {
+			if _, twice := found[row.ID]; twice {
+				t.Errorf("row %d is on two shards", row.ID)
+			}
+			found[row.ID] = row
+			if want, err := h.router.Target("tickets", h.key(row)); err != nil || want != at {
+				t.Errorf("row %d is on %s, not %s (%v)", row.ID, at, want, err)
+			}
+		}
+	}
+	return found
+}
+
+// key is what the row's shard goes by.
+func (h *Theatre) key(row Ticket) int64 {
+	if h.Table.Key == "id" {
+		return row.ID
+	}
+	return row.UserID
+}

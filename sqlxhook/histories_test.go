@@ -1,0 +1,249 @@
+package sqlxhook_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// faulty is a database that keeps nothing, fails where it is told to, and checks
+// that each transaction of a connection ends once.
+type faulty struct {
+	mu    sync.Mutex
+	fails map[string]bool // BEGIN, EXEC or COMMIT
+	traffic
+}
+
+// traffic is what a database was sent.
+type traffic struct {
+	began, ended, committed, executed int
+
+	wrong []string
+}
+
+var errFaulty = errors.New("the database fails")
+
+// do notes what was sent, and fails if that is what it is to fail at.
+func (f *faulty) do(what string, count *int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fails[what] {
+		return errFaulty
+	}
+	*count++
+	return nil
+}
+
+func (f *faulty) note(wrong string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wrong = append(f.wrong, wrong)
+}
+
+// take returns what happened since the last call, and sets what is to fail next.
+func (f *faulty) take(fails map[string]bool) traffic {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.traffic
+	f.fails, f.traffic = fails, traffic{}
+	return was
+}
+
+func (f *faulty) Connect(context.Context) (driver.Conn, error) { return &faultyConn{faulty: f}, nil }
+func (f *faulty) Driver() driver.Driver                        { return nil }
+
+type faultyConn struct {
+	*faulty
+	inTx bool
+}
+
+func (c *faultyConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+func (c *faultyConn) Close() error                        { return nil }
+func (c *faultyConn) Begin() (driver.Tx, error)           { return nil, errors.ErrUnsupported }
+
+func (c *faultyConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	if c.inTx {
+		c.note("BEGIN in a transaction")
+	}
+	err := c.do("BEGIN", &c.began)
+	c.inTx = err == nil
+	return c, err
+}
+
+func (c *faultyConn) end() {
+	if !c.inTx {
+		c.note("an end outside of a transaction")
+	}
+	c.inTx = false
+	_ = c.do("", &c.ended)
+}
+
+func (c *faultyConn) Commit() error {
+	c.end()
+	return c.do("COMMIT", &c.committed)
+}
+
+func (c *faultyConn) Rollback() error {
+	c.end()
+	return nil
+}
+
+func (c *faultyConn) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(1), c.do("EXEC", &c.executed)
+}
+
+// troubled is a hook over two databases that fail now and then.
+type troubled struct {
+	*sqlxhook.Hook
+	*rand.Rand
+	faults map[string]*faulty
+	dbs    sharding.DBs
+}
+
+func newTroubled(t *testing.T, seed uint64) *troubled {
+	t.Helper()
+	d := &troubled{Rand: rand.New(rand.NewPCG(seed, 9)), faults: map[string]*faulty{"east": {}, "west": {}}, dbs: sharding.DBs{}}
+	for name, f := range d.faults {
+		d.dbs[name] = sql.OpenDB(f)
+		t.Cleanup(func() { _ = d.dbs[name].Close() })
+	}
+	router, err := sharding.New(d.dbs, sharding.Transactions(sharding.BestEffort),
+		sharding.Table{Name: "lines", Key: "user_id", Rule: sharding.Low(2), Map: spread(t, []string{"east", "west"}, "lines_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Hook, err = sqlxhook.New(sqlxhook.Config{
+		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"line": keygen.Counting(1, 1)}}, Router: router, DriverName: "mysql",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// spoil has some of the next statements fail.
+func (d *troubled) spoil() {
+	for _, f := range d.faults {
+		f.take(map[string]bool{"BEGIN": d.IntN(10) == 0, "EXEC": d.IntN(6) == 0, "COMMIT": d.IntN(5) == 0})
+	}
+}
+
+// ended returns what has happened on each database, once all connections are back:
+// that of a transaction whose context has ended is given back by a goroutine.
+func (d *troubled) ended(t *testing.T) map[string]traffic {
+	t.Helper()
+	said := map[string]traffic{}
+	for name, db := range d.dbs {
+		for began := time.Now(); db.Stats().InUse > 0; time.Sleep(time.Millisecond) {
+			if time.Since(began) > 5*time.Second {
+				t.Fatalf("%s: %d connections are left", name, db.Stats().InUse)
+			}
+		}
+		f := d.faults[name].take(nil)
+		if f.began != f.ended || f.began > 1 || len(f.wrong) > 0 {
+			t.Errorf("%s: %d BEGINs, %d ends, %v", name, f.began, f.ended, f.wrong)
+		}
+		said[name] = f
+	}
+	return said
+}
+
+// batch inserts rows into several tables, and checks what the error says of it.
+func (d *troubled) batch(t *testing.T) {
+	t.Helper()
+	rows := users()
+	for range 1 + d.IntN(5) {
+		rows = append(rows, line{UserID: 1 + d.Int64N(8)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if d.IntN(8) == 0 {
+		cancel()
+	}
+	_, err := d.Insert(ctx, d.Shards(), "lines", rows)
+	var committed, begun []string
+	for name, f := range d.ended(t) {
+		if f.began > 0 {
+			begun = append(begun, name)
+		}
+		if f.committed > 0 {
+			committed = append(committed, name)
+		}
+	}
+	slices.Sort(committed)
+	var partly *sharding.PartialCommitError
+	switch {
+	case errors.As(err, &partly):
+		if slices.Sort(partly.Committed); !slices.Equal(partly.Committed, committed) || len(committed) == len(begun) {
+			t.Errorf("%v, but %v has committed", err, committed)
+		}
+	case err != nil && len(committed) > 0, err == nil && len(committed) != len(begun):
+		t.Errorf("%v has committed of %v: %v", committed, begun, err)
+	}
+}
+
+// transaction makes some statements and ends in one of several ways.
+func (d *troubled) transaction(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tx, err := d.Begin(ctx, "lines", 1)
+	if err != nil {
+		d.ended(t)
+		return
+	}
+	for range d.IntN(4) {
+		_, _ = d.Insert(t.Context(), tx, "lines", users(5, 1)) // it may fail, and does not end the transaction
+	}
+	end := d.IntN(4)
+	switch end {
+	case 0:
+		err = tx.Rollback()
+	case 1:
+		cancel()
+		if err = tx.Commit(); err == nil {
+			t.Error("a transaction outlived its context")
+		}
+	default:
+		err = tx.Commit()
+	}
+	_, late := d.Insert(t.Context(), tx, "lines", users(1)) // a context that has ended is noticed in its own time
+	if again := tx.Commit(); late == nil && end != 1 || again == nil {
+		t.Errorf("after end %d a transaction goes on: %v, %v", end, late, again)
+	}
+	if west := d.ended(t)["west"]; west.began != 1 || (west.committed == 1) != (err == nil && end > 1) {
+		t.Errorf("%d BEGINs, %d COMMITs, %v", west.began, west.committed, err)
+	}
+}
+
+// TestEachBeginHasOneEndOnItsOwnDatabase does batches and transactions on
+// databases that fail. The number of a failing history repeats it.
+func TestEachBeginHasOneEndOnItsOwnDatabase(t *testing.T) {
+	histories := 40
+	if raceDetector {
+		histories = 10
+	}
+	for seed := range uint64(histories) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			d := newTroubled(t, seed)
+			for range 50 {
+				if d.spoil(); d.IntN(2) == 0 {
+					d.batch(t)
+				} else {
+					d.transaction(t)
+				}
+			}
+		})
+	}
+}

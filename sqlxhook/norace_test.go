@@ -1,0 +1,5 @@
+//go:build !race
+
+package sqlxhook_test
+
+const raceDetector = false

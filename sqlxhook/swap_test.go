@@ -1,0 +1,395 @@
+package sqlxhook_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// twoLayouts is a shop of orders and items whose tables lie in one of two
+// layouts: four over two databases, or two in the other order. Each layout is
+// whole, with sixteen orders that hold its name, and writes go to one of them: so
+// a statement that was planned with both shows.
+type twoLayouts struct {
+	*sqlxhook.Hook
+	dbs    sharding.DBs
+	router *sharding.Router
+	maps   map[string]map[string]sharding.Map // by layout and table
+}
+
+// filedOrder is an order whose id the program sets.
+type filedOrder struct {
+	ID     int64  `db:"id"`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+const layoutOrders = 16
+
+var layoutNames = []string{"old", "new"}
+
+func newTwoLayouts(t *testing.T) *twoLayouts {
+	t.Helper()
+	l := &twoLayouts{dbs: sharding.DBs{"db0": openShared(t, "db0"), "db1": openShared(t, "db1")}, maps: map[string]map[string]sharding.Map{}}
+	var tables []sharding.Option
+	for name, key := range map[string]string{"orders": "id", "items": "order_id"} {
+		l.lay(t, "old", name, []string{"db0", "db1"}, 4)
+		l.lay(t, "new", name, []string{"db1", "db0"}, 2)
+		tables = append(tables, sharding.Table{Name: name, Key: key, Rule: sharding.Low(2), Map: l.maps["old"][name], Group: "shop"})
+	}
+	var err error
+	if l.router, err = sharding.New(l.dbs, tables...); err != nil {
+		t.Fatal(err)
+	}
+	if l.Hook, err = sqlxhook.New(sqlxhook.Config{Router: l.router, DriverName: "sqlite"}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// lay makes the tables of a layout, with the rows of each.
+func (l *twoLayouts) lay(t *testing.T, layout, table string, dbs []string, n int) {
+	t.Helper()
+	m, err := sharding.Spread(dbs, n, layout+"_"+table+"_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.maps[layout] == nil {
+		l.maps[layout] = map[string]sharding.Map{}
+	}
+	l.maps[layout][table] = m
+	ddl := map[string]string{"orders": "(id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)", "items": "(id INTEGER PRIMARY KEY, order_id INTEGER, sku TEXT)"}[table]
+	for _, target := range m.Targets() {
+		l.exec(t, target, "CREATE TABLE "+target.Table+ddl)
+	}
+	for id := range sharding.Slot(layoutOrders) {
+		target, _ := m.Target(id % 4)
+		row := map[string]string{"orders": "(id, user_id, note) VALUES (%[1]d, 0, '%[2]s')", "items": "(order_id, sku) VALUES (%[1]d, '%[2]s %[1]d')"}[table]
+		l.exec(t, target, "INSERT INTO "+target.Table+fmt.Sprintf(row, id, layout))
+	}
+}
+
+func (l *twoLayouts) exec(t *testing.T, target sharding.Target, query string) {
+	t.Helper()
+	if _, err := l.dbs[target.DB].ExecContext(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// swap exchanges the layouts by turns until the channel is closed.
+func (l *twoLayouts) swap(t *testing.T, done <-chan struct{}) (times int64) {
+	for version := int64(1); ; version++ {
+		select {
+		case <-done:
+			return version
+		default:
+		}
+		maps := map[string]sharding.Map{}
+		for table, m := range l.maps[layoutNames[version%2]] {
+			maps[table] = m.At(version)
+		}
+		if err := l.router.Swap(maps); err != nil {
+			t.Error(err)
+			return version
+		}
+		if table, _ := l.router.Table("orders"); table.Map.Version() != version {
+			t.Errorf("version %d is in force, not %d", table.Map.Version(), version)
+			return version
+		}
+		runtime.Gosched()
+	}
+}
+
+// client makes statements on rows of its own, and on those of the layouts.
+type client struct {
+	*twoLayouts
+	number  int64
+	made    int64           // of its ids
+	batches map[int64]int64 // that are there: first ids, and their distance
+	seen    map[string]bool // the layouts that answered
+	refused int
+}
+
+func (c *client) step(ctx context.Context, n int) error {
+	id := int64(n % layoutOrders)
+	switch n % 9 {
+	case 0:
+		return c.one(ctx, id)
+	case 1:
+		return c.several(ctx)
+	case 2:
+		return c.every(ctx)
+	case 3:
+		return c.joined(ctx, id)
+	case 4:
+		return c.create(ctx, c.Shards(), twoSlots)
+	case 5:
+		return c.bound(ctx)
+	case 6:
+		return c.together(ctx)
+	case 7:
+		return c.change(ctx, "UPDATE orders SET note = 'changed' WHERE id IN (?, ?, ?)", false)
+	}
+	return c.change(ctx, "DELETE FROM orders WHERE id IN (?, ?, ?)", true)
+}
+
+// answered checks that an answer is that of one layout, with each row once.
+func (c *client) answered(list []filedOrder, n int) error {
+	ids := map[int64]bool{}
+	for _, o := range list {
+		ids[o.ID] = true
+		if o.Note != list[0].Note {
+			return fmt.Errorf("rows of two layouts: %+v", list)
+		}
+	}
+	if len(list) != n || len(ids) != n {
+		return fmt.Errorf("%d rows, not %d: %+v", len(ids), n, list)
+	}
+	c.seen[list[0].Note] = true
+	return nil
+}
+
+func (c *client) one(ctx context.Context, id int64) error {
+	s, err := c.For("orders", id)
+	if err != nil {
+		return err
+	}
+	var list []filedOrder
+	if err := s.SelectContext(ctx, &list, "SELECT * FROM orders WHERE id = ?", id); err != nil {
+		return err
+	}
+	return c.answered(list, 1)
+}
+
+// several groups all keys, and reads each group.
+func (c *client) several(ctx context.Context) error {
+	keys := make([]int64, layoutOrders)
+	for i := range keys {
+		keys[i] = int64(i)
+	}
+	groups, err := sqlxhook.GroupKeys(c.Hook, "orders", keys)
+	if err != nil {
+		return err
+	}
+	var list []filedOrder
+	for _, g := range groups {
+		query, args, err := sqlx.In("SELECT * FROM orders WHERE id IN (?)", g.Items)
+		if err != nil {
+			return err
+		}
+		var some []filedOrder
+		if err := g.Shard.SelectContext(ctx, &some, g.Shard.Rebind(query), args...); err != nil {
+			return err
+		}
+		list = append(list, some...)
+	}
+	return c.answered(list, layoutOrders)
+}
+
+// every collects from all shards, which are others than those it was given once
+// the maps were exchanged.
+func (c *client) every(ctx context.Context) error {
+	list, err := sqlxhook.Collect(ctx, c.Hook, c.router.Targets("orders"), 0, func(ctx context.Context, s *sqlxhook.Shard) (some []filedOrder, err error) {
+		err = s.SelectContext(ctx, &some, "SELECT * FROM orders WHERE user_id = 0")
+		return some, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.answered(list, layoutOrders)
+}
+
+// joined reads an order beside its item, both by their logical names.
+func (c *client) joined(ctx context.Context, id int64) error {
+	s, err := c.For("items", id)
+	if err != nil {
+		return err
+	}
+	var found struct{ Note, Sku string }
+	err = s.GetContext(ctx, &found, "SELECT orders.note, items.sku FROM orders JOIN items ON items.order_id = orders.id WHERE orders.id = ?", id)
+	if err == nil && found.Sku != fmt.Sprint(found.Note, " ", id) {
+		err = fmt.Errorf("order of %s with item %s", found.Note, found.Sku)
+	}
+	return err
+}
+
+// The ids of a batch are of one slot, or of two that lie in one database.
+const oneSlot, twoSlots = 4, 2
+
+func batch(first, distance int64) []int64 {
+	return []int64{first, first + distance, first + 2*distance}
+}
+
+// fresh returns the rows of a new batch.
+func (c *client) fresh(distance int64) (first int64, rows []filedOrder) {
+	first = c.number*1_000_000 + c.made*12 + c.made%4
+	c.made++
+	for _, id := range batch(first, distance) {
+		rows = append(rows, filedOrder{id, c.number, "made"})
+	}
+	return first, rows
+}
+
+func (c *client) create(ctx context.Context, to sqlxhook.Execer, distance int64) error {
+	first, rows := c.fresh(distance)
+	res, err := c.Insert(ctx, to, "orders", rows)
+	if err != nil {
+		return err
+	}
+	c.batches[first] = distance
+	if res.RowsAffected != 3 {
+		return fmt.Errorf("create: %d rows", res.RowsAffected)
+	}
+	return nil
+}
+
+// bound inserts with a handle, which is refused when the maps are other ones.
+func (c *client) bound(ctx context.Context) error {
+	s, err := c.For("orders", c.number*1_000_000+c.made%4)
+	if err != nil {
+		return err
+	}
+	return c.create(ctx, s, oneSlot)
+}
+
+// together inserts and updates in one transaction.
+func (c *client) together(ctx context.Context) error {
+	first, rows := c.fresh(oneSlot)
+	tx, err := c.Begin(ctx, "orders", first)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := c.Insert(ctx, tx, "orders", rows); err != nil {
+		return err
+	}
+	if err := whole(tx.ExecContext(ctx, "UPDATE orders SET note = 'changed' WHERE id IN (?, ?, ?)", first, first+4, first+8)); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	c.batches[first] = oneSlot
+	return nil
+}
+
+// change changes a batch of one slot: all of it, or nothing where the other
+// layout is in force.
+func (c *client) change(ctx context.Context, query string, removes bool) error {
+	for first, distance := range c.batches {
+		if distance != oneSlot {
+			continue
+		}
+		on := sharding.OnKey(ctx, "orders", first)
+		res, err := c.Shards().ExecContext(on, query, first, first+4, first+8)
+		if err := whole(res, err); err != nil {
+			return err
+		}
+		if n, _ := res.RowsAffected(); n > 0 && removes {
+			delete(c.batches, first)
+		}
+		break
+	}
+	return nil
+}
+
+// whole checks that a statement changed three rows or none.
+func whole(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n%3 != 0 {
+		return fmt.Errorf("%d rows, %w", n, err)
+	}
+	return nil
+}
+
+// stored returns layout and note of all rows that clients made, and checks that
+// each lies where its layout has it.
+func (l *twoLayouts) stored(t *testing.T) map[int64][]string {
+	t.Helper()
+	found := map[int64][]string{}
+	for layout, maps := range l.maps {
+		m := maps["orders"]
+		for _, at := range m.Targets() {
+			var list []filedOrder
+			if err := sqlx.NewDb(l.dbs[at.DB], "sqlite").SelectContext(t.Context(), &list, "SELECT * FROM "+at.Table+" WHERE user_id > 0"); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range list {
+				found[o.ID] = append(found[o.ID], layout+" "+o.Note)
+				if right, _ := m.Target(sharding.Slot(o.ID % 4)); right != at {
+					t.Errorf("order %d is in %s, not %s", o.ID, at, right)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// check compares the rows that are there with those that were acknowledged.
+func (l *twoLayouts) check(t *testing.T, clients []*client) {
+	t.Helper()
+	found := l.stored(t)
+	for _, c := range clients {
+		for first, distance := range c.batches {
+			ids := batch(first, distance)
+			if one := found[ids[0]]; len(one) != 1 || !slices.Equal(found[ids[1]], one) || !slices.Equal(found[ids[2]], one) {
+				t.Errorf("batch %d: %q, %q, %q", first, one, found[ids[1]], found[ids[2]])
+			}
+			for _, id := range ids {
+				delete(found, id)
+			}
+		}
+		if len(c.seen) != 2 {
+			t.Errorf("client %d saw the layouts %v only", c.number, c.seen)
+		}
+		t.Logf("client %d: %d statements were refused", c.number, c.refused)
+	}
+	if len(found) > 0 {
+		t.Errorf("rows that were deleted, or never acknowledged: %v", found)
+	}
+}
+
+// TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
+// while the maps of all tables are exchanged as fast as possible. A handle from
+// before may be refused, and then nothing was done.
+func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
+	steps := 900
+	if raceDetector {
+		steps = 180
+	}
+	l := newTwoLayouts(t)
+	clients := make([]*client, 4)
+	var all sync.WaitGroup
+	for i := range clients {
+		c := &client{twoLayouts: l, number: int64(i + 1), batches: map[int64]int64{}, seen: map[string]bool{}}
+		clients[i] = c
+		all.Go(func() {
+			for n := range steps {
+				err := c.step(t.Context(), n)
+				if errors.Is(err, sharding.ErrMisplaced) || errors.Is(err, sharding.ErrUnknownTable) {
+					c.refused++
+				} else if err != nil {
+					t.Errorf("client %d, step %d: %v", c.number, n, err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); all.Wait() }()
+	t.Logf("%d swaps", l.swap(t, done))
+	<-done
+	l.check(t, clients)
+}
