@@ -111,8 +111,7 @@ func (p *pair) acknowledged(t *testing.T) {
 	mustExec(t, p.onPrimary, "SET GLOBAL rpl_semi_sync_master_timeout = 3600000")
 	mustExec(t, p.onPrimary, "SET GLOBAL rpl_semi_sync_master_enabled = 1")
 	const replicas = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'RPL_SEMI_SYNC_MASTER_CLIENTS'"
-	for mustNumber(t, p.onPrimary, replicas) == 0 {
-	}
+	eventually(t, "the primary waits for its replica", func() bool { return mustNumber(t, p.onPrimary, replicas) > 0 })
 }
 
 // failOver kills the primary and goes on with the replica once it has applied
@@ -338,11 +337,12 @@ func failOverUnderLoad(t *testing.T) {
 	}
 }
 
-func await(t *testing.T, event <-chan struct{}) {
+func await[T any](t *testing.T, event <-chan T) (what T) {
 	t.Helper()
 	select {
-	case <-event:
+	case what = <-event:
 	case <-time.After(time.Minute):
 		t.Fatal("waited for a minute")
 	}
+	return what
 }

@@ -86,7 +86,7 @@ func gateTables(t *testing.T) []sharding.Table {
 func (d *gateDepot) process(t *testing.T) *gorm.DB {
 	t.Helper()
 	router, err := sharding.New(d.dbs, sharding.Tables(gateTables(t)...),
-		sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id", "goods": "id"}, Patience: time.Minute})
+		sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id", "goods": "id"}, Patience: 15 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

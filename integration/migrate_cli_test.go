@@ -337,6 +337,37 @@ func (o *operator) thereAndBack(t *testing.T, stop func() int) {
 		t.Errorf("%+v", s)
 	}
 	o.compare(t, "user_id", "orders_old", "")
+	o.tidy(t)
+}
+
+// tidy removes what a finalized job leaves, as the runbook says.
+func (o *operator) tidy(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "### 9. Finalize")
+	var drops []string
+	for line := range strings.Lines(last) {
+		if strings.HasPrefix(line, "DROP TABLE ") {
+			drops = append(drops, line)
+		}
+	}
+	if len(drops) != 3 {
+		t.Fatalf("%q", drops)
+	}
+	for _, statement := range drops[:2] {
+		mustExec(t, o.source, statement)
+	}
+	for _, db := range o.shards {
+		mustExec(t, db, drops[2])
+	}
+	for _, like := range []string{"shardid%", "orders_old"} {
+		if n := o.tables(t, like); n != 0 {
+			t.Errorf("%d tables %s are left", n, like)
+		}
+	}
 }
 
 // A runner whose machine slept has lost its lock, and finds another in its place.

@@ -33,7 +33,7 @@ type sleeper struct {
 func (s *migrationShop) newSleeper(t *testing.T) *sleeper {
 	t.Helper()
 	dsns := []string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), runnerVar+"="+strings.ReplaceAll(strings.Join(dsns, " "), "root@", "sleeper@"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -21,6 +21,7 @@ var (
 	}
 	shardGrants = []string{
 		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, TRIGGER, LOCK TABLES ON `shop\\_%`.* TO mover",
+		"GRANT PROCESS ON *.* TO mover",
 	}
 	mysqlGrants = []string{"GRANT XA_RECOVER_ADMIN ON *.* TO mover"}
 )

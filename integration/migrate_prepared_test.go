@@ -46,3 +46,34 @@ func TestMigrationBeginsAndEndsWithoutAnErrorOfAPreparedStatement(t *testing.T) 
 		}
 	})
 }
+
+// Without the log in the list, MariaDB refuses the statement.
+func TestAWriterUnderLockTablesNamesTheLog(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		j := s.job(t, "id")
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := s.source.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		for _, text := range []string{
+			"LOCK TABLES orders WRITE, shardid_log_orders WRITE",
+			"INSERT INTO orders (user_id, note) VALUES (3, 'locked')",
+			"UPDATE orders SET note = 'locked, too' WHERE id = 7",
+			"DELETE FROM orders WHERE id = 8",
+			"UNLOCK TABLES",
+		} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		if _, err := j.Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		s.compare(t, "id", "orders_old", "")
+	})
+}

@@ -189,6 +189,55 @@ func TestATruncateEndsARunnerThatFollowsAndNothingIsNoted(t *testing.T) {
 	}
 }
 
+func TestATruncateOfAShardIsDetected(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 400)
+		j := s.job(t, "id")
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.truncated(t, "Verify, Cutover", func() []error {
+			_, verify := j.Verify(t.Context())
+			_, cutover := j.Cutover(t.Context(), longPause)
+			return []error{verify, cutover}
+		})
+		if err := errors.Join(j.Abort(t.Context()), j.Run(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		following := make(chan error, 1)
+		go func() { following <- j.Follow(t.Context()) }()
+		s.truncated(t, "Follow, Verify, Rollback", func() []error {
+			follow := <-following
+			_, verify := j.Verify(t.Context())
+			_, rollback := j.Rollback(t.Context(), longPause)
+			return []error{follow, verify, rollback}
+		})
+		// As the runbook says: the rows are on the source.
+		for _, row := range texts(t, s.source, "SELECT CONCAT_WS(',', id, user_id, QUOTE(code), QUOTE(note), total, weight, QUOTE(made)) FROM orders_old WHERE id & 3 = 1") {
+			mustExec(t, s.shards["b"], "INSERT INTO orders_01 VALUES ("+row+")")
+		}
+		mustExec(t, s.source, "DELETE FROM shardid_target WHERE job = 'orders' AND place = 'b/orders_01'")
+		if _, err := j.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		s.compare(t, "id", "orders", "_sealed")
+	})
+}
+
+// truncated fails unless each of the errors says that the shard was truncated.
+func (s *migrationShop) truncated(t *testing.T, calls string, do func() []error) {
+	t.Helper()
+	mustExec(t, s.shards["b"], "TRUNCATE TABLE orders_01")
+	for i, err := range do() {
+		if !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), "orders_01 on b") {
+			t.Errorf("%d of %s: %v", i, calls, err)
+		}
+	}
+}
+
 func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
@@ -219,6 +268,39 @@ func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
 		if triggers := texts(t, s.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME NOT LIKE CONCAT('shardid_', (SELECT job FROM shardid_job), '_%')"); len(triggers) > 0 {
 			t.Errorf("the other job left the triggers %v", triggers)
 		}
+	})
+}
+
+func TestOfTwoSourcesThatBeginAtOnceOneGetsTheShards(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		other := &migrationShop{servers: s.servers, source: s.servers[1].Open(t, "elsewhere"), shards: s.shards}
+		mustExec(t, other.source, "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) NULL, note VARCHAR(100) NOT NULL DEFAULT '',"+
+			" total DECIMAL(12,2) NULL, weight FLOAT NULL, made DATETIME(6) NULL, UNIQUE KEY code (code), KEY by_user (user_id))")
+		mustExec(t, other.source, "INSERT INTO orders (user_id, note) VALUES (1, 'of the other source'), (2, ''), (3, ''), (4, '')")
+		type outcome struct {
+			of  *migrationShop
+			err error
+		}
+		results := make(chan outcome, 2)
+		for _, of := range []*migrationShop{s, other} {
+			j := of.job(t, "id")
+			go func() { results <- outcome{of, j.Run(t.Context())} }()
+		}
+		a, b := <-results, <-results
+		if b.err == nil {
+			a, b = b, a
+		}
+		if a.err != nil || !errors.Is(b.err, migrate.ErrNotReady) {
+			t.Fatalf("the jobs ended with %v and %v", a.err, b.err)
+		}
+		if triggers := texts(t, b.of.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"); len(triggers) > 0 {
+			t.Errorf("the refused job left the triggers %v", triggers)
+		}
+		if _, err := a.of.job(t, "id").Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		a.of.compare(t, "id", "orders_old", "")
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-const longPause = 30 * time.Second
+const longPause = 10 * time.Minute
 
 func TestMigrationUnderWritersLosesNothing(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {

@@ -76,6 +76,11 @@ func printIDs(driver, dsn string) error {
 	if err != nil {
 		return err
 	}
+	return printAll(ctx, g)
+}
+
+// printAll prints ids until the process is killed.
+func printAll(ctx context.Context, g *snowflake.Generator) error {
 	ids := make([]int64, 64)
 	for {
 		if err := g.Fill(ctx, ids); err != nil {
@@ -100,8 +105,26 @@ func start(ctx context.Context, cfg snowflake.Config) (*snowflake.Generator, err
 // child starts a process that prints ids, reads as many and kills it. It returns
 // all that was printed.
 func child(ctx context.Context, driver, dsn string, count int, env ...string) ([]int64, error) {
+	progress, stop := enough(count)
+	return runChild(ctx, append(env, childVar+"="+driver+" "+dsn), progress, stop)
+}
+
+// enough closes stop when progress has come to so many ids.
+func enough(count int) (progress func(n int), stop chan struct{}) {
+	stop = make(chan struct{})
+	var once sync.Once
+	return func(n int) {
+		if n >= count {
+			once.Do(func() { close(stop) })
+		}
+	}, stop
+}
+
+// runChild starts a process of this binary, reads what it prints, reporting how
+// many ids, and kills it once stop is closed.
+func runChild(ctx context.Context, env []string, progress func(n int), stop <-chan struct{}) ([]int64, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), append(env, childVar+"="+driver+" "+dsn)...)
+	cmd.Env = append(os.Environ(), env...)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
 	out, err := cmd.StdoutPipe()
@@ -111,14 +134,21 @@ func child(ctx context.Context, driver, dsn string, count int, env ...string) ([
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ids, err := read(bufio.NewReader(out), func(n int) {
-		if n >= count {
-			_ = cmd.Process.Kill() // fails when it was killed already
+	ended := make(chan struct{})
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		select {
+		case <-stop:
+			_ = cmd.Process.Kill() // fails when it has ended
+		case <-ended:
 		}
 	})
+	ids, err := read(bufio.NewReader(out), progress)
+	close(ended)
+	killer.Wait()
 	_ = cmd.Wait() // says "signal: killed"
-	if err == nil && len(ids) < count {
-		err = fmt.Errorf("the child printed %d ids and said: %s", len(ids), complaints.String())
+	if said := complaints.String(); said != "" {
+		err = errors.Join(err, errors.New("the child said: "+said))
 	}
 	return ids, err
 }

@@ -74,21 +74,6 @@ func TestRedisCountersKeepTheContract(t *testing.T) {
 	})
 }
 
-func TestCountersOfAClusterLieOnAllItsNodes(t *testing.T) {
-	cluster := server.RunRedisCluster(t, 3)
-	for n := range 12 {
-		c := redisCounter(t, cluster.Open(t), redisgen.Config{Key: fmt.Sprint("ids:", n)})
-		if span, err := c.Reserve(t.Context(), 10); err != nil || span.First != 1 {
-			t.Errorf("%+v, %v", span, err)
-		}
-	}
-	for _, node := range cluster.Nodes {
-		if node.Open(t).DBSize(t.Context()).Val() == 0 {
-			t.Errorf("the node %s has no counter", node.Addr())
-		}
-	}
-}
-
 // A counter can be shared with programs that send INCRBY themselves.
 func TestARedisCounterHoldsTheHighestKeyGiven(t *testing.T) {
 	c := server.RunRedis(t).Open(t)
@@ -179,6 +164,45 @@ func TestAKeyThatHoldsNoCounterIsSaidAtOnce(t *testing.T) {
 		if err := ask(); !errors.As(err, &setup) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The rights that the error for a missing one names are enough, and each is needed.
+func TestAUserWithTheRightsThatTheErrorNamesCountsInRedis(t *testing.T) {
+	r := server.RunRedis(t)
+	admin := r.Open(t)
+	grant := func(rules ...any) {
+		t.Helper()
+		if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "app"}, rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rights := []any{"+eval", "+get", "+set", "+incrby", "+incr", "+expireat", "~ids", "~{order}:*"}
+	grant("on", ">secret")
+	c := redis.NewClient(&redis.Options{Addr: r.Addr(), Username: "app", Password: "secret", MaxRetries: -1})
+	t.Cleanup(func() { _ = c.Close() })
+	day, err := strconv.ParseInt(time.Now().UTC().Format("20060102"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func() error { // of a process that begins
+		counter, serials := redisHandle(t, c, redisgen.Config{Key: "ids"}), redisSerials(t, c, func(*redisgen.SerialsConfig) {})
+		_, seed := counter.Seed(t.Context(), 1)
+		_, reserve := counter.Reserve(t.Context(), 1)
+		_, next := serials.Next(t.Context())
+		return errors.Join(seed, reserve, serials.Seed(t.Context(), day*10_000+1), next, admin.FlushAll(t.Context()).Err())
+	}
+	for missing := range rights {
+		grant("resetkeys", "-@all")
+		grant(slices.Delete(slices.Clone(rights), missing, missing+1)...)
+		var setup *keygen.SetupError
+		if err := all(); !errors.As(err, &setup) || !strings.Contains(setup.Cure, "right") {
+			t.Errorf("without %s: %v", rights[missing], err)
+		}
+	}
+	grant(rights...)
+	if err := all(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -304,69 +328,6 @@ func TestIndependentRedisMastersGoOnWithoutAKilledOne(t *testing.T) {
 	t.Logf("%d ids over 3 kills", len(ids))
 	if id, twice := keygentest.Duplicate(ids); twice || len(ids) == 0 {
 		t.Errorf("%d came twice, of %d", id, len(ids))
-	}
-}
-
-// The counters of the other nodes go on; those of the killed one wait for it.
-func TestACountersClusterNodeThatIsKilledComesBackWithoutDuplicates(t *testing.T) {
-	cluster := server.RunRedisCluster(t, 3, append(server.Persistent(), "--cluster-require-full-coverage", "no")...)
-	c := cluster.Open(t)
-	gens := map[string]*segment.Generator{} // by the address of the node
-	for n := 0; len(gens) < len(cluster.Nodes); n++ {
-		key := fmt.Sprint("ids:", n)
-		node, err := c.MasterForKey(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if addr := node.Options().Addr; gens[addr] == nil {
-			gens[addr] = redisSegments(t, redisCounter(t, c, redisgen.Config{Key: key}), 5)
-		}
-	}
-	ids := map[string][]int64{}
-	draw := func(addr string) {
-		t.Helper()
-		ids[addr] = append(ids[addr], someIDs(t, gens[addr], 100)...)
-	}
-	for _, node := range cluster.Nodes {
-		draw(node.Addr())
-	}
-	killed := cluster.Nodes[1]
-	killed.Kill()
-	ids[killed.Addr()] = append(ids[killed.Addr()], untilDown(t, gens[killed.Addr()])...)
-	for _, node := range cluster.Nodes {
-		if node != killed {
-			draw(node.Addr())
-		}
-	}
-	if err := killed.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Ready(t.Context(), t); err != nil {
-		t.Fatal(err)
-	}
-	draw(killed.Addr())
-	for addr, got := range ids {
-		if id, twice := keygentest.Duplicate(got); twice || len(got) < 200 {
-			t.Errorf("%s: %d came twice, of %d", addr, id, len(got))
-		}
-	}
-}
-
-// untilDown draws ids until the error says that there are no more, and why.
-func untilDown(t *testing.T, g *segment.Generator) (ids []int64) {
-	t.Helper()
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		id, err := g.Next(ctx)
-		cancel()
-		if err == nil {
-			ids = append(ids, id)
-			continue
-		}
-		if id != 0 || !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%d, %v", id, err)
-		}
-		return ids
 	}
 }
 

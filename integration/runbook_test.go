@@ -65,7 +65,7 @@ func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T
 		if id := insert(); id != 17 {
 			t.Errorf("before the switch: %d", id)
 		}
-		if _, err := m.job.Cutover(ctx, time.Minute); err != nil {
+		if _, err := m.job.Cutover(ctx, longPause); err != nil {
 			t.Fatal(err)
 		}
 		if id := insert(); id != 1000 {
@@ -87,7 +87,7 @@ func newClerk(t *testing.T, dbs sharding.DBs, orders sharding.Table) func() int6
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = counter.Close() })
-	router, err := sharding.New(dbs, orders, sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id"}, Patience: time.Minute})
+	router, err := sharding.New(dbs, orders, sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id"}, Patience: 15 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

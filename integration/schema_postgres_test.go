@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,9 +61,8 @@ func TestApplyOnPostgreSQLWorksAgainAndFromManyAtOnce(t *testing.T) {
 		}
 		mustExec(t, db, `INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1000)`)
 		mustExec(t, db, `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE") VALUES ('h', '1', 1, CURRENT_DATE)`)
-		var headers int
-		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM worker_namespace WHERE namespace = '' AND identity LIKE '%:00000001'`).Scan(&headers); err != nil || headers != 1 {
-			t.Errorf("%d headers, %v", headers, err)
+		if headers := mustNumber(t, db, `SELECT COUNT(*) FROM worker_namespace WHERE namespace = '' AND identity LIKE '%:00000001'`); headers != 1 {
+			t.Errorf("%d headers", headers)
 		}
 	}
 }
@@ -82,12 +82,9 @@ func TestApplyOnPostgreSQLMindsNotThatAnotherProcessWasFirst(t *testing.T) {
 	}
 	applied := make(chan error)
 	go func() { applied <- schema.Apply(t.Context(), db) }()
-	for waiting := 0; waiting == 0; {
-		row := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE IF NOT EXISTS%' AND wait_event_type = 'Lock'")
-		if err := row.Scan(&waiting); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "Apply waits for the lock", func() bool {
+		return mustNumber(t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE IF NOT EXISTS%' AND wait_event_type = 'Lock'") > 0
+	})
 	if err := first.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +99,8 @@ func TestApplyOnPostgreSQLNeedsNoSuperuser(t *testing.T) {
 	if err := schema.Apply(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	var headers int
-	if err := app.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM worker_namespace").Scan(&headers); err != nil || headers != 1 {
-		t.Errorf("%d headers, %v", headers, err)
+	if headers := mustNumber(t, app, "SELECT COUNT(*) FROM worker_namespace"); headers != 1 {
+		t.Errorf("%d headers", headers)
 	}
 }
 
@@ -117,9 +113,8 @@ func TestApplyDoesNotReplaceAHeaderThatWasLost(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	var rows int
-	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM worker_namespace").Scan(&rows); err != nil || rows != 0 {
-		t.Errorf("%d rows, %v", rows, err)
+	if rows := mustNumber(t, db, "SELECT COUNT(*) FROM worker_namespace"); rows != 0 {
+		t.Errorf("%d rows", rows)
 	}
 }
 
@@ -195,9 +190,8 @@ func TestApplyOnPostgreSQLTakesTheTableThatStatementsReach(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	var tables int
-	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'postgres'").Scan(&tables); err != nil || tables != 0 {
-		t.Errorf("%d tables in the second schema, %v", tables, err)
+	if tables := mustNumber(t, db, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'postgres'"); tables != 0 {
+		t.Errorf("%d tables in the second schema", tables)
 	}
 }
 
@@ -252,22 +246,8 @@ func TestInspectOfPostgreSQLFindsWhatNeedsWork(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	report, err := schema.Inspect(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, table := range report.Tables {
-		var all []string
-		for _, f := range table.Findings {
-			all = append(all, fmt.Sprintf("%s:%s", f.Severity, f.Code))
-		}
-		got[table.Name] = strings.Join(all, " ")
-		if table.Name == "refers" && len(table.ForeignKeys) != 1 {
-			t.Errorf("foreign keys to a partitioned table: %+v", table.ForeignKeys)
-		}
-	}
-	want := map[string]string{
+	report := inspected(t, db)
+	expectFindings(t, report, map[string]string{
 		"widened":      "warning:narrow_sequence",
 		"widened_late": "error:narrow_sequence",
 		"no_key":       "error:no_primary_key",
@@ -283,9 +263,10 @@ func TestInspectOfPostgreSQLFindsWhatNeedsWork(t *testing.T) {
 		"parted":       "",
 		"refers":       "warning:unique_key",
 		"worker_node":  "",
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("findings:\n got %v\nwant %v", got, want)
+	})
+	refers := report.Tables[slices.IndexFunc(report.Tables, func(t schema.Table) bool { return t.Name == "refers" })]
+	if len(refers.ForeignKeys) != 1 {
+		t.Errorf("foreign keys to a partitioned table: %+v", refers.ForeignKeys)
 	}
 }
 
@@ -377,21 +358,7 @@ func TestSeedOnPostgreSQLRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T)
 			mustExec(t, db, "DELETE FROM leaf_alloc")
 			mustExec(t, db, "ALTER DATABASE own SET default_transaction_isolation = '"+isolation+"'")
 			pool := p.Open(t, "own")
-			const seeders = 24
-			atOnce(t, seeders, func(i int) error {
-				now, err := schema.Seed(t.Context(), pool, "order", int64(1000+i), 10)
-				if err == nil && now < int64(1000+i) {
-					err = fmt.Errorf("seeded %d, now %d", 1000+i, now)
-				}
-				return err
-			})
-			if now, err := schema.Seed(t.Context(), pool, "order", 1, 99); err != nil || now != 1000+seeders-1 {
-				t.Errorf("%d, %v", now, err)
-			}
-			var step int
-			if err := pool.QueryRowContext(t.Context(), "SELECT MAX(step) FROM leaf_alloc").Scan(&step); err != nil || step != 10 {
-				t.Errorf("step %d, %v; an existing row keeps its own", step, err)
-			}
+			seedAtOnce(t, pool, 1)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -65,10 +66,7 @@ func inspectAgainst(t *testing.T, db *sql.DB, product, expected string) {
 	if err := schema.Apply(t.Context(), db); err != nil { // our tables are left out
 		t.Fatal(err)
 	}
-	report, err := schema.Inspect(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := inspected(t, db)
 	if report.Server.Product != product || report.Server.Version == "" {
 		t.Errorf("server is %+v", report.Server)
 	}
@@ -169,19 +167,7 @@ func TestInspectFindsWhatNeedsWork(t *testing.T) {
 	} {
 		mustExec(t, db, statement)
 	}
-	report, err := schema.Inspect(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, table := range report.Tables {
-		var all []string
-		for _, f := range table.Findings {
-			all = append(all, fmt.Sprintf("%s:%s", f.Severity, f.Code))
-		}
-		got[table.Name] = strings.Join(all, " ")
-	}
-	want := map[string]string{
+	expectFindings(t, inspected(t, db), map[string]string{
 		"no_key":    "error:no_primary_key",
 		"text_key":  "error:non_integer_key",
 		"half":      "warning:narrow_key warning:range_used",
@@ -190,8 +176,31 @@ func TestInspectFindsWhatNeedsWork(t *testing.T) {
 		"beyond":    "error:range_used error:beyond_int64 info:no_auto_increment",
 		"old":       "error:not_innodb",
 		"odd `name": "",
+	})
+}
+
+func inspected(t *testing.T, db *sql.DB) schema.Report {
+	t.Helper()
+	report, err := schema.Inspect(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
+	return report
+}
+
+// expectFindings compares the findings of each table, as "severity:code" in their
+// order.
+func expectFindings(t *testing.T, report schema.Report, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for _, table := range report.Tables {
+		var all []string
+		for _, f := range table.Findings {
+			all = append(all, fmt.Sprintf("%s:%s", f.Severity, f.Code))
+		}
+		got[table.Name] = strings.Join(all, " ")
+	}
+	if !maps.Equal(got, want) {
 		t.Errorf("findings:\n got %v\nwant %v", got, want)
 	}
 }
@@ -251,9 +260,15 @@ func TestSeedRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
+	seedAtOnce(t, db, 4) // neighbouring new rows, which MySQL locks gaps for
+}
+
+// seedAtOnce seeds tags from many sides and insists that the highest one counts.
+func seedAtOnce(t *testing.T, db *sql.DB, tags int) {
+	t.Helper()
 	const seeders = 24
 	atOnce(t, seeders, func(i int) error {
-		for tag := range 4 { // neighbouring new rows, which MySQL locks gaps for
+		for tag := range tags {
 			now, err := schema.Seed(t.Context(), db, fmt.Sprint("tag", tag), int64(1000+i), 10)
 			if err == nil && now < int64(1000+i) {
 				err = fmt.Errorf("seeded %d, now %d", 1000+i, now)
@@ -264,14 +279,13 @@ func TestSeedRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	for tag := range 4 {
+	for tag := range tags {
 		if now, err := schema.Seed(t.Context(), db, fmt.Sprint("tag", tag), 1, 99); err != nil || now != 1000+seeders-1 {
 			t.Errorf("tag%d: %d, %v", tag, now, err)
 		}
 	}
-	var step int
-	if err := db.QueryRowContext(t.Context(), "SELECT MAX(step) FROM leaf_alloc").Scan(&step); err != nil || step != 10 {
-		t.Errorf("step %d, %v; an existing row keeps its own", step, err)
+	if step := mustNumber(t, db, "SELECT MAX(step) FROM leaf_alloc"); step != 10 {
+		t.Errorf("step %d; an existing row keeps its own", step)
 	}
 }
 

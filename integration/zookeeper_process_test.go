@@ -1,14 +1,11 @@
 package integration_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,15 +68,7 @@ func printZooKeepersIDs(text string) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, 64)
-	for {
-		if err := g.Fill(ctx, ids); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(os.Stdout, strings.Trim(fmt.Sprint(ids), "[]")); err != nil {
-			return err
-		}
-	}
+	return printAll(ctx, g)
 }
 
 // run starts a child, reads what it prints, reporting how many ids, and kills it
@@ -89,34 +78,7 @@ func (c zooChild) run(ctx context.Context, progress func(n int), stop <-chan str
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), zooChildVar+"="+string(text))
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ended := make(chan struct{})
-	var killer sync.WaitGroup
-	killer.Go(func() {
-		select {
-		case <-stop:
-			_ = cmd.Process.Kill() // fails when it has ended
-		case <-ended:
-		}
-	})
-	ids, err := read(bufio.NewReader(out), progress)
-	close(ended)
-	killer.Wait()
-	_ = cmd.Wait() // says "signal: killed"
-	if said := complaints.String(); said != "" {
-		err = errors.Join(err, errors.New("the child said: "+said))
-	}
-	return ids, err
+	return runChild(ctx, []string{zooChildVar + "=" + string(text)}, progress, stop)
 }
 
 func TestProcessesThatStartAtOnceHaveWorkerIDsOfTheirOwn(t *testing.T) {
@@ -177,13 +139,8 @@ func killZooChildren(t *testing.T, like zooChild, rounds, count int, files bool,
 		}
 		wg.Go(func() {
 			for range rounds {
-				stop := make(chan struct{})
-				var once sync.Once
-				ids, err := c.run(t.Context(), func(n int) {
-					if n >= count {
-						once.Do(func() { close(stop) })
-					}
-				}, stop)
+				progress, stop := enough(count)
+				ids, err := c.run(t.Context(), progress, stop)
 				if err = errors.Join(err, afterwards(c.Addr)); err != nil || len(ids) == 0 {
 					t.Errorf("%d ids, %v", len(ids), err)
 					return
@@ -267,7 +224,7 @@ func TestAProcessWhoseClockIsFarFromTheOthersDoesNotStart(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-started
+	await(t, started)
 	for _, test := range []struct {
 		skew time.Duration
 		want error

@@ -304,8 +304,7 @@ func TestAClockSetBackTakesTheProcessOutOfServiceUntilItIsRight(t *testing.T) {
 	g := snowflakes(t, openWorkers(t, c, cfg))
 	ids := someIDs(t, g, 100)
 	clock.set(-time.Hour)
-	eventually(t, "an alarm", func() bool { return len(alarms) > 0 })
-	alarm := <-alarms
+	alarm := await(t, alarms)
 	if !errors.Is(alarm, keygen.ErrClockRollback) {
 		t.Errorf("the alarm is %v", alarm)
 	}
@@ -347,7 +346,9 @@ func TestWithoutZooKeeperNoIDIsBeyondWhatItGranted(t *testing.T) {
 	ids := someIDs(t, g, 100)
 	z.Kill()
 	ids = append(ids, untilStarved(t, g)...)
-	<-outages
+	if why := await(t, outages); why == nil {
+		t.Error("the outage has no cause")
+	}
 	through.hold()
 	if err := z.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -359,7 +360,7 @@ func TestWithoutZooKeeperNoIDIsBeyondWhatItGranted(t *testing.T) {
 	}
 	through.release()
 	after := someIDs(t, patient{g}, 100)
-	<-recoveries
+	await(t, recoveries)
 	t.Logf("%d ids, the last %d ticks below the ceiling, and the next one %d ticks later", len(ids), granted.Ceiling-last, tickOf(t, after[0])-last)
 	if id, twice := keygentest.Duplicate(append(ids, after...)); twice {
 		t.Errorf("%d came twice", id)
