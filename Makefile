@@ -31,7 +31,7 @@ soak: $(GOTESTSUM) ## the long programme: every test five times and with its lar
 	SHARDID_SOAK=1 $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5 -timeout=6h
 
 .PHONY: bench
-bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
+bench: ## our speed beside that of others; writes BENCHMARKS.md (about 10 minutes)
 	.ci/bench BENCHMARKS.md
 
 .PHONY: format

@@ -43,7 +43,7 @@ func (p *page) printf(format string, args ...any) {
 
 const intro = `# Benchmarks
 
-Written by ` + "`make bench`" + `, which takes about fifteen minutes; run it again on
+Written by ` + "`make bench`" + `, which takes about ten minutes; run it again on
 your own machine, with nothing else going on there. The benchmarks run one after
 the other, and all of that again in each round; those of the generators are in one
 binary. What stands here are medians over the rounds.
