@@ -150,9 +150,10 @@
 // is moving out of their source. Until the switch a statement on such a table goes
 // to the source as it stands: with any condition, joined with its neighbours, as
 // raw SELECT, INSERT, REPLACE, UPDATE or DELETE, and without a key in the column
-// that the database numbers, whatever [With] says. From the switch on the table
-// is filled and routed as any other. Call sharding.Router.Load when the program
-// starts.
+// that the database numbers, whatever [With] says. It is read there, too, where
+// dbresolver has replicas, as these may not know yet that the place is closed. From
+// the switch on the table is filled and routed as any other. Call
+// sharding.Router.Load when the program starts.
 //
 // A statement that finds its place closed has done nothing. It waits for the next
 // place as long as its context and sharding.Migration.Patience allow, is filled
