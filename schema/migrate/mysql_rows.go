@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Rows are inserted by prepared statements: a server takes about half the time
-// for them that it takes to read literals. Each statement has a fixed number of
+// Rows are inserted by prepared statements: a server has less to do for their
+// values than for literals, which it must read. Each statement has a fixed number of
 // rows; a connection keeps those that it has used.
 const (
 	preparedRows       = 256 // and its halves: more rows gain little

@@ -1,0 +1,164 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+)
+
+// The tables of the shards must stay those that the job has filled: one that was
+// emptied or restored meanwhile would lose rows at a cutover, and after one.
+
+// place is a table of a shard: which of the job's, which of its targets.
+type place struct{ tbl, shard int }
+
+// standing is what tells that the table of a shard is still the one it was.
+type standing struct {
+	// numbers are those of the table under its name and under that of a closed one:
+	// a TRUNCATE changes them, a DROP, and a restore from statements.
+	numbers [2]string
+	// beat counts up while a runner is at work: a restore of files goes back.
+	beat int64
+}
+
+// follows: the table of the shard is the one that was written down.
+func (is standing) follows(was standing) bool {
+	return slices.Contains(is.numbers[:], was.numbers[0]) && is.beat >= was.beat
+}
+
+// standings reads those of all targets.
+func (w *world) standings(ctx context.Context) (map[place]standing, error) {
+	all := map[place]standing{}
+	for _, side := range w.sides {
+		if err := side.do(ctx, func(s *session) error { return w.standingsOn(ctx, s, all) }); err != nil {
+			return nil, fmt.Errorf("database %s: %w", side.name, err)
+		}
+	}
+	return all, nil
+}
+
+func (w *world) standingsOn(ctx context.Context, s *session, all map[place]standing) error {
+	var names []string
+	for _, to := range w.targetsOn(s.side) {
+		names = append(names, to.name, sealed(to.name))
+	}
+	numbers, err := s.side.numbers(ctx, s, names)
+	if err != nil {
+		return err
+	}
+	beats := map[string]int64{}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var beat int64
+		err := rows.Scan(&name, &beat)
+		beats[name] = beat
+		return err
+	}, "SELECT name, beat FROM "+ownerTable+" WHERE job = ?", w.cfg.Name)
+	for _, t := range w.tables {
+		for i, to := range t.targets {
+			if to.side == s.side {
+				all[place{t.ord, i}] = standing{[2]string{numbers[to.name], numbers[sealed(to.name)]}, beats[to.name]}
+			}
+		}
+	}
+	return err
+}
+
+// noteTargets writes down what the tables of the shards are now.
+func (l *lead) noteTargets(ctx context.Context, s *session, is map[place]standing) error {
+	if err := s.exec(ctx, "DELETE FROM "+targetTable+" WHERE job = ?", l.cfg.Name); err != nil {
+		return err
+	}
+	for at, now := range is {
+		if err := l.noteTarget(ctx, s, at, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lead) noteTarget(ctx context.Context, s *session, at place, is standing) error {
+	to := l.tables[at.tbl].targets[at.shard]
+	return s.exec(ctx, "INSERT INTO "+targetTable+" (job, tbl, shard, place, identity, beat) VALUES (?, ?, ?, ?, ?, ?)",
+		l.cfg.Name, at.tbl, at.shard, to.side.name+"/"+to.name, cmp.Or(is.numbers[:]...), is.beat)
+}
+
+// noted reads what was written down of the shards' tables. It has to be read before
+// their standings: a beat reaches the shards first.
+func (w *world) noted(ctx context.Context) (was map[place]standing, err error) {
+	err = w.source.do(ctx, func(s *session) error {
+		was = map[place]standing{}
+		return s.each(ctx, func(rows *sql.Rows) error {
+			var at place
+			var of standing
+			err := rows.Scan(&at.tbl, &at.shard, &of.numbers[0], &of.beat)
+			was[at] = of
+			return err
+		}, "SELECT tbl, shard, identity, beat FROM "+targetTable+" WHERE job = ?", w.cfg.Name)
+	})
+	return was, err
+}
+
+// compareTargets fails when a table of a shard is not the one that was written
+// down. It returns those of which nothing is.
+func (w *world) compareTargets(was, is map[place]standing) (unknown []place, err error) {
+	for at, now := range is {
+		known, ok := was[at]
+		if !ok {
+			unknown = append(unknown, at)
+		} else if !now.follows(known) {
+			t := w.tables[at.tbl]
+			to := t.targets[at.shard]
+			return nil, fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover abort the job and begin again, after one %s has its rows, and the runbook says how to bring them back",
+				ErrChanged, to.name, to.side.name, retired(t.conf.Name))
+		}
+	}
+	return unknown, nil
+}
+
+// checkTargets fails when a table of a shard is not what it was. One of which
+// nothing is known is taken as it is: an operator has agreed to that.
+func (l *lead) checkTargets(ctx context.Context) error {
+	was, err := l.noted(ctx)
+	if err != nil {
+		return err
+	}
+	is, err := l.standings(ctx)
+	if err != nil {
+		return err
+	}
+	err = l.onSource(ctx, func(s *session) error {
+		unknown, err := l.compareTargets(was, is)
+		for _, at := range unknown {
+			if err == nil {
+				err = l.noteTarget(ctx, s, at, is[at])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return l.beat(ctx, is)
+}
+
+// beat counts up, on the shards first: what the source knows, they had.
+func (l *lead) beat(ctx context.Context, is map[place]standing) error {
+	next := int64(1)
+	for _, of := range is {
+		next = max(next, of.beat+1)
+	}
+	for _, side := range l.sides {
+		err := l.on(ctx, side, func(s *session) error {
+			return s.exec(ctx, "UPDATE "+ownerTable+" SET beat = ? WHERE job = ? AND owner = ?", next, l.cfg.Name, l.mark)
+		})
+		if err != nil {
+			return fmt.Errorf("database %s: %w", side.name, err)
+		}
+	}
+	return l.onSource(ctx, func(s *session) error {
+		return s.exec(ctx, "UPDATE "+targetTable+" SET beat = ? WHERE job = ?", next, l.cfg.Name)
+	})
+}
