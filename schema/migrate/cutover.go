@@ -37,11 +37,12 @@ type Switch struct {
 // that slows down in that moment can still exceed it; Switch.Over tells.
 //
 // Run must have copied the tables, and little may be left to follow: when writers
-// are too fast, or too much has gathered for some seconds of work, the error is
-// ErrNotReady and says how many changes wait. Shards that somebody emptied are
-// ErrChanged. After the switch, Follow carries changes of
-// the shards back into the retired tables, until Rollback or Finalize. A switch
-// that was cut off is finished by the next Cutover or Run.
+// add more than could be brought over in a fourth of maxPause, or too much has
+// gathered for some seconds of work, the error is ErrNotReady and says how many
+// changes wait. Shards that somebody emptied are ErrChanged. After the switch,
+// Follow carries changes of the shards back into the retired tables, until
+// Rollback or Finalize. A switch that was cut off is finished by the next Cutover
+// or Run.
 func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
 	if maxPause <= 0 {
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
@@ -81,7 +82,7 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 	if err := l.makeBackCapture(ctx); err != nil {
 		return Switch{}, err
 	}
-	if err := l.catchUp(ctx, unchanged, l.forward()); err != nil {
+	if err := l.catchUp(ctx, maxPause, unchanged, l.forward()); err != nil {
 		return Switch{}, err
 	}
 	needs, err := l.cutoverNeeds(ctx)

@@ -87,34 +87,48 @@ func (f *follower) round(ctx context.Context) (all passed, err error) {
 }
 
 const (
-	catchUpEnough = 100 // changes that the pause can take over
-	catchUpRounds = 10  // in which a backlog of pages has to shrink
+	catchUpEnough = 100 // changes that any pause can take over
+	catchUpRounds = 10  // in which a backlog has to shrink
 	catchUpTime   = 15 * time.Second
 )
 
-// catchUp applies what there is, so that little is left for the pause. What does
-// not become little soon is for Follow, which may take its time.
-func (l *lead) catchUp(ctx context.Context, unchanged func(context.Context) error, streams ...*stream) error {
+// catchUp applies what there is, so that little is left for the pause: few
+// changes, or what writers add in a fourth of maxPause. What does not become
+// little soon is for Follow, which may take its time.
+func (l *lead) catchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*stream) error {
 	f := &follower{lead: l, streams: streams, unchanged: unchanged}
 	limited, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	least, since := int64(-1), 0
-	for since < catchUpRounds {
+	for least, since := int64(-1), 0; ; {
+		began := time.Now()
 		done, err := f.round(limited)
 		if limited.Err() != nil && ctx.Err() == nil {
-			break
+			return l.behind(ctx, streams)
 		}
 		if err != nil || done.applied < catchUpEnough {
 			return err
 		}
 		waited := done.applied + int64(len(done.left))
-		if since++; least < 0 || waited < least || waited < pageSize {
+		if since++; least < 0 || waited < least {
 			least, since = waited, 0
 		}
+		if since < catchUpRounds {
+			continue
+		}
+		if time.Since(began) <= maxPause/4 {
+			return nil // as the pause can do what this round did
+		}
+		if waited >= pageSize {
+			return l.behind(ctx, streams)
+		}
 	}
+}
+
+// behind says how many changes wait.
+func (l *lead) behind(ctx context.Context, streams []*stream) error {
 	waiting, err := l.waiting(ctx, streams)
 	if err == nil {
-		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, or have writers slow down, and try again", ErrNotReady, waiting)
+		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, have writers slow down, or allow a longer pause, and try again", ErrNotReady, waiting)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/schema/migrate"
 )
@@ -44,27 +45,45 @@ func TestVerifyNotesNothingOfATableThatWasAltered(t *testing.T) {
 	}
 }
 
-func TestASwitchSaysHowManyChangesWaitWhenWritersAreTooFast(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 1000)
-	fast := false
-	j := s.job(t, "id", func(c *migrate.Config) {
+// fastWriters have a job whose source is written to whenever its log has become
+// empty, until they stop or the tables are closed.
+func fastWriters(t *testing.T, s *shop, write string) (j *migrate.Job, stop func()) {
+	writing := false
+	j = s.job(t, "id", func(c *migrate.Config) {
 		c.Observe = func(step migrate.Step) {
-			if fast && step.Name == migrate.StepAcked && count(t, s.source, "SELECT COUNT(*) FROM shardid_log_orders") == 0 {
-				exec(t, s.source, "UPDATE orders SET note = 'again'")
+			writing = writing && step.Name != migrate.StepLocked
+			if writing && step.Name == migrate.StepAcked && count(t, s.source, "SELECT COUNT(*) FROM shardid_log_orders") == 0 {
+				exec(t, s.source, write)
 			}
 		}
 	})
 	mustRun(t, j)
-	fast = true
-	exec(t, s.source, "UPDATE orders SET note = 'first'")
-	_, err := j.Cutover(t.Context(), longPause)
+	writing = true
+	exec(t, s.source, write)
+	return j, func() { writing = false }
+}
+
+func TestASwitchSaysHowManyChangesWaitWhenWritersAreTooFast(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1000)
+	j, stop := fastWriters(t, s, "UPDATE orders SET note = 'again'")
+	_, err := j.Cutover(t.Context(), 4*time.Millisecond)
 	waiting := fmt.Sprintf("; %d changes wait", count(t, s.source, "SELECT COUNT(*) FROM shardid_log_orders"))
 	if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), waiting) {
 		t.Errorf("the cutover ended with %v", err)
 	}
-	fast = false
+	stop()
 	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
+}
+
+func TestThePauseTakesOverWhatWritersAddInAPartOfIt(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 400)
+	j, _ := fastWriters(t, s, "UPDATE orders SET note = note || 'x' WHERE id <= 300")
+	if done := mustCutover(t, j); done.Drained < 300 {
+		t.Errorf("%d changes came over in the pause", done.Drained)
+	}
 	s.compare(t, orders(t, "id"), "orders_old")
 }
 

@@ -52,7 +52,7 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 		if err := l.closeRetired(ctx); err != nil {
 			return Switch{}, err
 		}
-		if err := l.catchUp(ctx, l.checkTargets, l.backward()...); err != nil {
+		if err := l.catchUp(ctx, maxPause, l.checkTargets, l.backward()...); err != nil {
 			return Switch{}, err
 		}
 	}

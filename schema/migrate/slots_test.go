@@ -232,6 +232,27 @@ func TestWhatChangesRightBeforeThePauseIsBroughtOver(t *testing.T) {
 	}
 }
 
+// A counter, say, that every request increases.
+func TestARowThatAlwaysChangesDoesNotKeepItsSlotFromMoving(t *testing.T) {
+	t.Parallel()
+	s := newSlotShop(t, 100)
+	fenced := false
+	m := s.mover(t, func(c *migrate.MoverConfig) {
+		c.Observe = func(at migrate.Step) {
+			fenced = fenced || at.Name == migrate.StepFenced
+			if (at.Name == migrate.StepStored || at.Name == migrate.StepAcked) && !fenced {
+				exec(t, s.dbs["a"], "UPDATE orders_0 SET note = note || '+' WHERE id = 3")
+			}
+		}
+	})
+	if err := until(t.Context(), m, s.moves(0, 1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if note := s.read(t, s.shards["orders"][1], "note")[3]; len(note) < 100 {
+		t.Errorf("the row's %d last changes", len(note))
+	}
+}
+
 func TestAMoveThatWouldPauseForTooLongPutsTheSlotsBack(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 300)

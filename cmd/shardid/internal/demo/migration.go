@@ -16,7 +16,8 @@ import (
 const jobName = "demo"
 
 // maxPause is how long writers may wait at the switch: it is only reached on a
-// machine that is busy with other things, and then the switch is tried again.
+// machine that is busy with other things, and then the switch is tried again with
+// slower writers.
 const maxPause = 10 * time.Second
 
 // attempts is how often the switch is tried.
@@ -134,6 +135,7 @@ func (r *run) cutover(ctx context.Context) error {
 	for n := 1; ; n++ {
 		done, err := r.job.Cutover(ctx, maxPause)
 		if errors.Is(err, migrate.ErrNotReady) && n < attempts {
+			r.traffic.slowDown()
 			continue
 		}
 		if err != nil {

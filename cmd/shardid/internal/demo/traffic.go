@@ -42,6 +42,7 @@ type traffic struct {
 
 	begun   [stages]chan struct{} // closed when the stage begins
 	stage   atomic.Int32          // the one that was begun last
+	slower  atomic.Int32          // how often writers were slowed down
 	working [stages]sync.WaitGroup
 	writers []*writer
 	running sync.WaitGroup
@@ -127,6 +128,13 @@ func (t *traffic) share(ctx context.Context, s stage) error {
 		return context.Cause(ctx)
 	}
 }
+
+// slowDown has writers do things half as often: a machine that is busy with other
+// things may not follow them.
+func (t *traffic) slowDown() { t.slower.Add(1) }
+
+// pause is what a writer waits between two things.
+func (t *traffic) pause(ctx context.Context) error { return pause(ctx, rest<<t.slower.Load()) }
 
 // stop ends the last stage and waits for the writers.
 func (t *traffic) stop() {

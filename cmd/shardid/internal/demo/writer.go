@@ -129,7 +129,7 @@ func (w *writer) change(ctx context.Context) error {
 	if err := w.update(ctx); err != nil {
 		return err
 	}
-	if err := pause(ctx); err != nil {
+	if err := w.pause(ctx); err != nil {
 		return err
 	}
 	if len(w.brief) == passing {
@@ -142,7 +142,7 @@ func (w *writer) change(ctx context.Context) error {
 		return err
 	}
 	w.brief = append(w.brief, m)
-	return pause(ctx)
+	return w.pause(ctx)
 }
 
 // do has the application do something, and measures how long it takes.
@@ -172,18 +172,18 @@ func again(ctx context.Context, something func() error) error {
 		case !errors.Is(err, sharding.ErrRouteMoved) && !dialect.Contended(err):
 			return err
 		}
-		if err := pause(ctx); err != nil {
+		if err := pause(ctx, rest); err != nil {
 			return err
 		}
 	}
 }
 
-// rest is how long a writer waits between two things it does, as an application
-// does that waits for its users, and before it tries something again.
+// rest is how long a writer waits before it tries something again, and at first
+// between two things it does, as an application does that waits for its users.
 const rest = time.Millisecond
 
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(rest)
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
