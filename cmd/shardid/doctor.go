@@ -89,7 +89,7 @@ func printDiagnosis(w io.Writer, d schema.Diagnosis, asJSON bool) error {
 	var b strings.Builder
 	b.WriteString(checkups(style, d.Targets).String())
 	for _, f := range foldShards(d.Findings) {
-		fmt.Fprintf(&b, "\n%s %s: %s\n", severity(style, f.Severity), style.Bold(strings.Join(f.places, ", ")), f.Message)
+		fmt.Fprintf(&b, "\n%s %s: %s %s\n", severity(style, f.Severity), style.Bold(strings.Join(f.places, ", ")), f.Message, style.Dim("("+string(f.Code)+")"))
 		for _, e := range f.Examples {
 			fmt.Fprintf(&b, "    %s\n", example(e))
 		}
