@@ -213,7 +213,7 @@ func newDoctor(t *testing.T, g guide, dsn string) func() (out string, code int) 
 		t.Fatalf("%q", args)
 	}
 	return func() (string, int) {
-		cmd := exec.CommandContext(t.Context(), program, args[1:]...) //nolint:gosec // built above
+		cmd := exec.CommandContext(t.Context(), program, args[1:]...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "SHOP_DSN="+dsn)
 		out, _ := cmd.CombinedOutput() // its code tells
 		return string(out), cmd.ProcessState.ExitCode()
