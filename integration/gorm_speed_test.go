@@ -41,6 +41,9 @@ func BenchmarkGorm1000Rows(b *testing.B) {
 		open func(database string) gorm.Dialector
 	}{
 		{"sqlite", func(name string) gorm.Dialector { return gormsqlite.Dialector{Conn: file(name)} }},
+		{"sqlite with cgo", func(name string) gorm.Dialector {
+			return gormsqlite.Open("file:" + filepath.Join(b.TempDir(), name) + "?_busy_timeout=5000&_journal_mode=WAL&_synchronous=normal")
+		}},
 		{"mariadb", func(name string) gorm.Dialector { return mysql.New(mysql.Config{Conn: m.Open(b, name)}) }},
 		{"mariadb without returning", func(name string) gorm.Dialector {
 			return mysql.New(mysql.Config{Conn: m.Open(b, name+"_last"), DisableWithReturning: true})
