@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,19 +49,21 @@ func TestVerifyNotesNothingOfATableThatWasAltered(t *testing.T) {
 // fastWriters have a job whose source is written to whenever its log has become
 // empty, until they stop or the tables are closed.
 func fastWriters(t *testing.T, s *shop, write string) (j *migrate.Job, stop func()) {
-	writing := false
+	var writing atomic.Bool // copiers are observed side by side
 	j = s.job(t, "id", func(c *migrate.Config) {
 		c.Observe = func(step migrate.Step) {
-			writing = writing && step.Name != migrate.StepLocked
-			if writing && step.Name == migrate.StepAcked && count(t, s.source, "SELECT COUNT(*) FROM shardid_log_orders") == 0 {
+			if step.Name == migrate.StepLocked {
+				writing.Store(false)
+			}
+			if step.Name == migrate.StepAcked && writing.Load() && count(t, s.source, "SELECT COUNT(*) FROM shardid_log_orders") == 0 {
 				exec(t, s.source, write)
 			}
 		}
 	})
 	mustRun(t, j)
-	writing = true
+	writing.Store(true)
 	exec(t, s.source, write)
-	return j, func() { writing = false }
+	return j, func() { writing.Store(false) }
 }
 
 func TestASwitchSaysHowManyChangesWaitWhenWritersAreTooFast(t *testing.T) {
