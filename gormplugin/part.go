@@ -165,6 +165,15 @@ func (p *part) value(ctx context.Context, k int) any {
 	return reflect.NewAt(p.field.FieldType, reflect.ValueOf(p.places[k]).UnsafePointer()).Elem().Interface()
 }
 
+// values returns what the rows that were given a key have in the field now.
+func (p *part) values(ctx context.Context) []any {
+	values := make([]any, p.used())
+	for k := range values {
+		values[k] = p.value(ctx, k)
+	}
+	return values
+}
+
 // isOwn reports whether the k-th row still has the key it was given.
 func (p *part) isOwn(ctx context.Context, k int) bool {
 	if len(p.places) > 0 {

@@ -2,12 +2,18 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/sharding"
 )
 
 // resolve empties the fields whose generated key is in no row, or gives them the
@@ -95,10 +101,9 @@ func (fl *filling) readLastID(f *fill, db *gorm.DB) error {
 	return fl.ask(f, db)
 }
 
-// ask looks the keys up, on the connection that the rows went to: a replica may
-// not have them yet.
+// ask looks the keys up.
 func (fl *filling) ask(f *fill, db *gorm.DB) error {
-	if !f.verify || f.sharded(db.Statement.Table) {
+	if !f.verify {
 		return fl.empty(db, nil)
 	}
 	found := map[*part]map[any]bool{}
@@ -106,7 +111,11 @@ func (fl *filling) ask(f *fill, db *gorm.DB) error {
 		if !fl.conflict.doubted[i] {
 			continue
 		}
-		keys, err := fl.parts[i].find(db, fl.plan.schema)
+		keys, err := fl.parts[i].look(f, db, fl)
+		var refused *sharding.RouteError
+		if errors.As(err, &refused) {
+			return fl.empty(db, nil)
+		}
 		if err != nil {
 			return fl.parts[i].field.fail(err)
 		}
@@ -146,14 +155,65 @@ func (p *part) replace(ctx context.Context, k int, id int64) error {
 	return nil
 }
 
-// find returns which of the part's keys are in the table.
-func (p *part) find(db *gorm.DB, model *schema.Schema) (found map[any]bool, err error) {
+// look returns which of the part's keys are in the table.
+func (p *part) look(f *fill, db *gorm.DB, fl *filling) (map[any]bool, error) {
+	if f.router != nil && (f.sharded(db.Statement.Table) || f.router.IsBroadcast(db.Statement.Table)) {
+		return p.findRouted(db, fl)
+	}
+	return p.find(db, fl.plan.schema)
+}
+
+// find looks on the connection that the rows went to: a replica may not have them
+// yet.
+func (p *part) find(db *gorm.DB, model *schema.Schema) (map[any]bool, error) {
 	stmt := p.query(db, model)
 	begin := time.Now()
 	rows, err := stmt.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
 	if err != nil {
 		return nil, err
 	}
+	found, err := p.scan(rows)
+	db.Logger.Trace(stmt.Context, begin, func() (string, int64) {
+		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), int64(len(found))
+	}, err)
+	return found, err
+}
+
+// findRouted looks where the router has put the rows, in the same transaction if
+// there is one.
+func (p *part) findRouted(db *gorm.DB, fl *filling) (map[any]bool, error) {
+	stmt := db.Statement
+	column := clause.Column{Table: clause.CurrentTable, Name: p.field.DBName}
+	look := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(stmt.Context)}).Table(stmt.Table).
+		Select(column.Name).Where(clause.IN{Column: column, Values: p.values(stmt.Context)})
+	if t, ok := fl.snapshot.Lookup(stmt.Table); ok && !strings.EqualFold(t.Key, column.Name) {
+		keys, err := fl.shardingKeys(stmt, p.numbers())
+		if err != nil {
+			return nil, err
+		}
+		column.Name = t.Key
+		look = look.Where(clause.IN{Column: column, Values: distinct(keys)})
+	}
+	rows, err := look.Rows()
+	if err != nil {
+		return nil, err
+	}
+	return p.scan(rows)
+}
+
+// distinct leaves out keys that occur again.
+func distinct(keys []any) []any {
+	seen := make(map[any]bool, len(keys))
+	return slices.DeleteFunc(keys, func(key any) bool {
+		k := plain(key)
+		again := k != nil && seen[k]
+		seen[k] = true
+		return again
+	})
+}
+
+// scan reads keys.
+func (p *part) scan(rows *sql.Rows) (found map[any]bool, err error) {
 	defer func() {
 		if closing := rows.Close(); err == nil {
 			err = closing
@@ -167,9 +227,6 @@ func (p *part) find(db *gorm.DB, model *schema.Schema) (found map[any]bool, err 
 		}
 		found[plain(key.Elem().Interface())] = true
 	}
-	db.Logger.Trace(stmt.Context, begin, func() (string, int64) {
-		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), int64(len(found))
-	}, rows.Err())
 	return found, rows.Err()
 }
 
@@ -181,16 +238,12 @@ func (p *part) query(db *gorm.DB, model *schema.Schema) *gorm.Statement {
 		Table: of.Table, TableExpr: of.TableExpr, Clauses: map[string]clause.Clause{},
 	}
 	column := clause.Column{Name: p.field.DBName}
-	values := make([]any, p.used())
-	for k := range values {
-		values[k] = p.value(of.Context, k)
-	}
 	_, _ = stmt.WriteString("SELECT ")
 	stmt.WriteQuoted(column)
 	_, _ = stmt.WriteString(" FROM ")
 	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
 	_, _ = stmt.WriteString(" WHERE ")
-	clause.IN{Column: column, Values: values}.Build(stmt)
+	clause.IN{Column: column, Values: p.values(of.Context)}.Build(stmt)
 	return stmt
 }
 
