@@ -39,6 +39,10 @@
 //
 // # Failure modes
 //
+// A process that is stopped while it has the lock, or a machine that is gone
+// without a word, keeps tickets from others for ten seconds: then the server ends
+// its session.
+//
 // A server whose increment or offset differs from the configured one is refused
 // with [NumberingError]: by New when it answers at that time, and otherwise for
 // as long as it lasts, while the others go on. It is the server's global setting

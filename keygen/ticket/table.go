@@ -91,6 +91,10 @@ var errRefused = errors.New("ticket: refused by the statement itself")
 // that have used the table. While it waits, their single tickets wait too.
 const lockWait = 2
 
+// idleWait is after how many seconds without a statement the server ends the
+// session, and with it the lock of a process that was stopped while it had it.
+const idleWait = 10
+
 func newStatements(c TableConfig) statements {
 	var d dialect.MySQL
 	table, id, stub := d.Quote(c.Name), d.Quote("id"), d.Quote("stub")
@@ -101,7 +105,7 @@ func newStatements(c TableConfig) statements {
 	return statements{
 		ticket:  "REPLACE INTO " + table + " (" + stub + ") VALUES (IF(" + is("SESSION") + " AND " + is("GLOBAL") + " AND @@autocommit = 1, 'a', " + refusal + "))",
 		skip:    "REPLACE INTO " + table + " (" + id + ", " + stub + ") VALUES (%d, 'a')",
-		session: fmt.Sprintf("SET SESSION auto_increment_increment = %d, auto_increment_offset = %d, autocommit = 1, lock_wait_timeout = %d", inc, off, lockWait),
+		session: fmt.Sprintf("SET SESSION auto_increment_increment = %d, auto_increment_offset = %d, autocommit = 1, lock_wait_timeout = %d, wait_timeout = %d", inc, off, lockWait, idleWait),
 		lock:    "LOCK TABLES " + table + " WRITE",
 		unlock:  "UNLOCK TABLES",
 		global:  "SELECT @@GLOBAL.auto_increment_offset, @@GLOBAL.auto_increment_increment",
