@@ -32,7 +32,7 @@ func aCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return input.Errorf("there is no command %q; give one of %s, or see shardid --help", dialect.RedactDSN(args[0]), strings.Join(names, ", "))
+	return input.Errorf("there is no command %q; give one of %s, or see %s --help", dialect.RedactDSN(args[0]), strings.Join(names, ", "), cmd.CommandPath())
 }
 
 func someIDs(_ *cobra.Command, args []string) error {
@@ -49,14 +49,12 @@ var (
 
 // flagError shows no more than the letter of an unknown short flag: what follows
 // it may be a password, as in mysql's -p.
-func flagError(_ *cobra.Command, err error) error {
-	var name string
-	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
-		name = "--" + dialect.RedactDSN(m[1])
-	} else if m := unknownShorthand.FindStringSubmatch(err.Error()); m != nil {
-		name = "-" + m[1]
-	} else {
-		return err
+func flagError(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	if m := unknownFlag.FindStringSubmatch(text); m != nil {
+		text = "unknown flag: --" + dialect.RedactDSN(m[1])
+	} else if m := unknownShorthand.FindStringSubmatch(text); m != nil {
+		text = "unknown flag: -" + m[1]
 	}
-	return input.Errorf("unknown flag: %s; see shardid --help", name)
+	return input.Errorf("%s; see %s --help", text, cmd.CommandPath())
 }

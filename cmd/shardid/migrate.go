@@ -24,7 +24,9 @@ steps each of which can be undone until finalize: docs/runbook.md goes through
 them. The tables and where their rows go stand in the file of --config, the same
 that export and doctor read; all runners of a job must be given the same one.
 
-Every verb may be used on any host, and again after whatever ended it.
+In their order: inspect, plan, install, seed, run, verify, cutover; then rollback or
+finalize. status, pause, resume and abort are for in between; expand is a job of its
+own. Every verb may be used on any host, and again after whatever ended it.
 `
 
 // coded is an error with an exit code of its own.

@@ -139,12 +139,13 @@ func (m *migration) newEnd(use, short, long, done string, do func(*migrate.Job, 
 		}
 		return o.said(o.leading(ctx, func() error { return do(o.job, ctx) }), done)
 	})
-	cmd.Flags().BoolVar(&yes, "yes", false, "I mean it")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it; it cannot be undone")
 	return cmd
 }
 
 func (m *migration) newPause() *cobra.Command {
-	return m.verb("pause", "Have all runners copy no more until resume", "Changes are still followed, so nothing piles up.",
+	return m.verb("pause", "Have all runners copy no more until resume", `Pause has the runners copy no more. They go on following changes, so nothing piles
+up.`,
 		func(ctx context.Context, o *operation) error {
 			return o.said(o.job.Pause(ctx), "runners copy no more until resume; they look four times a second")
 		})

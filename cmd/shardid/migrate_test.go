@@ -104,6 +104,9 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
 		t.Errorf("run after the end: %s", o.stderr)
 	}
+	if o := m.must(t, migrateNotReady, "rollback"); !strings.HasPrefix(o.stderr, "shardid: migrate: job orders: wrong phase: ") {
+		t.Errorf("rollback after the end: %s", o.stderr)
+	}
 }
 
 func TestLookingAtAJobMakesNoFiles(t *testing.T) {
@@ -226,18 +229,20 @@ func TestDryRunsPrintSQLAndWriteNothing(t *testing.T) {
 func TestMistakesInMigrateEndWithOne(t *testing.T) {
 	m := newMovable(t, 5)
 	for says, args := range map[string][]string{
-		`there is no command "bogus"`: {"migrate", "bogus"},
-		"unknown flag: --bogus":       {"migrate", "run", "--bogus"},
-		"give --config FILE":          {"migrate", "run"},
-		"cannot be opened":            {"migrate", "run", "--config", m.file("nowhere.json")},
-		"has no table \"goods\"":      m.args("run", "--tables", "goods"),
-		"is one; name tables with":    m.args("run", "orders"),
-		"give a time above 0":         m.args("cutover", "--max-pause", "0"),
-		"give numbers above 0":        m.args("seed"),
-		"say --yes":                   m.args("abort"),
-		"make it with shardid":        m.args("run", "--plan", m.file("nowhere.json")),
-		"there is no file":            {"migrate", "status", "--config", m.file("shards.json"), "--source", m.file("no.db")},
-		`Name: "not a name"`:          m.args("status", "--name", "not a name"),
+		`there is no command "bogus"; give one of abort, cutover, expand, finalize, inspect, install, pause, plan, resume, rollback, run, seed, status, verify, or see shardid migrate --help`: {"migrate", "bogus"},
+		"unknown flag: --bogus; see shardid migrate run --help":               {"migrate", "run", "--bogus"},
+		`invalid argument "x" for "--copiers" flag`:                           {"migrate", "run", "--copiers", "x"},
+		"flag needs an argument: --config; see shardid migrate status --help": {"migrate", "status", "--config"},
+		"give --config FILE":       {"migrate", "run"},
+		"cannot be opened":         {"migrate", "run", "--config", m.file("nowhere.json")},
+		"has no table \"goods\"":   m.args("run", "--tables", "goods"),
+		"is one; name tables with": m.args("run", "orders"),
+		"give a time above 0":      m.args("cutover", "--max-pause", "0"),
+		"give numbers above 0":     m.args("seed"),
+		"say --yes":                m.args("abort"),
+		"make it with shardid":     m.args("run", "--plan", m.file("nowhere.json")),
+		"there is no file":         {"migrate", "status", "--config", m.file("shards.json"), "--source", m.file("no.db")},
+		`Name: "not a name"`:       m.args("status", "--name", "not a name"),
 	} {
 		o := execute(t, args...)
 		if o.code != migrateUsage || !strings.Contains(o.stderr, says) || o.stdout != "" {

@@ -66,6 +66,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 // message says in one line what is wrong.
 func (p *program) message(err error, code int) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text = strings.ReplaceAll(text, ": migrate: ", ": ") // which causes say once more
 	switch {
 	case code == exitInterrupted:
 		return "interrupted"

@@ -25,7 +25,7 @@ func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []i
 		name := to.present()
 		var rows []record
 		err := l.from(to.side).do(ctx, func(s *session) (err error) {
-			rows, err = s.read(ctx, reading{t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false})
+			rows, err = s.read(ctx, reading{t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false, len(ids)})
 			return err
 		})
 		if err != nil {

@@ -192,7 +192,7 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	var rows []record
 	err := c.source.do(ctx, func(s *session) (err error) {
-		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), true})
+		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), true, c.cfg.ChunkRows})
 		return err
 	})
 	if err != nil {
@@ -296,7 +296,16 @@ func (s *side) note(ctx context.Context, log string, t *table, ids []int64) erro
 
 // byTarget sorts rows by their target. Those without one have to wait.
 func byTarget(t *table, rows []record) (parts [][]record, waiting []int64) {
+	counts := make([]int, len(t.targets))
+	for i := range rows {
+		if to := rows[i].to; to != nowhere {
+			counts[to]++
+		}
+	}
 	parts = make([][]record, len(t.targets))
+	for i, n := range counts {
+		parts[i] = make([]record, 0, n)
+	}
 	for _, r := range rows {
 		if r.to == nowhere {
 			waiting = append(waiting, r.id)

@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// idlePause is how long an applier rests when the log was empty.
-const idlePause = 10 * time.Millisecond
+// An applier rests when there was nothing to apply: twice as long each time while
+// the log stays empty.
+const (
+	idlePause     = 10 * time.Millisecond
+	mostIdlePause = 80 * time.Millisecond
+)
 
 // applyUntilCaughtUp goes on until the copy is done and what writers changed since
 // is little.
@@ -27,7 +31,7 @@ func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) e
 		if complete && done.applied < pageSize {
 			return nil
 		}
-		if err := done.rest(ctx); err != nil {
+		if err := f.rest(ctx, done, copied); err != nil {
 			return err
 		}
 	}
@@ -40,18 +44,31 @@ func (f *follower) keepUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := done.rest(ctx); err != nil {
+		if err := f.rest(ctx, done, nil); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits a moment when there was nothing to do.
-func (p passed) rest(ctx context.Context) error {
-	if p.applied > 0 {
+// rest waits a moment when there was nothing to do, or until enough is closed.
+func (f *follower) rest(ctx context.Context, done passed, enough <-chan struct{}) error {
+	switch {
+	case done.applied > 0:
+		f.pause = 0
 		return nil
+	case done.empty():
+		f.pause = min(max(2*f.pause, idlePause), mostIdlePause)
+	default:
+		f.pause = idlePause
 	}
-	return pauseFor(ctx, idlePause)
+	timer := time.NewTimer(f.pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-enough:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // follower goes through logs again and again.
@@ -61,6 +78,7 @@ type follower struct {
 	streams   []*stream
 	unchanged func(context.Context) error // fails when a table is not what it was
 	looked    time.Time
+	pause     time.Duration // the last one, 0 after something was applied
 }
 
 // lookEvery is how often a follower makes sure that the tables are still those

@@ -10,7 +10,7 @@ func (l *lead) forward() *stream {
 		lead: l, from: l.source, log: l.logTable(), bounds: l.spans,
 		fetch: func(ctx context.Context, st *stream, t *table, ids []int64) (rows []record, err error) {
 			err = st.do(ctx, func(s *session) error {
-				rows, err = s.read(ctx, reading{t, t.name, columnOf(s.side, t.name, t.key) + " IN (" + idList(ids) + ")", true})
+				rows, err = s.read(ctx, reading{t, t.name, columnOf(s.side, t.name, t.key) + " IN (" + idList(ids) + ")", true, len(ids)})
 				return err
 			})
 			if err != nil {

@@ -17,6 +17,19 @@ type hole struct {
 	ids *renumbering
 }
 
+// digAll leaves holes for the values that are ids.
+func (r *record) digAll(t *table) error {
+	for i, ids := range t.rewrites {
+		if ids == nil {
+			continue
+		}
+		if err := r.dig(i, ids); err != nil {
+			return fmt.Errorf("column %s: %w", t.columns[i].name, err)
+		}
+	}
+	return nil
+}
+
 // dig leaves a hole for a value that is an id; NULL needs none.
 func (r *record) dig(at int, ids *renumbering) error {
 	text, ok := r.value(at)

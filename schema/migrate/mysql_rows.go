@@ -14,7 +14,6 @@ const (
 	preparedValues     = 2048
 	preparedBytes      = 240_000 // with what comes beside the values, what the driver keeps for them
 	preparedStatements = 128     // of one connection: it has the server keep what is in them
-	manyRows           = 32      // for which a large buffer pays
 )
 
 // batch is the largest number of rows, among those that statements have, which
@@ -32,29 +31,30 @@ func (mysqlSeam) batch(rows []record) int {
 // insert has all values come as texts, of which the columns make what they hold
 // as they do of literals.
 func (mysqlSeam) insert(ctx context.Context, s *session, t *table, name string, rows []record) error {
-	if len(rows) >= manyRows && !s.roomy {
-		if err := s.makeRoom(ctx); err != nil {
-			return err
-		}
-		s.roomy = true
-	}
 	row := "(?" + strings.Repeat(",?", len(t.columns)-1) + ")"
 	stmt, err := s.prepare(ctx, s.insertHead(t, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
 	if err != nil {
 		return err
 	}
-	values := make([]any, 0, len(rows)*len(t.columns))
-	for _, r := range rows {
-		for i := range r.ends {
-			if text, ok := r.value(i); ok {
-				values = append(values, text)
-			} else {
-				values = append(values, nil)
-			}
+	defer func() { clear(s.values) }()
+	s.values = s.values[:0]
+	for i := range rows {
+		s.values = rows[i].appendTo(s.values)
+	}
+	_, err = stmt.ExecContext(ctx, s.values...)
+	return err
+}
+
+// appendTo appends the values to those of other rows.
+func (r *record) appendTo(values []any) []any {
+	for i := range r.ends {
+		if text, ok := r.value(i); ok {
+			values = append(values, text)
+		} else {
+			values = append(values, nil)
 		}
 	}
-	_, err = stmt.ExecContext(ctx, values...)
-	return err
+	return values
 }
 
 // prepare returns a statement that the connection keeps until it ends.
@@ -78,11 +78,13 @@ func (c *session) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 
 // makeRoom has the driver get a large buffer, which it would not for values: it
 // adds them one by one to the one that it has, and throws away several times
-// their size on the way, each time. An answer's buffer is made at once, and kept;
-// it has two of them.
-func (c *session) makeRoom(ctx context.Context) error {
-	for range 2 {
-		if _, err := c.list(ctx, "SELECT REPEAT(' ', 250000)"); err != nil {
+// their size on the way, each time. It reads rows by few system calls then, too.
+// An answer's buffer is made at once, and kept. The driver has two of them, and
+// takes the other one after an answer that was not read to its end, as here.
+func (mysqlSeam) makeRoom(ctx context.Context, s *session) error {
+	for ; s.rooms < 2; s.rooms++ {
+		var answer string
+		if err := s.QueryRowContext(ctx, "SELECT REPEAT(' ', 250000)").Scan(&answer); err != nil {
 			return err
 		}
 	}

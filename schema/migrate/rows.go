@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,68 +33,90 @@ func (r *record) value(i int) (text string, ok bool) {
 	return r.text[from:to], true
 }
 
+// shelf keeps the values of rows that are read together, many rows in one piece of
+// memory.
+type shelf struct {
+	text strings.Builder
+	ends []int
+}
+
+// A piece holds what the first row needs, and each is twice the one before it, up
+// to these.
+const (
+	shelfBytes = 64 << 10
+	shelfEnds  = 8 << 10
+)
+
+// keep copies the values of a row. What was kept before stays where it is.
+func (s *shelf) keep(raw []sql.RawBytes) (text string, ends []int) {
+	size := 0
+	for _, v := range raw {
+		size += len(v)
+	}
+	if has := s.text.Cap(); has-s.text.Len() < size {
+		s.text.Reset()
+		s.text.Grow(max(size, min(2*has, shelfBytes)))
+	}
+	if has := cap(s.ends); has-len(s.ends) < len(raw) {
+		s.ends = make([]int, 0, max(len(raw), min(2*has, shelfEnds)))
+	}
+	from, first := s.text.Len(), len(s.ends)
+	for _, v := range raw {
+		s.text.Write(v)
+		end := s.text.Len() - from
+		if v == nil {
+			end = ^end
+		}
+		s.ends = append(s.ends, end)
+	}
+	return s.text.String()[from:], slices.Clip(s.ends[first:])
+}
+
 // reading is one statement that reads rows for a copy.
 type reading struct {
 	t      *table
 	name   string // the physical table
 	where  string // "" for all
 	routed bool   // with the sharding keys
+	about  int    // how many rows are expected
 }
+
+// manyRows are so many that a session is prepared for them.
+const manyRows = 32
 
 // read returns the rows in one statement, and so as of one moment. They have to
 // be converted before they are written.
 func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	raw := make([]sql.RawBytes, len(r.t.columns))
 	var id int64
-	var route sql.RawBytes
+	var route sql.NullString // as RawBytes, an empty text can be nil
 	dest := []any{&id, &route}
 	for i := range raw {
 		dest = append(dest, &raw[i])
 	}
-	var all []record
+	if r.about >= manyRows {
+		if err := c.side.makeRoom(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	var kept shelf
+	all := make([]record, 0, r.about)
 	err := c.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
 		rec := record{id: id, key: id}
-		if route != nil {
-			rec.route = string(route)
+		if route.Valid {
+			rec.route = route.String
 		}
-		if err := rec.take(raw, r.t); err != nil {
+		rec.text, rec.ends = kept.keep(raw)
+		if err := rec.digAll(r.t); err != nil {
 			return &RowError{r.t.conf.Name, id, err}
 		}
 		all = append(all, rec)
 		return nil
 	}, c.side.readSQL(r))
 	return all, err
-}
-
-// take keeps the values of a row that was read.
-func (r *record) take(raw []sql.RawBytes, t *table) error {
-	size := 0
-	for _, v := range raw {
-		size += len(v)
-	}
-	var text strings.Builder
-	text.Grow(size)
-	r.ends = make([]int, len(raw))
-	for i, v := range raw {
-		text.Write(v)
-		r.ends[i] = text.Len()
-		if v == nil {
-			r.ends[i] = ^r.ends[i]
-		}
-	}
-	r.text = text.String()
-	for i, ids := range t.rewrites {
-		if ids == nil {
-			continue
-		}
-		if err := r.dig(i, ids); err != nil {
-			return fmt.Errorf("column %s: %w", t.columns[i].name, err)
-		}
-	}
-	return nil
 }
 
 func (s *side) readSQL(r reading) string {
@@ -117,6 +140,11 @@ func (s *side) readSQL(r reading) string {
 // key refused. It touches no other row: replacing the one in the way could
 // remove the newer of the two for good.
 func (c *session) store(ctx context.Context, t *table, name string, rows []record) (refused []int64, err error) {
+	if len(rows) >= manyRows {
+		if err := c.side.makeRoom(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	for len(rows) > 0 {
 		n := c.side.batch(rows)
 		err := c.side.insert(ctx, c, t, name, rows[:n])

@@ -21,6 +21,8 @@ type seam interface {
 
 	// value is the SQL expression of a column as it is read for a copy.
 	value(qualifier string, c column) string
+	// makeRoom prepares the session for many rows.
+	makeRoom(ctx context.Context, s *session) error
 	// batch is how many of the rows the next INSERT takes, at least one.
 	batch(rows []record) int
 	// insert inserts the rows, which are a batch, in one statement.

@@ -161,7 +161,8 @@ type session struct {
 	side     *side
 	locked   bool                 // holds the lock of a switch: no transaction may begin
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
-	roomy    bool                 // the driver has a large buffer
+	values   []any                // of the rows of one statement
+	rooms    int                  // how many large buffers the driver has
 }
 
 // Close takes the connection out of the application's pool: its settings are

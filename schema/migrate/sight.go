@@ -72,10 +72,10 @@ func (c *session) sum(ctx context.Context, t *table, on *target, k keys, sum *to
 // condition, and the place where it belongs.
 func (c *session) sourceRows(ctx context.Context, t *table, among where, out func(id int64, row version)) error {
 	key := c.side.Quote(t.key)
+	var id int64
+	var route sql.NullString // as RawBytes, an empty text can be nil
+	var hash sql.RawBytes
 	return c.each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		var route sql.NullString
-		var hash sql.RawBytes
 		if err := rows.Scan(&id, &route, &hash); err != nil {
 			return err
 		}
@@ -101,9 +101,9 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 // fulfils the condition.
 func (c *session) targetRows(ctx context.Context, t *table, on *target, among where, out func(id int64, hash uint64)) error {
 	key := c.side.Quote(t.key)
+	var id int64
+	var hash sql.RawBytes
 	return c.each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		var hash sql.RawBytes
 		if err := rows.Scan(&id, &hash); err != nil {
 			return err
 		}

@@ -74,6 +74,8 @@ const (
 	statementBytes = 1 << 20
 )
 
+func (sqliteSeam) makeRoom(context.Context, *session) error { return nil }
+
 func (sqliteSeam) batch(rows []record) int { return min(statementRows, fitting(rows, statementBytes)) }
 
 // insert has the values in its text, as the database has written them down.

@@ -4,35 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 )
-
-// patience is how long others may keep a file to themselves, and glance the time
-// between two attempts.
-const (
-	patience = 10 * time.Second
-	glance   = 10 * time.Millisecond
-)
-
-// open connects. Where several make a file at once, SQLite does not wait for the
-// one that turns it to WAL, whatever busy_timeout says.
-func open(ctx context.Context, db *sql.DB) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := db.PingContext(ctx)
-		if !dialect.Contended(err) || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-time.After(glance):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
 
 // Missing is what becomes of a SQLite file that does not exist.
 type Missing int
@@ -63,7 +39,9 @@ func OpenForWriting(ctx context.Context, dsn string, missing Missing) (*sql.DB, 
 	if err != nil {
 		return nil, err
 	}
-	if err := open(ctx, db); err != nil {
+	// Where several make a file at once, SQLite does not wait for the one that turns
+	// it to WAL, whatever busy_timeout says.
+	if err := sqlrun.Retry(ctx, nil, func() error { return db.PingContext(ctx) }); err != nil {
 		return nil, errors.Join(input.Errorf("%s cannot be opened for writing: %w", dialect.RedactDSN(dsn), err), db.Close())
 	}
 	return db, nil
