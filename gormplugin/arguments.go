@@ -97,7 +97,7 @@ func (r *reader[E]) comparison(n *node, place func(any) (E, error), a arguments)
 func (a arguments) value(o operand) (any, bool) {
 	switch {
 	case o.kind == literal:
-		return o.text, true
+		return o.number, o.number != nil
 	case o.kind == variable && o.variable < len(a.vars):
 		return a.vars[o.variable], true
 	case o.kind == named:

@@ -59,3 +59,15 @@ func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
 		t.Errorf("of texts with integers: %v", err)
 	}
 }
+
+// A database compares a text with the number 5 in a way of its own: with SQLite
+// 05 is '5', and with MySQL '5', '05' and ' 5.0' are 5.
+func TestANumberInAConditionIsNoTextThatLeadsToAShard(t *testing.T) {
+	db, _ := newLeases(t, sharding.HashText(4))
+	for _, condition := range []string{"tenant = 5", "tenant = 05", "tenant = 0x5", "tenant = 1e3", "tenant = 5.00", "tenant IN (05, 0x5)"} {
+		var refused *sharding.RouteError
+		if err := db.Where(condition).Find(&[]Lease{}).Error; !errors.As(err, &refused) {
+			t.Errorf("%s: %v", condition, err)
+		}
+	}
+}

@@ -184,7 +184,7 @@ func poolOf(c conn) *pool {
 }
 
 func (s *step) send(ctx context.Context, on conn, target sharding.Target, do func(gorm.ConnPool) error) error {
-	c, err := on.on(ctx, s.database(target))
+	c, err := on.on(ctx, s.database(s.spot(target)))
 	if err != nil {
 		return err
 	}

@@ -20,18 +20,42 @@ var errUnbalanced = errors.New("a raw condition has a comment, a semicolon, an o
 // conditions exclude, on a shard that was chosen by these conditions.
 func whereBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
 	return func(c clause.Clause, b clause.Builder) {
-		if stmt, ok := b.(*gorm.Statement); ok {
-			s, routed := stmt.ConnPool.(*step)
-			where, plain := c.Expression.(clause.Where)
-			if routed && plain {
-				if !s.allSimple(where.Exprs) {
-					c.Expression = clause.Where{Exprs: s.enclose(where.Exprs, false)}
-				}
-				s.enclosed = true
+		stmt, s := stepOf(b)
+		if where, plain := c.Expression.(clause.Where); s != nil && plain {
+			if n := parameters(where.Exprs); n > 1 {
+				stmt.Vars = slices.Grow(stmt.Vars, n)
+				stmt.SQL.Grow(2 * n)
 			}
+			if !s.allSimple(where.Exprs) {
+				c.Expression = clause.Where{Exprs: s.enclose(where.Exprs, false)}
+			}
+			s.enclosed = true
 		}
 		build(next, c, b)
 	}
+}
+
+// parameters returns about how many values the conditions have: room that gorm
+// would make for them bit by bit.
+func parameters(exprs []clause.Expression) (n int) {
+	for _, e := range exprs {
+		switch c := e.(type) {
+		case clause.Expr:
+			n += len(c.Vars)
+			for _, v := range c.Vars {
+				if list, ok := v.([]int64); ok {
+					n += len(list)
+				}
+			}
+		case clause.IN:
+			n += len(c.Values)
+		case clause.AndConditions:
+			n += parameters(c.Exprs)
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // enclose returns the conditions with those in parentheses that gorm does not

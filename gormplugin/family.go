@@ -3,7 +3,6 @@ package gormplugin
 import (
 	"context"
 	"reflect"
-	"strings"
 	"sync"
 
 	"gorm.io/gorm"
@@ -150,9 +149,13 @@ func (c *census) row(s *schema.Schema, v reflect.Value) {
 // add counts the managed fields of one row that are empty; those of a row that
 // does not exist yet all are.
 func (c *census) add(p *plan, row reflect.Value) {
+	var table *sharding.Table
+	if c.snapshot != nil {
+		table, _ = c.snapshot.Lookup(p.schema.Table)
+	}
 	for i := range p.fields {
 		m := &p.fields[i]
-		if row.IsValid() && !(rows{structs: row}).empty(0, m) || strings.EqualFold(m.DBName, numbered(c.snapshot, p.schema.Table)) || carries(c.snapshot, p.schema.Table, m.DBName) {
+		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || carries(table, m.DBName) {
 			continue
 		}
 		if c.need == nil {

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -113,9 +114,9 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	}
 	fl := f.free.Get().(*filling)
 	fl.reset(p, r)
-	_, fl.inTx = stmt.ConnPool.(gorm.TxCommitter)
+	fl.inTx = isTx(stmt.ConnPool)
 	fl.router = f.router
-	if fl.snapshot, err = f.snapshot(stmt); err != nil {
+	if err := f.pin(fl, stmt); err != nil {
 		f.release(fl)
 		return err
 	}
@@ -130,6 +131,16 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 		f.release(fl)
 	}
 	return nil
+}
+
+// isTx reports whether a statement runs in a transaction.
+func isTx(c gorm.ConnPool) bool {
+	switch c.(type) {
+	case *sql.DB, *pool: // asking these for a method that they lack takes longest
+		return false
+	}
+	_, ok := c.(gorm.TxCommitter)
+	return ok
 }
 
 // fetch draws all keys that can be foreseen.
@@ -208,18 +219,22 @@ func (f *fill) again(db *gorm.DB, now *sharding.Snapshot) error {
 	return f.give(db, fl)
 }
 
-// snapshot returns what the router knows when a statement begins, nil without a
-// router.
-func (f *fill) snapshot(stmt *gorm.Statement) (*sharding.Snapshot, error) {
+// pin has the statement go by what the router knows when it begins.
+func (f *fill) pin(fl *filling, stmt *gorm.Statement) error {
 	if f.router == nil {
-		return nil, nil
+		return nil
 	}
-	if f.sharded(stmt.Table) && !isUnderWay(stmt.ConnPool) {
-		if err := f.router.Load(stmt.Context); err != nil {
-			return nil, err
-		}
+	fl.pin(f.router.Snapshot(), stmt.Table)
+	if fl.table == nil || isUnderWay(stmt.ConnPool) {
+		return nil
 	}
-	return f.router.Snapshot(), nil
+	if err := f.router.Load(stmt.Context); err != nil {
+		return err
+	}
+	if now := f.router.Snapshot(); now != fl.snapshot {
+		fl.pin(now, stmt.Table)
+	}
+	return nil
 }
 
 // returnsUpdated reports whether gorm counts the rows of an upsert by what comes

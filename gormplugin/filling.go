@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -25,6 +24,7 @@ type filling struct {
 	// snapshot is what the router knew when it was decided which fields are to be
 	// filled; nil without a router.
 	snapshot *sharding.Snapshot
+	table    *sharding.Table // of the snapshot; nil for one that is not sharded
 	router   *sharding.Router
 	inTx     bool // the statement is part of a transaction begun by others
 	sent     bool // the INSERT may have reached the database
@@ -84,7 +84,7 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 		if part.omit = fl.leaves(stmt, part.field); part.omit {
 			continue
 		}
-		if part.slotted = carries(fl.snapshot, stmt.Table, part.field.DBName); part.slotted {
+		if part.slotted = carries(fl.table, part.field.DBName); part.slotted {
 			continue // once the rows have their sharding keys
 		}
 		need := part.empty()
@@ -179,7 +179,13 @@ func (fl *filling) omits() bool {
 // leaves reports whether the field is not to be filled: the caller leaves it out,
 // or the database numbers it as long as the source of a migration serves.
 func (fl *filling) leaves(stmt *gorm.Statement, field *managed) bool {
-	return omitted(stmt, field) || strings.EqualFold(field.DBName, numbered(fl.snapshot, stmt.Table))
+	return omitted(stmt, field) || isNumbered(fl.table, field.DBName)
+}
+
+// pin has the statement go by a snapshot.
+func (fl *filling) pin(snapshot *sharding.Snapshot, table string) {
+	fl.snapshot = snapshot
+	fl.table, _ = snapshot.Lookup(table)
 }
 
 // follow changes which fields are filled when the table has moved since the
@@ -188,7 +194,7 @@ func (fl *filling) follow(stmt *gorm.Statement, now *sharding.Snapshot) {
 	if fl.snapshot == now {
 		return
 	}
-	fl.snapshot = now
+	fl.pin(now, stmt.Table)
 	for i := range fl.parts {
 		p := &fl.parts[i]
 		if p.omit = fl.leaves(stmt, p.field); p.omit {

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
@@ -47,7 +48,8 @@ type name struct {
 // operand is one value in a comparison.
 type operand struct {
 	kind     operandKind
-	text     string // of a number, or the name of an @name parameter
+	text     string // the name of an @name parameter
+	number   any    // int64 or uint64; nil for a number that is written in any other way
 	variable int    // which of the values a question mark stands for
 }
 
@@ -84,8 +86,9 @@ func (f fragments) of(text string) *fragment {
 // parseFragment reads a whole condition. Text in which AND and OR might not bind as the
 // standard says proves nothing at all, nor does an unmatched parenthesis.
 func parseFragment(text string, flavor sqltext.Flavor) fragment {
-	// A backslash makes the extent of a string depend on the server's settings.
-	if strings.IndexByte(text, '\\') >= 0 {
+	// A backslash makes the extent of a string depend on the server's settings, and
+	// its version says whether it skips a comment.
+	if strings.IndexByte(text, '\\') >= 0 || sqltext.Versioned(text, []sqltext.Flavor{flavor}) {
 		return fragment{quoted: true}
 	}
 	p := parser{sql: text, simple: true}
@@ -299,7 +302,7 @@ func (p *parser) operand(t sqltext.Token) (operand, bool) {
 	text := t.Text(p.sql)
 	switch {
 	case t.Kind == sqltext.Number:
-		return operand{kind: literal, text: text}, true
+		return operand{kind: literal, number: numberOf(text)}, true
 	case t.Kind == sqltext.Param:
 		// gorm replaces every question mark in turn, wherever it stands.
 		return operand{kind: variable, variable: strings.Count(p.sql[:t.Start], "?")}, true
@@ -307,6 +310,19 @@ func (p *parser) operand(t sqltext.Token) (operand, bool) {
 		return operand{kind: named, text: text[1:]}, true
 	}
 	return operand{}, false
+}
+
+// numberOf returns an integer, nil for what is none or what a database may take for
+// a text (0x5). It is a number, not the text that it is written with: a column of
+// texts is compared with it in another way.
+func numberOf(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n
+	}
+	return nil
 }
 
 // endsName reports whether gorm, too, ends an @name at i.

@@ -21,12 +21,8 @@ import (
 // advance, like all others, but only when the rows have their final sharding keys.
 
 // carries reports whether keys of the column carry the slot of their row.
-func carries(snapshot *sharding.Snapshot, table, column string) bool {
-	if snapshot == nil {
-		return false
-	}
-	t, ok := snapshot.Lookup(table)
-	return ok && len(t.Also) > 0 && t.Leads(column) && !strings.EqualFold(t.Key, column)
+func carries(t *sharding.Table, column string) bool {
+	return t != nil && len(t.Also) > 0 && t.Leads(column) && !strings.EqualFold(t.Key, column)
 }
 
 // carry draws the keys of a part whose rows' slots they carry. Before hooks it
@@ -73,7 +69,7 @@ func noBuckets(err error) error {
 
 // shardingKeys returns the sharding keys of the rows with these numbers.
 func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, error) {
-	t, _ := fl.snapshot.Lookup(stmt.Table)
+	t := fl.table
 	field := columnField(fl.plan.schema, t.Key)
 	keys := make([]any, len(numbers))
 	for n, i := range numbers {

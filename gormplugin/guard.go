@@ -15,6 +15,7 @@ import (
 type guard struct {
 	router   *sharding.Router
 	tables   []sharding.Table // as they were first: their names stay
+	initials [256]bool        // bytes that a name of theirs may begin with, in any case
 	copies   []string         // names of broadcast tables
 	readings []sqltext.Flavor // every way in which the server may read a text
 	strings  bool             // a string may stand for an identifier
@@ -25,7 +26,11 @@ type guard struct {
 func newGuard(dialect string, router *sharding.Router) (guard, error) {
 	g := guard{router: router, tables: router.Tables(), copies: router.Broadcasts(), passed: newMemory[verdict](maxRemembered)}
 	for i := range g.tables {
-		g.keywords = g.keywords || sqltext.Reserved(g.tables[i].Name)
+		name := g.tables[i].Name
+		g.keywords = g.keywords || sqltext.Reserved(name)
+		for c := range g.initials {
+			g.initials[c] = g.initials[c] || byte(c)|0x20 == name[0]|0x20
+		}
 	}
 	switch dialect {
 	case "mysql":
@@ -60,6 +65,9 @@ func (g *guard) unsharded(query string, at *sql.DB) error {
 
 // unplaced is unrouted with what the router knew when the statement began.
 func (g *guard) unplaced(query string, snapshot *sharding.Snapshot, at *sql.DB) error {
+	if sqltext.Versioned(query, g.readingsOf(query)) {
+		return &sharding.RouteError{Op: "SQL that has the name of a sharded table", Err: sharding.ErrRawTable, Hint: sqltext.VersionedHint}
+	}
 	for _, f := range g.readingsOf(query) {
 		names := sqltext.NewTables(query, f)
 		for t, table, ok := names.Next(); ok; t, table, ok = names.Next() {
@@ -111,18 +119,27 @@ func rawTable(op string, t *sharding.Table) error {
 
 // mentions finds, faster than a scan, that a text has none of the names.
 func (g *guard) mentions(sql string) bool {
-	for i := range g.tables {
-		if containsFold(sql, g.tables[i].Name) {
-			return true
+	for at := range len(sql) {
+		if !g.initials[sql[at]] {
+			continue
+		}
+		for i := range g.tables {
+			if beginsFold(sql[at:], g.tables[i].Name) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
+// beginsFold reports whether s begins with the name, in any case.
+func beginsFold(s, name string) bool {
+	return len(s) >= len(name) && s[0]|0x20 == name[0]|0x20 && strings.EqualFold(s[:len(name)], name)
+}
+
 func containsFold(s, name string) bool {
-	first := name[0] | 0x20
 	for i := 0; i+len(name) <= len(s); i++ {
-		if s[i]|0x20 == first && strings.EqualFold(s[i:i+len(name)], name) {
+		if beginsFold(s[i:], name) {
 			return true
 		}
 	}
@@ -150,7 +167,7 @@ func (g *guard) named(sql string, previous, t sqltext.Token) *sharding.Table {
 // table returns the sharded table with this logical name, in any case.
 func (g *guard) table(name string) *sharding.Table {
 	for i := range g.tables {
-		if len(name) == len(g.tables[i].Name) && strings.EqualFold(name, g.tables[i].Name) {
+		if isSameName(name, g.tables[i].Name) {
 			return &g.tables[i]
 		}
 	}

@@ -31,11 +31,15 @@ func (s *step) proveJoins() error {
 // tables of the joined ones.
 func fromBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
 	return func(c clause.Clause, b clause.Builder) {
-		if stmt, ok := b.(*gorm.Statement); ok {
-			if s, routed := stmt.ConnPool.(*step); routed && s.joined {
-				from, _ := c.Expression.(clause.From)
-				c.Expression = s.from(stmt, from)
-			}
+		stmt, s := stepOf(b)
+		from, plain := c.Expression.(clause.From)
+		switch {
+		case s == nil:
+		case s.joined:
+			c.Expression = s.from(stmt, from)
+		case plain && len(from.Tables)+len(from.Joins) == 0 && isBare(&c) && s.isWriting(stmt):
+			_, _ = stmt.WriteString(s.writing.from)
+			return
 		}
 		build(next, c, b)
 	}
@@ -85,7 +89,7 @@ func (s *step) sibling(name string) (other *sharding.Table, physical string, ok 
 	if !known || !s.snapshot.SameGroup(s.table.Name, name) {
 		return nil, "", false
 	}
-	target, placed, err := s.snapshot.Hinted(name, sharding.Hint{On: s.writing})
+	target, placed, err := s.snapshot.Hinted(name, sharding.Hint{On: s.writing.target})
 	return other, target.Table, placed && err == nil
 }
 

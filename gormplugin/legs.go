@@ -77,7 +77,7 @@ func (s *step) leg(target sharding.Target, clauses map[string]clause.Clause, var
 	stmt := s.copied(clauses)
 	stmt.Vars = make([]any, 0, vars)
 	stmt.SQL.Grow(256 + 3*vars)
-	s.pointAt(stmt, target)
+	s.pointAt(stmt, s.spot(target))
 	stmt.Build(s.order()...)
 	return leg{target: target, query: stmt.SQL.String(), vars: stmt.Vars}, stmt.DB.Error
 }
@@ -142,13 +142,22 @@ func (s *step) insertions() ([]leg, error) {
 // shards, which is never sent.
 func valuesBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
 	return func(c clause.Clause, b clause.Builder) {
-		if stmt, ok := b.(*gorm.Statement); ok {
-			if s, routed := stmt.ConnPool.(*step); routed && s.isMany() && s.stmt == stmt {
-				return
-			}
+		if stmt, s := stepOf(b); s != nil && s.isMany() && s.stmt == stmt {
+			return
 		}
 		build(next, c, b)
 	}
+}
+
+// stepOf returns the statement that b writes, and the step that routes it; nil for
+// what is not routed.
+func stepOf(b clause.Builder) (*gorm.Statement, *step) {
+	stmt, ok := b.(*gorm.Statement)
+	if !ok {
+		return nil, nil
+	}
+	s, _ := stmt.ConnPool.(*step)
+	return stmt, s
 }
 
 // build writes a clause with the builder that there was before ours, if any.
@@ -178,7 +187,7 @@ func (s *step) insertion(l *leg, all clause.Values) error {
 // target. Only lists are cut that a row must be in to match: there it makes no
 // difference that the others' keys are missing, not even that x IN () is NULL.
 func (s *step) narrow(exprs []clause.Expression, target sharding.Target) []clause.Expression {
-	r := s.routing.read(s.stmt, s.table)
+	r := s.read(s.stmt)
 	list := make([]clause.Expression, len(exprs))
 	for i, e := range exprs {
 		switch c := e.(type) {
@@ -200,7 +209,7 @@ func (s *step) narrow(exprs []clause.Expression, target sharding.Target) []claus
 }
 
 func (s *step) narrowIn(r *reader[sharding.Target], c clause.IN, target sharding.Target) clause.IN {
-	if column, ok := c.Column.(clause.Column); ok && column.Table == s.target.Table {
+	if column, ok := c.Column.(clause.Column); ok && column.Table == s.at.target.Table {
 		column.Table = clause.CurrentTable // gorm took the first target's for the table's name
 		c.Column = column
 	}

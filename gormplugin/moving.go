@@ -24,7 +24,7 @@ import (
 // execute sends a statement, and once more whenever it finds its place closed.
 func (r *routing) execute(op string, db *gorm.DB, core func(*gorm.DB), next conn) error {
 	stmt := db.Statement
-	sent, err := r.begin(stmt, next)
+	sent, err := r.begin(op, stmt, next)
 	if err != nil {
 		return err
 	}
@@ -35,6 +35,9 @@ func (r *routing) execute(op string, db *gorm.DB, core func(*gorm.DB), next conn
 			return err
 		}
 		failed := failureOf(db)
+		if failed == nil {
+			return nil
+		}
 		if dialect.FaultOf(failed) != dialect.NoTable {
 			return nil
 		}
@@ -60,13 +63,15 @@ func (r *routing) execute(op string, db *gorm.DB, core func(*gorm.DB), next conn
 // begin returns what the statement is planned with: what the router knows, or the
 // fill has begun to act upon. In a transaction that holds locks already nobody
 // waits for a switch, which may be waiting for these locks.
-func (r *routing) begin(stmt *gorm.Statement, next conn) (*sharding.Snapshot, error) {
+func (r *routing) begin(op string, stmt *gorm.Statement, next conn) (*sharding.Snapshot, error) {
 	tx := txOf(next)
 	if tx != nil && savepointVerb(stmt.SQL.String()) == "" {
 		tx.enter()
 	}
-	if fl := stateOf(stmt); fl != nil && fl.snapshot != nil {
-		return fl.snapshot, nil
+	if op == "create" {
+		if fl := stateOf(stmt); fl != nil && fl.snapshot != nil {
+			return fl.snapshot, nil
+		}
 	}
 	if r.concerns(stmt) && (tx == nil || !tx.underWay.Load()) {
 		if err := r.router.Load(stmt.Context); err != nil {
@@ -258,14 +263,8 @@ func (g *guard) isAt(t *sharding.Table, query string, snapshot *sharding.Snapsho
 // rowVerbs begin statements that are about rows alone.
 var rowVerbs = strings.Fields("SELECT INSERT REPLACE UPDATE DELETE")
 
-// numbered returns the column of the statement's table that a database numbers,
-// "" when there is none: generators leave it alone then.
-func numbered(snapshot *sharding.Snapshot, table string) string {
-	if snapshot == nil {
-		return ""
-	}
-	if t, ok := snapshot.Lookup(table); ok && t.Origin() != nil {
-		return t.Origin().Numbered
-	}
-	return ""
+// isNumbered reports whether a database numbers the column: generators leave it
+// alone then.
+func isNumbered(t *sharding.Table, column string) bool {
+	return t != nil && t.Origin() != nil && strings.EqualFold(column, t.Origin().Numbered)
 }

@@ -59,6 +59,30 @@ func TestAnOrderByATextNamesTheUsersColumn(t *testing.T) {
 }
 
 // mockedShards returns a *gorm.DB of the MySQL dialect over tables in a mock.
+// MariaDB skips what MySQL executes here, and the other way round.
+func TestCodeInACommentForSomeServersIsRefusedOnAShardedTable(t *testing.T) {
+	db, mock := mockedShards(t)
+	hinted := db.WithContext(sharding.OnKey(t.Context(), "orders", 5))
+	for text, send := range map[string]func(query string) *gorm.DB{
+		"UPDATE orders SET note = 'u' /*!80000 WHERE 1 = 1 */, id = 6":                         func(q string) *gorm.DB { return hinted.Exec(q) },
+		"INSERT INTO orders (id) VALUES (5) /*M!100100 ON DUPLICATE KEY UPDATE x = (y */, (6)": func(q string) *gorm.DB { return hinted.Exec(q) },
+		"SELECT /*!80000 1 FROM x -- */ * FROM orders":                                         func(q string) *gorm.DB { return db.Raw(q).Scan(&[]Order{}) },
+		"id = 5 /*!80000 OR 1 = 1 */":                                                          func(q string) *gorm.DB { return db.Where(q).Find(&[]Order{}) },
+	} {
+		var refused *sharding.RouteError
+		if err := send(text).Error; !errors.As(err, &refused) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	mock.ExpectExec("UPDATE `orders_1` SET note = '/*!80000 */'").WillReturnResult(sqlmock.NewResult(0, 0))
+	if err := hinted.Exec("UPDATE orders SET note = '/*!80000 */'").Error; err != nil {
+		t.Error(err)
+	}
+	if err := mock.ExpectationsWereMet(); err != nil {
+		t.Error(err)
+	}
+}
+
 func mockedShards(t *testing.T) (*gorm.DB, sqlmock.Sqlmock) {
 	t.Helper()
 	shard, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))

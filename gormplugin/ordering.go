@@ -199,19 +199,19 @@ func (m *merge) bytewiseText(text string) error {
 
 // definition returns that of the first target's table, which is read once.
 func (m *merge) definition() (definition, error) {
-	if known, ok := m.routing.defined.Load(m.target); ok {
+	if known, ok := m.routing.defined.Load(m.at.target); ok {
 		return known.(definition), nil
 	}
 	ctx := m.stmt.Context
-	c, err := m.beside(ctx, m.routing.router.DB(m.target.DB))
+	c, err := m.beside(ctx, m.routing.router.DB(m.at.target.DB))
 	if err != nil {
 		return definition{}, err
 	}
-	d, err := readDefinition(ctx, c, m.target.Table)
+	d, err := readDefinition(ctx, c, m.at.target.Table)
 	if err == nil && len(d.columns) > 0 {
-		m.routing.defined.Store(m.target, d)
+		m.routing.defined.Store(m.at.target, d)
 	}
-	return d, m.inShard(m.target, err)
+	return d, m.inShard(m.at.target, err)
 }
 
 // locate finds the places of the sort keys among the columns.

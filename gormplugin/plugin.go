@@ -31,7 +31,8 @@ type Config struct {
 	// NoVerify forbids the one SELECT that filling may send: after an upsert of
 	// several rows whose outcome neither their number nor RETURNING tells, it
 	// finds out which of the new keys are in the table. Without it these rows'
-	// keys are emptied. Defaults to false.
+	// keys are emptied, and a child that Save has stored beside older ones is stored
+	// again by the next Save. Defaults to false.
 	NoVerify bool
 
 	// Router sends statements on sharded tables to their shards. Defaults to nil:

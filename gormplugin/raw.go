@@ -74,6 +74,9 @@ func (r *routing) rename(query string, with func(string) (string, bool)) (string
 // isPlain refuses what changes more than rows: a table's other shards would stay
 // as they are.
 func (s *rawStep) isPlain(query string) error {
+	if sqltext.Versioned(query, s.routing.guard.readingsOf(query)) {
+		return &sharding.RouteError{Op: "raw SQL", Err: sharding.ErrRawTable, Hint: sqltext.VersionedHint}
+	}
 	scanner := sqltext.NewScanner(query, s.routing.guard.readings[0])
 	first, _ := scanner.NextCode()
 	for _, verb := range rowVerbs {
@@ -170,7 +173,7 @@ func (s *rawStep) execAll(ctx context.Context, query string, args []any) (sql.Re
 	if err != nil {
 		return nil, err
 	}
-	inner := &step{routing: s.routing, stmt: s.stmt, op: "update", snapshot: s.snapshot, table: table, next: s.next, targets: targets}
+	inner := &step{sharded: s.routing.view(s.snapshot).of(table.Name), stmt: s.stmt, op: "update", next: s.next, targets: targets}
 	if err := inner.limit(len(targets)); err != nil {
 		return nil, err
 	}

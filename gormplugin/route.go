@@ -29,9 +29,8 @@ type routing struct {
 	prepared prepared
 	texts    fragments
 	defined  sync.Map // of sharding.Target to definition
-	quoted   sync.Map // of sharding.Target to *clause.Expr: "orders_3" AS "orders"
 	quote    func(name string) string
-	placed   atomic.Pointer[placed] // of the table that was asked for last
+	seen     atomic.Pointer[view] // of the snapshot that was asked for last
 	mysql    bool
 	fill     *fill
 }
@@ -66,6 +65,8 @@ func install(db *gorm.DB, c *Config, f *fill) error {
 	if err := r.register(db); err != nil {
 		return err
 	}
+	db.ClauseBuilders["INSERT"] = insertBuilder(db.ClauseBuilders["INSERT"])
+	db.ClauseBuilders["UPDATE"] = updateBuilder(db.ClauseBuilders["UPDATE"])
 	db.ClauseBuilders["WHERE"] = whereBuilder(db.ClauseBuilders["WHERE"])
 	db.ClauseBuilders["FROM"] = fromBuilder(db.ClauseBuilders["FROM"])
 	db.ClauseBuilders["VALUES"] = valuesBuilder(db.ClauseBuilders["VALUES"])
@@ -95,15 +96,6 @@ func (r *routing) nameOf(db *sql.DB) string {
 		}
 	}
 	return homeName
-}
-
-// expr returns the table expression that reads a target by its logical name.
-func (r *routing) expr(stmt *gorm.Statement, t *sharding.Table, target sharding.Target) *clause.Expr {
-	if e, ok := r.quoted.Load(target); ok {
-		return e.(*clause.Expr)
-	}
-	e, _ := r.quoted.LoadOrStore(target, &clause.Expr{SQL: stmt.Quote(target.Table) + " AS " + stmt.Quote(t.Name)})
-	return e.(*clause.Expr)
 }
 
 func (r *routing) register(db *gorm.DB) error {
@@ -170,7 +162,7 @@ func (r *routing) send(op string, db *gorm.DB, core func(*gorm.DB), next conn, s
 		core(db)
 		return nil
 	}
-	at, err := r.origin(table, next, hint, snapshot)
+	at, err := r.origin(table.table, next, hint, snapshot)
 	if err != nil {
 		return err
 	}
@@ -179,8 +171,17 @@ func (r *routing) send(op string, db *gorm.DB, core func(*gorm.DB), next conn, s
 		core(db)
 		return nil
 	}
-	s := &step{routing: r, stmt: stmt, op: op, snapshot: snapshot, table: table, next: next, hint: hint}
+	s := &step{sharded: table, stmt: stmt, op: op, next: next, hint: said(hint)}
 	return s.run(db, core)
+}
+
+// said returns the hint, nil when it says nothing.
+func said(hint sharding.Hint) *sharding.Hint {
+	if !hint.Placed() && !hint.All && !hint.Primary {
+		return nil
+	}
+	kept := hint // only here it takes memory
+	return &kept
 }
 
 // unrouted returns the connection for a statement that is on no sharded table,
@@ -233,15 +234,12 @@ func (r *routing) preparing(c conn, prepares bool) conn {
 
 // sharded returns the sharded table that a clause-built statement is on. Any
 // other statement that names one is the guard's business.
-func (r *routing) sharded(stmt *gorm.Statement, snapshot *sharding.Snapshot) *sharding.Table {
+func (r *routing) sharded(stmt *gorm.Statement, snapshot *sharding.Snapshot) *sharded {
 	if stmt.SQL.Len() > 0 {
 		return nil
 	}
-	if r.guard.table(stmt.Table) == nil {
-		return nil
-	}
-	t, ok := snapshot.Lookup(stmt.Table)
-	if !ok {
+	t := r.view(snapshot).of(stmt.Table)
+	if t == nil {
 		return nil
 	}
 	if e := stmt.TableExpr; e != nil && (len(e.Vars) > 0 || e.SQL != stmt.Quote(stmt.Table)) {
@@ -270,31 +268,6 @@ func isSubquery(stmt *gorm.Statement) bool {
 			return false
 		}
 	}
-}
-
-// read returns what the conditions of stmt prove about targets.
-func (r *routing) read(stmt *gorm.Statement, t *sharding.Table) reader[sharding.Target] {
-	read := reader[sharding.Target]{stmt: stmt, table: t, fragments: r.texts, place: r.placing(t)}
-	if len(t.Also) > 0 {
-		read.also = func(column string) func(any) (sharding.Target, error) { return also(t, column) }
-	}
-	return read
-}
-
-// placing returns t.Target, of which there is one for each version of a table.
-func (r *routing) placing(t *sharding.Table) func(any) (sharding.Target, error) {
-	if c := r.placed.Load(); c != nil && c.table == t {
-		return c.place
-	}
-	c := &placed{table: t, place: t.Target}
-	r.placed.Store(c)
-	return c.place
-}
-
-// placed is a method value, which takes memory to make.
-type placed struct {
-	table *sharding.Table
-	place func(any) (sharding.Target, error)
 }
 
 // also returns where rows lie that have a value in a column beside the key, nil
@@ -330,10 +303,11 @@ func isJoined(stmt *gorm.Statement) bool {
 		return true
 	}
 	c, ok := stmt.Clauses["FROM"]
-	if !ok || c.Expression == nil {
-		return false
-	}
-	from, ok := c.Expression.(clause.From)
-	current := []clause.Table{{Name: clause.CurrentTable}}
-	return !ok || len(from.Joins) > 0 || len(from.Tables) > 0 && !slices.Equal(from.Tables, current)
+	return ok && c.Expression != nil && !isOwnTable(c.Expression)
+}
+
+// isOwnTable reports whether a FROM clause names the statement's own table only.
+func isOwnTable(e clause.Expression) bool {
+	from, ok := e.(clause.From)
+	return ok && len(from.Joins) == 0 && (len(from.Tables) == 0 || slices.Equal(from.Tables, []clause.Table{{Name: clause.CurrentTable}}))
 }

@@ -486,3 +486,20 @@ func TestARowWhoseKeyChangesUnderWayIsRefused(t *testing.T) {
 	}
 	sameEvents(t, c.rec.take())
 }
+
+func TestAnInsertThatNobodyPointedAtAShardIsRefused(t *testing.T) {
+	c := newCluster(t)
+	c.ClauseBuilders["INSERT"] = func(insert clause.Clause, b clause.Builder) { insert.Build(b) } // as another plugin may do
+	if err := c.Create(&Order{UserID: 1}).Error; !errors.Is(err, sharding.ErrMissingKey) {
+		t.Error(err)
+	}
+	sameEvents(t, c.rec.take())
+}
+
+func TestARefusedInsertHasNoText(t *testing.T) {
+	c := newCluster(t)
+	tx := c.Session(&gorm.Session{DryRun: true}).Table("orders").Create(map[string]any{"note": "n"})
+	if !errors.Is(tx.Error, sharding.ErrMissingKey) || tx.Statement.SQL.String() != "" || len(tx.Statement.Vars) > 0 {
+		t.Errorf("%q, %v, %v", tx.Statement.SQL.String(), tx.Statement.Vars, tx.Error)
+	}
+}

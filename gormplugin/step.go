@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -18,27 +19,27 @@ import (
 // Before anything is sent it proves, from the clauses and the text as they then
 // are, that the statement concerns rows of the chosen target only.
 type step struct {
-	routing *routing
-	stmt    *gorm.Statement
-	op      string
-	// snapshot is what the router knew when the statement began. All decisions
-	// about it are made by this one, whatever is swapped meanwhile.
-	snapshot *sharding.Snapshot
-	table    *sharding.Table   // of the snapshot
-	target   sharding.Target   // the one gorm's text is for
-	targets  []sharding.Target // all of them, when there are several
-	next     conn
+	*sharded // the statement's table
 
-	hint       sharding.Hint
-	hinted     bool            // the hint chose the target, whatever the conditions prove
-	joined     bool            // it reads other tables of the shard, too
-	writing    sharding.Target // whose text is being built
-	everywhere bool            // the targets are all there are, whatever the conditions prove
+	stmt *gorm.Statement
+	op   string
+	next conn
+	hint *sharding.Hint // nil when nothing is said
 
-	read     []clause.Expression     // the conditions at first
-	proven   keyset[sharding.Target] // what they prove
-	room     [1]sharding.Target      // of proven
-	enclosed bool                    // whereBuilder wrote the WHERE clause
+	at      *spot             // where gorm's text is for
+	targets []sharding.Target // all of them, when there are several
+	writing *spot             // whose text is being built
+
+	hinted     bool // the hint chose the target, whatever the conditions prove
+	joined     bool // it reads other tables of the shard, too
+	everywhere bool // the targets are all there are, whatever the conditions prove
+	enclosed   bool // whereBuilder wrote the WHERE clause
+	bare       bool // an INSERT without IGNORE or another such word
+	asked      bool // a row's key is one that gives its value when asked
+
+	conditions []clause.Expression     // as they were read
+	proven     keyset[sharding.Target] // what they prove
+	room       [1]sharding.Target      // of proven
 }
 
 var _ gorm.ConnPool = (*step)(nil)
@@ -54,7 +55,7 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 	if err := s.proveUpsert(ctx); err != nil {
 		return nil, err
 	}
-	c, err := s.next.on(ctx, s.database(s.target))
+	c, err := s.next.on(ctx, s.database(s.at))
 	if err != nil {
 		return nil, s.named(err)
 	}
@@ -66,9 +67,9 @@ func (s *step) ready(ctx context.Context, query string) (gorm.ConnPool, error) {
 func (s *step) named(err error) error {
 	var refused *sharding.RouteError
 	if errors.As(err, &refused) {
-		return s.refuse(refused.Err, "shard "+s.target.String()+": "+refused.Hint)
+		return s.refuse(refused.Err, "shard "+s.at.target.String()+": "+refused.Hint)
 	}
-	return s.inShard(s.target, err)
+	return s.inShard(s.at.target, err)
 }
 
 func (s *step) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -92,7 +93,7 @@ func (s *step) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	}
 	result, err := c.ExecContext(ctx, query, args...)
 	if err != nil {
-		return nil, s.inShard(s.target, err)
+		return nil, s.inShard(s.at.target, err)
 	}
 	return result, nil
 }
@@ -111,7 +112,7 @@ func (s *step) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	}
 	rows, err := c.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, s.inShard(s.target, err)
+		return nil, s.inShard(s.at.target, err)
 	}
 	return rows, nil
 }
@@ -133,7 +134,10 @@ func (s *step) QueryRowContext(ctx context.Context, query string, args ...any) *
 
 // prove checks the finished statement against the target.
 func (s *step) prove() error {
-	if s.op == "create" {
+	switch {
+	case s.at == nil:
+		return s.refuse(sharding.ErrMissingKey, "the rows cannot be seen") // somebody else's builder wrote the INSERT
+	case s.op == "create":
 		if err := s.proveRows(); err != nil {
 			return err
 		}
@@ -144,42 +148,43 @@ func (s *step) prove() error {
 	case restricted && !s.enclosed:
 		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
 	case s.hinted, s.everywhere:
-	case !restricted || !s.where().only(s.target):
+	case !restricted || !s.where().only(s.at.target):
 		return s.refuse(sharding.ErrMissingKey, s.conditionHint())
+	}
+	if s.op != "update" && s.op != "delete" {
+		return nil
 	}
 	return s.proveSet()
 }
 
 // where returns what the conditions prove as they are now. As a rule gorm has
 // added none since they were first read; a list of keys is then not read twice.
-func (s *step) where() keyset[sharding.Target] {
+func (s *step) where() *keyset[sharding.Target] {
 	now := conditions(s.stmt)
-	if len(now) == 0 || len(now) != len(s.read) || &now[0] != &s.read[0] {
-		r := s.routing.read(s.stmt, s.table)
+	if len(now) == 0 || len(now) != len(s.conditions) || &now[0] != &s.conditions[0] {
+		r := s.read(s.stmt)
 		r.room = s.room[:0]
-		s.read, s.proven = now, r.where(now)
+		s.conditions, s.proven = now, r.where(now)
 	}
-	return s.proven
+	return &s.proven
 }
 
-// proveRows checks the values that the INSERT sends.
+// proveRows checks that keys which are asked for their values still give those
+// that the shard was chosen by.
 func (s *step) proveRows() error {
+	if !s.asked {
+		return nil
+	}
 	values, key, err := s.values()
 	if err != nil {
 		return err
 	}
-	if err := s.proveGenes(values, key); err != nil {
-		return err
-	}
 	for i, row := range values.Values {
-		if i > 0 && isSameNumber(row[key], values.Values[i-1][key]) {
-			continue
-		}
 		target, err := s.rowTarget(i, row[key])
 		if err != nil {
 			return err
 		}
-		if target != s.target {
+		if target != s.at.target {
 			return s.refuse(sharding.ErrKeyChange, fmt.Sprintf("row %d: the key was changed after the shard had been chosen", i))
 		}
 	}
@@ -200,23 +205,57 @@ func (s *step) values() (values clause.Values, key int, err error) {
 	if !ok {
 		return values, 0, s.refuse(sharding.ErrMissingKey, "the rows cannot be seen")
 	}
-	key = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, s.table.Key) })
+	key = slices.IndexFunc(values.Columns, func(c clause.Column) bool { return isSameName(c.Name, s.table.Key) })
 	if key < 0 {
-		return values, 0, s.refuse(sharding.ErrMissingKey, "the column is left out of the INSERT; do not omit it")
+		return values, 0, s.keyless()
 	}
 	return values, key, nil
 }
 
+// keyless is the refusal of an INSERT without the column of the key: a row has
+// none, or the caller leaves the column out.
+func (s *step) keyless() error {
+	field := s.keyField()
+	r, err := rowsOf(s.stmt)
+	for i := 0; err == nil && i < r.len(); i++ {
+		if _, ok := r.shardingKey(s.stmt.Context, i, s.table, field); !ok {
+			return missingKey(s.op, s.table, i, field)
+		}
+	}
+	return s.refuse(sharding.ErrMissingKey, "the column is left out of the INSERT; do not omit it")
+}
+
 // rowTarget returns where row i belongs.
 func (s *step) rowTarget(i int, key any) (sharding.Target, error) {
+	if isZero(key) {
+		return sharding.Target{}, missingKey(s.op, s.table, i, s.keyField())
+	}
+	switch key.(type) {
+	case int64, int, string, uint64, uint:
+	default:
+		s.asked = true
+	}
 	if !bound(key) {
 		return sharding.Target{}, s.refuse(sharding.ErrMissingKey, fmt.Sprintf("row %d: the key must be a plain value", i))
 	}
-	target, err := s.table.Target(key)
+	target, err := s.place(key)
 	if err != nil {
 		return target, s.refuse(err, fmt.Sprintf("row %d", i))
 	}
 	return target, nil
+}
+
+// isZero reports whether a value is its type's zero, which gorm takes for none.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case int64:
+		return v == 0
+	case string:
+		return v == ""
+	}
+	return reflect.ValueOf(v).IsZero()
 }
 
 // proveConflict checks that an upsert gives an existing row no other key than

@@ -3,7 +3,6 @@ package gormplugin_test
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,34 +11,22 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/shardsuite"
 	"github.com/shardid/shardid/sharding"
 )
 
-// twoLayouts is a shop of orders and items whose tables lie in one of two
-// layouts: four over two databases, or two in the other order. Each layout is
-// whole, with sixteen orders that hold its name, and writes go to one of them: so
-// a statement that was planned with both shows.
+// twoLayouts is a shop whose orders and items lie in one of two layouts.
 type twoLayouts struct {
 	*gorm.DB
-	dbs    sharding.DBs
-	router *sharding.Router
-	maps   map[string]map[string]sharding.Map // by layout and table
+	*shardsuite.Layouts
 }
-
-const layoutOrders = 16
-
-var layoutNames = []string{"old", "new"}
 
 // layTwo makes both layouts, and the tables of a router that begins with the old
 // one.
 func layTwo(t *testing.T) (l *twoLayouts, tables []sharding.Option) {
 	t.Helper()
-	l = &twoLayouts{dbs: sharding.DBs{"db0": openShared(t, "db0"), "db1": openShared(t, "db1")}, maps: map[string]map[string]sharding.Map{}}
-	for name, key := range map[string]string{"orders": "id", "items": "order_id"} {
-		l.lay(t, "old", name, []string{"db0", "db1"}, 4)
-		l.lay(t, "new", name, []string{"db1", "db0"}, 2)
-		tables = append(tables, sharding.Table{Name: name, Key: key, Rule: sharding.Low(2), Map: l.maps["old"][name], Group: "shop"})
-	}
+	l = &twoLayouts{}
+	l.Layouts, tables = shardsuite.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
 	return l, tables
 }
 
@@ -47,60 +34,14 @@ func newTwoLayouts(t *testing.T) *twoLayouts {
 	t.Helper()
 	l, tables := layTwo(t)
 	var err error
-	if l.router, err = sharding.New(l.dbs, tables...); err != nil {
+	if l.Router, err = sharding.New(l.DBs, tables...); err != nil {
 		t.Fatal(err)
 	}
 	l.DB = openGORM(t, openShared(t, "home"))
-	if err := l.Use(gormplugin.New(gormplugin.Config{Router: l.router})); err != nil {
+	if err := l.Use(gormplugin.New(gormplugin.Config{Router: l.Router})); err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// lay makes the tables of a layout, with the rows of each.
-func (l *twoLayouts) lay(t *testing.T, layout, table string, dbs []string, n int) {
-	t.Helper()
-	m, err := sharding.Spread(dbs, n, layout+"_"+table+"_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.maps[layout] == nil {
-		l.maps[layout] = map[string]sharding.Map{}
-	}
-	l.maps[layout][table] = m
-	ddl := map[string]string{"orders": createOrders, "items": createItems}[table]
-	for _, target := range m.Targets() {
-		must(t, l.dbs[target.DB], fmt.Sprintf(ddl, target.Table))
-	}
-	for id := range sharding.Slot(layoutOrders) {
-		target, _ := m.Target(id % 4)
-		row := map[string]string{"orders": "(id, user_id, note) VALUES (%[1]d, 0, '%[2]s')", "items": "(order_id, sku) VALUES (%[1]d, '%[2]s %[1]d')"}[table]
-		must(t, l.dbs[target.DB], "INSERT INTO "+target.Table+fmt.Sprintf(row, id, layout))
-	}
-}
-
-// swap exchanges the layouts by turns until the channel is closed.
-func (l *twoLayouts) swap(t *testing.T, done <-chan struct{}) (times int64) {
-	for version := int64(1); ; version++ {
-		select {
-		case <-done:
-			return version
-		default:
-		}
-		next := map[string]sharding.Map{}
-		for table, m := range l.maps[layoutNames[version%2]] {
-			next[table] = m.At(version)
-		}
-		if err := l.router.Swap(next); err != nil {
-			t.Error(err)
-			return version
-		}
-		if table, _ := l.router.Table("orders"); table.Map.Version() != version {
-			t.Errorf("version %d is in force, not %d", table.Map.Version(), version)
-			return version
-		}
-		runtime.Gosched()
-	}
 }
 
 // client makes statements on rows of its own, and on those of the layouts.
@@ -129,7 +70,7 @@ func (c *client) step(t *testing.T, n int) error {
 		return c.answered(db.Where("id IN ?", []int64{first, first + 1, first + 2, first + 3}).Order("id DESC").Find(&list).Error, list, 4)
 	case 2:
 		var list []presetOrder
-		return c.answered(everywhere.Where("user_id = 0").Order("id").Find(&list).Error, list, layoutOrders)
+		return c.answered(everywhere.Where("user_id = 0").Order("id").Find(&list).Error, list, shardsuite.LayoutOrders)
 	case 3:
 		return c.combined(everywhere)
 	case 4:
@@ -164,7 +105,7 @@ func (c *client) combined(db *gorm.DB) error {
 		Lo, Hi string
 	}
 	err := db.Model(&presetOrder{}).Select("COUNT(*) n, MIN(note) lo, MAX(note) hi").Where("user_id = 0").Scan(&got).Error
-	if err != nil || got.N != layoutOrders || got.Lo != got.Hi {
+	if err != nil || got.N != shardsuite.LayoutOrders || got.Lo != got.Hi {
 		return fmt.Errorf("combined %+v: %w", got, err)
 	}
 	return nil
@@ -224,50 +165,19 @@ func (c *client) remove(db *gorm.DB) error {
 	return nil
 }
 
-// stored returns layout and note of all rows that clients made, and checks that
-// each lies where its layout has it.
-func (l *twoLayouts) stored(t *testing.T) map[int64][]string {
-	t.Helper()
-	found := map[int64][]string{}
-	for layout, of := range l.maps {
-		m := of["orders"]
-		for _, at := range m.Targets() {
-			var list []presetOrder
-			if err := openGORM(t, l.dbs[at.DB]).Table(at.Table).Where("user_id > 0").Find(&list).Error; err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range list {
-				found[o.ID] = append(found[o.ID], layout+" "+o.Note)
-				if right, _ := m.Target(sharding.Slot(o.ID % 4)); right != at {
-					t.Errorf("order %d is in %s, not %s", o.ID, at, right)
-				}
-			}
-		}
-	}
-	return found
-}
-
 // check compares the rows that are there with those that were acknowledged.
 func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	t.Helper()
-	found := l.stored(t)
+	var batches [][]int64
 	for _, c := range clients {
 		for first := range c.batches {
-			ids := batch(first)
-			if one := found[ids[0]]; len(one) != 1 || fmt.Sprint(found[ids[1]], found[ids[2]]) != fmt.Sprint(one, one) {
-				t.Errorf("batch %d: %q, %q, %q", first, one, found[ids[1]], found[ids[2]])
-			}
-			for _, id := range ids {
-				delete(found, id)
-			}
+			batches = append(batches, batch(first))
 		}
 		if len(c.seen) != 2 {
 			t.Errorf("client %d saw the layouts %v only", c.number, c.seen)
 		}
 	}
-	if len(found) > 0 {
-		t.Errorf("rows that were deleted, or never acknowledged: %v", found)
-	}
+	l.Check(t, batches)
 }
 
 // TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
@@ -294,7 +204,7 @@ func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); all.Wait() }()
-	t.Logf("%d swaps", l.swap(t, done))
+	t.Logf("%d swaps", l.Swap(t, done))
 	<-done
 	l.check(t, clients)
 }
@@ -306,23 +216,23 @@ func TestMapsAreExchangedWhileATableIsMigrated(t *testing.T) {
 	r := newRemoval(t)
 	l, tables := layTwo(t)
 	dbs := maps.Clone(r.dbs)
-	maps.Copy(dbs, l.dbs)
+	maps.Copy(dbs, l.DBs)
 	gate := sharding.Migration{Source: "source", Tables: map[string]string{"parcels": "id"}, Patience: time.Minute}
 	var err error
-	if l.router, err = sharding.New(dbs, append(tables, parcels(t), gate)...); err != nil {
+	if l.Router, err = sharding.New(dbs, append(tables, parcels(t), gate)...); err != nil {
 		t.Fatal(err)
 	}
-	for _, layout := range layoutNames {
-		l.maps[layout]["parcels"] = parcels(t).Map
+	for _, tables := range l.Maps {
+		tables["parcels"] = parcels(t).Map
 	}
 	l.DB = openGORM(t, r.dbs["source"])
-	if err := l.Use(gormplugin.New(gormplugin.Config{Generators: r.generators(0), Router: l.router})); err != nil {
+	if err := l.Use(gormplugin.New(gormplugin.Config{Generators: r.generators(0), Router: l.Router})); err != nil {
 		t.Fatal(err)
 	}
 	h, c := &hand{db: l.DB, name: "w ", rows: map[int64]string{}}, l.client(1)
 	stop, done := crew{h}.start(t), make(chan struct{})
 	var all sync.WaitGroup
-	all.Go(func() { t.Logf("%d swaps", l.swap(t, done)) })
+	all.Go(func() { t.Logf("%d swaps", l.Swap(t, done)) })
 	all.Go(func() {
 		for n := range 1 << 30 {
 			select {

@@ -16,7 +16,11 @@ import (
 )
 
 // run chooses the target, points the statement at it and lets gorm do the rest.
+// The rows of an INSERT choose theirs later, as gorm writes them.
 func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
+	if s.op == "create" {
+		return s.create(db, core)
+	}
 	if err := s.proveJoins(); err != nil {
 		return err
 	}
@@ -32,6 +36,56 @@ func (s *step) run(db *gorm.DB, core func(*gorm.DB)) error {
 		restore()
 	}
 	return nil
+}
+
+// create runs an INSERT.
+func (s *step) create(db *gorm.DB, core func(*gorm.DB)) error {
+	if _, err := rowsOf(s.stmt); err != nil {
+		return err
+	}
+	s.core(db, core)
+	if s.at == nil { // it was refused: there is no text to be told
+		s.stmt.SQL.Reset()
+		s.stmt.Vars = nil
+	}
+	return nil
+}
+
+// insertBuilder points an INSERT at the shard of the rows that gorm is about to
+// write. Refused, it is not sent, as no statement with an error is.
+func insertBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
+	return func(c clause.Clause, b clause.Builder) {
+		stmt, s := stepOf(b)
+		if s == nil || s.stmt != stmt || stmt.DB.Error != nil || !s.insert(&c) {
+			build(next, c, b)
+		}
+	}
+}
+
+// insert aims an INSERT, and reports whether it has written the clause already.
+func (s *step) insert(c *clause.Clause) bool {
+	if err := s.aim(); err != nil {
+		_ = s.stmt.AddError(err)
+		return false
+	}
+	s.pointAt(s.stmt, s.at)
+	insert, plain := c.Expression.(clause.Insert)
+	if s.bare = plain && insert == (clause.Insert{}) && isBare(c); s.bare {
+		_, _ = s.stmt.WriteString(s.at.insert)
+	}
+	return s.bare
+}
+
+// updateBuilder writes the name of the shard's table.
+func updateBuilder(next clause.ClauseBuilder) clause.ClauseBuilder {
+	return func(c clause.Clause, b clause.Builder) {
+		stmt, s := stepOf(b)
+		if update, plain := c.Expression.(clause.Update); s != nil && plain && update == (clause.Update{}) && isBare(&c) && s.isWriting(stmt) {
+			_, _ = stmt.WriteString(s.writing.update)
+			return
+		}
+		build(next, c, b)
+	}
 }
 
 func refused(err error) bool {
@@ -109,8 +163,8 @@ func (s *step) leading() []*schema.Field {
 
 // aim chooses the targets.
 func (s *step) aim() error {
-	if s.hint.Placed() {
-		return s.place()
+	if s.hint != nil && s.hint.Placed() {
+		return s.follow()
 	}
 	set, err := s.find()
 	switch {
@@ -122,12 +176,12 @@ func (s *step) aim() error {
 	return s.choose(set)
 }
 
-// place takes the target of a hint. A target that was named as such is where all
+// follow takes the target of a hint. A target that was named as such is where all
 // rows are read and changed, whatever their keys, as somebody must who moves them;
 // only new rows have to belong there. A key that was named must be the
 // statement's own, if that has one.
-func (s *step) place() error {
-	target, _, err := s.snapshot.Hinted(s.table.Name, s.hint)
+func (s *step) follow() error {
+	target, _, err := s.snapshot.Hinted(s.table.Name, *s.hint)
 	if err != nil {
 		return err
 	}
@@ -139,13 +193,13 @@ func (s *step) place() error {
 	if (s.op == "create" || byKey) && !set.only(target) {
 		return s.refuse(sharding.ErrCrossShard, fmt.Sprintf("the hint says %s, and the statement's own keys lie on %v; correct the hint, or name the target with sharding.On", target, set.of))
 	}
-	s.target, s.hinted = target, true
+	s.at, s.hinted = s.spot(target), true
 	return nil
 }
 
 // mayFanOut reports whether a statement without a key may go to all targets.
 func (s *step) mayFanOut() bool {
-	return s.hint.All || s.table.OnMissing == sharding.FanOutReads && !s.isWrite()
+	return s.hint != nil && s.hint.All || s.table.OnMissing == sharding.FanOutReads && !s.isWrite()
 }
 
 func (s *step) fanOut() error {
@@ -155,21 +209,21 @@ func (s *step) fanOut() error {
 	}
 	s.everywhere = true
 	if len(targets) == 1 {
-		s.target = targets[0]
+		s.at = s.spot(targets[0])
 		return nil
 	}
 	return s.chooseMany(targets)
 }
 
 // database returns where to send what is for the target.
-func (s *step) database(target sharding.Target) *sql.DB {
-	if len(s.routing.replicas) == 0 || s.isWrite() || s.hint.Primary || txOf(s.next) != nil || wantsSource(s.stmt) {
-		return s.routing.router.DB(target.DB)
+func (s *step) database(at *spot) *sql.DB {
+	if len(s.routing.replicas) == 0 || s.isWrite() || s.hint != nil && s.hint.Primary || txOf(s.next) != nil || wantsSource(s.stmt) {
+		return at.db
 	}
-	if db := s.routing.replicas.pick(target.DB); db != nil {
+	if db := s.routing.replicas.pick(at.target.DB); db != nil {
 		return db
 	}
-	return s.routing.router.DB(target.DB)
+	return at.db
 }
 
 // core lets gorm build and run the statement on the target.
@@ -187,7 +241,7 @@ func (s *step) find() (keyset[sharding.Target], error) {
 	if s.op == "create" {
 		return s.rows()
 	}
-	set := s.where()
+	set := *s.where()
 	if !set.all {
 		return set, nil
 	}
@@ -208,7 +262,7 @@ func (s *step) choose(set keyset[sharding.Target]) error {
 	case len(set.of) > 1:
 		return s.chooseMany(set.of)
 	case len(set.of) == 1:
-		s.target = set.of[0]
+		s.at = s.spot(set.of[0])
 		return nil
 	}
 	return s.anywhere()
@@ -224,7 +278,7 @@ func (s *step) chooseMany(of []sharding.Target) error {
 			s.targets = append(s.targets, target)
 		}
 	}
-	s.target = s.targets[0]
+	s.at = s.spot(s.targets[0])
 	return nil
 }
 
@@ -232,7 +286,7 @@ func (s *step) chooseMany(of []sharding.Target) error {
 // It neither binds a transaction nor fails because of the one it is bound to.
 func (s *step) anywhere() error {
 	targets := s.table.Map.Targets()
-	s.target = targets[0]
+	s.at = s.spot(targets[0])
 	tx := txOf(s.next)
 	if tx == nil {
 		return nil
@@ -246,7 +300,7 @@ func (s *step) anywhere() error {
 		s.next = tx.pool
 		return nil
 	}
-	s.target = targets[here]
+	s.at = s.spot(targets[here])
 	return nil
 }
 
@@ -265,7 +319,9 @@ func (s *step) point() pointed {
 	if s.op == "delete" {
 		before.deletion, before.hadDeletion = s.stmt.Clauses["DELETE"]
 	}
-	s.pointAt(s.stmt, s.target)
+	if s.op != "create" {
+		s.pointAt(s.stmt, s.at)
+	}
 	return before
 }
 
@@ -281,15 +337,20 @@ func (s *step) unpoint(before pointed) {
 }
 
 // pointAt makes stmt write the target's table.
-func (s *step) pointAt(stmt *gorm.Statement, target sharding.Target) {
-	s.writing = target
-	stmt.TableExpr = s.routing.expr(stmt, s.table, target)
+func (s *step) pointAt(stmt *gorm.Statement, at *spot) {
+	s.writing = at
+	stmt.TableExpr = &at.expr
 	switch {
 	case s.op == "create", s.op == "delete" && s.routing.mysql && s.needsPlainDelete():
-		stmt.Table, stmt.TableExpr = target.Table, nil
+		stmt.Table, stmt.TableExpr = at.target.Table, nil
 	case s.op == "delete" && s.routing.mysql:
 		stmt.Clauses["DELETE"] = s.deleteFrom()
 	}
+}
+
+// isWriting reports whether stmt is about to write the name of a shard's table.
+func (s *step) isWriting(stmt *gorm.Statement) bool {
+	return s.writing != nil && stmt.TableExpr == &s.writing.expr
 }
 
 // needsPlainDelete reports whether the statement has a clause that MySQL and
@@ -316,30 +377,23 @@ func (s *step) deleteFrom() clause.Clause {
 	return c
 }
 
-// rows reads the keys of the rows to be created.
+// rows reads the keys of the rows that the INSERT sends.
 func (s *step) rows() (keyset[sharding.Target], error) {
-	var set keyset[sharding.Target]
-	r, err := rowsOf(s.stmt)
+	set := keyset[sharding.Target]{of: s.room[:0]}
+	values, key, err := s.values()
 	if err != nil {
 		return set, err
 	}
-	field := s.keyField()
-	var keys words
-	areWords := false
-	if r.len() > 1 {
-		keys, areWords = r.words(field)
+	if err := s.proveGenes(values, key); err != nil {
+		return set, err
 	}
-	for i := range r.len() {
-		if areWords && i > 0 && keys.repeats(i) {
+	for i, row := range values.Values {
+		if i > 0 && isSameNumber(row[key], values.Values[i-1][key]) {
 			continue // as the rows of one parent have it
 		}
-		value, ok := r.shardingKey(s.stmt.Context, i, s.table, field)
-		if !ok {
-			return set, missingKey(s.op, s.table, i, field)
-		}
-		target, err := s.table.Target(value)
+		target, err := s.rowTarget(i, row[key])
 		if err != nil {
-			return set, s.refuse(err, fmt.Sprintf("row %d", i))
+			return set, err
 		}
 		set.add(target)
 	}
@@ -367,7 +421,7 @@ func (s *step) model() keyset[sharding.Target] {
 	if len(values) == 0 {
 		return s.primary()
 	}
-	r := s.routing.read(s.stmt, s.table)
+	r := s.read(s.stmt)
 	set := r.keys(r.place, values)
 	if !set.all && !field.PrimaryKey {
 		column := clause.Column{Table: clause.CurrentTable, Name: field.DBName}
@@ -382,7 +436,7 @@ func (s *step) primary() keyset[sharding.Target] {
 	if len(s.table.Also) == 0 {
 		return unknown[sharding.Target](nil)
 	}
-	r := s.routing.read(s.stmt, s.table)
+	r := s.read(s.stmt)
 	for _, field := range s.stmt.Schema.PrimaryFields {
 		place := r.also(field.DBName)
 		if place == nil {

@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -28,11 +29,12 @@ type lazyTx struct {
 	statements atomic.Int64 // which it was given, sent or not
 	underWay   atomic.Bool  // it may hold locks
 
-	turn       chan struct{} // holds one token while somebody uses the fields below
-	begun      []begun       // at most one, unless spans
-	savepoints []string      // statements to send after BEGIN
-	spans      bool          // it may begin on several databases
-	err        error         // BEGIN failed; the transaction is good for nothing any more
+	turn       chan struct{}      // holds one token while somebody uses the fields below
+	begun      []begun            // at most one, unless spans
+	savepoints []string           // statements to send after BEGIN
+	spans      bool               // it may begin on several databases
+	life       *sqlrun.Detachable // of those that it begins then
+	err        error              // BEGIN failed; the transaction is good for nothing any more
 	done       bool
 }
 
@@ -147,7 +149,7 @@ func (t *lazyTx) unlock() { <-t.turn }
 // begin begins on db and repeats the savepoints set so far. The caller holds
 // turn.
 func (t *lazyTx) begin(db *sql.DB) (*sql.Tx, error) {
-	tx, err := db.BeginTx(t.ctx, t.opts)
+	tx, err := db.BeginTx(t.lifetime(), t.opts)
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +162,17 @@ func (t *lazyTx) begin(db *sql.DB) (*sql.Tx, error) {
 	t.begun = append(t.begun, begun{db, tx})
 	t.underWay.Store(true)
 	return tx, nil
+}
+
+// lifetime is the context of what begins now.
+func (t *lazyTx) lifetime() context.Context {
+	if !t.spans {
+		return t.ctx
+	}
+	if t.life == nil {
+		t.life = sqlrun.NewDetachable(t.ctx)
+	}
+	return t.life
 }
 
 // bound returns the database the transaction is bound to first, nil if none.
@@ -192,11 +205,15 @@ func (t *lazyTx) running(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 // after the other, and stops at the first that fails.
 func (t *lazyTx) Commit() error {
 	return t.end(func(all []begun) error {
-		if t.err != nil {
+		err := t.err
+		if err == nil && t.life != nil {
+			err = t.life.Detach() // the end of ctx shall not fall between two COMMITs
+		}
+		if err != nil {
 			for _, b := range all {
-				_ = b.tx.Rollback() // BEGIN's error is the one that matters
+				_ = b.tx.Rollback() // BEGIN's error is the one that matters, or that of ctx
 			}
-			return t.err
+			return err
 		}
 		for i, b := range all {
 			if err := b.tx.Commit(); err != nil {
@@ -247,6 +264,9 @@ func (t *lazyTx) end(how func([]begun) error) error {
 		return sql.ErrTxDone
 	}
 	t.done = true
+	if t.life != nil {
+		defer t.life.End()
+	}
 	return how(t.begun)
 }
 

@@ -77,7 +77,7 @@ func (s *step) onConflict() (named []string, ok bool) {
 	if s.op != "create" {
 		return nil, false
 	}
-	if ignores(s.stmt) || replaces(s.stmt) {
+	if !s.bare && (ignores(s.stmt) || replaces(s.stmt)) {
 		return nil, true // of every unique key, whatever ON CONFLICT names
 	}
 	c, ok := s.stmt.Clauses["ON CONFLICT"]

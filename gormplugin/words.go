@@ -56,25 +56,6 @@ func wordsOf(structs reflect.Value, offset uintptr) words {
 	return w
 }
 
-// words returns the places of a field; false when it is none that words are for.
-func (r rows) words(f *schema.Field) (words, bool) {
-	if f == nil || !r.structs.IsValid() || f.Schema == nil {
-		return words{}, false
-	}
-	offset, ok := wordOf(f.Schema.ModelType, f)
-	if !ok {
-		return words{}, false
-	}
-	return wordsOf(r.structs, offset), true
-}
-
-// repeats reports whether row i has the same number as the one before, and has
-// one at all.
-func (w *words) repeats(i int) bool {
-	now, before := w.at(i), w.at(i-1)
-	return now != nil && before != nil && *now != 0 && *now == *before
-}
-
 // at returns the place in row i, nil where the row is a nil pointer.
 func (w *words) at(i int) *int64 {
 	p := unsafe.Add(w.base, uintptr(i)*w.stride)

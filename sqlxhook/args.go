@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"unsafe"
 )
 
 // args are the values of all rows, taken before anything is sent: those of head,
@@ -20,41 +19,51 @@ func (a *args) tail() []any  { return a.all[len(a.all)-a.tails:] }
 
 // collect reads the arguments out of the rows.
 func (p *plan) collect(a *args, r *rows) error {
-	m := p.memory
-	if r.places.first == nil {
-		m = nil
+	params := len(p.head) + r.n*len(p.group) + len(p.tail)
+	copies := p.memory != nil && r.places.first != nil
+	*a = args{heads: len(p.head), tails: len(p.tail)}
+	if copies {
+		a.all = p.memory.take(r, params)
+	} else {
+		a.all = make([]any, params)
 	}
-	all, copies := m.of(r.n, len(p.head)+r.n*len(p.group)+len(p.tail))
-	*a = args{all, len(p.head), len(p.tail)}
-	if r.n == 1 {
-		return read(all, p.fields, r, 0, r.places.at(0), copies)
-	}
-	if err := once(a.head(), p.head, r); err != nil {
-		return err
-	}
-	if err := once(a.tail(), p.tail, r); err != nil {
-		return err
-	}
-	width, rest := len(p.group), a.group()
-	for i := range r.n {
-		if err := read(rest[:width], p.group, r, i, r.places.at(i), m.at(copies, i)); err != nil {
+	group, fields := a.all, p.fields
+	if r.n > 1 {
+		if err := p.collectOnce(a, r); err != nil {
 			return err
 		}
-		rest = rest[width:]
+		group, fields = a.group(), p.group
+	}
+	if copies && len(p.memory.slots) == len(p.fields) {
+		return nil
+	}
+	for i := range r.n {
+		if err := read(group[i*len(fields):], fields, r, i, copies); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// read reads fields of row i, whose address is nil when nothing is copied.
-func read(out []any, fields []field, r *rows, i int, row, copies unsafe.Pointer) (err error) {
+// read reads fields of row i, but for those that are copied.
+func read(out []any, fields []field, r *rows, i int, copies bool) (err error) {
 	for f := range fields {
-		if s := &fields[f].slot; row != nil && s.form != reflected {
-			out[f] = s.take(row, copies)
-		} else if out[f], err = fields[f].valueIn(r, i); err != nil {
+		if copies && fields[f].slot.form != reflected {
+			continue
+		}
+		if out[f], err = fields[f].valueIn(r, i); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// collectOnce reads what a batch has once.
+func (p *plan) collectOnce(a *args, r *rows) error {
+	if err := once(a.head(), p.head, r); err != nil {
+		return err
+	}
+	return once(a.tail(), p.tail, r)
 }
 
 // once reads parameters that occur once per statement, outside the VALUES

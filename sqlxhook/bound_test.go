@@ -125,6 +125,31 @@ func TestABoundHandleTakesLogicalNames(t *testing.T) {
 	}
 }
 
+// MariaDB skips what MySQL executes here, and the other way round.
+func TestCodeInACommentForSomeServersIsRefusedOnAShard(t *testing.T) {
+	h, err := sqlxhook.New(sqlxhook.Config{Router: newMarket(t).router, DriverName: "mysql"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.For("purchases", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, allowed := range map[string]bool{
+		"UPDATE lines SET id = 1 /*!80000 WHERE 1 = 1 */, user_id = 6":           false,
+		"INSERT /*!80000 x */ INTO lines (id, user_id) VALUES (13, 6)":           false,
+		"SELECT id FROM purchases /*M!100100 WHERE id = 1 */":                    false,
+		"SELECT name FROM regions /*!80000 WHERE id = 1 */":                      false,
+		"SELECT /*!40001 SQL_NO_CACHE */ id FROM log":                            true, // is on no shard
+		"SELECT /*+ NO_MERGE(x) */ id FROM purchases WHERE note = '/*!80000 */'": true,
+	} {
+		_, err := s.Expand(query)
+		if allowed == (err != nil) || !allowed && !errors.Is(err, sharding.ErrRawTable) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
 func TestExpandChangesTheNamesAlone(t *testing.T) {
 	s := newMarket(t).shard(t, 5)
 	got, err := s.Expand("SELECT 'lines' /* lines */ FROM\tlines\n, regions")

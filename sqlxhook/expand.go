@@ -33,14 +33,17 @@ func (h *Hook) expand(b *binding, query string, f family) (expanded, error) {
 	case len(n.tables)+len(n.broadcast) == 0:
 		return x, nil
 	}
+	if sqltext.Versioned(query, f.guardReadings(query)) {
+		return x, &sharding.RouteError{Op: "statement", Err: sharding.ErrRawTable, Hint: sqltext.VersionedHint}
+	}
 	x.text, x.sharded = text, n.tables
 	if err := n.judge(&x, query); err != nil {
 		return x, err
 	}
 	if x.writes != "" && b != b.layout.everywhere {
 		return x, &sharding.RouteError{
-			Op: "write to", Table: x.writes, Err: sharding.ErrRawTable,
-			Hint: "a broadcast table is written in every database; send the statement with Hook.Shards",
+			Op: "write to broadcast table", Table: x.writes, Err: oneCopyError{},
+			Hint: "send it with the handle of Hook.Shards, which does it in every database",
 		}
 	}
 	return x, nil

@@ -44,16 +44,23 @@ func formOf(t reflect.Type) form {
 	return number
 }
 
-// slot is where a field lies in its row, and its copy among the copies of a row.
+// slot is where a field lies in its row, where its copy lies among those of the row,
+// and which of the row's arguments points to that.
 type slot struct {
-	form     form
-	size     uintptr
-	typ      unsafe.Pointer // what an interface value of the field's type begins with
-	from, to uintptr
+	form          form
+	typ           unsafe.Pointer // what an interface value of the field's type begins with
+	from, to, arg uintptr
+	size          uintptr
 }
 
 // face is the layout of an interface value without methods.
 type face struct{ typ, data unsafe.Pointer }
+
+const faceSize = unsafe.Sizeof(face{})
+
+// dataOf returns what a pointer in an interface value points to, and where one
+// keeps a value that is none.
+func dataOf(v *any) unsafe.Pointer { return (*face)(unsafe.Pointer(v)).data }
 
 // slotOf returns the slot of a field, whose copy has no place yet. Behind a
 // pointer there is none.
@@ -74,78 +81,97 @@ func slotOf(row reflect.Type, index []int) slot {
 	return s
 }
 
-// take copies the field of a row and returns the copy as an argument. Both are
-// addresses in memory of the types that the slot was made for.
-func (s *slot) take(row, copies unsafe.Pointer) (v any) {
-	from, to := unsafe.Add(row, s.from), unsafe.Add(copies, s.to)
-	switch s.form {
-	case word:
-		*(*uint64)(to) = *(*uint64)(from)
-	case chars:
-		*(*string)(to) = *(*string)(from)
-	case octets:
-		*(*[]byte)(to) = *(*[]byte)(from)
-	case moment:
-		*(*time.Time)(to) = *(*time.Time)(from)
-	default:
-		copy(unsafe.Slice((*byte)(to), s.size), unsafe.Slice((*byte)(from), s.size))
-	}
-	*(*face)(unsafe.Pointer(&v)) = face{s.typ, to}
-	return v
-}
-
 // memory is what the arguments of a plan and the copies they point to lie in. It
 // is immutable; nil is that of a plan without copies.
 type memory struct {
-	copies reflect.Type // slice of structs, one for each row
-	stride uintptr      // from one row's copies to the next
-	one    reflect.Type // struct{ Args [params]any; Copies copies }: all that a single row takes
-	first  uintptr      // of Copies in it
+	slots  []slot        // of the fields that are copied
+	group  []slot        // of them, those of the VALUES group
+	width  uintptr       // from one row's arguments to the next
+	copies reflect.Type  // slice of structs, one for each row
+	stride uintptr       // from one row's copies to the next
+	one    reflect.Value // zero struct{ Args [params]any; Copies copies }: all that a single row takes
+	first  uintptr       // of Copies in it
 }
 
-// memoryOf gives the copies of fields their places.
-func memoryOf(fields []field) *memory {
-	var copied []*field
+// memoryOf gives the copies of p's fields their places.
+func memoryOf(p *plan) *memory {
+	m := &memory{width: uintptr(len(p.group)) * faceSize}
 	var members []reflect.StructField
-	for i := range fields {
-		if f := &fields[i]; f.slot.form != reflected {
-			copied = append(copied, f)
+	for i, f := range p.fields {
+		if f.slot.form != reflected {
+			f.slot.arg = uintptr(i) * faceSize
+			m.slots = append(m.slots, f.slot)
 			members = append(members, reflect.StructField{Name: "F" + strconv.Itoa(i), Type: f.typ})
 		}
 	}
-	if copied == nil {
+	if members == nil {
 		return nil
 	}
 	row := reflect.StructOf(members)
-	for i, f := range copied {
-		f.slot.to = row.Field(i).Offset
+	for i := range m.slots {
+		m.slots[i].to = row.Field(i).Offset
 	}
+	heads := copied(p.head)
+	m.group = m.slots[heads : heads+copied(p.group)]
 	one := reflect.StructOf([]reflect.StructField{
-		{Name: "Args", Type: reflect.ArrayOf(len(fields), reflect.TypeFor[any]())},
+		{Name: "Args", Type: reflect.ArrayOf(len(p.fields), reflect.TypeFor[any]())},
 		{Name: "Copies", Type: row},
 	})
-	return &memory{reflect.SliceOf(row), row.Size(), one, one.Field(1).Offset}
+	m.copies, m.stride = reflect.SliceOf(row), row.Size()
+	m.one, m.first = reflect.New(one).Elem(), one.Field(1).Offset
+	return m
 }
 
-// of returns memory for the arguments of n rows, and where the copies of the first
-// one go.
-func (m *memory) of(n, params int) (args []any, copies unsafe.Pointer) {
-	switch {
-	case m == nil:
-		return make([]any, params), nil
-	case n == 1:
-		p := reflect.New(m.one).UnsafePointer()
-		return unsafe.Slice((*any)(p), params), unsafe.Add(p, m.first)
+// copied is how many of the fields are copied.
+func copied(fields []field) int {
+	n := 0
+	for i := range fields {
+		if fields[i].slot.form != reflected {
+			n++
+		}
 	}
-	return make([]any, params), reflect.MakeSlice(m.copies, n, n).UnsafePointer()
+	return n
 }
 
-// at returns where the copies of row i go.
-func (m *memory) at(copies unsafe.Pointer, i int) unsafe.Pointer {
-	if m == nil {
-		return nil
+// take returns the arguments of r, those that are copied in place. In a batch they
+// are in the VALUES groups alone.
+func (m *memory) take(r *rows, params int) []any {
+	if r.n == 1 {
+		one := m.one.Interface() // in new memory; reflect.New would look for the type of its pointer first
+		args := dataOf(&one)
+		take(m.slots, r.places.at(0), unsafe.Add(args, m.first), args)
+		return unsafe.Slice((*any)(args), params)
 	}
-	return unsafe.Add(copies, uintptr(i)*m.stride)
+	all := make([]any, params)
+	args, copies := unsafe.Pointer(unsafe.SliceData(all)), reflect.MakeSlice(m.copies, r.n, r.n).UnsafePointer()
+	for i := range r.n {
+		take(m.group, r.places.at(i), unsafe.Add(copies, uintptr(i)*m.stride), unsafe.Add(args, uintptr(i)*m.width))
+	}
+	return all
+}
+
+// take copies fields of a row, and points arguments to the copies. All addresses
+// are in memory of the types that the slots were made for.
+func take(slots []slot, row, copies, args unsafe.Pointer) {
+	for i := range slots {
+		s := &slots[i]
+		from, to := unsafe.Add(row, s.from), unsafe.Add(copies, s.to)
+		switch s.form {
+		case word:
+			*(*uint64)(to) = *(*uint64)(from)
+		case chars:
+			*(*string)(to) = *(*string)(from)
+		case octets:
+			*(*[]byte)(to) = *(*[]byte)(from)
+		case moment:
+			*(*time.Time)(to) = *(*time.Time)(from)
+		default:
+			copy(unsafe.Slice((*byte)(to), s.size), unsafe.Slice((*byte)(from), s.size))
+		}
+		var v any // what assigns it knows that no type needs telling to the garbage collector
+		*(*face)(unsafe.Pointer(&v)) = face{s.typ, to}
+		*(*any)(unsafe.Add(args, s.arg)) = v
+	}
 }
 
 // places are the addresses of rows. The zero places are those of rows that
@@ -186,7 +212,7 @@ func (r *rows) word(i int, s *slot) *int64 {
 }
 
 // at returns the address of row i.
-func (p *places) at(i int) unsafe.Pointer {
+func (p places) at(i int) unsafe.Pointer {
 	at := unsafe.Add(p.first, uintptr(i)*p.stride)
 	if p.indirect {
 		at = *(*unsafe.Pointer)(at)

@@ -69,7 +69,7 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 			p.leaveNumbered(p.place.table)
 		}
 	}
-	p.memory = memoryOf(p.fields)
+	p.memory = memoryOf(p)
 	return p, err
 }
 

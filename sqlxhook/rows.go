@@ -21,7 +21,7 @@ func (r *rows) take(arg any) error {
 	v := reflect.ValueOf(arg)
 	if v.Kind() == reflect.Pointer {
 		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent one
-			r.v, r.n, r.typ, r.places.first = row, 1, row.Type(), v.UnsafePointer()
+			r.v, r.n, r.typ, r.places.first = row, 1, row.Type(), dataOf(&arg)
 			return nil
 		}
 	}

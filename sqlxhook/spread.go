@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -241,12 +242,17 @@ func (h *Hook) dispatch(ctx context.Context, parcels []parcel) (res Result, sent
 		}
 		all[at].calls = append(all[at].calls, c.call)
 	}
-	errs := atOnce(ctx, len(all), h.router.Limits().Concurrency, func(i int) error { return all[i].run(ctx, h.dbs[all[i].db]) })
+	life := sqlrun.NewDetachable(ctx)
+	defer life.End()
+	errs := atOnce(ctx, len(all), h.router.Limits().Concurrency, func(i int) error { return all[i].run(ctx, life, h.dbs[all[i].db]) })
 	for _, d := range all {
 		sent = sent || d.sent
 		res.RowsAffected += d.affected
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err = errors.Join(errs...); err == nil {
+		err = life.Detach()
+	}
+	if err != nil {
 		nothing := undone(err)
 		for _, d := range all {
 			rolled := d.rollback()
@@ -267,9 +273,9 @@ type delivery struct {
 	affected int64
 }
 
-// run sends the calls and leaves the transaction open.
-func (d *delivery) run(ctx context.Context, db *sqlx.DB) (err error) {
-	if d.tx, err = db.BeginTxx(ctx, nil); err != nil {
+// run sends the calls and leaves the transaction open, for as long as life lasts.
+func (d *delivery) run(ctx, life context.Context, db *sqlx.DB) (err error) {
+	if d.tx, err = db.BeginTxx(life, nil); err != nil {
 		return err
 	}
 	for i := range d.calls {

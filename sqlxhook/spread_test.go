@@ -171,8 +171,12 @@ func TestABroadcastTableIsWrittenEverywhere(t *testing.T) {
 	if _, err := strict.Insert(t.Context(), strict.Shards(), "regions", region{1, "a"}); !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Error(err)
 	}
-	if _, err := strict.Insert(t.Context(), strict.own["east"], "regions", region{1, "a"}); !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "Hook.Shards") {
-		t.Error(err)
+	for name, e := range map[string]sqlxhook.Execer{"database": strict.own["east"], "shard": strict.shard(t, 4)} {
+		_, err := strict.Insert(t.Context(), e, "regions", region{1, "a"})
+		if !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "write to broadcast table regions refused: one copy alone would change") ||
+			!strings.Contains(err.Error(), "Hook.Shards") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	m := newMarket(t, sharding.Transactions(sharding.BestEffort))
 	if res, err := m.Insert(t.Context(), m.Shards(), "regions", []region{{1, "a"}, {2, "b"}}); err != nil || res.RowsAffected != 4 {

@@ -198,8 +198,11 @@ func (p *parser) items(open, shut int) []value {
 		var v value
 		ends := func(i int) bool { return i >= shut || p.is(i, ",") }
 		v.plain = p.tokens[i].Kind == sqltext.Named && (ends(i+1) || p.is(i+1, "::") && ends(i+3))
-		if ends(i + 1) {
+		switch {
+		case ends(i + 1):
 			v.literal = literal(p.sql, p.tokens[i])
+		case ends(i+2) && (p.is(i, "-") || p.is(i, "+")):
+			v.literal = p.signed(i)
 		}
 		for depth := 0; i < shut && (depth > 0 || !p.is(i, ",")); i++ {
 			switch t := p.tokens[i]; {
@@ -214,6 +217,16 @@ func (p *parser) items(open, shut int) []value {
 		items = append(items, v)
 	}
 	return items
+}
+
+// signed returns the value of the number behind the sign at i, nil if there is
+// none.
+func (p *parser) signed(i int) any {
+	number := p.tokens[i+1]
+	if n, err := strconv.ParseInt(p.tokens[i].Text(p.sql)+number.Text(p.sql), 10, 64); err == nil && number.Kind == sqltext.Number {
+		return n
+	}
+	return nil
 }
 
 // literal returns the value of a number or of a string; nil for other tokens, and

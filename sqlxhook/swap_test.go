@@ -5,26 +5,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"sync"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/shardsuite"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// twoLayouts is a shop of orders and items whose tables lie in one of two
-// layouts: four over two databases, or two in the other order. Each layout is
-// whole, with sixteen orders that hold its name, and writes go to one of them: so
-// a statement that was planned with both shows.
+// twoLayouts is a shop whose orders and items lie in one of two layouts.
 type twoLayouts struct {
 	*sqlxhook.Hook
-	dbs    sharding.DBs
-	router *sharding.Router
-	maps   map[string]map[string]sharding.Map // by layout and table
+	*shardsuite.Layouts
 }
 
 // filedOrder is an order whose id the program sets.
@@ -34,80 +28,18 @@ type filedOrder struct {
 	Note   string `db:"note"`
 }
 
-const layoutOrders = 16
-
-var layoutNames = []string{"old", "new"}
-
 func newTwoLayouts(t *testing.T) *twoLayouts {
 	t.Helper()
-	l := &twoLayouts{dbs: sharding.DBs{"db0": openShared(t, "db0"), "db1": openShared(t, "db1")}, maps: map[string]map[string]sharding.Map{}}
-	var tables []sharding.Option
-	for name, key := range map[string]string{"orders": "id", "items": "order_id"} {
-		l.lay(t, "old", name, []string{"db0", "db1"}, 4)
-		l.lay(t, "new", name, []string{"db1", "db0"}, 2)
-		tables = append(tables, sharding.Table{Name: name, Key: key, Rule: sharding.Low(2), Map: l.maps["old"][name], Group: "shop"})
-	}
+	layouts, tables := shardsuite.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
+	l := &twoLayouts{Layouts: layouts}
 	var err error
-	if l.router, err = sharding.New(l.dbs, tables...); err != nil {
+	if l.Router, err = sharding.New(l.DBs, tables...); err != nil {
 		t.Fatal(err)
 	}
-	if l.Hook, err = sqlxhook.New(sqlxhook.Config{Router: l.router, DriverName: "sqlite"}); err != nil {
+	if l.Hook, err = sqlxhook.New(sqlxhook.Config{Router: l.Router, DriverName: "sqlite"}); err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// lay makes the tables of a layout, with the rows of each.
-func (l *twoLayouts) lay(t *testing.T, layout, table string, dbs []string, n int) {
-	t.Helper()
-	m, err := sharding.Spread(dbs, n, layout+"_"+table+"_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.maps[layout] == nil {
-		l.maps[layout] = map[string]sharding.Map{}
-	}
-	l.maps[layout][table] = m
-	ddl := map[string]string{"orders": "(id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)", "items": "(id INTEGER PRIMARY KEY, order_id INTEGER, sku TEXT)"}[table]
-	for _, target := range m.Targets() {
-		l.exec(t, target, "CREATE TABLE "+target.Table+ddl)
-	}
-	for id := range sharding.Slot(layoutOrders) {
-		target, _ := m.Target(id % 4)
-		row := map[string]string{"orders": "(id, user_id, note) VALUES (%[1]d, 0, '%[2]s')", "items": "(order_id, sku) VALUES (%[1]d, '%[2]s %[1]d')"}[table]
-		l.exec(t, target, "INSERT INTO "+target.Table+fmt.Sprintf(row, id, layout))
-	}
-}
-
-func (l *twoLayouts) exec(t *testing.T, target sharding.Target, query string) {
-	t.Helper()
-	if _, err := l.dbs[target.DB].ExecContext(t.Context(), query); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// swap exchanges the layouts by turns until the channel is closed.
-func (l *twoLayouts) swap(t *testing.T, done <-chan struct{}) (times int64) {
-	for version := int64(1); ; version++ {
-		select {
-		case <-done:
-			return version
-		default:
-		}
-		maps := map[string]sharding.Map{}
-		for table, m := range l.maps[layoutNames[version%2]] {
-			maps[table] = m.At(version)
-		}
-		if err := l.router.Swap(maps); err != nil {
-			t.Error(err)
-			return version
-		}
-		if table, _ := l.router.Table("orders"); table.Map.Version() != version {
-			t.Errorf("version %d is in force, not %d", table.Map.Version(), version)
-			return version
-		}
-		runtime.Gosched()
-	}
 }
 
 // client makes statements on rows of its own, and on those of the layouts.
@@ -121,7 +53,7 @@ type client struct {
 }
 
 func (c *client) step(ctx context.Context, n int) error {
-	id := int64(n % layoutOrders)
+	id := int64(n % shardsuite.LayoutOrders)
 	switch n % 9 {
 	case 0:
 		return c.one(ctx, id)
@@ -173,7 +105,7 @@ func (c *client) one(ctx context.Context, id int64) error {
 
 // several groups all keys, and reads each group.
 func (c *client) several(ctx context.Context) error {
-	keys := make([]int64, layoutOrders)
+	keys := make([]int64, shardsuite.LayoutOrders)
 	for i := range keys {
 		keys[i] = int64(i)
 	}
@@ -193,20 +125,20 @@ func (c *client) several(ctx context.Context) error {
 		}
 		list = append(list, some...)
 	}
-	return c.answered(list, layoutOrders)
+	return c.answered(list, shardsuite.LayoutOrders)
 }
 
 // every collects from all shards, which are others than those it was given once
 // the maps were exchanged.
 func (c *client) every(ctx context.Context) error {
-	list, err := sqlxhook.Collect(ctx, c.Hook, c.router.Targets("orders"), 0, func(ctx context.Context, s *sqlxhook.Shard) (some []filedOrder, err error) {
+	list, err := sqlxhook.Collect(ctx, c.Hook, c.Router.Targets("orders"), 0, func(ctx context.Context, s *sqlxhook.Shard) (some []filedOrder, err error) {
 		err = s.SelectContext(ctx, &some, "SELECT * FROM orders WHERE user_id = 0")
 		return some, err
 	})
 	if err != nil {
 		return err
 	}
-	return c.answered(list, layoutOrders)
+	return c.answered(list, shardsuite.LayoutOrders)
 }
 
 // joined reads an order beside its item, both by their logical names.
@@ -314,51 +246,20 @@ func whole(res sql.Result, err error) error {
 	return nil
 }
 
-// stored returns layout and note of all rows that clients made, and checks that
-// each lies where its layout has it.
-func (l *twoLayouts) stored(t *testing.T) map[int64][]string {
-	t.Helper()
-	found := map[int64][]string{}
-	for layout, maps := range l.maps {
-		m := maps["orders"]
-		for _, at := range m.Targets() {
-			var list []filedOrder
-			if err := sqlx.NewDb(l.dbs[at.DB], "sqlite").SelectContext(t.Context(), &list, "SELECT * FROM "+at.Table+" WHERE user_id > 0"); err != nil {
-				t.Fatal(err)
-			}
-			for _, o := range list {
-				found[o.ID] = append(found[o.ID], layout+" "+o.Note)
-				if right, _ := m.Target(sharding.Slot(o.ID % 4)); right != at {
-					t.Errorf("order %d is in %s, not %s", o.ID, at, right)
-				}
-			}
-		}
-	}
-	return found
-}
-
 // check compares the rows that are there with those that were acknowledged.
 func (l *twoLayouts) check(t *testing.T, clients []*client) {
 	t.Helper()
-	found := l.stored(t)
+	var batches [][]int64
 	for _, c := range clients {
 		for first, distance := range c.batches {
-			ids := batch(first, distance)
-			if one := found[ids[0]]; len(one) != 1 || !slices.Equal(found[ids[1]], one) || !slices.Equal(found[ids[2]], one) {
-				t.Errorf("batch %d: %q, %q, %q", first, one, found[ids[1]], found[ids[2]])
-			}
-			for _, id := range ids {
-				delete(found, id)
-			}
+			batches = append(batches, batch(first, distance))
 		}
 		if len(c.seen) != 2 {
 			t.Errorf("client %d saw the layouts %v only", c.number, c.seen)
 		}
 		t.Logf("client %d: %d statements were refused", c.number, c.refused)
 	}
-	if len(found) > 0 {
-		t.Errorf("rows that were deleted, or never acknowledged: %v", found)
-	}
+	l.Check(t, batches)
 }
 
 // TestStatementsUnderConcurrentSwapsAreOfOneLayout has clients read and write
@@ -389,7 +290,7 @@ func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	}
 	done := make(chan struct{})
 	go func() { defer close(done); all.Wait() }()
-	t.Logf("%d swaps", l.swap(t, done))
+	t.Logf("%d swaps", l.Swap(t, done))
 	<-done
 	l.check(t, clients)
 }

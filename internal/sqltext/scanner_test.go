@@ -114,6 +114,24 @@ func TestUnclosedSaysThatALiteralOrCommentRunsToTheEnd(t *testing.T) {
 	}
 }
 
+func TestVersionedFindsCodeThatIsACommentElsewhere(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"SELECT /*!80000 a, */ b":         true,
+		"SELECT /*! a, */ b":              true,
+		"SELECT /*M!100100 a, */ b":       true,
+		"SELECT /* ! a, */ b /*+ hint */": false,
+		"SELECT '/*!80000' -- /*!80000":   false,
+		"SELECT \"a\\\" /*!80000 b */\"":  true, // to a server that takes the backslash for one
+	} {
+		if got := sqltext.Versioned(sql, []sqltext.Flavor{sqltext.MySQL, sqltext.MySQL &^ sqltext.BackslashEscapes}); got != want {
+			t.Errorf("%s: %v", sql, got)
+		}
+		if sqltext.Versioned(sql, []sqltext.Flavor{sqltext.SQLite}) {
+			t.Errorf("%s: SQLite has none", sql)
+		}
+	}
+}
+
 func TestIdentUndoesQuotes(t *testing.T) {
 	for _, c := range []struct {
 		sql, want string

@@ -152,7 +152,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// call waits for f, or for the end of ctx.
+// call waits for f, or for the end of ctx. An error that no other try cures is a
+// keygen.SetupError.
 func call[T any](ctx context.Context, c *client, f func() (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -171,7 +172,7 @@ func call[T any](ctx context.Context, c *client, f func() (T, error)) (T, error)
 	}()
 	select {
 	case a := <-done:
-		return a.value, a.err
+		return a.value, explained(a.err)
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
@@ -218,8 +219,8 @@ func (c *client) children(ctx context.Context, path string) ([]string, error) {
 	return call(ctx, c, func() ([]string, error) { return c.nodes.children(path) })
 }
 
-// A Conn's errors are values of a package that is not imported here; what an
-// error means is found by looking.
+// A Conn's errors are values of a package that is not imported here; whether a
+// znode was there is found by looking.
 
 // add creates a znode and returns false when it exists already.
 func (c *client) add(ctx context.Context, path string, data []byte, flags int32) (bool, error) {

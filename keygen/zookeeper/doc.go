@@ -53,8 +53,10 @@
 // # Failure modes
 //
 // A clock that is wrong or cannot be compared, a list that cannot be read and an
-// address that is in use make Acquire fail: nothing starts on a guess. When
-// ZooKeeper is down, running generators go on for three reports, with a file up to
-// WorkersConfig.Hold; then their callers get [keygen.ErrStarved]. ZooKeeper data
-// that were wiped are a memory lost: start nothing for three reports, or Hold.
+// address that is in use make Acquire fail: nothing starts on a guess. What no
+// retry cures, as a right that is missing, is a [keygen.SetupError], which says
+// what to do and ends calls at once. When ZooKeeper is down, running generators go
+// on for three reports, with a file up to WorkersConfig.Hold; then their callers
+// get [keygen.ErrStarved]. ZooKeeper data that were wiped are a memory lost: start
+// nothing for three reports, or Hold.
 package zookeeper

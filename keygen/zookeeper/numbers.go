@@ -39,7 +39,7 @@ type sequence struct{}
 func (sequence) name() string { return "sequence" }
 
 // next deletes the znode that it made. One that stays behind ends with its
-// session.
+// session, unless all would, for want of the right.
 func (s sequence) next(ctx context.Context, c *client, path string) (int64, error) {
 	prefix := path + "/n"
 	for {
@@ -52,7 +52,9 @@ func (s sequence) next(ctx context.Context, c *client, path string) (int64, erro
 		if err != nil {
 			return 0, fmt.Errorf("ZooKeeper named a sequential znode %q: %w", made, err)
 		}
-		_ = c.remove(ctx, made, anyVersion)
+		if err := c.remove(ctx, made, anyVersion); isSetup(err) {
+			return 0, fmt.Errorf("delete %s: %w", made, err)
+		}
 		if number != 0 { // which is no key
 			return number, nil
 		}
