@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/gormplugin"
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testshards"
 )
 
 // Color has a copy in every database.
@@ -16,7 +16,7 @@ type Color struct {
 }
 
 func TestADeadlineDoesNotFallBetweenTwoCommits(t *testing.T) {
-	copies := shardsuite.NewCopies(t, memory(t).Driver())
+	copies := testshards.NewCopies(t, memory(t).Driver())
 	db := openGORM(t, memory(t))
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: copies.Router})); err != nil {
 		t.Fatal(err)

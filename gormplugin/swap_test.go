@@ -11,14 +11,14 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/sharding"
 )
 
 // twoLayouts is a shop whose orders and items lie in one of two layouts.
 type twoLayouts struct {
 	*gorm.DB
-	*shardsuite.Layouts
+	*testshards.Layouts
 }
 
 // layTwo makes both layouts, and the tables of a router that begins with the old
@@ -26,7 +26,7 @@ type twoLayouts struct {
 func layTwo(t *testing.T) (l *twoLayouts, tables []sharding.Option) {
 	t.Helper()
 	l = &twoLayouts{}
-	l.Layouts, tables = shardsuite.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
+	l.Layouts, tables = testshards.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
 	return l, tables
 }
 
@@ -70,7 +70,7 @@ func (c *client) step(t *testing.T, n int) error {
 		return c.answered(db.Where("id IN ?", []int64{first, first + 1, first + 2, first + 3}).Order("id DESC").Find(&list).Error, list, 4)
 	case 2:
 		var list []presetOrder
-		return c.answered(everywhere.Where("user_id = 0").Order("id").Find(&list).Error, list, shardsuite.LayoutOrders)
+		return c.answered(everywhere.Where("user_id = 0").Order("id").Find(&list).Error, list, testshards.LayoutOrders)
 	case 3:
 		return c.combined(everywhere)
 	case 4:
@@ -105,7 +105,7 @@ func (c *client) combined(db *gorm.DB) error {
 		Lo, Hi string
 	}
 	err := db.Model(&presetOrder{}).Select("COUNT(*) n, MIN(note) lo, MAX(note) hi").Where("user_id = 0").Scan(&got).Error
-	if err != nil || got.N != shardsuite.LayoutOrders || got.Lo != got.Hi {
+	if err != nil || got.N != testshards.LayoutOrders || got.Lo != got.Hi {
 		return fmt.Errorf("combined %+v: %w", got, err)
 	}
 	return nil

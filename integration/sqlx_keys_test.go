@@ -187,6 +187,7 @@ func TestSqlxBatchesStayBelowMaxAllowedPacket(t *testing.T) {
 			if _, err := sqlxHook(t, sqlxhook.Config{MaxBytes: 64 << 20}).Insert(t.Context(), db, "bills", slices.Clone(rows)); err == nil {
 				t.Fatal("the server took a packet above its limit, so this test shows nothing")
 			}
+			db.SetMaxIdleConns(0) // the server ends that connection, sooner or later
 			res, err := sqlxHook(t, sqlxhook.Config{MaxBytes: 1 << 20}).Insert(t.Context(), db, "bills", rows)
 			if err != nil || res.RowsAffected != 300 {
 				t.Fatalf("%d rows, %.200s", res.RowsAffected, fmt.Sprint(err))

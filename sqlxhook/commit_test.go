@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
 func TestADeadlineDoesNotFallBetweenTwoCommits(t *testing.T) {
-	copies := shardsuite.NewCopies(t, open(t).Driver())
+	copies := testshards.NewCopies(t, open(t).Driver())
 	h, err := sqlxhook.New(sqlxhook.Config{Router: copies.Router, DriverName: "sqlite"})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
@@ -18,7 +18,7 @@ import (
 // twoLayouts is a shop whose orders and items lie in one of two layouts.
 type twoLayouts struct {
 	*sqlxhook.Hook
-	*shardsuite.Layouts
+	*testshards.Layouts
 }
 
 // filedOrder is an order whose id the program sets.
@@ -30,7 +30,7 @@ type filedOrder struct {
 
 func newTwoLayouts(t *testing.T) *twoLayouts {
 	t.Helper()
-	layouts, tables := shardsuite.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
+	layouts, tables := testshards.NewLayouts(t, openShared(t, "db0"), openShared(t, "db1"))
 	l := &twoLayouts{Layouts: layouts}
 	var err error
 	if l.Router, err = sharding.New(l.DBs, tables...); err != nil {
@@ -53,7 +53,7 @@ type client struct {
 }
 
 func (c *client) step(ctx context.Context, n int) error {
-	id := int64(n % shardsuite.LayoutOrders)
+	id := int64(n % testshards.LayoutOrders)
 	switch n % 9 {
 	case 0:
 		return c.one(ctx, id)
@@ -105,7 +105,7 @@ func (c *client) one(ctx context.Context, id int64) error {
 
 // several groups all keys, and reads each group.
 func (c *client) several(ctx context.Context) error {
-	keys := make([]int64, shardsuite.LayoutOrders)
+	keys := make([]int64, testshards.LayoutOrders)
 	for i := range keys {
 		keys[i] = int64(i)
 	}
@@ -125,7 +125,7 @@ func (c *client) several(ctx context.Context) error {
 		}
 		list = append(list, some...)
 	}
-	return c.answered(list, shardsuite.LayoutOrders)
+	return c.answered(list, testshards.LayoutOrders)
 }
 
 // every collects from all shards, which are others than those it was given once
@@ -138,7 +138,7 @@ func (c *client) every(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.answered(list, shardsuite.LayoutOrders)
+	return c.answered(list, testshards.LayoutOrders)
 }
 
 // joined reads an order beside its item, both by their logical names.

@@ -1,4 +1,4 @@
-package shardsuite
+package testshards
 
 import (
 	"database/sql"
