@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -267,6 +268,9 @@ func (m *merge) compare(set *resultSet, i int, a, b any) (int, error) {
 			return x.Cmp(y), nil
 		}
 	}
+	if x, y := infinity(a), infinity(b); (x != 0 || y != 0) && rank(a) == rank(b) {
+		return cmp.Compare(x, y), nil
+	}
 	if x, ok := a.(time.Time); ok {
 		if y, ok := b.(time.Time); ok {
 			return x.Compare(y), nil
@@ -338,7 +342,18 @@ func bytesOf(v any) []byte {
 	return fmt.Append(nil, v)
 }
 
-// number returns an exact value of a number.
+// infinity is 1 or -1 for an infinite float, and otherwise 0.
+func infinity(v any) int {
+	switch f, _ := v.(float64); {
+	case math.IsInf(f, 1):
+		return 1
+	case math.IsInf(f, -1):
+		return -1
+	}
+	return 0
+}
+
+// number returns an exact value of a number, false for an infinite one.
 func number(v any) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case int64:

@@ -70,8 +70,8 @@ var (
 // SetupError says that a database cannot do what a source or a ledger needs until
 // somebody changes something in it: a table is missing, or a right. Another try
 // fails in the same way, so nobody waits for one. Returned by sqlstore,
-// redisgen and ticket, and through them by New and Next of the generators; test for
-// it with errors.As.
+// redisgen, ticket and zookeeper, and through them by New and Next of the
+// generators; test for it with errors.As.
 type SetupError struct {
 	Cure string // what to do, for people
 	Err  error  // what the database said, or what was found there
