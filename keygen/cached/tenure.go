@@ -57,7 +57,7 @@ func (g *Generator) check(t *tenure) error {
 		return fmt.Errorf("Config.Worker gave a worker id that may have been used before and does not remember how far (%T); ids made ahead of time would come again after a restart: give a store's WorkerNode or workerid.NewLeased, or wrap it in workerid.Recorded", t.lease)
 	}
 	if t.window != nil && t.window.Term() < renewals*g.cfg.length() {
-		return fmt.Errorf("Config.BoostPower is %d, so that the ring reaches %v into the future; the lease's term of %v must be %d times that at least", g.cfg.BoostPower, g.cfg.length(), t.window.Term(), renewals)
+		return fmt.Errorf("Config.BoostPower is %d, so that the ring reaches %v into the future; the lease's term of %v (with a File, a third of LeasedConfig.Term) must be %d times that at least", g.cfg.BoostPower, g.cfg.length(), t.window.Term(), renewals)
 	}
 	return nil
 }

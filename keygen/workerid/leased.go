@@ -36,9 +36,9 @@ type LeasedConfig struct {
 	// Term at most, and never with a tick that was in use before. One process at a
 	// time holds the file, named with .lock added; its directory must be on a local
 	// disk. It is written and synced nine times in a Term, of which it needs at
-	// least 9 units of the layout then, and works on Linux. What it does not protect
-	// from stands in the package's comment. Defaults to none: a start needs the
-	// database.
+	// least 9 units of the layout then (of a cached generator: 9 times what its ring
+	// reaches into the future), and works on Linux. What it does not protect from
+	// stands in the package's comment. Defaults to none: a start needs the database.
 	File string
 }
 

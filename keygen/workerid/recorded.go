@@ -21,7 +21,9 @@ import (
 //
 // It is as good as the file: a disk that is lost, restored from a backup or
 // copied to another machine loses the memory. Delete the file only when the
-// worker id was not in use for at least a few seconds and the clock is right.
+// worker id was not in use for at least a few seconds and the clock is right. It is
+// written by the system's clock: a generator whose Config.Now runs ahead of that by
+// more than its Rollback bridges gets no ids.
 //
 // Acquire returns an error that wraps [ErrRecord] when the file is damaged, in
 // use, or about another worker id or layout.
