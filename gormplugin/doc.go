@@ -178,17 +178,24 @@
 // fields are emptied again. After any other error, a deadline above all, they keep
 // their ids: the row may exist, and a retry with the same id finds out.
 //
-// With ON CONFLICT DO NOTHING a skipped row keeps the id it was given, which is
-// then no row's. GORM saves belongs-to and many-to-many elements in this way.
+// With ON CONFLICT DO NOTHING a skipped row loses the id that was generated for it:
+// the field is empty again, or on MySQL and MariaDB, where they tell it, has the id
+// of the row that is there. GORM saves belongs-to and many-to-many elements in this
+// way.
 //
 // A child row that associations would move to a parent in another slot is refused
 // with sharding.ErrKeyChange; delete it, and create it anew.
 //
-// Of associations whose rows lie in the shard of their parent, Append, Find and
-// Count work as usual, and so do Delete, Replace and Clear behind Unscoped, and
+// Associations whose rows lie in the shard of their parent: GORM names them by the
+// parent's id alone. Where that leads to the shard (the rows are sharded by their
+// order_id, or have it in sharding.Table.Also), Preload, Append, Find and Count work
+// as usual, and so do Delete, Replace and Clear behind Unscoped, and
 // Select("Items").Delete. Without Unscoped these three would set the key of the rows
-// to NULL, and are refused. Replace has stored its new rows by then: GORM saves them
-// first; call it in a transaction.
+// to NULL, and are refused. Where parent and rows share another key, user_id say,
+// Append works if the new rows have it. Everything else is refused unless the context
+// names the shard, sharding.OnKey(ctx, "orders", userID); reads may have a condition
+// on the key instead, Preload("Items", "user_id = ?", userID). Replace has stored its
+// new rows by the time it is refused: GORM saves them first; call it in a transaction.
 //
 // # SQLite
 //

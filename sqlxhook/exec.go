@@ -15,7 +15,10 @@ import (
 type Result struct {
 	// IDs are the keys of the rows in the order of the argument, generated or
 	// preset; nil when the rows' type has no keygen tag, or keys that are no
-	// integers. With several tagged fields they are those of the first.
+	// integers. With several tagged fields they are those of the first. Of an upsert
+	// they are what was sent: a row that was there already keeps its own id, and the
+	// one generated for it, here and in the struct, is no row's. Read it by the
+	// unique key.
 	IDs []int64
 	// RowsAffected is the sum over all statements, as the database counts: an
 	// upsert that changes a row counts 2 on MySQL.

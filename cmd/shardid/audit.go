@@ -70,6 +70,9 @@ func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error
 	if err != nil {
 		return err
 	}
+	if child, is := layout.child(table.Name); is && f.ids == "" {
+		return input.Errorf("--table: %s: %s; audit its parent; %s", table.Name, child.unplaced(), child.placing())
+	}
 	var ids []int64
 	if f.ids != "" {
 		ids, err = f.read(stdin)

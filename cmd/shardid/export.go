@@ -75,6 +75,9 @@ func (l layoutFile) export(ctx context.Context, system string) (export.Export, e
 		return export.Export{}, err
 	}
 	var out export.Export
+	if err := l.refuseChildren(system); err != nil {
+		return out, err
+	}
 	switch system {
 	case "vitess":
 		if l.Vitess.Keyspace == "" {

@@ -56,7 +56,7 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	flags := cmd.Flags()
 	dryRun(cmd, &f.dry)
 	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
-	flags.BoolVar(&f.once, "once", false, "end when all is copied and no change waits")
+	flags.BoolVar(&f.once, "once", false, "end when all is copied and changes are caught up with, and say whether some wait")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4 when another runner leads, instead of waiting")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
@@ -78,11 +78,12 @@ func (o *operation) printStatements(ctx context.Context) error {
 type runner struct {
 	*operation
 
-	flags  runFlags
-	steer  atomic.Pointer[migrate.Steering] // as last seen
-	copied atomic.Int64                     // rows
-	waits  bool                             // for another runner; said once
-	began  bool                             // the job was seen under way
+	flags   runFlags
+	steer   atomic.Pointer[migrate.Steering] // as last seen
+	copied  atomic.Int64                     // rows
+	blocked atomic.Bool                      // by a transaction of somebody; said once
+	waits   bool                             // for another runner; said once
+	began   bool                             // the job was seen under way, or this runner has led it
 
 	caughtUp bool // with --once: that was all
 }
@@ -92,14 +93,21 @@ func newRunner(o *operation, f runFlags) (*runner, error) {
 	r.steer.Store(&migrate.Steering{})
 	cfg := o.cfg
 	cfg.Throttle = r.throttle
-	cfg.Observe = func(s migrate.Step) {
-		if s.Name == migrate.StepStored {
-			r.copied.Add(s.Rows)
-		}
-	}
+	cfg.Observe = r.observe
 	var err error
 	o.job, err = migrate.New(cfg)
 	return r, err
+}
+
+func (r *runner) observe(s migrate.Step) {
+	switch s.Name {
+	case migrate.StepStored:
+		r.copied.Add(s.Rows)
+	case migrate.StepBlocked:
+		if !r.blocked.Swap(true) {
+			r.sayf("waiting for transactions on table %s to end, to make the triggers on it; end those that are open for long", s.Table)
+		}
+	}
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -114,11 +122,29 @@ func (r *runner) run(ctx context.Context) error {
 			stop()
 			wg.Wait() // the last line of progress is there
 			if r.caughtUp {
-				r.sayf("all rows are copied, and all changes that were noted meanwhile")
+				return r.sayCaughtUp(ctx)
 			}
 			return err
 		}
 	}
+}
+
+// sayCaughtUp says what a run that ends by itself has done, and what it has not.
+func (r *runner) sayCaughtUp(ctx context.Context) error {
+	p, err := r.job.Progress(ctx)
+	if err != nil {
+		return err
+	}
+	did, verb := "all rows are copied, and all changes that were noted meanwhile", "cutover"
+	if p.Phase == migrate.PhaseSwitched {
+		did, verb = "all changes that were noted on the shards are brought back into the retired tables", "rollback"
+	}
+	if p.Backlog > 0 {
+		did += fmt.Sprintf(", but %s: made since, or of a row that has to wait for another one, as a child does whose parent is missing, "+
+			"or a row of which another has an equal value in a unique key; the next run tries again, and a %s names such a row", waiting(p), verb)
+	}
+	r.sayf("%s", did)
+	return nil
 }
 
 // turn leads the job until somebody else wants to. It is over when there is
@@ -132,6 +158,7 @@ func (r *runner) turn(ctx context.Context) (done bool, err error) {
 	}
 	asked := r.steer.Load().Asked
 	err = r.lead(ctx)
+	r.began = r.began || !errors.Is(err, migrate.ErrLocked) // a job that somebody else is about to begin is none that was aborted
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -193,11 +220,12 @@ func (r *runner) over(ctx context.Context) (bool, error) {
 	case p.Phase == migrate.PhaseFinalized:
 		r.sayf("job %s is finalized; there is nothing left to do", p.Job)
 		return true, nil
-	case r.began && (p.Phase == migrate.PhaseNone || p.Phase == migrate.PhaseAborted):
+	case p.Phase != migrate.PhaseNone && p.Phase != migrate.PhaseAborted:
+		r.began = true
+	case r.began:
 		r.sayf("job %s was aborted; begin it anew if that was not meant", p.Job)
 		return true, nil
 	}
-	r.began = true // from here on Run makes it so
 	return false, nil
 }
 

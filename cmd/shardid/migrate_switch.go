@@ -137,7 +137,19 @@ func (m *migration) newEnd(use, short, long, done string, do func(*migrate.Job, 
 		if !yes {
 			return input.Errorf("%s cannot be undone; say --yes if you mean it", use)
 		}
-		return o.said(o.leading(ctx, func() error { return do(o.job, ctx) }), done)
+		p, err := o.job.Progress(ctx)
+		if err != nil {
+			return err
+		}
+		if err := o.leading(ctx, func() error { return do(o.job, ctx) }); err != nil {
+			return err
+		}
+		text := done
+		if p.Phase == migrate.PhaseNone {
+			text = fmt.Sprintf("there is no job %s: it was never begun, or was aborted before; the source serves", p.Job)
+		}
+		o.sayf("%s", text)
+		return nil
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; it cannot be undone")
 	return cmd
@@ -147,7 +159,15 @@ func (m *migration) newPause() *cobra.Command {
 	return m.verb("pause", "Have all runners copy no more until resume", `Pause has the runners copy no more. They go on following changes, so nothing piles
 up.`,
 		func(ctx context.Context, o *operation) error {
-			return o.said(o.job.Pause(ctx), "runners copy no more until resume; they look four times a second")
+			p, err := o.job.Progress(ctx)
+			if err != nil {
+				return err
+			}
+			done := "runners copy no more until resume; they look four times a second"
+			if p.Phase == migrate.PhaseNone {
+				done = fmt.Sprintf("job %s has not begun; when it does, its runners copy nothing until resume", p.Job)
+			}
+			return o.said(o.job.Pause(ctx), done)
 		})
 }
 

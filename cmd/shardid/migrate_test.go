@@ -156,6 +156,137 @@ func TestTheLastLineOfARunSaysWhereTheJobStands(t *testing.T) {
 	}
 }
 
+func TestARunThatEndsByItselfBringsChangesOfTheShardsBack(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	east := openFile(t, m.file("east.db"))
+	if _, err := east.ExecContext(t.Context(), "UPDATE orders_0 SET note = 'changed'"); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.must(t, 0, "run", "--once"); !strings.Contains(o.stderr, "switched  0 changes wait\nall changes that were noted on the shards are brought back") {
+		t.Errorf("%s", o.stderr)
+	}
+	var n int
+	if err := m.source.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders_old WHERE note = 'changed'").Scan(&n); err != nil || n == 0 {
+		t.Errorf("%d rows were brought back (%v)", n, err)
+	}
+}
+
+func TestARunThatEndsByItselfSaysWhatWaits(t *testing.T) {
+	m := newMovable(t, 5)
+	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))", "INSERT INTO items VALUES (1, 99)")
+	layout := readFile(t, m.file("shards.json"))
+	_, orders, _ := strings.Cut(layout, `"tables": [`)
+	items := strings.NewReplacer(`"name": "orders"`, `"name": "items", "via": "order_id"`, "orders_%d", "items_%d").Replace(orders)
+	layout = strings.TrimSuffix(layout, "]}") + ", " + items
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.must(t, 0, "run", "--once"); !strings.Contains(o.stderr, "but 1 change waits: made since, or of a row that has to wait for another one, as a child does whose parent is missing") {
+		t.Errorf("%s", o.stderr)
+	}
+}
+
+func TestACutoverWithAnotherRuleThanWasCopiedByEndsWithEight(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	layout := readFile(t, m.file("shards.json"))
+	if err := os.WriteFile(m.file("shards.json"), []byte(strings.Replace(layout, "low(2)", "hash(8)", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"cutover", "run", "verify", "rollback"} {
+		if o := m.must(t, migrateChanged, verb); !strings.Contains(o.stderr, "the job was begun with another configuration: table orders: rule; give it the one it had") {
+			t.Errorf("%s: %s", verb, o.stderr)
+		}
+	}
+	if now := m.phase(t); now != migrate.PhaseFollowing {
+		t.Errorf("phase %s", now)
+	}
+}
+
+func TestARollbackOfAJobThatWasNotSwitchedIsRefused(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	o := m.must(t, migrateNotReady, "rollback")
+	if !strings.Contains(o.stderr, "the job is following, and was not switched: there is nothing to roll back") || strings.Contains(o.stderr, "seed") {
+		t.Errorf("%s", o.stderr)
+	}
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	for range 2 { // the second one may follow a first one whose answer was lost
+		m.must(t, 0, "rollback", "--max-pause", "10m")
+	}
+}
+
+func TestVerbsOnAJobThatWasNotBegunDoNotSayThatTheyDidSomething(t *testing.T) {
+	m := newMovable(t, 50)
+	if o := m.must(t, 0, "pause"); !strings.Contains(o.stderr, "job orders has not begun; when it does") {
+		t.Errorf("%s", o.stderr)
+	}
+	if o := m.must(t, 0, "abort", "--yes"); !strings.Contains(o.stderr, "there is no job orders") {
+		t.Errorf("%s", o.stderr)
+	}
+}
+
+// Until another host has made the triggers there is nothing to be seen of the job.
+func TestARunnerThatStandsByForAJobThatIsBeingBegunWaits(t *testing.T) {
+	m := newMovable(t, 50)
+	watch := func(_ context.Context, o *operation) error {
+		r := &runner{operation: o}
+		for range 2 {
+			if done, err := r.over(t.Context()); done || err != nil {
+				t.Errorf("over: %t (%v)", done, err)
+			}
+		}
+		m.must(t, 0, "run", "--once")
+		if done, err := r.over(t.Context()); done || err != nil {
+			t.Errorf("of a job under way: %t (%v)", done, err)
+		}
+		m.must(t, 0, "abort", "--yes")
+		done, err := r.over(t.Context())
+		if !done {
+			t.Error("a job that was aborted is not over")
+		}
+		return err
+	}
+	o := &migration{config: m.file("shards.json"), source: m.file("shop.db"), cmd: newMigrate()}
+	if err := o.with(t.Context(), watch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARunnerSaysOnceThatATransactionIsInItsWay(t *testing.T) {
+	var stderr bytes.Buffer
+	m := &migration{cmd: newMigrate()}
+	m.cmd.SetErr(&stderr)
+	r := &runner{operation: &operation{migration: m}}
+	for range 2 {
+		r.observe(migrate.Step{Name: migrate.StepBlocked, Table: "orders"})
+	}
+	if said := stderr.String(); strings.Count(said, "waiting for transactions on table orders") != 1 {
+		t.Errorf("%s", said)
+	}
+}
+
+func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
+	m := newMovable(t, 50)
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	m.must(t, 0, "rollback", "--max-pause", "10m")
+	m.must(t, 0, "abort", "--yes")
+	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
+	if o := m.must(t, migrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, and it is made anew, or add the column") {
+		t.Errorf("%s", o.stderr)
+	}
+	for i, name := range []string{"east.db", "west.db", "east.db", "west.db"} {
+		if _, err := openFile(t, m.file(name)).ExecContext(t.Context(), fmt.Sprintf("DROP TABLE orders_%d_sealed", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "verify")
+}
+
 func TestASwitchCountsChangesInGoodEnglish(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 changes were", 1: "1 change was", 2: "2 changes were"} {
 		if got := brought(n); got != want {

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,21 +33,33 @@ type Order struct {
 	ID     int64  `db:"id" keygen:"orders"`
 	UserID int64  `db:"user_id"`
 	Note   string `db:"note"`
+	Items  []Item `db:"-"`
+}
+
+type Item struct {
+	ID      int64 `keygen:"items"`
+	UserID  int64
+	OrderID int64
 }
 
 // runbookRouter is what a program begins with.
 func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set, *sharding.Router) {
 	store, err := sqlstore.New(ctx, legacy)
 	check(err)
-	counter, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")}) // that seed has raised
+	orders, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")}) // that seed has raised
 	check(err)
-	ids := keygen.Set{Named: map[string]keygen.Generator[int64]{"orders": counter}}
+	items, err := segment.New(ctx, segment.Config{Source: store.Tag("items")})
+	check(err)
+	ids := keygen.Set{Named: map[string]keygen.Generator[int64]{"orders": orders, "items": items}}
 
-	targets, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d") // as in shards.json
+	orderTables, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d") // as in shards.json
+	check(err)
+	itemTables, err := sharding.Spread([]string{"east", "west"}, 4, "items_%d")
 	check(err)
 	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
-		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: targets},
-		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id"}, Patience: 10 * time.Second})
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orderTables, Group: "orders"},
+		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders"},
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second})
 	check(err)
 	check(router.Load(ctx)) // who serves now?
 	return ids, router
@@ -55,7 +68,7 @@ func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set,
 func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *sharding.Router) error {
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: ids, Router: router})))
 
-	check(db.WithContext(ctx).Create(&Order{UserID: 5, Note: "alone"}).Error)
+	check(db.WithContext(ctx).Create(&Order{UserID: 5, Note: "alone", Items: []Item{{UserID: 5}}}).Error)
 
 	err := sharding.ErrRouteMoved // a transaction that the switch has undone begins again
 	for errors.Is(err, sharding.ErrRouteMoved) {
@@ -92,34 +105,53 @@ func check(err error) {
 // make, and does not have to know.
 func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	ctx := t.Context()
-	m := newMovable(t, 50)
+	m := newRunbookShop(t)
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--margin", "10000")
 	ids, router := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
-	counter, isSegment := ids.Named["orders"].(*segment.Generator)
-	if !isSegment {
-		t.Fatalf("%T", ids.Named["orders"])
+	for name, counter := range ids.Named {
+		closer, is := counter.(*segment.Generator)
+		if !is {
+			t.Fatalf("%s: %T", name, counter)
+		}
+		t.Cleanup(func() { check(closer.Close()) })
 	}
-	t.Cleanup(func() { check(counter.Close()) })
 	write := func() string {
 		db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: m.source}, &gorm.Config{Logger: logger.Discard})
 		check(err)
 		check(runbookGORM(ctx, db, ids, router))
 		return fmt.Sprint(runbookSQLX(ctx, "sqlite", ids, router))
 	}
-	if got := write(); got != "[{53 5 by sqlx} {52 5 twice} {51 5 alone}]" {
+	if got := write(); got != "[{53 5 by sqlx []} {52 5 twice []} {51 5 alone []}]" {
 		t.Errorf("before the switch: %s", got)
 	}
 	m.must(t, 0, "run", "--once")
 	m.must(t, 0, "cutover", "--max-pause", "10m")
-	if got := write(); got != "[{10053 5 by sqlx} {10052 5 twice} {10051 5 alone}]" {
+	if got := write(); got != "[{10053 5 by sqlx []} {10052 5 twice []} {10051 5 alone []}]" {
 		t.Errorf("after the switch: %s", got)
+	}
+	var item Item
+	check(openFile(t, m.file("west.db")).QueryRowContext(ctx, "SELECT id, user_id, order_id FROM items_1 ORDER BY id DESC").Scan(&item.ID, &item.UserID, &item.OrderID))
+	if item != (Item{10001, 5, 10051}) {
+		t.Errorf("the last item of user 5 is %+v", item)
 	}
 	var n int
 	check(sqlx.NewDb(openFile(t, m.file("west.db")), "sqlite").GetContext(ctx, &n, "SELECT COUNT(*) FROM orders_1 WHERE user_id = 5"))
 	if n != 11 {
 		t.Errorf("%d rows of user 5 on their shard", n)
 	}
+}
+
+// newRunbookShop has the runbook's file, and items without rows.
+func newRunbookShop(t *testing.T) *movable {
+	t.Helper()
+	m := newMovable(t, 50)
+	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL, order_id INTEGER NOT NULL REFERENCES orders (id))")
+	_, text, _ := strings.Cut(readFile(t, "../../docs/runbook.md"), "\n```json\n")
+	text, _, _ = strings.Cut(text, "```\n")
+	text = strings.NewReplacer(`"env": "SHOP_EAST"`, `"sqlite": "east.db"`, `"file": "/run/secrets/shop-west"`, `"sqlite": "west.db"`).Replace(text)
+	check(os.WriteFile(m.file("shards.json"), []byte(text), 0o600))
+	return m
 }
 
 func TestTheRunbooksGoBlocksAreThoseThatRun(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Config describes a migration. Every runner of a job, on whatever host, must
-// be given the same one.
+// be given the same one: see SetupError.
 type Config struct {
 	// Source is the database with the tables that are to be sharded. The job
 	// takes a handful of connections of its own from it. There is no default.
@@ -100,6 +100,7 @@ type Step struct {
 const (
 	StepLeading    = "leading"    // elected, the older ones are fenced
 	StepPruned     = "pruned"     // what a crash left half done was removed
+	StepBlocked    = "blocked"    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
 	StepBound      = "bound"      // a chunk's bound is written down
 	StepSnapshot   = "snapshot"   // a chunk was read
 	StepStored     = "stored"     // a chunk is on the targets

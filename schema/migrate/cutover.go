@@ -149,9 +149,9 @@ func (l *lead) ready(ctx context.Context) error {
 	})
 }
 
-func (l *lead) names() []string {
-	names := make([]string, len(l.tables))
-	for i, t := range l.tables {
+func (w *world) names() []string {
+	names := make([]string, len(w.tables))
+	for i, t := range w.tables {
 		names[i] = t.conf.Name
 	}
 	return names

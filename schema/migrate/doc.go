@@ -104,7 +104,12 @@
 // transaction is open. A TRUNCATE, which no trigger sees, and any ALTER of a
 // table of the source end the job with [ErrChanged], and so do a TRUNCATE, a DROP or a
 // restore of a shard: before the switch the job has to be begun again, after it the
-// retired tables have the rows, and the runbook says how the job goes on. On SQLite there is no lock that dies with
+// retired tables have the rows, and the runbook says how the job goes on. A job
+// remembers what decides where rows go and which ids they get, as digests in its
+// tables; given another configuration, Run, Follow, Verify, Cutover and Rollback end
+// with a [SetupError] and do nothing. A rule of the caller's own is known there by the
+// slots of some thousand keys, as is sharding.Interval, not by what it computes for
+// all. On SQLite there is no lock that dies with
 // its process, so the runner that was started last leads, and older ones end
 // with [ErrFenced]; on the servers a second runner gets [ErrLocked] while the
 // first one lives. A leader of which its server hears nothing for a minute loses

@@ -35,7 +35,8 @@ var (
 	ErrPhase = errors.New("migrate: wrong phase")
 
 	// ErrChanged: a table of the source was altered, truncated or restored while the
-	// job was under way, or one of a shard truncated, dropped or restored. Before the
+	// job was under way, or one of a shard truncated, dropped or restored; or the job
+	// was begun with another configuration, which is a *SetupError. Before the
 	// switch, abort the job and begin again; after it, the retired tables have the
 	// rows of the shard.
 	ErrChanged = errors.New("migrate: a table is not what it was when the job began")

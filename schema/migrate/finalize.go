@@ -13,7 +13,7 @@ import (
 // retired tables stay, closed, as an archive that may be dropped by hand. Call it
 // again when it was cut off.
 func (j *Job) Finalize(ctx context.Context) error {
-	return j.leading(ctx, func(l *lead) error {
+	return j.leadingAnyway(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (l *lead) dropTraces(ctx context.Context) error {
 // idle since the switch still writes to the shards, and has to be refused and to
 // read where the source is. Call it again when it was cut off.
 func (j *Job) Abort(ctx context.Context) error {
-	return j.leading(ctx, func(l *lead) error {
+	return j.leadingAnyway(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err

@@ -13,12 +13,12 @@ const (
 	mostIdlePause = 80 * time.Millisecond
 )
 
-// applyUntilCaughtUp goes on until the copy is done and what writers changed since
-// is little.
-func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
-	f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
-	for {
-		complete := false
+// applyUntilCaughtUp goes on until the copy is done, if there is one, and what
+// writers changed since is little. Changes that waited for others of the same round
+// get another one.
+func (f *follower) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
+	for waited := 0; ; {
+		complete := copied == nil
 		select {
 		case <-copied:
 			complete = true
@@ -28,9 +28,11 @@ func (l *lead) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) e
 		if err != nil {
 			return err
 		}
-		if complete && done.applied < pageSize {
+		waits := len(done.left)
+		if complete && done.applied < pageSize && (done.applied == 0 || waits == 0 || waited > 0 && waits >= waited) {
 			return nil
 		}
+		waited = waits
 		if err := f.rest(ctx, done, copied); err != nil {
 			return err
 		}

@@ -134,6 +134,7 @@ func (i *inspection) relations(ctx context.Context, s *session, shapes []shape) 
 		return nil
 	}
 	for _, t := range w.tables {
+		p.keyless(t)
 		if err := p.unplaced(ctx, t); err != nil {
 			return fmt.Errorf("table %s: %w", t.name, err)
 		}
@@ -373,6 +374,7 @@ func (p probe) owned(ctx context.Context, name string) (bool, error) {
 	if job == p.job.cfg.Name {
 		job += " of another source"
 	}
-	p.add(OtherJob, Block, "the table belongs to job "+job, "give this job tables of its own, or abort that one")
+	p.add(OtherJob, Block, "the table belongs to job "+job, "give this job tables of its own, or abort that one; when it is finalized or its source is gone for good, and nobody needs the rows, drop the table and DELETE FROM "+
+		ownerTable+" WHERE name = '"+name+"' there")
 	return true, nil
 }

@@ -66,3 +66,32 @@ func placesAll(rule sharding.Rule, c column) bool {
 		sharding.KindLow, sharding.KindBits, sharding.KindMod, sharding.KindOffsetStep, sharding.KindHash, sharding.KindRanges,
 	}, sharding.Describe(rule).Kind)
 }
+
+// keyless warns of children that applications cannot write to after the switch: a
+// row has no sharding key, and the id of its parent does not tell the shard.
+func (p probe) keyless(t *table) {
+	if len(t.route.hops) == 0 || t.routesItself() {
+		return
+	}
+	parent, top := t.route.hops[0].to, t.route.hops[len(t.route.hops)-1].to
+	p.shape.name = t.conf.Name
+	p.add(NoShardingKey, Warn,
+		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none", t.route.column, top.conf.Name, t.conf.Via),
+		fmt.Sprintf("add a column with it, fill that, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
+			parent.conf.Name, parent.key, t.conf.Via))
+}
+
+// routesItself: a row of the table names its shard, by a sharding key of its own or
+// by the id of its parent.
+func (t *table) routesItself() bool {
+	if c, own := t.column(t.conf.Key); own && !strings.EqualFold(c.name, t.key) {
+		return true
+	}
+	parent := t.route.hops[0].to
+	if len(t.route.hops) == 1 && strings.EqualFold(t.route.column, parent.key) {
+		return true
+	}
+	return slices.ContainsFunc(parent.conf.Also, func(a sharding.Alt) bool {
+		return strings.EqualFold(a.Column, parent.key) && a.From <= 0 // ids below it say nothing
+	})
+}

@@ -139,7 +139,7 @@ func (p probe) mysqlServer(ctx context.Context) error {
 		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are cut without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
 	}
 	if v["log_bin"] == "ON" && v["binlog_format"] == "STATEMENT" {
-		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', and connect anew")
+		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', in the server's configuration, too, and connect anew")
 	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", sourcePrivileges)
 }
@@ -234,7 +234,7 @@ func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []str
 	}
 	if onlySuper && !slices.Contains(has, "SUPER") {
 		p.add(TriggersRefused, Block, "the binary log is on, and the user is not SUPER: the server refuses triggers with error 1419",
-			"SET GLOBAL log_bin_trust_function_creators = 1")
+			"SET GLOBAL log_bin_trust_function_creators = 1, and say so in the server's configuration, too: a restart forgets it")
 	}
 	missing := slices.DeleteFunc(slices.Clone(needed), func(n string) bool { return slices.Contains(has, n) })
 	if len(missing) > 0 {

@@ -145,6 +145,43 @@ func TestInspectBlocksChildrenWithoutAParent(t *testing.T) {
 	}
 }
 
+func TestInspectWarnsOfChildrenThatOnlyAHintFinds(t *testing.T) {
+	for name, test := range map[string]struct {
+		key   string // of orders, and of items by way of them
+		also  []sharding.Alt
+		items string // more columns
+		warns bool
+	}{
+		"placed by the user":        {"user_id", nil, "", true},
+		"with the user":             {"user_id", nil, ", user_id INTEGER NOT NULL", false},
+		"ids that carry the slot":   {"user_id", []sharding.Alt{{Column: "id", Rule: sharding.Low(2)}}, "", false},
+		"ids that will carry it":    {"user_id", []sharding.Alt{{Column: "id", Rule: sharding.Low(2), From: 1000}}, "", true},
+		"another column carries it": {"user_id", []sharding.Alt{{Column: "serial", Rule: sharding.Low(2)}}, "", true},
+		"placed by the parent's id": {"id", nil, "", false},
+	} {
+		s := newShop(t, 5)
+		exec(t, s.source, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER NOT NULL REFERENCES orders (id)"+test.items+")")
+		items := orders(t, test.key)
+		items.Name, items.Via = "items", "order_id"
+		m, err := sharding.Spread([]string{"a", "b"}, 4, "items_%02d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		items.Map = m
+		found := inspect(t, s.job(t, test.key, func(c *migrate.Config) {
+			c.Tables[0].Also = test.also
+			c.Tables = append(c.Tables, items)
+		}))
+		if warns := slices.ContainsFunc(found, func(f migrate.Finding) bool {
+			return f.Severity == migrate.Warn && f.Code == migrate.NoShardingKey && f.Table == "items" &&
+				f.Message == "user_id of orders is not in it, and order_id does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none" &&
+				strings.Contains(f.Fix, "; or place orders by its id, and this table by order_id without a Via")
+		}); warns != test.warns {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
 func TestInspectSeesWhatIsOnTheShards(t *testing.T) {
 	s := newShop(t, 5)
 	exec(t, s.shards["b"], "CREATE TABLE orders_01 (id INTEGER PRIMARY KEY)")
@@ -234,7 +271,8 @@ func TestInspectSeesTablesOfOtherJobs(t *testing.T) {
 	for name, at := range map[string]*shop{"second": s, "elsewhere": other, "orders": other} {
 		found := inspect(t, at.job(t, "id", called(name)))
 		if !slices.ContainsFunc(found, func(f migrate.Finding) bool {
-			return f.Severity == migrate.Block && f.Code == migrate.OtherJob && f.Database == "b" && strings.Contains(f.Message, "job orders")
+			return f.Severity == migrate.Block && f.Code == migrate.OtherJob && f.Database == "b" && strings.Contains(f.Message, "job orders") &&
+				strings.HasSuffix(f.Fix, "drop the table and DELETE FROM shardid_owner WHERE name = '"+f.Table+"' there")
 		}) {
 			t.Errorf("%s: %+v", name, found)
 		}

@@ -213,7 +213,7 @@ func (l *lead) register(ctx context.Context, s *session) error {
 		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity); err != nil {
+		if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity, setup) VALUES (?, ?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity, t.setupDigest()); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func (m mysqlSeam) ownTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS `" + jobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL, servers VARCHAR(64) NOT NULL DEFAULT '') ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + spanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
-			" identity VARCHAR(191) NOT NULL, PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
+			" identity VARCHAR(191) NOT NULL, setup VARCHAR(255) NOT NULL DEFAULT '', PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + routeTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + targetTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, shard INT NOT NULL, place VARCHAR(191) NOT NULL, identity VARCHAR(191) NOT NULL, beat BIGINT NOT NULL," +
 			" PRIMARY KEY (job, tbl, shard)) ENGINE=InnoDB",

@@ -6,9 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"math"
-
-	"github.com/shardid/shardid/sharding"
 )
 
 // Plan is what a job will do, for those who have to agree to it.
@@ -120,7 +117,7 @@ func (p *planner) table(ctx context.Context, t *table) error {
 		return err
 	})
 	p.plan.Tables = append(p.plan.Tables, planned)
-	p.digestRule(t)
+	_, _ = fmt.Fprintf(p.sum, "%s %q\n", t.conf.Name, t.setup())
 	return err
 }
 
@@ -154,32 +151,6 @@ func (p *planner) definition(ctx context.Context, t *table, name string) (defini
 		return err
 	})
 	return definition, err
-}
-
-// digestRule goes by what the rule does: how it is written down in memory could
-// differ from one process to the next.
-func (p *planner) digestRule(t *table) {
-	_, _ = fmt.Fprintf(p.sum, "%s %s %+v\n", t.conf.Name, t.conf.Key, sharding.Describe(t.conf.Rule))
-	_, _ = fmt.Fprintf(p.sum, "%q %s\n", t.conf.Via, t.numbering())
-	for _, r := range t.references {
-		_, _ = fmt.Fprintf(p.sum, "%q %q\n", r.column, r.to.conf.Name)
-	}
-	for _, key := range sampleKeys() {
-		at, err := t.conf.Target(key)
-		_, _ = fmt.Fprintf(p.sum, "%d %s %t\n", key, at, err == nil)
-	}
-}
-
-// sampleKeys are the small ones, and those around powers of two.
-func sampleKeys() []int64 {
-	keys := []int64{math.MaxInt64, math.MinInt64, -1}
-	for i := range int64(256) {
-		keys = append(keys, i)
-	}
-	for bit := 8; bit < 63; bit++ {
-		keys = append(keys, 1<<bit-1, 1<<bit, 1<<bit+1)
-	}
-	return keys
 }
 
 // estimate returns about how many rows a table has, and how large it is. SQLite

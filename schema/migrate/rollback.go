@@ -19,7 +19,8 @@ import (
 // as it is and the error is a *PauseError. From the first shard that is closed on
 // it goes on whatever it takes, as a Cutover does: by a rehearsal that must fit
 // into maxPause, and Switch.Over tells when it did not. A rollback that was cut
-// off after it closed a shard is finished by the next Rollback.
+// off after it closed a shard is finished by the next Rollback, and one that was
+// made already does nothing. Of a job that was never switched it is an ErrPhase.
 func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
 	if maxPause <= 0 {
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
@@ -31,10 +32,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 		}
 		switch phase {
 		case proto.Copying, proto.Following:
-			if repair, err := l.repair(ctx); err != nil || repair == proto.Nothing {
-				return err // the source serves
-			}
-			return fmt.Errorf("%w: a switch was cut off; finish it with Cutover first", ErrPhase)
+			return l.rolledBack(ctx, phase)
 		case proto.Switched, proto.Returning:
 			done, err = l.rollback(ctx, phase, maxPause)
 			return err
@@ -42,6 +40,20 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 		return fmt.Errorf("%w: the job is %q; there is no way back", ErrPhase, phase)
 	})
 	return done, err
+}
+
+// rolledBack fails unless the source serves because a rollback was made before.
+func (l *lead) rolledBack(ctx context.Context, phase proto.Phase) error {
+	repair, err := l.repair(ctx)
+	switch {
+	case err != nil:
+		return err
+	case repair != proto.Nothing:
+		return fmt.Errorf("%w: a switch was cut off; finish it with Cutover first", ErrPhase)
+	case !l.haveServed():
+		return fmt.Errorf("%w: the job is %s, and was not switched: there is nothing to roll back, the source serves", ErrPhase, phase)
+	}
+	return nil
 }
 
 func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {

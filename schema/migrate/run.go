@@ -10,10 +10,16 @@ import (
 // Run copies the tables and follows their changes until it has caught up with
 // the writers, and returns then. The same call begins the job, resumes it after
 // whatever ended it, or finds that there is nothing left to do. After Run,
-// [Job.Follow] keeps the shards up to date until [Job.Cutover].
+// [Job.Follow] keeps the shards up to date until [Job.Cutover]. After the switch it
+// brings what was noted on the shards back into the retired tables.
+//
+// Changes of rows that wait for another one, as a child without its parent does,
+// are no reason for it to go on: [Progress].Backlog counts them.
 //
 // Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged
-// where that is the cause. ctx ends the run at any point; it can be resumed.
+// where that is the cause, and a *SetupError when the job was begun with another
+// configuration, as those of Follow, Verify, Cutover and Rollback do. ctx ends the
+// run at any point; it can be resumed.
 func (j *Job) Run(ctx context.Context) error {
 	return j.leading(ctx, func(l *lead) error {
 		phase, err := l.begin(ctx)
@@ -23,7 +29,9 @@ func (j *Job) Run(ctx context.Context) error {
 		switch phase {
 		case proto.Copying, proto.Following:
 			return l.run(ctx, phase)
-		case proto.Switched, proto.Finalized:
+		case proto.Switched:
+			return l.bringBack(ctx)
+		case proto.Finalized:
 			return nil
 		}
 		return fmt.Errorf("%w: the job is %s", ErrPhase, phase)
@@ -58,27 +66,65 @@ func (j *Job) Follow(ctx context.Context) error {
 	return err
 }
 
-// leading runs f as the leader of the job.
+// leading runs f as the leader of the job, if it is given the configuration that it
+// was begun with. That is asked before another runner is fenced, and again when
+// nobody else can begin the job any more.
 func (j *Job) leading(ctx context.Context, f func(*lead) error) error {
-	w, err := j.open(ctx)
-	if err != nil {
-		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
-	}
-	defer w.close()
+	return j.opened(ctx, func(w *world) error {
+		if err := w.sameSetup(ctx); err != nil {
+			return err
+		}
+		return w.leading(ctx, func(l *lead) error {
+			if err := l.sameSetup(ctx); err != nil {
+				return err
+			}
+			return f(l)
+		})
+	})
+}
+
+// leadingAnyway is for what ends a job, whatever it was begun with.
+func (j *Job) leadingAnyway(ctx context.Context, f func(*lead) error) error {
+	return j.opened(ctx, func(w *world) error { return w.leading(ctx, f) })
+}
+
+func (w *world) leading(ctx context.Context, f func(*lead) error) error {
 	l, err := w.lead(ctx)
 	if err != nil {
-		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+		return err
 	}
 	defer l.release()
-	if err := f(l); err != nil {
+	return f(l)
+}
+
+// opened runs f with the job's databases and tables.
+func (j *Job) opened(ctx context.Context, f func(*world) error) error {
+	w, err := j.open(ctx)
+	if err == nil {
+		defer w.close()
+		err = f(w)
+	}
+	if err != nil {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	return nil
 }
 
-func (l *lead) run(ctx context.Context, phase proto.Phase) error {
-	if repair, err := l.repair(ctx); err != nil || repair == proto.Flip {
+// bringBack carries the changes of the shards back until it has caught up.
+func (l *lead) bringBack(ctx context.Context) error {
+	if err := l.moveIn(ctx, proto.Switched); err != nil {
 		return err
+	}
+	f := &follower{lead: l, streams: l.backward(), unchanged: l.checkTargets}
+	return f.applyUntilCaughtUp(ctx, nil)
+}
+
+func (l *lead) run(ctx context.Context, phase proto.Phase) error {
+	switch repair, err := l.repair(ctx); {
+	case err != nil:
+		return err
+	case repair == proto.Flip:
+		return l.bringBack(ctx)
 	}
 	if err := l.moveIn(ctx, phase); err != nil {
 		return err
@@ -101,7 +147,10 @@ func (l *lead) run(ctx context.Context, phase proto.Phase) error {
 			close(copied)
 			return nil
 		},
-		func(ctx context.Context) error { return l.applyUntilCaughtUp(ctx, copied) },
+		func(ctx context.Context) error {
+			f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
+			return f.applyUntilCaughtUp(ctx, copied)
+		},
 	)
 }
 

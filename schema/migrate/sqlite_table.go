@@ -13,7 +13,7 @@ import (
 func (m sqliteSeam) ownTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS " + jobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL, servers TEXT NOT NULL DEFAULT '')",
-		"CREATE TABLE IF NOT EXISTS " + spanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, PRIMARY KEY (job, tbl))",
+		"CREATE TABLE IF NOT EXISTS " + spanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, setup TEXT NOT NULL DEFAULT '', PRIMARY KEY (job, tbl))",
 		"CREATE TABLE IF NOT EXISTS " + routeTable + " (tbl TEXT NOT NULL PRIMARY KEY, job TEXT NOT NULL, epoch INTEGER NOT NULL, route TEXT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS " + targetTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, shard INTEGER NOT NULL, place TEXT NOT NULL, identity TEXT NOT NULL, beat INTEGER NOT NULL, PRIMARY KEY (job, tbl, shard))",
 		m.fenceDefinition(fenceTable), m.logDefinition(log),

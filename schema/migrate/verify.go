@@ -31,6 +31,9 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 		return Verification{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	defer w.close()
+	if err := w.sameSetup(ctx); err != nil {
+		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
+	}
 	v := &verifier{world: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
 	if err := explain(ctx, v.run(ctx), v.unchanged); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)

@@ -66,7 +66,7 @@ func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	if err := ping(ctx, db); err != nil {
-		return nil, errors.Join(input.Errorf("cannot connect to %s: %w; check the address, the user and the password", shown, scrubbed{err, c.Passwd}), db.Close())
+		return nil, errors.Join(input.Errorf("cannot connect to %s: %w; check the address, the user and the password, and that the user has rights on the database", shown, scrubbed{err, c.Passwd}), db.Close())
 	}
 	return db, nil
 }
