@@ -79,8 +79,10 @@ type Table struct {
 	// Via is for a child whose rows lie where their parents do: the column that
 	// refers to the parent, a table of the job. Key is the column of the parent
 	// then, or of the parent's parent if that table has a Via, too. On MariaDB and
-	// MySQL the column needs a foreign key. Defaults to "": Key is a column of the
-	// table.
+	// MySQL the column needs a foreign key. After the switch applications reach such
+	// rows under the hint sharding.OnKey alone and can add none, unless the ids of
+	// the parents carry the slot; Inspect warns of it. Defaults to "": Key is a
+	// column of the table.
 	Via string
 
 	// References are columns that hold ids of tables of the job without a foreign
