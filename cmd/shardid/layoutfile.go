@@ -49,7 +49,9 @@ from 0 and lays them over the databases in turn. Paths are relative to the file.
 For migrate alone a table can also have
 
   "via": "order_id"        the column of a child that refers to its parent, where its
-                           rows go; "key" is a column of the parent then
+                           rows go; "key" is a column of the parent then. Unless
+                           the parent's id carries the slot, applications can add
+                           no such rows after the switch; inspect warns of it
   "ids": "affine(10, 3)"   what becomes of ids: kept, which is the default;
                            affine(m, s), id·m + s; keyed(VARIABLE), ids that show
                            nothing, by a key of 32 hexadecimal digits in that
