@@ -40,16 +40,18 @@ var sections = []section{
 		"Goals of GORM",
 		`A model of six columns. "Filled" has a tag and the plugin; "preset" has keys in
 its rows and no plugin; both are as far as the INSERT's text. "The database's own"
-is an AUTO_INCREMENT or BIGSERIAL key, and the rows are stored. They have five
-parameters each then, and six when they are filled: modernc.org/sqlite, the driver
-without cgo, takes a time to bind them that grows with the square of their number.
-Batches of 100 (gorm's CreateBatchSize) hardly show it.`,
+is an AUTO_INCREMENT or BIGSERIAL key, and the rows are stored; those that are
+filled go into a table that the database does not number, and have six parameters
+each where the others have five. modernc.org/sqlite, the driver without cgo, took a
+time to bind them that grew with the square of their number before its v1.60.1.`,
 		"ns", gormGoals,
 	},
 	{
 		"Goals of sqlx",
 		`What is compared with is sqlx.Named, and sqlx's NamedExec where the rows are
-stored, with keys that are there already.`,
+stored, with keys that are there already; and a loop that appends the fields of
+just this struct. The goals in nanoseconds were set on a machine whose sqlx.Named
+takes 840 ns for one row and 190,000 for a thousand.`,
 		"ns", sqlxGoals,
 	},
 	{
@@ -101,6 +103,8 @@ func thousand(database string) goal {
 var sqlxGoals = []goal{
 	{"text and arguments of one row, ns", key{"Plan/compiled/1", nsPerID}, key{}, 40},
 	{"text and arguments of 1000 rows, ns", key{"Plan/compiled/1000", nsPerID}, key{}, 25_000},
+	{"text and arguments of one row", key{"Plan/compiled/1", nsPerID}, key{"Plan/byhand/1", nsPerID}, 1},
+	{"text and arguments of 1000 rows", key{"Plan/compiled/1000", nsPerID}, key{"Plan/byhand/1000", nsPerID}, 1},
 	{"one row, without a database", key{"NamedExec/hook/1", nsPerID}, key{"NamedExec/sqlx/1", nsPerID}, 1},
 	{"1000 rows, without a database", key{"NamedExec/hook/1000", nsPerID}, key{"NamedExec/sqlx/1000", nsPerID}, 1},
 	{"one row, SQLite", key{"InsertSQLite/hook/1", nsPerID}, key{"InsertSQLite/sqlx/1", nsPerID}, 1},
