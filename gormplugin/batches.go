@@ -50,9 +50,10 @@ func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	return false
 }
 
-// batchOf returns where the statement's rows lie, when they are a slice.
+// batchOf returns where the statement's rows lie, when they are a slice. Newer
+// versions of gorm give each batch as a pointer to one.
 func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
-	v := reflect.ValueOf(stmt.Dest)
+	v := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if v.Kind() != reflect.Slice {
 		return batch{}, false
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"reflect"
-	"slices"
 	"sync"
 
 	"gorm.io/gorm"
@@ -144,32 +143,29 @@ func (s *step) together(ctx context.Context, legs []leg, do func(context.Context
 
 // dispatch runs the statements in lanes that work at the same time: in a
 // transaction one for each database, which has a single connection, otherwise
-// one for each target.
+// one for each target. The error is the one that came first: what a driver says
+// of queries that were stopped for it, nobody knows.
 func (s *step) dispatch(ctx context.Context, on conn, legs []leg, do func(context.Context, gorm.ConnPool, int) error) error {
 	bound := txOf(on) != nil
+	stop := context.CancelFunc(func() {})
 	if !bound { // a query: the first error makes the other answers useless
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
-		inner := do
-		do = func(ctx context.Context, c gorm.ConnPool, i int) error {
-			err := inner(ctx, c, i)
-			if err != nil {
-				cancel()
-			}
-			return err
-		}
+		ctx, stop = context.WithCancel(ctx)
 	}
-	errs := make([]error, len(legs))
+	defer stop()
+	var once sync.Once
+	var first error
 	each(s.routing.limits().Concurrency, lanes(legs, bound), func(lane []int) {
 		for _, i := range lane {
 			err := s.send(ctx, on, legs[i].target, func(c gorm.ConnPool) error { return do(ctx, c, i) })
-			if errs[i] = s.inShard(legs[i].target, err); err != nil {
-				return
+			if err == nil {
+				continue
 			}
+			once.Do(func() { first = s.inShard(legs[i].target, err) })
+			stop()
+			return
 		}
 	})
-	return firstCause(errs)
+	return first
 }
 
 // poolOf returns the pool of a statement that is in no transaction.
@@ -189,20 +185,6 @@ func (s *step) send(ctx context.Context, on conn, target sharding.Target, do fun
 		return err
 	}
 	return do(c)
-}
-
-// firstCause returns the first error that did not come from another one's.
-func firstCause(errs []error) error {
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	for _, err := range errs {
-		if !errors.Is(err, context.Canceled) {
-			return err
-		}
-	}
-	if len(errs) > 0 {
-		return errs[0]
-	}
-	return nil
 }
 
 func lanes(legs []leg, byDatabase bool) [][]int {

@@ -33,7 +33,9 @@
 // and physical tables that hold its rows, or it is refused with a
 // [sharding.RouteError] that says what to add, before anything is sent: the
 // package fails closed. Register it before plugins that choose connections, such
-// as dbresolver.
+// as dbresolver, and after those that replace gorm's own callbacks, such as caches of
+// queries: what these keep is then found by the names of the physical tables, which
+// should differ from database to database.
 //
 // What is read of a statement is what the database will execute. A key counts
 // in the rows of a create; in conditions `key = ?` and `key IN ?`, whose
@@ -98,6 +100,8 @@
 // Raw SQL with such a hint changes sharded tables alone, and no column that leads
 // to a shard. The rows of its INSERTs and REPLACEs must be seen to belong there:
 // with a list of columns, and a parameter, a whole number or a text for the key.
+// No other shard is asked: a raw upsert or REPLACE of an id whose row lies in another
+// shard stores a second row, where the model's forms look for it (see upserts below).
 // Raw SQL that changes a broadcast table would change one copy, and is refused; an
 // UPDATE or a DELETE with sharding.AllShards is run in every database. Raw SQL reads
 // the copy in the database that gorm was opened with.
@@ -136,9 +140,9 @@
 // RowsAffected.
 //
 // The physical table carries the logical name as its alias, so that qualified
-// columns in raw conditions go on working. The one exception is a DELETE with
-// ORDER BY, LIMIT or RETURNING on MySQL and MariaDB, which allow no alias there:
-// leave the qualifier out of its raw conditions.
+// columns in raw conditions go on working. The exceptions are the ON CONFLICT of an
+// INSERT, and on MySQL and MariaDB a DELETE with ORDER BY, LIMIT or RETURNING, as they
+// allow no alias there: leave the qualifier out.
 //
 // Statements on other tables reach the driver as without the plugin. With
 // PrepareStmt each database has a cache of its own, of 1000 statements unless
@@ -173,6 +177,10 @@
 //
 // # Failure modes
 //
+// The error of a shard's database is a [sharding.ShardError]. A read of several
+// shards that one of them fails, or that its context ends, has no answer, not even
+// in part; the queries to the others are stopped.
+//
 // When a create fails with the proof that no row was written (it was refused,
 // its table had moved, or it was a single row that violates a constraint) its
 // fields are emptied again. After any other error, a deadline above all, they keep
@@ -191,15 +199,22 @@
 // order_id, or have it in sharding.Table.Also), Preload, Append, Find and Count work
 // as usual, and so do Delete, Replace and Clear behind Unscoped, and
 // Select("Items").Delete. Without Unscoped these three would set the key of the rows
-// to NULL, and are refused. Where parent and rows share another key, user_id say,
-// Append works if the new rows have it. Everything else is refused unless the context
-// names the shard, sharding.OnKey(ctx, "orders", userID); reads may have a condition
-// on the key instead, Preload("Items", "user_id = ?", userID). Replace has stored its
-// new rows by the time it is refused: GORM saves them first; call it in a transaction.
+// to NULL, and are refused; so is Append to a has-one, which is a Replace in GORM.
+// Where parent and rows share another key, user_id say, Append works if the new rows
+// have it. Everything else is refused unless the context names the shard,
+// sharding.OnKey(ctx, "orders", userID); reads may have a condition on the key
+// instead, Preload("Items", "user_id = ?", userID). A many-to-many join table may be
+// sharded by its parent's id as well; Find and Count, which join it with the table of
+// the others, are refused, and Preload is not.
+//
+// Replace saves the new rows first, for each parent in a transaction of its own, and
+// then removes the others. When that is refused, the new rows are stored: call it in
+// a transaction.
 //
 // # SQLite
 //
 // gorm.io/driver/sqlite works with cgo, and without it over modernc.org/sqlite, as
-// sqlite.Dialector{DriverName: "sqlite", DSN: …}; github.com/glebarez/sqlite, a
-// dialect for the latter, works as well.
+// sqlite.Dialector{DriverName: "sqlite", DSN: …}. github.com/glebarez/sqlite works as
+// well, with a driver of its own: a program cannot have both, as both are called
+// sqlite.
 package gormplugin

@@ -71,6 +71,8 @@ func (s *step) enclose(exprs []clause.Expression, negated bool) []clause.Express
 			list[i] = clause.OrConditions{Exprs: s.enclose(c.Exprs, negated)}
 		case clause.NotConditions:
 			list[i] = clause.NotConditions{Exprs: s.enclose(c.Exprs, true)}
+		case clause.Where:
+			list[i] = enclosed{clause.Where{Exprs: s.enclose(c.Exprs, false)}, s}
 		case clause.Expr:
 			if list[i] = e; negated || !s.isSimple(c) {
 				list[i] = enclosed{e, s}

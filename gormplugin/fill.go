@@ -253,13 +253,9 @@ func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 // model anew for each statement, so that not even a panic lets it get away.
 func (fl *filling) swap(stmt *gorm.Statement) {
 	fl.swapped = true
-	switch {
-	case fl.rows.many || fl.schema == nil:
+	stmt.Schema = fl.plan.private
+	if fl.rows.many || fl.schema == nil {
 		stmt.Schema = fl.plan.maps
-	case fl.rows.structs.IsValid() && len(stmt.Selects)+len(stmt.Omits) == 0:
-		stmt.Schema = fl.plan.lean
-	default:
-		stmt.Schema = fl.plan.private
 	}
 }
 

@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -65,7 +64,7 @@ func (m *merge) foldInto(set *resultSet, to, from []any) (err error) {
 		if it.isExtreme() {
 			to[i], err = m.extreme(set, i, it.function, to[i], from[i])
 		} else {
-			to[i], err = plus(to[i], from[i])
+			to[i], err = m.plus(to[i], from[i])
 		}
 		if err != nil {
 			return err
@@ -73,7 +72,7 @@ func (m *merge) foldInto(set *resultSet, to, from []any) (err error) {
 	}
 	for i := len(m.selection.items); i < len(to); i++ {
 		if strings.HasPrefix(m.hidden[i-len(m.selection.items)], "COUNT(") {
-			if to[i], err = plus(to[i], from[i]); err != nil {
+			if to[i], err = m.plus(to[i], from[i]); err != nil {
 				return err
 			}
 		}
@@ -95,10 +94,8 @@ func (m *merge) extreme(set *resultSet, i int, function string, a, b any) (any, 
 	return a, err
 }
 
-var errOverflow = errors.New("gormplugin: a sum over several shards exceeds 64 bits")
-
 // plus adds two sums. NULL is the sum of no rows.
-func plus(a, b any) (any, error) {
+func (m *merge) plus(a, b any) (any, error) {
 	switch {
 	case a == nil:
 		return b, nil
@@ -109,14 +106,17 @@ func plus(a, b any) (any, error) {
 	y, okY := b.(int64)
 	if okX && okY {
 		if y > 0 && x > math.MaxInt64-y || y < 0 && x < math.MinInt64-y {
-			return nil, errOverflow
+			return nil, m.unmergeable("a sum over several shards exceeds 64 bits")
 		}
 		return x + y, nil
+	}
+	if x, y := infinity(a), infinity(b); x != 0 || y != 0 {
+		return infinite(x + y), nil
 	}
 	p, scaleP, okP := decimal(a)
 	q, scaleQ, okQ := decimal(b)
 	if !okP || !okQ {
-		return nil, fmt.Errorf("gormplugin: a sum over several shards of %T and %T", a, b)
+		return nil, m.unmergeable(fmt.Sprintf("a sum over several shards of %T and %T", a, b))
 	}
 	sum := p.Add(p, q)
 	if scaleP < 0 || scaleQ < 0 {
@@ -124,6 +124,15 @@ func plus(a, b any) (any, error) {
 		return f, nil
 	}
 	return []byte(sum.FloatString(max(scaleP, scaleQ))), nil
+}
+
+// infinite is a sum with infinite floats in it: of both signs it is no number, for
+// which SQLite has NULL.
+func infinite(sign int) any {
+	if sign == 0 {
+		return nil
+	}
+	return math.Inf(sign)
 }
 
 // decimal returns the exact value of a number and how many digits stand behind
@@ -164,7 +173,7 @@ func (m *merge) finish(set *resultSet) error {
 		}
 		for _, row := range set.rows {
 			var err error
-			if row[i], err = quotient(row[i], row[len(m.selection.items)+count], m.routing.mysql); err != nil {
+			if row[i], err = m.quotient(row[i], row[len(m.selection.items)+count]); err != nil {
 				return err
 			}
 		}
@@ -175,16 +184,16 @@ func (m *merge) finish(set *resultSet) error {
 
 // quotient is the average: with four more digits than the sum where the sum is a
 // decimal, as MySQL has it, and a float otherwise.
-func quotient(sum, count any, mysql bool) (any, error) {
-	if sum == nil {
-		return nil, nil
+func (m *merge) quotient(sum, count any) (any, error) {
+	if sum == nil || infinity(sum) != 0 {
+		return sum, nil
 	}
 	p, scale, okP := decimal(sum)
 	n, _, okN := decimal(count)
 	if !okP || !okN || n.Sign() == 0 {
-		return nil, fmt.Errorf("gormplugin: an average over several shards of %T and %T", sum, count)
+		return nil, m.unmergeable(fmt.Sprintf("an average over several shards of %T and %T", sum, count))
 	}
-	if mysql && scale >= 0 {
+	if m.routing.mysql && scale >= 0 {
 		return []byte(p.Quo(p, n).FloatString(scale + 4)), nil
 	}
 	x, _ := p.Float64()

@@ -79,7 +79,8 @@ func (s *step) join(j clause.Join) (clause.Join, bool) {
 	if slices.ContainsFunc(j.ON.Exprs, isOr) || !slices.ContainsFunc(j.ON.Exprs, func(e clause.Expression) bool { return s.comparesKeys(e, other, alias) }) {
 		return j, false
 	}
-	j.Table = clause.Table{Name: physical, Alias: alias}
+	quote := s.stmt.Quote
+	j.Table = clause.Table{Name: quote(clause.Table{Name: physical}) + " AS " + quote(clause.Table{Name: alias}), Raw: true}
 	return j, true
 }
 
@@ -95,13 +96,8 @@ func (s *step) sibling(name string) (other *sharding.Table, physical string, ok 
 
 // comparesKeys reports whether e says that the keys of both tables are equal.
 func (s *step) comparesKeys(e clause.Expression, other *sharding.Table, alias string) bool {
-	eq, ok := e.(clause.Eq)
+	left, right, ok := compared(e)
 	if !ok {
-		return false
-	}
-	left, okLeft := eq.Column.(clause.Column)
-	right, okRight := eq.Value.(clause.Column)
-	if !okLeft || !okRight {
 		return false
 	}
 	own := func(c clause.Column) bool {
@@ -109,6 +105,24 @@ func (s *step) comparesKeys(e clause.Expression, other *sharding.Table, alias st
 	}
 	others := func(c clause.Column) bool { return c.Table == alias && strings.EqualFold(c.Name, other.Key) }
 	return own(left) && others(right) || own(right) && others(left)
+}
+
+// compared returns the columns that e says are equal, as gorm says it in relations,
+// and as the code does that gorm.io/gen has generated.
+func compared(e clause.Expression) (left, right clause.Column, ok bool) {
+	var a, b any
+	switch e := e.(type) {
+	case clause.Eq:
+		a, b = e.Column, e.Value
+	case clause.Expr:
+		if e.SQL != "? = ?" || len(e.Vars) != 2 {
+			return left, right, false
+		}
+		a, b = e.Vars[0], e.Vars[1]
+	}
+	left, okLeft := a.(clause.Column)
+	right, okRight := b.(clause.Column)
+	return left, right, okLeft && okRight
 }
 
 // rawJoin points a join that was written by hand at the shard: [INNER|LEFT] JOIN

@@ -38,6 +38,12 @@ func TestTablesOfOneGroupAreJoinedInTheirShard(t *testing.T) {
 		"by hand": func(db *gorm.DB) (any, error) {
 			return asMaps(db.Model(&Order{}).Joins("JOIN items ON items.order_id = orders.id AND items.sku <> ?", "x").Select("orders.id, items.sku").Order("orders.id DESC").Limit(5))
 		},
+		"as gorm.io/gen writes it": func(db *gorm.DB) (any, error) {
+			keys := clause.Expr{SQL: "? = ?", Vars: []any{clause.Column{Table: "items", Name: "order_id"}, clause.Column{Table: "orders", Name: "id"}}}
+			more := clause.Expr{SQL: "? <> ? OR 1", Vars: []any{clause.Column{Table: "items", Name: "sku"}, "x"}}
+			join := clause.Join{Type: clause.LeftJoin, Table: clause.Table{Name: "items"}, ON: clause.Where{Exprs: []clause.Expression{more, keys}}}
+			return asMaps(db.Model(&Order{}).Clauses(clause.From{Joins: []clause.Join{join}}).Select("orders.id, items.sku").Order("orders.id DESC").Limit(5))
+		},
 		"with an alias": func(db *gorm.DB) (any, error) {
 			return count(db.Model(&Order{}).Joins("LEFT JOIN items AS i ON `orders`.`id` = i.order_id").Where("i.sku = 's3'"))
 		},
@@ -49,6 +55,28 @@ func TestTablesOfOneGroupAreJoinedInTheirShard(t *testing.T) {
 		t.Error(err)
 	}
 	sameEvents(t, c.rec.take(), "db1: SELECT `orders`.`id`,`orders`.`user_id`,`orders`.`note` FROM `orders_1` AS `orders` JOIN regions r ON r.id = orders.user_id WHERE orders.id = ?")
+}
+
+// Car and Leg have a relation that is called as its table is.
+type Car struct{ ID int64 }
+
+func (Car) TableName() string { return "orders" }
+
+type Leg struct {
+	ID      int64
+	OrderID int64
+	Orders  Car `gorm:"foreignKey:OrderID"`
+}
+
+func (Leg) TableName() string { return "items" }
+
+func TestARelationMayBeCalledAsItsTableIs(t *testing.T) {
+	c := newCluster(t)
+	c.beside(t)
+	var legs []Leg
+	if err := c.Joins("Orders").Find(&legs, "items.order_id = ?", 5).Error; err != nil || len(legs) != 1 || legs[0].Orders.ID != 5 {
+		t.Errorf("%+v, %v", legs, err)
+	}
 }
 
 func TestJoinsThatMayLeaveTheShardAreRefused(t *testing.T) {

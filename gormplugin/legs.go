@@ -195,6 +195,8 @@ func (s *step) narrow(exprs []clause.Expression, target sharding.Target) []claus
 			list[i] = clause.AndConditions{Exprs: s.narrow(c.Exprs, target)}
 		case clause.OrConditions:
 			list[i] = clause.OrConditions{Exprs: s.narrow(c.Exprs, target)}
+		case clause.Where:
+			list[i] = clause.Where{Exprs: s.narrow(c.Exprs, target)}
 		case clause.IN:
 			list[i] = s.narrowIn(&r, c, target)
 		case clause.Eq:

@@ -35,7 +35,7 @@ func (s *step) merging() (*merge, error) {
 		return m, nil
 	}
 	for _, name := range [...]string{"SELECT", "GROUP BY", "ORDER BY", "LIMIT"} {
-		if c := s.stmt.Clauses[name]; c.Builder != nil || c.AfterExpression != nil || c.BeforeExpression != nil {
+		if c := s.stmt.Clauses[name]; c.Builder != nil || !isRemark(s.stmt, c.AfterExpression) || !isRemark(s.stmt, c.BeforeExpression) {
 			return nil, m.unmergeable("the clause " + name + " has additions")
 		}
 	}

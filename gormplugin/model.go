@@ -20,8 +20,9 @@ type Model struct {
 	Struct any
 
 	// Tags are keygen tags by field name ("ID", "Base.ID" in an embedded
-	// struct). They count in place of the fields' own tags. Defaults to nil:
-	// the struct's own tags alone.
+	// struct, of which "ID" will do when no other field is called so). They
+	// count in place of the fields' own tags. Defaults to nil: the struct's own
+	// tags alone.
 	Tags map[string]string
 }
 
@@ -51,8 +52,8 @@ func (r *registry) add(db *gorm.DB, m Model) error {
 		return fmt.Errorf("%s is registered twice", s.ModelType)
 	}
 	for name, text := range m.Tags {
-		if f := fieldOf(s, name); f == nil {
-			return fmt.Errorf("%s has no column for a field %q", s.ModelType, name)
+		if _, err := fieldOf(s, name); err != nil {
+			return err
 		}
 		if _, err := keyfield.ParseTag(text); err != nil {
 			return fmt.Errorf("%s.%s: %w", s.ModelType, name, err)
@@ -78,19 +79,36 @@ func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	return stmt.Schema, nil
 }
 
-func fieldOf(s *schema.Schema, name string) *schema.Field {
+// fieldOf returns the field of a name: the model's own one, or else the only one
+// in its embedded structs.
+func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
+	var found []*schema.Field
 	for _, f := range s.Fields {
-		if isColumn(s, f) && (f.Name == name || f.BindName() == name) {
-			return f
+		switch {
+		case !isColumn(s, f):
+		case f.BindName() == name:
+			return f, nil
+		case f.Name == name:
+			found = append(found, f)
 		}
 	}
-	return nil
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("%s has no column for a field %q", s.ModelType, name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("%s has several fields %q; write %q or %q", s.ModelType, name, found[0].BindName(), found[1].BindName())
 }
 
-func registeredTag(tags map[string]string, f *schema.Field) (string, bool) {
+func registeredTag(s *schema.Schema, tags map[string]string, f *schema.Field) (string, bool) {
 	if text, ok := tags[f.BindName()]; ok {
 		return text, true
 	}
 	text, ok := tags[f.Name]
-	return text, ok
+	if !ok {
+		return "", false
+	}
+	named, err := fieldOf(s, f.Name)
+	return text, err == nil && named == f
 }

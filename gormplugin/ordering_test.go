@@ -1,9 +1,13 @@
 package gormplugin_test
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
+
+	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/sharding"
@@ -15,7 +19,10 @@ type Gauge struct {
 	Value float64
 }
 
-func TestInfiniteFloatsAreOrderedAsNumbers(t *testing.T) {
+// newGauges returns a sharded table of gauges with these values, ids from 1, and a
+// whole one with the same.
+func newGauges(t *testing.T, values ...float64) (sharded, whole *gorm.DB) {
+	t.Helper()
 	m, err := sharding.Spread([]string{"db"}, 4, "gauges_%d")
 	if err != nil {
 		t.Fatal(err)
@@ -24,18 +31,28 @@ func TestInfiniteFloatsAreOrderedAsNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := openGORM(t, memory(t))
-	if err := db.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
+	sharded, whole = openGORM(t, memory(t)), openGORM(t, memory(t))
+	if err := sharded.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := gormplugin.Migrate(t.Context(), db, &Gauge{}); err != nil {
+	if _, err := gormplugin.Migrate(t.Context(), sharded, &Gauge{}); err != nil {
 		t.Fatal(err)
 	}
-	for i, value := range []float64{math.Inf(1), 5, math.Inf(-1), 7, -7, math.Inf(1)} {
-		if err := db.Create(&Gauge{int64(i + 1), value}).Error; err != nil {
-			t.Fatal(err)
+	if err := whole.AutoMigrate(&Gauge{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range values {
+		for _, db := range []*gorm.DB{sharded, whole} {
+			if err := db.Create(&Gauge{int64(i + 1), value}).Error; err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	return sharded, whole
+}
+
+func TestInfiniteFloatsAreOrderedAsNumbers(t *testing.T) {
+	db, _ := newGauges(t, math.Inf(1), 5, math.Inf(-1), 7, -7, math.Inf(1))
 	var ids []int64
 	if err := db.Model(&Gauge{}).Order("value, id").Pluck("id", &ids).Error; err != nil || fmt.Sprint(ids) != "[3 5 2 4 1 6]" {
 		t.Errorf("in order: %v, %v", ids, err)
@@ -43,5 +60,33 @@ func TestInfiniteFloatsAreOrderedAsNumbers(t *testing.T) {
 	var low, high float64
 	if err := db.Model(&Gauge{}).Select("MIN(value), MAX(value)").Row().Scan(&low, &high); err != nil || !math.IsInf(low, -1) || !math.IsInf(high, 1) {
 		t.Errorf("from %v to %v, %v", low, high, err)
+	}
+}
+
+func TestSumsOfInfiniteFloatsAreThoseOfOneTable(t *testing.T) {
+	sharded, whole := newGauges(t, math.Inf(1), 5, math.Inf(-1), 7, -7, math.Inf(1))
+	for _, where := range []string{"id IN (1, 2)", "id IN (2, 3, 4)", "id IN (1, 6)", "id IN (1, 2, 3)", "id IN (4, 6)"} {
+		var got, want struct{ Sum, Mean sql.NullFloat64 }
+		sums := func(db *gorm.DB, into any) error {
+			return db.Model(&Gauge{}).Where(where).Select("SUM(value) AS sum, AVG(value) AS mean").Take(into).Error
+		}
+		if err := errors.Join(sums(sharded, &got), sums(whole, &want)); err != nil || got != want {
+			t.Errorf("%s: %v, not %v; %v", where, got, want, err)
+		}
+	}
+}
+
+func TestASumBeyond64BitsIsRefused(t *testing.T) {
+	c := newClusterWith(t, sharding.FanOutReads)
+	for id := int64(1); id <= 2; id++ {
+		if err := c.Create(&Order{ID: id, UserID: math.MaxInt64}).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	var route *sharding.RouteError
+	var sum []int64
+	err := c.Model(&Order{}).Select("SUM(user_id)").Find(&sum).Error
+	if !errors.As(err, &route) || !errors.Is(err, sharding.ErrUnmergeable) || sum != nil {
+		t.Errorf("%v, %v", sum, err)
 	}
 }

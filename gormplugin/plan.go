@@ -18,7 +18,6 @@ type plan struct {
 	err     error // a tag that cannot be honoured; every create of the model returns it
 	schema  *schema.Schema
 	private *schema.Schema // for gorm:create
-	lean    *schema.Schema // the same for structs without Select and Omit
 	maps    *schema.Schema // the same for maps that gorm must not scan into
 	kids    []*schema.Relationship
 }
@@ -65,7 +64,6 @@ func (p *plans) make(s *schema.Schema) *plan {
 func (p *plan) complete() {
 	if len(p.fields) > 0 {
 		p.private = private(p.schema, p.fields)
-		p.lean = lean(p.private)
 		p.maps = withoutReturned(p.private)
 	}
 }
@@ -89,7 +87,7 @@ func isColumn(s *schema.Schema, f *schema.Field) bool {
 // tag returns what is said about a field: by the registration, by its own tags,
 // or by Auto, in this order.
 func (p *plans) tag(s *schema.Schema, f *schema.Field) (keyfield.Tag, bool, error) {
-	if text, registered := registeredTag(p.models[s.ModelType], f); registered {
+	if text, registered := registeredTag(s, p.models[s.ModelType], f); registered {
 		tag, err := keyfield.ParseTag(text)
 		return tag, true, err
 	}

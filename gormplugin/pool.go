@@ -60,8 +60,12 @@ func crossing(hint string) error {
 
 func (p *pool) on(_ context.Context, db *sql.DB) (gorm.ConnPool, error) { return db, nil }
 
-// BeginTx returns a transaction that has begun nowhere yet.
+// BeginTx returns a transaction that has begun nowhere yet. As that of a *sql.DB
+// it fails once ctx has ended.
 func (p *pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	return newLazyTx(ctx, p, opts), nil
 }
 

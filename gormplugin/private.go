@@ -50,21 +50,6 @@ func withoutReturned(s *schema.Schema) *schema.Schema {
 	return p
 }
 
-// lean returns a copy of the schema for statements without Select and Omit.
-// Then gorm looks fields up by their columns only, and goes through the names of
-// all fields just to find those that may not be written.
-func lean(s *schema.Schema) *schema.Schema {
-	p := &schema.Schema{}
-	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
-	p.FieldsByName = map[string]*schema.Field{}
-	for name, f := range s.FieldsByName {
-		if !f.Creatable || !f.Updatable {
-			p.FieldsByName[name] = f
-		}
-	}
-	return p
-}
-
 // copyExported copies exported fields, those of Relationships one by one because
 // of its mutex, which the copy has its own of.
 func copyExported(to, from reflect.Value) {

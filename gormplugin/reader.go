@@ -37,10 +37,10 @@ func (r *reader[E]) where(exprs []clause.Expression) keyset[E] {
 }
 
 // conditions returns those of the statement's WHERE clause, nil if the clause
-// holds something else as well.
+// holds something else as well, which is no comment.
 func conditions(stmt *gorm.Statement) []clause.Expression {
 	c, ok := stmt.Clauses["WHERE"]
-	if !ok || c.Builder != nil || c.BeforeExpression != nil || c.AfterNameExpression != nil || c.AfterExpression != nil {
+	if !ok || c.Builder != nil || !isRemark(stmt, c.BeforeExpression) || !isRemark(stmt, c.AfterNameExpression) || !isRemark(stmt, c.AfterExpression) {
 		return nil
 	}
 	where, _ := c.Expression.(clause.Where)
@@ -105,6 +105,8 @@ func (r *reader[E]) condition(e clause.Expression) keyset[E] {
 		return r.conjunction(c.Exprs)
 	case clause.OrConditions:
 		return r.disjunction(c.Exprs)
+	case clause.Where: // as associations write conditions
+		return r.where(c.Exprs)
 	case clause.Eq:
 		return r.equal(c)
 	case clause.IN:

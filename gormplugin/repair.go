@@ -248,8 +248,16 @@ func (p *part) query(db *gorm.DB, model *schema.Schema) *gorm.Statement {
 }
 
 // isAssociation reports whether gorm runs the statement for an association: by
-// what it leaves in the settings of the parent, which it copies.
+// the list of such rows in its settings, which stay when a *gorm.DB is used again.
 func isAssociation(stmt *gorm.Statement) bool {
-	_, ok := stmt.Settings.Load("gorm:saved_association_map")
-	return ok
+	setting, ok := stmt.Settings.Load("gorm:saved_association_map")
+	saved, readable := setting.(*map[reflect.Value]bool)
+	if !readable {
+		return ok
+	}
+	row := stmt.ReflectValue
+	if row.Kind() == reflect.Slice && row.Len() > 0 {
+		row = reflect.Indirect(row.Index(0))
+	}
+	return row.CanAddr() && (*saved)[row.Addr()]
 }

@@ -143,6 +143,9 @@ func keepRow(db *gorm.DB) {
 
 func (r *routing) run(op string, db *gorm.DB, core func(*gorm.DB)) error {
 	stmt := db.Statement
+	if err := r.unwritten(op, stmt); err != nil {
+		return err
+	}
 	before := stmt.ConnPool
 	defer func() { stmt.ConnPool = before }()
 	next, err := r.conn(before)
@@ -150,6 +153,25 @@ func (r *routing) run(op string, db *gorm.DB, core func(*gorm.DB)) error {
 		return err
 	}
 	return r.execute(op, db, core, next)
+}
+
+// unwritten refuses a query that another plugin had gorm write before it could be
+// routed, as caches of queries do, which replace gorm's callback and go by the text.
+// On the source of a migration it would pass, and fail after the switch.
+func (r *routing) unwritten(op string, stmt *gorm.Statement) error {
+	if op != "query" || stmt.SQL.Len() == 0 {
+		return nil
+	}
+	_, selects := stmt.Clauses["SELECT"].Expression.(clause.Select)
+	_, reads := stmt.Clauses["FROM"].Expression.(clause.From)
+	t := r.guard.table(stmt.Table)
+	if t == nil || !selects || !reads || sharding.HintOf(stmt.Context).Unsharded {
+		return nil
+	}
+	return &sharding.RouteError{
+		Op: op, Table: t.Name, Err: sharding.ErrRawTable,
+		Hint: "another plugin has written the statement before it could be routed, as caches of queries do; give that plugin to Use before this one",
+	}
 }
 
 // send plans the statement and has gorm build and send it.

@@ -55,6 +55,10 @@ func TestStatementsGoToTheTableOfTheirKey(t *testing.T) {
 			return c.Where("id = ?", 1).Or("id = ? AND note = ?", 5, "x").Find(&[]Order{})
 		},
 			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE id = ? OR (id = ? AND note = ?)"}},
+		"clause in a clause": {func(c *cluster) *gorm.DB {
+			return c.Where(clause.Where{Exprs: []clause.Expression{clause.Eq{Column: "note", Value: ""}, clause.IN{Column: "id", Values: []any{1, 5}}}}).Find(&[]Order{})
+		},
+			[]string{"db1: SELECT * FROM `orders_1` AS `orders` WHERE (`note` = ? AND `id` IN (?,?))"}},
 		"impossible condition": {func(c *cluster) *gorm.DB { return c.Where("id IN ?", []int64{}).Find(&[]Order{}) },
 			[]string{"db0: SELECT * FROM `orders_0` AS `orders` WHERE id IN (NULL)"}},
 		"Preload": {func(c *cluster) *gorm.DB { return c.Preload("Items").Find(&[]Order{}, []int64{1, 5}) },
@@ -314,6 +318,12 @@ func TestRawConditionsStayInsideTheirParentheses(t *testing.T) {
 		},
 		"column": func(db *gorm.DB) *gorm.DB {
 			return db.Where(clause.Neq{Column: clause.Column{Name: "1\nOR user_id", Raw: true}, Value: 7})
+		},
+		"clause in a clause": func(*gorm.DB) *gorm.DB {
+			return c.Where(clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "1\nOR 1"}, clause.Eq{Column: "id", Value: 5}}})
+		},
+		"OR in a clause in a clause": func(*gorm.DB) *gorm.DB {
+			return c.Where(clause.Where{Exprs: []clause.Expression{clause.Or(clause.Eq{Column: "id", Value: 5}), clause.Eq{Column: "id", Value: 5}}}).Where("note <> ''")
 		},
 		"named":           func(db *gorm.DB) *gorm.DB { return db.Where("note = @x\nOR 1", sql.Named("x", "")) },
 		"before the key":  func(*gorm.DB) *gorm.DB { return c.Where("1\nOR 1").Where("id = ?", 5) },

@@ -112,6 +112,7 @@ func TestEachShardGetsItsOwnKeysOnly(t *testing.T) {
 		"parentheses": c.Where("id IN (?) AND 1", []int64{1, 2, 5}).Find(&orders),
 		"clause":      c.Find(&orders, []int64{1, 2, 5}),
 		"map":         c.Where(map[string]any{"id": []int64{1, 2, 5}}).Find(&orders),
+		"nested":      c.Where(clause.Where{Exprs: []clause.Expression{clause.IN{Column: "id", Values: []any{1, 2, 5}}}}).Find(&orders),
 	} {
 		if tx.Error != nil || len(orders) != 3 {
 			t.Errorf("%s: %d orders, %v", name, len(orders), tx.Error)

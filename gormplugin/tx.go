@@ -206,8 +206,12 @@ func (t *lazyTx) running(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 func (t *lazyTx) Commit() error {
 	return t.end(func(all []begun) error {
 		err := t.err
-		if err == nil && t.life != nil {
+		switch {
+		case err != nil:
+		case t.life != nil:
 			err = t.life.Detach() // the end of ctx shall not fall between two COMMITs
+		case len(all) == 0:
+			err = t.ctx.Err() // what there was to do may not have begun because of it
 		}
 		if err != nil {
 			for _, b := range all {

@@ -146,6 +146,29 @@ func TestAnUnusedTransactionSendsNothing(t *testing.T) {
 	sameEvents(t, c.rec.take())
 }
 
+func TestATransactionWhoseContextHasEndedIsAnError(t *testing.T) {
+	c := newCluster(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.WithContext(ctx).Transaction(func(*gorm.DB) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Commit: %v", err)
+	}
+	if err := c.WithContext(ctx).Begin().Error; !errors.Is(err, context.Canceled) {
+		t.Errorf("Begin: %v", err)
+	}
+	for range 20 { // what waits for the connection finds it free and its context ended
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			cancel()
+			tx.First(&Order{}, 1)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("Transaction: %v", err)
+		}
+	}
+}
+
 func TestSavepointsAreRepeatedWhereTheTransactionBegins(t *testing.T) {
 	c := newCluster(t)
 	c.seed(t)

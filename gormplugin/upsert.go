@@ -332,5 +332,5 @@ func (s *step) inShard(target sharding.Target, err error) error {
 	if t, ok := s.stmt.DB.Dialector.(gorm.ErrorTranslator); ok && s.stmt.DB.TranslateError {
 		err = t.Translate(err)
 	}
-	return fmt.Errorf("shard %s: %w", target, err)
+	return &sharding.ShardError{Target: target, Err: err}
 }

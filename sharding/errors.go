@@ -44,7 +44,7 @@ var (
 
 	// ErrUnmergeable: the answers of several shards cannot be made into the
 	// answer that one table would give. Returned by the adapters before anything
-	// is sent.
+	// is sent, or, where only the values tell, in place of the answer.
 	ErrUnmergeable = errors.New("answers of several shards cannot be merged")
 
 	// ErrKeyChange: an update would give the sharding key another value and so
@@ -112,7 +112,8 @@ func hintFor(err error) string {
 	return ""
 }
 
-// RouteError is a refusal: nothing was sent to any database.
+// RouteError is a refusal: nothing was sent to any database, but for the queries
+// whose values turned out to be [ErrUnmergeable].
 type RouteError struct {
 	Op     string // what was asked for: "create", "query", "update", …
 	Table  string // logical table
@@ -140,6 +141,20 @@ func (e *RouteError) Error() string {
 
 // Unwrap returns e.Err.
 func (e *RouteError) Unwrap() error { return e.Err }
+
+// ShardError is an error of one of several shards: what its database, or the way
+// to it, answered to a statement, or what a function returned that was called for
+// it. It tells those who alert and fail over which shard that was.
+type ShardError struct {
+	Target Target // the physical table that the statement was for
+	Err    error  // the driver's, or what gorm's TranslateError makes of it
+}
+
+// Error names the shard.
+func (e *ShardError) Error() string { return "shard " + e.Target.String() + ": " + e.Err.Error() }
+
+// Unwrap returns e.Err.
+func (e *ShardError) Unwrap() error { return e.Err }
 
 // PartialCommitError tells that a transaction over several databases committed
 // in some of them only. It happens with [BestEffort] alone.

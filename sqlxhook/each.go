@@ -3,7 +3,6 @@ package sqlxhook
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/shardid/shardid/sharding"
@@ -12,7 +11,7 @@ import (
 // Each calls fn for the shard of each target, at most limit of them at the same
 // time; a limit of 0 is that of [sharding.FanOut]. It returns when all calls have
 // returned. An error of one shard does not stop the others; the result joins all
-// errors, each with its target. When ctx ends no further calls are made, and the
+// errors, each as a [sharding.ShardError]. When ctx ends no further calls are made, and the
 // error says so. No targets are an error, too: nothing would be done, and look like
 // success. Where each row must be seen once, take the targets from
 // [sharding.Snapshot.Everywhere], which refuses while slots move.
@@ -37,7 +36,7 @@ func (h *Hook) Each(ctx context.Context, targets []sharding.Target, limit int, f
 	}
 	return errors.Join(atOnce(ctx, len(shards), limit, func(i int) error {
 		if err := fn(ctx, shards[i]); err != nil {
-			return fmt.Errorf("%s: %w", shards[i].Target(), err)
+			return &sharding.ShardError{Target: shards[i].Target(), Err: err}
 		}
 		return nil
 	})...)

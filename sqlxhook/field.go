@@ -2,6 +2,7 @@ package sqlxhook
 
 import (
 	"database/sql/driver"
+	"encoding"
 	"fmt"
 	"reflect"
 	"time"
@@ -115,6 +116,7 @@ func asID(v reflect.Value) (int64, bool) {
 
 var (
 	valuerType = reflect.TypeFor[driver.Valuer]()
+	textType   = reflect.TypeFor[encoding.TextMarshaler]()
 	timeType   = reflect.TypeFor[time.Time]()
 )
 

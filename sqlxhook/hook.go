@@ -202,9 +202,10 @@ func (h *Hook) querySent(ctx context.Context, on, to Queryer, query string, arg 
 }
 
 // Insert inserts one row or a slice of them into a table. The columns are the
-// fields of the struct (without `db:"-"`, nested structs and slices of them) or
-// the keys of the map, all of which are checked and quoted, as is the table. It
-// fills keys, splits batches and treats errors like [Hook.NamedExec].
+// fields of the struct (without `db:"-"`, nested structs and slices of them, but
+// with structs that are a driver.Valuer or an encoding.TextMarshaler) or the keys of
+// the map, all of which are checked and quoted, as is the table. It fills keys,
+// splits batches and treats errors like [Hook.NamedExec].
 func (h *Hook) Insert(ctx context.Context, e Execer, table string, arg any) (Result, error) {
 	return h.exec(ctx, e, table, true, arg)
 }
@@ -345,6 +346,9 @@ func (p *plan) accepts(r *rows) error {
 
 // insertSQL writes the INSERT of a struct type, or of the maps in r.
 func insertSQL(k *planKey, r *rows) (string, error) {
+	if k.family == unknown {
+		return "", ErrDriver
+	}
 	columns, err := insertColumns(k.mapper, k.typ, r)
 	if err != nil {
 		return "", err

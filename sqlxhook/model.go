@@ -125,16 +125,16 @@ func isTagged(fi *reflectx.FieldInfo) bool {
 	return found || err != nil
 }
 
-// isRelation reports whether t holds other rows rather than a value.
+// isRelation reports whether t holds other rows rather than a value. A struct that
+// writes itself as a text is a value, as a netip.Addr or a time is, even when the
+// driver alone knows how it is stored.
 func isRelation(t reflect.Type) bool {
-	if isValuer(t) || isValuer(reflect.PointerTo(t)) {
+	if p := reflect.PointerTo(t); isValuer(p) || p.Implements(textType) { // p has the methods of t, too
 		return false
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return isRelation(t.Elem())
-	case reflect.Struct:
-		return t != timeType
 	}
-	return false
+	return t.Kind() == reflect.Struct
 }

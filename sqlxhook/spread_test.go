@@ -315,6 +315,10 @@ func TestEachKeepsTheLimitAndJoinsErrors(t *testing.T) {
 		}
 		return nil
 	})
+	var shard *sharding.ShardError
+	if !errors.As(err, &shard) || shard.Target.DB != "west" {
+		t.Errorf("%v is of no shard", err)
+	}
 	if !errors.Is(err, bad) || strings.Count(err.Error(), ": bad") != 2 || !strings.Contains(err.Error(), "west/lines_3: bad") {
 		t.Error(err)
 	}

@@ -3,6 +3,8 @@ package sqlxhook_test
 import (
 	"database/sql"
 	"fmt"
+	"math/big"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"sync"
@@ -98,6 +100,25 @@ func TestArgumentsAreWhatSqlxWouldSendWhateverTheKindOfField(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestInsertTakesAStructThatWritesATextForAValueAndAnotherOneForARow(t *testing.T) {
+	h, _ := newHook(t, sqlxhook.Config{})
+	row := struct {
+		ID     int64          `db:"id" keygen:""`
+		Addr   netip.Addr     `db:"addr"`
+		Nets   []netip.Prefix `db:"nets"`
+		Total  big.Int        `db:"total"`
+		Limit  *big.Int       `db:"max"`
+		At     *time.Time     `db:"at"`
+		Parent order          `db:"parent"`
+		Items  []*order       `db:"items"`
+	}{}
+	db := &speaks{driver: "postgres"}
+	const want = `INSERT INTO "hosts" ("id","addr","nets","total","max","at") VALUES ($1,$2,$3,$4,$5,$6)`
+	if _, err := h.Insert(t.Context(), db, "hosts", &row); err != nil || db.queries[0] != want {
+		t.Errorf("%v\n%s\n%s", err, db.queries, want)
 	}
 }
 

@@ -16,6 +16,7 @@ var conflictTests = []test{
 	{"DoNothingOfMapsTellsInsertedFromSkippedRows", doNothingMaps},
 	{"DoNothingBesideColumnsThatTheDatabaseFills", doNothingWithDefaults},
 	{"DoNothingOfABusinessNumber", doNothingNumber},
+	{"DoNothingOnAHandleThatSavedAssociations", doNothingAgain},
 	{"DoUpdateGivesTheKeyOfTheRowInTheTable", doUpdate},
 	{"UpdateAllGivesTheKeyOfTheRowInTheTable", updateAll},
 	{"DoUpdateOfABatchKeepsNoKeyThatIsInNoRow", doUpdateBatch},
@@ -144,6 +145,18 @@ func doNothingNumber(t *testing.T, e *env) {
 	if n := invoices[0].Number; n != 0 && n != id(0) {
 		t.Errorf("skipped: the number %d is in no row", n)
 	}
+}
+
+// doNothingAgain goes on with what gorm keeps of the associations of another row.
+func doNothingAgain(t *testing.T, e *env) {
+	one, again := Customer{Name: "a", Labels: []Label{{Name: "l"}}}, Customer{Name: "a"}
+	tx := e.Create(&one)
+	must(t, errors.Join(tx.Error, tx.Clauses(anything()).Create(&again).Error))
+	want := int64(0)
+	if e.Finds != None {
+		want = one.ID
+	}
+	same(t, "id", again.ID, want)
 }
 
 func doUpdate(t *testing.T, e *env) {

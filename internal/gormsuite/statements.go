@@ -21,6 +21,7 @@ var statementTests = []test{
 	{"SkipHooksSessionsAndTransactionsAreAsEver", modes},
 	{"BeforeCreateHasTheLastWord", beforeCreate},
 	{"TheOptionHooksFillsBeforeTheHooks", earlyHooks},
+	{"CallbacksOfOthersFindFieldsByTheirNames", othersCallbacks},
 	{"ManyGoroutinesAndSeveralDBsAtOnce", atOnce},
 	{"APanicInAStatementHarmsNoOther", panics},
 	{"CheckFindsWhatWouldGoWrong", check},
@@ -121,6 +122,20 @@ func earlyHooks(t *testing.T, e *env) {
 	must(t, e.Create(&early).Error)
 	sameList(t, "what the hooks saw", []int64{early[0].saw, early[1].saw}, id(0), 3)
 	e.sameRows(t, "dawns", map[string]int64{"a": id(0), "b": 3})
+}
+
+// othersCallbacks registers one after the plugin, which so runs between it and
+// the INSERT.
+func othersCallbacks(t *testing.T, e *env) {
+	must(t, e.Callback().Create().Before("gorm:create").Register("test:others", func(db *gorm.DB) {
+		db.Statement.SetColumn("Rate", int64(9))
+		db.Statement.Omit("Name")
+	}))
+	rated := Rated{Name: "a"}
+	must(t, e.Create(&rated).Error)
+	var stored Rated
+	must(t, e.bare(t).Select("id", "COALESCE(name, 'none') AS name", "rate").First(&stored).Error)
+	same(t, "stored", stored, Rated{id(0), "none", 9})
 }
 
 func atOnce(t *testing.T, e *env) {
