@@ -139,10 +139,11 @@
 // only. When order 5 is another user's, they touch 0 rows and are no error: see
 // RowsAffected.
 //
-// The physical table carries the logical name as its alias, so that qualified
-// columns in raw conditions go on working. The exceptions are the ON CONFLICT of an
-// INSERT, and on MySQL and MariaDB a DELETE with ORDER BY, LIMIT or RETURNING, as they
-// allow no alias there: leave the qualifier out.
+// The physical table carries the logical name as its alias, or the one that
+// Table("orders AS o") gives, so that qualified columns in raw conditions go on
+// working. The exceptions are the ON CONFLICT of an INSERT, and on MySQL and MariaDB a
+// DELETE with ORDER BY, LIMIT or RETURNING, as they allow no alias there: leave the
+// qualifier out.
 //
 // Statements on other tables reach the driver as without the plugin. With
 // PrepareStmt each database has a cache of its own, of 1000 statements unless
@@ -184,7 +185,8 @@
 // When a create fails with the proof that no row was written (it was refused,
 // its table had moved, or it was a single row that violates a constraint) its
 // fields are emptied again. After any other error, a deadline above all, they keep
-// their ids: the row may exist, and a retry with the same id finds out.
+// their ids: the row may exist, and a retry with the same id finds out. CreatedAt
+// and UpdatedAt, which GORM sets itself, stay set, as after any create that fails.
 //
 // With ON CONFLICT DO NOTHING a skipped row loses the id that was generated for it:
 // the field is empty again, or on MySQL and MariaDB, where they tell it, has the id

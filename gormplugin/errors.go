@@ -23,8 +23,9 @@ var (
 	// is keygen.ErrUnknownGenerator.
 	ErrUnknownSource = keygen.ErrUnknownGenerator
 
-	// ErrNotAddressable: Create was given a struct or an array by value, so that
-	// an id could be inserted but never be told. It wraps gorm.ErrInvalidValue.
+	// ErrNotAddressable: Create was given a struct or an array by value, in which a
+	// row has no key: one could be inserted but never be told. It wraps
+	// gorm.ErrInvalidValue.
 	ErrNotAddressable = fmt.Errorf("%w: pass a pointer, or the generated id cannot be stored in it", gorm.ErrInvalidValue)
 
 	// ErrModelMismatch: the rows are of another type than the statement's model,

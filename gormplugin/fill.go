@@ -108,7 +108,7 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	var r rows
 	var err error
 	if len(p.fields) > 0 {
-		if r, err = rowsOf(stmt); err != nil {
+		if r, err = rowsOf(stmt); err != nil && !(errors.Is(err, ErrNotAddressable) && r.keyed(p.fields)) {
 			return err
 		}
 	}

@@ -210,7 +210,7 @@ func (s *step) keepsSlot(c clause.Column, value any) bool {
 	if err != nil {
 		return errors.Is(err, sharding.ErrMissingKey)
 	}
-	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, fragments: s.routing.texts, place: s.table.Slot}
+	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, alias: s.alias, fragments: s.routing.texts, place: s.table.Slot}
 	r.also = func(column string) func(any) (sharding.Slot, error) { return alsoSlot(s.table, column) }
 	return r.where(conditions(s.stmt)).only(slot)
 }

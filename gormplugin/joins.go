@@ -79,9 +79,22 @@ func (s *step) join(j clause.Join) (clause.Join, bool) {
 	if slices.ContainsFunc(j.ON.Exprs, isOr) || !slices.ContainsFunc(j.ON.Exprs, func(e clause.Expression) bool { return s.comparesKeys(e, other, alias) }) {
 		return j, false
 	}
+	j.ON.Exprs = s.enclosedJoin(j.ON.Exprs)
 	quote := s.stmt.Quote
 	j.Table = clause.Table{Name: quote(clause.Table{Name: physical}) + " AS " + quote(clause.Table{Name: alias}), Raw: true}
 	return j, true
+}
+
+// enclosedJoin returns the conditions of an ON as enclose does those of a WHERE: an
+// OR in one of them must not undo the comparison of the keys.
+func (s *step) enclosedJoin(exprs []clause.Expression) []clause.Expression {
+	list := s.enclose(exprs, false)
+	for i, e := range exprs {
+		if _, _, columns := compared(e); columns {
+			list[i] = e
+		}
+	}
+	return list
 }
 
 // sibling returns a table of the group and what it is called on the shard.
@@ -101,7 +114,7 @@ func (s *step) comparesKeys(e clause.Expression, other *sharding.Table, alias st
 		return false
 	}
 	own := func(c clause.Column) bool {
-		return (c.Table == clause.CurrentTable || strings.EqualFold(c.Table, s.table.Name)) && strings.EqualFold(c.Name, s.table.Key)
+		return (c.Table == clause.CurrentTable || strings.EqualFold(c.Table, s.alias)) && strings.EqualFold(c.Name, s.table.Key)
 	}
 	others := func(c clause.Column) bool { return c.Table == alias && strings.EqualFold(c.Name, other.Key) }
 	return own(left) && others(right) || own(right) && others(left)
@@ -133,7 +146,7 @@ func (s *step) rawJoin(stmt *gorm.Statement, j clause.Join) (clause.Join, bool) 
 	if !ok {
 		return j, false
 	}
-	tokens, readable := s.tokensOf(text)
+	tokens, readable := s.routing.tokensOf(text)
 	at := 0
 	for at < len(tokens) && (tokens[at].Is(text, "LEFT") || tokens[at].Is(text, "INNER") || tokens[at].Is(text, "OUTER")) {
 		at++
@@ -214,7 +227,7 @@ func (s *step) textComparesKeys(text string, tokens []sqltext.Token, other *shar
 			return false
 		}
 		l, r := part[:3], part[4:]
-		return is(l, s.table.Name, s.table.Key) && is(r, alias, other.Key) || is(r, s.table.Name, s.table.Key) && is(l, alias, other.Key)
+		return is(l, s.alias, s.table.Key) && is(r, alias, other.Key) || is(r, s.alias, s.table.Key) && is(l, alias, other.Key)
 	}
 	for _, t := range tokens {
 		if !t.Is(text, "AND") {

@@ -57,6 +57,18 @@ func TestTablesOfOneGroupAreJoinedInTheirShard(t *testing.T) {
 	sameEvents(t, c.rec.take(), "db1: SELECT `orders`.`id`,`orders`.`user_id`,`orders`.`note` FROM `orders_1` AS `orders` JOIN regions r ON r.id = orders.user_id WHERE orders.id = ?")
 }
 
+func TestAnORInAConditionOfARelationDoesNotUndoTheComparisonOfTheKeys(t *testing.T) {
+	c := newCluster(t)
+	c.beside(t)
+	for _, text := range []string{"`Order`.`note` = 'x' OR 1", "`Order`.`note` = 'x'\nOR\t1"} {
+		var r []Receipt
+		err := c.InnerJoins("Order", c.Where(text)).Order("items.order_id").Find(&r, "items.order_id IN ?", []int{1, 2, 5}).Error
+		if err != nil || len(r) != 3 || r[0].Order.ID != 1 || r[1].Order.ID != 2 || r[2].Order.ID != 5 {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
 // Car and Leg have a relation that is called as its table is.
 type Car struct{ ID int64 }
 

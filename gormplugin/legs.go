@@ -87,7 +87,7 @@ func (s *step) copied(clauses map[string]clause.Clause) *gorm.Statement {
 	db := *s.stmt.DB
 	db.Error = nil
 	stmt := &gorm.Statement{
-		DB: &db, Table: s.table.Name, TableExpr: s.stmt.TableExpr, Schema: s.stmt.Schema, Model: s.stmt.Model,
+		DB: &db, Table: s.alias, TableExpr: s.stmt.TableExpr, Schema: s.stmt.Schema, Model: s.stmt.Model,
 		Dest: s.stmt.Dest, ReflectValue: s.stmt.ReflectValue, Context: s.stmt.Context, ConnPool: s,
 		Clauses: clauses, Unscoped: s.stmt.Unscoped, Distinct: s.stmt.Distinct,
 	}

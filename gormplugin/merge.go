@@ -126,7 +126,7 @@ func (m *merge) groupColumns() ([]string, error) {
 // groupColumn reads one element of the GROUP BY, which may hold a list.
 func (m *merge) groupColumn(column clause.Column) (names []string, err error) {
 	text := m.stmt.Quote(column)
-	tokens, ok := m.tokensOf(text)
+	tokens, ok := m.routing.tokensOf(text)
 	if !ok {
 		return nil, m.unmergeable("GROUP BY " + text + " cannot be read")
 	}

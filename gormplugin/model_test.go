@@ -63,6 +63,24 @@ func TestARegisteredNameIsTheModelsOwnField(t *testing.T) {
 	}
 }
 
+func TestANameInAMapIsThatOfTheFieldWhichGORMTakesItFor(t *testing.T) {
+	db := openGORM(t, memory(t))
+	if err := db.AutoMigrate(&Article{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Use(registered(&Article{}, "ID")); err != nil {
+		t.Fatal(err)
+	}
+	row := map[string]any{"ID": 5, "Title": "t"} // the writer's, the last one of the name
+	if err := db.Model(&Article{}).Create(row).Error; err != nil {
+		t.Fatal(err)
+	}
+	var article Article
+	if err := db.Select("id", "title", "writer_id").Take(&article).Error; err != nil || article != (Article{ID: 100, Title: "t", Writer: Writer{ID: 5}}) {
+		t.Errorf("%+v, %v", article, err)
+	}
+}
+
 func TestARegisteredNameMayBeTheOnlyOneInEmbeddedStructs(t *testing.T) {
 	for _, field := range []string{"ID", "Key.ID"} {
 		db := openGORM(t, memory(t))

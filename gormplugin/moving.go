@@ -84,7 +84,8 @@ func (r *routing) begin(op string, stmt *gorm.Statement, next conn) (*sharding.S
 // concerns reports whether the statement may be about a sharded table.
 func (r *routing) concerns(stmt *gorm.Statement) bool {
 	if stmt.SQL.Len() == 0 {
-		return r.guard.table(stmt.Table) != nil
+		name, _ := r.tableOf(stmt)
+		return r.guard.table(name) != nil
 	}
 	return r.guard.mentions(stmt.SQL.String())
 }

@@ -37,7 +37,7 @@ func (m *merge) ordered() error {
 	if err != nil {
 		return err
 	}
-	tokens, readable := m.tokensOf(text)
+	tokens, readable := m.routing.tokensOf(text)
 	if !readable || len(vars) > 0 || len(tokens) < 3 || !tokens[1].Is(text, "BY") {
 		return m.unmergeable("ORDER BY must name columns")
 	}
@@ -77,7 +77,7 @@ func (m *merge) term(text string, tokens []sqltext.Token) error {
 // noColumn says why tokens are no column of the statement's table.
 func (m *merge) noColumn(text string, tokens []sqltext.Token) string {
 	if len(tokens) == 3 && isName(tokens[0]) && tokens[1].Is(text, ".") && isName(tokens[2]) {
-		return " is a column of another table than " + m.table.Name
+		return " is a column of another table than " + m.alias
 	}
 	return " is no column"
 }
@@ -183,7 +183,7 @@ func (m *merge) bytewiseText(text string) error {
 	if m.routing.mysql {
 		return nil
 	}
-	tokens, _ := m.tokensOf(text)
+	tokens, _ := m.routing.tokensOf(text)
 	for _, t := range tokens {
 		if t.Is(text, "COLLATE") {
 			return m.unmergeable(text + " has a collation, which is not known here")

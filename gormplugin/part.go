@@ -23,7 +23,7 @@ type part struct {
 // reset prepares a part for a statement. It keeps its memory.
 func (p *part) reset(f *managed, r rows) {
 	p.field, p.rows, p.omit = f, r, false
-	p.isWord = f.word && r.structs.IsValid()
+	p.isWord = f.word && r.structs.IsValid() && (r.structs.Kind() == reflect.Slice || r.structs.CanAddr())
 	p.keys.reset(&f.gen)
 }
 

@@ -16,6 +16,7 @@ import (
 type reader[E comparable] struct {
 	stmt      *gorm.Statement
 	table     *sharding.Table
+	alias     string // what qualifies the table's columns
 	fragments fragments
 	place     func(key any) (E, error) // what a key stands for
 	// also returns the same for another column that tells the slot, nil for a
@@ -224,7 +225,7 @@ func (r *reader[E]) places(name string) func(any) (E, error) {
 
 // isOwn reports whether a qualifier means the statement's own table.
 func (r *reader[E]) isOwn(qualifier string) bool {
-	return strings.EqualFold(qualifier, r.table.Name) || qualifier == r.stmt.Table
+	return strings.EqualFold(qualifier, r.alias) || qualifier == r.stmt.Table
 }
 
 // columnName resolves gorm's placeholder for the primary key.

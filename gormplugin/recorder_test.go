@@ -125,9 +125,12 @@ func (s recordingStmt) QueryContext(ctx context.Context, args []driver.NamedValu
 }
 
 func (c recordingConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	c.rec.add(c.at(), "BEGIN")
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
-	return recordingTx{tx, c.at(), c.rec}, err
+	if err != nil {
+		return nil, err // nothing that would have to end
+	}
+	c.rec.add(c.at(), "BEGIN")
+	return recordingTx{tx, c.at(), c.rec}, nil
 }
 
 type recordingTx struct {

@@ -15,6 +15,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -47,6 +48,9 @@ func install(db *gorm.DB, c *Config, f *fill) error {
 	home, prepares := homeOf(db)
 	if home == nil {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
+	}
+	if db.Callback().Create().Get("gorm:db_resolver") != nil {
+		return errors.New("dbresolver is in use already, and would choose connections before statements are routed; give this plugin to Use before it")
 	}
 	g, err := newGuard(db.Dialector.Name(), c.Router)
 	if err != nil {
@@ -178,7 +182,7 @@ func (r *routing) unwritten(op string, stmt *gorm.Statement) error {
 func (r *routing) send(op string, db *gorm.DB, core func(*gorm.DB), next conn, snapshot *sharding.Snapshot) error {
 	stmt := db.Statement
 	hint := sharding.HintOf(stmt.Context)
-	table := r.sharded(stmt, snapshot)
+	table := r.sharded(op, stmt, snapshot)
 	if table == nil || hint.Unsharded || isSubquery(stmt) {
 		stmt.ConnPool = r.unrouted(op, stmt, next, hint, snapshot)
 		core(db)
@@ -211,7 +215,7 @@ func said(hint sharding.Hint) *sharding.Hint {
 func (r *routing) unrouted(op string, stmt *gorm.Statement, next conn, hint sharding.Hint, snapshot *sharding.Snapshot) gorm.ConnPool {
 	switch {
 	case hint.Unsharded:
-		return unsplit{next: next, db: r.home}
+		return unsplit{next: next, db: r.homeFor(next)}
 	case (hint.Placed() || hint.All) && stmt.SQL.Len() > 0:
 		return &rawStep{r, stmt, next, hint, snapshot}
 	}
@@ -251,23 +255,64 @@ func (r *routing) preparing(c conn, prepares bool) conn {
 	if f, borrowed := c.(foreign); borrowed {
 		return f
 	}
-	return preparing{conn: c, prepared: &r.prepared, home: r.home, guard: r.guard}
+	return preparing{conn: c, prepared: &r.prepared, home: r.homeFor(c), guard: r.guard}
+}
+
+// homeFor returns the database for what a connection is given that is on no shard.
+// dbresolver opens its databases with the plugins in use: the pool that it chooses,
+// and a transaction of that, have a home of their own.
+func (r *routing) homeFor(c conn) *sql.DB {
+	switch c := unprepared(c).(type) {
+	case *pool:
+		return c.home
+	case *lazyTx:
+		return c.pool.home
+	}
+	return r.home
 }
 
 // sharded returns the sharded table that a clause-built statement is on. Any
 // other statement that names one is the guard's business.
-func (r *routing) sharded(stmt *gorm.Statement, snapshot *sharding.Snapshot) *sharded {
+func (r *routing) sharded(op string, stmt *gorm.Statement, snapshot *sharding.Snapshot) *sharded {
 	if stmt.SQL.Len() > 0 {
 		return nil
 	}
-	t := r.view(snapshot).of(stmt.Table)
-	if t == nil {
+	name, alias := r.tableOf(stmt)
+	t := r.view(snapshot).of(name)
+	switch {
+	case t == nil, name == alias:
+		return t
+	case op == "create": // new rows have no use for it
 		return nil
 	}
-	if e := stmt.TableExpr; e != nil && (len(e.Vars) > 0 || e.SQL != stmt.Quote(stmt.Table)) {
-		return nil
+	return t.as(alias)
+}
+
+// tableOf returns the table that a statement of clauses is on, and what qualifies
+// the table's columns in it; "" for what is not a single table.
+func (r *routing) tableOf(stmt *gorm.Statement) (name, alias string) {
+	e := stmt.TableExpr
+	switch {
+	case e == nil:
+		return stmt.Table, stmt.Table
+	case len(e.Vars) > 0:
+		return "", ""
+	case e.SQL == stmt.Quote(stmt.Table):
+		return stmt.Table, stmt.Table
 	}
-	return t
+	return r.aliased(stmt, e.SQL)
+}
+
+// aliased reads a text that Table was given: orders [AS] o.
+func (r *routing) aliased(stmt *gorm.Statement, text string) (name, alias string) {
+	tokens, readable := r.tokensOf(text)
+	if !readable || len(tokens) < 2 || !isName(tokens[0]) || strings.ContainsAny(text, "/#-") {
+		return "", "" // a comment may be code for some servers
+	}
+	if alias, rest := joinAlias(text, tokens[1:]); alias == stmt.Table && len(rest) == 0 {
+		return sqltext.Ident(text, tokens[0]), alias
+	}
+	return "", ""
 }
 
 // isSubquery reports whether gorm only wants the text, to put it into another

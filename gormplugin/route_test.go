@@ -191,7 +191,6 @@ func TestWhatHasNoProvenTargetIsRefusedAndNothingIsSent(t *testing.T) {
 		"FROM a subquery": {func() *gorm.DB {
 			return c.Table("(?) AS x", c.Model(&Order{}).Where("id = 5")).Find(&[]map[string]any{})
 		}, raw},
-		"alias":                  {func() *gorm.DB { return c.Table("orders AS o").Where("o.id = ?", 5).Find(&[]map[string]any{}) }, raw},
 		"schema":                 {func() *gorm.DB { return c.Table("main.orders").Where("id = ?", 5).Find(&[]map[string]any{}) }, raw},
 		"joined from home":       {func() *gorm.DB { return c.Joins("JOIN orders ON orders.user_id = users.id").Find(&[]User{}) }, raw},
 		"Raw":                    {func() *gorm.DB { return c.Raw("SELECT * FROM orders WHERE id = ?", 5).Scan(&[]Order{}) }, raw},

@@ -3,25 +3,13 @@ package gormplugin
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+
+	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// errorRow returns a *sql.Row whose Scan and Err return err. database/sql makes
-// such rows only from a query that failed, so one is made to fail.
+// errorRow returns a *sql.Row whose Scan and Err return err.
 func errorRow(err error) *sql.Row {
-	db := sql.OpenDB(refusal{err})
+	db := sqlrun.Refusing(err)
 	defer func() { _ = db.Close() }()
 	return db.QueryRowContext(context.Background(), "")
 }
-
-// refusal is a connector that never connects.
-type refusal struct{ err error }
-
-var (
-	_ driver.Connector = refusal{}
-	_ driver.Driver    = refusal{}
-)
-
-func (r refusal) Connect(context.Context) (driver.Conn, error) { return nil, r.err }
-func (r refusal) Driver() driver.Driver                        { return r }
-func (r refusal) Open(string) (driver.Conn, error)             { return nil, r.err }

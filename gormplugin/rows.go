@@ -124,6 +124,19 @@ func (r rows) empty(i int, f *managed) bool {
 	return !ok || f.kind.IsEmpty(v)
 }
 
+// keyed reports whether all rows have values for the fields, so that none has to
+// be told.
+func (r rows) keyed(fields []managed) bool {
+	for i := range r.len() {
+		for j := range fields {
+			if r.empty(i, &fields[j]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // fieldAt returns the field's place in a struct; false when it lies in an
 // embedded struct whose pointer is nil. gorm's own way would allocate that.
 func fieldAt(row reflect.Value, f *schema.Field) (reflect.Value, bool) {

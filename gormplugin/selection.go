@@ -49,12 +49,12 @@ func (s *step) text(name string) (text string, vars []any, err error) {
 
 // tokensOf returns the tokens of a clause; false when servers may read them
 // in different ways.
-func (s *step) tokensOf(text string) ([]sqltext.Token, bool) {
-	if strings.IndexByte(text, '\\') >= 0 || s.routing.mysql && strings.IndexByte(text, '"') >= 0 {
+func (r *routing) tokensOf(text string) ([]sqltext.Token, bool) {
+	if strings.IndexByte(text, '\\') >= 0 || r.mysql && strings.IndexByte(text, '"') >= 0 {
 		return nil, false
 	}
 	var tokens []sqltext.Token
-	scanner := sqltext.NewScanner(text, s.routing.guard.readings[0])
+	scanner := sqltext.NewScanner(text, r.guard.readings[0])
 	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
 		tokens = append(tokens, t)
 	}
@@ -68,7 +68,7 @@ func (s *step) selected() (selection, bool) {
 	if sel.text, sel.vars, err = s.text("SELECT"); err != nil {
 		return sel, false
 	}
-	tokens, ok := s.tokensOf(sel.text)
+	tokens, ok := s.routing.tokensOf(sel.text)
 	if !ok || len(tokens) < 2 || !tokens[0].Is(sel.text, "SELECT") {
 		return sel, false
 	}
@@ -166,7 +166,7 @@ func (s *step) ownColumn(text string, tokens []sqltext.Token) (string, bool) {
 }
 
 func (s *step) isTable(text string, t sqltext.Token) bool {
-	return isName(t) && strings.EqualFold(sqltext.Ident(text, t), s.table.Name)
+	return isName(t) && strings.EqualFold(sqltext.Ident(text, t), s.alias)
 }
 
 // fold reads COUNT(…), SUM(…), MIN(…), MAX(…) and AVG(…).

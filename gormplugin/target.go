@@ -368,7 +368,7 @@ func (s *step) needsPlainDelete() bool {
 func (s *step) deleteFrom() clause.Clause {
 	c := s.stmt.Clauses["DELETE"]
 	d, ok := c.Expression.(clause.Delete)
-	name := s.stmt.Quote(s.table.Name)
+	name := s.stmt.Quote(s.alias)
 	if ok && strings.HasSuffix(d.Modifier, name) {
 		return c // of the first target, and of all
 	}

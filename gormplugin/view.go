@@ -24,6 +24,7 @@ type sharded struct {
 	// it are made by this one, whatever is swapped meanwhile.
 	snapshot *sharding.Snapshot
 	table    *sharding.Table                        // of the snapshot
+	alias    string                                 // what qualifies its columns in the statement: its name, or what Table("orders AS o") says
 	place    func(key any) (sharding.Target, error) // table.Target, which takes memory to make
 	spots    map[sharding.Target]*spot
 }
@@ -46,7 +47,7 @@ func (r *routing) view(snapshot *sharding.Snapshot) *view {
 	v := &view{snapshot: snapshot}
 	for _, given := range snapshot.Tables() {
 		table, _ := snapshot.Lookup(given.Name)
-		t := &sharded{routing: r, snapshot: snapshot, table: table, place: table.Target, spots: map[sharding.Target]*spot{}}
+		t := &sharded{routing: r, snapshot: snapshot, table: table, alias: table.Name, place: table.Target, spots: map[sharding.Target]*spot{}}
 		for _, target := range table.Map.Targets() {
 			t.spots[target] = t.newSpot(target)
 		}
@@ -71,9 +72,16 @@ func isSameName(a, b string) bool {
 	return a == b || strings.EqualFold(a, b)
 }
 
+// as returns the same table for a statement that calls it otherwise.
+func (t *sharded) as(alias string) *sharded {
+	called := *t
+	called.alias, called.spots = alias, nil
+	return &called
+}
+
 func (t *sharded) newSpot(target sharding.Target) *spot {
 	physical := t.routing.quote(target.Table)
-	alias := physical + " AS " + t.routing.quote(t.table.Name)
+	alias := physical + " AS " + t.routing.quote(t.alias)
 	return &spot{
 		target: target, db: t.routing.router.DB(target.DB), expr: clause.Expr{SQL: alias},
 		insert: "INSERT INTO " + physical, update: "UPDATE " + alias, from: "FROM " + alias,
@@ -90,7 +98,7 @@ func (t *sharded) spot(target sharding.Target) *spot {
 
 // read returns what the conditions of stmt prove about targets.
 func (t *sharded) read(stmt *gorm.Statement) reader[sharding.Target] {
-	read := reader[sharding.Target]{stmt: stmt, table: t.table, fragments: t.routing.texts, place: t.place}
+	read := reader[sharding.Target]{stmt: stmt, table: t.table, alias: t.alias, fragments: t.routing.texts, place: t.place}
 	if len(t.table.Also) > 0 {
 		read.also = func(column string) func(any) (sharding.Target, error) { return also(t.table, column) }
 	}

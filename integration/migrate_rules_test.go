@@ -375,7 +375,7 @@ func TestASettingOfTheSessionThatBreaksACopyDoesNotReachIt(t *testing.T) {
 			mustExec(t, s.source, "SET GLOBAL "+setting)
 		}
 		broken := s.source.Driver()
-		db := sql.OpenDB(settingConnector{broken, s.servers[0].DSN("shop"), []string{"SET autocommit = 0, sql_select_limit = 7, time_zone = '-05:00', sql_mode = 'ANSI_QUOTES', foreign_key_checks = 1", "SET NAMES latin1"}})
+		db := sql.OpenDB(settingConnector{broken, s.servers[0].DSN("shop"), []string{"SET autocommit = 0, sql_select_limit = 7, time_zone = '-05:00', sql_mode = 'ANSI_QUOTES', foreign_key_checks = 1, completion_type = 'RELEASE'", "SET NAMES latin1"}})
 		defer func() { _ = db.Close() }()
 		j := s.job(t, "id", func(c *migrate.Config) { c.Source = db })
 		if err := j.Run(t.Context()); err != nil {

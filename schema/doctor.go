@@ -19,6 +19,10 @@ type DoctorConfig struct {
 	// Timeout is how long one physical table, or connecting to one database, may
 	// take. Defaults to one minute.
 	Timeout time.Duration
+	// Children are logical tables whose rows lie where those of another table do,
+	// and do not say so themselves. Such a table is looked at, its rows are not. A
+	// name that the router does not know means nothing. Defaults to none.
+	Children []string
 }
 
 func (c DoctorConfig) withDefaults() DoctorConfig {

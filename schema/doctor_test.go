@@ -189,6 +189,21 @@ func TestDoctorFindsRowsWithoutAKey(t *testing.T) {
 	}
 }
 
+func TestDoctorDoesNotReadTheRowsOfChildren(t *testing.T) {
+	w := newWard(t, orders(t, sharding.Low(4)))
+	w.create(t, "id INTEGER PRIMARY KEY, user_id")
+	w.put(t, w.Targets("orders")[1], 1, nil)
+	w.put(t, w.Targets("orders")[1], 2, 7)
+	exec(t, w.dbs["a"], "ALTER TABLE orders_0 RENAME user_id TO parent")
+	d := w.doctor(t, schema.DoctorConfig{MaxRows: -1, Children: []string{"Orders", "others"}})
+	expect(t, d, "error missing_column a/orders_0", "warning extra_column a/orders_0")
+	for _, c := range d.Targets {
+		if c.Rows != 0 || c.All {
+			t.Errorf("%+v was read", c)
+		}
+	}
+}
+
 // A slot that is being moved has rows in two places; that is how it must be.
 func TestDoctorLeavesMovingSlotsAlone(t *testing.T) {
 	table := orders(t, sharding.Low(4))

@@ -89,6 +89,10 @@ func (w *ward) examine(ctx context.Context, p *patient) {
 		if err := w.numbering(ctx, s, p); err != nil {
 			return err
 		}
+		if w.isChild(p) {
+			p.keyColumns()
+			return nil
+		}
 		if err := p.collations(ctx, s); err != nil {
 			return err
 		}
@@ -103,6 +107,11 @@ func (w *ward) examine(ctx context.Context, p *patient) {
 	default:
 		p.find(NotChecked, Error, "it cannot be looked at: "+err.Error(), "see that the user may read it, and look again")
 	}
+}
+
+// isChild reports whether the rows of a table say nothing of their shard.
+func (w *ward) isChild(p *patient) bool {
+	return slices.ContainsFunc(w.config.Children, func(name string) bool { return strings.EqualFold(name, p.Table) })
 }
 
 var shardNumber = regexp.MustCompile(`^_?-?[0-9]+$`)

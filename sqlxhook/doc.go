@@ -78,6 +78,11 @@
 // lead to their row's shard by themselves when their generator is a
 // [keygen.Bucketed] and their column is in Also.
 //
+// What a query builder such as squirrel or goqu writes is sent like any other text,
+// with its arguments: SELECT, UPDATE and DELETE by the methods of a [Shard] or a
+// [Tx]. Its INSERTs are refused, as their parameters have no names by which rows
+// could be looked at: insert structs or maps with [Hook.Insert].
+//
 // # While a table is migrated
 //
 // With a [sharding.Migration] in the router, handles lead to the source until its

@@ -12,7 +12,7 @@ import (
 
 // Shard is a handle that is bound to one target of a sharded table: one
 // database, and one physical table of each table of the group. It is an [Execer]
-// and a [Queryer].
+// and a [Queryer], and a sqlx.ExtContext, for functions that ask for one.
 //
 // Statements name tables by their logical names, which are exchanged for the
 // physical ones; the physical names of this target may be used, too. One that
@@ -33,11 +33,6 @@ type Shard struct {
 	db    *sqlx.DB
 	conn  sqlx.ExtContext // db, or a transaction on it
 }
-
-var (
-	_ Execer  = (*Shard)(nil)
-	_ Queryer = (*Shard)(nil)
-)
 
 // For returns the shard that holds the row of a sharded table with this sharding
 // key. The errors are [sharding.RouteError]s.
@@ -124,84 +119,9 @@ func (s *Shard) expanded(query string) (expanded, error) {
 	return x, err
 }
 
-// ExecContext executes a query with placeholders. INSERT and REPLACE into a
-// sharded table are refused, as it cannot see where their rows belong: that is
-// what [Hook.NamedExec] and [Hook.Insert] do.
-func (s *Shard) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	at, err := s.present(ctx)
-	for err == nil {
-		var res sql.Result
-		text, refused := at.direct(ctx, query)
-		if refused != nil {
-			return nil, refused
-		}
-		if res, err = at.conn.ExecContext(ctx, text, args...); err == nil {
-			return res, nil
-		}
-		at, err = at.next(ctx, err)
-	}
-	return nil, err
-}
-
-// QueryxContext is [Shard.ExecContext] for queries that return rows.
-func (s *Shard) QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error) {
-	at, err := s.present(ctx)
-	for err == nil {
-		var found *sqlx.Rows
-		text, refused := at.direct(ctx, query)
-		if refused != nil {
-			return nil, refused
-		}
-		if found, err = at.conn.QueryxContext(ctx, text, args...); err == nil {
-			return found, nil
-		}
-		at, err = at.next(ctx, err)
-	}
-	return nil, err
-}
-
-// GetContext reads one row into dest, as sqlx does.
-func (s *Shard) GetContext(ctx context.Context, dest any, query string, args ...any) error {
-	return s.read(ctx, sqlx.GetContext, dest, query, args)
-}
-
-// SelectContext reads all rows into dest, as sqlx does.
-func (s *Shard) SelectContext(ctx context.Context, dest any, query string, args ...any) error {
-	return s.read(ctx, sqlx.SelectContext, dest, query, args)
-}
-
-type reading = func(ctx context.Context, q sqlx.QueryerContext, dest any, query string, args ...any) error
-
-func (s *Shard) read(ctx context.Context, into reading, dest any, query string, args []any) error {
-	at, err := s.present(ctx)
-	for err == nil {
-		text, refused := at.direct(ctx, query)
-		if refused != nil {
-			return refused
-		}
-		if err = into(ctx, at.conn, dest, text, args...); err == nil {
-			return nil
-		}
-		at, err = at.next(ctx, err)
-	}
-	return err
-}
-
 // Unguarded returns the *sqlx.DB or *sqlx.Tx that the shard sends to. Nothing is
 // exchanged and nothing is refused there.
 func (s *Shard) Unguarded() sqlx.ExtContext { return s.conn }
-
-// direct returns the text to send of a query whose rows nobody looks at.
-func (s *Shard) direct(ctx context.Context, query string) (string, error) {
-	if sharding.HintOf(ctx).Unsharded {
-		return query, nil
-	}
-	x, err := s.expanded(query)
-	if err == nil && x.inserts != nil {
-		err = refusal(x.inserts, sharding.ErrMissingKey, "insert with Hook.Insert or Hook.NamedExec, which look at the rows")
-	}
-	return x.text, err
-}
 
 // Tx is a transaction on one database that is bound to a shard. It is safe for
 // concurrent use as far as *sql.Tx is.

@@ -59,27 +59,25 @@ func (l layoutFile) withoutParents() layoutFile {
 	return l
 }
 
-// ofRows are the codes of what a rule says of rows.
-var ofRows = []schema.Code{
-	schema.MisplacedRows, schema.UnplaceableRows, schema.PartlyChecked, schema.Collation, schema.WrongNumbering, schema.EpochUnarmed,
+// children returns the names of the tables with a "via".
+func (l layoutFile) children() []string {
+	var names []string
+	for _, t := range l.Tables {
+		if t.Via != "" {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
-// forgetChildren takes what a diagnosis says of the rows of children out of it, and
-// says so.
-func (l layoutFile) forgetChildren(d *schema.Diagnosis) {
-	d.Findings = slices.DeleteFunc(d.Findings, func(f schema.ShardFinding) bool {
-		_, is := l.child(f.Table)
-		return is && slices.Contains(ofRows, f.Code)
-	})
-	for i, c := range d.Targets {
-		t, is := l.child(c.Table)
-		if !is {
-			continue
+// noteChildren says in a diagnosis why the rows of children were not looked at.
+func (l layoutFile) noteChildren(d *schema.Diagnosis) {
+	for _, c := range d.Targets {
+		if t, is := l.child(c.Table); is {
+			d.Findings = append(d.Findings, schema.ShardFinding{
+				Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.unplaced() + "; they were not looked at", Fix: t.placing()},
+				Place:   c.Place,
+			})
 		}
-		d.Targets[i] = schema.Checkup{Place: c.Place}
-		d.Findings = append(d.Findings, schema.ShardFinding{
-			Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.unplaced() + "; they were not looked at", Fix: t.placing()},
-			Place:   c.Place,
-		})
 	}
 }

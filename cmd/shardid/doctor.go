@@ -66,11 +66,12 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 	if err != nil {
 		return err
 	}
+	c.Children = layout.children()
 	d, err := schema.Doctor(ctx, r, c)
 	if err != nil {
 		return err
 	}
-	layout.forgetChildren(&d)
+	layout.noteChildren(&d)
 	for i := range d.Findings {
 		d.Findings[i].Message = s.mask.hide(d.Findings[i].Message)
 	}

@@ -16,6 +16,7 @@ var formTests = []test{
 	{"PointersSlicesAndArraysAreFilledByOneReservation", pointersSlicesAndArrays},
 	{"PresetsAreKept", presets},
 	{"ValuesThatCannotBeToldTheirKeyAreRefusedBeforeAnySQL", byValue},
+	{"ValuesThatHaveTheirKeysAreCreated", byValueWithKeys},
 	{"NilElementsAndOtherTypesAreErrors", otherTypes},
 	{"MapsReceiveTheirKeysUnderAnySpelling", oneMap},
 	{"SlicesOfMapsKeepTheirMapsAndReceiveTheRightKeys", manyMaps},
@@ -114,6 +115,15 @@ func byValue(t *testing.T, e *env) {
 	}
 	sameList(t, "statements", e.log.take())
 	sameList(t, "reservations", e.gen.take())
+}
+
+func byValueWithKeys(t *testing.T, e *env) {
+	must(t, errors.Join(e.Create(Person{ID: 3, Name: "a"}).Error, e.Create([2]Person{{ID: 4, Name: "b"}, {ID: 5, Name: "c"}}).Error))
+	e.sameRows(t, "people", map[string]int64{"a": 3, "b": 4, "c": 5})
+	sameList(t, "reservations", e.gen.take())
+	if err := e.Create([2]Person{{ID: 6, Name: "d"}, {Name: "e"}}).Error; !errors.Is(err, gormplugin.ErrNotAddressable) {
+		t.Errorf("a row without a key: %v", err)
+	}
 }
 
 func otherTypes(t *testing.T, e *env) {

@@ -1,4 +1,5 @@
-// Package shardsuite is what gormplugin promises about sharded tables, one test
-// for each cell of the table in its documentation, on any two databases. It is
-// for tests here and in integration.
+// Package shardsuite is what gormplugin promises about sharded tables, on any two
+// databases: a test for each cell of the table in its documentation, and one that
+// sharded tables answer as whole ones do, or refuse. It is for tests here and in
+// integration.
 package shardsuite

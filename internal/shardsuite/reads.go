@@ -136,6 +136,9 @@ func joins() map[Column]test {
 			var orders []Order
 			s.ok(s.Preload("Items").Order("id").Find(&orders, []int{1, 2, 3}))
 			s.same(orders[1].Items[0].SKU, "sku 2")
+			var names []string
+			s.ok(s.Table("orders AS o").Joins("JOIN items i ON i.order_id = o.id").Where("o.id IN ?", []int{5, 2}).Order("o.id").Pluck("i.sku", &names))
+			s.same(names, "[sku 2 sku 5]")
 			s.refuses(sharding.ErrCrossShard, s.Joins("JOIN items ON items.id = orders.id").Find(&[]Order{}, "orders.id IN ?", []int{1, 2}).Error)
 		}),
 		None: usual(func(s *shop) { s.refuses(sharding.ErrMissingKey, s.InnerJoins("Order").Find(&[]Item{}).Error) }),

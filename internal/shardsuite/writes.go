@@ -133,7 +133,9 @@ func changes() map[Column]test {
 		One: usual(func(s *shop) {
 			s.affects(1, s.Model(&Order{ID: 5}).Update("note", "new"))
 			s.affects(1, s.Where("orders.note = ?", "note 6").Delete(&Order{}, 6))
-			s.holds(map[int64]string{5: "new", 6: "-"})
+			s.affects(1, s.Table("orders AS o").Where("o.id = ?", 7).Update("note", "o"))
+			s.affects(1, s.Table("orders AS o").Where("o.id = ?", 8).Delete(nil))
+			s.holds(map[int64]string{5: "new", 6: "-", 7: "o", 8: "-"})
 		}),
 		Many: spanning(
 			func(s *shop) {

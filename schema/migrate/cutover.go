@@ -377,7 +377,7 @@ func (c *session) filled(ctx context.Context, name string) (bool, error) {
 
 // begun: an attempt before has closed some of the tables, so waiting helps nobody.
 func (p *pause) begun() bool {
-	return slices.ContainsFunc(p.tables, func(t *table) bool { return t.name != t.conf.Name })
+	return slices.ContainsFunc(p.tables, (*table).isRetired)
 }
 
 // ask lets the configuration say no.
@@ -415,7 +415,7 @@ func (p *pause) lookAgain(ctx context.Context) {
 // leaves open whether the table was renamed, which decides what comes next.
 func (p *pause) rename(ctx context.Context) error {
 	for _, t := range p.tables {
-		if t.name != t.conf.Name {
+		if t.isRetired() {
 			p.renamed = true
 			continue // by an attempt before
 		}

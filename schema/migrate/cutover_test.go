@@ -261,3 +261,21 @@ func TestWhatElseNamesATableKeepsTheCutoverFromHappening(t *testing.T) {
 		s.compare(t, orders(t, "id"), "orders_old")
 	}
 }
+
+// Names differ in case where the database takes them for the same.
+func TestATableThatTheConfigurationSpellsOtherwiseIsClosed(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 50)
+	j := s.job(t, "id", func(c *migrate.Config) { c.Tables[0].Name = "Orders" })
+	for range 2 {
+		mustRun(t, j)
+		mustCutover(t, j)
+		if n := count(t, s.source, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = 'orders' COLLATE NOCASE"); n != 0 {
+			t.Fatal("the table is open after the switch")
+		}
+		s.compare(t, orders(t, "id"), "orders_old")
+		if _, err := j.Rollback(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -88,7 +88,10 @@
 // aborted; targets get no foreign keys, and belong to one job of one source until it is
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines
-// than InnoDB and, in SQLite, unique indexes on expressions are refused. On MariaDB a
+// than InnoDB, ids above the largest int64 and, in SQLite, unique indexes on
+// expressions are refused. Values that a copy would change are found by Inspect: what
+// an ENUM has in place of a value that was none of its members, a DECIMAL inside of
+// MySQL's JSON, bytes that are no character of their column's set. On MariaDB a
 // writer that locks a table with LOCK TABLES has to name the log as well, or it gets
 // error 1442. The retired tables stay until somebody drops them.
 //

@@ -39,6 +39,9 @@ const (
 	RangeUsed        Code = "range_used"        // half of the key's range is used
 	NonPositiveID    Code = "non_positive_id"   // an id of 0 or below exists
 	GeneratedColumns Code = "generated_columns" // columns that each database computes by itself
+	OtherCounter     Code = "auto_increment"    // the table numbers another column than its key
+	LostValue        Code = "lost_value"        // a value that a copy would change
+	ImplicitDefaults Code = "implicit_defaults" // a shard's server gives TIMESTAMP columns defaults that the source's do not have
 	InvisibleColumns Code = "invisible_columns" // columns that SELECT * does not show
 	Checks           Code = "checks"            // CHECK constraints, which copied rows have to pass
 	Partitions       Code = "partitions"        // the table is partitioned

@@ -259,7 +259,7 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	}
 	var rows []rough
 	err = v.source.do(ctx, func(s *session) (err error) {
-		rows, err = s.roughRows(ctx, t, t.name, "CAST("+t.routeExpression(s.side, t.name)+" AS CHAR)", inList(s.side.Quote(t.key), list))
+		rows, err = s.roughRows(ctx, t, t.name, t.routeText(s.side, t.name), inList(s.side.Quote(t.key), list))
 		return err
 	})
 	if err != nil {

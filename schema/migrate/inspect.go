@@ -15,7 +15,9 @@ import (
 // ends of each table's ids, and counts the rows whose sharding key is NULL or 0,
 // which takes as long as reading the table where that column has no index. Under a
 // rule without a place for every integer it tries the lowest, the highest and up
-// to 1000 other values. What was found worst comes first.
+// to 1000 other values. A table with an ENUM, with JSON in MySQL, or with texts of
+// older character sets than latin1 and Unicode's, is read once for values that a copy
+// would change. What was found worst comes first.
 //
 // A database with shards that does not answer is a finding; the source has to.
 func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
@@ -44,6 +46,10 @@ type inspection struct {
 	found  []Finding
 	packet int64  // the source's max_allowed_packet
 	mark   string // of the job, "" before its first run
+
+	// Of each table, by its name in the configuration:
+	needed map[string][]string // collations
+	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
 }
 
 // probe is where a finding is made.
@@ -61,7 +67,7 @@ func (p probe) add(code Code, severity Severity, message, fix string) {
 // source may be repeated: a database can be away for a moment.
 func (i *inspection) source(ctx context.Context, source *side) error {
 	return source.do(ctx, func(s *session) error {
-		i.found = []Finding{}
+		i.found, i.needed, i.bare = []Finding{}, map[string][]string{}, map[string][]string{}
 		var shapes []shape
 		for _, t := range i.job.cfg.Tables {
 			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})
@@ -194,9 +200,18 @@ func (p probe) has(table string) bool {
 // edges are the foreign keys to and from the table.
 func (p probe) edges() {
 	for _, fk := range p.shape.parents {
-		if !p.has(fk.table) {
-			p.add(OutsideJob, Block, fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.columns, ", "), fk.table),
-				"add "+fk.table+" to the job, or drop the foreign key")
+		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.columns, ", "), fk.table)
+		switch {
+		case p.has(fk.table):
+		case fk.cascading:
+			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.table+" to the job, or drop the foreign key")
+		default:
+			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row", "have the application check it, or add "+fk.table+" to the job")
+		}
+		if fk.cascading && p.side.Name() == "mysql" && strings.EqualFold(fk.table, p.shape.name) {
+			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.columns, ", ")),
+				"drop it, or make it NO ACTION and have the application do what it does")
+			continue
 		}
 		if fk.cascading {
 			p.add(Cascades, Info, fmt.Sprintf("changes of %s cascade into it", fk.table), "nothing: triggers on "+fk.table+" note the rows")
@@ -345,6 +360,9 @@ func (p probe) target(ctx context.Context, t Table, name string) error {
 		return err
 	}
 	exists, err := p.side.exists(ctx, p.session, name)
+	if err == nil && !exists {
+		err = p.unlike(ctx, t)
+	}
 	if err != nil || !exists {
 		return err
 	}

@@ -41,8 +41,9 @@ func (p probe) unplaced(ctx context.Context, t *table) error {
 		return nil
 	}
 	key, name := p.side.Quote(c.name), p.side.Quote(t.name)
-	values, err := p.list(ctx, fmt.Sprintf("SELECT CAST(v AS CHAR) FROM (SELECT MIN(%s) AS v FROM %s UNION SELECT MAX(%[1]s) FROM %[2]s"+
-		" UNION SELECT v FROM (SELECT DISTINCT %[1]s AS v FROM %[2]s LIMIT %d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v", key, name, unplacedValues))
+	values, err := p.list(ctx, fmt.Sprintf("SELECT %s FROM (SELECT MIN(%[2]s) AS v FROM %[3]s UNION SELECT MAX(%[2]s) FROM %[3]s"+
+		" UNION SELECT v FROM (SELECT DISTINCT %[2]s AS v FROM %[3]s LIMIT %[4]d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v",
+		p.side.keyText("v", c), key, name, unplacedValues))
 	if err != nil {
 		return err
 	}

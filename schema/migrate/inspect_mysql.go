@@ -5,9 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // size says what the shards will need.
@@ -18,45 +21,12 @@ func (p probe) size(bytes int64) {
 
 // mysqlTable looks at what a definition has in it.
 func (p probe) mysqlTable(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions} {
+	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions} {
 		if err := look(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (p probe) mysqlColumns(ctx context.Context) error {
-	var generated, invisible []string
-	charsets := map[string]bool{}
-	err := p.each(ctx, func(rows *sql.Rows) error {
-		var name, extra string
-		var charset, expression sql.NullString
-		if err := rows.Scan(&name, &extra, &charset, &expression); err != nil {
-			return err
-		}
-		if expression.String != "" && !strings.Contains(extra, "DEFAULT_GENERATED") {
-			generated = append(generated, name)
-		}
-		if strings.Contains(strings.ToUpper(extra), "INVISIBLE") {
-			invisible = append(invisible, name)
-		}
-		if charset.Valid && charset.String != "utf8mb4" && charset.String != "ascii" {
-			charsets[charset.String] = true
-		}
-		return nil
-	}, "SELECT COLUMN_NAME, EXTRA, CHARACTER_SET_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
-		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", p.shape.name)
-	if len(generated) > 0 {
-		p.add(GeneratedColumns, Info, "the columns "+strings.Join(generated, ", ")+" are computed by each database", "nothing, if the shards' servers compute them alike")
-	}
-	if len(invisible) > 0 {
-		p.add(InvisibleColumns, Info, "the columns "+strings.Join(invisible, ", ")+" are invisible; they are copied all the same", "nothing")
-	}
-	for charset := range charsets {
-		p.add(Charset, Info, "it has columns in the character set "+charset, "nothing: the shards' tables have the same")
-	}
-	return err
 }
 
 // mysqlCounter looks at how far the key's type is used.
@@ -94,7 +64,7 @@ func mysqlHighest(typ string) float64 {
 func (p probe) mysqlChecks(ctx context.Context) error {
 	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.name)
 	if err == nil && n > 0 {
-		p.add(Checks, Info, fmt.Sprintf("it has %d CHECK constraints; rows from before them may not pass", n), "look for rows that do not pass; the copy stops at them")
+		p.add(Checks, Info, fmt.Sprintf("it has %d CHECK constraints, and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
 	}
 	return err
 }
@@ -121,7 +91,7 @@ func (p probe) variables(ctx context.Context, names ...string) (map[string]strin
 
 // mysqlSource looks at the server of the source.
 func (p probe) mysqlSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlTransactions, p.mysqlPrepared, p.mysqlViews, p.mysqlSize} {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -130,7 +100,7 @@ func (p probe) mysqlSource(ctx context.Context) error {
 }
 
 func (p probe) mysqlServer(ctx context.Context) error {
-	v, err := p.mysqlDurability(ctx)
+	v, err := p.mysqlLogs(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,15 +108,12 @@ func (p probe) mysqlServer(ctx context.Context) error {
 	if !strings.Contains(v["sql_mode"], "STRICT_") {
 		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are cut without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
 	}
-	if v["log_bin"] == "ON" && v["binlog_format"] == "STATEMENT" {
-		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', in the server's configuration, too, and connect anew")
-	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", sourcePrivileges)
 }
 
 // mysqlShard looks at the server of a database with shards.
 func (p probe) mysqlShard(ctx context.Context) error {
-	v, err := p.mysqlDurability(ctx)
+	v, err := p.mysqlLogs(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,12 +123,15 @@ func (p probe) mysqlShard(ctx context.Context) error {
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
 }
 
-func (p probe) mysqlDurability(ctx context.Context) (map[string]string, error) {
+func (p probe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 	v, err := p.variables(ctx, "log_bin", "log_bin_trust_function_creators", "binlog_format", "sql_mode", "max_allowed_packet",
 		"innodb_flush_log_at_trx_commit", "sync_binlog")
 	if flush := v["innodb_flush_log_at_trx_commit"]; err == nil && flush != "1" {
 		p.add(Durability, Warn, "innodb_flush_log_at_trx_commit is "+flush+": a crash of the server or its machine takes back what was committed",
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 1 until the migration is finalized; after a crash, verify")
+	}
+	if v["log_bin"] == "ON" && v["binlog_format"] == "STATEMENT" {
+		p.add(BinlogFormat, Block, "binlog_format is STATEMENT, which refuses writes under READ COMMITTED", "SET GLOBAL binlog_format = 'ROW', in the server's configuration, too, and connect anew")
 	}
 	return v, err
 }
@@ -190,19 +160,43 @@ func (p probe) mysqlPrepared(ctx context.Context) error {
 	return err
 }
 
-// mysqlViews looks for views by their text: only MySQL lists what they read.
-func (p probe) mysqlViews(ctx context.Context) error {
+// mysqlReaders looks for what names the tables in its text, and will not find them
+// after the switch: only MySQL lists what a view reads, and nobody what a routine does.
+func (p probe) mysqlReaders(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
-		views, err := p.list(ctx, "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND LOCATE(?, VIEW_DEFINITION) > 0", p.side.Quote(t.Name))
-		if err != nil {
-			return err
-		}
-		for _, view := range views {
-			p.shape.name = t.Name
-			p.add(OutsideJob, Warn, "the view "+view+" reads it, and will find no table after the switch", "have its readers ask the shards, and drop it before the switch")
+		p.shape.name = t.Name
+		for _, kind := range mysqlReaders {
+			names, err := p.list(ctx, kind.query, kind.pattern(t.Name))
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				p.add(OutsideJob, Warn, "the "+kind.name+" "+name+" names it, and will find no table after the switch", kind.fix)
+			}
 		}
 	}
 	return nil
+}
+
+// mysqlReaders are what may name a table. Views are kept with quoted names.
+var mysqlReaders = []struct {
+	name, query, fix string
+	pattern          func(table string) string
+}{
+	{"view", "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND LOCATE(?, VIEW_DEFINITION) > 0",
+		"have its readers ask the shards, and drop it before the switch", dialect.MySQL{}.Quote},
+	{"trigger", "SELECT CONCAT(TRIGGER_NAME, ' of ', EVENT_OBJECT_TABLE) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()" +
+		" AND LEFT(TRIGGER_NAME, 8) <> 'shardid_' AND ACTION_STATEMENT REGEXP ?",
+		"drop it before the switch, or have it do without: writes to its table would fail", asWord},
+	{"event", "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE() AND EVENT_DEFINITION REGEXP ?",
+		"have a program do what it does on the shards, and drop it before the switch", asWord},
+	{"routine", "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE() AND ROUTINE_DEFINITION REGEXP ?",
+		"have its callers ask the shards", asWord},
+}
+
+// asWord matches the name where it is not a part of another one.
+func asWord(name string) string {
+	return "(^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(name) + "([^A-Za-z0-9_$]|$)"
 }
 
 func (p probe) mysqlSize(ctx context.Context) error {

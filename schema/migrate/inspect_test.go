@@ -47,8 +47,10 @@ func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
 		code   migrate.Code
 		says   string
 	}{
-		"a trigger":       {[]string{"CREATE TRIGGER audit AFTER INSERT ON orders BEGIN SELECT 1; END"}, migrate.ForeignTriggers, "audit"},
-		"a child":         {[]string{"CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))"}, migrate.OutsideJob, "items"},
+		"a trigger": {[]string{"CREATE TRIGGER audit AFTER INSERT ON orders BEGIN SELECT 1; END"}, migrate.ForeignTriggers, "audit"},
+		"a child":   {[]string{"CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))"}, migrate.OutsideJob, "items"},
+		"a cascade from outside": {[]string{"CREATE TABLE users (id INTEGER PRIMARY KEY)", "DROP TABLE orders",
+			"CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE)"}, migrate.OutsideJob, "users, which is not in the job and changes rows"},
 		"a missing value": {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER)", "INSERT INTO orders VALUES (0, NULL), (7, NULL)"}, migrate.NoShardingKey, "user_id is NULL in 2 rows, the first of which is row 0"},
 		"a missing key":   {[]string{"DROP TABLE orders", "CREATE TABLE orders (id INTEGER PRIMARY KEY)"}, migrate.NoShardingKey, "user_id"},
 		"a composite key": {[]string{"DROP TABLE orders", "CREATE TABLE orders (a INTEGER, b INTEGER, user_id INTEGER, PRIMARY KEY (a, b))"}, migrate.Unsupported, "(a, b)"},
@@ -65,6 +67,25 @@ func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
 				t.Errorf("%+v", found)
 			}
 		})
+	}
+}
+
+func TestATableMayReferToOneThatStaysWhereItIs(t *testing.T) {
+	s := newShop(t, 0)
+	exec(t, s.source, "CREATE TABLE users (id INTEGER PRIMARY KEY); INSERT INTO users VALUES (7); DROP TABLE orders")
+	exec(t, s.source, "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES users (id)); INSERT INTO orders VALUES (1, 7), (2, 7)")
+	job := s.job(t, "user_id")
+	found := inspect(t, job)
+	if migrate.Blocked(found) || !slices.ContainsFunc(found, func(f migrate.Finding) bool {
+		return f.Severity == migrate.Warn && f.Code == migrate.OutsideJob && strings.Contains(f.Message, "users")
+	}) {
+		t.Errorf("%+v", found)
+	}
+	if err := job.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if v, err := job.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != 2 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }
 

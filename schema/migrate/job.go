@@ -155,6 +155,10 @@ func (w *world) describe(ctx context.Context, s *session) error {
 	return w.resolve()
 }
 
+// isRetired: the table has the name of after the switch. The database may spell it
+// in another case than the configuration.
+func (t *table) isRetired() bool { return strings.EqualFold(t.name, retired(t.conf.Name)) }
+
 // renamedMeanwhile: a switch of a runner that was cut off may go on in its server,
 // between the reading of a name and that of its table.
 func renamedMeanwhile(err error) error {

@@ -63,16 +63,32 @@ func (m mysqlSeam) renameAll(all []renaming) []string {
 // value reads dates as text, because a driver may make times of them, which
 // have no zero date; years, too, as the text 0000 is another one than the number
 // 0; floating-point numbers with all their bits, which they lose as text of their
-// own type.
+// own type. What an ENUM has in place of a value that was none of its members reads
+// as an empty text, which may be a member: it is read as what none can be, so that
+// nobody takes it.
 func (m mysqlSeam) value(qualifier string, c column) string {
 	name := qualifier + m.Quote(c.name)
 	switch {
 	case c.typ == "float" || c.typ == "double":
 		return name + "+0e0"
+	case c.typ == "enum":
+		return "IF(" + name + "+0=0,REPEAT('?',256)," + name + ")"
 	case c.cast || c.typ == "year":
 		return "CAST(" + name + " AS CHAR)"
 	}
 	return name
+}
+
+// keyText leaves bytes as they are, as they need not be text, and integers without
+// the zeros of ZEROFILL.
+func (mysqlSeam) keyText(expression string, c column) string {
+	switch {
+	case c.kind == binary || c.typ == "bit":
+		return expression
+	case strings.Contains(c.typ, "int"):
+		expression += "+0"
+	}
+	return "CAST(" + expression + " AS CHAR)"
 }
 
 func (mysqlSeam) lead(ctx context.Context, s *session, job string) (bool, error) {
@@ -176,6 +192,9 @@ func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (strin
 	if err != nil {
 		return "", err
 	}
+	if numbers[name] == "" {
+		return "", fmt.Errorf("%w: the server shows no number of InnoDB for table %s, so that a TRUNCATE would not be seen", ErrUnsupported, name)
+	}
 	definition, err := m.definition(ctx, s, name)
 	if err != nil {
 		return "", err
@@ -184,71 +203,9 @@ func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (strin
 	return numbers[name] + " " + digest(body), nil
 }
 
-// numbers are InnoDB's; a table with partitions has one for each of them.
-func (m mysqlSeam) numbers(ctx context.Context, s *session, names []string) (map[string]string, error) {
-	view, err := m.innodbTables(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	var database string
-	if err := s.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
-		return nil, err
-	}
-	byPath, paths := map[string]string{}, make([]any, len(names))
-	for i, name := range names {
-		path := innodbName(database) + "/" + innodbName(name)
-		byPath[strings.ToLower(path)], paths[i] = name, path
-	}
-	ids := map[string][]string{}
-	err = s.each(ctx, func(rows *sql.Rows) error {
-		var path, id string
-		err := rows.Scan(&path, &id)
-		name := byPath[strings.ToLower(path)]
-		ids[name] = append(ids[name], id)
-		return err
-	}, "SELECT SUBSTRING_INDEX(NAME, '#', 1) AS path, TABLE_ID FROM information_schema."+view+
-		" HAVING path IN (?"+strings.Repeat(", ?", len(paths)-1)+") ORDER BY TABLE_ID", paths...)
-	if err != nil {
-		return nil, fmt.Errorf("read the tables' numbers, which show a TRUNCATE (it needs the privilege PROCESS): %w", err)
-	}
-	all := map[string]string{}
-	for name, of := range ids {
-		all[name] = of[0]
-		if len(of) > 1 {
-			all[name] = digest(strings.Join(of, " "))
-		}
-	}
-	return all, nil
-}
-
 func (mysqlSeam) server(ctx context.Context, s *session) (name string, err error) {
 	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, DATABASE())").Scan(&name)
 	return name, err
-}
-
-func (mysqlSeam) innodbTables(ctx context.Context, s *session) (string, error) {
-	names, err := s.list(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"+
-		" AND TABLE_NAME IN ('INNODB_TABLES', 'INNODB_SYS_TABLES')")
-	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("%w: the server shows no table of InnoDB's tables", ErrUnsupported)
-	}
-	if err != nil {
-		return "", err
-	}
-	return names[0], nil
-}
-
-// innodbName is a name as InnoDB spells it.
-func innodbName(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
-			b.WriteRune(r)
-		} else {
-			fmt.Fprintf(&b, "@%04x", r)
-		}
-	}
-	return b.String()
 }
 
 // blockers finds what InnoDB would do by itself across the edge of the job.

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 )
 
@@ -42,6 +43,14 @@ func (mysqlSeam) insert(ctx context.Context, s *session, t *table, name string, 
 		s.values = rows[i].appendTo(s.values)
 	}
 	_, err = stmt.ExecContext(ctx, s.values...)
+	return tooLong(err)
+}
+
+// tooLong says what to do about a row that does not fit into a statement.
+func tooLong(err error) error {
+	if isMySQL(err, "1153") || err != nil && strings.Contains(err.Error(), "packet for query is too large") {
+		return fmt.Errorf("%w; a row is longer than a statement may be: raise max_allowed_packet there, or have the driver send long values one by one, as it does with maxAllowedPacket=0 in its DSN", err)
+	}
 	return err
 }
 

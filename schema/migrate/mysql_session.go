@@ -34,14 +34,19 @@ var mysqlSettings = map[string]string{
 	// Rewriting a parent in a retired table must not delete its children.
 	"foreign_key_checks": "OFF",
 	"unique_checks":      "ON",
+	// Rows that the source has from before a CHECK are copied all the same.
+	"check_constraint_checks": "OFF",
+	// COMMIT ends a transaction, and nothing else.
+	"completion_type": "NO_CHAIN",
 	// Definitions are read with quoted names.
 	"sql_quote_show_create": "ON",
 }
 
 func (m mysqlSeam) pin(ctx context.Context, c *sql.Conn) error {
-	// The answer to which variables there are is cut by this one.
-	if _, err := c.ExecContext(ctx, "SET SESSION sql_select_limit = 18446744073709551615"); err != nil {
-		return fmt.Errorf("%w: sql_select_limit: %w", ErrSession, err)
+	// By the first, the answer to which variables there are would be cut; by the
+	// second, ROLLBACK could end the connection.
+	if _, err := c.ExecContext(ctx, "SET SESSION sql_select_limit = 18446744073709551615, SESSION completion_type = 'NO_CHAIN'"); err != nil {
+		return fmt.Errorf("%w: sql_select_limit, completion_type: %w", ErrSession, err)
 	}
 	known, err := mysqlVariables(ctx, c)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -106,6 +107,9 @@ func (m mysqlSeam) describeHeld(ctx context.Context, s *session, name string) (s
 	if err := m.readKeys(ctx, s, &sh); err != nil {
 		return sh, err
 	}
+	if err := m.checkRange(ctx, s, sh); err != nil {
+		return sh, err
+	}
 	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
 		return sh, err
 	}
@@ -117,18 +121,18 @@ func (m mysqlSeam) readColumns(ctx context.Context, s *session, sh *shape) error
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var c column
 		var null, extra string
-		var generation sql.NullString
-		if err := rows.Scan(&c.name, &c.typ, &null, &extra, &generation); err != nil {
+		var charset, generation sql.NullString
+		if err := rows.Scan(&c.name, &c.typ, &charset, &null, &extra, &generation); err != nil {
 			return err
 		}
 		if generation.String != "" && !strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") {
 			return nil
 		}
-		c.typ, c.nullable = strings.ToLower(c.typ), null == "YES"
+		c.typ, c.charset, c.nullable = strings.ToLower(c.typ), charset.String, null == "YES"
 		c.kind, c.cast = mysqlKind(c.typ)
 		sh.columns = append(sh.columns, c)
 		return nil
-	}, "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
+	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
 		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", sh.name)
 }
 
@@ -184,6 +188,16 @@ func (s *shape) setKey(primary []string) error {
 		ErrUnsupported, s.name, strings.Join(primary, ", "))
 }
 
+// checkRange: an id is an int64, which not every BIGINT UNSIGNED is.
+func (m mysqlSeam) checkRange(ctx context.Context, s *session, sh shape) error {
+	key := m.Quote(sh.key)
+	above, err := s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT 1", key, m.Quote(sh.name), int64(math.MaxInt64)))
+	if err == nil && len(above) > 0 {
+		err = fmt.Errorf("%w: table %s has the id %s; rows are followed by ids up to %d: give the rows above it others", ErrUnsupported, sh.name, above[0], int64(math.MaxInt64))
+	}
+	return err
+}
+
 func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var child, parent, column, refers, onDelete, onUpdate string
@@ -199,10 +213,16 @@ func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) err
 			sh.children = append(sh.children, fk)
 		}
 		return nil
-	}, "SELECT r.TABLE_NAME, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+	}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+", k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
 		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
 		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL", sh.name, sh.name)
+}
+
+// here is the name of a table, with that of its database unless it is this one: it
+// may have a table of the same name.
+func here(database, table string) string {
+	return "IF(" + database + " = DATABASE(), " + table + ", CONCAT(" + database + ", '.', " + table + "))"
 }
 
 func cascades(rule string) bool {
@@ -220,11 +240,17 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Definitions are read as SHOW CREATE TABLE writes them: a line for each column and
+// key, names in backticks, and texts, which may say anything, in quotes at the ends of
+// lines.
+const mysqlName = "`(?:[^`]|``)+`"
+
 var (
-	mysqlCounter    = regexp.MustCompile(`(?m)^(\).*?) AUTO_INCREMENT=\d+`)
-	mysqlNext       = regexp.MustCompile(`(?m)^\).*? AUTO_INCREMENT=(\d+)`)
-	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT `[^`]+` FOREIGN KEY .*\n")
-	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT `[^`]+` CHECK")
+	mysqlCounter    = regexp.MustCompile(`(?m)^(\)[^'\n]*?) AUTO_INCREMENT=\d+`)
+	mysqlNext       = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=(\d+)`)
+	mysqlCounted    = regexp.MustCompile("(?m)^( +" + mysqlName + " [^'\n]*?) AUTO_INCREMENT")
+	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT " + mysqlName + " FOREIGN KEY .*\n")
+	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT " + mysqlName + " CHECK")
 	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
 )
 
@@ -248,7 +274,7 @@ func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, n
 	for _, column := range of.wide() {
 		text = mysqlInteger(m.Quote(column)).ReplaceAllString(text, "${1}bigint${2}")
 	}
-	text = strings.Replace(text, " AUTO_INCREMENT", "", 1)
+	text = mysqlCounted.ReplaceAllString(text, "$1")
 	_, body, found := strings.Cut(text, "(")
 	if !found {
 		return nil, fmt.Errorf("%w: table %s: SHOW CREATE TABLE has no columns", ErrUnsupported, of.name)

@@ -57,7 +57,11 @@ func mysqlHashForm(c column, name string) string {
 	}
 	// The two sides need not have the same character set. To convert a text costs
 	// more than all else, so it is left out where the bytes would stay the same.
-	return "IF(CHARSET(" + name + ") IN ('utf8mb4','utf8mb3','ascii')," + mysqlBytes(name) + "," + mysqlBytes("CONVERT("+name+" USING utf8mb4)") + ")"
+	form := "IF(CHARSET(" + name + ") IN ('utf8mb4','utf8mb3','ascii')," + mysqlBytes(name) + "," + mysqlBytes("CONVERT("+name+" USING utf8mb4)") + ")"
+	if c.holdsUnknown() { // which is a question mark on the other side
+		form = "CONCAT(" + form + ",IF(CHARSET(" + name + ")='" + c.charset + "' AND " + mysqlUnknown(c, name) + ",'?',''))"
+	}
+	return form
 }
 
 // mysqlBytes is a hash of a value and its length. A length in characters would

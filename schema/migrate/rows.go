@@ -123,7 +123,7 @@ func (s *side) readSQL(r reading) string {
 	key := columnOf(s, r.name, r.t.key)
 	route := "NULL"
 	if r.routed {
-		route = "CAST(" + r.t.routeExpression(s, r.name) + " AS CHAR)"
+		route = r.t.routeText(s, r.name)
 	}
 	list := []string{key, route}
 	for _, c := range r.t.columns {
@@ -150,14 +150,17 @@ func (c *session) store(ctx context.Context, t *table, name string, rows []recor
 		err := c.side.insert(ctx, c, t, name, rows[:n])
 		switch {
 		case err == nil:
-		case c.side.duplicate(err):
-			some, err := c.storeApart(ctx, t, name, rows[:n])
-			if err != nil {
-				return nil, err
+		case c.side.mayPass(err):
+			return nil, fmt.Errorf("write to %s on %s: %w", name, c.side.name, err)
+		default:
+			some, apart := c.storeApart(ctx, t, name, rows[:n])
+			if c.side.mayPass(apart) && !c.side.duplicate(err) { // the connection did not outlive err
+				apart = fmt.Errorf("write to %s on %s: %w", name, c.side.name, err)
+			}
+			if apart != nil {
+				return nil, apart
 			}
 			refused = append(refused, some...)
-		default:
-			return nil, fmt.Errorf("write to %s on %s: %w", name, c.side.name, err)
 		}
 		rows = rows[n:]
 	}

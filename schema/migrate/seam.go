@@ -18,15 +18,23 @@ type seam interface {
 	recognition
 	capture
 	exclusion
+	expression
 
-	// value is the SQL expression of a column as it is read for a copy.
-	value(qualifier string, c column) string
 	// makeRoom prepares the session for many rows.
 	makeRoom(ctx context.Context, s *session) error
 	// batch is how many of the rows the next INSERT takes, at least one.
 	batch(rows []record) int
 	// insert inserts the rows, which are a batch, in one statement.
 	insert(ctx context.Context, s *session, t *table, name string, rows []record) error
+}
+
+// expression is how columns are read.
+type expression interface {
+	// value is the SQL expression of a column as it is read for a copy.
+	value(qualifier string, c column) string
+	// keyText is the SQL expression of a sharding key from the column, as text, just
+	// as rules are given it by an application.
+	keyText(expression string, c column) string
 }
 
 // conduct is how connections and transactions are had.
@@ -157,6 +165,7 @@ const (
 
 type column struct {
 	name, typ string
+	charset   string // of texts on servers
 	kind      kind
 	nullable  bool
 	cast      bool // read as text, as drivers read it as something else

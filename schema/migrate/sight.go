@@ -93,8 +93,8 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 		}
 		out(id, version{place, sum})
 		return nil
-	}, fmt.Sprintf("SELECT %s, CAST(%s AS CHAR), %s FROM %s WHERE %s",
-		key, t.routeExpression(c.side, t.name), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
+	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
+		key, t.routeText(c.side, t.name), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
 }
 
 // targetRows calls out with id and hash of each row of a target whose id

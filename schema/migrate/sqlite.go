@@ -74,6 +74,10 @@ const (
 	statementBytes = 1 << 20
 )
 
+func (sqliteSeam) keyText(expression string, _ column) string {
+	return "CAST(" + expression + " AS CHAR)"
+}
+
 func (sqliteSeam) makeRoom(context.Context, *session) error { return nil }
 
 func (sqliteSeam) batch(rows []record) int { return min(statementRows, fitting(rows, statementBytes)) }

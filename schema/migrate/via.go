@@ -27,7 +27,8 @@ type reference struct {
 type route struct {
 	hops   []reference // up to the table with the column; none: it is the row's own
 	column string
-	ids    *renumbering // of what the column holds; nil: it is kept
+	holder column       // what the column is
+	ids    *renumbering // of what it holds; nil: it is kept
 }
 
 // resolve finds out how the tables hang together.
@@ -120,7 +121,7 @@ func (w *world) findRoute(t *table) error {
 		return fmt.Errorf("%w: table %s has no column %s, which is to be the sharding key of %s; a child without it says in Via which column leads to its parent",
 			ErrUnsupported, at.conf.Name, t.conf.Key, t.conf.Name)
 	}
-	r.column, r.ids = c.name, at.renumberingOf(c.name)
+	r.column, r.holder, r.ids = c.name, c, at.renumberingOf(c.name)
 	t.route = r
 	return nil
 }
@@ -140,6 +141,11 @@ func (t *table) routeExpression(d dialect.Dialect, name string) string {
 		text = fmt.Sprintf("(SELECT %s FROM %s WHERE %s = %s)", text, d.Quote(above[i]), columnOf(d, above[i], up.to.key), columnOf(d, above[i-1], up.column))
 	}
 	return text
+}
+
+// routeText is the sharding key as rules are given it.
+func (t *table) routeText(s *side, name string) string {
+	return s.keyText(t.routeExpression(s, name), t.route.holder)
 }
 
 // nowhere is the target of a row whose parent, and with it the sharding key, is

@@ -59,6 +59,9 @@ func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
 	if c.Timeout == 0 {
 		c.Timeout = connectTimeout
 	}
+	if c.MaxAllowedPacket == mysql.NewConfig().MaxAllowedPacket {
+		c.MaxAllowedPacket = 0 // the server's: then a row may be longer, as long values go one by one
+	}
 	c.Logger = &mysql.NopLogger{} // its messages come back as errors as well
 	connector, err := mysql.NewConnector(c)
 	if err != nil {

@@ -1,0 +1,130 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// described is a column as the information schema has it.
+type described struct{ name, typ, extra, charset, collation, expression string }
+
+func (d described) isGenerated() bool {
+	return d.expression != "" && !strings.Contains(d.extra, "DEFAULT_GENERATED")
+}
+
+// mysqlColumns looks at what columns are declared to be.
+func (p probe) mysqlColumns(ctx context.Context) error {
+	var all []described
+	err := p.each(ctx, func(rows *sql.Rows) error {
+		var d described
+		var charset, collation, expression sql.NullString
+		err := rows.Scan(&d.name, &d.typ, &d.extra, &charset, &collation, &expression)
+		d.extra, d.charset, d.collation, d.expression = strings.ToUpper(d.extra), charset.String, collation.String, expression.String
+		all = append(all, d)
+		return err
+	}, "SELECT COLUMN_NAME, DATA_TYPE, EXTRA, CHARACTER_SET_NAME, COLLATION_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
+		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", p.shape.name)
+	if err != nil {
+		return err
+	}
+	p.generatedColumns(all)
+	p.otherColumns(all)
+	if err := p.needCollations(ctx, all); err != nil {
+		return err
+	}
+	bare, err := p.list(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
+		" AND DATA_TYPE = 'timestamp' AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND COALESCE(GENERATION_EXPRESSION, '') = ''", p.shape.name)
+	p.bare[p.settings().Name] = bare
+	return err
+}
+
+// needCollations notes what the shards' servers have to know.
+func (p probe) needCollations(ctx context.Context, all []described) error {
+	names, err := p.list(ctx, "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.name)
+	for _, d := range all {
+		if d.collation != "" && !slices.Contains(names, d.collation) {
+			names = append(names, d.collation)
+		}
+	}
+	p.needed[p.settings().Name] = names
+	return err
+}
+
+// unlike looks for what would make a shard's table another one than the source's.
+func (p probe) unlike(ctx context.Context, t Table) error {
+	if bare := p.bare[t.Name]; len(bare) > 0 {
+		adds, err := p.number(ctx, "SELECT @@explicit_defaults_for_timestamp = 0")
+		if err != nil {
+			return err
+		}
+		if adds != 0 {
+			p.add(ImplicitDefaults, Block, "explicit_defaults_for_timestamp is off, so that "+strings.Join(bare, ", ")+" of "+t.Name+" would get a default here, and change with each UPDATE",
+				"turn it on, or create this table by hand")
+		}
+	}
+	return p.unknownCollations(ctx, t)
+}
+
+// unknownCollations looks for those that a shard's table could not be made with.
+func (p probe) unknownCollations(ctx context.Context, t Table) error {
+	for _, collation := range p.needed[t.Name] {
+		charset, _, _ := strings.Cut(collation, "_")
+		_, err := p.list(ctx, "SELECT CONVERT('' USING "+charset+") COLLATE "+collation)
+		if isMySQL(err, "1273", "1115") {
+			p.add(Charset, Block, "the server does not know the collation "+collation+" of "+t.Name,
+				"create this table by hand, with another one, or change it on the source")
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p probe) generatedColumns(all []described) {
+	var generated []string
+	for _, d := range all {
+		if !d.isGenerated() {
+			continue
+		}
+		generated = append(generated, d.name)
+		for _, from := range all {
+			if d.isStored() && from.typ == "timestamp" && strings.Contains(d.expression, p.side.Quote(from.name)) {
+				p.add(GeneratedColumns, Warn, fmt.Sprintf("%s is stored as computed from the TIMESTAMP %s in the time zone of whoever wrote the row; the shards will have it as computed in UTC", d.name, from.name),
+					"make it VIRTUAL, or compute it from a DATETIME, unless all writers have UTC")
+			}
+		}
+	}
+	if len(generated) > 0 {
+		p.add(GeneratedColumns, Info, "the columns "+strings.Join(generated, ", ")+" are computed by each database", "nothing, if the shards' servers compute them alike")
+	}
+}
+
+func (d described) isStored() bool {
+	return strings.Contains(d.extra, "STORED") || strings.Contains(d.extra, "PERSISTENT")
+}
+
+func (p probe) otherColumns(all []described) {
+	var invisible, charsets []string
+	for _, d := range all {
+		if strings.Contains(d.extra, "INVISIBLE") {
+			invisible = append(invisible, d.name)
+		}
+		if d.charset != "" && d.charset != "utf8mb4" && d.charset != "ascii" && !slices.Contains(charsets, d.charset) {
+			charsets = append(charsets, d.charset)
+		}
+		if strings.Contains(d.extra, "AUTO_INCREMENT") && !strings.EqualFold(d.name, p.shape.key) {
+			p.add(OtherCounter, Warn, d.name+" is numbered by the table; the shards' tables will not number it", "have the application give it values from the switch on, or do without it")
+		}
+	}
+	if len(invisible) > 0 {
+		p.add(InvisibleColumns, Info, "the columns "+strings.Join(invisible, ", ")+" are invisible; they are copied all the same", "nothing")
+	}
+	for _, charset := range charsets {
+		p.add(Charset, Info, "it has columns in the character set "+charset, "nothing: the shards' tables have the same")
+	}
+}
