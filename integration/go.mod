@@ -10,7 +10,7 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jmoiron/sqlx v1.4.0
 	github.com/oklog/ulid/v2 v2.1.1
-	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/go-redis/v9 v9.5.5
 	github.com/rs/xid v1.6.0
 	github.com/shardid/shardid v0.0.0
 	github.com/sony/sonyflake v1.2.0
@@ -22,7 +22,10 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
-require go.uber.org/atomic v1.12.0 // indirect
+require (
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
