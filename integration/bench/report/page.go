@@ -283,6 +283,8 @@ func number(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "–"
+	case v < 0:
+		return "-" + number(-v)
 	case v >= 100 || v == math.Trunc(v):
 		return thousands(fmt.Sprintf("%.0f", v))
 	case v >= 10:

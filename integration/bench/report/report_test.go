@@ -88,7 +88,7 @@ func TestAFailedOrEmptyRunIsAnError(t *testing.T) {
 }
 
 func TestNumbersHaveThreeDigitsThatMatter(t *testing.T) {
-	for v, want := range map[float64]string{0.7227: "0.72", 3.936: "3.94", 35.81: "35.8", 243.2: "243", 38201: "38,201", 1234567: "1,234,567", 0: "0"} {
+	for v, want := range map[float64]string{-875: "-875", -2763: "-2,763", -0.5: "-0.50", 0.7227: "0.72", 3.936: "3.94", 35.81: "35.8", 243.2: "243", 38201: "38,201", 1234567: "1,234,567", 0: "0"} {
 		if got := number(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}
