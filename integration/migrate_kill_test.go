@@ -102,7 +102,9 @@ type oracle struct {
 	acked atomic.Int64
 }
 
-// An application tries the source and, when its table is gone, the shard.
+// An application tries the source and, when its table is gone, the shard. After any
+// other error, as a deadlock, it begins again: as long as the source serves, the shard
+// may not have the row yet.
 func (o *oracle) write(ctx context.Context, id, value int64) bool {
 	at, err := o.table.Target(id)
 	if err != nil {
@@ -115,7 +117,10 @@ func (o *oracle) write(ctx context.Context, id, value int64) bool {
 		}{{o.shop.source, "orders"}, {o.shop.shards[at.DB], at.Table}} {
 			result, err := place.db.ExecContext(context.Background(), fmt.Sprintf("UPDATE %s SET total = %d WHERE id = %d", place.table, value, id))
 			if err != nil {
-				continue // no such table, or a deadlock: nothing was written
+				if strings.Contains(err.Error(), "."+place.table+"' doesn't exist") {
+					continue
+				}
+				break
 			}
 			if n, err := result.RowsAffected(); err == nil && n == 1 {
 				o.acked.Add(1)
