@@ -19,11 +19,11 @@ func isRemark(stmt *gorm.Statement, e clause.Expression) bool {
 }
 
 // isComments reports whether a text is of closed comments that no server runs as
-// code.
+// code, and that do not set a variable, such as a limit of rows, for the statement.
 func isComments(text string) bool {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		body, begins := strings.CutPrefix(text, "/*")
-		if !begins || strings.HasPrefix(body, "!") || strings.HasPrefix(body, "M!") {
+		if !begins || strings.HasPrefix(body, "!") || strings.HasPrefix(body, "M!") || containsFold(body, "set_var") {
 			return false
 		}
 		var ends bool

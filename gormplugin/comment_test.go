@@ -14,6 +14,18 @@ import (
 // comments.
 type beside struct{ clause, before, behind string }
 
+// hint puts a text behind the word SELECT, as gorm.io/hints does with those to the
+// optimizer.
+type hint string
+
+func (h hint) Build(clause.Builder) {}
+
+func (h hint) ModifyStatement(stmt *gorm.Statement) {
+	c := stmt.Clauses["SELECT"]
+	c.AfterNameExpression = clause.Expr{SQL: string(h)}
+	stmt.Clauses["SELECT"] = c
+}
+
 func (b beside) Build(clause.Builder) {}
 
 func (b beside) ModifyStatement(stmt *gorm.Statement) {
@@ -52,13 +64,16 @@ func TestCommentsBesideClausesChangeNothing(t *testing.T) {
 
 func TestWhatStandsBesideAClauseAndIsNoCommentProvesNothing(t *testing.T) {
 	c := newCluster(t)
-	for _, text := range []string{"OR 1", "/*! OR 1 */", "/*M!100100 OR 1 */", "/* a */ OR 1 /* b */", "-- a", "/* a", "/*/", "# a"} {
+	for _, text := range []string{"OR 1", "/*! OR 1 */", "/*M!100100 OR 1 */", "/* a */ OR 1 /* b */", "-- a", "/* a", "/*/", "# a", "/*+ SET_VAR(sql_select_limit=1) */"} {
 		if err := c.Clauses(beside{"WHERE", "", text}).Find(&[]Order{}, "id = ?", 5).Error; !errors.Is(err, sharding.ErrMissingKey) && !errors.Is(err, sharding.ErrRawTable) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if err := c.Clauses(beside{"SELECT", text, ""}).Find(&[]Order{}, "id IN ?", []int{1, 2}).Error; !errors.Is(err, sharding.ErrUnmergeable) && !errors.Is(err, sharding.ErrRawTable) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	if err := c.Clauses(hint("/*+ SET_VAR(sql_select_limit=1) */")).Find(&[]Order{}, "id IN ?", []int{1, 2}).Error; !errors.Is(err, sharding.ErrUnmergeable) {
+		t.Error(err)
 	}
 	sameEvents(t, c.rec.take())
 }

@@ -35,7 +35,8 @@ func (s *step) merging() (*merge, error) {
 		return m, nil
 	}
 	for _, name := range [...]string{"SELECT", "GROUP BY", "ORDER BY", "LIMIT"} {
-		if c := s.stmt.Clauses[name]; c.Builder != nil || !isRemark(s.stmt, c.AfterExpression) || !isRemark(s.stmt, c.BeforeExpression) {
+		c := s.stmt.Clauses[name]
+		if c.Builder != nil || !isRemark(s.stmt, c.BeforeExpression) || !isRemark(s.stmt, c.AfterNameExpression) || !isRemark(s.stmt, c.AfterExpression) {
 			return nil, m.unmergeable("the clause " + name + " has additions")
 		}
 	}
