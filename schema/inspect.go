@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Inspect looks at every base table of the database and says, for each, what
@@ -24,7 +23,7 @@ func Inspect(ctx context.Context, db *sql.DB) (Report, error) {
 	var report Report
 	err := withSession(ctx, db, func(s session) error {
 		return inCatalog(ctx, s, func(c catalog) (err error) {
-			report = Report{Dialect: s.Name(), Server: Server{product(s), s.Version}}
+			report = Report{Dialect: s.Name(), Server: Server{string(s.Kind), s.Version}}
 			report.Tables, err = inspectAll(ctx, s, c)
 			return err
 		})
@@ -153,16 +152,4 @@ func sortedKeys(keys []ForeignKey) []ForeignKey {
 		return cmp.Or(slices.Compare(a.Columns, b.Columns), cmp.Compare(a.References, b.References), cmp.Compare(a.Name, b.Name))
 	})
 	return keys
-}
-
-func product(s session) string {
-	switch {
-	case s.Name() == "sqlite":
-		return "SQLite"
-	case s.Name() == "postgres":
-		return "PostgreSQL"
-	case strings.Contains(s.Version, "MariaDB"):
-		return "MariaDB"
-	}
-	return "MySQL"
 }

@@ -10,7 +10,7 @@ type Report struct {
 
 // Server is the database product and the version as it calls it itself.
 type Server struct {
-	Product string `json:"product"` // "MySQL", "MariaDB", "PostgreSQL" or "SQLite"
+	Product string `json:"product"` // "MySQL", "MariaDB", "TiDB", "Vitess", "PostgreSQL" or "SQLite"
 	Version string `json:"version"`
 }
 

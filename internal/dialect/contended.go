@@ -3,14 +3,15 @@ package dialect
 import "strings"
 
 // contended holds what servers say when a transaction was rolled back because
-// another was in the way: SQLite's SQLITE_BUSY and SQLITE_LOCKED, MySQL's
-// deadlock, PostgreSQL's deadlock and serialization failure, for drivers that
-// show the code and those that show the text only. Timeouts of waits for a lock
+// another was in the way, for drivers that show the code and those that show the
+// text only: SQLite's SQLITE_BUSY and SQLITE_LOCKED, MySQL's deadlock (Galera says it
+// too when another member wrote first), Group Replication's word for the same,
+// PostgreSQL's deadlock and serialization failure. Timeouts of waits for a lock
 // (MySQL's 1205, PostgreSQL's 55P03) are not among them: whoever met one has
 // waited long enough.
 var contended = []string{
 	"database is locked", "database table is locked",
-	"Error 1213",
+	"Error 1213", "Error 3101",
 	"SQLSTATE 40P01", "deadlock detected",
 	"SQLSTATE 40001", "could not serialize access",
 }

@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -19,15 +17,6 @@ type Dialect interface {
 	Placeholder(n int) string
 }
 
-// Server is a database as found by Detect.
-type Server struct {
-	Dialect
-	Version string // as the server says it, "10.11.6-MariaDB" say
-}
-
-// ErrUnknown: the database is none of the supported ones.
-var ErrUnknown = errors.New("unknown database; supported are MySQL, MariaDB, PostgreSQL and SQLite")
-
 // Named returns the dialect called name; "mariadb" is an alias of "mysql",
 // "postgresql" one of "postgres".
 func Named(name string) (Dialect, error) {
@@ -40,41 +29,6 @@ func Named(name string) (Dialect, error) {
 		return SQLite{}, nil
 	}
 	return nil, fmt.Errorf("%w, not %q", ErrUnknown, name)
-}
-
-// Querier is the part of *sql.DB, *sql.Conn and *sql.Tx that Detect needs.
-type Querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// Detect asks the database what it is, with at most two queries. The driver's
-// type is no guide, as instrumented drivers wrap it.
-func Detect(ctx context.Context, db Querier) (Server, error) {
-	var v string
-	first := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&v)
-	if first == nil {
-		return byVersion(v)
-	}
-	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
-		// Of the two errors the first tells why a MySQL server did not answer.
-		if err.Error() != first.Error() {
-			first = errors.Join(first, err)
-		}
-		return Server{}, fmt.Errorf("detect the database: %w", first)
-	}
-	return Server{SQLite{}, v}, nil
-}
-
-// byVersion tells the databases that answer VERSION() apart.
-func byVersion(v string) (Server, error) {
-	if version, ok := strings.CutPrefix(v, "PostgreSQL "); ok {
-		version, _, _ = strings.Cut(version, " on ") // the machine follows
-		return Server{Postgres{}, version}, nil
-	}
-	if v == "" || v[0] < '0' || v[0] > '9' {
-		return Server{}, fmt.Errorf("%w, not %s", ErrUnknown, v)
-	}
-	return Server{MySQL{}, v}, nil
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,63}$`)

@@ -29,10 +29,13 @@ func TestOnlyPostgreSQLNumbersItsPlaceholders(t *testing.T) {
 
 func TestTheVersionTellsServersApart(t *testing.T) {
 	for version, want := range map[string]Server{
-		"8.0.36":          {MySQL{}, "8.0.36"},
-		"10.11.6-MariaDB": {MySQL{}, "10.11.6-MariaDB"},
-		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc": {Postgres{}, "15.18 (Debian 15.18-0+deb12u1)"},
-		"PostgreSQL 17.2 on aarch64": {Postgres{}, "17.2"},
+		"8.0.11-TiDB-v8.5.1":        {Dialect: MySQL{}, Kind: KindTiDB, Version: "8.0.11-TiDB-v8.5.1"},
+		"8.4.6-Vitess":              {Dialect: MySQL{}, Kind: KindVitess, Version: "8.4.6-Vitess"},
+		"5.5.5-10.5.1-3.0-maxscale": {Dialect: MySQL{}, Kind: KindMySQL, Version: "5.5.5-10.5.1-3.0-maxscale", Proxy: "MaxScale"},
+		"8.0.36":                    {Dialect: MySQL{}, Kind: KindMySQL, Version: "8.0.36"},
+		"10.11.6-MariaDB":           {Dialect: MySQL{}, Kind: KindMariaDB, Version: "10.11.6-MariaDB"},
+		"PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc": {Dialect: Postgres{}, Kind: KindPostgreSQL, Version: "15.18 (Debian 15.18-0+deb12u1)"},
+		"PostgreSQL 17.2 on aarch64": {Dialect: Postgres{}, Kind: KindPostgreSQL, Version: "17.2"},
 	} {
 		if got, err := byVersion(version); err != nil || got != want {
 			t.Errorf("%s: %v, %v", version, got, err)
@@ -71,17 +74,18 @@ func TestCheckIdentTakesPlainNamesOnly(t *testing.T) {
 
 func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 	for text, want := range map[string]bool{
-		"database is locked (5) (SQLITE_BUSY)":                                             true,
-		"database table is locked: t (262)":                                                true,
-		"Error 1213 (40001): Deadlock found when trying to get lock":                       true,
-		"ERROR: deadlock detected (SQLSTATE 40P01)":                                        true,
-		"FEHLER: Verklemmung entdeckt (SQLSTATE 40P01)":                                    true,
-		"pq: deadlock detected":                                                            true,
-		"ERROR: could not serialize access due to concurrent update (SQLSTATE 40001)":      true,
-		"pq: could not serialize access due to read/write dependencies among transactions": true,
-		"ERROR: canceling statement due to lock timeout (SQLSTATE 55P03)":                  false,
-		"Error 1205 (HY000): Lock wait timeout exceeded":                                   false,
-		"Error 1146 (42S02): Table 'a.b' doesn't exist":                                    false,
+		"database is locked (5) (SQLITE_BUSY)":                                                  true,
+		"database table is locked: t (262)":                                                     true,
+		"Error 1213 (40001): Deadlock found when trying to get lock":                            true,
+		"ERROR: deadlock detected (SQLSTATE 40P01)":                                             true,
+		"FEHLER: Verklemmung entdeckt (SQLSTATE 40P01)":                                         true,
+		"pq: deadlock detected":                                                                 true,
+		"ERROR: could not serialize access due to concurrent update (SQLSTATE 40001)":           true,
+		"pq: could not serialize access due to read/write dependencies among transactions":      true,
+		"ERROR: canceling statement due to lock timeout (SQLSTATE 55P03)":                       false,
+		"Error 3101 (HY000): Plugin instructed the server to rollback the current transaction.": true,
+		"Error 1205 (HY000): Lock wait timeout exceeded":                                        false,
+		"Error 1146 (42S02): Table 'a.b' doesn't exist":                                         false,
 	} {
 		if got := Contended(fmt.Errorf("seed: %w", errors.New(text))); got != want {
 			t.Errorf("Contended(%s) = %v", text, got)

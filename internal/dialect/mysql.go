@@ -27,4 +27,10 @@ var mysqlFaults = map[string]Fault{
 	"1264": OutOfRange, "1690": OutOfRange,
 }
 
+// UnknownVariable reports whether err says that the server does not have a system
+// variable, as one without a plugin does.
+func UnknownVariable(err error) bool {
+	return err != nil && wordAfter(err.Error(), "Error ") == "1193"
+}
+
 func mysqlFault(err error) Fault { return mysqlFaults[wordAfter(err.Error(), "Error ")] }

@@ -70,22 +70,7 @@ func rollback(tx *sql.Tx) error {
 	return nil
 }
 
-// Querier is the part of *sql.DB, *sql.Conn and *sql.Tx that Each needs.
-type Querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // Each calls scan with each row of a query.
-func Each(ctx context.Context, on Querier, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := on.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // after an error, which tells all
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return errors.Join(rows.Err(), rows.Close())
+func Each(ctx context.Context, on dialect.Lister, scan func(*sql.Rows) error, query string, args ...any) error {
+	return dialect.Each(ctx, on, scan, query, args...)
 }

@@ -11,9 +11,18 @@ import (
 // segments are reserved. No leases can have this namespace.
 const segmentsRow = "leaf_alloc"
 
+// identities are those by which a server may have been noted: releases that know no
+// clusters note the member.
+func identities(server dialect.Server) string {
+	if server.Cluster == dialect.NoCluster {
+		return server.IdentityExpr()
+	}
+	return server.IdentityExpr() + ", " + server.NodeExpr()
+}
+
 // sameServer is the condition that the server is the one noted.
 func sameServer(server dialect.Server) string {
-	same := ` AND EXISTS (SELECT 1 FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `' AND "identity" = ` + identity(server) + `)`
+	same := ` AND EXISTS (SELECT 1 FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `' AND "identity" IN (` + identities(server) + `))`
 	if server.Name() == mysqlName {
 		same += ` AND @@binlog_format <> 'STATEMENT'`
 	}
@@ -42,7 +51,10 @@ func (s session) jump(ctx context.Context) error {
 			return err
 		}
 		var noted string
-		if err := s.row(ctx, readSegmentsServer+forUpdate(s.server)).Scan(&noted); err != nil || noted == p.identity {
+		if err := s.row(ctx, readSegmentsServer+forUpdate(s.server)).Scan(&noted); err != nil || noted == p.identity || noted == p.node {
+			return err
+		}
+		if err := s.confirm(ctx); err != nil {
 			return err
 		}
 		if err := s.exec(ctx, raiseCounters); err != nil {

@@ -70,7 +70,10 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 		return 0, err
 	case !found || r.owner != c.Owner || r.generation != e.Generation:
 		return 0, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.Worker, r.holder)
-	case h.identity != p.identity || r.era != h.safeFrom:
+	case !p.knows(h.identity) || r.era != h.safeFrom:
+		if err := s.confirm(ctx); err != nil {
+			return 0, err
+		}
 		return 0, fmt.Errorf("%w: the database failed over since worker id %d was leased", keygen.ErrWorkerLost, e.Worker)
 	}
 	ceiling := max(r.ceiling, ticks.at(p.micros)+ticks.in(c.Term))

@@ -61,10 +61,13 @@ func (h header) due(p present, term int64) *statement {
 	case !h.found: // it was lost, and with it the identity that it noted
 		next.safeFrom = p.micros + lostTerms*next.longest
 		return &statement{addNamespace, []any{"", 0, 0, next.identity, next.longest, next.safeFrom}}
-	case h == next:
-		return nil
-	case h.identity != p.identity && h.identity != p.birth:
+	case !p.knows(h.identity):
 		next.safeFrom = max(p.micros+lostTerms*next.longest, h.safeFrom+1)
+	case h.identity == p.node && h.longest > 0:
+		next.identity = h.identity // processes of releases that know no clusters would take the cluster for another server
+	}
+	if h == next {
+		return nil
 	}
 	return &statement{noteServer, []any{next.identity, next.longest, next.safeFrom, h.identity, h.longest, h.safeFrom}}
 }

@@ -36,7 +36,23 @@ func (s *Store) do(ctx context.Context, f func(session) error) error {
 	return explained(err)
 }
 
+// errOtherKind: the server is not of the kind that the store's statements are for.
+var errOtherKind = errors.New("sqlstore: the database is now of another kind, or in another cluster")
+
+// try asks the database anew what it is when that turned out to be another thing
+// than before.
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
+	const kinds = 3
+	for range kinds {
+		if err = s.tryOnce(ctx, f); !errors.Is(err, errOtherKind) && !dialect.UnknownVariable(err) {
+			return err
+		}
+		s.server.Store(nil)
+	}
+	return err
+}
+
+func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -53,6 +69,16 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 	return sqlrun.Retry(ctx, errSkipped, func() error { return f(one) })
+}
+
+// confirm is asked before the server is taken for another one than was noted: it may
+// have joined a cluster since it was asked what it is.
+func (s session) confirm(ctx context.Context) error {
+	is, err := dialect.Identify(ctx, s.conn)
+	if err == nil && is != s.server {
+		err = errOtherKind
+	}
+	return err
 }
 
 // connect takes a connection from the pool. One that never becomes free is

@@ -49,7 +49,7 @@ func (s *Store) detect(ctx context.Context, db dialect.Querier) (dialect.Server,
 	}
 	var server dialect.Server
 	err := sqlrun.Retry(ctx, nil, func() (err error) {
-		server, err = dialect.Detect(ctx, db)
+		server, err = dialect.Identify(ctx, db)
 		return err
 	})
 	if err == nil {

@@ -52,6 +52,11 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 	if err != nil {
 		return e, nil, err
 	}
+	if h.found && !p.knows(h.identity) {
+		if err := s.confirm(ctx); err != nil {
+			return e, nil, err
+		}
+	}
 	if due := h.due(p, t.claim.Term.Microseconds()); due != nil {
 		return e, due, nil
 	}

@@ -105,7 +105,7 @@ func (p probe) mysqlServer(ctx context.Context) error {
 		return err
 	}
 	p.inspection.packet, _ = strconv.ParseInt(v["max_allowed_packet"], 10, 64) // the server writes a number
-	if !strings.Contains(v["sql_mode"], "STRICT_") {
+	if !dialect.ParseMode(v["sql_mode"]).Strict {
 		p.add(LaxMode, Warn, "the sql_mode is not strict: values that do not fit are cut without an error", "add STRICT_TRANS_TABLES before the application meets strict shards")
 	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", sourcePrivileges)

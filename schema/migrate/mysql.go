@@ -16,7 +16,11 @@ import (
 )
 
 // mysqlSeam is MariaDB and MySQL.
-type mysqlSeam struct{ dialect.MySQL }
+type mysqlSeam struct {
+	dialect.MySQL
+
+	found dialect.Server
+}
 
 var _ seam = mysqlSeam{}
 
@@ -203,8 +207,10 @@ func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (strin
 	return numbers[name] + " " + digest(body), nil
 }
 
-func (mysqlSeam) server(ctx context.Context, s *session) (name string, err error) {
-	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, DATABASE())").Scan(&name)
+// server adds where the data lies, as a MariaDB whose files were restored elsewhere
+// keeps its other marks.
+func (m mysqlSeam) server(ctx context.Context, s *session) (name string, err error) {
+	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', "+m.found.NodeExpr()+", @@datadir, DATABASE())").Scan(&name)
 	return name, err
 }
 

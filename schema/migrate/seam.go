@@ -231,11 +231,13 @@ func (s shape) column(name string) (column, bool) {
 }
 
 func newSeam(server dialect.Server) (seam, error) {
-	switch d := server.Dialect.(type) {
-	case dialect.MySQL:
-		return mysqlSeam{d}, nil
-	case dialect.SQLite:
-		return sqliteSeam{d}, nil
+	switch {
+	case server.Proxy != "":
+		return nil, fmt.Errorf("%w: a connection through %s; a migration keeps locks for as long as a connection lives, so connect to the server itself", ErrUnsupported, server.Proxy)
+	case server.Kind == dialect.KindMySQL || server.Kind == dialect.KindMariaDB:
+		return mysqlSeam{dialect.MySQL{}, server}, nil
+	case server.Kind == dialect.KindSQLite:
+		return sqliteSeam{dialect.SQLite{}}, nil
 	}
-	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Name())
+	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Kind)
 }

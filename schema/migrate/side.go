@@ -26,7 +26,7 @@ type side struct {
 }
 
 func openSide(ctx context.Context, name, fence string, db *sql.DB) (*side, error) {
-	server, err := dialect.Detect(ctx, db)
+	server, err := dialect.Identify(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", name, err)
 	}
