@@ -95,7 +95,8 @@ func ExampleNewLeased() {
 	// 1
 }
 
-// With a record a worker id that was given by hand remembers how far it got.
+// With a record a worker id that was given by hand remembers how far it got, also
+// of a process whose clock was an hour ahead.
 func ExampleRecorded() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -104,18 +105,20 @@ func ExampleRecorded() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
+	layout := keygen.Twitter()
 	worker := workerid.Recorded(filepath.Join(dir, "worker"), workerid.Static(5))
-	lease, err := worker.Acquire(context.Background(), keygen.Twitter())
+	lease, err := worker.Acquire(context.Background(), layout)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	window := lease.(keygen.Window)
-	if err := window.Release(context.Background(), window.NotBefore()+100); err != nil {
+	end := window.NotBefore() + int64(time.Hour/layout.Unit)
+	if err := window.Release(context.Background(), end); err != nil {
 		fmt.Println(err)
 		return
 	}
-	next, err := worker.Acquire(context.Background(), keygen.Twitter())
-	fmt.Println(next.NotBefore()-window.NotBefore(), err)
-	// Output: 100 <nil>
+	next, err := worker.Acquire(context.Background(), layout)
+	fmt.Println(next.NotBefore() >= end, err)
+	// Output: true <nil>
 }
