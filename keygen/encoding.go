@@ -7,7 +7,8 @@ import (
 )
 
 // Encoding writes ids with the digits of an alphabet: the base is the number of
-// digits. Encodings are immutable and safe for concurrent use.
+// digits. Encodings are immutable and safe for concurrent use; the zero one is
+// [Decimal].
 type Encoding struct {
 	name   string
 	digits string
@@ -50,6 +51,7 @@ func (e *Encoding) Encode(id int64) string {
 }
 
 func (e *Encoding) encode(n uint64) string {
+	e = e.orDecimal()
 	var buf [64]byte
 	i, base := len(buf), uint64(len(e.digits))
 	for {
@@ -66,6 +68,7 @@ func (e *Encoding) encode(n uint64) string {
 // byte that is no digit, or a number above the largest int64 is an error that
 // wraps [ErrSyntax].
 func (e *Encoding) Decode(text string) (int64, error) {
+	e = e.orDecimal()
 	base := int64(len(e.digits))
 	var n int64
 	for i := range len(text) {
@@ -91,7 +94,17 @@ func (e *Encoding) Width(bits int) int {
 }
 
 // zeros returns n zeros of the encoding, none when n is negative.
-func (e *Encoding) zeros(n int) string { return strings.Repeat(e.digits[:1], max(n, 0)) }
+func (e *Encoding) zeros(n int) string {
+	return strings.Repeat(e.orDecimal().digits[:1], max(n, 0))
+}
+
+// orDecimal returns e, or Decimal when e has no digits.
+func (e *Encoding) orDecimal() *Encoding {
+	if e == nil || e.digits == "" {
+		return Decimal
+	}
+	return e
+}
 
 // clip quotes text for a message, without repeating all of a long one.
 func clip(text string) string {

@@ -1,6 +1,7 @@
 package keygen
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -28,13 +29,14 @@ type FormatConfig struct {
 }
 
 func (c FormatConfig) withDefaults() FormatConfig {
-	if c.Encoding == nil {
-		c.Encoding = Decimal
-	}
+	c.Encoding = c.Encoding.orDecimal()
 	return c
 }
 
 func (c FormatConfig) validate() error {
+	if c.Scrambler != nil && c.Scrambler.block == nil {
+		return errors.New("keygen: FormatConfig.Scrambler has no key; make it with NewScrambler")
+	}
 	most := c.Encoding.Width(maxBits)
 	if c.Width < 0 || c.Width > most {
 		return fmt.Errorf("keygen: FormatConfig.Width is %d; the most digits that an id has in %s are %d, and 0 means as many as it has", c.Width, c.Encoding.name, most)
@@ -49,7 +51,8 @@ func (c FormatConfig) validate() error {
 }
 
 // Format writes ids as texts for people, URLs and CHAR columns, and reads them
-// back. It is immutable and safe for concurrent use.
+// back. It is immutable and safe for concurrent use. The zero Format writes the
+// decimal digits alone.
 //
 // Each id has one text, and each text is read as one id or refused: Parse takes
 // exactly what Text writes. A CHAR column whose collation ignores case would

@@ -1,6 +1,9 @@
 package keygen
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Generator issues unique keys of type K: int64, string or a byte array.
 //
@@ -19,16 +22,28 @@ type Filler[K any] interface {
 	Fill(ctx context.Context, dst []K) error
 }
 
-// Func lets a function be a [Generator].
+// Func lets a function be a [Generator]. Keys of a nil Func are errors that wrap
+// [ErrUnknownGenerator].
 type Func[K any] func(ctx context.Context) (K, error)
 
 // Next calls f.
-func (f Func[K]) Next(ctx context.Context) (K, error) { return f(ctx) }
+func (f Func[K]) Next(ctx context.Context) (K, error) {
+	if f == nil {
+		var none K
+		return none, errNoGenerator
+	}
+	return f(ctx)
+}
+
+var errNoGenerator = fmt.Errorf("%w: it is nil; make the generator before keys are asked of it", ErrUnknownGenerator)
 
 // Fill sets every element of dst to a fresh key of g, in one reservation when
 // g is a [Filler] and by calling Next otherwise. On an error no key in dst may
 // be used.
 func Fill[K any](ctx context.Context, g Generator[K], dst []K) error {
+	if g == nil {
+		return errNoGenerator
+	}
 	if f, ok := g.(Filler[K]); ok {
 		return f.Fill(ctx, dst)
 	}

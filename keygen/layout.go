@@ -9,7 +9,8 @@ import (
 
 // Layout says how the bits of an id are used: the bit widths of a snowflake id
 // and what its time field counts. Layouts are values; the zero Layout is not
-// valid.
+// valid. Of a layout that Validate refuses, Compose, Parse and Range return the
+// same error, and the other methods numbers without a meaning.
 //
 // An id is at most 63 bits wide, so that it is positive in every signed 64-bit
 // column, and is made of [Field]s in any order, but for a Bucket, which is the last.
@@ -28,6 +29,10 @@ type Field struct {
 	Kind Kind
 	Bits int // width, 1 to 62
 }
+
+// width is Bits, or the nearest width there can be: a shift by any other would
+// panic.
+func (f Field) width() int { return min(max(f.Bits, 0), 62) }
 
 // Kind says what a field holds.
 type Kind int
@@ -98,7 +103,7 @@ func (l Layout) Validate() error {
 func (l Layout) Bits(k Kind) int {
 	for _, f := range l.Fields {
 		if f.Kind == k {
-			return f.Bits
+			return f.width()
 		}
 	}
 	return 0
@@ -111,7 +116,7 @@ func (l Layout) Shift(k Kind) int {
 		if f.Kind == k {
 			return shift
 		}
-		shift += f.Bits
+		shift += f.width()
 	}
 	return 0
 }
@@ -191,6 +196,9 @@ func (l Layout) At(tick int64) time.Time {
 // dropped. A part that does not fit its field, or that the layout has no field
 // for, is an error that wraps [ErrLayout].
 func (l Layout) Compose(p Parts) (int64, error) {
+	if err := l.Validate(); err != nil {
+		return 0, err
+	}
 	values := map[Kind]int64{
 		Time: l.Tick(p.Time), Datacenter: p.Datacenter, Worker: p.Worker, Sequence: p.Sequence, Bucket: p.Bucket,
 	}

@@ -1,14 +1,22 @@
 package keygen
 
-import "context"
+import (
+	"context"
+
+	"github.com/shardid/shardid/internal/nilness"
+)
 
 // Map returns a generator of f(k) for the keys k of g: the text of an id, say.
 // f must turn different keys into different ones, or the result repeats keys.
-// When f fails the key is lost, as a gap.
+// When f fails the key is lost, as a gap. Where g or f is nil every key is an error
+// that wraps [ErrUnknownGenerator].
 //
 // The result is as safe for concurrent use as f is. It does not close g, which
 // belongs to whoever opened it.
 func Map[K, L any](g Generator[K], f func(K) (L, error)) Generator[L] {
+	if f == nil || nilness.Is(g) {
+		return Func[L](nil)
+	}
 	return mapped[K, L]{g, f}
 }
 

@@ -18,7 +18,8 @@ const scrambleRounds = 10
 
 // Scrambler shows ids as other ids and back, under a key (obfuscation): a
 // bijection of 1 to 2^bits−1 onto itself, so that no two ids meet and none
-// becomes 0. It is safe for concurrent use, and must not be copied.
+// becomes 0. It is safe for concurrent use, and must not be copied. The zero
+// Scrambler has no key and refuses every id.
 //
 // It protects from guessing volume: consecutive order ids tell a competitor how
 // many orders there were, two public ids tell nothing about what lies between
@@ -96,6 +97,9 @@ func (s *Scrambler) walk(from int64, step func(*Scrambler, *[aes.BlockSize]byte,
 }
 
 func (s *Scrambler) check(id int64) error {
+	if s.block == nil {
+		return fmt.Errorf("%w: the scrambler has no key; make it with NewScrambler", ErrRange)
+	}
 	if id < 1 || id>>s.bits != 0 {
 		return fmt.Errorf("%w: %d is not from 1 to %d, the ids of %d bits", ErrRange, id, uint64(1)<<s.bits-1, s.bits)
 	}

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/nilness"
 )
 
 // Set holds the generators that models name in their keygen tags, by the kind
@@ -32,7 +33,7 @@ type Set struct {
 // are.
 func (s Set) Lookup(name string) (Generator[int64], error) {
 	if name == "" {
-		if isNil(s.Default) {
+		if nilness.Is(s.Default) {
 			return nil, fmt.Errorf("%w: the set has no Default; set it%s", ErrUnknownGenerator, otherwise(s.Named))
 		}
 		return s.Default, nil
@@ -53,7 +54,7 @@ func otherwise[K any](named map[string]Generator[K]) string {
 // key. A set without a Default is fine.
 func (s Set) Check() error {
 	errs := []error{checkNil("Named", s.Named), checkNil("Text", s.Text), checkNil("Binary", s.Binary)}
-	if s.Default != nil && isNil(s.Default) {
+	if s.Default != nil && nilness.Is(s.Default) {
 		errs = append(errs, fmt.Errorf("%w: Default is a nil %T; make the generator before the set is used", ErrUnknownGenerator, s.Default))
 	}
 	return errors.Join(errs...)
@@ -61,23 +62,11 @@ func (s Set) Check() error {
 
 func checkNil[K any](kind string, of map[string]Generator[K]) error {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		if isNil(of[name]) {
+		if nilness.Is(of[name]) {
 			return fmt.Errorf("%w: %s[%q] is nil; make the generator before the set is used", ErrUnknownGenerator, kind, name)
 		}
 	}
 	return nil
-}
-
-// isNil is true for a nil pointer in an interface, too.
-func isNil(generator any) bool {
-	v := reflect.ValueOf(generator)
-	switch v.Kind() {
-	case reflect.Invalid:
-		return true
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan:
-		return v.IsNil()
-	}
-	return false
 }
 
 // LookupText returns the generator of strings called name, or an error like
@@ -95,7 +84,7 @@ func (s Set) LookupBinary(name string) (Generator[[16]byte], error) {
 func lookup[K any](m map[string]Generator[K], kind, name string) (Generator[K], error) {
 	g, listed := m[name]
 	switch {
-	case listed && !isNil(g):
+	case listed && !nilness.Is(g):
 		return g, nil
 	case listed:
 		return nil, fmt.Errorf("%w: the set's %s%q is nil; give it a generator before the set is used", ErrUnknownGenerator, kind, name)

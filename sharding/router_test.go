@@ -129,13 +129,17 @@ func TestNewReportsEveryMistakeWithTableAndField(t *testing.T) {
 		sharding.Table{Name: "F", Key: "id", Rule: sharding.Low(1), Map: spread(t, names, 2, "f_%d")},
 		sharding.Table{Name: "g_1", Key: "id", Rule: sharding.Low(1), Map: spread(t, names, 2, "G_%d")},
 		sharding.Table{Name: "h", Key: "id", Rule: crooked{slots: 1 << 20}, Map: spread(t, names, 2, "h_%d")},
+		sharding.Table{
+			Name: "i", Key: "id", Rule: (*crooked)(nil), Map: spread(t, names, 2, "i_%d"),
+			Also: []sharding.Alt{{Column: "other", Rule: (*crooked)(nil)}},
+		},
 	)
 	if err == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
 		`database "gone" is nil`,
-		`table "a": Rule: is nil`,
+		`table "a": Rule: is nil`, `table "i": Rule: is nil`, `table "i": Also: column "other": Rule is nil`,
 		`table "b": Map: 3 slots cannot be spread evenly over 2 tables`,
 		`table "c": Key:`, `table "c": Rule: Low(0): bits must be from 1 to 16`,
 		`table "": Name:`, `table "": Map: has no targets`,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/nilness"
 )
 
 // Table is a sharded table, known to the application by one logical name. It is
@@ -77,8 +78,8 @@ func (t *Table) validate(dbs map[string]bool) error {
 	add("Name", dialect.CheckIdent(t.Name))
 	add("Key", dialect.CheckIdent(t.Key))
 	add("Rule", checkRule(t.Rule))
-	if t.Rule != nil && t.Rule.Slots() > 0 {
-		add("Map", t.Map.fits(t.Rule.Slots()))
+	if n := slotsOf(t.Rule); n > 0 {
+		add("Map", t.Map.fits(n))
 	}
 	add("Map", t.checkDatabases(dbs))
 	add("Also", t.checkAlso())
@@ -111,8 +112,8 @@ func (t *Table) checkAlso() error {
 		seen[fold(alt.Column)] = true
 		if err := checkRule(alt.Rule); err != nil {
 			errs = append(errs, fmt.Errorf("column %q: Rule %w", alt.Column, err))
-		} else if t.Rule != nil && alt.Rule.Slots() != t.Rule.Slots() {
-			errs = append(errs, fmt.Errorf("column %q: Rule has %d slots, that of %q %d; both must lead to the same slots", alt.Column, alt.Rule.Slots(), t.Key, t.Rule.Slots()))
+		} else if n := slotsOf(t.Rule); n > 0 && alt.Rule.Slots() != n {
+			errs = append(errs, fmt.Errorf("column %q: Rule has %d slots, that of %q %d; both must lead to the same slots", alt.Column, alt.Rule.Slots(), t.Key, n))
 		}
 	}
 	return errors.Join(errs...)
@@ -123,8 +124,16 @@ type checked interface {
 	check() error
 }
 
+// slotsOf returns 0 for a rule that is nil, a nil pointer included.
+func slotsOf(r Rule) int {
+	if nilness.Is(r) {
+		return 0
+	}
+	return r.Slots()
+}
+
 func checkRule(r Rule) error {
-	if r == nil {
+	if nilness.Is(r) {
 		return errors.New("is nil; set Low, Mod, Hash or another rule")
 	}
 	if c, ok := r.(checked); ok {

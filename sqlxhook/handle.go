@@ -36,25 +36,6 @@ var (
 
 type rebinder interface{ Rebind(query string) string }
 
-// isNil is true for a nil pointer in an interface, too.
-func isNil(e rebinder) bool {
-	switch e := e.(type) {
-	case nil:
-		return true
-	case *sqlx.DB:
-		return e == nil
-	case *sqlx.Tx:
-		return e == nil
-	case *sqlx.Conn:
-		return e == nil
-	case *Shard:
-		return e == nil
-	case *Tx:
-		return e == nil
-	}
-	return false
-}
-
 // handle is what a plan depends on of the handle it is sent to.
 type handle struct {
 	family family

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 )
@@ -166,7 +167,7 @@ func (h *Hook) NamedExec(ctx context.Context, e Execer, query string, arg any) (
 // Databases need not return the rows in the order of the argument; the rows
 // themselves bear their keys.
 func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any) (*sqlx.Rows, error) {
-	if isNil(q) {
+	if nilness.Is(q) {
 		return nil, errNoHandle
 	}
 	found, err := h.queryOn(ctx, q, query, arg)
@@ -233,7 +234,7 @@ func (h *Hook) Fill(ctx context.Context, arg any) error {
 var errNoHandle = fmt.Errorf("sqlxhook: the handle is nil: %w; pass an *sqlx.DB, *sqlx.Tx or *sqlx.Conn", ErrNil)
 
 func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, arg any) (Result, error) {
-	if isNil(e) {
+	if nilness.Is(e) {
 		return Result{}, errNoHandle
 	}
 	res, err := h.execOn(ctx, e, query, insert, arg)

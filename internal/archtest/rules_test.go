@@ -16,12 +16,13 @@ var house = []room{
 	{"internal/archtest", nil, "it is tests about source text and needs nobody's code"},
 	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqlrun", []string{"internal/dialect"}, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/nilness", nil, "it asks one question about a value, whoever has it"},
 	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
-	{"keygen", nil, "it is the contract that everybody compiles"},
+	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
 	{"keygen/segment", leaf("keygen/internal/spans"), whyLeaf},
 	{"keygen/cached", leaf("keygen/internal/spans"), whyLeaf},

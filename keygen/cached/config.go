@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -86,7 +87,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("cached: Config.Layout: %w", err)
 	}
 	switch {
-	case c.Worker == nil:
+	case nilness.Is(c.Worker):
 		return errors.New("cached: Config.Worker is nil; give a store's WorkerNode, or workerid.NewLeased")
 	case c.BoostPower < 1 || c.BoostPower > maxBoostPower:
 		return fmt.Errorf("cached: Config.BoostPower is %d; it is from 1 to %d, and 0 means %d", c.BoostPower, maxBoostPower, defaultBoostPower)

@@ -158,6 +158,7 @@ func TestNewRefusesWhatCouldRepeatOrNeverRise(t *testing.T) {
 	for name, cfg := range map[string]cached.Config{
 		"no layout":            with(func(c *cached.Config) { c.Layout = keygen.Layout{} }),
 		"no worker":            with(func(c *cached.Config) { c.Worker = nil }),
+		"nil pointer":          with(func(c *cached.Config) { c.Worker = (*workerid.Leased)(nil) }),
 		"static worker id":     with(func(c *cached.Config) { c.Worker = workerid.Static(1) }),
 		"window of no history": with(func(c *cached.Config) { c.Worker = unknown{leased(t, time.Now, time.Minute)} }),
 		"worker id too large":  with(func(c *cached.Config) { c.Worker = fresh(1 << 19) }),

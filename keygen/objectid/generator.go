@@ -18,7 +18,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Generator makes ObjectIds. It is safe for concurrent use.
+// Generator makes ObjectIds. It is safe for concurrent use. The zero Generator,
+// which has no random bytes of its own, refuses every key.
 type Generator struct {
 	now func() time.Time
 	// taken is the number that the last id took: the random bytes above the
@@ -68,6 +69,9 @@ func (g *Generator) Fill(_ context.Context, dst [][12]byte) error {
 }
 
 func (g *Generator) second() (uint32, error) {
+	if g.now == nil {
+		return 0, fmt.Errorf("objectid: %w: it was not made by New, and without random bytes ids would repeat", keygen.ErrUnknownGenerator)
+	}
 	switch sec := g.now().Unix(); {
 	case sec < 1:
 		return 0, fmt.Errorf("%w: it reads a time before 1970, which ObjectIds cannot hold; set it", keygen.ErrClockRollback)

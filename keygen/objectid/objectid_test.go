@@ -319,3 +319,13 @@ func BenchmarkGenerator(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/64, "ns/id")
 	})
 }
+
+func TestAGeneratorWithoutRandomBytesOfItsOwnRefuses(t *testing.T) {
+	var g objectid.Generator
+	if id, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrUnknownGenerator) {
+		t.Errorf("%x, %v", id, err)
+	}
+	if err := g.Fill(t.Context(), make([][12]byte, 2)); !errors.Is(err, keygen.ErrUnknownGenerator) {
+		t.Errorf("Fill: %v", err)
+	}
+}

@@ -3,6 +3,8 @@ package redisgen
 import (
 	"context"
 	"errors"
+
+	"github.com/shardid/shardid/internal/nilness"
 )
 
 // Reply is the answer to a script; go-redis has *redis.Cmd for it.
@@ -20,9 +22,12 @@ type Client[R Reply] interface {
 // eval runs a script that returns a number.
 type eval func(ctx context.Context, script string, keys []string, args ...any) (int64, error)
 
+// errNoClient is what a value says that no constructor has made.
+var errNoClient = errors.New("redisgen: the client is nil; connect to Redis first")
+
 func evalWith[R Reply](c Client[R]) (eval, error) {
-	if c == nil {
-		return nil, errors.New("redisgen: the client is nil; connect to Redis first")
+	if nilness.Is(c) {
+		return nil, errNoClient
 	}
 	return func(ctx context.Context, script string, keys []string, args ...any) (int64, error) {
 		if err := ctx.Err(); err != nil {

@@ -23,6 +23,29 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	if _, err := redisgen.New[reply](nil, redisgen.Config{Key: "k"}); err == nil {
 		t.Error("no client is no error")
 	}
+	if _, err := redisgen.New((*standIn)(nil), redisgen.Config{Key: "k"}); err == nil {
+		t.Error("a client that is a nil pointer is no error")
+	}
+	if _, err := redisgen.NewSerials((*standIn)(nil), redisgen.SerialsConfig{Name: "a", Digits: 4, Zone: time.UTC}); err == nil {
+		t.Error("a client that is a nil pointer is no error of serials")
+	}
+}
+
+func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
+	var (
+		counter redisgen.Counter
+		serials redisgen.Serials
+		texts   redisgen.Texts
+	)
+	_, reserved := counter.Reserve(t.Context(), 1)
+	_, seeded := counter.Seed(t.Context(), 1)
+	_, next := serials.Next(t.Context())
+	_, text := texts.Next(t.Context())
+	for name, err := range map[string]error{"Reserve": reserved, "Seed": seeded, "Next": next, "Texts": text, "Serials.Seed": serials.Seed(t.Context(), 1)} {
+		if err == nil || !strings.Contains(err.Error(), "client is nil") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestSerialsConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {

@@ -109,6 +109,9 @@ func (c *Counter) Numbering() (offset, step int64) { return c.cfg.Offset, c.cfg.
 
 // Reserve takes n keys, n at least 1, with one command.
 func (c *Counter) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
+	if c.eval == nil {
+		return keygen.Span{}, errNoClient
+	}
 	if n < 1 || n > math.MaxInt64/c.cfg.Step {
 		return keygen.Span{}, fmt.Errorf("redisgen: %s: cannot reserve %d keys", c.cfg.Key, n)
 	}
@@ -152,6 +155,9 @@ func raise(a *atomic.Int64, n int64) {
 // seeding twice does no harm, seeding too low after a loss does. It returns the
 // highest key given so far according to Redis, 0 or less for none.
 func (c *Counter) Seed(ctx context.Context, first int64) (int64, error) {
+	if c.eval == nil {
+		return 0, errNoClient
+	}
 	first = max(first, c.cfg.Floor, 1)
 	if first > math.MaxInt64-c.cfg.Step {
 		return 0, fmt.Errorf("redisgen: %s: cannot seed at %d, at the end of 63 bits", c.cfg.Key, first)

@@ -132,6 +132,9 @@ return 1`
 // the clock shows a day before the newest one that has no counter any more, and
 // [keygen.ErrRegressed] when Redis lost today's.
 func (s *Serials) Next(ctx context.Context) (int64, error) {
+	if s == nil || s.eval == nil {
+		return 0, errNoClient
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -191,6 +194,9 @@ func (s *Serials) run(ctx context.Context, script string, day, count int64) (int
 // highest in use: after Redis lost data, or to take over from another system. A
 // counter that is further on stays as it is.
 func (s *Serials) Seed(ctx context.Context, highest int64) error {
+	if s.eval == nil {
+		return errNoClient
+	}
 	day, count := highest/s.limit, highest%s.limit
 	if _, err := time.Parse("20060102", strconv.FormatInt(day, 10)); err != nil {
 		return fmt.Errorf("redisgen: seed %s: %d does not begin with a day: %w", s.cfg.Name, highest, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
@@ -40,7 +41,7 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate() error {
 	switch {
-	case c.Source == nil:
+	case nilness.Is(c.Source):
 		return errors.New("segment: Config.Source is nil; give a store's Tag, or a Source of your own")
 	case c.Step < 0:
 		return fmt.Errorf("segment: Config.Step is %d; the smallest is 1, and 0 lets the size follow the demand", c.Step)

@@ -102,6 +102,9 @@ func TestNewFailsWhereIDsCouldNeverCome(t *testing.T) {
 	if _, err := segment.New(t.Context(), segment.Config{}); err == nil {
 		t.Error("a nil Source was accepted")
 	}
+	if _, err := segment.New(t.Context(), segment.Config{Source: (*row)(nil)}); err == nil {
+		t.Error("a Source that is a nil pointer was accepted")
+	}
 	for _, cfg := range []segment.Config{{Step: -1}, {MaxStep: -1}, {Step: 5, MaxStep: 5}} {
 		cfg.Source = &row{maxID: 1, step: 1}
 		if _, err := segment.New(t.Context(), cfg); err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -80,8 +81,13 @@ func (c Config) validate() error {
 	if b := c.Layout.Bits(keygen.Bucket); b > maxBucketBits {
 		return fmt.Errorf("snowflake: Config.Layout: %w: a bucket field of %d bits; the widest is %d", keygen.ErrLayout, b, maxBucketBits)
 	}
-	if c.Worker == nil {
+	if nilness.Is(c.Worker) {
 		return errors.New("snowflake: Config.Worker is nil; give workerid.Static(n), n being different in every process, or a store's WorkerNode")
+	}
+	for i, p := range c.Rollback {
+		if s, ok := p.(switchWorker); p == nil || ok && nilness.Is(s.to) {
+			return fmt.Errorf("snowflake: Config.Rollback[%d] is nil, or switches to an assigner that is nil; give the assigner of the spare worker ids", i)
+		}
 	}
 	if c.Sequence < Carry || c.Sequence > Scatter {
 		return fmt.Errorf("snowflake: Config.Sequence is %d; it is Carry, FromZero or Scatter", c.Sequence)

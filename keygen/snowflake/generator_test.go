@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -238,6 +239,17 @@ func TestALayoutThatExpiresWhileInUseIsAnErrorAndNeverANegativeID(t *testing.T) 
 func TestSettingsThatAreUnsafeToForgetAreRequired(t *testing.T) {
 	if _, err := snowflake.New(t.Context(), snowflake.Config{}); err == nil {
 		t.Error("a nil Worker was accepted")
+	}
+	if _, err := snowflake.New(t.Context(), snowflake.Config{Worker: (*workerid.Leased)(nil)}); err == nil {
+		t.Error("a Worker that is a nil pointer was accepted")
+	}
+	for name, p := range map[string]snowflake.Policy{
+		"a nil policy": nil, "a switch to nothing": snowflake.SwitchWorker(nil), "a switch to a nil pointer": snowflake.SwitchWorker((*workerid.Leased)(nil)),
+	} {
+		cfg := snowflake.Config{Worker: fresh(1), Rollback: []snowflake.Policy{snowflake.Wait(time.Second), p}}
+		if _, err := snowflake.New(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "Rollback[1]") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	for _, id := range []int64{-1, 1024} {
 		if _, err := snowflake.New(t.Context(), snowflake.Config{Worker: fresh(id)}); !errors.Is(err, keygen.ErrNoWorker) {

@@ -42,6 +42,9 @@ var errOtherKind = errors.New("sqlstore: the database is now of another kind, or
 // try asks the database anew what it is when that turned out to be another thing
 // than before.
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
+	if s.db == nil {
+		return errNoDB
+	}
 	const kinds = 3
 	for range kinds {
 		if err = s.tryOnce(ctx, f); !errors.Is(err, errOtherKind) && !dialect.UnknownVariable(err) {

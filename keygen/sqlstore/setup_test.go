@@ -186,3 +186,16 @@ func TestAFileThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		t.Errorf("the file was asked %d times", n)
 	}
 }
+
+func TestAStoreThatNewHasNotMadeRefuses(t *testing.T) {
+	var store sqlstore.Store
+	_, reserved := store.Tag("orders").Reserve(t.Context(), 1)
+	_, guarded := store.GuardedTag("orders").Reserve(t.Context(), 1)
+	_, worker := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter())
+	_, lease := store.Leases().Take(t.Context(), claim("a"))
+	for name, err := range map[string]error{"Tag": reserved, "GuardedTag": guarded, "WorkerNode": worker, "Leases": lease} {
+		if err == nil || !strings.Contains(err.Error(), "db is nil") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

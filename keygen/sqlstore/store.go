@@ -26,7 +26,7 @@ type Store struct {
 // able to start without it (workerid.LeasedConfig.File).
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
-		return nil, errors.New("sqlstore: db is nil; open the database first")
+		return nil, errNoDB
 	}
 	s := &Store{db: db}
 	if _, err := s.detect(ctx, db); err != nil && !s.outOfReach(ctx, err) {
@@ -34,6 +34,9 @@ func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	}
 	return s, nil
 }
+
+// errNoDB is what a Store says that New has not made.
+var errNoDB = errors.New("sqlstore: db is nil; open the database first")
 
 // outOfReach tells whether detect failed for want of a connection, which may come
 // back by itself.

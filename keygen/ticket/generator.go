@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -36,7 +37,7 @@ func (c Config) validate() error {
 func validateServers(servers []Server) error {
 	known := make([]Numbering, 0, len(servers))
 	for i, s := range servers {
-		if s == nil {
+		if nilness.Is(s) {
 			return fmt.Errorf("ticket: Config.Servers[%d] is nil", i)
 		}
 		n := numberingOf(s)

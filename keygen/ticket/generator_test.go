@@ -197,6 +197,7 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	for want, cfg := range map[string]ticket.Config{
 		"Servers is empty":  {},
 		"Servers[1] is nil": {Servers: []ticket.Server{server(1, 1), nil}},
+		"Servers[0] is nil": {Servers: []ticket.Server{(*ticket.Table)(nil)}},
 		"Step":              {Servers: []ticket.Server{server(1, 1)}, Step: -1},
 		"the offset is 0":   {Servers: []ticket.Server{server(0, 1)}},
 		"the offset is 3":   {Servers: []ticket.Server{server(3, 2)}},
@@ -209,5 +210,13 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	}
 	if _, err := ticket.NewTable(ticket.TableConfig{}); err == nil || !strings.Contains(err.Error(), "TableConfig.DB") {
 		t.Errorf("NewTable: %v", err)
+	}
+	var table ticket.Table
+	_, reserved := table.Reserve(t.Context(), 1)
+	_, live := table.Live(t.Context())
+	for _, err := range []error{reserved, live} {
+		if err == nil || !strings.Contains(err.Error(), "TableConfig.DB") {
+			t.Errorf("a Table that NewTable has not made: %v", err)
+		}
 	}
 }

@@ -42,7 +42,7 @@ func (c TableConfig) withDefaults() TableConfig {
 
 func (c TableConfig) validate() error {
 	if c.DB == nil {
-		return errors.New("ticket: TableConfig.DB is nil; open the ticket server's database first")
+		return errNoDB
 	}
 	if err := c.Numbering.validate(); err != nil {
 		return fmt.Errorf("ticket: TableConfig.Numbering: %w", err)
@@ -55,6 +55,9 @@ func (c TableConfig) validate() error {
 	}
 	return nil
 }
+
+// errNoDB is what a Table says that NewTable has not made.
+var errNoDB = errors.New("ticket: TableConfig.DB is nil; open the ticket server's database first")
 
 // Table is the table of tickets of one server. It is safe for concurrent use,
 // by other programs too, and holds nothing that needs closing.
@@ -251,6 +254,9 @@ func (t *Table) Live(ctx context.Context) (l Live, err error) {
 
 // with runs f on one connection.
 func (t *Table) with(ctx context.Context, f func(*sql.Conn) error) error {
+	if t.cfg.DB == nil {
+		return errNoDB
+	}
 	conn, err := t.cfg.DB.Conn(ctx)
 	if err == nil {
 		err = f(conn)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -73,8 +74,8 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 		cfg.Term = defaultTerm
 	}
 	switch length := utf8.RuneCountInString(cfg.Namespace); {
-	case cfg.Ledger == nil:
-		return nil, errors.New("workerid: LeasedConfig.Ledger is nil; give a store's Leases")
+	case nilness.Is(cfg.Ledger):
+		return nil, errNoLedger
 	case length == 0 || length > maxNamespace:
 		return nil, fmt.Errorf("workerid: LeasedConfig.Namespace has %d characters; it must have 1 to %d", length, maxNamespace)
 	case cfg.Term < minTerm:
@@ -86,6 +87,8 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 	}
 	return l, nil
 }
+
+var errNoLedger = errors.New("workerid: LeasedConfig.Ledger is nil; give a store's Leases")
 
 // holder says who this process is, for people.
 func holder() string {
@@ -100,6 +103,9 @@ func holder() string {
 // Acquire leases a worker id. Errors of the ledger are returned wrapped; when
 // the reply was lost the worker id rests for a term.
 func (l *Leased) Acquire(ctx context.Context, layout keygen.Layout) (keygen.Lease, error) {
+	if l.cfg.Ledger == nil {
+		return nil, errNoLedger
+	}
 	least := 3 * layout.Unit
 	if l.memory != nil {
 		least *= pieces

@@ -70,6 +70,7 @@ func TestSettingsOfALeaseAreChecked(t *testing.T) {
 	ledger := keygentest.NewMemoryLedger(time.Now)
 	for name, cfg := range map[string]workerid.LeasedConfig{
 		"no ledger":    {Namespace: "x"},
+		"nil ledger":   {Ledger: (*keygentest.MemoryLedger)(nil), Namespace: "x"},
 		"no namespace": {Ledger: ledger},
 		"short term":   {Ledger: ledger, Namespace: "x", Term: time.Millisecond},
 	} {
@@ -83,6 +84,9 @@ func TestSettingsOfALeaseAreChecked(t *testing.T) {
 	}
 	if _, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: strings.Repeat("界", 64)}); err != nil {
 		t.Error(err)
+	}
+	if lease, err := new(workerid.Leased).Acquire(t.Context(), keygen.Twitter()); err == nil {
+		t.Errorf("a Leased that NewLeased has not made gave %v", lease)
 	}
 	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "x", Term: time.Second})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/internal/statefile"
 	"github.com/shardid/shardid/keygen"
 )
@@ -46,6 +47,9 @@ type recorded struct {
 
 // Acquire takes the worker id and its file.
 func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
+	if nilness.Is(r.from) {
+		return nil, fmt.Errorf("%w: no assigner was given whose worker id it is about", keygen.ErrNoWorker)
+	}
 	if recordTerm < 3*l.Unit {
 		return nil, fmt.Errorf("%w: a layout of %v units is too coarse to be recorded", ErrRecord, l.Unit)
 	}

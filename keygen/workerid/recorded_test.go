@@ -131,3 +131,11 @@ func TestAFullDiskIsAnErrorAndTheOldCeilingHolds(t *testing.T) {
 	}
 	t.Error("a ceiling was raised that could not be written")
 }
+
+func TestARecordOfNoWorkerIDIsRefused(t *testing.T) {
+	for _, from := range []keygen.Assigner{nil, (*workerid.Leased)(nil)} {
+		if lease, err := workerid.Recorded(filepath.Join(t.TempDir(), "worker"), from).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, keygen.ErrNoWorker) {
+			t.Errorf("%v, %v", lease, err)
+		}
+	}
+}

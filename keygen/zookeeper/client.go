@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/shardid/shardid/internal/nilness"
 )
 
 // Stat is what ZooKeeper says about a znode; go-zookeeper's zk.Stat has the same
@@ -130,11 +132,14 @@ type client struct {
 
 const maxCalls = 64
 
+// errNoConn is what a value says that no constructor has made.
+var errNoConn = errors.New("zookeeper: the connection is nil; connect to ZooKeeper first")
+
 // connect makes a client. Znodes that it creates get the rights acl, which are
 // those of everybody when there are none.
 func connect[S StatLike, A ACLLike](conn Conn[S, A], acl []ACL) (*client, error) {
-	if conn == nil {
-		return nil, errors.New("zookeeper: the connection is nil; connect to ZooKeeper first")
+	if nilness.Is(conn) {
+		return nil, errNoConn
 	}
 	if len(acl) == 0 {
 		acl = []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
@@ -156,6 +161,9 @@ type answer[T any] struct {
 // keygen.SetupError.
 func call[T any](ctx context.Context, c *client, f func() (T, error)) (T, error) {
 	var none T
+	if c == nil {
+		return none, errNoConn
+	}
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}

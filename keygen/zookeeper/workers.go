@@ -160,7 +160,7 @@ func (w *Workers) Close() error {
 	closed := w.closed
 	w.closed = true
 	w.mu.Unlock()
-	if closed {
+	if closed || w.time == nil {
 		return nil
 	}
 	return errors.Join(w.time.close(), w.unlock())

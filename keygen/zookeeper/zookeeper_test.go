@@ -147,6 +147,39 @@ func TestSettingsAreCheckedAndTheErrorNamesTheField(t *testing.T) {
 	if _, err := zookeeper.NewZxids[zookeeper.Stat, zookeeper.ACL](nil, zookeeper.CounterConfig{Path: "/ids"}); err == nil {
 		t.Error("no connection is no error")
 	}
+	missing := (*standIn)(nil)
+	_, versions := zookeeper.NewVersions(missing, zookeeper.CounterConfig{Path: "/ids"})
+	_, leases := zookeeper.NewLeases(missing, "/worker")
+	_, workers := zookeeper.NewWorkers(missing, zookeeper.WorkersConfig{Path: "/worker", Addr: "127.0.0.1:0"})
+	for name, err := range map[string]error{"NewVersions": versions, "NewLeases": leases, "NewWorkers": workers} {
+		if err == nil || !strings.Contains(err.Error(), "connection is nil") {
+			t.Errorf("%s of a connection that is a nil pointer: %v", name, err)
+		}
+	}
+}
+
+func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
+	var (
+		counter zookeeper.Counter
+		leases  zookeeper.Leases
+		workers zookeeper.Workers
+	)
+	_, reserved := counter.Reserve(t.Context(), 1)
+	claim := workerid.Claim{Namespace: "a", Owner: "o", Clock: workerid.Clock{Epoch: time.Now(), Unit: time.Second}, Term: time.Minute}
+	_, taken := leases.Take(t.Context(), claim)
+	_, renewed := leases.Renew(t.Context(), claim, workerid.Entry{})
+	_, acquired := workers.Acquire(t.Context(), keygen.Twitter())
+	for name, err := range map[string]error{
+		"Reserve": reserved, "Seed": counter.Seed(t.Context(), 1), "Take": taken, "Renew": renewed,
+		"Return": leases.Return(t.Context(), claim, workerid.Entry{}, 1), "Acquire": acquired,
+	} {
+		if err == nil {
+			t.Errorf("%s went through", name)
+		}
+	}
+	if err := workers.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // fleeting is a ZooKeeper in which the session of the process that was registered

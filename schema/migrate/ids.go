@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -202,7 +203,7 @@ type drawn struct{ generator keygen.Generator[int64] }
 func (drawn) text() string { return "map table" }
 
 func (d drawn) check() error {
-	if d.generator == nil {
+	if nilness.Is(d.generator) {
 		return errors.New("MapTable: the generator is nil")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -18,6 +19,7 @@ func TestConfigurationsOfIDsThatCannotWorkNameTheField(t *testing.T) {
 		"IDs: Affine(2, -1)":              func(c *migrate.Config) { c.Tables[1].IDs = migrate.Affine(2, -1) },
 		"IDs: keygen: the key":            func(c *migrate.Config) { c.IDs = migrate.Keyed([16]byte{}) },
 		"IDs: MapTable":                   func(c *migrate.Config) { c.IDs = migrate.MapTable(nil) },
+		"IDs: MapTable: the generator":    func(c *migrate.Config) { c.IDs = migrate.MapTable(keygen.Func[int64](nil)) },
 		"References: Table: \"nowhere\"":  func(c *migrate.Config) { c.Tables[2].References[0].Table = "nowhere" },
 		"table \"tags\": References: Col": func(c *migrate.Config) { c.Tables[2].References[0].Column = "a\x00b" },
 		"table \"lines\": Via":            func(c *migrate.Config) { c.Tables[1].Via = "a\x00b" },

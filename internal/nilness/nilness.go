@@ -1,0 +1,21 @@
+// Package nilness tells whether an interface holds anything to call.
+//
+// It promises one answer for all constructors: an interface without a value and
+// one with a nil pointer, function, map, slice or channel are both nil. Go's own
+// comparison with nil finds only the first.
+package nilness
+
+import "reflect"
+
+// Is reports whether v is nil, or holds a pointer, function, map, slice or channel
+// that is.
+func Is(v any) bool {
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Slice, reflect.Chan, reflect.UnsafePointer:
+		return r.IsNil()
+	}
+	return false
+}
