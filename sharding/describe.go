@@ -18,6 +18,7 @@ const (
 	KindHash       Kind = "hash"
 	KindHashText   Kind = "hash_text"
 	KindCompat     Kind = "compat"
+	KindCompatText Kind = "compat_text"
 	KindRanges     Kind = "ranges"
 	KindEpochs     Kind = "epochs"
 	KindList       Kind = "list"
@@ -25,11 +26,40 @@ const (
 	KindOther      Kind = "other" // Func, and rules that are not of this package
 )
 
+// Keys is what a rule takes for a key, and so what its column has to hold.
+type Keys string
+
+// What rules take. Texts that are integers count as integers.
+const (
+	KeysUnknown  Keys = "" // of KindOther
+	KeysIntegers Keys = "integers"
+	KeysTexts    Keys = "texts"
+	KeysTimes    Keys = "times"
+)
+
+func keysOf(r Rule, kind Kind) Keys {
+	switch kind {
+	case KindHashText, KindCompatText:
+		return KeysTexts
+	case KindInterval:
+		return KeysTimes
+	case KindList:
+		if l, ok := r.(*list); ok && len(l.texts) > 0 {
+			return KeysTexts
+		}
+	case KindOther:
+		return KeysUnknown
+	}
+	return KeysIntegers
+}
+
 // Description is what a rule computes, in numbers, for those who say it in the
 // terms of another system. Fields that a kind does not name are zero.
 type Description struct {
 	Kind  Kind
 	Slots int // of every kind
+	// Keys is what the rule takes for a key. All kinds but KindOther have it.
+	Keys Keys
 
 	// Shift and Width are the bits that make the slot: the Width bits above the
 	// lowest Shift ones. KindLow, whose Shift is 0, and KindBits have them.
@@ -55,15 +85,18 @@ func Describe(r Rule) Description {
 		d.Kind = KindHashText
 	case compat:
 		d.Kind = KindCompat
+	case compatText:
+		d.Kind = KindCompatText
 	case ranges:
 		d.Kind = KindRanges
 	case EpochRule:
 		d.Kind = KindEpochs
 	case *list:
 		d.Kind = KindList
-	case interval:
+	case IntervalRule:
 		d.Kind = KindInterval
 	}
+	d.Keys = keysOf(r, d.Kind)
 	return d
 }
 
@@ -109,8 +142,8 @@ func (t *Table) Texts() []string {
 		if leading.Rule == nil {
 			continue
 		}
-		switch Describe(leading.Rule).Kind {
-		case KindHashText, KindCompat, KindList, KindOther:
+		switch Describe(leading.Rule).Keys {
+		case KeysTexts, KeysUnknown:
 			columns = append(columns, leading.Column)
 		}
 	}

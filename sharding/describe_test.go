@@ -17,19 +17,21 @@ func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
 		rule sharding.Rule
 		want sharding.Description
 	}{
-		{sharding.Low(10), sharding.Description{Kind: sharding.KindLow, Slots: 1024, Width: 10}},
-		{sharding.Low(1), sharding.Description{Kind: sharding.KindLow, Slots: 2, Width: 1}},
-		{sharding.Bits(12, 4), sharding.Description{Kind: sharding.KindBits, Slots: 16, Shift: 12, Width: 4}},
-		{sharding.Mod(12), sharding.Description{Kind: sharding.KindMod, Slots: 12}},
-		{sharding.OffsetStep(2, 5), sharding.Description{Kind: sharding.KindOffsetStep, Slots: 5, Offset: 2, Step: 5}},
-		{sharding.OffsetStep(5, 5), sharding.Description{Kind: sharding.KindMod, Slots: 5}},
-		{sharding.Hash(7), sharding.Description{Kind: sharding.KindHash, Slots: 7}},
-		{sharding.HashText(7), sharding.Description{Kind: sharding.KindHashText, Slots: 7}},
-		{sharding.Compat(7), sharding.Description{Kind: sharding.KindCompat, Slots: 7}},
-		{sharding.Ranges(1, 2), sharding.Description{Kind: sharding.KindRanges, Slots: 3}},
-		{sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1}), sharding.Description{Kind: sharding.KindList, Slots: 2}},
-		{sharding.Interval(from, from.AddDate(0, 0, 3), 24*time.Hour), sharding.Description{Kind: sharding.KindInterval, Slots: 3}},
-		{sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 1}}), sharding.Description{Kind: sharding.KindEpochs, Slots: 2}},
+		{sharding.Low(10), sharding.Description{Kind: sharding.KindLow, Keys: sharding.KeysIntegers, Slots: 1024, Width: 10}},
+		{sharding.Low(1), sharding.Description{Kind: sharding.KindLow, Keys: sharding.KeysIntegers, Slots: 2, Width: 1}},
+		{sharding.Bits(12, 4), sharding.Description{Kind: sharding.KindBits, Keys: sharding.KeysIntegers, Slots: 16, Shift: 12, Width: 4}},
+		{sharding.Mod(12), sharding.Description{Kind: sharding.KindMod, Keys: sharding.KeysIntegers, Slots: 12}},
+		{sharding.OffsetStep(2, 5), sharding.Description{Kind: sharding.KindOffsetStep, Keys: sharding.KeysIntegers, Slots: 5, Offset: 2, Step: 5}},
+		{sharding.OffsetStep(5, 5), sharding.Description{Kind: sharding.KindMod, Keys: sharding.KeysIntegers, Slots: 5}},
+		{sharding.Hash(7), sharding.Description{Kind: sharding.KindHash, Keys: sharding.KeysIntegers, Slots: 7}},
+		{sharding.HashText(7), sharding.Description{Kind: sharding.KindHashText, Keys: sharding.KeysTexts, Slots: 7}},
+		{sharding.Compat(7), sharding.Description{Kind: sharding.KindCompat, Keys: sharding.KeysIntegers, Slots: 7}},
+		{sharding.Ranges(1, 2), sharding.Description{Kind: sharding.KindRanges, Keys: sharding.KeysIntegers, Slots: 3}},
+		{sharding.CompatText(7), sharding.Description{Kind: sharding.KindCompatText, Keys: sharding.KeysTexts, Slots: 7}},
+		{sharding.List(map[int]sharding.Slot{7: 0, 8: 1}), sharding.Description{Kind: sharding.KindList, Keys: sharding.KeysIntegers, Slots: 2}},
+		{sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1}), sharding.Description{Kind: sharding.KindList, Keys: sharding.KeysTexts, Slots: 2}},
+		{sharding.Interval(from, from.AddDate(0, 0, 3), 24*time.Hour), sharding.Description{Kind: sharding.KindInterval, Keys: sharding.KeysTimes, Slots: 3}},
+		{sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 1}}), sharding.Description{Kind: sharding.KindEpochs, Keys: sharding.KeysIntegers, Slots: 2}},
 		{sharding.Func(9, own), sharding.Description{Kind: sharding.KindOther, Slots: 9}},
 	} {
 		if got := sharding.Describe(test.rule); got != test.want {
@@ -41,7 +43,7 @@ func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
 func TestTextsAreTheColumnsWhoseRulesTellLettersApartByTheirCase(t *testing.T) {
 	bytes := func(key any) (sharding.Slot, error) { return sharding.Slot(key.(string)[0] % 9), nil }
 	for _, rule := range []sharding.Rule{
-		sharding.Low(10), sharding.Bits(12, 4), sharding.Mod(12), sharding.OffsetStep(2, 5), sharding.Hash(7), sharding.HashText(7), sharding.Compat(7),
+		sharding.Low(10), sharding.Bits(12, 4), sharding.Mod(12), sharding.OffsetStep(2, 5), sharding.Hash(7), sharding.HashText(7), sharding.Compat(7), sharding.CompatText(7),
 		sharding.Ranges(1, 2), sharding.List(map[string]sharding.Slot{"a": 0, "A": 1}), sharding.Interval(time.Unix(0, 0), time.Unix(9, 0), time.Second),
 		sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 1}}), sharding.Func(9, bytes),
 	} {

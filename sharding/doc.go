@@ -31,7 +31,30 @@
 //   - [OffsetStep], [Epochs]: ids numbered by several servers in turn, and systems
 //     that gain servers without moving rows.
 //   - [Ranges], [List], [Interval]: by age, tenant, or country; you balance them.
-//   - [Compat]: tables filled by go-gorm/sharding. [Func]: anything else.
+//   - [Compat], [CompatText]: tables filled by go-gorm/sharding. [Func]: anything else.
+//
+// # What the column makes of a key
+//
+// A database converts what it stores and compares, and a row is looked for by what
+// became of its key. Two keys that the database takes for equal therefore have one slot,
+// or are refused:
+//
+//   - Columns of integers read 3 from "3 ", "3e0" and "3.0". Rules of integers take text
+//     only as a decimal number of 64 bits, which may have a sign and leading zeros
+//     ([Hash] takes neither); TRUE, floats and decimals with a fraction are refused.
+//   - Columns of texts compare 5 with '5', '05' and '5abc'. Rules of texts refuse
+//     integers, and those that hash refuse text that ends with a space. Upper and lower
+//     case, accents and the forms of Unicode are the column's affair: its collation has
+//     to compare bytes.
+//   - Columns of times round or cut what they do not keep, and DATETIME does not tell the
+//     two hours apart in which a clock shows the same when daylight saving time ends.
+//     [Interval] has to be told the precision and the zone, and refuses times that may
+//     be rounded over a border.
+//
+// What a rule cannot see is its column. Not safe are: floats, as neighbours above 2^53
+// are one number; a rule of integers over a column of texts that is compared with numbers;
+// a rule of texts over a column that is none. On SQLite, and in signed columns, an
+// integer above int64 becomes a float.
 //
 // # What becomes of a statement
 //

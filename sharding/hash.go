@@ -37,14 +37,18 @@ func HashText(n int) Rule {
 	return hashText{n: uint64(n)}
 }
 
-// Compat is the default rule of go-gorm/sharding for n tables, for tables that
-// it has filled: an integer, or text that strconv.Atoi takes for one, modulo n;
-// of any other text the CRC-32 (IEEE), modulo n. n is from 1 to [MaxSlots].
+// Compat is the default rule of go-gorm/sharding for n tables whose key is an
+// integer, for tables that it has filled: the integer modulo n. n is from 1 to
+// [MaxSlots]. Of an integer above int64 it is the CRC-32 of the decimal text.
+//
+// Text counts as the integer that strconv.Atoi takes it for, as a column of
+// integers does. All other text is refused: go-gorm/sharding takes its CRC-32, but
+// the database converts it, and MySQL finds the row of 3 under "3 ", "3e0" and
+// "3abc". For columns that hold text there is [CompatText].
 //
 // Go's % is negative for negative keys, and go-gorm/sharding then looks for a
 // table called "orders_-1", which its migrations do not create: such keys are
-// refused with [ErrNoSlot], unless n divides them. An integer of any kind counts
-// as its decimal text.
+// refused with [ErrNoSlot], unless n divides them.
 func Compat(n int) Rule {
 	if n < 1 || n > MaxSlots {
 		return invalid(fmt.Sprintf("Compat(%d): n must be from 1 to %d", n, MaxSlots))
@@ -52,10 +56,22 @@ func Compat(n int) Rule {
 	return compat{n: uint64(n)}
 }
 
+// CompatText is [Compat] for columns that hold text: a string or []byte that
+// strconv.Atoi takes for an integer, modulo n; of any other text the CRC-32 (IEEE),
+// modulo n. Integers are refused, and so is text that ends with a space; [HashText]
+// says why, and what is asked of the column.
+func CompatText(n int) Rule {
+	if n < 1 || n > MaxSlots {
+		return invalid(fmt.Sprintf("CompatText(%d): n must be from 1 to %d", n, MaxSlots))
+	}
+	return compatText{n: uint64(n)}
+}
+
 var (
 	_ Rule = hash{}
 	_ Rule = hashText{}
 	_ Rule = compat{}
+	_ Rule = compatText{}
 )
 
 type hash struct{ n uint64 }
@@ -112,21 +128,30 @@ type hashText struct{ n uint64 }
 func (r hashText) Slots() int { return int(r.n) }
 
 func (r hashText) Slot(key any) (Slot, error) {
+	text, err := toText(key)
+	if err != nil {
+		return 0, err
+	}
+	return Slot(xxhash64([]byte(text)) % r.n), nil
+}
+
+// toText reads a key of a column that holds text.
+func toText(key any) (string, error) {
 	text, ok := key.(string)
 	if !ok {
 		s, err := read(key)
 		if err != nil {
-			return 0, err
+			return "", err
 		}
 		if s.kind != isText {
-			return 0, s.mistaken("text is expected")
+			return "", s.mistaken("text is expected")
 		}
 		text = s.text
 	}
 	if strings.HasSuffix(text, " ") {
-		return 0, fmt.Errorf("%q: %w; it ends with a space, which most collations ignore", text, ErrKeyType)
+		return "", fmt.Errorf("%q: %w; it ends with a space, which most collations ignore", text, ErrKeyType)
 	}
-	return Slot(xxhash64([]byte(text)) % r.n), nil
+	return text, nil
 }
 
 type compat struct{ n uint64 }
@@ -135,26 +160,40 @@ func (r compat) Slots() int { return int(r.n) }
 
 func (r compat) Slot(key any) (Slot, error) {
 	k, err := toInteger(key)
-	if err != nil || k.huge() {
-		return r.ofText(key)
+	if err == nil && k.huge() {
+		err = canonical(key, k) // whose text is hashed, has one form only
 	}
-	v := int64(k.bits) % int64(r.n)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w; set CompatText where the column holds text", err)
+	case k.huge():
+		var text [20]byte
+		return crcSlot(k.appendTo(text[:0]), r.n), nil
+	}
+	return compatSlot(int64(k.bits), r.n)
+}
+
+type compatText struct{ n uint64 }
+
+func (r compatText) Slots() int { return int(r.n) }
+
+func (r compatText) Slot(key any) (Slot, error) {
+	text, err := toText(key)
+	if err != nil {
+		return 0, err
+	}
+	if k, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return compatSlot(k, r.n)
+	}
+	return crcSlot([]byte(text), r.n), nil
+}
+
+func compatSlot(k int64, n uint64) (Slot, error) {
+	v := k % int64(n)
 	if v < 0 {
-		return 0, fmt.Errorf("%d: %w: go-gorm/sharding looks for its rows in a table numbered %d", int64(k.bits), ErrNoSlot, v)
+		return 0, fmt.Errorf("%d: %w: go-gorm/sharding looks for its rows in a table numbered %d", k, ErrNoSlot, v)
 	}
 	return Slot(v), nil
 }
 
-// ofText places what is no int64.
-func (r compat) ofText(key any) (Slot, error) {
-	s, err := read(key)
-	switch {
-	case err != nil:
-		return 0, err
-	case s.kind == isInteger:
-		s.text = strconv.FormatUint(s.integer.bits, 10)
-	case s.kind != isText:
-		return 0, s.mistaken("an integer or text is expected")
-	}
-	return Slot(uint64(crc32.ChecksumIEEE([]byte(s.text))) % r.n), nil
-}
+func crcSlot(text []byte, n uint64) Slot { return Slot(uint64(crc32.ChecksumIEEE(text)) % n) }

@@ -76,19 +76,26 @@ func theirs(key any, n int) (suffix int) {
 }
 
 func TestCompatIsGoGormShardingsDefault(t *testing.T) {
-	keys := []any{
-		int64(0), int64(5), int64(-5), int64(1<<52 + 3), "0", "17", "-17", "+17", "017", "abc", "", " 5", "5 ", "1_000", "0x10", "ä",
+	integers := []any{int64(0), int64(5), int64(-5), int64(1<<52 + 3), "0", "17", "-17", "+17", "017"}
+	texts := []any{
+		"0", "17", "-17", "+17", "017", "abc", "", " 5", "1_000", "0x10", "ä",
 		"9223372036854775808", "18446744073709551615", "-9223372036854775809", "3.0", "1e3",
 	}
 	for range 500 {
-		keys = append(keys, rand.Int64N(1<<52)-1<<51, strconv.FormatUint(rand.Uint64()>>12, 36))
+		integers = append(integers, rand.Int64N(1<<52)-1<<51)
+		texts = append(texts, strconv.FormatUint(rand.Uint64()>>12, 36))
 	}
 	for _, n := range []int{1, 2, 3, 10, 64, 1000} {
-		for _, key := range keys {
-			got, err := sharding.Compat(n).Slot(key)
-			want := theirs(key, n)
-			if want < 0 && !errors.Is(err, sharding.ErrNoSlot) || want >= 0 && (err != nil || int(got) != want) {
-				t.Errorf("Compat(%d) of %#v: slot %d, error %v; theirs is %d", n, key, got, err, want)
+		for _, c := range []struct {
+			rule sharding.Rule
+			keys []any
+		}{{sharding.Compat(n), integers}, {sharding.CompatText(n), texts}} {
+			for _, key := range c.keys {
+				got, err := c.rule.Slot(key)
+				want := theirs(key, n)
+				if want < 0 && !errors.Is(err, sharding.ErrNoSlot) || want >= 0 && (err != nil || int(got) != want) {
+					t.Errorf("%+v of %#v: slot %d, error %v; theirs is %d", sharding.Describe(c.rule), key, got, err, want)
+				}
 			}
 		}
 	}
@@ -98,10 +105,41 @@ func TestCompatIsGoGormShardingsDefault(t *testing.T) {
 	if slot(t, sharding.Compat(4), int64(math.MinInt64)) != 0 {
 		t.Error("4 divides the lowest integer")
 	}
-	if slot(t, sharding.Compat(7), uint64(math.MaxUint64)) != slot(t, sharding.Compat(7), "18446744073709551615") {
+	if highest := slot(t, sharding.Compat(7), uint64(math.MaxUint64)); highest != slot(t, sharding.Compat(7), "18446744073709551615") ||
+		int(highest) != theirs("18446744073709551615", 7) {
 		t.Error("an integer above int64 is not its text")
 	}
-	if _, err := sharding.Compat(4).Slot(nil); !errors.Is(err, sharding.ErrKeyType) {
-		t.Error(err)
+	for _, rule := range []sharding.Rule{sharding.Compat(4), sharding.CompatText(4)} {
+		if _, err := rule.Slot(nil); !errors.Is(err, sharding.ErrKeyType) {
+			t.Error(err)
+		}
+	}
+}
+
+// A column of texts compares 5 with numbers, and finds '5', '05' and '5abc'; most
+// collations ignore spaces at the end.
+func TestCompatTextTakesTextAloneAndNoTrailingSpace(t *testing.T) {
+	for _, key := range []any{5, uint64(math.MaxUint64), "5 ", "berlin ", []byte(" "), 1.5, noon, true} {
+		if s, err := sharding.CompatText(8).Slot(key); !errors.Is(err, sharding.ErrKeyType) {
+			t.Errorf("%v (%T) gives slot %d, error %v", key, key, s, err)
+		}
+	}
+}
+
+// An integer column converts texts: MySQL reads 3 from each of these, and 0 from the
+// rest.
+func TestCompatRefusesTextThatAColumnOfIntegersConverts(t *testing.T) {
+	for _, key := range []any{
+		"3 ", " 3", "\t3", "3\n", "3e0", "3E0", "3.0", "3.", "0.3e1", "0x3", "0b11", "3abc", "1_0", "--3", "\u0663", "\uff13", "", "abc",
+		[]byte("3 "), namedText("3e0"), "09223372036854775808",
+	} {
+		if s, err := sharding.Compat(8).Slot(key); !errors.Is(err, sharding.ErrKeyType) || !strings.Contains(err.Error(), "CompatText") {
+			t.Errorf("%q gives slot %d, error %v", key, s, err)
+		}
+	}
+	for _, key := range []any{3, "3", "+3", "003", []byte("3")} {
+		if got := slot(t, sharding.Compat(8), key); got != 3 {
+			t.Errorf("%v (%T) is in slot %d", key, key, got)
+		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+	"strings"
 )
 
 // Ranges cuts the integers at rising bounds: keys below bounds[0] are in slot 0,
@@ -27,7 +27,8 @@ func Ranges(bounds ...int64) Rule {
 // stay without a value. Other values are refused with [ErrNoSlot].
 //
 // A list of integers takes keys as other rules do. A list of texts compares
-// bytes; see [HashText] for what that asks of the column.
+// bytes; see [HashText] for what that asks of the column. Texts that differ only in
+// spaces at the end, which most collations ignore, belong into one slot.
 func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	n, err := countSlots(slices.Collect(maps.Values(slots)))
 	if err != nil {
@@ -47,8 +48,24 @@ func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 			return invalid(fmt.Sprintf("List: %s is neither an integer nor text", s.shown()))
 		}
 	}
+	if a, b, differ := paddedApart(r.texts); differ {
+		return invalid(fmt.Sprintf("List: %q and %q are in different slots, and equal under most collations", a, b))
+	}
 	r.integers = newLookup(integers)
 	return &r
+}
+
+// paddedApart returns two texts that differ in spaces at the end, and in their slots.
+func paddedApart(slots map[string]Slot) (a, b string, differ bool) {
+	bare := map[string]string{}
+	for _, text := range slices.Sorted(maps.Keys(slots)) {
+		trimmed := strings.TrimRight(text, " ")
+		if first, twice := bare[trimmed]; twice && slots[first] != slots[text] {
+			return first, text, true
+		}
+		bare[trimmed] = text
+	}
+	return "", "", false
 }
 
 // countSlots refuses numbers with gaps.
@@ -66,27 +83,16 @@ func countSlots(slots []Slot) (int, error) {
 	return len(slots), nil
 }
 
-// Interval cuts the time between from and to into pieces of every, the last of
-// which may be shorter: times of the first piece are in slot 0. It takes time.Time and
-// driver.Valuers of it, and refuses text, whose time zone nobody knows. Times
-// before from, or at to and later, are refused with [ErrNoSlot], so that to must
-// be moved in time.
-func Interval(from, to time.Time, every time.Duration) Rule {
-	span := to.Sub(from) // at most 292 years; more is cut to that, and refused
-	switch {
-	case every <= 0 || span <= 0 || !from.Add(span).Equal(to):
-		return invalid(fmt.Sprintf("Interval(%v, %v, %v): to must be after from, by less than 292 years, and every above 0", from, to, every))
-	case (span-1)/every >= MaxSlots:
-		return invalid(fmt.Sprintf("Interval(%v, %v, %v): has more than %d pieces", from, to, every, MaxSlots))
-	}
-	return interval{from: from.Round(0), span: span, every: every}
-}
-
 // Func is a rule of the caller's own with n slots, from 1 to [MaxSlots]. f is
 // pure and safe for concurrent use; it gets the key without the types around it:
 // int64, uint64 for integers above that, string (also for []byte), time.Time, or
 // another type as it is. NULL never reaches it. It returns a slot from 0 to n-1,
 // or an error, which is best one that wraps [ErrKeyType].
+//
+// What the column makes of a key is f's to know: a text that an integer column
+// converts ("3e0"), spaces at the end, letters that a collation takes for equal, and
+// times that are rounded, or that come in several time zones. Two keys that the
+// database takes for equal must have one slot, or be refused.
 func Func(n int, f func(key any) (Slot, error)) Rule {
 	if n < 1 || n > MaxSlots || f == nil {
 		return invalid(fmt.Sprintf("Func(%d, f): n must be from 1 to %d, and f not nil", n, MaxSlots))
@@ -97,7 +103,6 @@ func Func(n int, f func(key any) (Slot, error)) Rule {
 var (
 	_ Rule = ranges(nil)
 	_ Rule = (*list)(nil)
-	_ Rule = interval{}
 	_ Rule = (*function)(nil)
 )
 
@@ -156,32 +161,6 @@ func (r *list) ofText(key any) (Slot, error) {
 		return slot, nil
 	}
 	return 0, fmt.Errorf("%q: %w", s.text, ErrNoSlot)
-}
-
-type interval struct {
-	from        time.Time
-	span, every time.Duration
-}
-
-func (r interval) Slots() int { return int((r.span-1)/r.every) + 1 }
-
-func (r interval) Slot(key any) (Slot, error) {
-	at, ok := key.(time.Time)
-	if !ok {
-		s, err := read(key)
-		if err == nil && s.kind != isTime {
-			err = s.mistaken("a time.Time is expected")
-		}
-		if err != nil {
-			return 0, err
-		}
-		at = s.time
-	}
-	since := at.Sub(r.from)
-	if since < 0 || since >= r.span {
-		return 0, fmt.Errorf("%v: %w: it is not between %v and %v", at, ErrNoSlot, r.from, r.from.Add(r.span))
-	}
-	return Slot(since / r.every), nil
 }
 
 type function struct {

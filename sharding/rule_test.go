@@ -97,7 +97,8 @@ func TestNullAndOtherTypesAreRefused(t *testing.T) {
 	var nilValuer *valuerInt
 	keys := []any{
 		nil, nilInt, &nilInt, nilValuer, []byte(nil), namedBytes(nil), sql.NullInt64{}, sql.NullString{},
-		"", "x", "5x", " 5", "5.0", "0x5", "1_000", "18446744073709551616", "-9223372036854775809",
+		"", "x", "5x", " 5", "5 ", "5\t", "5e0", "5.0", "0x5", "0b101", "1_000", "--5", "\u0665", "\uff15", "\u22125", "NaN", "true",
+		"18446744073709551616", "-9223372036854775809", []byte("5e0"), json.Number("5.0"), sql.NullString{String: "5 ", Valid: true}, sql.NullBool{Bool: true, Valid: true},
 		1.0, float32(1), true, time.Now(), struct{}{}, []int64{5}, [1]byte{5}, map[string]int{}, valuerFails{}, valuerChain{valuerInt(5)},
 		sql.NullFloat64{Float64: 5, Valid: true}, func() {},
 	}
@@ -215,11 +216,13 @@ func TestInvalidRulesHaveNoSlotsAndPlaceNothing(t *testing.T) {
 	for _, r := range []sharding.Rule{
 		sharding.Low(0), sharding.Low(-1), sharding.Low(17), sharding.Mod(0), sharding.Mod(-4), sharding.Mod(sharding.MaxSlots + 1),
 		sharding.Bits(-1, 3), sharding.Bits(0, 0), sharding.Bits(0, 17), sharding.Bits(60, 5), sharding.Bits(math.MaxInt, 3),
-		sharding.Hash(0), sharding.Hash(sharding.MaxSlots + 1), sharding.HashText(0), sharding.Compat(0), sharding.Compat(-1),
+		sharding.Hash(0), sharding.Hash(sharding.MaxSlots + 1), sharding.HashText(0), sharding.Compat(0), sharding.Compat(-1), sharding.CompatText(0),
 		sharding.Ranges(1, 1), sharding.Ranges(2, 1), sharding.Ranges(make([]int64, sharding.MaxSlots)...),
 		sharding.List(map[int]sharding.Slot{}), sharding.List(map[string]sharding.Slot{"a": 1}), sharding.List(map[string]sharding.Slot{"a": -1, "b": 0}),
 		sharding.Interval(noon, noon, time.Hour), sharding.Interval(noon, noon.Add(time.Hour), 0), sharding.Interval(noon, noon.AddDate(400, 0, 0), time.Hour),
-		sharding.Interval(noon, noon.AddDate(1, 0, 0), time.Second), sharding.Func(0, nil), sharding.Func(1, nil),
+		sharding.Interval(noon, noon.AddDate(1, 0, 0), time.Second), sharding.IntervalRule{}, sharding.Interval(noon, noon.Add(time.Hour), time.Minute).WithZone(time.Local),
+		sharding.Interval(noon, noon.Add(time.Hour), time.Millisecond), sharding.Interval(noon, noon.Add(time.Hour), time.Minute).WithPrecision(-1),
+		sharding.Interval(noon, noon.Add(time.Hour), time.Minute).WithPrecision(7 * time.Second), sharding.List(map[string]sharding.Slot{"a": 0, "a  ": 1}), sharding.Func(0, nil), sharding.Func(1, nil),
 		sharding.EpochRule{}, sharding.Epochs(sharding.Epoch{}), sharding.Epochs(sharding.Epoch{From: 1, Slots: []sharding.Slot{0}}),
 		sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{1}}), sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0, 0}}),
 		sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}}, sharding.Epoch{From: 0, Slots: []sharding.Slot{0, 1}}),

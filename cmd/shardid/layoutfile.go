@@ -41,8 +41,8 @@ an environment variable or a file that has its DSN, or by a SQLite file.
   }
 
 Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(bound,
-bound, …), compat(n), which is go-gorm/sharding's own, offset_step(offset, step), and
-epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
+bound, …), compat(n), which is go-gorm/sharding's own, compat_text(n), the same for
+texts, offset_step(offset, step), and epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
 number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
 from 0 and lays them over the databases in turn. Paths are relative to the file.
 

@@ -15,7 +15,7 @@ type ruleText string
 var ruleForm = regexp.MustCompile(`^\s*(\w+)\s*\(([^()]*)\)\s*$`)
 
 // ruleNames are all that a ruleText may name.
-const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, ranges, epochs"
+const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, epochs"
 
 // rule returns the rule. Numbers out of range are told by the rule itself.
 func (t ruleText) rule() (sharding.Rule, error) {
@@ -49,6 +49,7 @@ func parseNumbers(text, separator string) ([]int64, error) {
 func (t ruleText) make(name string, n []int64) (sharding.Rule, error) {
 	one := map[string]func(int) sharding.Rule{
 		"low": sharding.Low, "mod": sharding.Mod, "hash": sharding.Hash, "hash_text": sharding.HashText, "compat": sharding.Compat,
+		"compat_text": sharding.CompatText,
 	}
 	two := map[string]func(a, b int) sharding.Rule{"bits": sharding.Bits, "offset_step": sharding.OffsetStep}
 	switch f, g := one[name], two[name]; {

@@ -77,7 +77,10 @@ func referencesText(all []reference) string {
 func ruleText(r sharding.Rule) string {
 	var b strings.Builder
 	is := sharding.Describe(r)
-	fmt.Fprintf(&b, "%+v", is)
+	fmt.Fprintf(&b, "{Kind:%s Slots:%d Shift:%d Width:%d Offset:%d Step:%d}", is.Kind, is.Slots, is.Shift, is.Width, is.Offset, is.Step)
+	if r, ok := r.(sharding.IntervalRule); ok && (r.Precision() != time.Second || r.Zone() != time.UTC) {
+		fmt.Fprintf(&b, " %v %v", r.Precision(), r.Zone())
+	}
 	switch is.Kind {
 	case sharding.KindRanges, sharding.KindList, sharding.KindEpochs: // which are plain numbers and texts
 		fmt.Fprintf(&b, " %v", r)

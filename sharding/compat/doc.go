@@ -18,6 +18,10 @@
 //
 // # Failure modes
 //
+// A key that its column would convert is refused, although the plugin has a table for
+// it: texts that are no integers where the column holds integers, and integers, or texts
+// that end with a space, where it holds texts (Config.TextKey).
+//
 // Rows that the plugin itself put into another table (an update of the key, SQL
 // that it could not parse, a negative key) are not found; schema.Doctor names
 // them. Their way back, and the rest of the move, is in

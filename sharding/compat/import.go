@@ -15,12 +15,18 @@ import (
 type Config struct {
 	// ShardingKey is the column of the sharding key. There is no default.
 	ShardingKey string
+	// TextKey says that the column of the sharding key holds texts. Keys are texts
+	// then, and no integers, which such a column compares otherwise. By default it
+	// holds integers, or times with a ShardingAlgorithm, and only texts that are
+	// integers are taken, as the database would convert others ("3e0" to 3).
+	TextKey bool
 	// NumberOfShards is the number of tables. It may be 0 only with both
 	// ShardingAlgorithm and ShardingSuffixs.
 	NumberOfShards uint
 	// ShardingAlgorithm returns the suffix of a key's table. nil means the
 	// plugin's default: the number, or the CRC-32 of a text that is none, modulo
-	// NumberOfShards.
+	// NumberOfShards. What it makes of a time must not depend on the time's zone; a time that
+	// is no whole second is refused where the nearest ones have other tables.
 	ShardingAlgorithm func(columnValue any) (suffix string, err error)
 	// ShardingSuffixs returns all suffixes. nil means those of the keys 0 to
 	// NumberOfShards-1, as in the plugin. It must return each that the algorithm
@@ -146,8 +152,11 @@ func checkSuffixes(all []string) error {
 }
 
 func (c Config) rule(suffixes []string) sharding.Rule {
-	if c.ShardingAlgorithm == nil {
-		return sharding.Compat(len(suffixes))
+	switch {
+	case c.ShardingAlgorithm != nil:
+		return newBySuffix(c.ShardingAlgorithm, suffixes, c.TextKey)
+	case c.TextKey:
+		return sharding.CompatText(len(suffixes))
 	}
-	return newBySuffix(c.ShardingAlgorithm, suffixes)
+	return sharding.Compat(len(suffixes))
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/compat"
@@ -49,14 +50,78 @@ func theirs(shards int, key any) string {
 }
 
 func TestImportedTablesHaveTheRowsWhereThePluginPutThem(t *testing.T) {
-	keys := []any{0, 1, 63, 64, 1000003, int64(9223372036854775807), "7", "0012", "+5", "", "abc", "größer", " 7", "9223372036854775808", "1e3"}
+	integers := []any{0, 1, 63, 64, 1000003, int64(9223372036854775807), "7", "0012", "+5"}
+	texts := []any{"7", "0012", "+5", "", "abc", "größer", " 7", "9223372036854775808", "1e3"}
 	for _, shards := range []uint{1, 2, 9, 10, 64, 99, 100, 1000, 9999} {
-		r := imported(t, compat.Config{ShardingKey: "user_id", NumberOfShards: shards})
-		for _, key := range keys {
-			got, err := r.Target("orders", key)
-			if want := theirs(int(shards), key); err != nil || got.Table != want {
-				t.Errorf("%d shards, key %q: %v, %v; the plugin looks in %s", shards, key, got, err, want)
+		for isText, keys := range map[bool][]any{false: integers, true: texts} {
+			r := imported(t, compat.Config{ShardingKey: "user_id", NumberOfShards: shards, TextKey: isText})
+			for _, key := range keys {
+				got, err := r.Target("orders", key)
+				if want := theirs(int(shards), key); err != nil || got.Table != want {
+					t.Errorf("%d shards, key %q: %v, %v; the plugin looks in %s", shards, key, got, err, want)
+				}
 			}
+		}
+	}
+}
+
+// The database converts them: 3 is found under "3 ", "3e0" and "3abc" in a column of
+// integers, and "abc" under "abc " and 0 in one of texts.
+func TestKeysThatTheColumnConvertsAreRefused(t *testing.T) {
+	algorithm := func(value any) (string, error) {
+		return fmt.Sprintf("_%d", crc32.ChecksumIEEE(fmt.Append(nil, value))%4), nil
+	}
+	for name, c := range map[string]compat.Config{
+		"the plugin's algorithm": {ShardingKey: "k", NumberOfShards: 4},
+		"one's own": {
+			ShardingKey: "k", ShardingAlgorithm: algorithm, PrimaryKeyGenerator: compat.PKCustom,
+			ShardingSuffixs: func() []string { return []string{"_0", "_1", "_2", "_3"} },
+		},
+	} {
+		for isText, keys := range map[bool][]any{
+			false: {"3 ", "3e0", " 3", "3.0", "3abc", "0x3", "abc", "", []byte("3e0"), sql.NullString{String: "3 ", Valid: true}},
+			true:  {3, uint8(3), "abc ", []byte("3 "), sql.NullInt64{Int64: 3, Valid: true}},
+		} {
+			c.TextKey = isText
+			r := imported(t, c)
+			for _, key := range keys {
+				if got, err := r.Target("orders", key); !errors.Is(err, sharding.ErrKeyType) {
+					t.Errorf("%s, texts %v: %v (%T): %v, %v", name, isText, key, key, got, err)
+				}
+			}
+		}
+		c.TextKey = false
+		r := imported(t, c)
+		want, err := r.Target("orders", 7)
+		for _, key := range []any{"7", "007", "+7", []byte("7")} {
+			if got, errText := r.Target("orders", key); err != nil || errText != nil || got != want {
+				t.Errorf("%s: %q: %v, %v; 7 is in %v, %v", name, key, got, errText, want, err)
+			}
+		}
+	}
+}
+
+// A table of each month.
+func TestATimeThatMayBeRoundedIntoAnotherTableIsRefused(t *testing.T) {
+	byMonth := func(value any) (string, error) {
+		at, ok := value.(time.Time)
+		if !ok {
+			return "", errors.New("no time")
+		}
+		return at.UTC().Format("_200601"), nil
+	}
+	r := imported(t, compat.Config{
+		ShardingKey: "at", ShardingAlgorithm: byMonth, ShardingSuffixs: func() []string { return []string{"_202610", "_202611"} }, PrimaryKeyGenerator: compat.PKCustom,
+	})
+	november := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	for before, want := range map[time.Duration]string{time.Second: "_202610", 1500 * time.Millisecond: "_202610", 0: "_202611", -time.Millisecond: "_202611"} {
+		if got, err := r.Target("orders", sql.NullTime{Time: november.Add(-before), Valid: true}); err != nil || got.Table != "orders"+want {
+			t.Errorf("%v before the month: %v, %v", before, got, err)
+		}
+	}
+	for _, before := range []time.Duration{1, time.Millisecond, 999 * time.Millisecond} {
+		if got, err := r.Target("orders", november.Add(-before)); !errors.Is(err, sharding.ErrKeyType) {
+			t.Errorf("%v before the month: %v, %v", before, got, err)
 		}
 	}
 }
@@ -102,7 +167,7 @@ func TestAnAlgorithmOfOnesOwnGoesOn(t *testing.T) {
 		return "_" + strings.ToLower(country), nil
 	}
 	r := imported(t, compat.Config{
-		ShardingKey: "country", ShardingAlgorithm: byCountry,
+		ShardingKey: "country", TextKey: true, ShardingAlgorithm: byCountry,
 		ShardingSuffixs: func() []string { return []string{"_de", "_fr", "_it"} }, PrimaryKeyGenerator: compat.PKCustom,
 	})
 	for _, key := range []any{"IT", []byte("it"), sql.NullString{String: "it", Valid: true}} {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -18,25 +21,77 @@ var (
 type bySuffix struct {
 	algorithm func(any) (string, error)
 	places    map[string]sharding.Slot
+	texts     bool // the column holds texts
 }
 
-func newBySuffix(algorithm func(any) (string, error), suffixes []string) bySuffix {
+func newBySuffix(algorithm func(any) (string, error), suffixes []string, texts bool) bySuffix {
 	places := make(map[string]sharding.Slot, len(suffixes))
 	for i, suffix := range suffixes {
 		places[suffix] = sharding.Slot(i)
 	}
-	return bySuffix{algorithm, places}
+	return bySuffix{algorithm, places, texts}
 }
 
 func (r bySuffix) Slots() int { return len(r.places) }
 
-// Slot gives the algorithm the key as it is, and, if it does not take that, as
-// the int64 or string that algorithms are written for.
+// Slot refuses keys of which the column makes something else than the algorithm
+// sees: a text that is no integer in a column of integers, an integer or spaces at
+// the end in one of texts, and a time less than a second from a table's border.
 func (r bySuffix) Slot(key any) (sharding.Slot, error) {
 	plain, err := plainKey(key)
 	if err != nil {
 		return 0, err
 	}
+	switch k := plain.(type) {
+	case string:
+		if key, plain, err = r.text(key, k); err != nil {
+			return 0, err
+		}
+	case time.Time:
+		return r.time(key, k)
+	default:
+		if r.texts {
+			return 0, fmt.Errorf("%v: %w; text is expected, as TextKey says", plain, sharding.ErrKeyType)
+		}
+	}
+	return r.place(key, plain)
+}
+
+// text returns what the algorithm is given for a text: in a column of integers it is
+// an integer, however it is written.
+func (r bySuffix) text(key any, text string) (given, plain any, err error) {
+	if r.texts {
+		if strings.HasSuffix(text, " ") {
+			return nil, nil, fmt.Errorf("%q: %w; it ends with a space, which most collations ignore", text, sharding.ErrKeyType)
+		}
+		return key, text, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%q: %w; an integer is expected: set TextKey where the column holds texts", text, sharding.ErrKeyType)
+	}
+	return n, n, nil
+}
+
+// time refuses what a column may round to a time of another table: no column of a
+// database is coarser than a second, unless it keeps days.
+func (r bySuffix) time(key any, at time.Time) (sharding.Slot, error) {
+	slot, err := r.place(key, at)
+	below := at.Truncate(time.Second)
+	if at.Equal(below) {
+		return slot, err
+	}
+	for _, stored := range []time.Time{below, below.Add(time.Second)} {
+		if other, errStored := r.place(stored, stored); err == nil && (errStored != nil || other != slot) {
+			return 0, fmt.Errorf("%v: %w: the column may round it into another table; truncate keys to the second, or to the day where the column is a DATE", at, sharding.ErrKeyType)
+		}
+	}
+	return slot, err
+}
+
+// place gives the algorithm the key as it is, and, if it does not take that, as
+// the int64 or string that algorithms are written for.
+func (r bySuffix) place(key, plain any) (sharding.Slot, error) {
 	suffix, err := r.algorithm(key)
 	if err != nil {
 		suffix, err = r.algorithm(plain)
