@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"database/sql"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -64,5 +65,46 @@ func verifyTexts(t *testing.T, source, shard *sql.DB) {
 		if err := job.Abort(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// typedJSON are values of MySQL's JSON whose text is that of a value of another type.
+var typedJSON = map[string]string{ // with what the text alone makes of them
+	"JSON_OBJECT('a', DATE'2024-01-02')":                                `{"a": "2024-01-02"}`,
+	"JSON_OBJECT('a', JSON_ARRAY(TIME'03:04:05'))":                      `{"a": ["03:04:05.000000"]}`,
+	"JSON_ARRAY(1, JSON_OBJECT('b', TIMESTAMP'2024-01-02 03:04:05.6'))": `[1, {"b": "2024-01-02 03:04:05.600000"}]`,
+	"JSON_ARRAY(JSON_ARRAY(x'00ff'))":                                   `[["base64:type15:AP8="]]`,
+	"CAST(x'00ff' AS JSON)":                                             `"base64:type15:AP8="`,
+	"CAST(DATE'2024-01-02' AS JSON)":                                    `"2024-01-02"`,
+	"JSON_ARRAY(1.25)":                                                  `[1.25]`,
+	"JSON_OBJECT('a', CAST(5 AS DECIMAL(9)))":                           `{"a": 5}`,
+}
+
+func TestVerifyTellsValuesApartWhoseTextIsTheSame(t *testing.T) {
+	m := server.RunMySQL(t)
+	const zero = "JSON_OBJECT('n', -0e0)"
+	o := newOdd(t, m, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL DEFAULT 0, d DOUBLE, f FLOAT, j JSON)",
+		"INSERT INTO odd (d) VALUES (-0e0), (-1.2345678901234567e-150)", "INSERT INTO odd (f) VALUES (-0e0)", "INSERT INTO odd (j) VALUES ("+zero+")")
+	shard, changes := o.shards["a"], []string{"d = 0", "d = -1.2345678901234565e-150", "f = 0", "j = '{\"n\": 0.0}'"}
+	for typed, text := range typedJSON {
+		if _, err := o.source.ExecContext(t.Context(), "INSERT INTO odd (j) VALUES (?)", text); err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, "j = "+typed)
+	}
+	o.run(t)
+	if v, err := o.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != int64(len(changes)) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	for i, change := range changes {
+		mustExec(t, shard, fmt.Sprintf("UPDATE odd_0 SET %s WHERE id = %d", change, i+1))
+	}
+	v, err := o.Verify(t.Context())
+	if err != nil || len(v.Divergences) != len(changes) {
+		t.Errorf("of %d differences, verify tells %+v, %v", len(changes), v, err)
+	}
+	o.run(t) // writes them again
+	if v, err := o.Verify(t.Context()); err != nil || !v.Clean() {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

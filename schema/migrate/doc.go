@@ -89,9 +89,13 @@
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines
 // than InnoDB, ids above the largest int64 and, in SQLite, unique indexes on
-// expressions are refused. Values that a copy would change are found by Inspect: what
-// an ENUM has in place of a value that was none of its members, a DECIMAL inside of
-// MySQL's JSON, bytes that are no character of their column's set. On MariaDB a
+// expressions are refused. Values that a copy would change are found by Inspect, and a
+// row with one is not copied but ends the call with a [RowError]: what an ENUM has in
+// place of a value that was none of its members; a DECIMAL, a date, a time or bytes
+// inside of MySQL's JSON, whose text is that of a DOUBLE or a string; bytes that are no
+// character of their column's set. An UNSIGNED INTEGER inside of JSON becomes an
+// INTEGER, which is equal to it; and SQLite, where -0.0 prints as 0.0, has 0.0 after a
+// copy. On MariaDB a
 // writer that locks a table with LOCK TABLES has to name the log as well, or it gets
 // error 1442. The retired tables stay until somebody drops them.
 //

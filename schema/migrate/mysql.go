@@ -67,20 +67,29 @@ func (m mysqlSeam) renameAll(all []renaming) []string {
 // value reads dates as text, because a driver may make times of them, which
 // have no zero date; years, too, as the text 0000 is another one than the number
 // 0; floating-point numbers with all their bits, which they lose as text of their
-// own type. What an ENUM has in place of a value that was none of its members reads
-// as an empty text, which may be a member: it is read as what none can be, so that
-// nobody takes it.
+// own type, and with the sign of a zero, which a sum would lose.
 func (m mysqlSeam) value(qualifier string, c column) string {
 	name := qualifier + m.Quote(c.name)
 	switch {
-	case c.typ == "float" || c.typ == "double":
-		return name + "+0e0"
-	case c.typ == "enum":
-		return "IF(" + name + "+0=0,REPEAT('?',256)," + name + ")"
+	case c.isFloat():
+		return name + "*1e0"
 	case c.cast || c.typ == "year":
 		return "CAST(" + name + " AS CHAR)"
 	}
 	return name
+}
+
+func (m mysqlSeam) refused(qualifier string, columns []column) string {
+	var cases strings.Builder
+	for i, c := range columns {
+		if l, some := c.lost(qualifier + m.Quote(c.name)); some {
+			fmt.Fprintf(&cases, " WHEN %s THEN %d", l.condition, i+1)
+		}
+	}
+	if cases.Len() == 0 {
+		return "0"
+	}
+	return "CASE" + cases.String() + " ELSE 0 END"
 }
 
 // keyText leaves bytes as they are, as they need not be text, and integers without

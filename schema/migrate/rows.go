@@ -90,7 +90,8 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	raw := make([]sql.RawBytes, len(r.t.columns))
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
-	dest := []any{&id, &route}
+	var refused int
+	dest := []any{&id, &route, &refused}
 	for i := range raw {
 		dest = append(dest, &raw[i])
 	}
@@ -104,6 +105,9 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	err := c.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
+		}
+		if refused > 0 {
+			return &RowError{r.t.conf.Name, id, r.t.columns[refused-1].refusal(c.side)}
 		}
 		rec := record{id: id, key: id}
 		if route.Valid {
@@ -125,7 +129,7 @@ func (s *side) readSQL(r reading) string {
 	if r.routed {
 		route = r.t.routeText(s, r.name)
 	}
-	list := []string{key, route}
+	list := []string{key, route, s.refused(s.Quote(r.name)+".", r.t.columns)}
 	for _, c := range r.t.columns {
 		list = append(list, s.value(s.Quote(r.name)+".", c))
 	}

@@ -32,6 +32,9 @@ type seam interface {
 type expression interface {
 	// value is the SQL expression of a column as it is read for a copy.
 	value(qualifier string, c column) string
+	// refused is the SQL expression of the number, from 1 on, of the first of the
+	// columns whose value would not come out of a copy as it is; 0 when all would.
+	refused(qualifier string, columns []column) string
 	// keyText is the SQL expression of a sharding key from the column, as text, just
 	// as rules are given it by an application.
 	keyText(expression string, c column) string
@@ -170,6 +173,9 @@ type column struct {
 	nullable  bool
 	cast      bool // read as text, as drivers read it as something else
 }
+
+// isFloat: the column holds binary floating-point numbers.
+func (c column) isFloat() bool { return c.typ == "float" || c.typ == "double" }
 
 // renaming is a table that gets another name.
 type renaming struct{ from, to string }

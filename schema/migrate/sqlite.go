@@ -68,6 +68,9 @@ func (m sqliteSeam) value(qualifier string, c column) string {
 	return "CASE typeof(" + name + ") WHEN 'text' THEN 'CAST(x''' || hex(" + name + ") || ''' AS TEXT)' ELSE quote(" + name + ") END"
 }
 
+// refused: literals are exact.
+func (sqliteSeam) refused(string, []column) string { return "0" }
+
 // The size of one INSERT: beyond it nothing gets faster.
 const (
 	statementRows  = 1000
