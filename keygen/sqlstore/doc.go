@@ -34,9 +34,13 @@
 // above all that can have been promised, also when the lost server's clock was
 // ahead by a term. As nothing is leased for more than a term ahead, generators
 // have what is left of the leases they had, and then no ids until a term has
-// passed since the first of them met the other server. Processes that connect to several primaries at
-// once (Galera, group replication) see a fail-over at each change of the server;
-// connect them to one.
+// passed since the first of them met the other server.
+//
+// The members of a Galera cluster or of a replication group (group_replication)
+// count as one server, which they are by what they acknowledge: a change of the
+// member, or connections to several at once, are no fail-over. A cluster that was
+// bootstrapped anew from a member that had fallen behind is not noticed; do then as
+// after a restored backup, below.
 //
 // Segments of a [Store.Tag] do not: ids reserved on the lost server and not yet
 // replicated are given again, without an error. Segments of a
