@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"database/sql/driver"
+	"encoding"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,11 @@ import (
 // ID is an int64 id for model fields. It is a string in JSON, because
 // JavaScript rounds numbers above 2^53, and reads strings and numbers; in the
 // database it is a BIGINT that is not AUTO_INCREMENT.
+//
+// What comes from outside (ParseID, UnmarshalJSON, UnmarshalText) must be written
+// as String writes an id: decimal digits without a sign and without zeros in front.
+// So each id has one text, and two texts are never one row. What comes from a
+// column (Scan) is the number that the row has, whatever wrote it there.
 type ID int64
 
 var (
@@ -21,16 +27,26 @@ var (
 	_ json.Unmarshaler = (*ID)(nil)
 	_ driver.Valuer    = ID(0)
 	_ sql.Scanner      = (*ID)(nil)
+
+	_ encoding.TextMarshaler   = ID(0)
+	_ encoding.TextUnmarshaler = (*ID)(nil)
 )
 
-// ParseID reads a decimal id. Anything else — a sign, a space, a number above
-// the largest int64 — is an error that wraps [ErrSyntax].
+// ParseID reads a decimal id, 0 included. Anything else — a sign, a space, a zero in
+// front, a number above the largest int64 — is an error that wraps [ErrSyntax].
 func ParseID(text string) (ID, error) {
 	n, err := Decimal.Decode(text)
-	return ID(n), err
+	if err != nil {
+		return 0, err
+	}
+	if len(text) > 1 && text[0] == '0' {
+		return 0, fmt.Errorf("%w: %s has a zero in front of its digits", ErrSyntax, clip(text))
+	}
+	return ID(n), nil
 }
 
-// String returns the decimal form.
+// String returns the decimal form. That of a negative number, which no generator
+// makes, is not read back.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // IDFromBytes reads the big-endian bytes of an id, as [ID.Bytes] and
@@ -56,9 +72,9 @@ func (id ID) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, id.String()), nil
 }
 
-// UnmarshalJSON reads a JSON string or an integer number; null leaves the id
-// as it is. Fractions, exponents and numbers above the largest int64 are
-// errors that wrap [ErrSyntax].
+// UnmarshalJSON reads a JSON string that [ParseID] reads, or such a number; null
+// leaves the id as it is. Anything else, as a fraction, an exponent or a sign, is
+// an error that wraps [ErrSyntax].
 func (id *ID) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		return nil
@@ -67,20 +83,30 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	if len(data) >= 2 && data[0] == '"' && data[len(data)-1] == '"' {
 		text = data[1 : len(data)-1]
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || text[0] == '+' {
-		return fmt.Errorf("%w: JSON %s", ErrSyntax, data)
+	return id.UnmarshalText(text)
+}
+
+// MarshalText returns the decimal form, for keys of JSON objects and other formats
+// of text.
+func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(id), 10), nil }
+
+// UnmarshalText reads what [ParseID] reads. On an error the id stays as it is.
+func (id *ID) UnmarshalText(text []byte) error {
+	n, err := ParseID(string(text))
+	if err != nil {
+		return err
 	}
-	*id = ID(n)
+	*id = n
 	return nil
 }
 
 // Value returns the id as the int64 that drivers take.
 func (id ID) Value() (driver.Value, error) { return int64(id), nil }
 
-// Scan reads an id from a column. NULL is an error that wraps [ErrSyntax]: an
-// id 0 must not pass for a missing one. Use sql.Null[keygen.ID] where a column
-// may be NULL.
+// Scan reads an id from a column: an integer, or its decimal text with or without
+// zeros in front, as columns with ZEROFILL give it. A row that has a negative
+// number has it as its id. NULL is an error that wraps [ErrSyntax]: an id 0 must
+// not pass for a missing one. Use sql.Null[keygen.ID] where a column may be NULL.
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:
@@ -102,7 +128,7 @@ func (id *ID) Scan(src any) error {
 
 func (id *ID) scanText(text string) error {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || text[0] == '+' {
 		return fmt.Errorf("%w: column value %q", ErrSyntax, text)
 	}
 	*id = ID(n)

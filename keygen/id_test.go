@@ -18,16 +18,18 @@ func TestAnIDIsAStringInJSONAndReadsBoth(t *testing.T) {
 		t.Fatalf("%s, %v", out, err)
 	}
 	for in, want := range map[string]keygen.ID{
-		`"9223372036854775807"`: math.MaxInt64, `9223372036854775807`: math.MaxInt64, `0`: 0, `null`: 5, `"-3"`: -3,
+		`"9223372036854775807"`: math.MaxInt64, `9223372036854775807`: math.MaxInt64, `0`: 0, `"0"`: 0, `null`: 5,
 	} {
 		got := keygen.ID(5)
 		if err := json.Unmarshal([]byte(in), &got); err != nil || got != want {
 			t.Errorf("%s: %d, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{`9223372036854775808`, `1.0`, `1e3`, `""`, `"x"`, `"+1"`, `" 1"`, `true`, `{}`} {
-		var id keygen.ID
-		if err := json.Unmarshal([]byte(in), &id); !errors.Is(err, keygen.ErrSyntax) || id != 0 {
+	for _, in := range []string{
+		`9223372036854775808`, `1.0`, `1e3`, `""`, `"x"`, `"+1"`, `" 1"`, `true`, `{}`, `-5`, `"-5"`, `"007"`, `"00"`, `-0`, `"-0"`, `"1_0"`, `"\u0031"`,
+	} {
+		id := keygen.ID(5)
+		if err := json.Unmarshal([]byte(in), &id); !errors.Is(err, keygen.ErrSyntax) || id != 5 {
 			t.Errorf("%s: %d, %v", in, id, err)
 		}
 	}
@@ -39,9 +41,52 @@ func TestParseIDReadsDecimalDigitsAlone(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, id, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "+1", " 1", "1 ", "1.0", "0x1", "9223372036854775808"} {
+	for _, text := range []string{"", "-1", "+1", " 1", "1 ", "1.0", "0x1", "9223372036854775808", "007", "00", "-0"} {
 		if id, err := keygen.ParseID(text); !errors.Is(err, keygen.ErrSyntax) {
 			t.Errorf("%q: %d, %v", text, id, err)
+		}
+		id := keygen.ID(5)
+		if err := id.UnmarshalText([]byte(text)); !errors.Is(err, keygen.ErrSyntax) || id != 5 {
+			t.Errorf("text %q: %d, %v", text, id, err)
+		}
+	}
+}
+
+func TestAnIDIsATextInKeysOfJSON(t *testing.T) {
+	out, err := json.Marshal(map[keygen.ID]int{42: 1})
+	if err != nil || string(out) != `{"42":1}` {
+		t.Fatalf("%s, %v", out, err)
+	}
+	var in map[keygen.ID]int
+	if err := json.Unmarshal(out, &in); err != nil || in[42] != 1 {
+		t.Errorf("%v, %v", in, err)
+	}
+	for _, key := range []string{"-5", "007", "+1", ""} {
+		in = nil
+		if err := json.Unmarshal([]byte(`{"`+key+`":1}`), &in); err == nil {
+			t.Errorf("%q was read as %v", key, in)
+		}
+	}
+}
+
+// Rows that were there before have the ids that they have.
+func TestAnIDScansWhatIntegerColumnsHold(t *testing.T) {
+	for want, sources := range map[keygen.ID][]any{
+		-5:            {int64(-5), []byte("-5"), "-5"},
+		7:             {[]byte("0000000007"), "007"}, // ZEROFILL, or a CHAR column
+		math.MinInt64: {int64(math.MinInt64), "-9223372036854775808"},
+	} {
+		for _, src := range sources {
+			var id keygen.ID
+			if err := id.Scan(src); err != nil || id != want {
+				t.Errorf("%v: %d, %v", src, id, err)
+			}
+		}
+	}
+	for _, src := range []any{"+5", "", "-", " 5", []byte(" 5")} {
+		var id keygen.ID
+		if err := id.Scan(src); !errors.Is(err, keygen.ErrSyntax) {
+			t.Errorf("%q: %d, %v", src, id, err)
 		}
 	}
 }
