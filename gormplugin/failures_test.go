@@ -104,7 +104,7 @@ func newTroubled(t *testing.T, what troubles) (*gorm.DB, sharding.DBs) {
 	t.Helper()
 	dbs := sharding.DBs{}
 	for _, name := range []string{"db0", "db1"} {
-		db := sql.OpenDB(troubledConnector{"file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(5000)", what})
+		db := sql.OpenDB(troubledConnector{"file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(3600000)", what})
 		t.Cleanup(func() { _ = db.Close() })
 		dbs[name] = db
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -373,8 +373,7 @@ func TestIdsAreReservedBeforeTheDefaultTransactionBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec.take()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t) // it would wait for the second connection until then
 	if err := db.WithContext(ctx).Create(&Person{Name: "a"}).Error; err != nil {
 		t.Fatal(err)
 	}

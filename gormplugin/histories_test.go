@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -351,11 +351,7 @@ func (h *history) idle(t *testing.T) {
 	t.Helper()
 	pools := map[string]*sql.DB{"home": h.home, "db0": h.router.DB("db0"), "db1": h.router.DB("db1")}
 	for name, db := range pools {
-		for began := time.Now(); db.Stats().InUse > 0; time.Sleep(time.Millisecond) {
-			if time.Since(began) > 10*time.Second {
-				t.Fatalf("%s: %d connections are left", name, db.Stats().InUse)
-			}
-		}
+		testwait.Until(t, "no connection of "+name+" is in use", func() bool { return db.Stats().InUse == 0 })
 	}
 }
 

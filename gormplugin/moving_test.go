@@ -17,6 +17,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -59,7 +60,7 @@ func newRemoval(t *testing.T) *removal {
 // openShared opens a file of its own that many connections write to.
 func openShared(t *testing.T, name string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), name+".db")+"?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), name+".db")+"?_pragma=busy_timeout(3600000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,9 +289,8 @@ func (c crew) start(t *testing.T) (stop func()) {
 func (c crew) proceed(t *testing.T) {
 	t.Helper()
 	for _, h := range c {
-		for goal := h.steps.Load() + 24; h.steps.Load() < goal && !t.Failed(); {
-			time.Sleep(time.Millisecond)
-		}
+		goal := h.steps.Load() + 24
+		testwait.Until(t, h.name+" goes on", func() bool { return h.steps.Load() >= goal || t.Failed() })
 	}
 }
 

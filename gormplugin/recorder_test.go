@@ -49,7 +49,7 @@ func (r *recorder) take() []string {
 // open returns a SQLite file of its own whose traffic is recorded as name's.
 func (r *recorder) open(t testing.TB, name string) *sql.DB {
 	t.Helper()
-	dsn := "file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(5000)"
+	dsn := "file:" + filepath.Join(t.TempDir(), name+".db") + "?_pragma=busy_timeout(3600000)"
 	db := sql.OpenDB(recordingConnector{dsn, name, r})
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {

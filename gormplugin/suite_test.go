@@ -12,7 +12,7 @@ import (
 )
 
 func TestFillingOnSQLiteWithoutCgo(t *testing.T) {
-	dsn := "file:" + filepath.Join(t.TempDir(), "suite.db") + "?_pragma=busy_timeout(5000)&_txlock=immediate"
+	dsn := "file:" + filepath.Join(t.TempDir(), "suite.db") + "?_pragma=busy_timeout(3600000)&_txlock=immediate"
 	gormsuite.Run(t, sqliteSuite("sqlite", dsn))
 }
 

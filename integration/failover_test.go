@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/segment"
@@ -89,7 +90,7 @@ func (p *pair) catchUp(t *testing.T) {
 	if err := p.onPrimary.QueryRow("SELECT @@gtid_binlog_pos").Scan(&position); err != nil {
 		t.Fatal(err)
 	}
-	if late := mustNumber(t, p.onReplica, "SELECT MASTER_GTID_WAIT(?, 30)", position); late != 0 {
+	if late := mustNumber(t, p.onReplica, "SELECT MASTER_GTID_WAIT(?, ?)", position, testwait.Limit.Seconds()); late != 0 {
 		t.Fatalf("the replica did not reach %s", position)
 	}
 }
@@ -120,11 +121,7 @@ func (p *pair) failOver(t *testing.T) {
 	t.Helper()
 	p.primary.Kill()
 	mustExec(t, p.onReplica, "STOP SLAVE IO_THREAD")
-	for !p.applied(t) {
-		if t.Context().Err() != nil {
-			t.Fatal("the replica did not apply what it received")
-		}
-	}
+	eventually(t, "the replica applies what it received", func() bool { return p.applied(t) })
 	mustExec(t, p.onReplica, "STOP SLAVE")
 	mustExec(t, p.onReplica, "RESET SLAVE ALL")
 	p.active.Store(p.replica)
@@ -307,7 +304,7 @@ func failOverUnderLoad(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				onReplica := p.active.Load() == p.replica
-				call, done := context.WithTimeout(ctx, time.Second)
+				call, done := context.WithTimeout(ctx, 10*time.Second)
 				span, err := tag.Reserve(call, 1)
 				done()
 				switch {
@@ -337,12 +334,7 @@ func failOverUnderLoad(t *testing.T) {
 	}
 }
 
-func await[T any](t *testing.T, event <-chan T) (what T) {
+func await[T any](t *testing.T, event <-chan T) T {
 	t.Helper()
-	select {
-	case what = <-event:
-	case <-time.After(time.Minute):
-		t.Fatal("waited for a minute")
-	}
-	return what
+	return testwait.For(t, event, "what the test waits for here")
 }

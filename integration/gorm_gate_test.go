@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -261,9 +262,8 @@ func TestGORMWritersNoticeNothingOfAWholeMigration(t *testing.T) {
 	}
 	proceed := func() {
 		for _, h := range hands {
-			for goal := h.steps.Load() + 60; h.steps.Load() < goal && !t.Failed(); {
-				time.Sleep(time.Millisecond)
-			}
+			goal := h.steps.Load() + 60
+			testwait.Until(t, h.name+" goes on", func() bool { return h.steps.Load() >= goal || t.Failed() })
 		}
 	}
 	proceed()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/sqlstore"
@@ -128,8 +129,7 @@ func TestManyStartsAtOnceDoNotQueueBehindAHungOne(t *testing.T) {
 	onEachServer(t, func(t *testing.T, open database) {
 		db, store := open.store(t)
 		hang(t, db, store)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
+		ctx := testwait.Context(t) // who queues waits until it ends
 		var mu sync.Mutex
 		seen := map[int64]bool{}
 		var wg sync.WaitGroup
@@ -149,7 +149,7 @@ func TestManyStartsAtOnceDoNotQueueBehindAHungOne(t *testing.T) {
 			t.Errorf("15 starts got %v", seen)
 		}
 		// The 16th waits, and does not say that all are held.
-		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if e, err := store.Leases().Take(ctx, claim("late")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, keygen.ErrNoWorker) {
 			t.Errorf("%+v, %v", e, err)

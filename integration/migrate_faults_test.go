@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -33,7 +34,7 @@ type sleeper struct {
 func (s *migrationShop) newSleeper(t *testing.T) *sleeper {
 	t.Helper()
 	dsns := []string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=10m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=0")
 	cmd.Env = append(os.Environ(), runnerVar+"="+strings.ReplaceAll(strings.Join(dsns, " "), "root@", "sleeper@"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -235,12 +236,12 @@ func TestDeadlocksTimeoutsAndLostConnectionsLoseNothing(t *testing.T) {
 		})
 		stop := s.writers(t, 1)
 		again := func(what string, f func() error) {
-			for attempt := 1; ; attempt++ {
+			for ctx, attempt := testwait.Context(t), 1; ; attempt++ {
 				err := f()
 				if err == nil {
 					return
 				}
-				if attempt == 40 || errors.Is(err, migrate.ErrChanged) || errors.Is(err, migrate.ErrUnclear) {
+				if ctx.Err() != nil || errors.Is(err, migrate.ErrChanged) || errors.Is(err, migrate.ErrUnclear) {
 					stop()
 					t.Fatalf("%s, attempt %d: %v", what, attempt, err)
 				}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -380,10 +381,11 @@ func (s *sales) move(isolation sql.IsolationLevel) error {
 // list only when nobody has read it for a tenth of a second.
 func (s *sales) awaitBlocked(t *testing.T) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	for ctx := testwait.Context(t); ctx.Err() == nil; {
 		if texts(t, s.source, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")[0] != "0" {
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
+	t.Fatal("no transaction waits for a lock")
 }

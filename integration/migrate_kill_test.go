@@ -66,7 +66,7 @@ func thereAndBack(ctx context.Context, j *migrate.Job) error {
 // or at the first step of the given name after the n-th.
 func killRunner(t *testing.T, s *migrationShop, n int, at string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=10m")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=0")
 	cmd.Env = append(os.Environ(), runnerVar+"="+strings.Join([]string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}, " "))
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/redisgen"
@@ -91,9 +92,7 @@ func TestACountersClusterNodeThatIsKilledComesBackWithoutDuplicates(t *testing.T
 
 func ready(t *testing.T, cluster *server.RedisCluster) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := cluster.Ready(ctx, t); err != nil {
+	if err := cluster.Ready(testwait.Context(t), t); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,8 +127,7 @@ func awaitRole(t *testing.T, r *server.Redis, want string) {
 // failOver kills a node and returns when its replica has taken its place.
 func failOver(t *testing.T, cluster *server.RedisCluster, n int) {
 	t.Helper()
-	cluster.Nodes[n].Kill()
-	awaitRole(t, cluster.Replicas[n], "master")
+	cluster.FailOver(t, n)
 }
 
 // rejoin starts a node again that has failed over, as the replica of its replica.
@@ -170,7 +168,7 @@ func TestProcessesGoOnWithThePromotedReplicaOfTheirCounter(t *testing.T) {
 	if err := mark.Set(t.Context(), "{"+key+"}:mark", 1, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if replicas, err := mark.Wait(t.Context(), 1, time.Minute).Result(); err != nil || replicas != 1 {
+	if replicas, err := mark.Wait(t.Context(), 1, testwait.Limit).Result(); err != nil || replicas != 1 {
 		t.Fatalf("%d replicas have the counter: %v", replicas, err)
 	}
 

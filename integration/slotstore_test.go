@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -201,9 +202,8 @@ func TestSlotsMoveUnderLiveWritersOnEveryDatabase(t *testing.T) {
 			})
 		}
 		for _, slot := range []sharding.Slot{3, 0} {
-			for progress := total.Load(); total.Load() < progress+50 && !t.Failed(); {
-				time.Sleep(time.Millisecond)
-			}
+			progress := total.Load()
+			testwait.Until(t, "the writers go on", func() bool { return total.Load() >= progress+50 || t.Failed() })
 			m.move(t, operator, slot)
 		}
 		if err := operator.Settle(t.Context()); err != nil {

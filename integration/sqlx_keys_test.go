@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sqlxhook"
 )
@@ -117,8 +117,7 @@ func noSecondConnection(t *testing.T, db sqlxDatabase, _ *sqlxhook.Hook) {
 	t.Helper()
 	db.SetMaxOpenConns(1)
 	defer db.SetMaxOpenConns(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 	h := sqlxHook(t, sqlxhook.Config{MaxParams: 6, DriverName: db.DriverName()})
 	rows := make([]bill, 5)
 	if _, err := h.Insert(ctx, db.DB, "bills", rows[:3]); err != nil {

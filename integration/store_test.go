@@ -26,11 +26,14 @@ func postgres(p *server.Postgres) database {
 	return func(t *testing.T) *sql.DB { return p.Open(t, "app") }
 }
 
-// sqlite is a new file. Its drivers' usual setting, to wait for locks by
-// themselves, must not keep us from obeying contexts.
+// busyTimeout is beyond the patience of any test, in milliseconds.
+const busyTimeout = 3_600_000
+
+// sqlite is a new file. That its driver waits for locks by itself must not keep us
+// from obeying contexts.
 func sqlite(t *testing.T) database {
 	t.Helper()
-	file := "file:" + filepath.Join(t.TempDir(), "app.db") + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)"
+	file := "file:" + filepath.Join(t.TempDir(), "app.db") + fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", busyTimeout)
 	return func(t *testing.T) *sql.DB {
 		db, err := sql.Open("sqlite", file)
 		if err != nil {

@@ -28,7 +28,7 @@ import (
 // end.
 const (
 	session = 600 * time.Millisecond
-	steady  = 4 * time.Second
+	steady  = server.SteadySession
 )
 
 // counting are the ways to have ZooKeeper count. The types of the client are

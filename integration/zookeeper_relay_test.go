@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/shardid/shardid/integration/server"
 )
 
 // relay passes connections on to a server, and can hold back everything: then
@@ -43,17 +45,13 @@ func relayTo(t *testing.T, addr string) *relay {
 // open returns a client of the server behind the relay.
 func (r *relay) open(t *testing.T, session time.Duration) *zk.Conn {
 	t.Helper()
-	c, _, err := zk.Connect([]string{r.listener.Addr().String()}, session, zk.WithLogger(quiet{}))
+	c, err := server.DialZooKeeper(r.listener.Addr().String(), session)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
 }
-
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
 
 func (r *relay) accept() {
 	for {

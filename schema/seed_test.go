@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema"
 )
 
@@ -146,10 +147,15 @@ func TestSeedLeavesNoTransactionOpenWhenAReaderStopsItsCommit(t *testing.T) {
 // expectLocked runs f, which cannot succeed, until its context ends.
 func expectLocked(t *testing.T, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err := f(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "locked") {
-		t.Errorf("error is %v", err)
+	for limit := 200 * time.Millisecond; ; limit *= 2 { // until it has time for a look at the lock
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err := f(ctx)
+		cancel()
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded) || limit > testwait.Limit:
+			t.Fatalf("error is %v", err)
+		case strings.Contains(err.Error(), "locked"):
+			return
+		}
 	}
 }

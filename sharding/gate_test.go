@@ -13,6 +13,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -173,9 +174,7 @@ func TestStatementsWaitTogetherForTheNextPlace(t *testing.T) {
 			}
 		})
 	}
-	for !m.router.Waiting() {
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "somebody waits", m.router.Waiting)
 	m.flip(t, sharding.OnShards)
 	all.Wait()
 	// A statement that was planned before and comes late need not wait.
@@ -270,9 +269,7 @@ func TestATransactionThatMetAClosedPlaceHasTheNextOneWait(t *testing.T) {
 	}
 	loaded := make(chan error)
 	go func() { loaded <- m.router.Load(t.Context()) }()
-	for !m.router.Waiting() {
-		time.Sleep(time.Millisecond)
-	}
+	testwait.Until(t, "somebody waits", m.router.Waiting)
 	m.flip(t, sharding.OnShards)
 	if err := <-loaded; err != nil {
 		t.Fatal(err)

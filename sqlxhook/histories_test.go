@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
@@ -145,11 +145,7 @@ func (d *troubled) ended(t *testing.T) map[string]traffic {
 	t.Helper()
 	said := map[string]traffic{}
 	for name, db := range d.dbs {
-		for began := time.Now(); db.Stats().InUse > 0; time.Sleep(time.Millisecond) {
-			if time.Since(began) > 5*time.Second {
-				t.Fatalf("%s: %d connections are left", name, db.Stats().InUse)
-			}
-		}
+		testwait.Until(t, "no connection of "+name+" is in use", func() bool { return db.Stats().InUse == 0 })
 		f := d.faults[name].take(nil)
 		if f.began != f.ended || f.began > 1 || len(f.wrong) > 0 {
 			t.Errorf("%s: %d BEGINs, %d ends, %v", name, f.began, f.ended, f.wrong)

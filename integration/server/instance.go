@@ -12,23 +12,24 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 const (
-	// startLimit ends the wait for a server that hangs while starting.
-	startLimit = time.Minute
-	// answerLimit is for one try at a query: longer than a loaded machine
-	// needs, short enough to notice soon that the process has ended.
+	// startLimit ends the wait for a server that hangs while starting. A busy
+	// machine takes minutes to what an idle one does in a second.
+	startLimit = 15 * time.Minute
+	// answerLimit is for the first try at a query: some servers take a connection
+	// while they start and never answer it. The next try has twice the time.
 	answerLimit = time.Second
 	tryEvery    = 5 * time.Millisecond
 
 	// Ports are picked below the range from which Linux (from 32768) and macOS
 	// (from 49152) take those of outgoing connections; otherwise a client could
 	// sit on a killed server's port when it starts again.
-	firstPort    = 20000
-	ports        = 10000
-	portAttempts = 20
+	firstPort = 20000
+	ports     = 10000
 
 	logTail = 16 << 10 // bytes of the error log that an error quotes
 
@@ -89,14 +90,12 @@ func (i *instance) firstStart(ctx context.Context, template string) error {
 	if err := i.user.takeOver(i.dir.path); err != nil {
 		return fmt.Errorf("give the server its files: %w", err)
 	}
-	var err error
-	for range portAttempts {
+	for {
 		i.port = firstPort + rand.IntN(ports)
-		if err = i.Start(ctx); !errors.Is(err, errPortTaken) {
+		if err := i.Start(ctx); !errors.Is(err, errPortTaken) || ctx.Err() != nil {
 			return err
 		}
 	}
-	return err
 }
 
 // makeData copies the template, or makes an empty directory where there is none.
@@ -178,10 +177,25 @@ func (i *instance) waitReady(ctx context.Context) error {
 	defer func() { _ = server.Close() }()
 	tick := time.NewTicker(tryEvery)
 	defer tick.Stop()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	alive, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch.Go(func() { // a query to a process that has ended may never fail by itself
+		select {
+		case <-i.proc.done:
+			cancel()
+		case <-alive.Done():
+		}
+	})
+	limit := answerLimit
 	for {
-		noAnswer := i.answers(ctx, server)
+		noAnswer := i.answers(alive, server, limit)
 		if noAnswer == nil {
 			return nil
+		}
+		if errors.Is(noAnswer, context.DeadlineExceeded) {
+			limit = min(2*limit, startLimit)
 		}
 		select {
 		case <-i.proc.done:
@@ -195,8 +209,8 @@ func (i *instance) waitReady(ctx context.Context) error {
 
 // answers reports whether it is this server that answers: on a taken port
 // another test's server would.
-func (i *instance) answers(ctx context.Context, server asker) error {
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+func (i *instance) answers(ctx context.Context, server asker, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	dataDir, err := server.dataDir(ctx)
 	if err != nil {

@@ -111,7 +111,7 @@ func TestStartOfRunningServerIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = asker.Close() }()
-		if err := i.answers(t.Context(), asker); err != nil {
+		if err := i.answers(t.Context(), asker, startLimit); err != nil {
 			t.Errorf("the refused Start broke the server: %v", err)
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/shardid/shardid/internal/testwait"
 )
 
 // RedisCluster is several servers that share the slots among them.
@@ -20,16 +22,19 @@ type RedisCluster struct {
 	settings []string
 }
 
+// nodeTimeout, in milliseconds, is after what silence a node takes another one for
+// dead: one that a busy machine must not reach. See [RedisCluster.FailOver].
+const nodeTimeout = "600000"
+
 // RunRedisCluster runs as many servers as masters of one cluster, without
 // replicas, and returns once it takes commands.
 func RunRedisCluster(tb testing.TB, size int, settings ...string) *RedisCluster {
 	tb.Helper()
-	c := &RedisCluster{settings: append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"}, settings...)}
+	c := &RedisCluster{settings: append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", nodeTimeout, "--repl-diskless-sync-delay", "0"}, settings...)}
 	for range size {
 		c.Nodes = append(c.Nodes, RunRedis(tb, c.settings...))
 	}
-	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
-	defer cancel()
+	ctx := testwait.Context(tb)
 	if err := c.form(ctx, tb); err != nil {
 		tb.Fatalf("form a Redis Cluster: %v", err)
 	}
@@ -40,8 +45,7 @@ func RunRedisCluster(tb testing.TB, size int, settings ...string) *RedisCluster 
 // once they have all that the nodes have.
 func (c *RedisCluster) Replicate(tb testing.TB) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
-	defer cancel()
+	ctx := testwait.Context(tb)
 	for _, node := range c.Nodes {
 		replica := RunRedis(tb, c.settings...)
 		if err := c.replicate(ctx, tb, node, replica); err != nil {
@@ -120,6 +124,25 @@ func (c *RedisCluster) Ready(ctx context.Context, tb testing.TB) error {
 		}
 	}
 	return nil
+}
+
+// FailOver kills a node and has its replica take its place, as it would by itself
+// once the node was silent for long enough.
+func (c *RedisCluster) FailOver(tb testing.TB, n int) {
+	tb.Helper()
+	c.Nodes[n].Kill()
+	replica := c.Replicas[n].Open(tb)
+	ctx := testwait.Context(tb)
+	err := again(ctx, func() error {
+		role, err := replica.Do(ctx, "ROLE").Slice()
+		if err == nil && role[0] == "master" {
+			return nil
+		}
+		return errors.Join(err, fmt.Errorf("its role is %v", role), replica.Do(ctx, "CLUSTER", "FAILOVER", "FORCE").Err())
+	})
+	if err != nil {
+		tb.Fatalf("the replica of node %d: %v", n, err)
+	}
 }
 
 // again repeats try until it succeeds or ctx ends.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/shardid/shardid/internal/testwait"
 )
 
 // ZooKeeper is one private server, reached at [ZooKeeper.Addr] without a
@@ -50,17 +52,32 @@ func (z *ZooKeeper) Addr() string { return address(z.port) }
 // clients wrote since the first start.
 func (z *ZooKeeper) Log() string { return filepath.Join(z.dataDir(), logDir, "log.1") }
 
-// Open returns a client, which is closed when the test ends. Its session ends
-// that long after the connection was lost; the server allows two of its ticks,
-// 400 ms, or more.
+// SteadySession is for clients whose session no busy machine may end. A client
+// takes its connection for lost when it has heard nothing for two thirds of it.
+const SteadySession = 30 * time.Minute
+
+// Open returns a client, which is closed when the test ends. Its session, which
+// stands already, ends that long after the connection was lost; the server allows
+// two of its ticks, 400 ms, or more.
 func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 	tb.Helper()
-	c, _, err := zk.Connect([]string{z.Addr()}, session, zk.WithLogger(silent{}))
+	c, err := DialZooKeeper(z.Addr(), session)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(c.Close)
+	testwait.Until(tb, "a session of ZooKeeper", func() bool { return c.State() == zk.StateHasSession })
 	return c
+}
+
+// DialZooKeeper returns a client that connects in the background. The client's own
+// patience with a connection is a second, which a busy machine needs for more.
+func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
+	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
+		return net.DialTimeout(network, addr, startLimit)
+	}
+	c, _, err := zk.Connect([]string{addr}, session, zk.WithLogger(silent{}), zk.WithDialer(dial))
+	return c, err
 }
 
 // silent keeps the client from writing to the standard error stream.
@@ -104,6 +121,7 @@ func writeZooCfg(i *instance) error {
 		fmt.Sprint("clientPort=", i.port),
 		"tickTime=200",
 		"maxClientCnxns=0",
+		fmt.Sprint("maxSessionTimeout=", SteadySession.Milliseconds()),
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=conf",
 	}, i.settings...)

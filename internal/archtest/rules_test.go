@@ -20,6 +20,7 @@ var house = []room{
 	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/testwait", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},
@@ -51,7 +52,7 @@ var house = []room{
 	{"sqlxhook", aboveSharding, whySibling},
 	{"internal/testshards", []string{"sharding"}, "it makes the tables for tests of siblings that must not know each other"},
 	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
-	{"internal/gormsuite", []string{"gormplugin", "keygen"}, "it tests gormplugin on any database, for tests here and in integration"},
+	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
 	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
 
 	// Floor 5.
@@ -88,7 +89,7 @@ var tenants = []tenant{
 		[]string{"cmd/..."},
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},
-	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gatesuite", "internal/gormsuite", "internal/shardsuite", "internal/testshards"}, "it would add its flags to the users' programs"},
+	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gatesuite", "internal/gormsuite", "internal/shardsuite", "internal/testshards", "internal/testwait"}, "it would add its flags to the users' programs"},
 	{[]string{"github.com/google/uuid"}, []string{"keygen/uuid", "cmd/..."}, "users without UUID keys must not compile it"},
 	// The last one is for every module not named above.
 	{[]string{anyModule}, []string{"cmd/..."}, "a dependency here becomes one of every user; name it in internal/archtest if it is worth that"},

@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/internal/sqlrun"
+	"github.com/shardid/shardid/internal/testwait"
 )
 
 var (
@@ -113,9 +114,7 @@ func numbers(t *testing.T) *sql.DB {
 
 func rows(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM numbers").Scan(&n); err != nil {
+	if err := db.QueryRowContext(testwait.Context(t), "SELECT COUNT(*) FROM numbers").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

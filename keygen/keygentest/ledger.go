@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/workerid"
 )
@@ -74,7 +75,7 @@ func (s ledgerSuite) take(t *testing.T, c workerid.Claim) workerid.Entry {
 // takeExpired waits until a Take gives an id of which there is only one.
 func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry {
 	t.Helper()
-	e, err := s.await(t.Context(), c)
+	e, err := s.await(testwait.Context(t), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +84,6 @@ func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry 
 
 // await tries again while all worker ids are held.
 func (s ledgerSuite) await(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
 	for {
 		e, err := s.ledger.Take(ctx, c)
 		if !errors.Is(err, keygen.ErrNoWorker) {
@@ -135,7 +134,7 @@ func (s ledgerSuite) renewal(t *testing.T) {
 	c := s.claim(t, "a", 5)
 	e := s.take(t, c)
 	term := int64(c.Term / c.Clock.Unit)
-	last := e.Ceiling
+	begin, last := time.Now(), e.Ceiling
 	for range 50 {
 		ceiling, err := s.ledger.Renew(t.Context(), c, e)
 		if err != nil {
@@ -151,7 +150,7 @@ func (s ledgerSuite) renewal(t *testing.T) {
 	if ceiling, err := s.ledger.Renew(t.Context(), short, e); err != nil || ceiling < last {
 		t.Errorf("a renewal for a shorter term lowered the ceiling from %d to %d, %v", last, ceiling, err)
 	}
-	if last > e.NotBefore+2*term+10_000 {
+	if last > e.NotBefore+2*term+time.Since(begin).Milliseconds()+10_000 {
 		t.Errorf("the ceiling %d is far beyond %+v and a term of %d", last, e, term)
 	}
 }
@@ -159,13 +158,13 @@ func (s ledgerSuite) renewal(t *testing.T) {
 func (s ledgerSuite) returned(t *testing.T) {
 	c := s.claim(t, "a", 0)
 	c.Term = time.Minute
-	e := s.take(t, c)
+	begin, e := time.Now(), s.take(t, c)
 	end := e.NotBefore + 1
 	if err := s.ledger.Return(t.Context(), c, e, end); err != nil {
 		t.Fatal(err)
 	}
 	next := s.takeExpired(t, by(c, "b"))
-	if next.NotBefore < end || next.NotBefore > end+30_000 || next.Generation <= e.Generation {
+	if next.NotBefore < end || next.NotBefore > end+time.Since(begin).Milliseconds()+30_000 || next.Generation <= e.Generation {
 		t.Errorf("%+v after %+v, returned at %d", next, e, end)
 	}
 }
@@ -346,7 +345,7 @@ func (s ledgerSuite) windows(t *testing.T, other workerid.Ledger) {
 // stay takes a worker id, renews it n times as far as it can, and then returns
 // it or, every other time, leaves it.
 func (s ledgerSuite) stay(t *testing.T, c workerid.Claim, n int) (int64, stay) {
-	e, err := s.await(t.Context(), c)
+	e, err := s.await(testwait.Context(t), c)
 	if err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -96,17 +97,11 @@ func TestAskingEndsByItself(t *testing.T) {
 	if err := job.Ask(t.Context(), time.Nanosecond); err != nil {
 		t.Fatal(err)
 	}
-	for {
+	testwait.Until(t, "nothing is wanted any more", func() bool {
 		steer, err := job.Steering(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !steer.Wanted {
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("still wanted")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return !steer.Wanted
+	})
 }

@@ -3,13 +3,13 @@ package slotstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -200,11 +200,5 @@ func (w *world) rows(t *testing.T, shard int) map[int64]int64 {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatal(fmt.Sprint("never: ", what))
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testwait.Until(t, what, condition)
 }
