@@ -5,6 +5,7 @@ GOTESTSUM_VERSION     := v1.13.0
 BIN           := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM     := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+TESTRUN       := $(BIN)/testrun
 
 MODULES := . integration
 
@@ -16,19 +17,21 @@ help: ## show this list
 
 .PHONY: check
 check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the tests without servers (under 2 minutes)
-	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname -- -timeout=2m ./...
+	CGO_ENABLED=0 $(GOTESTSUM) --format pkgname -- -timeout=30m ./...
 
 .PHONY: test
-test: $(GOTESTSUM) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
+test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
 	@.ci/install-missing
 	@.ci/install-mysql
-	$(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
+	$(TESTRUN) run $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
 
 .PHONY: soak
-soak: $(GOTESTSUM) ## the long programme: every test five times and with its larger numbers
+soak: export SHARDID_SOAK := 1
+soak: export TEST_SILENCE := 6h
+soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test five times and with its larger numbers
 	@.ci/install-missing
 	@.ci/install-mysql
-	SHARDID_SOAK=1 $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5 -timeout=6h
+	$(TESTRUN) run $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 10 minutes)
@@ -49,6 +52,10 @@ lint: $(GOLANGCI_LINT)
 
 $(GOLANGCI_LINT):
 	.ci/install-tool $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+.PHONY: $(TESTRUN)
+$(TESTRUN):
+	@cd integration && CGO_ENABLED=0 go build -o $@ ./testrun
 
 $(GOTESTSUM):
 	.ci/install-tool $@ gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

@@ -139,8 +139,8 @@ func (w *warehouse) insertSelect(b *testing.B) (undo func()) {
 }
 
 func (w *warehouse) dump(b *testing.B) (undo func()) {
-	from := client(b, w.here, "mysqldump", "--single-transaction", "--quick", "--skip-lock-tables", "shop", "orders")
-	to := client(b, w.there, "mysql", "shop_b")
+	from := client(b, w.here, "mariadb-dump", "--single-transaction", "--quick", "--skip-lock-tables", "shop", "orders")
+	to := client(b, w.there, "mariadb", "shop_b")
 	var said bytes.Buffer
 	from.Stderr, to.Stderr = &said, &said
 	pipe, err := from.StdoutPipe()

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// runVar is the process id of the run, for the test binaries in it.
+const runVar = "SHARDID_TEST_RUN"
+
+// lookEvery is the time between two looks at whether somebody still lives.
+const lookEvery = 500 * time.Millisecond
+
+func main() {
+	code, err := testrun(os.Args[1:])
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "testrun:", err)
+	}
+	os.Exit(code)
+}
+
+func testrun(args []string) (code int, err error) {
+	switch {
+	case len(args) >= 2 && args[0] == "run":
+		return run(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // it is what the caller asked for, and is ended by run
+	case len(args) >= 3 && args[0] == "watch":
+		silence, err := time.ParseDuration(args[1])
+		if err != nil {
+			return 2, err
+		}
+		return watch(exec.Command(args[2], args[3:]...), silence) //nolint:gosec,noctx // as above
+	default:
+		return 2, errors.New("usage: testrun run COMMAND ARG... | testrun watch DURATION BINARY ARG")
+	}
+}
+
+// codeOf is the exit code that a command's end asks for.
+func codeOf(ended error) (code int, err error) {
+	var exit *exec.ExitError
+	switch {
+	case ended == nil:
+		return 0, nil
+	case errors.As(ended, &exit) && exit.ExitCode() > 0:
+		return exit.ExitCode(), nil
+	default:
+		return 1, ended
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// errAlone: the process that started this one has gone.
+var errAlone = errors.New("the process that started the run has gone; everything in it was killed")
+
+// run runs a command in a process group of its own and leaves none of it.
+func run(cmd *exec.Cmd) (code int, err error) {
+	parent := os.Getppid()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if err := cmd.Start(); err != nil {
+		return 1, err
+	}
+	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // ESRCH: nobody is left
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return codeOf(err)
+		case s := <-stop:
+			return 1, errors.New("ended by signal " + s.String())
+		case <-look.C:
+			if os.Getppid() != parent {
+				return 1, errAlone
+			}
+		}
+	}
+}
