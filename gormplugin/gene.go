@@ -130,13 +130,14 @@ func columnField(s *schema.Schema, column string) *schema.Field {
 }
 
 // checkSlots tries whether the field's generator puts slots where the table's
-// rule looks for them, by an id of the first slot and one of the last.
+// rule looks for them, by an id of the last slot, which the layout may
+// have no room for, and one of the first.
 func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 	gen, ok := m.gen.ints.(keygen.Bucketed)
 	if !ok {
 		return m.fail(ErrNoBuckets)
 	}
-	for _, slot := range [...]int{0, t.Rule.Slots() - 1} {
+	for _, slot := range [...]int{t.Rule.Slots() - 1, 0} {
 		id, err := gen.NextIn(ctx, int64(slot))
 		if err != nil {
 			return m.fail(noBuckets(err))

@@ -12,6 +12,11 @@ import (
 // valid. Of a layout that Validate refuses, Compose, Parse and Range return the
 // same error, and the other methods numbers without a meaning.
 //
+// Modulo a power of two, `id % n` shows the lowest field alone as far as that
+// reaches. Where that is the sequence, ids of one process spread evenly over up to
+// 2^bits shards; where it is the worker, they all fall on one, and a hash of the id
+// spreads them.
+//
 // An id is at most 63 bits wide, so that it is positive in every signed 64-bit
 // column, and is made of [Field]s in any order, but for a Bucket, which is the last.
 type Layout struct {

@@ -3,10 +3,12 @@ package keygen
 import "time"
 
 // The layouts other systems use. Each is a function so that no program can
-// change it for another.
+// change it for another. How many shards `id % n` spreads the ids of one process
+// over evenly stands with each.
 
 // Twitter is Twitter's snowflake: milliseconds since 2010-11-04 (41 bits), 5
-// bits of datacenter, 5 of worker, 12 of sequence. It lasts until 2080-07-10.
+// bits of datacenter, 5 of worker, 12 of sequence, which is even over up to 4096
+// shards. It lasts until 2080-07-10.
 func Twitter() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1288834974657).UTC(),
@@ -16,7 +18,8 @@ func Twitter() Layout {
 }
 
 // Baidu is UidGenerator's default: seconds since 2016-05-20 +08:00 (28 bits),
-// 22 bits of worker, 13 of sequence. It expired on 2024-11-20: its ids parse,
+// 22 bits of worker, 13 of sequence (8192 shards). It expired on 2024-11-20: its
+// ids parse,
 // but none can be made any more. A later epoch or more time bits make it
 // usable again.
 func Baidu() Layout {
@@ -28,7 +31,9 @@ func Baidu() Layout {
 }
 
 // Sonyflake is Sony's: 10 ms units since 2014-09-01 (39 bits), 8 bits of
-// sequence, 16 of machine id. It lasts until 2188.
+// sequence, 16 of machine id. It lasts until 2188. The machine id is the lowest
+// field, so that `id % n` is the same for all ids of a process when n is a power of
+// two up to 65,536: take the shard from a hash of the id.
 func Sonyflake() Layout {
 	return Layout{
 		Epoch:  time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC),
@@ -38,8 +43,9 @@ func Sonyflake() Layout {
 }
 
 // Instagram is Instagram's: milliseconds since 2011-08-24 (40 bits), 13 bits
-// of logical shard, 10 of sequence. Instagram counts 41 bits of time, of which
-// the highest is the sign of a signed column: positive ids last until 2046.
+// of logical shard, 10 of sequence (1024 shards). Instagram counts 41 bits of
+// time, of which the highest is the sign of a signed column: positive ids last
+// until 2046.
 func Instagram() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1314220021721).UTC(),
@@ -49,8 +55,8 @@ func Instagram() Layout {
 }
 
 // JSSafe fits the 53 bits a JavaScript number holds exactly: milliseconds
-// since 2024-01-01 (41 bits), 5 bits of worker, 7 of sequence: 32 workers of
-// 128,000 ids per second. It lasts until 2093.
+// since 2024-01-01 (41 bits), 5 bits of worker, 7 of sequence (128 shards): 32
+// workers of 128,000 ids per second. It lasts until 2093.
 func JSSafe() Layout {
 	return Layout{
 		Epoch:  time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -61,8 +67,8 @@ func JSSafe() Layout {
 
 // Disposable is for worker ids that are new at each start, as those of
 // WORKER_NODE are: seconds since 2026-01-01 (29 bits), 21 bits of worker (2.1
-// million starts) and 13 of sequence (8,192 ids per second and process), one of
-// the splits that UidGenerator's users choose. It lasts until 2043.
+// million starts) and 13 of sequence (8,192 ids per second and process, and 8192
+// shards), one of the splits that UidGenerator's users choose. It lasts until 2043.
 func Disposable() Layout {
 	return Layout{
 		Epoch:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -78,16 +78,16 @@ func (g *Generator) starved(why error) error {
 // awaitClock waits until the clock allows state. The wait is normally a tick or
 // two; much more means that the clock reads behind.
 func (g *Generator) awaitClock(ctx context.Context, f *family, state int64) error {
-	tick := state>>g.seqBits - f.ahead
-	wait := g.clock.until(tick)
-	if wait == 0 {
+	tick := state>>g.seqBits - f.ahead.Load()
+	behind := g.clock.Behind(tick)
+	switch more := behind - 2*g.layout.Unit; {
+	case behind == 0:
 		return nil
-	}
-	if behind := wait - 2*g.layout.Unit; behind > 0 {
-		return g.rolledBack(ctx, f, tick, behind)
+	case more > 0:
+		return g.rolledBack(ctx, f, rollback{tick, more})
 	}
 	g.waits.Add(1)
-	return g.fail(g.sleep(ctx, tick, wait))
+	return g.fail(g.sleep(ctx, tick, g.clock.Until(tick)))
 }
 
 // sleep waits until the clock reads tick.
@@ -97,7 +97,7 @@ func (g *Generator) sleep(ctx context.Context, tick int64, wait time.Duration) e
 	for {
 		select {
 		case <-timer.C:
-			if wait = g.clock.until(tick); wait == 0 {
+			if wait = g.clock.Until(tick); wait == 0 {
 				return nil
 			}
 			timer.Reset(wait)

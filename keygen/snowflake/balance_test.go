@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
 )
 
 // chi2 draws ids at a rate on a virtual clock and returns chi² per degree of
@@ -28,12 +32,7 @@ func chi2(t *testing.T, sequence snowflake.Sequence, perMillisecond float64) flo
 		}
 		hits[id%slots]++
 	}
-	const want = float64(ids) / slots
-	sum := 0.0
-	for _, n := range hits {
-		sum += (n - want) * (n - want) / want
-	}
-	return sum / (slots - 1)
+	return uneven(hits[:])
 }
 
 func TestIDsAreEvenOverTheShardsAtAnyRate(t *testing.T) {
@@ -43,6 +42,133 @@ func TestIDsAreEvenOverTheShardsAtAnyRate(t *testing.T) {
 				t.Errorf("chi² per degree of freedom is %.3f, want at most 1.2", x)
 			}
 		})
+	}
+}
+
+// uneven returns chi² per degree of freedom of the remainders that hits counts.
+func uneven(hits []float64) float64 {
+	sum, total := 0.0, 0.0
+	for _, n := range hits {
+		total += n
+	}
+	want := total / float64(len(hits))
+	for _, n := range hits {
+		sum += (n - want) * (n - want) / want
+	}
+	return sum / float64(len(hits)-1)
+}
+
+// oneIDEach starts processes of which each issues one id, and counts its
+// remainders.
+func oneIDEach(t *testing.T, cfg snowflake.Config, shards int64) []float64 {
+	t.Helper()
+	const starts = 10_000
+	hits := make([]float64, shards)
+	for range starts {
+		g, err := snowflake.New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := g.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		hits[id%shards]++
+		time.Sleep(5 * time.Millisecond)
+	}
+	return hits
+}
+
+func TestProcessesThatIssueOneIDEachFillAllShardsEvenly(t *testing.T) {
+	assigners := map[string]func() keygen.Assigner{
+		"static": func() keygen.Assigner { return workerid.Static(3) },
+		"leased": func() keygen.Assigner { return leased(t, keygentest.NewMemoryLedger(time.Now)) },
+	}
+	for name, worker := range assigners {
+		for _, shards := range []int64{16, 1024} {
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(12, uint64(shards)))
+				cfg := snowflake.Config{Layout: millennium, Worker: worker()}
+				if x := uneven(oneIDEach(t, snowflake.Drawing(cfg, r.Int64N), shards)); x > 1.2 {
+					t.Errorf("%s, %d shards: chi² per degree of freedom is %.3f, want at most 1.2", name, shards, x)
+				}
+			})
+		}
+	}
+}
+
+// The control: where the worker stands in the low bits, and where each start begins
+// with 0.
+func TestTheCountOfOneIDEachSeesAnUnevenStartAndAWorkerInTheLowBits(t *testing.T) {
+	low := keygen.Sonyflake()
+	low.Epoch = millennium.Epoch
+	for name, cfg := range map[string]snowflake.Config{
+		"from the first":       fromTheFirst(snowflake.Config{Layout: millennium}),
+		"worker in the lowest": {Layout: low},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg.Worker = workerid.Static(3)
+			if x := uneven(oneIDEach(t, cfg, 16)); x < 100 {
+				t.Errorf("%s: chi² per degree of freedom is %.1f", name, x)
+			}
+		})
+	}
+}
+
+// Each bucket has a sequence of its own.
+func TestTheBucketsOfAGeneLayoutStartApart(t *testing.T) {
+	layout := keygen.Layout{Epoch: noon.AddDate(-1, 0, 0), Unit: time.Millisecond, Fields: []keygen.Field{
+		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 2}, {Kind: keygen.Sequence, Bits: 10}, {Kind: keygen.Bucket, Bits: 10},
+	}}
+	r := rand.New(rand.NewPCG(1, 2))
+	hits := make([]float64, 1024)
+	for range 10 {
+		g := open(t, snowflake.Drawing(snowflake.Config{Layout: layout, Worker: fresh(1), Now: newHandClock(noon).Now}, r.Int64N))
+		for bucket := range int64(1024) {
+			id, err := g.NextIn(t.Context(), bucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			hits[id>>10&1023]++
+		}
+	}
+	if x := uneven(hits); x > 1.2 {
+		t.Errorf("chi² per degree of freedom is %.3f, want at most 1.2", x)
+	}
+}
+
+// What stands below the sequence is the same for all ids of a process. The presets
+// say what that means for them.
+func TestTheRemaindersOfOneProcessAreEvenUpToTheSequenceThatIsLowest(t *testing.T) {
+	for name, layout := range keygen.Presets() {
+		if name == "baidu" { // has expired
+			continue
+		}
+		shards := int64(1) << layout.Bits(keygen.Sequence)
+		if layout.Shift(keygen.Sequence) > 0 {
+			shards = 1 << layout.Shift(keygen.Sequence)
+		}
+		clock := newHandClock(noon)
+		g := open(t, snowflake.Config{Layout: layout, Worker: fresh(1), Now: clock.Now})
+		hits := map[int64]bool{}
+		for range 2 * shards {
+			clock.Advance(layout.Unit)
+			id, err := g.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			hits[id%shards] = true
+		}
+		want := shards
+		if name == "sonyflake" {
+			want = 1
+		}
+		if int64(len(hits)) != want {
+			t.Errorf("%s: ids fall on %d of %d, want %d", name, len(hits), shards, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package snowflake
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/shardid/shardid/internal/nilness"
@@ -28,10 +29,11 @@ type Config struct {
 	// [keygen.Window]), as the next holder could not know otherwise.
 	Borrow time.Duration
 
-	// Rollback is what to try, in this order, when the clock reads behind the
-	// last id by more than two units and Borrow. When none helps, the call
-	// returns [keygen.ErrClockRollback]; an empty list refuses at once. Nil means
-	// Wait(time.Second).
+	// Rollback is what to try, in this order, when Now reads behind the last id by
+	// more than two units and Borrow; the system's clock is dealt with as the package
+	// comment says. When none helps, the call returns [keygen.ErrClockRollback], or
+	// goes on with ids ahead of the clock up to the ceiling where the worker id is a
+	// [keygen.Window]. An empty list tries nothing. Nil means Wait(time.Second).
 	Rollback []Policy
 
 	// Now replaces the clock, for tests or for a clock of one's own; it may go
@@ -39,21 +41,25 @@ type Config struct {
 	// clock, read as the package comment says, which does not go backwards while
 	// a process runs.
 	Now func() time.Time
+
+	wall   func() time.Time    // the wall clock, of tests
+	random func(n int64) int64 // a number from 0 to n-1; rand.Int64N but in tests
 }
 
 // Sequence is a way to start the sequence of a new tick.
 type Sequence int
 
 const (
-	// Carry goes on with the sequence where the last tick left it. Ids are then
-	// even modulo any power of two up to the sequence's width, at any rate.
+	// Carry goes on with the sequence where the last tick left it, and starts at
+	// random. Where the sequence is the layout's lowest field, ids are then even
+	// modulo any power of two up to the number of sequences in a tick, at any rate.
 	Carry Sequence = iota
 	// FromZero starts at 0, as Twitter's, UidGenerator's and bwmarrin's do. At
 	// low rates nearly all ids are multiples of the sequence's range: they all
 	// fall on one shard when the shard is taken from the low bits.
 	FromZero
 	// Scatter starts anywhere in the first tenth of the range, as Leaf does with
-	// the first hundred of 4096.
+	// the first hundred of 4096. Ids are uneven, less than with FromZero.
 	Scatter
 )
 
@@ -63,6 +69,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Rollback == nil {
 		c.Rollback = []Policy{Wait(time.Second)}
+	}
+	if c.random == nil {
+		c.random = rand.Int64N
 	}
 	return c
 }

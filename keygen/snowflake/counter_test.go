@@ -70,7 +70,7 @@ func lateAddition(t *testing.T, sealed bool) bool {
 	t.Helper()
 	g, clock := still(t)
 	f := g.keeper.family.Load()
-	now := g.clock.tick()
+	now := g.clock.Tick()
 	f.only.state.Store(g.before(now + 1)) // the last state of its tick
 	limit := g.limit(f, now)
 	last := min(f.only.state.Load(), f.limit.Load())
@@ -105,7 +105,7 @@ func TestPlainIDsAndThoseOfBucketsShareTheCountersOfOneLease(t *testing.T) {
 		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 2}, {Kind: keygen.Sequence, Bits: 8}, {Kind: keygen.Bucket, Bits: 2},
 	}}
 	now := layout.Epoch.Add(1000 * time.Hour)
-	g, err := assemble(t.Context(), Config{Layout: layout, Worker: fixed(1), Now: func() time.Time { return now }})
+	g, err := assemble(t.Context(), Config{Layout: layout, Worker: fixed(1), Now: func() time.Time { return now }, random: func(int64) int64 { return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestPlainIDsAndThoseOfBucketsShareTheCountersOfOneLease(t *testing.T) {
 	}
 	f := g.keeper.family.Load()
 	f.buckets = make([]counter, g.buckets) // as if the generator of plain ids had counters of its own
-	below := g.before(g.clock.tick())
+	below := g.before(g.clock.Tick())
 	f.counters(func(c *counter) { c.start(below) })
 	again, err := g.Next(t.Context())
 	if err != nil {

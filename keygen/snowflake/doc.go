@@ -13,20 +13,51 @@
 //     holds whatever the clocks say, and when a process is paused for an hour,
 //     killed, or cut off from the database.
 //   - A worker id from WORKER_NODE (sqlstore) is new at each start.
-//   - A worker id given by hand (workerid.Static) carries no memory. The
-//     generator waits out two ticks when it starts, so that a restart on a
-//     correct clock never meets ids of the run before; but if the clock was set
-//     back between the two runs by more than the restart took, or if two
-//     processes are given the same worker id, ids can repeat.
+//   - A worker id given by hand (workerid.Static, Env, Ordinal) carries no memory.
+//     The generator waits out two ticks when it starts, so that a restart never
+//     meets ids of the run before as long as the clock was right in both. What no
+//     memory can know is below. If two processes are given the same worker id, ids
+//     can repeat.
 //
-// Time is read from the monotonic clock, anchored to the wall clock and
-// re-anchored forwards only: a wall clock set back changes nothing while a
-// process runs, and a machine that slept catches up.
+// Time is the wall clock's, carried on by the monotonic clock for a second at most.
+// A machine that slept catches up.
 //
-// The sequence is never reset, unless Config.Sequence says so. It goes on from
-// tick to tick, and when a tick is used up it carries into the next one, at most
-// Config.Borrow ahead of the clock; then callers wait. So `id % n` is even also
-// at a low rate, which a sequence that starts at 0 in every tick is not.
+// # A clock that is wrong
+//
+// When the wall clock is set back while a process runs, ids go on rising from the
+// last one. No caller has to wait for the clock: new ids are those that the tick
+// reached so far has left and then those of the next ticks, at half the speed of
+// time, until the clock has caught up with them. So a generator that was ahead by d
+// is back after d when all the ids that are wanted meanwhile fit into the tick that
+// it had reached, and after twice d in any case; callers have half of the layout's
+// ids meanwhile.
+//
+// With a worker id that is given by hand this is what remains: a process that ends
+// before it is back is followed by one that starts at the corrected time and repeats
+// ids. The same happens when the clock is set back between two runs by more than the
+// restart took. Nothing that runs can know. As long as it is so, Stats.LastError and
+// the error of Close say it ([keygen.ErrClockRollback]): start no process with that
+// worker id until the clock has caught up. workerid.Recorded writes down how
+// far ids went; leases do not need to know.
+//
+// Leased ids may be used up to the lease's ceiling, whatever the clock of the process
+// reads, and the ledger's clock says where that is. A clock that is ahead of the
+// ledger's by more than half a term is not believed: ids have the ledger's time, and
+// Stats.LastError names the clocks that differ. A clock that goes back leaves ids
+// where they were, up to the ceiling. So a wrong clock keeps callers waiting for a
+// renewal at most, also when it was wrong at the start.
+//
+// # Evenness
+//
+// The sequence is never reset, unless Config.Sequence says so. It starts at random,
+// goes on from tick to tick, and when a tick is used up it carries into the next
+// one, at most Config.Borrow ahead of the clock; then callers wait. So `id % n` is
+// even at any rate, also of processes that issue one id each, which a sequence that
+// starts at 0 in every tick is not. That holds for powers of two up to the number of
+// sequences in a tick, in layouts whose lowest field is the sequence: up to 4096 in
+// Twitter's. What stands below the sequence is the same in all ids of a process. In
+// Sonyflake's layout those are the 16 bits of the worker, so that all of a process's
+// ids have one remainder; take the slot from a hash of the id there.
 //
 // # How an id is taken
 //

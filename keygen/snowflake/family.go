@@ -13,9 +13,12 @@ import (
 type family struct {
 	lease      keygen.Lease
 	lost       bool  // the lease is another's; guarded by keeper.working
+	remark     error // of the newest renewal: the clocks differ; guarded by keeper.working
 	workerPart int64 // the worker id in its place in the id
 
-	ahead int64 // ticks that ids may be ahead of the clock
+	// ahead is how many ticks ids may be ahead of the clock. It is more than
+	// Config.Borrow while the clock is behind what the lease has allowed before.
+	ahead atomic.Int64
 
 	// limit is the highest state that may be used. It only rises, and only after
 	// the ceiling that allows it is written.
@@ -54,6 +57,17 @@ func (f *family) seal() (last int64) {
 	return last
 }
 
+// highest returns the highest state that was handed out, 0 when the family is
+// sealed.
+func (f *family) highest() (last int64) {
+	f.counters(func(c *counter) {
+		if s := c.state.Load(); s < sealed {
+			last = max(last, min(s, f.limit.Load()))
+		}
+	})
+	return last
+}
+
 func (f *family) issued() (n int64) {
 	f.counters(func(c *counter) { n += c.issued() })
 	return n
@@ -64,10 +78,12 @@ func (f *family) open() bool { return f.counter(0).state.Load() < f.limit.Load()
 
 // raise lifts the limit; a lower one, of a reply that was overtaken, changes
 // nothing.
-func (f *family) raise(limit int64) {
+func (f *family) raise(limit int64) { lift(&f.limit, limit) }
+
+func lift(v *atomic.Int64, to int64) {
 	for {
-		old := f.limit.Load()
-		if limit <= old || f.limit.CompareAndSwap(old, limit) {
+		old := v.Load()
+		if to <= old || v.CompareAndSwap(old, to) {
 			return
 		}
 	}

@@ -3,19 +3,19 @@ package snowflake
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/internal/clock"
 )
 
 // Generator issues snowflake ids. It is safe for concurrent use.
 type Generator struct {
 	shape
 	cfg    Config
-	clock  *clock
+	clock  *clock.Clock
 	ahead  int64 // Config.Borrow in ticks
 	keeper *keeper
 	turn   atomic.Int64 // the bucket of the last Next, in a layout with gene bits
@@ -64,10 +64,10 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	g := &Generator{
 		shape:  newShape(cfg.Layout),
 		cfg:    cfg,
-		clock:  newClock(cfg.Layout, cfg.Now),
 		ahead:  cfg.aheadTicks(),
 		closed: make(chan struct{}),
 	}
+	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Doubted: g.askTheLedger})
 	if err := g.checkTime(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 }
 
 func (g *Generator) checkTime() error {
-	now := g.clock.tick()
+	now := g.clock.Tick()
 	if now < 0 {
 		return fmt.Errorf("snowflake: %w: it is %v and the layout's epoch %v; set the clock or the epoch", keygen.ErrClockRollback, g.layout.At(now), g.layout.Epoch.UTC())
 	}
@@ -90,8 +90,16 @@ func (g *Generator) checkTime() error {
 	return nil
 }
 
+// askTheLedger renews the lease, which tells what time the ledger has.
+func (g *Generator) askTheLedger() {
+	if g.keeper != nil { // else the lease is being acquired
+		g.keeper.hurry()
+	}
+}
+
 // acquire takes a worker id and starts its family.
 func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family, error) {
+	begin := time.Now()
 	lease, err := from.Acquire(ctx, g.layout)
 	if err != nil {
 		return nil, fmt.Errorf("snowflake: acquire a worker id: %w", err)
@@ -104,30 +112,49 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 	if !windowed && g.ahead > 1 {
 		return nil, fmt.Errorf("snowflake: Config.Borrow is %v, which needs a worker id whose lease writes down how far it went; this one (%T) does not", g.cfg.Borrow, lease)
 	}
-	now := g.clock.tick()
+	f := &family{lease: lease, workerPart: g.worker(lease.ID())}
+	f.remark = g.follow(f, begin)
+	now := g.clock.Tick()
 	first := g.firstTick(lease, now)
 	if !windowed && lease.NotBefore() > now+g.ahead {
 		return nil, fmt.Errorf("snowflake: %w: worker id %d was used up to %v, and the clock reads %v", keygen.ErrClockRollback, lease.ID(), g.layout.At(lease.NotBefore()), g.layout.At(now))
 	}
-	f := &family{lease: lease, workerPart: g.worker(lease.ID()), ahead: g.ahead}
+	f.ahead.Store(g.ahead)
 	f.limit.Store(g.end)
 	if windowed {
 		f.limit.Store(g.before(w.Ceiling()))
 		// Where the ledger's clock is ahead of ours, or has to let time pass that
 		// may have been promised to somebody else, ids start in the future.
-		f.ahead = max(f.ahead, first-now+1)
+		f.ahead.Store(max(g.ahead, first-now+1))
 	}
 	if g.buckets > 0 {
 		f.buckets = make([]counter, g.buckets)
 	}
-	below := g.before(first)
-	f.counters(func(c *counter) { c.start(below) })
+	f.counters(func(c *counter) { c.start(min(g.before(first)+g.startSequence(), g.end)) })
 	return f, nil
+}
+
+// follow lets the clock know what the ledger of a lease reads, after the lease was
+// given or renewed at some time since begin. It returns what is to be said when the
+// clocks differ.
+func (g *Generator) follow(f *family, begin time.Time) error {
+	w, windowed := f.lease.(keygen.Window)
+	if !windowed {
+		g.clock.Unfollow()
+		return nil
+	}
+	if ahead := g.clock.Follow(w.Ceiling(), w.Term(), begin); ahead > 0 {
+		return fmt.Errorf("snowflake: %w: this process reads %v more than the ledger of worker id %d; ids have the ledger's time until the clock that is wrong is corrected", keygen.ErrClockRollback, ahead, w.ID())
+	}
+	return nil
 }
 
 // firstTick returns the tick of the first id of a lease. A holder of which
 // nothing is known may have run ahead of the clock by a tick.
 func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
+	if w, windowed := lease.(keygen.Window); windowed {
+		return max(min(now, w.Ceiling()-1), w.NotBefore())
+	}
 	if first := lease.NotBefore(); first != keygen.UnknownHistory {
 		return max(now, first)
 	}
@@ -139,9 +166,9 @@ func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
 func (g *Generator) awaitStart(ctx context.Context, f *family) error {
 	tick := (f.counter(0).state.Load() + 1) >> g.seqBits
 	if _, windowed := f.lease.(keygen.Window); windowed {
-		tick -= f.ahead
+		tick -= f.ahead.Load()
 	}
-	if wait := g.clock.until(tick); wait > 0 {
+	if wait := g.clock.Until(tick); wait > 0 {
 		return g.fail(g.sleep(ctx, tick, wait))
 	}
 	return nil
@@ -181,8 +208,8 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 	for {
 		f := g.keeper.family.Load()
 		c := f.counter(bucket)
-		now := g.clock.tick()
-		limit := g.limit(f, now)
+		now, most := g.clock.Read()
+		limit := g.limit(f, most)
 		s := c.state.Load()
 		for g.tick(s) < now && s < limit {
 			n := now<<g.seqBits | g.firstSequence(s)
@@ -219,13 +246,22 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 // firstSequence returns the sequence that a new tick starts with, s being the
 // last state of an earlier one.
 func (g *Generator) firstSequence(s int64) int64 {
+	if g.cfg.Sequence == Carry {
+		return (s + 1) & g.seqMask
+	}
+	return g.startSequence()
+}
+
+// startSequence returns the sequence that the first tick starts with. Were it
+// always the same, processes that issue few ids would fill some shards more.
+func (g *Generator) startSequence() int64 {
 	switch g.cfg.Sequence {
 	case FromZero:
 		return 0
 	case Scatter:
-		return rand.Int64N(g.seqMask/10 + 1)
+		return g.cfg.random(g.seqMask/10 + 1)
 	default:
-		return (s + 1) & g.seqMask
+		return g.cfg.random(g.seqMask + 1)
 	}
 }
 
@@ -276,8 +312,8 @@ func (g *Generator) FillIn(ctx context.Context, dst, buckets []int64) error {
 func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n int64, err error) {
 	for {
 		f = g.keeper.family.Load()
-		now := g.clock.tick()
-		limit := g.limit(f, now)
+		now, most := g.clock.Read()
+		limit := g.limit(f, most)
 		s := f.only.state.Load()
 		below := s
 		if g.tick(s) < now && s < limit {
@@ -297,9 +333,10 @@ func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n i
 	}
 }
 
-// limit returns the highest state that may be used at tick now.
-func (g *Generator) limit(f *family, now int64) int64 {
-	return min((now+f.ahead)<<(g.seqBits&63)|g.seqMask, f.limit.Load())
+// limit returns the highest state that may be used, most being the latest tick by
+// the clock.
+func (g *Generator) limit(f *family, most int64) int64 {
+	return min((most+f.ahead.Load())<<(g.seqBits&63)|g.seqMask, f.limit.Load())
 }
 
 // fail counts an error.
@@ -333,7 +370,10 @@ func (g *Generator) Stats() keygen.Stats {
 // Close stops the generator: calls that wait and all later ones return
 // [keygen.ErrClosed]. Ids taken before stay valid. A leased worker id is handed
 // back, for which Close waits a few seconds at most; its error only says that
-// the next holder of the worker id will have to wait. Close may be called twice.
+// the next holder of the worker id will have to wait: because it could not be
+// handed back or, where nothing remembers how far it was used
+// ([keygen.ErrClockRollback]), until the clock, which was set back, has caught up.
+// Close may be called twice.
 func (g *Generator) Close() error {
 	g.closing.Do(func() {
 		close(g.closed)

@@ -36,6 +36,11 @@ func (f fresh) Acquire(context.Context, keygen.Layout) (keygen.Lease, error) { r
 func (f fresh) ID() int64                                                    { return int64(f) }
 func (f fresh) NotBefore() int64                                             { return 0 }
 
+// fromTheFirst is cfg with sequences that start with 0, not at random.
+func fromTheFirst(cfg snowflake.Config) snowflake.Config {
+	return snowflake.Drawing(cfg, func(int64) int64 { return 0 })
+}
+
 // millennium is Twitter's layout for the virtual clock, which starts in 2000.
 var millennium = func() keygen.Layout {
 	l := keygen.Twitter()
@@ -47,7 +52,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func TestAnIDHoldsTheTimeWorkerAndSequenceItWasMadeWith(t *testing.T) {
 	clock := newHandClock(noon)
-	g := open(t, snowflake.Config{Worker: fresh(21<<5 | 7), Now: clock.Now})
+	g := open(t, fromTheFirst(snowflake.Config{Worker: fresh(21<<5 | 7), Now: clock.Now}))
 	for want := range int64(3) {
 		id, err := g.Next(t.Context())
 		if err != nil {
@@ -138,7 +143,7 @@ func TestAStaticWorkerWaitsOutTheRunBefore(t *testing.T) {
 
 func TestIDsGoOnRisingWhenTheClockIsSetBack(t *testing.T) {
 	clock := newHandClock(noon)
-	g := open(t, snowflake.Config{Worker: fresh(1), Now: clock.Now})
+	g := open(t, fromTheFirst(snowflake.Config{Worker: fresh(1), Now: clock.Now}))
 	var last int64
 	for i := range 4000 { // 4000 ids do not use up a tick
 		if i == 2000 {
@@ -216,7 +221,7 @@ func TestALayoutThatHasExpiredOrIsAboutToIsRefusedAtTheStart(t *testing.T) {
 
 func TestALayoutThatExpiresWhileInUseIsAnErrorAndNeverANegativeID(t *testing.T) {
 	clock := newHandClock(keygen.Twitter().Expires().Add(-48 * time.Hour))
-	g := open(t, snowflake.Config{Worker: fresh(1), Now: clock.Now})
+	g := open(t, fromTheFirst(snowflake.Config{Worker: fresh(1), Now: clock.Now}))
 	clock.Advance(48*time.Hour - time.Millisecond) // the last tick
 	ids := make([]int64, 10_000)
 	if err := g.Fill(t.Context(), ids[:4000]); err != nil {

@@ -31,7 +31,7 @@ type keeper struct {
 
 	mu      sync.Mutex
 	change  chan struct{} // closed and replaced when limit or family change
-	last    error         // of the newest renewal; nil when it succeeded
+	last    error         // of the newest renewal; when it succeeded, its remark or nil
 	counts  keygen.Stats  // reservations: leases acquired and renewed
 	retired int64         // ids of former families
 }
@@ -40,6 +40,7 @@ func newKeeper(g *Generator, f *family) *keeper {
 	k := &keeper{g: g, wake: make(chan struct{}, 1), done: make(chan struct{}), change: make(chan struct{})}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.family.Store(f)
+	k.last = f.remark
 	return k
 }
 
@@ -126,19 +127,27 @@ func (k *keeper) renew() error {
 	if f.lost {
 		err = k.replace(ctx, f)
 	}
-	k.record(time.Since(begin), err)
+	k.record(time.Since(begin), k.family.Load().remark, err)
 	return err
 }
 
 // extend renews the lease of f and raises its limit.
 func (k *keeper) extend(ctx context.Context, f *family) error {
+	begin := time.Now()
 	ceiling, err := f.lease.(keygen.Window).Renew(ctx)
 	f.lost = errors.Is(err, keygen.ErrWorkerLost)
 	if err != nil {
 		return err
 	}
-	f.raise(k.g.before(ceiling))
-	if now := k.g.clock.tick(); ceiling <= now {
+	if limit := k.g.before(ceiling); limit > f.limit.Load() {
+		f.raise(limit)
+		f.remark = k.g.follow(f, begin)
+	}
+	now := k.g.clock.Tick()
+	if f.highest() < k.g.before(now+k.g.ahead) {
+		f.ahead.Store(k.g.ahead) // the clock has caught up
+	}
+	if ceiling <= now {
 		return fmt.Errorf("%w: the ledger's. By it worker id %d is leased up to %v, and this process reads %v; correct the clock that is wrong",
 			keygen.ErrClockRollback, f.lease.ID(), k.g.layout.At(ceiling), k.g.layout.At(now))
 	}
@@ -190,7 +199,7 @@ func (k *keeper) switchFrom(ctx context.Context, f *family, to keygen.Assigner) 
 	took := time.Since(begin)
 	last := f.seal()
 	k.install(f, next)
-	k.record(took, k.release(f, last))
+	k.record(took, next.remark, k.release(f, last))
 	return nil
 }
 
@@ -203,11 +212,12 @@ func (k *keeper) install(old, next *family) {
 
 // record notes the outcome of a change and wakes those who wait for it, or who
 // would wait in vain.
-func (k *keeper) record(took time.Duration, err error) {
+func (k *keeper) record(took time.Duration, remark, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last, k.counts.LastReservation = err, took
 	if err == nil {
+		k.last = remark
 		k.counts.Reservations++
 	} else {
 		k.counts.FailedReserves++
@@ -247,6 +257,24 @@ func (k *keeper) describe(s *keygen.Stats) {
 	s.Issued, s.Worker = k.retired+f.issued(), f.lease.ID()
 	s.Reservations, s.FailedReserves = k.counts.Reservations, k.counts.FailedReserves
 	s.LastReservation, s.LastError = k.counts.LastReservation, k.last
+	if s.LastError == nil {
+		s.LastError = k.unremembered(f, f.highest())
+	}
+}
+
+// unremembered says that last, the last state of a family, is in the future and
+// that nothing but this process knows, nil when that is not so.
+func (k *keeper) unremembered(f *family, last int64) error {
+	_, windowed := f.lease.(keygen.Window)
+	if windowed || f.lease.NotBefore() == 0 {
+		return nil
+	}
+	g := k.g
+	ahead := g.layout.At(g.tick(last)).Sub(g.clock.Time())
+	if ahead <= time.Duration(g.ahead)*g.layout.Unit {
+		return nil
+	}
+	return fmt.Errorf("snowflake: %w: it was set back, and ids are %v ahead of it. A process that starts with worker id %d before it has caught up repeats them: wait, and let workerid.Recorded or a lease remember the next time", keygen.ErrClockRollback, ahead, f.lease.ID())
 }
 
 // release hands a sealed family's worker id back, used up to last.
@@ -274,7 +302,8 @@ func (k *keeper) end() error {
 	k.working.Lock()
 	defer k.working.Unlock()
 	f := k.family.Load()
-	err := k.release(f, f.seal())
+	last := f.seal()
+	err := errors.Join(k.release(f, last), k.unremembered(f, last))
 	if k.heir != nil {
 		err = errors.Join(err, k.release(k.heir, k.heir.seal()))
 	}

@@ -37,7 +37,7 @@ func (w wait) recover(ctx context.Context, g *Generator, _ *family, r rollback) 
 	g.waits.Add(1)
 	limit, cancel := context.WithTimeout(ctx, 2*(r.behind+2*g.layout.Unit))
 	defer cancel()
-	if g.sleep(limit, r.tick, g.clock.until(r.tick)) == nil {
+	if g.sleep(limit, r.tick, g.clock.Until(r.tick)) == nil {
 		return true, nil
 	}
 	switch {
@@ -70,10 +70,10 @@ func (s switchWorker) recover(ctx context.Context, g *Generator, f *family, _ ro
 	return true, nil
 }
 
-// rolledBack tries the policies. When none helps, the error says why not.
-func (g *Generator) rolledBack(ctx context.Context, f *family, tick int64, behind time.Duration) error {
-	r := rollback{tick, behind}
-	err := fmt.Errorf("snowflake: %w: it reads %v behind the last id; correct the clock, or wait", keygen.ErrClockRollback, behind)
+// rolledBack tries the policies. When none helps, a lease does, as its holder may
+// use all of it whatever the clock reads; without one the error says why not.
+func (g *Generator) rolledBack(ctx context.Context, f *family, r rollback) error {
+	err := fmt.Errorf("snowflake: %w: it reads %v behind the last id; it is wrong now, or was when that id was made: correct it, or wait", keygen.ErrClockRollback, r.behind)
 	for _, p := range g.cfg.Rollback {
 		again, failed := p.recover(ctx, g, f, r)
 		if again {
@@ -82,6 +82,10 @@ func (g *Generator) rolledBack(ctx context.Context, f *family, tick int64, behin
 		if failed != nil {
 			err = fmt.Errorf("%w; %w", err, failed)
 		}
+	}
+	if _, windowed := f.lease.(keygen.Window); windowed && !g.isClosed() {
+		lift(&f.ahead, r.tick+f.ahead.Load()-g.clock.Tick())
+		return nil
 	}
 	return g.fail(err)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -20,9 +21,14 @@ import (
 var simulationSeed = flag.Uint64("simulation.seed", 0, "run only the simulation with this seed")
 
 // The simulation drives generators and leases, those that programs run, through
-// all that happens to processes, clocks and databases, from one goroutine and one
-// source of randomness: a seed gives the same run each time.
+// all that happens to processes, clocks and databases, from one goroutine, on one
+// virtual clock and with one source of randomness: a seed gives the same run each
+// time.
 func TestNoIDComesTwiceInAnySimulation(t *testing.T) {
+	synctest.Test(t, simulations)
+}
+
+func simulations(t *testing.T) {
 	seeds, least := uint64(300), int64(100_000_000)
 	if os.Getenv("SHARDID_SOAK") != "" {
 		seeds, least = 10*seeds, 10*least
@@ -44,7 +50,7 @@ func TestNoIDComesTwiceInAnySimulation(t *testing.T) {
 	if total.ids < least {
 		t.Errorf("only %d ids were issued; %d are wanted", total.ids, least)
 	}
-	if total.kills == 0 || total.jumps == 0 || total.flips == 0 || total.lost == 0 || total.switches == 0 {
+	if total.kills == 0 || total.jumps == 0 || total.wrong == 0 || total.flips == 0 || total.lost == 0 || total.switches == 0 {
 		t.Errorf("something never happened: %+v", total)
 	}
 }
@@ -87,15 +93,26 @@ func TestTheSimulationSeesTheDuplicateWhenAStateIsKeptAcrossLeases(t *testing.T)
 	mustFail(t, weakness{keepState: true})
 }
 
+func TestTheSimulationSeesWhoIsHeldOutByAClockWithoutTheLedgers(t *testing.T) {
+	mustFailWith(t, weakness{noLedger: true}, errHeldOut)
+}
+
 func mustFail(t *testing.T, w weakness) {
 	t.Helper()
-	for seed := uint64(1); seed <= 300; seed++ {
-		if r := simulate(seed, w); errors.Is(r.err, errDuplicate) {
-			t.Logf("seed %d: %v", seed, r.err)
-			return
+	mustFailWith(t, w, errDuplicate)
+}
+
+func mustFailWith(t *testing.T, w weakness, want error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		for seed := uint64(1); seed <= 300; seed++ {
+			if r := simulate(seed, w); errors.Is(r.err, want) {
+				t.Logf("seed %d: %v", seed, r.err)
+				return
+			}
 		}
-	}
-	t.Errorf("no duplicate in 300 seeds with %+v", w)
+		t.Errorf("%v is not found in 300 seeds with %+v", want, w)
+	})
 }
 
 // weakness is what a simulation switches off.
@@ -104,11 +121,15 @@ type weakness struct {
 	noDeadline bool // the generator issues past the ceiling
 	noCarry    bool // a used-up sequence overflows into the bits beside it
 	keepState  bool // a new lease goes on with the old one's limit
+	noLedger   bool // nothing but the own clock says what time it is
 }
 
 var sound = weakness{}
 
-var errDuplicate = errors.New("an id came twice")
+var (
+	errDuplicate = errors.New("an id came twice")
+	errHeldOut   = errors.New("a process got no ids for longer than a term")
+)
 
 type result struct {
 	seed uint64
@@ -116,7 +137,7 @@ type result struct {
 	err error
 }
 
-type tally struct{ ids, kills, closes, pauses, jumps, flips, lost, late, switches int64 }
+type tally struct{ ids, kills, closes, pauses, jumps, wrong, flips, lost, late, switches int64 }
 
 func (t *tally) add(o tally) {
 	t.ids += o.ids
@@ -124,6 +145,7 @@ func (t *tally) add(o tally) {
 	t.closes += o.closes
 	t.pauses += o.pauses
 	t.jumps += o.jumps
+	t.wrong += o.wrong
 	t.flips += o.flips
 	t.lost += o.lost
 	t.late += o.late
@@ -136,21 +158,22 @@ const (
 )
 
 var simLayout = keygen.Layout{
-	Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+	Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
 	Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 2}, {Kind: keygen.Sequence, Bits: 10}},
 }
 
-// world is one simulation. Its now is the true time.
+// world is one simulation. The true time is the virtual clock's.
 type world struct {
 	r       *rand.Rand
 	weak    weakness
-	now     time.Time
 	ahead   time.Duration // of the ledger's clock
+	flipped time.Time     // when the ledger failed over last
 	ledger  *keygentest.MemoryLedger
 	replica *keygentest.MemoryLedger // may be behind
 	late    []func()                 // requests whose senders have given up on them
 	procs   []*process
 	issued  map[int64][]stretch // by what stands in an id beside tick and sequence
+	heldOut error
 	tally
 }
 
@@ -160,18 +183,23 @@ type stretch struct{ first, last int64 }
 // process is a generator, or a place where none runs at present.
 type process struct {
 	g           *Generator
-	skew        time.Duration // of its clock
+	ownClock    bool          // it was given a clock that goes back with the wall clock
+	skew        time.Duration // of its wall clock
+	wrong       time.Duration // by how much it is wrong beside, until rightAt
+	rightAt     time.Time
 	pausedUntil time.Time
-	worker      int64
+	outSince    time.Time // since when it got no id though its lease was renewed
 }
 
+func (p *process) wall() time.Time { return time.Now().Add(p.skew + p.wrong) }
+
 func simulate(seed uint64, weak weakness) result {
-	w := &world{r: rand.New(rand.NewPCG(seed, 0)), weak: weak, now: simLayout.Epoch.Add(1000 * time.Hour), issued: map[int64][]stretch{}}
-	w.ledger = keygentest.NewMemoryLedger(func() time.Time { return w.now.Add(w.ahead) })
+	w := &world{r: rand.New(rand.NewPCG(seed, 0)), weak: weak, issued: map[int64][]stretch{}}
+	w.ledger = keygentest.NewMemoryLedger(func() time.Time { return time.Now().Add(w.ahead) })
 	w.ledger.Weaken(weak.ledger)
 	w.replica = w.ledger.Copy()
-	for range 5 { // for four worker ids
-		w.procs = append(w.procs, &process{})
+	for i := range 5 { // for four worker ids
+		w.procs = append(w.procs, &process{ownClock: i%2 == 0})
 	}
 	for range simSteps {
 		w.step()
@@ -180,10 +208,14 @@ func simulate(seed uint64, weak weakness) result {
 }
 
 func (w *world) step() {
-	w.now = w.now.Add(time.Duration(w.r.Int64N(int64(40 * time.Millisecond))))
+	time.Sleep(time.Duration(w.r.Int64N(int64(40 * time.Millisecond))))
 	p := w.procs[w.r.IntN(len(w.procs))]
+	if time.Now().After(p.rightAt) {
+		p.wrong = 0
+	}
 	switch {
-	case w.now.Before(p.pausedUntil):
+	case time.Now().Before(p.pausedUntil):
+		p.outSince = time.Time{}
 	case p.g == nil:
 		w.start(p)
 	default:
@@ -194,6 +226,7 @@ func (w *world) step() {
 		w.replica = w.ledger.Copy()
 	case n < 25:
 		w.flips++
+		w.flipped = time.Now()
 		w.ledger.FailOver(w.replica)
 		w.ahead = time.Duration(w.r.Int64N(int64(simTerm))) - simTerm/2
 	case n < 60 && len(w.late) > 0:
@@ -215,7 +248,11 @@ func (w *world) act(p *process) {
 		p.g = nil
 	case n < 45:
 		w.pauses++
-		p.pausedUntil = w.now.Add(time.Duration(w.r.Int64N(int64(3 * simTerm))))
+		p.pausedUntil = time.Now().Add(time.Duration(w.r.Int64N(int64(3 * simTerm))))
+	case n < 50 && p.wrong == 0:
+		w.tally.wrong++
+		p.wrong = time.Duration(w.r.Int64N(int64(200*time.Hour))) - 100*time.Hour
+		p.rightAt = time.Now().Add(3 * time.Second)
 	case n < 60:
 		w.jumps++
 		p.skew = time.Duration(w.r.Int64N(int64(2*simTerm))) - simTerm
@@ -231,17 +268,22 @@ func (w *world) start(p *process) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := assemble(context.Background(), Config{
+	cfg := Config{
 		Layout: simLayout, Worker: a, Borrow: 200 * time.Millisecond, Rollback: []Policy{SwitchWorker(a)},
-		Now: func() time.Time { return w.now.Add(p.skew) },
-	})
+		random: w.r.Int64N, wall: p.wall,
+	}
+	if p.ownClock {
+		cfg.Now = p.wall
+	}
+	p.outSince = time.Time{}
+	g, err := assemble(context.Background(), cfg)
 	if err != nil {
 		return // no worker id is free, or the reply was lost
 	}
 	if w.weak.noCarry { // as if time stood where the sequence overflows to
 		g.timeShift -= 2
 	}
-	p.g, p.worker = g, g.keeper.family.Load().lease.ID()
+	p.g = g
 	w.weaken(g)
 }
 
@@ -249,12 +291,31 @@ func (w *world) weaken(g *Generator) {
 	if w.weak.noDeadline {
 		g.keeper.family.Load().limit.Store(g.end)
 	}
+	if w.weak.noLedger {
+		g.clock.Unfollow()
+	}
 }
 
 func (w *world) renew(p *process) {
 	before := p.g.keeper.family.Load()
-	_ = p.g.keeper.renew()
+	if err := p.g.keeper.renew(); err != nil {
+		p.outSince = time.Time{}
+	}
+	w.weaken(p.g)
 	w.noteSwitch(p, before)
+}
+
+// noteOutcome notes whether a process got ids while its lease could be renewed.
+func (w *world) noteOutcome(p *process, err error) {
+	now := time.Now()
+	switch {
+	case err == nil || now.Sub(w.flipped) < 4*simTerm:
+		p.outSince = time.Time{}
+	case p.outSince.IsZero():
+		p.outSince = now
+	case now.Sub(p.outSince) > simTerm && w.heldOut == nil:
+		w.heldOut = fmt.Errorf("%w: %v, its clock being off by %v: %w", errHeldOut, now.Sub(p.outSince), p.skew+p.wrong, err)
+	}
 }
 
 func (w *world) noteSwitch(p *process, before *family) {
@@ -282,7 +343,9 @@ func (w *world) issue(p *process) {
 		before := p.g.keeper.family.Load()
 		f, first, n, err := p.g.take(ended, 1+w.r.Int64N(2000))
 		w.noteSwitch(p, before)
+		w.noteOutcome(p, err)
 		if err != nil {
+			w.renew(p) // as the keeper does when somebody waits
 			return
 		}
 		rest := p.g.compose(first, f.workerPart) &^ p.g.compose(first, 0)
@@ -305,6 +368,9 @@ func (w *world) overflow(g *Generator, f *family, first, n int64) {
 }
 
 func (w *world) check() error {
+	if w.heldOut != nil {
+		return w.heldOut
+	}
 	for rest, all := range w.issued {
 		slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 		for i := 1; i < len(all); i++ {

@@ -13,7 +13,8 @@ import (
 // ids w and w+512 of a layout with ten worker bits, say, or with w and the three
 // values of two extension bits above it. It gives those first that were not used
 // yet, in this order, and then the one that stopped longest ago; what each was
-// used up to is remembered as long as the process lives. When even that one is
+// used up to is remembered as long as the process lives, and not at its next start
+// (see [Static]). When even that one is
 // ahead of the clock the generator's error says so.
 func Backup(ids ...int64) keygen.Assigner {
 	b := &backup{}

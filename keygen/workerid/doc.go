@@ -29,6 +29,15 @@
 // virtual machine that is copied while it runs, together with its memory: restart
 // the processes in such a copy before it has a network.
 //
+// # Clocks
+//
+// A worker id without a memory ([Static], [Env], [Ordinal], [PrivateIP], [Backup])
+// is unique as long as no process starts with it at a time, by its clock, that the
+// former one had passed. A clock that was fast and is corrected can do that, as
+// [Static] says. [Recorded] keeps in a file how far ids went. With a lease a wrong
+// clock of the process repeats no ids and stops none; those of a process whose clock
+// is far ahead have the ledger's time.
+//
 // # Failure modes
 //
 // An id outside of what the layout can hold is an error that wraps

@@ -19,6 +19,13 @@ var PrivateIPOf = privateIP
 // SetNow gives a Leased with a File another clock.
 func SetNow(l *Leased, now func() time.Time) { l.memory.now = now }
 
+// OnWall gives a Recorded another wall clock.
+func OnWall(a keygen.Assigner, wall func() time.Time) keygen.Assigner {
+	r := a.(recorded)
+	r.wall = wall
+	return r
+}
+
 // Kill does what the end of its process does to a remembered lease.
 func Kill(l keygen.Lease) {
 	m := l.(*remembered).memory

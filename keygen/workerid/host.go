@@ -20,7 +20,7 @@ import (
 //
 // A pod's index is no fence: a pod that was force-deleted may still run beside
 // its successor. Use leases where that can happen, or [Recorded] on a volume that
-// only one pod can mount.
+// only one pod can mount. What [Static] says of clocks holds, too.
 func Env(name string) keygen.Assigner {
 	return found(func() (int64, error) {
 		text, ok := os.LookupEnv(name)

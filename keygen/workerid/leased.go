@@ -176,7 +176,7 @@ func (w *window) stalled(since time.Duration) error {
 		return fmt.Errorf("workerid: worker id %d can be used from %v on: the database failed over, and leases up to that time may have been lost; wait until its clock is a term of %v below",
 			w.entry.Worker, layout.At(w.entry.NotBefore), w.claim.Term)
 	case since > 2*layout.Unit+stallLimit:
-		return fmt.Errorf("workerid: %w: the ledger's. The lease on worker id %d has reached to %v for %v now; correct the clock of the database's server, or wait until it has caught up",
+		return fmt.Errorf("workerid: %w: the ledger's. The lease on worker id %d has reached to %v for %v now: the clock of the database's server is behind, or was ahead before; correct it, or wait until it has caught up",
 			keygen.ErrClockRollback, w.entry.Worker, layout.At(w.ceiling), since.Round(time.Second))
 	}
 	return nil

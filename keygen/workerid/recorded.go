@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/internal/statefile"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/internal/clock"
 )
 
 // Recorded adds a memory to a worker id that another assigner gives without one:
@@ -24,12 +25,16 @@ import (
 // copied to another machine loses the memory. Delete the file only when the
 // worker id was not in use for at least a few seconds and the clock is right. It is
 // written by the system's clock: a generator whose Config.Now runs ahead of that by
-// more than its Rollback bridges gets no ids.
+// more than 1.5 seconds goes by the system's.
+//
+// When the clock was fast and is corrected, the file knows how far ids went. The
+// time in it then rises at half the speed of the clock until that has met it; ids
+// of a process that starts meanwhile begin there, in the future.
 //
 // Acquire returns an error that wraps [ErrRecord] when the file is damaged, in
 // use, or about another worker id or layout.
 func Recorded(file string, from keygen.Assigner) keygen.Assigner {
-	return recorded{file, from}
+	return recorded{file, from, time.Now}
 }
 
 // ErrRecord: the file of a recorded worker id, or of a lease, cannot be used. The
@@ -43,6 +48,7 @@ const recordTerm = 3 * time.Second
 type recorded struct {
 	file string
 	from keygen.Assigner
+	wall func() time.Time
 }
 
 // Acquire takes the worker id and its file.
@@ -64,7 +70,7 @@ func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, e
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrRecord, r.file, err)
 	}
-	w := &recordedWindow{Lease: lease, file: r.file, layout: l, lock: lock}
+	w := &recordedWindow{Lease: lease, file: r.file, wall: r.wall, layout: l, lock: lock}
 	if err := w.open(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -77,6 +83,7 @@ type recordedWindow struct {
 	keygen.Lease
 
 	file               string
+	wall               func() time.Time
 	layout             keygen.Layout
 	lock               *os.File // nil once released
 	notBefore, ceiling int64
@@ -107,7 +114,7 @@ func (r record) summed() record {
 
 // open reads the file, if there is one, and writes the first ceiling.
 func (w *recordedWindow) open() error {
-	now := w.layout.Tick(time.Now())
+	now := w.layout.Tick(w.wall())
 	// The first process of a worker id may follow one that kept no record.
 	w.notBefore = now + 2
 	text, err := os.ReadFile(w.file)
@@ -162,9 +169,9 @@ func (w *recordedWindow) Renew(context.Context) (int64, error) {
 	if w.lock == nil {
 		return 0, fmt.Errorf("%w: the record of worker id %d was released", keygen.ErrWorkerLost, w.ID())
 	}
-	// A wall clock that was set back must not stop the ids of a process whose
-	// monotonic clock goes on.
-	next := max(w.layout.Tick(time.Now())+w.ticks(), w.ceiling+int64(time.Since(w.raised)/w.layout.Unit))
+	// A wall clock that was set back must not stop ids, which go on at half the
+	// speed of time until it has met them.
+	next := max(w.layout.Tick(w.wall())+w.ticks(), w.ceiling+int64(clock.Slewed(time.Since(w.raised))/w.layout.Unit))
 	if next <= w.ceiling {
 		return w.ceiling, nil
 	}

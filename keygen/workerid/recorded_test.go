@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -108,6 +109,39 @@ func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A fast clock that is corrected leaves the file ahead; it comes back at half the
+// speed of time, and nobody begins below it meanwhile.
+func TestARecordComesBackToAClockThatWasFast(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker")
+	synctest.Test(t, func(t *testing.T) {
+		l := keygen.Twitter()
+		l.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+		const off = time.Minute
+		wall := time.Now().Add(off)
+		lease, err := workerid.OnWall(workerid.Recorded(file, workerid.Static(5)), func() time.Time { return wall }).Acquire(t.Context(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := lease.(keygen.Window)
+		fast := w.Ceiling()
+		for begin := time.Now(); time.Since(begin) < 3*off; time.Sleep(time.Second) {
+			wall = time.Now()
+			ceiling, err := w.Renew(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			passed := time.Since(begin)
+			want := max(fast+passed.Milliseconds()/2, l.Tick(wall.Add(w.Term())))
+			if ceiling < want-10 || ceiling > want+10 { // rounded down each time
+				t.Fatalf("after %v up to %d, want %d", passed, ceiling, want)
+			}
+		}
+		if err := w.Release(t.Context(), l.Tick(wall)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAFullDiskIsAnErrorAndTheOldCeilingHolds(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/internal/statefile"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/internal/clock"
 )
 
 // memory is the file of LeasedConfig.File. It holds the newest lease of the
@@ -235,7 +236,7 @@ func (r *remembered) Renew(ctx context.Context) (int64, error) {
 	m := r.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := max(m.tick(r)+r.piece(), r.spent+int64(m.now().Sub(r.written)/r.claim.Clock.Unit))
+	next := max(m.tick(r)+r.piece(), r.spent+int64(clock.Slewed(m.now().Sub(r.written))/r.claim.Clock.Unit))
 	if r.failed != nil || next > r.ceiling || m.now().Sub(r.raised) >= r.Term() {
 		if _, r.failed = r.window.Renew(ctx); errors.Is(r.failed, keygen.ErrWorkerLost) {
 			return 0, r.failed

@@ -10,11 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
@@ -489,4 +492,40 @@ func (w *world) check() error {
 		}
 	}
 	return nil
+}
+
+// The file is written by the clock of the process, and the lease by the ledger's.
+func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOutWhoHasAFile(t *testing.T) {
+	for _, off := range []time.Duration{20 * time.Second, time.Hour, -time.Hour} {
+		file := filepath.Join(t.TempDir(), "lease")
+		synctest.Test(t, func(t *testing.T) {
+			var wrong atomic.Int64
+			now := func() time.Time { return time.Now().Add(time.Duration(wrong.Load())) }
+			a := remembering(t, keygentest.NewMemoryLedger(time.Now), file)
+			workerid.SetNow(a, now)
+			l := keygen.Twitter()
+			l.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+			g, err := snowflake.New(t.Context(), snowflake.Config{Layout: l, Worker: a, Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range int64(6000) { // a minute
+				switch i {
+				case 200:
+					wrong.Store(int64(off))
+				case 500:
+					wrong.Store(0)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := g.Next(ctx); err != nil {
+					t.Fatalf("off by %v, id %d: %v", off, i, err)
+				}
+				cancel()
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

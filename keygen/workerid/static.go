@@ -10,8 +10,9 @@ import (
 // Static returns an assigner that always gives id, for deployments that number
 // their processes themselves. Nothing checks that each process has another
 // number, nor that a process has one generator with it and not two, and nothing
-// remembers how far a former process got; see package snowflake for what follows
-// from that, and [Recorded] for a memory. Two generators with one number repeat
+// remembers how far a former process got: when the clock was fast and is corrected,
+// a process that starts before the former one's last id has passed repeats ids.
+// Package snowflake says how long that may be, and [Recorded] is a memory. Two generators with one number repeat
 // each other's ids, which does no harm where those are of different tables.
 func Static(id int64) keygen.Assigner {
 	return found(func() (int64, error) { return id, nil })
