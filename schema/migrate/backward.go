@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 )
@@ -18,22 +19,58 @@ func (l *lead) backward() []*stream {
 
 // fetchFromShards reads the rows wherever they lie. A row that moves from one
 // shard to another may be seen on both, or on none; the entries of the move
-// bring it here again.
-func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64) ([]record, error) {
-	var all []record
+// bring it here again. When there is no room for all, it reads anew those with fewer
+// of the ids.
+func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []record, n int, err error) {
+	n = len(ids)
+	for {
+		if most.rows > 0 {
+			n = min(n, most.rows)
+		}
+		var tooLarge *tooLargeError
+		all, err = l.fetchAll(ctx, t, ids[:n], most)
+		if !errors.As(err, &tooLarge) || n == 1 {
+			break
+		}
+		t.weights.note(all)
+		n, most.rows = (n+1)/2, t.weights.fitting(most.bytes)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, n, l.convert(ctx, t, all, toSource)
+}
+
+// fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
+// read, when there is no room for them. For a single id, whose row several shards may
+// have, there is room if it may take all.
+func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []record, err error) {
+	held := 0
 	for _, to := range t.targets {
 		name := to.present()
 		var rows []record
+		more := false
+		of := limits{bytes: max(0, most.bytes-held), first: most.first && len(ids) == 1}
 		err := l.from(to.side).do(ctx, func(s *session) (err error) {
-			rows, err = s.read(ctx, reading{t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false, len(ids)})
+			rows, more, err = s.read(ctx, reading{of, t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false, len(ids)})
 			return err
 		})
+		var tooLarge *tooLargeError
+		if errors.As(err, &tooLarge) {
+			return all, &tooLargeError{held + tooLarge.bytes}
+		}
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, rows...)
+		for i := range rows {
+			held += rows[i].weight
+		}
+		if more {
+			return all, &tooLargeError{most.bytes + 1}
+		}
 	}
-	return all, l.convert(ctx, t, all, toSource)
+	return all, nil
 }
 
 // from returns the side itself, or the connection that holds its lock.

@@ -36,8 +36,8 @@ type Config struct {
 	// most 32. Defaults to the name of the first table.
 	Name string
 
-	// ChunkRows is how many rows are read at once. Defaults to 4000; at most
-	// 100,000.
+	// ChunkRows is how many rows are copied at once, at most: of large rows it is as
+	// many as there is memory for. Defaults to 4000; at most 100,000.
 	ChunkRows int
 
 	// Copiers is how many chunks are under way at once. Defaults to 2; at most

@@ -163,13 +163,18 @@ func (c *copier) taken() (after proto.Bound, exhausted bool) {
 	return c.mark.High(), c.mark.Exhausted()
 }
 
-// findEnd returns the key of the last row of a full chunk, or Top.
+// findEnd returns the key of the last row of a full chunk, or Top. A chunk of large
+// rows has fewer of them, so that a run that ends loses little.
 func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Bound, err error) {
 	key, where := c.source.Quote(c.t.key), ""
 	if after.Set {
 		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 	}
-	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.name), where, c.cfg.ChunkRows-1)
+	full := c.cfg.ChunkRows
+	if n := c.t.weights.fitting(c.share()); n > 0 {
+		full = min(full, n)
+	}
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.name), where, full-1)
 	err = c.source.do(ctx, func(s *session) error {
 		end = proto.Top
 		return s.each(ctx, func(rows *sql.Rows) error {
@@ -190,14 +195,35 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 }
 
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
-	var rows []record
-	err := c.source.do(ctx, func(s *session) (err error) {
-		rows, err = s.read(ctx, reading{c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), chunk), true, c.cfg.ChunkRows})
-		return err
+	rest := chunk
+	err := c.portions(ctx, c.t, func(l limits) (rows []record, more bool, err error) {
+		err = c.source.do(ctx, func(s *session) (err error) {
+			rows, more, err = s.read(ctx, reading{l, c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), rest), true, c.cfg.ChunkRows})
+			return err
+		})
+		return rows, more, err
+	}, func(rows []record) error {
+		if len(rows) > 0 {
+			rest.After = proto.At(rows[len(rows)-1].id)
+		}
+		return c.copyRows(ctx, rows)
 	})
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	low := c.mark.Finish(chunk)
+	c.mu.Unlock()
+	return c.onSource(ctx, func(s *session) error {
+		if !low.Set {
+			return nil // an earlier chunk is still under way
+		}
+		return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
+	})
+}
+
+// copyRows brings rows that were just read to the shards.
+func (c *copier) copyRows(ctx context.Context, rows []record) error {
 	if err := c.convert(ctx, c.t, rows, toShards); err != nil {
 		return err
 	}
@@ -211,15 +237,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 		return err
 	}
 	c.observe(StepStored, c.t, int64(len(rows)))
-	c.mu.Lock()
-	low := c.mark.Finish(chunk)
-	c.mu.Unlock()
-	return c.onSource(ctx, func(s *session) error {
-		if !low.Set {
-			return nil // an earlier chunk is still under way
-		}
-		return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
-	})
+	return nil
 }
 
 // storeChunk writes the rows with one transaction for each database, all

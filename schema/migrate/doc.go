@@ -80,6 +80,18 @@
 // sharding.Table is the boundary. Every row that is copied is held against it,
 // so that no id leads to another shard than the row's own.
 //
+// # Memory
+//
+// A job holds at most 16 MiB of rows at a time, in whatever number of goroutines and
+// on whichever way: Copiers, Follow, the way back and a Mover's slots share it. A row
+// that is larger is held alone. Verify holds no rows but what tells them apart, and
+// one row at a time on SQLite. What counts are values as the database writes them
+// down, two digits for a byte on SQLite, and some 200 bytes for each row. What the
+// driver keeps for the statement or the answer under way comes on top, and so does
+// what the garbage collector has not found yet: all in all it is less than 64 MB and
+// four of the largest rows. SQLite's own memory, which has two or three copies of the
+// row under way, is not in that number.
+//
 // # What it does not do
 //
 // Rows need a primary key of one integer column. All tables that foreign keys

@@ -8,15 +8,16 @@ import (
 func (l *lead) forward() *stream {
 	return &stream{
 		lead: l, from: l.source, log: l.logTable(), bounds: l.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64) (rows []record, err error) {
+		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []record, n int, err error) {
+			more := false
 			err = st.do(ctx, func(s *session) error {
-				rows, err = s.read(ctx, reading{t, t.name, columnOf(s.side, t.name, t.key) + " IN (" + idList(ids) + ")", true, len(ids)})
+				rows, more, err = s.read(ctx, reading{l, t, t.name, columnOf(s.side, t.name, t.key) + " IN (" + idList(ids) + ")", true, len(ids)})
 				return err
 			})
 			if err != nil {
-				return nil, err
+				return nil, 0, err
 			}
-			return rows, st.convert(ctx, t, rows, toShards)
+			return rows, upTo(ids, rows, more), st.convert(ctx, t, rows, toShards)
 		},
 		put: l.putOnShards,
 	}

@@ -112,7 +112,7 @@ func (i *inspection) jobs(ctx context.Context, s *session) error {
 	if err != nil || !begun {
 		return err
 	}
-	w := &world{Job: i.job}
+	w := newWorld(i.job)
 	for _, t := range i.job.cfg.Tables {
 		w.tables = append(w.tables, &table{conf: t})
 	}

@@ -34,8 +34,11 @@ type world struct {
 	source *side
 	sides  []*side // of the shards, in the order of the targets
 	tables []*table
+	room   *room  // for rows on their way
 	mark   string // by which shards know the job from one of this name on another source; a leader's
 }
+
+func newWorld(j *Job) *world { return &world{Job: j, room: newRoom()} }
 
 // table is one table of the job.
 type table struct {
@@ -50,6 +53,8 @@ type table struct {
 	ids        *renumbering   // of the primary key; nil: it is kept
 	rewrites   []*renumbering // of the columns, in their order; nil: all are kept
 	route      route
+
+	weights weights // of its rows
 }
 
 // target is one physical table of a table's shards.
@@ -62,7 +67,7 @@ type target struct {
 // open describes the tables where they are now: under their own names or, after
 // the switch, under those of retired ones.
 func (j *Job) open(ctx context.Context) (*world, error) {
-	w := &world{Job: j}
+	w := newWorld(j)
 	var err error
 	if w.source, err = openSide(ctx, "source", fenceTable, j.cfg.Source); err != nil {
 		return nil, err

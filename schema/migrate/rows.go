@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,6 +20,8 @@ type record struct {
 	text  string // its values as the database wrote them down, in the order of the columns
 	ends  []int  // of the values in the text; of NULL, the complement
 	holes []hole // where ids of the other side go
+
+	weight int // in memory, bytes
 }
 
 // value returns the text of a value; false for NULL.
@@ -74,19 +77,54 @@ func (s *shelf) keep(raw []sql.RawBytes) (text string, ends []int) {
 
 // reading is one statement that reads rows for a copy.
 type reading struct {
+	limits
+
 	t      *table
 	name   string // the physical table
 	where  string // "" for all
 	routed bool   // with the sharding keys
-	about  int    // how many rows are expected
+	about  int    // how many rows there may be
 }
+
+// limited: there may be more rows than are to be read.
+func (r reading) limited() bool { return r.rows > 0 && r.rows < r.about }
+
+// expected is how many rows the database is going to send, at most.
+func (r reading) expected() int {
+	if r.limited() {
+		return r.rows
+	}
+	return r.about
+}
+
+// rowWeight is what a record has beside its values.
+const rowWeight = 160
+
+// weigh is how many bytes a row takes in memory. One whose ids change is written
+// down twice.
+func (r reading) weigh(raw []sql.RawBytes, route string) int {
+	n := 0
+	for _, v := range raw {
+		n += len(v)
+	}
+	if r.t.rewrites != nil {
+		n *= 2
+	}
+	return n + len(route) + rowWeight + 8*len(raw)
+}
+
+// errCut ends a reading when there is no room for another row.
+var errCut = errors.New("no room for more rows")
 
 // manyRows are so many that a session is prepared for them.
 const manyRows = 32
 
-// read returns the rows in one statement, and so as of one moment. They have to
-// be converted before they are written.
-func (c *session) read(ctx context.Context, r reading) ([]record, error) {
+// read returns rows in one statement, and so as of one moment, in the order of their
+// keys: all of them, or as many of the first as the limits allow. They have to be
+// converted before they are written.
+func (c *session) read(ctx context.Context, r reading) (all []record, more bool, err error) {
+	ctx, cutOff := context.WithCancel(ctx)
+	defer cutOff()
 	raw := make([]sql.RawBytes, len(r.t.columns))
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
@@ -95,21 +133,26 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 	for i := range raw {
 		dest = append(dest, &raw[i])
 	}
-	if r.about >= manyRows {
+	if r.expected() >= manyRows {
 		if err := c.side.makeRoom(ctx, c); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	var kept shelf
-	all := make([]record, 0, r.about)
-	err := c.each(ctx, func(rows *sql.Rows) error {
+	held := 0
+	all = make([]record, 0, r.expected())
+	err = c.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
 		if refused > 0 {
 			return &RowError{r.t.conf.Name, id, r.t.columns[refused-1].refusal(c.side)}
 		}
-		rec := record{id: id, key: id}
+		rec := record{id: id, key: id, weight: r.weigh(raw, route.String)}
+		if held += rec.weight; held > r.bytes && (len(all) > 0 || !r.first) {
+			c.cut(cutOff, r.expected()-len(all) > len(all))
+			return errCut
+		}
 		if route.Valid {
 			rec.route = route.String
 		}
@@ -120,7 +163,23 @@ func (c *session) read(ctx context.Context, r reading) ([]record, error) {
 		all = append(all, rec)
 		return nil
 	}, c.side.readSQL(r))
-	return all, err
+	if errors.Is(err, errCut) {
+		if len(all) == 0 {
+			return nil, false, &tooLargeError{held}
+		}
+		return all, true, nil
+	}
+	return all, r.limited() && len(all) == r.rows, err
+}
+
+// cut ends an answer that is not read to its end. The driver would still read the
+// rest; when that can be much, the connection is ended instead, unless it holds a
+// lock.
+func (c *session) cut(off func(), much bool) {
+	if much && !c.locked {
+		c.spent = true
+		off()
+	}
 }
 
 func (s *side) readSQL(r reading) string {
@@ -137,7 +196,11 @@ func (s *side) readSQL(r reading) string {
 	if r.where != "" {
 		query += " WHERE " + r.where
 	}
-	return query + " ORDER BY " + key
+	query += " ORDER BY " + key
+	if r.limited() {
+		query += fmt.Sprintf(" LIMIT %d", r.rows)
+	}
+	return query
 }
 
 // store inserts the rows and returns the ids of those that a secondary unique

@@ -125,6 +125,10 @@ func (s *side) once(ctx context.Context, f func(*session) error) error {
 		c.Close()
 		return err
 	}
+	if c.spent {
+		c.Close()
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = append(s.idle, c)
@@ -159,6 +163,7 @@ type session struct {
 	*sql.Conn
 
 	side     *side
+	spent    bool                 // an answer was cut off
 	locked   bool                 // holds the lock of a switch: no transaction may begin
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
 	values   []any                // of the rows of one statement

@@ -92,6 +92,7 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 			return &RowError{t.conf.Name, id, err}
 		}
 		out(id, version{place, sum})
+		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
 		key, t.routeText(c.side, t.name), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
@@ -112,6 +113,7 @@ func (c *session) targetRows(ctx context.Context, t *table, on *target, among wh
 			return &RowError{on.name, id, err}
 		}
 		out(id, sum)
+		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
 		key, rowHash(c.side, t.columns), c.side.Quote(on.present()), among(key)))

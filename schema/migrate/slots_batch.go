@@ -242,10 +242,10 @@ func (b *batch) forget(ctx context.Context) error {
 // lacks.
 func (b *batch) open(ctx context.Context) (*world, error) {
 	store := b.Mover.cfg.Store
-	w := &world{Job: &Job{Config{
+	w := newWorld(&Job{Config{
 		Name:      fmt.Sprintf("slots_%s_%d_%d", store.Name(), b.from, b.to),
 		ChunkRows: b.Mover.cfg.ChunkRows, Throttle: b.Mover.cfg.Throttle, Observe: b.Mover.cfg.Observe,
-	}}}
+	}})
 	var err error
 	if w.source, err = openSide(ctx, shardName(b.from), fenceTable, store.DB(b.from)); err != nil {
 		return nil, err

@@ -207,17 +207,28 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 }
 
 func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) error {
-	rows, err := b.readRows(ctx, b.source.do, t, func(key string) string { return within(key, chunk) })
-	if err != nil {
-		return err
-	}
+	rest := chunk
+	return b.portions(ctx, t, func(l limits) ([]record, bool, error) {
+		return b.readRows(ctx, b.source.do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
+	}, func(rows []record) error {
+		some := rest
+		if len(rows) > 0 {
+			some.To = proto.At(rows[len(rows)-1].id)
+		}
+		rest.After = some.To
+		return b.copyRows(ctx, t, some, rows)
+	})
+}
+
+// copyRows writes the rows of a part of a chunk, which were just read.
+func (b *batch) copyRows(ctx context.Context, t *table, part proto.Chunk, rows []record) (err error) {
 	b.observe(StepSnapshot, t, int64(len(rows)))
 	var refused []int64
 	if len(rows) > 0 {
 		first := true
 		err = b.onCopies(ctx, func(s *session) (err error) {
 			if !first { // nobody knows whether the attempt before was committed
-				err = s.exec(ctx, b.deletion(t, within(s.side.Quote(t.key), chunk)))
+				err = s.exec(ctx, b.deletion(t, within(s.side.Quote(t.key), part)))
 			}
 			first = false
 			if err == nil {
@@ -238,13 +249,13 @@ func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) erro
 }
 
 // readRows reads rows of the slots as they are at one moment.
-func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*session) error) error, t *table, which where) (rows []record, err error) {
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*session) error) error, t *table, l limits, about int, which where) (rows []record, more bool, err error) {
 	err = do(ctx, func(s *session) error {
 		key := columnOf(s.side, t.name, t.key)
-		rows, err = s.read(ctx, reading{t: t, name: t.name, where: which(key) + " AND " + b.among[t.ord](key)})
+		rows, more, err = s.read(ctx, reading{l, t, t.name, which(key) + " AND " + b.among[t.ord](key), false, about})
 		return err
 	})
-	return rows, err
+	return rows, more, err
 }
 
 // onCopies runs f in a transaction of the new shard, past the fences of the
@@ -280,8 +291,12 @@ func (b *batch) deletion(t *table, condition string) string {
 func (b *batch) stream() *stream {
 	return &stream{
 		lead: b.lead, from: b.source, log: b.logTable(), bounds: b.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64) ([]record, error) {
-			return b.readRows(ctx, st.do, t, func(key string) string { return key + " IN (" + idList(ids) + ")" })
+		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) ([]record, int, error) {
+			rows, more, err := b.readRows(ctx, st.do, t, l, len(ids), func(key string) string { return key + " IN (" + idList(ids) + ")" })
+			if err != nil {
+				return nil, 0, err
+			}
+			return rows, upTo(ids, rows, more), nil
 		},
 		put: b.putCopies,
 	}

@@ -19,8 +19,9 @@ type stream struct {
 
 	// bounds are how far the tables are copied; nil means to their end.
 	bounds func(ctx context.Context, s *session, lock bool) ([]span, error)
-	// fetch reads the rows with these ids as they are now, in one statement.
-	fetch func(ctx context.Context, st *stream, t *table, ids []int64) ([]record, error)
+	// fetch reads the rows with the first n of these ids as they are now, in one
+	// statement: of all, or of as many as the limits allow.
+	fetch func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []record, n int, err error)
 	// put makes the ids have these rows, or none, and returns the ids of rows that
 	// are in the way of others.
 	put func(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error)
@@ -168,19 +169,32 @@ func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) 
 		list = append(list, id)
 	}
 	slices.Sort(list)
-	rows, err := st.fetch(ctx, st, t, list)
-	if err != nil {
-		return err
+	var some []int64
+	return st.portions(ctx, t, func(l limits) ([]record, bool, error) {
+		rows, n, err := st.fetch(ctx, st, t, list, l)
+		some, list = list[:n], list[n:]
+		return rows, len(list) > 0, err
+	}, func(rows []record) error {
+		refused, err := st.put(ctx, t, some, rows)
+		if err != nil {
+			return err
+		}
+		for _, id := range refused {
+			ids[id] = false
+		}
+		st.observe(StepApplied, t, int64(len(some)))
+		return nil
+	})
+}
+
+// upTo is how many of the ids, which are sorted, have been read when there are more
+// rows than these.
+func upTo(ids []int64, rows []record, more bool) int {
+	if !more {
+		return len(ids)
 	}
-	refused, err := st.put(ctx, t, list, rows)
-	if err != nil {
-		return err
-	}
-	for _, id := range refused {
-		ids[id] = false
-	}
-	st.observe(StepApplied, t, int64(len(list)))
-	return nil
+	n, _ := slices.BinarySearch(ids, rows[len(rows)-1].id)
+	return n + 1
 }
 
 // ack deletes the entries that were applied, and those that no copier has

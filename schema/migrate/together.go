@@ -23,3 +23,13 @@ func together(ctx context.Context, tasks ...func(context.Context) error) error {
 	wg.Wait()
 	return first
 }
+
+// inTurn runs tasks one after another, up to the first that fails.
+func inTurn(ctx context.Context, tasks ...func(context.Context) error) error {
+	for _, task := range tasks {
+		if err := task(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -113,9 +113,13 @@ func (k keys) order(other keys) int {
 	return 0
 }
 
-// rangesPerChunk makes the ranges that are compared larger than the chunks that
-// are copied: fewer queries go to the shards, and no lock is held.
-const rangesPerChunk = 8
+// Ranges that are compared are larger than the chunks that are copied: fewer queries
+// go to the shards, and no lock is held. A range that differs is looked at row by row,
+// with a hash of each in memory.
+const (
+	rangesPerChunk = 8
+	maxRangeRows   = 100_000
+)
 
 // table compares the rows of a table that was copied up to low, which only
 // grows. Sums that differ are often of changes that were on their way, so rows are
@@ -206,7 +210,7 @@ func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
 func (v *verifier) rangeEnd(ctx context.Context, t *table, after proto.Bound) (end proto.Bound, err error) {
 	key := v.source.Quote(t.key)
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d",
-		key, v.source.Quote(t.name), keys{after, proto.Top}.where(key), v.cfg.ChunkRows*rangesPerChunk-1)
+		key, v.source.Quote(t.name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
 	err = v.source.do(ctx, func(s *session) error {
 		end = proto.Top
 		return s.each(ctx, func(rows *sql.Rows) error {
@@ -257,7 +261,11 @@ func (v *verifier) totals(ctx context.Context, t *table, k keys) (want, got []to
 			return err
 		})
 	}
-	err = together(ctx, tasks...)
+	if v.source.Name() == "sqlite" { // which sends rows as a whole
+		err = inTurn(ctx, tasks...)
+	} else {
+		err = together(ctx, tasks...)
+	}
 	return want, got, err
 }
 

@@ -1,0 +1,175 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// Rows are held in memory between the two databases. How many are held at once goes
+// by their bytes: those of small rows are never many, and of large ones a single row
+// may be all that there is room for.
+
+const (
+	// roomUnit is the unit in which room is given, in bytes.
+	roomUnit = 1 << 20
+	// roomUnits is how much there is for all rows that a job holds at once. What
+	// drivers keep for a statement or an answer, and what the garbage collector has
+	// not found yet, comes on top: together some three times as much.
+	roomUnits = 16
+)
+
+// room is what the goroutines of a job share to hold rows in. A row that is larger
+// than all of it is held by one of them while no other holds any.
+type room struct {
+	turn  chan struct{} // one goroutine at a time takes units
+	units chan struct{}
+}
+
+func newRoom() *room {
+	return &room{make(chan struct{}, 1), make(chan struct{}, roomUnits)}
+}
+
+// take waits for room for that many bytes, or for all that there is. It returns how
+// much was given, to be given back.
+func (r *room) take(ctx context.Context, bytes int) (units int, err error) {
+	units = min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits)
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	for n := range units {
+		select {
+		case r.units <- struct{}{}:
+		case <-ctx.Done():
+			r.give(n)
+			return 0, ctx.Err()
+		}
+	}
+	return units, nil
+}
+
+func (r *room) give(units int) {
+	for range units {
+		<-r.units
+	}
+}
+
+// limits are those of one reading.
+type limits struct {
+	rows  int // 0: as many as there are
+	bytes int
+	first bool // the first row is read however large it is
+}
+
+// tooLargeError is that of a row for which there is no room in a reading.
+type tooLargeError struct{ bytes int }
+
+func (e *tooLargeError) Error() string { return fmt.Sprintf("there is no room for %d bytes", e.bytes) }
+
+// weights are the sizes of the rows that were read from a table last.
+type weights struct {
+	mu      sync.Mutex
+	typical int // of one row, in bytes; 0 before the first
+	largest int
+}
+
+// note learns from rows that were read. What is typical grows at once and shrinks
+// slowly: to read too few rows costs a statement more, to read too many costs what
+// was sent in vain.
+func (w *weights) note(rows []record) {
+	if len(rows) == 0 {
+		return
+	}
+	sum := 0
+	for i := range rows {
+		sum += rows[i].weight
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.typical = max(sum/len(rows), w.typical-w.typical/4)
+	w.largest = max(largest(rows), w.largest-w.largest/4)
+}
+
+// fitting is how many rows will fit into a number of bytes; 0: nobody knows yet.
+func (w *weights) fitting(bytes int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.typical == 0 {
+		return 0
+	}
+	return max(1, bytes/w.typical)
+}
+
+// wanted is how much room a reading should have that needs so much: all, when nobody
+// knows how large the rows are.
+func (w *weights) wanted(needed int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.typical == 0 {
+		return roomUnits * roomUnit
+	}
+	return max(needed, w.largest)
+}
+
+// share is the part of the room that each of those who read at the same time has.
+func (w *world) share() int {
+	readers := w.cfg.Copiers + 1 // and the one who follows
+	return max(1, roomUnits/readers) * roomUnit
+}
+
+// portions reads rows of a table and uses them, as many at a time as there is room
+// for, until read says that these were all.
+func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows []record, more bool, err error), use func([]record) error) error {
+	for needed := w.share(); ; {
+		more, err := w.portion(ctx, t, t.weights.wanted(needed), read, use)
+		var tooLarge *tooLargeError
+		switch {
+		case errors.As(err, &tooLarge):
+			needed = tooLarge.bytes
+		case err != nil || !more:
+			return err
+		default:
+			needed = w.share()
+		}
+	}
+}
+
+func (w *world) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]record, bool, error), use func([]record) error) (more bool, err error) {
+	units, err := w.room.take(ctx, wanted)
+	if err != nil {
+		return false, err
+	}
+	defer w.room.give(units)
+	bytes := units * roomUnit
+	rows, more, err := read(limits{t.weights.fitting(bytes), bytes, units == roomUnits})
+	if err != nil {
+		return false, err
+	}
+	t.weights.note(rows)
+	collect(largest(rows))
+	err = use(rows)
+	collect(largest(rows))
+	return more, err
+}
+
+// largest is how many bytes the largest of the rows has.
+func largest(rows []record) (bytes int) {
+	for i := range rows {
+		bytes = max(bytes, rows[i].weight)
+	}
+	return bytes
+}
+
+// collect frees what the driver and database/sql had for a row of so many bytes. Of
+// large ones that is several times the row, and the garbage collector by itself would
+// wait until there is as much again.
+func collect(bytes int) {
+	if bytes >= roomUnits*roomUnit/4 {
+		runtime.GC()
+	}
+}
