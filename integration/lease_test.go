@@ -49,7 +49,7 @@ func TestLeasesKeepTheContractWhateverTheSessionIsSetTo(t *testing.T) {
 func claim(owner string) workerid.Claim {
 	return workerid.Claim{
 		Namespace: "shop", Owner: owner, Holder: "host/" + owner, Most: 15, Term: time.Minute,
-		Clock: workerid.Clock{Epoch: keygen.Twitter().Epoch, Unit: time.Millisecond},
+		Layout: keygen.Twitter(),
 	}
 }
 

@@ -12,8 +12,9 @@ var (
 	ErrClosed = errors.New("keygen: generator is closed")
 
 	// ErrLayout: a layout cannot work, a value does not fit its field, or an id
-	// does not belong to the layout. Returned by Layout's methods, by constructors
-	// that take a layout, and by uuid.Time.
+	// does not belong to the layout; or worker ids are in use with another layout, so
+	// that ids could come twice. Returned by Layout's methods, by constructors that
+	// take a layout, by Assigners and ledgers, and by uuid.Time.
 	ErrLayout = errors.New("keygen: layout")
 
 	// ErrSyntax: a text is not an id in the expected form, or its number is

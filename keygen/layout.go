@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -259,6 +260,59 @@ func (l Layout) Range(from, to time.Time) (lo, hi int64, err error) {
 	}
 	shift := l.Shift(Time)
 	return first << shift, last<<shift | (1<<shift - 1), nil
+}
+
+// Fingerprint returns a text for the ids that the layout makes of a time, a worker
+// id, a sequence and a bucket: the fields from the highest bit down, the unit and the
+// epoch, as in
+// "time:41 worker:10 sequence:12 unit:1ms epoch:2010-11-04T01:42:54.657Z". Where it
+// differs, processes with different worker ids can make the same id. A datacenter
+// directly above the worker is one worker field with it, as a worker id fills both.
+// The text never changes from version to version: ledgers of worker ids write it
+// down.
+func (l Layout) Fingerprint() string {
+	var b strings.Builder
+	for i := 0; i < len(l.Fields); i++ {
+		f := l.Fields[i]
+		if f.Kind == Datacenter && i+1 < len(l.Fields) && l.Fields[i+1].Kind == Worker {
+			i++
+			f = Field{Worker, f.Bits + l.Fields[i].Bits}
+		}
+		if f.Kind == Datacenter && l.Bits(Worker) == 0 {
+			f.Kind = Worker
+		}
+		_, _ = fmt.Fprintf(&b, "%v:%d ", f.Kind, f.Bits)
+	}
+	_, _ = fmt.Fprintf(&b, "unit:%v epoch:%s", l.Unit, l.Epoch.UTC().Format(time.RFC3339Nano))
+	return b.String()
+}
+
+// Above returns up to when ids of old are below those that l makes in its tick at
+// from and later, whatever their worker ids: processes with the layout old that end
+// before that time never repeat an id of processes with l that start at from. It
+// needs Time to be the highest field of both, and from to lie in the time field of
+// l; the error wraps [ErrLayout].
+//
+// It tells how one layout can follow another, of 10 worker bits one of 12 say. With
+// the same epoch it returns the tick of from itself, if time stands at the same
+// place: all processes with the old layout must have ended by then. With an epoch
+// that is a year earlier it returns a time in a year: until then both run side by
+// side.
+func (l Layout) Above(old Layout, from time.Time) (until time.Time, err error) {
+	for _, layout := range []Layout{l, old} {
+		if err := layout.Validate(); err != nil {
+			return time.Time{}, err
+		}
+		if layout.Fields[0].Kind != Time {
+			return time.Time{}, fmt.Errorf("%w: ids do not sort by time, as time is not the highest field", ErrLayout)
+		}
+	}
+	tick := l.Tick(from)
+	if tick < 0 || tick > l.max(Time) {
+		return time.Time{}, fmt.Errorf("%w: %v is not between its epoch %v and its end %v", ErrLayout, from, l.Epoch, l.Expires())
+	}
+	lowest := tick << l.Shift(Time)
+	return old.At(min(lowest>>old.Shift(Time), old.max(Time)+1)), nil
 }
 
 // Expires returns the first time that no longer fits the time field.

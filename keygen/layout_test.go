@@ -214,3 +214,136 @@ func TestWorkerIDsSplitIntoDatacenterAndWorker(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// Ledgers have these texts in their tables for ever.
+func TestFingerprintsKeepTheirText(t *testing.T) {
+	epoch := time.Date(2026, 1, 1, 8, 0, 0, 1500, time.FixedZone("CST", 8*3600))
+	f := func(kindsAndBits ...int) (all []keygen.Field) {
+		for i := 0; i < len(kindsAndBits); i += 2 {
+			all = append(all, keygen.Field{Kind: keygen.Kind(kindsAndBits[i]), Bits: kindsAndBits[i+1]})
+		}
+		return all
+	}
+	const t0, dc, worker, seq, bucket = int(keygen.Time), int(keygen.Datacenter), int(keygen.Worker), int(keygen.Sequence), int(keygen.Bucket)
+	for want, l := range map[string]keygen.Layout{
+		"time:41 worker:10 sequence:12 unit:1ms epoch:2010-11-04T01:42:54.657Z":                  keygen.Twitter(),
+		"time:28 worker:22 sequence:13 unit:1s epoch:2016-05-19T16:00:00Z":                       keygen.Baidu(),
+		"time:39 sequence:8 worker:16 unit:10ms epoch:2014-09-01T00:00:00Z":                      keygen.Sonyflake(),
+		"time:40 worker:13 sequence:10 unit:1ms epoch:2011-08-24T21:07:01.721Z":                  keygen.Instagram(),
+		"time:41 worker:5 sequence:7 unit:1ms epoch:2024-01-01T00:00:00Z":                        keygen.JSSafe(),
+		"time:29 worker:21 sequence:13 unit:1s epoch:2026-01-01T00:00:00Z":                       keygen.Disposable(),
+		"time:41 sequence:12 unit:1.5ms epoch:2026-01-01T00:00:00.0000015Z":                      {Epoch: epoch, Unit: 1500 * time.Microsecond, Fields: f(t0, 41, seq, 12)},
+		"time:30 worker:9 sequence:12 bucket:10 unit:1m0s epoch:2026-01-01T00:00:00.0000015Z":    {Epoch: epoch, Unit: time.Minute, Fields: f(t0, 30, dc, 4, worker, 5, seq, 12, bucket, 10)},
+		"time:30 worker:5 datacenter:4 sequence:12 unit:1m0s epoch:2026-01-01T00:00:00.0000015Z": {Epoch: epoch, Unit: time.Minute, Fields: f(t0, 30, worker, 5, dc, 4, seq, 12)},
+		"datacenter:4 time:30 worker:5 sequence:12 unit:1m0s epoch:2026-01-01T00:00:00.0000015Z": {Epoch: epoch, Unit: time.Minute, Fields: f(dc, 4, t0, 30, worker, 5, seq, 12)},
+		"time:30 worker:4 sequence:12 unit:1.000000001s epoch:2026-01-01T00:00:00.0000015Z":      {Epoch: epoch, Unit: time.Second + 1, Fields: f(t0, 30, dc, 4, seq, 12)},
+	} {
+		if got := l.Fingerprint(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestLayoutsOfOneFingerprintMakeTheSameIDs(t *testing.T) {
+	split, whole := keygen.Twitter(), keygen.Twitter()
+	whole.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 10}, {Kind: keygen.Sequence, Bits: 12}}
+	whole.Epoch = whole.Epoch.In(time.FixedZone("", 3600))
+	if split.Fingerprint() != whole.Fingerprint() {
+		t.Fatalf("%s and %s", split.Fingerprint(), whole.Fingerprint())
+	}
+	for worker := range int64(1 << 10) {
+		var ids [2]int64
+		for i, l := range []keygen.Layout{split, whole} {
+			p := keygen.Parts{Time: l.At(1234567), Sequence: worker * 3}
+			l.SplitWorker(&p, worker)
+			var err error
+			if ids[i], err = l.Compose(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ids[0] != ids[1] {
+			t.Fatalf("worker id %d: %d and %d", worker, ids[0], ids[1])
+		}
+	}
+}
+
+// ids returns all ids of a small layout in a tick.
+func ids(l keygen.Layout, tick int64) map[int64]bool {
+	all := map[int64]bool{}
+	below := l.Shift(keygen.Time)
+	for rest := range int64(1) << below {
+		all[tick<<below|rest] = true
+	}
+	return all
+}
+
+// tiny is a layout with time on top of up to five bits.
+func tiny(r *rand.Rand, epoch time.Time) keygen.Layout {
+	return keygen.Layout{
+		Epoch: epoch.Add(-time.Duration(r.IntN(40)) * time.Second), Unit: time.Duration(1+r.IntN(3)) * time.Second,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 5 + r.IntN(3)}, {Kind: keygen.Worker, Bits: 1 + r.IntN(3)}, {Kind: keygen.Sequence, Bits: 1 + r.IntN(2)}},
+	}
+}
+
+func TestAboveIsTheTimeUpToWhichNoIDOfTheOldLayoutCanComeAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	together := 0
+	for range 300 {
+		l, old := tiny(r, now), tiny(r, now)
+		from := now.Add(time.Duration(r.IntN(10)) * time.Second)
+		until, err := l.Above(old, from)
+		if err != nil {
+			if from.Before(l.Expires()) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		fresh := map[int64]bool{}
+		for tick := l.Tick(from); tick < 1<<l.Bits(keygen.Time); tick++ {
+			for id := range ids(l, tick) {
+				fresh[id] = true
+			}
+		}
+		for tick := range int64(1) << old.Bits(keygen.Time) {
+			for id := range ids(old, tick) {
+				if fresh[id] && old.At(tick).Before(until) {
+					t.Fatalf("%+v from %v, old %+v until %v: %d came twice", l, from, old, until, id)
+				}
+			}
+		}
+		if until.After(from) {
+			together++
+		}
+	}
+	if together == 0 {
+		t.Error("no two layouts could run together")
+	}
+}
+
+func TestAboveTellsTheWaysFromOneLayoutToAnother(t *testing.T) {
+	old, wide := keygen.Twitter(), keygen.Twitter()
+	wide.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 12}, {Kind: keygen.Sequence, Bits: 10}}
+	from := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if until, err := wide.Above(old, from); err != nil || !until.Equal(from) {
+		t.Errorf("with the same epoch the old one ends at %v, %v", until, err)
+	}
+	wide.Epoch = wide.Epoch.AddDate(-1, 0, 0)
+	if until, err := wide.Above(old, from); err != nil || !until.Equal(from.Add(old.Epoch.Sub(wide.Epoch))) {
+		t.Errorf("with an epoch a year earlier the old one ends at %v, %v", until, err)
+	}
+	wide.Epoch = old.Epoch
+	wide.Fields[2].Bits = 8 // time stands two bits lower
+	if until, err := wide.Above(old, from); err != nil || until.After(from.AddDate(-10, 0, 0)) {
+		t.Errorf("where time stands lower the old one ended at %v, %v", until, err)
+	}
+	if _, err := wide.Above(old, wide.Epoch.Add(-1)); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("before the epoch: %v", err)
+	}
+	low := keygen.Layout{Epoch: old.Epoch, Unit: old.Unit, Fields: []keygen.Field{{Kind: keygen.Worker, Bits: 4}, {Kind: keygen.Time, Bits: 41}, {Kind: keygen.Sequence, Bits: 4}}}
+	for _, pair := range [][2]keygen.Layout{{low, old}, {old, low}, {{}, old}, {old, {}}} {
+		if _, err := pair[0].Above(pair[1], from); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("%+v above %+v: %v", pair[0], pair[1], err)
+		}
+	}
+}

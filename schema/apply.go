@@ -17,8 +17,13 @@ type ownTable struct {
 	key     []string
 	bigints []string
 	others  []string
-	numbers bool // the key numbers new rows by itself
+	numbers bool    // the key numbers new rows by itself
+	added   []added // columns that versions before did not make
 }
+
+// added is a column with what brings a table of a version before up to date, on
+// every database.
+type added struct{ column, alter string }
 
 // ownTables are in the order of the DDL's statements.
 var ownTables = []ownTable{
@@ -28,13 +33,16 @@ var ownTables = []ownTable{
 	{name: "worker_lease", key: []string{"namespace", "worker_id"},
 		bigints: []string{"worker_id", "era", "generation", "ceiling"}, others: []string{"owner", "holder"}},
 	{name: "worker_namespace", key: []string{"namespace"},
-		bigints: []string{"epoch_us", "unit_ns", "longest_us", "safe_from_us"}, others: []string{"identity"}},
+		bigints: []string{"epoch_us", "unit_ns", "longest_us", "safe_from_us"}, others: []string{"identity"},
+		added: []added{{"layout", "ALTER TABLE worker_namespace ADD COLUMN layout VARCHAR(255) NOT NULL DEFAULT ''"}}},
 }
 
 // Apply creates those of the tables leaf_alloc, WORKER_NODE, worker_lease and
 // worker_namespace that do not exist, and checks those that do: tables made by
 // Leaf or UidGenerator serve as they are, and one that cannot is a
-// *ColumnError. Nothing that exists is altered.
+// *ColumnError. Nothing that exists is altered, but for the column layout of
+// worker_namespace, which is added to a table of a version before: it takes the
+// right to alter the table, once. Processes of such versions go on with it.
 //
 // Apply may be called at every start, by several processes at once; where all
 // tables exist it needs no right to create any.
@@ -58,8 +66,8 @@ type creation struct {
 	fill   []string // puts the first rows into a table that was just created
 }
 
-// plan reads our own DDL. What is not a CREATE TABLE belongs to the table
-// before it.
+// plan reads our own DDL. An INSERT belongs to the table before it; the rest adds
+// columns to tables of versions before, and is for those who run the file by hand.
 func plan(ddl string) []creation {
 	var steps []creation
 	for _, statement := range statements(ddl) {
@@ -67,8 +75,10 @@ func plan(ddl string) []creation {
 			steps = append(steps, creation{own: ownTables[len(steps)], create: statement})
 			continue
 		}
-		last := &steps[len(steps)-1]
-		last.fill = append(last.fill, statement)
+		if strings.Contains(statement, "INTO") {
+			last := &steps[len(steps)-1]
+			last.fill = append(last.fill, statement)
+		}
 	}
 	return steps
 }
@@ -83,10 +93,31 @@ func (step creation) install(ctx context.Context, s session, c catalog) error {
 			err = failed
 		}
 	}
+	if err == nil {
+		t, err = step.own.update(ctx, s, c, t)
+	}
 	if err != nil {
 		return fmt.Errorf("schema: table %s: %w", step.own.name, err)
 	}
 	return step.own.check(t)
+}
+
+// update adds the columns that a table of a version before lacks.
+func (own ownTable) update(ctx context.Context, s session, c catalog, t table) (table, error) {
+	for _, a := range own.added {
+		if _, there := t.column(a.column); there {
+			continue
+		}
+		_, failed := s.ExecContext(ctx, a.alter)
+		var err error
+		if t, err = c.table(ctx, own.name); err != nil {
+			return t, err
+		}
+		if _, there := t.column(a.column); !there && failed != nil { // no other process was first
+			return t, fmt.Errorf("bring it up to date, or let somebody who may do it run %s: %w", a.alter, failed)
+		}
+	}
+	return t, nil
 }
 
 // run creates the table, with its first rows where the database can do both in
@@ -112,6 +143,11 @@ func (own ownTable) check(t table) error {
 	for _, name := range own.bigints {
 		if col, _ := t.column(name); col.max < math.MaxInt64 {
 			return &ColumnError{own.name, name, "a BIGINT"}
+		}
+	}
+	for _, a := range own.added {
+		if _, ok := t.column(a.column); !ok {
+			return &ColumnError{own.name, a.column, "there"}
 		}
 	}
 	for _, name := range own.others {

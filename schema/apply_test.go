@@ -37,6 +37,43 @@ func TestApplyMakesTheHeaderOfLeasesOnceAndNotAgain(t *testing.T) {
 	}
 }
 
+// namespaceBefore is the table as versions made it that noted no layout.
+const namespaceBefore = `CREATE TABLE "worker_namespace" (
+  "namespace"    VARCHAR(64)  NOT NULL PRIMARY KEY,
+  "epoch_us"     BIGINT       NOT NULL,
+  "unit_ns"      BIGINT       NOT NULL,
+  "identity"     VARCHAR(128) NOT NULL,
+  "longest_us"   BIGINT       NOT NULL,
+  "safe_from_us" BIGINT       NOT NULL
+)`
+
+func TestApplyAddsTheColumnThatATableOfAVersionBeforeLacks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "test.db")
+	db := open(t, file)
+	exec(t, db, namespaceBefore)
+	exec(t, db, "INSERT INTO worker_namespace VALUES ('shop', 1, 1000000, '', 0, 0)")
+	atOnce(t, 8, func(int) error { return schema.Apply(t.Context(), open(t, file)) })
+	if layout := scan[string](t, db, "SELECT layout FROM worker_namespace WHERE namespace = 'shop'"); layout != "" {
+		t.Errorf("the layout of an old row is %q", layout)
+	}
+	if unit := scan[int64](t, db, "SELECT unit_ns FROM worker_namespace WHERE namespace = 'shop'"); unit != 1_000_000 {
+		t.Errorf("the unit of an old row is %d", unit)
+	}
+	exec(t, db, "INSERT INTO worker_namespace (namespace, epoch_us, unit_ns, identity, longest_us, safe_from_us) VALUES ('old', 1, 1000, '', 0, 0)")
+}
+
+func TestApplyThatMayNotAddTheColumnNamesTheStatement(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "test.db")
+	if err := schema.Apply(t.Context(), open(t, file)); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, open(t, file), "ALTER TABLE worker_namespace DROP COLUMN layout")
+	err := schema.Apply(t.Context(), open(t, "file:"+file+"?_pragma=query_only(1)"))
+	if err == nil || !strings.Contains(err.Error(), "run ALTER TABLE worker_namespace ADD COLUMN layout") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestDDLRunByHandIsWhatApplyWants(t *testing.T) {
 	db := newDB(t)
 	text, err := schema.DDL("sqlite")

@@ -20,7 +20,8 @@
 // ids are made for (workerid.NewLeased, or workerid.Recorded for a ring of less
 // than a second): nothing is made at or above the lease's ceiling. A worker id
 // given by hand is refused: nobody knows how far ahead of the clock its former
-// holder was.
+// holder was. All processes whose ids must differ have one layout; leases refuse
+// another, WORKER_NODE has no place for it (see package workerid).
 //
 // The time in an id is not the time at which it was handed out. It is ahead of
 // the clock by the ring's length at most, 2^BoostPower units: eight seconds in a

@@ -33,7 +33,10 @@ func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Run("who lost the worker id can neither renew nor return it", s.fenced)
 	t.Run("a context that has ended ends the call", s.ended)
 	t.Run("worker ids above the highest that was asked for rest", s.highest)
-	t.Run("another clock in the same namespace is refused", s.otherClock)
+	t.Run("another layout in the same namespace is refused", s.otherLayout)
+	t.Run("layouts that make the same ids are one", s.sameIDs)
+	t.Run("a former layout is replaced when its leases have ended", s.formerLayout)
+	t.Run("a layout whose ids could be those of the former one does not replace it", s.lowerLayout)
 	t.Run("goroutines that take at once never share", func(t *testing.T) { s.atOnce(t, open(t)) })
 	t.Run("windows of a worker id never overlap, whoever comes and goes", func(t *testing.T) { s.windows(t, open(t)) })
 }
@@ -50,9 +53,16 @@ func (s ledgerSuite) claim(t *testing.T, owner string, most int64) workerid.Clai
 	return workerid.Claim{
 		Namespace: fmt.Sprintf("%.20s%x", name[len(name)-min(len(name), 20):], time.Now().UnixNano()),
 		Owner:     owner, Holder: "host/" + owner, Most: most,
-		Clock: workerid.Clock{Epoch: s.epoch, Unit: time.Millisecond},
-		Term:  300 * time.Millisecond,
+		Layout: s.layout(10, 12),
+		Term:   300 * time.Millisecond,
 	}
+}
+
+// layout has so many bits of worker and sequence.
+func (s ledgerSuite) layout(worker, sequence int) keygen.Layout {
+	return keygen.Layout{Epoch: s.epoch, Unit: time.Millisecond, Fields: []keygen.Field{
+		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: worker}, {Kind: keygen.Sequence, Bits: sequence},
+	}}
 }
 
 func by(c workerid.Claim, owner string) workerid.Claim {
@@ -133,7 +143,7 @@ func (s ledgerSuite) repeated(t *testing.T) {
 func (s ledgerSuite) renewal(t *testing.T) {
 	c := s.claim(t, "a", 5)
 	e := s.take(t, c)
-	term := int64(c.Term / c.Clock.Unit)
+	term := int64(c.Term / c.Layout.Unit)
 	begin, last := time.Now(), e.Ceiling
 	for range 50 {
 		ceiling, err := s.ledger.Renew(t.Context(), c, e)
@@ -257,18 +267,131 @@ func (s ledgerSuite) highest(t *testing.T) {
 	}
 }
 
-func (s ledgerSuite) otherClock(t *testing.T) {
+func (s ledgerSuite) otherLayout(t *testing.T) {
 	c := s.claim(t, "a", 5)
-	s.take(t, c)
-	c = by(c, "b")
-	c.Clock.Unit = time.Second
-	if _, err := s.ledger.Take(t.Context(), c); !errors.Is(err, keygen.ErrLayout) {
-		t.Errorf("another unit: %v", err)
+	e := s.take(t, c)
+	unit, epoch, order := s.layout(10, 12), s.layout(10, 12), s.layout(10, 12)
+	unit.Unit = time.Second
+	epoch.Epoch = s.epoch.AddDate(1, 0, 0)
+	order.Fields = []keygen.Field{order.Fields[0], order.Fields[2], order.Fields[1]}
+	for name, l := range map[string]keygen.Layout{
+		"another unit": unit, "another epoch": epoch, "another order": order,
+		"more workers": s.layout(12, 10), "fewer workers": s.layout(8, 14), "a shorter sequence": s.layout(10, 11),
+	} {
+		other := by(c, "b")
+		other.Layout = l
+		_, err := s.ledger.Take(t.Context(), other)
+		if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), c.Layout.Fingerprint()) || !strings.Contains(err.Error(), l.Fingerprint()) {
+			t.Errorf("%s: %v", name, err)
+		}
+		other.Former = s.layout(9, 13) // which it never had
+		if _, err := s.ledger.Take(t.Context(), other); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("%s after a layout that it never had: %v", name, err)
+		}
 	}
-	c.Clock = workerid.Clock{Epoch: s.epoch.AddDate(1, 0, 0), Unit: time.Millisecond}
-	if _, err := s.ledger.Take(t.Context(), c); !errors.Is(err, keygen.ErrLayout) {
-		t.Errorf("another epoch: %v", err)
+	if _, err := s.ledger.Renew(t.Context(), c, e); err != nil {
+		t.Errorf("after other layouts were refused: %v", err)
 	}
+	s.take(t, by(c, "c"))
+}
+
+func (s ledgerSuite) sameIDs(t *testing.T) {
+	c := s.claim(t, "a", 5)
+	first := s.take(t, c)
+	b := by(c, "b")
+	b.Layout.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Datacenter, Bits: 3}, {Kind: keygen.Worker, Bits: 7}, {Kind: keygen.Sequence, Bits: 12}}
+	b.Layout.Epoch = s.epoch.In(time.FixedZone("", 3600))
+	if second := s.take(t, b); second.Worker == first.Worker {
+		t.Errorf("%+v and %+v", first, second)
+	}
+}
+
+func (s ledgerSuite) formerLayout(t *testing.T) {
+	for name, former := range map[string]keygen.Layout{"other widths": s.layout(10, 12), "another unit": s.slow()} {
+		t.Run(name, func(t *testing.T) {
+			c := s.claim(t, "", 3)
+			c.Layout = former
+			returned, left := s.take(t, by(c, "a")), s.take(t, by(c, "b"))
+			next := by(c, "c")
+			next.Layout, next.Former = s.layout(12, 10), former
+			_, err := s.ledger.Take(t.Context(), next)
+			if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "host/") {
+				t.Fatalf("beside two leases of the former layout: %v", err)
+			}
+			if err := s.ledger.Return(t.Context(), by(c, "a"), returned, returned.NotBefore+1); err != nil {
+				t.Fatal(err)
+			}
+			ceiling, err := s.ledger.Renew(t.Context(), by(c, "b"), left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := s.awaitLayout(t, next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if begin, end := next.Layout.At(e.NotBefore), former.At(ceiling); begin.Before(end) {
+				t.Errorf("leases of the new layout begin at %v, and those of the former ended at %v", begin, end)
+			}
+			s.changed(t, c, next, left)
+		})
+	}
+}
+
+// slow is a layout of longer ticks, with ids below those of the others.
+func (s ledgerSuite) slow() keygen.Layout {
+	l := s.layout(5, 5)
+	l.Unit, l.Fields[0].Bits = 20*time.Millisecond, 37
+	return l
+}
+
+// awaitLayout tries again while the layout is refused.
+func (s ledgerSuite) awaitLayout(t *testing.T, c workerid.Claim) (workerid.Entry, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		e, err := s.ledger.Take(ctx, c)
+		if !errors.Is(err, keygen.ErrLayout) {
+			return e, err
+		}
+	}
+}
+
+// changed looks at a namespace of the claim old, whose entry ended, after next has
+// changed the layout.
+func (s ledgerSuite) changed(t *testing.T, old, next workerid.Claim, ended workerid.Entry) {
+	t.Helper()
+	if ceiling, err := s.ledger.Renew(t.Context(), by(old, "b"), ended); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("a lease of the former layout was renewed: %d, %v", ceiling, err)
+	}
+	if e, err := s.ledger.Take(t.Context(), by(old, "d")); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("the former layout got a lease: %+v, %v", e, err)
+	}
+	plain := by(next, "e")
+	plain.Former = keygen.Layout{}
+	seen := map[int64]bool{}
+	for i := range int64(3) { // beside the first
+		seen[s.take(t, by(plain, fmt.Sprint("e", i))).Worker] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("three processes have the worker ids %v", seen)
+	}
+}
+
+func (s ledgerSuite) lowerLayout(t *testing.T) {
+	c := s.claim(t, "a", 5)
+	e := s.take(t, c)
+	if err := s.ledger.Return(t.Context(), c, e, e.NotBefore+1); err != nil {
+		t.Fatal(err)
+	}
+	next := by(c, "b")
+	next.Layout, next.Former = s.layout(10, 8), c.Layout // time stands four bits lower
+	for range 3 {
+		if e, err := s.ledger.Take(t.Context(), next); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	s.take(t, by(c, "c"))
 }
 
 func (s ledgerSuite) atOnce(t *testing.T, other workerid.Ledger) {

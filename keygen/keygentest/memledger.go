@@ -35,10 +35,11 @@ type content struct {
 	spaces   map[string]space
 }
 
-// space is one namespace.
+// space is one namespace. Leases begin at floor, a tick, at the earliest.
 type space struct {
-	clock workerid.Clock
-	rows  map[int64]row
+	layout keygen.Layout
+	floor  int64
+	rows   map[int64]row
 }
 
 type row struct {
@@ -75,29 +76,69 @@ func (l *MemoryLedger) Take(ctx context.Context, c workerid.Claim) (workerid.Ent
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.spaces[c.Namespace]
-	if !ok {
-		s = space{c.Clock, map[int64]row{}}
-		l.spaces[c.Namespace] = s
-	}
-	if s.clock.Unit != c.Clock.Unit || !s.clock.Epoch.Equal(c.Clock.Epoch) {
-		return workerid.Entry{}, fmt.Errorf("%w: namespace %q counts units of %v since %v", keygen.ErrLayout, c.Namespace, s.clock.Unit, s.clock.Epoch)
+	s, err := l.space(c)
+	if err != nil {
+		return workerid.Entry{}, err
 	}
 	l.note(c.Term)
 	now, term := l.ticks(c)
-	id, err := s.choose(c, now)
+	id, err := s.choose(c, max(now, s.floor))
 	if err != nil {
 		return workerid.Entry{}, err
 	}
 	old := s.rows[id]
-	safe := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}.Tick(l.safeFrom)
-	before := max(now, safe, old.ceiling)
+	before := max(now, c.Layout.Tick(l.safeFrom), s.floor, old.ceiling)
 	if l.weak.NoCeiling {
 		before = now
 	}
-	r := row{c.Owner, c.Holder, l.identity, old.generation + 1, max(now+term, old.ceiling)}
+	r := row{c.Owner, c.Holder, l.identity, old.generation + 1, max(now+term, old.ceiling, s.floor)}
 	s.rows[id] = r
 	return workerid.Entry{Worker: id, Generation: r.generation, NotBefore: before, Ceiling: r.ceiling}, nil
+}
+
+// space returns the claim's namespace, made or changed to its layout.
+func (l *MemoryLedger) space(c workerid.Claim) (space, error) {
+	s, ok := l.spaces[c.Namespace]
+	if !ok {
+		s = space{c.Layout, 0, map[int64]row{}}
+		l.spaces[c.Namespace] = s
+	}
+	noted := s.layout.Fingerprint()
+	switch c.Standing(noted) {
+	case workerid.Own:
+		return s, nil
+	case workerid.Past:
+		return l.cut(c, s)
+	}
+	return s, c.Refuse(noted)
+}
+
+// cut gives a namespace another layout when no lease is in force.
+func (l *MemoryLedger) cut(c workerid.Claim, s space) (space, error) {
+	end, last := l.now(), row{}
+	var leases int64
+	for _, r := range s.rows {
+		until := s.layout.At(r.ceiling)
+		if r.owner != "" && until.After(l.now()) {
+			leases, last = leases+1, r
+		}
+		if until.After(end) {
+			end = until
+		}
+	}
+	if leases > 0 {
+		return s, c.Hold(s.layout.Fingerprint(), leases, last.holder, end)
+	}
+	from, err := c.Begin(end)
+	if err != nil {
+		return s, err
+	}
+	s.layout, s.floor = c.Layout, c.Layout.Tick(from)
+	for id, r := range s.rows {
+		s.rows[id] = row{holder: r.holder, generation: r.generation + 1, ceiling: s.floor}
+	}
+	l.spaces[c.Namespace] = s
+	return s, nil
 }
 
 // note remembers the longest term, and when the identity has changed the time
@@ -183,8 +224,7 @@ func (l *MemoryLedger) mine(c workerid.Claim, e workerid.Entry) (space, row, boo
 }
 
 func (l *MemoryLedger) ticks(c workerid.Claim) (now, term int64) {
-	layout := keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit}
-	return layout.Tick(l.now()), int64(c.Term / c.Clock.Unit)
+	return c.Layout.Tick(l.now()), int64(c.Term / c.Layout.Unit)
 }
 
 // Copy returns a replica that holds what the ledger holds now.
@@ -194,7 +234,7 @@ func (l *MemoryLedger) Copy() *MemoryLedger {
 	other := &MemoryLedger{now: l.now, weak: l.weak, identity: l.identity, content: l.content}
 	other.spaces = map[string]space{}
 	for name, s := range l.spaces {
-		other.spaces[name] = space{s.clock, maps.Clone(s.rows)}
+		other.spaces[name] = space{s.layout, s.floor, maps.Clone(s.rows)}
 	}
 	return other
 }

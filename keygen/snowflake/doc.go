@@ -6,7 +6,8 @@
 //
 // Ids of one generator rise as long as it keeps its worker id; ids of several
 // generators rise with time (they trend upwards). No id is issued twice as long
-// as no two running processes hold one worker id for the same time:
+// as all processes have one layout (the comment of package workerid says how to
+// change it) and no two running ones hold one worker id for the same time:
 //
 //   - A leased worker id (workerid.NewLeased) is one for a stretch of time, whose
 //     end is written down before it is used and read by the next holder. That

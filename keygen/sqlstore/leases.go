@@ -13,7 +13,9 @@ import (
 // Leases returns the ledger of leased worker ids, kept in worker_namespace and
 // worker_lease, for [workerid.NewLeased]. Its clock is the database's, read in
 // microseconds; so units of layouts must be whole microseconds, or the error
-// wraps [keygen.ErrLayout]. SQLite's clock has milliseconds.
+// wraps [keygen.ErrLayout]. SQLite's clock has milliseconds. Worker_namespace notes
+// the layout of each namespace, in a column that tables of versions before lack: the
+// error then is a [keygen.SetupError] with the ALTER TABLE to run.
 func (s *Store) Leases() workerid.Ledger { return ledger{s} }
 
 type ledger struct{ store *Store }
@@ -60,7 +62,7 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 	if err != nil {
 		return 0, err
 	}
-	h, _, err := s.namespace(ctx, c.Namespace)
+	h, sp, err := s.namespace(ctx, c.Namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -70,6 +72,8 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 		return 0, err
 	case !found || r.owner != c.Owner || r.generation != e.Generation:
 		return 0, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.Worker, r.holder)
+	case sp != nil && sp.layout != "" && sp.layout != c.Layout.Fingerprint():
+		return 0, fmt.Errorf("%w: the layout of namespace %q is %q by now", keygen.ErrWorkerLost, c.Namespace, sp.layout)
 	case !p.knows(h.identity) || r.era != h.safeFrom:
 		if err := s.confirm(ctx); err != nil {
 			return 0, err
@@ -111,7 +115,7 @@ func check(c workerid.Claim) (ticks, error) {
 	if c.Namespace == segmentsRow {
 		return ticks{}, fmt.Errorf("the namespace %q is taken by segments; choose another", c.Namespace)
 	}
-	return newTicks(c.Clock)
+	return newTicks(c.Layout)
 }
 
 // shown is a holder's name as the column takes it.

@@ -61,7 +61,7 @@ func applied(t *testing.T, db *sql.DB) *sqlstore.Store {
 func claim(owner string) workerid.Claim {
 	return workerid.Claim{
 		Namespace: "shop", Owner: owner, Holder: "host/" + owner, Most: 3, Term: time.Minute,
-		Clock: workerid.Clock{Epoch: keygen.Twitter().Epoch, Unit: time.Millisecond},
+		Layout: keygen.Twitter(),
 	}
 }
 
@@ -129,16 +129,16 @@ func TestTheLongestTermOfAllDecidesHowLongTheNextServerWaits(t *testing.T) {
 
 func TestLeasesRefuseClocksThatTheDatabasesWouldBeRoundedFor(t *testing.T) {
 	_, store := database(t)
-	for name, change := range map[string]func(*workerid.Clock){
-		"unit of 1.5 µs":     func(c *workerid.Clock) { c.Unit = 1500 * time.Nanosecond },
-		"unit of 100 ns":     func(c *workerid.Clock) { c.Unit = 100 * time.Nanosecond },
-		"no unit":            func(c *workerid.Clock) { c.Unit = 0 },
-		"epoch with 1 ns":    func(c *workerid.Clock) { c.Epoch = c.Epoch.Add(1) },
-		"epoch in next year": func(c *workerid.Clock) { c.Epoch = time.Now().AddDate(1, 0, 0).Truncate(time.Second) },
+	for name, change := range map[string]func(*keygen.Layout){
+		"unit of 1.5 µs":     func(c *keygen.Layout) { c.Unit = 1500 * time.Nanosecond },
+		"unit of 100 ns":     func(c *keygen.Layout) { c.Unit = 100 * time.Nanosecond },
+		"no unit":            func(c *keygen.Layout) { c.Unit = 0 },
+		"epoch with 1 ns":    func(c *keygen.Layout) { c.Epoch = c.Epoch.Add(1) },
+		"epoch in next year": func(c *keygen.Layout) { c.Epoch = time.Now().AddDate(1, 0, 0).Truncate(time.Second) },
 	} {
 		c := claim("a")
 		c.Namespace = name
-		change(&c.Clock)
+		change(&c.Layout)
 		if e, err := store.Leases().Take(t.Context(), c); !errors.Is(err, keygen.ErrLayout) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
@@ -149,7 +149,7 @@ func TestTicksOfAnyUnitAndEpochAreTheLayouts(t *testing.T) {
 	_, store := database(t)
 	for _, l := range []keygen.Layout{keygen.Twitter(), keygen.Baidu(), keygen.Sonyflake(), {Epoch: time.Date(1950, 1, 1, 0, 0, 0, 1000, time.UTC), Unit: 7 * time.Millisecond}} {
 		c := claim("a")
-		c.Namespace, c.Clock = l.Unit.String(), workerid.Clock{Epoch: l.Epoch, Unit: l.Unit}
+		c.Namespace, c.Layout = l.Unit.String(), l
 		before := l.Tick(time.Now().Truncate(time.Millisecond))
 		e, err := store.Leases().Take(t.Context(), c)
 		if err != nil {

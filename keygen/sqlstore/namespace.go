@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/keygen"
 )
 
 // header is the row of worker_namespace that has no name and is about the whole
@@ -18,33 +21,68 @@ type header struct {
 	safeFrom int64
 }
 
+// space is the row of a namespace: what its leases are about.
+type space struct {
+	layout   string // the fingerprint; "" of versions that noted none
+	changing bool   // nobody takes a lease until the layout is another one
+	fenced   bool   // versions that note no layout refuse the row
+	ticks    ticks  // of the ceilings
+	floor    int64  // µs since 1970, before which no lease begins
+}
+
+// newSpace reads a row. A layout with a minus before it is being changed. Where the
+// unit is negative, versions that compare epoch and unit alone find another one
+// than theirs.
+func newSpace(layout string, epoch, unit, floor int64) *space {
+	sp := &space{fenced: unit < 0, ticks: ticks{epoch, max(unit, -unit) / 1000}, floor: floor}
+	sp.layout, sp.changing = strings.CutPrefix(layout, changing)
+	return sp
+}
+
+const changing = "-"
+
+// text is what stands in the row's column layout.
+func (sp space) text() string {
+	if sp.changing {
+		return changing + sp.layout
+	}
+	return sp.layout
+}
+
+// addLayout is what brings a table of a version before up to date.
+const addLayout = `ALTER TABLE worker_namespace ADD COLUMN layout VARCHAR(255) NOT NULL DEFAULT ''`
+
+// SQLite would take a quoted name for a text where there is no such column, unless
+// it is named with its table.
 const (
-	readNamespace = `SELECT "namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us"
-		FROM "worker_namespace" WHERE "namespace" IN ('', ?)`
+	readNamespace = `SELECT "n"."namespace", "n"."epoch_us", "n"."unit_ns", "n"."identity", "n"."longest_us", "n"."safe_from_us", "n"."layout"
+		FROM "worker_namespace" AS "n" WHERE "n"."namespace" IN ('', ?)`
 	addNamespace = `INSERT INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us")
 		VALUES (?, ?, ?, ?, ?, ?)`
 	noteServer = `UPDATE "worker_namespace" SET "identity" = ?, "longest_us" = ?, "safe_from_us" = ?
 		WHERE "namespace" = '' AND "identity" = ? AND "longest_us" = ? AND "safe_from_us" = ?`
 )
 
-// namespace reads the header and how the ticks of a namespace are counted, nil
-// when it is new.
-func (s session) namespace(ctx context.Context, name string) (h header, t *ticks, err error) {
+// namespace reads the header and the row of a namespace, nil when it is new.
+func (s session) namespace(ctx context.Context, name string) (h header, sp *space, err error) {
 	err = s.each(ctx, func(rows *sql.Rows) error {
-		var read string
+		var read, layout string
 		var epoch, unit int64
 		row := header{found: true}
-		if err := rows.Scan(&read, &epoch, &unit, &row.identity, &row.longest, &row.safeFrom); err != nil {
+		if err := rows.Scan(&read, &epoch, &unit, &row.identity, &row.longest, &row.safeFrom, &layout); err != nil {
 			return err
 		}
 		if read == "" {
 			h = row
 		} else {
-			t = &ticks{epoch, unit / 1000}
+			sp = newSpace(layout, epoch, unit, row.safeFrom)
 		}
 		return nil
 	}, readNamespace, name)
-	return h, t, err
+	if dialect.FaultOf(err) == dialect.NoColumn {
+		err = &keygen.SetupError{Err: err, Cure: "the table is of a version before; call schema.Apply, or run " + addLayout}
+	}
+	return h, sp, err
 }
 
 // lostTerms is how many terms above the present of another server a ceiling may
@@ -82,13 +120,16 @@ type statement struct {
 // make runs a statement by itself. An INSERT does nothing where another process
 // was first.
 func (s session) make(ctx context.Context, due *statement) error {
-	text := due.text
+	return s.alone(ctx, s.unlessThere(due.text), due.args...)
+}
+
+// unlessThere lets an INSERT pass over rows that are there.
+func (s session) unlessThere(text string) string {
 	switch {
 	case !strings.HasPrefix(text, "INSERT"):
+		return text
 	case s.server.Name() == mysqlName:
-		text += ` ON DUPLICATE KEY UPDATE "namespace" = "namespace"`
-	default:
-		text += " ON CONFLICT DO NOTHING"
+		return text + ` ON DUPLICATE KEY UPDATE "namespace" = "namespace"`
 	}
-	return s.alone(ctx, text, due.args...)
+	return text + " ON CONFLICT DO NOTHING"
 }

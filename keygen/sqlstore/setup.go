@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,9 @@ var cures = map[dialect.Fault]string{
 // explained adds to an error of the database what to do, when nothing but doing
 // it helps.
 func explained(err error) error {
+	if errors.As(err, new(*keygen.SetupError)) {
+		return err
+	}
 	fault := dialect.FaultOf(err)
 	if fault == dialect.OutOfRange {
 		return fmt.Errorf("%w: %w", keygen.ErrExhausted, err)

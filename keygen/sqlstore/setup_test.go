@@ -96,6 +96,24 @@ func TestLeasesWorkerIDsAndGuardsSayWhatIsMissingAndWhatToDo(t *testing.T) {
 	mustSay(t, err, "worker_namespace", "schema.Apply")
 }
 
+func TestATableOfAVersionBeforeIsAnErrorWithTheStatementThatMendsIt(t *testing.T) {
+	db, store := database(t)
+	e := take(t, store, "a")
+	exec(t, db, "ALTER TABLE worker_namespace DROP COLUMN layout")
+	_, err := store.Leases().Renew(t.Context(), claim("a"), e)
+	mustSay(t, err, "schema.Apply", "ALTER TABLE")
+	_, err = store.Leases().Take(t.Context(), claim("b"))
+	mustSay(t, err, "schema.Apply")
+	var setup *keygen.SetupError
+	if !errors.As(err, &setup) {
+		t.Fatal(err)
+	}
+	_, statement, _ := strings.Cut(setup.Cure, "run ")
+	exec(t, db, statement)
+	exec(t, db, "UPDATE worker_lease SET owner = NULL, ceiling = 0") // nobody knows of which layout it was
+	take(t, store, "b")
+}
+
 // unreachable is a database that a connection cannot be made to, until it is.
 type unreachable struct {
 	down   atomic.Bool

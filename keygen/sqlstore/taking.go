@@ -19,6 +19,7 @@ import (
 type taking struct {
 	claim workerid.Claim
 	ticks ticks
+	space space // the namespace's, once it is settled
 }
 
 // rounds is how often something may have to be made first: normally once each
@@ -48,7 +49,7 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 	if err != nil {
 		return e, nil, err
 	}
-	h, counted, err := s.namespace(ctx, t.claim.Namespace)
+	h, sp, err := s.namespace(ctx, t.claim.Namespace)
 	if err != nil {
 		return e, nil, err
 	}
@@ -60,30 +61,34 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 	if due := h.due(p, t.claim.Term.Microseconds()); due != nil {
 		return e, due, nil
 	}
-	now := t.ticks.at(p.micros)
-	switch {
-	case counted == nil:
+	if sp == nil {
 		due, err := t.addNamespace(ctx, s)
 		return e, due, err
-	case *counted != t.ticks:
-		return e, nil, fmt.Errorf("%w: namespace %q counts %v, not %v; give the other layout a namespace of its own", keygen.ErrLayout, t.claim.Namespace, counted, t.ticks)
-	case now < 0:
+	}
+	if t.ticks.at(p.micros) < 0 {
 		return e, nil, fmt.Errorf("%w: by the database's clock it is %v, before the layout's epoch", keygen.ErrLayout, time.UnixMicro(p.micros).UTC())
 	}
-	return t.choose(ctx, s, h, now)
+	t.space, due, err = t.settle(ctx, s, *sp, p)
+	if due != nil || err != nil {
+		return e, due, err
+	}
+	return t.choose(ctx, s, h, t.ticks.at(p.micros))
 }
+
+const addSpace = `INSERT INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us", "layout")
+	VALUES (?, ?, ?, '', 0, 0, ?)`
 
 // addNamespace refuses one that has leases already: nobody knows what times
 // their ceilings mean. They may have come since we looked for the namespace, so
 // it is looked for again.
 func (t taking) addNamespace(ctx context.Context, s session) (*statement, error) {
-	add := &statement{addNamespace, []any{t.claim.Namespace, t.ticks.epoch, t.ticks.unit * 1000, "", 0, 0}}
+	add := &statement{addSpace, []any{t.claim.Namespace, t.ticks.epoch, -t.ticks.unit * 1000, t.claim.Layout.Fingerprint()}}
 	count, err := s.rows(ctx, t.claim.Namespace)
 	if err != nil || count == 0 {
 		return add, err
 	}
-	_, counted, err := s.namespace(ctx, t.claim.Namespace)
-	if err == nil && counted == nil {
+	_, sp, err := s.namespace(ctx, t.claim.Namespace)
+	if err == nil && sp == nil {
 		err = fmt.Errorf("%w: worker_lease has rows of namespace %q, but its row in worker_namespace is gone; restore it, or delete those when no process runs and a term has passed", keygen.ErrLayout, t.claim.Namespace)
 	}
 	return add, err
@@ -91,7 +96,7 @@ func (t taking) addNamespace(ctx context.Context, s session) (*statement, error)
 
 // choose takes the first of the free worker ids that nobody else is just taking.
 func (t taking) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
-	ids, err := t.free(ctx, s, now)
+	ids, err := t.free(ctx, s, t.freeAt(now))
 	if err != nil {
 		return e, nil, err
 	}
@@ -100,13 +105,25 @@ func (t taking) choose(ctx context.Context, s session, h header, now int64) (e w
 		if err != nil {
 			return e, nil, err
 		}
-		if found && (r.owner == t.claim.Owner || r.ceiling <= now) {
+		if found && (r.owner == t.claim.Owner || r.ceiling <= t.freeAt(now)) {
 			e, err := t.write(ctx, s, h, r, now)
 			return e, nil, err
 		}
 	}
 	due, err = t.addRows(ctx, s, now)
 	return e, due, err
+}
+
+// freeAt is the tick up to which the ceilings of free worker ids are. Where the
+// layout was just changed they are all at the floor, which is a tick ahead.
+func (t taking) freeAt(now int64) int64 { return max(now, t.floor()) }
+
+// floor is the first tick that leases of the namespace may begin with.
+func (t taking) floor() int64 {
+	if t.space.floor == 0 {
+		return 0
+	}
+	return t.ticks.at(t.space.floor)
 }
 
 // candidates is how many free worker ids are looked at; more processes than that
@@ -159,12 +176,19 @@ func (s session) lock(ctx context.Context, namespace string, worker int64, how s
 const writeLease = `UPDATE "worker_lease" SET "owner" = ?, "holder" = ?, "era" = ?, "generation" = ?, "ceiling" = ?
 	WHERE "namespace" = ? AND "worker_id" = ? AND "generation" = ?`
 
-// write gives the locked row r to the claim's owner.
+// write gives the locked row r to the claim's owner. The layout is looked at once
+// more: who changes it marks the namespace before he locks the rows, and so either
+// we find the mark or he finds our lease.
 func (t taking) write(ctx context.Context, s session, h header, r lease, now int64) (workerid.Entry, error) {
+	if _, sp, err := s.namespace(ctx, t.claim.Namespace); err != nil {
+		return workerid.Entry{}, err
+	} else if sp == nil || *sp != t.space {
+		return workerid.Entry{}, errSkipped
+	}
 	e := workerid.Entry{
 		Worker:     r.worker,
 		Generation: r.generation + 1,
-		NotBefore:  max(now, t.ticks.at(h.safeFrom), r.ceiling),
+		NotBefore:  max(now, t.ticks.at(h.safeFrom), t.floor(), r.ceiling),
 	}
 	e.Ceiling = max(now+t.ticks.in(t.claim.Term), e.NotBefore)
 	written, err := s.changed(ctx, writeLease, t.claim.Owner, shown(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
@@ -189,20 +213,26 @@ func (t taking) addRows(ctx context.Context, s session, now int64) (*statement, 
 	if first > t.claim.Most {
 		return nil, t.noWorker(ctx, s, now)
 	}
+	return t.addRowsOf(first, min(first+newRows-1, t.claim.Most)), nil
+}
+
+// addRowsOf returns the statement that makes the rows of the worker ids first to
+// last.
+func (t taking) addRowsOf(first, last int64) *statement {
 	due := &statement{text: `INSERT INTO "worker_lease" ("namespace", "worker_id", "owner", "holder", "era", "generation", "ceiling") VALUES `}
-	for id := first; id < first+newRows && id <= t.claim.Most; id++ {
+	for id := first; id <= last; id++ {
 		if id > first {
 			due.text += ", "
 		}
-		due.text += "(?, ?, NULL, '', 0, 0, 0)"
-		due.args = append(due.args, t.claim.Namespace, id)
+		due.text += "(?, ?, NULL, '', 0, 0, ?)"
+		due.args = append(due.args, t.claim.Namespace, id, t.floor())
 	}
-	return due, nil
+	return due
 }
 
 // rows returns how many worker ids of a namespace have a row, from 0 on.
 func (s session) rows(ctx context.Context, namespace string) (n int64, err error) {
-	err = s.row(ctx, `SELECT COALESCE(MAX("worker_id") + 1, 0) FROM "worker_lease" WHERE "namespace" = ?`, namespace).Scan(&n)
+	err = s.row(ctx, `SELECT COALESCE(MAX("worker_id") + 1, 0) FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" < ?`, namespace, lastRow).Scan(&n)
 	return n, err
 }
 
@@ -211,7 +241,7 @@ func (s session) rows(ctx context.Context, namespace string) (n int64, err error
 func (t taking) noWorker(ctx context.Context, s session, now int64) error {
 	const counts = `SELECT COUNT(*), COUNT(CASE WHEN "ceiling" > ? THEN 1 END) FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" <= ?`
 	var all, held int
-	if err := s.row(ctx, counts, now, t.claim.Namespace, t.claim.Most).Scan(&all, &held); err != nil {
+	if err := s.row(ctx, counts, t.freeAt(now), t.claim.Namespace, t.claim.Most).Scan(&all, &held); err != nil {
 		return err
 	}
 	if held < all {
@@ -221,7 +251,7 @@ func (t taking) noWorker(ctx context.Context, s session, now int64) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: all %d worker ids of namespace %q are held, by %s; end some of these processes, wait until the leases of dead ones have ended, or use a layout with more worker bits",
+	return fmt.Errorf("%w: all %d worker ids of namespace %q are held, by %s; end some of these processes, wait until the leases of dead ones have ended, or change to a layout with more worker bits as package workerid describes",
 		keygen.ErrNoWorker, held, t.claim.Namespace, holders)
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
-	"github.com/shardid/shardid/keygen/workerid"
 )
 
 // ticks turns the database's microseconds into ticks of a layout.
@@ -14,16 +13,16 @@ type ticks struct {
 	unit  int64 // µs
 }
 
-// newTicks refuses a clock that the database's, which counts whole
+// newTicks refuses a layout that the database's clock, which counts whole
 // microseconds, would be rounded for.
-func newTicks(c workerid.Clock) (ticks, error) {
+func newTicks(l keygen.Layout) (ticks, error) {
 	switch {
-	case c.Unit < time.Microsecond || c.Unit%time.Microsecond != 0:
-		return ticks{}, fmt.Errorf("%w: leases need a unit of whole microseconds, not %v", keygen.ErrLayout, c.Unit)
-	case !c.Epoch.Equal(c.Epoch.Truncate(time.Microsecond)):
-		return ticks{}, fmt.Errorf("%w: leases need an epoch at a whole microsecond, not %v", keygen.ErrLayout, c.Epoch)
+	case l.Unit < time.Microsecond || l.Unit%time.Microsecond != 0:
+		return ticks{}, fmt.Errorf("%w: leases need a unit of whole microseconds, not %v", keygen.ErrLayout, l.Unit)
+	case !l.Epoch.Equal(l.Epoch.Truncate(time.Microsecond)):
+		return ticks{}, fmt.Errorf("%w: leases need an epoch at a whole microsecond, not %v", keygen.ErrLayout, l.Epoch)
 	}
-	return ticks{c.Epoch.UnixMicro(), c.Unit.Microseconds()}, nil
+	return ticks{l.Epoch.UnixMicro(), l.Unit.Microseconds()}, nil
 }
 
 // at returns the tick at micros, the number of whole units since the epoch.
@@ -34,6 +33,11 @@ func (t ticks) at(micros int64) int64 {
 		n--
 	}
 	return n
+}
+
+// start returns the time at which a tick starts.
+func (t ticks) start(tick int64) time.Time {
+	return keygen.Layout{Epoch: time.UnixMicro(t.epoch), Unit: time.Duration(t.unit) * time.Microsecond}.At(tick)
 }
 
 // in returns how many whole ticks d has.

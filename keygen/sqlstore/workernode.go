@@ -15,6 +15,10 @@ import (
 // starts. Host and port, at most 64 bytes each, tell people who it was; they
 // may be anything, and need not be unique.
 //
+// The table has no place for the layout: all processes that use it must have the
+// same one, or ids of different worker ids can be equal. To change it see package
+// workerid.
+//
 // Do not delete rows of WORKER_NODE: MySQL before 8.0 gives the highest ids
 // again after a restart when their rows are gone.
 func (s *Store) WorkerNode(host, port string) keygen.Assigner {
@@ -40,7 +44,7 @@ func (w *workerNode) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease
 		return nil, fmt.Errorf("sqlstore: insert into WORKER_NODE: %w", err)
 	}
 	if most := int64(1)<<l.WorkerBits() - 1; id > most {
-		return nil, fmt.Errorf("sqlstore: %w: WORKER_NODE gave %d, and the layout's largest is %d; use a layout with more worker bits", keygen.ErrNoWorker, id, most)
+		return nil, fmt.Errorf("sqlstore: %w: WORKER_NODE gave %d, and the layout's largest is %d; change to a layout with more worker bits as package workerid describes", keygen.ErrNoWorker, id, most)
 	}
 	return disposable(id), nil
 }

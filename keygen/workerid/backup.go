@@ -25,18 +25,23 @@ func Backup(ids ...int64) keygen.Assigner {
 }
 
 type backup struct {
-	mu    sync.Mutex
-	spare []spare // those not in use
+	mu     sync.Mutex
+	spare  []spare // those not in use
+	layout string  // of the generator, "" before it has asked
 }
 
 // spare is a worker id, used up to end.
 type spare struct{ id, end int64 }
 
 // Acquire returns a lease, or an error that wraps keygen.ErrNoWorker when all
-// worker ids are in use or the layout has no room for the one.
+// worker ids are in use or the layout has no room for the one, and keygen.ErrLayout
+// when a former lease was for another layout, whose ticks are others.
 func (b *backup) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.layout != "" && b.layout != l.Fingerprint() {
+		return nil, fmt.Errorf("workerid: %w: these backup worker ids are of a generator with %q, not with %q; give each generator its own Backup", keygen.ErrLayout, b.layout, l.Fingerprint())
+	}
 	best := -1
 	for i, s := range b.spare {
 		if best < 0 || s.end < b.spare[best].end {
@@ -50,6 +55,7 @@ func (b *backup) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, er
 	if _, err := Static(s.id).Acquire(ctx, l); err != nil {
 		return nil, err
 	}
+	b.layout = l.Fingerprint()
 	b.spare = append(b.spare[:best], b.spare[best+1:]...)
 	return &lent{from: b, spare: s}, nil
 }

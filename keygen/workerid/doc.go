@@ -38,13 +38,44 @@
 // clock of the process repeats no ids and stops none; those of a process whose clock
 // is far ahead have the ledger's time.
 //
+// # One layout, and how to change it
+//
+// Different worker ids keep ids apart only in one layout: with 12 bits of worker
+// and 10 of sequence worker 4 makes ids that worker 1 makes with 10 and 12. So all
+// processes whose ids must differ have the same layout, and change it together. A
+// ledger notes the layout of each namespace, the file of [Recorded] its own, and
+// another one is refused with [keygen.ErrLayout]. That a namespace is another one
+// helps nothing: ledgers do not look into others. Nobody checks worker ids that are
+// given by hand, nor those of WORKER_NODE. There are two ways from one layout to
+// another, both for layouts with time on top; [keygen.Layout.Above] tells whether and
+// until when no id comes twice.
+//
+// The first way needs no pause. Give the new layout an earlier epoch, by a year say,
+// which it then lasts less, and a namespace of its own. Its ids are a year ahead of
+// those of the old layout, and processes of both run side by side: for as long as
+// Above says, which is a year. By then all processes with the old layout must have
+// ended.
+//
+// The second way keeps the namespace, and the epoch where time stands at the same
+// place in both layouts. Set LeasedConfig.Former to the old layout in the new
+// processes. They get leases when those of the old processes have ended, which a
+// process that is closed does at once and one that is killed after a term; old
+// processes get none from then on. For worker ids without a ledger end all
+// processes, delete the files of Recorded, wait for a unit of the layout and a few
+// seconds, and start the new ones.
+//
+// Versions that noted no layout refuse a namespace that has one noted. Leases that
+// they left in force keep others from being given, unless LeasedConfig.Former says
+// of which layout they are.
+//
 // # Failure modes
 //
 // An id outside of what the layout can hold is an error that wraps
 // [keygen.ErrNoWorker]. A file that is damaged or held by another process is
-// [ErrRecord]. A ledger whose clock was set back, so that leases cannot be
-// extended, is [keygen.ErrClockRollback] from the renewal, which shows in the
-// generator's Stats and, once the lease is used up, in the errors of its callers.
+// [ErrRecord]. A layout that is not the one noted is [keygen.ErrLayout]. A ledger
+// whose clock was set back, so that leases cannot be extended, is
+// [keygen.ErrClockRollback] from the renewal, which shows in the generator's Stats
+// and, once the lease is used up, in the errors of its callers.
 // With a LeasedConfig.File an outage shows there when what is left is less than a
 // third of a term.
 package workerid

@@ -41,6 +41,18 @@ type LeasedConfig struct {
 	// reaches into the future), and works on Linux. What it does not protect from
 	// stands in the package's comment. Defaults to none: a start needs the database.
 	File string
+
+	// Former is the layout that the namespace had before, for a change of layouts in
+	// it: leases are refused as long as one of a process with Former is in force, and
+	// then begin above all of them. Processes with Former are refused from then on.
+	// See the package's comment.
+	//
+	// Versions that noted no layout leave leases of which nobody knows it; no others
+	// are given beside them. Where all processes that hold them have the generator's
+	// own layout, setting Former to it says so, and they may stay.
+	//
+	// Defaults to none.
+	Former keygen.Layout
 }
 
 const (
@@ -81,6 +93,11 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 	case cfg.Term < minTerm:
 		return nil, fmt.Errorf("workerid: LeasedConfig.Term is %v; the shortest is %v", cfg.Term, minTerm)
 	}
+	if cfg.Former.Unit != 0 || cfg.Former.Fields != nil {
+		if err := cfg.Former.Validate(); err != nil {
+			return nil, fmt.Errorf("workerid: LeasedConfig.Former: %w", err)
+		}
+	}
 	l := &Leased{cfg: cfg, holder: holder()}
 	if cfg.File != "" {
 		l.memory = &memory{file: cfg.File, now: time.Now}
@@ -118,7 +135,8 @@ func (l *Leased) Acquire(ctx context.Context, layout keygen.Layout) (keygen.Leas
 		Owner:     rand.Text(),
 		Holder:    l.holder,
 		Most:      int64(1)<<layout.WorkerBits() - 1,
-		Clock:     Clock{layout.Epoch, layout.Unit},
+		Layout:    layout,
+		Former:    l.cfg.Former,
 		Term:      l.cfg.Term,
 	}
 	lease, err := l.take(ctx, claim)
@@ -170,7 +188,7 @@ func (w *window) Renew(ctx context.Context) (int64, error) {
 // stalled says why nothing can be issued yet, or the ceiling has not risen for so
 // long; nil when that is not long.
 func (w *window) stalled(since time.Duration) error {
-	layout := keygen.Layout{Epoch: w.claim.Clock.Epoch, Unit: w.claim.Clock.Unit}
+	layout := w.claim.Layout
 	switch {
 	case w.ceiling <= w.entry.NotBefore:
 		return fmt.Errorf("workerid: worker id %d can be used from %v on: the database failed over, and leases up to that time may have been lost; wait until its clock is a term of %v below",

@@ -2,7 +2,10 @@ package workerid
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/shardid/shardid/keygen"
 )
 
 // Ledger is where leases are written down; a store's Leases is one. All its
@@ -25,8 +28,11 @@ type Ledger interface {
 	// id, and its Ceiling is the ledger's present plus the term, or NotBefore where
 	// that is above: then nothing can be issued before a renewal raises it.
 	//
-	// A namespace whose ticks are counted otherwise (c.Clock differs) is an error
-	// that wraps keygen.ErrLayout: its ceilings would mean other times.
+	// The ledger notes c.Layout for a namespace. Another layout than the one noted,
+	// by its Fingerprint, is an error that wraps keygen.ErrLayout: equal ids could be
+	// made of different worker ids. Claim.Standing says when it replaces the one
+	// noted. All leases taken before are then lost, and those that follow begin
+	// above all of their ceilings.
 	Take(ctx context.Context, c Claim) (Entry, error)
 
 	// Renew raises the ceiling of e to the ledger's present plus the term, never
@@ -46,14 +52,77 @@ type Claim struct {
 	Owner     string // random, of this lease alone
 	Holder    string // for people: who it is, at most 128 characters
 	Most      int64  // the highest worker id
-	Clock     Clock
+	Layout    keygen.Layout
+	Former    keygen.Layout // LeasedConfig.Former
 	Term      time.Duration // how far above the ledger's present a ceiling is
 }
 
-// Clock says how a ledger counts ticks.
-type Clock struct {
-	Epoch time.Time
-	Unit  time.Duration
+// Standing is what the layout that a ledger has noted for a namespace means for a
+// claim.
+type Standing int
+
+const (
+	// Foreign is another layout. The claim is refused ([Claim.Refuse]).
+	Foreign Standing = iota
+	// Own is the claim's layout.
+	Own
+	// Stated is none, where what is in use is the claim's layout by the word of
+	// LeasedConfig.Former. The ledger notes it.
+	Stated
+	// Past is the layout before, or none, of versions that noted none. It is replaced
+	// when no lease is in force, at what [Claim.Begin] returns; until then the claim
+	// is refused ([Claim.Hold]).
+	Past
+)
+
+// Standing returns what a fingerprint that is noted means for c, "" that none is.
+func (c Claim) Standing(noted string) Standing {
+	own, former := c.Layout.Fingerprint(), ""
+	if c.Former.Unit != 0 {
+		former = c.Former.Fingerprint()
+	}
+	switch {
+	case noted == own:
+		return Own
+	case noted == "" && former == own:
+		return Stated
+	case noted == "" || noted == former:
+		return Past
+	}
+	return Foreign
+}
+
+// Refuse returns the error of a claim in a namespace that has another layout.
+func (c Claim) Refuse(noted string) error {
+	return fmt.Errorf("%w: namespace %q has ids of %q, and this process makes those of %q, which can be the same; a namespace of its own does not keep them apart: package workerid says how to change layouts",
+		keygen.ErrLayout, c.Namespace, noted, c.Layout.Fingerprint())
+}
+
+// Hold returns the error of a claim that waits for the end of the leases of another
+// layout: the number of them, one holder, and when the last of them ends.
+func (c Claim) Hold(noted string, leases int64, holder string, end time.Time) error {
+	if noted == "" {
+		return fmt.Errorf("%w: namespace %q has %d leases in force whose layout is not noted, of %s among others, up to %v: end these processes, or set Former to their layout if you know that it is this one's, %q",
+			keygen.ErrLayout, c.Namespace, leases, holder, end.UTC(), c.Layout.Fingerprint())
+	}
+	return fmt.Errorf("%w: namespace %q has %d leases in force with the layout %q, of %s among others, up to %v; end these processes first, or see package workerid for a change of layouts without a pause",
+		keygen.ErrLayout, c.Namespace, leases, noted, holder, end.UTC())
+}
+
+// Begin returns the time at which leases begin, all those of the layout before
+// having ended at end: the start of the first tick after it. The error wraps
+// keygen.ErrLayout where ids made from then on could equal some of those before.
+func (c Claim) Begin(end time.Time) (time.Time, error) {
+	from := c.Layout.At(c.Layout.Tick(end) + 1)
+	if c.Former.Unit == 0 || c.Former.Fingerprint() == c.Layout.Fingerprint() {
+		return from, nil
+	}
+	until, err := c.Layout.Above(c.Former, from)
+	if err == nil && until.Before(c.Former.At(c.Former.Tick(end))) {
+		err = fmt.Errorf("%w: ids of %q are below those that %q has made since %v; choose an epoch with which Layout.Above returns a later time",
+			keygen.ErrLayout, c.Layout.Fingerprint(), c.Former.Fingerprint(), until)
+	}
+	return from, err
 }
 
 // Entry is a worker id as a Ledger gave it to an owner. Ticks below NotBefore

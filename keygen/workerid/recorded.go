@@ -32,7 +32,8 @@ import (
 // of a process that starts meanwhile begin there, in the future.
 //
 // Acquire returns an error that wraps [ErrRecord] when the file is damaged, in
-// use, or about another worker id or layout.
+// use, or about another worker id or layout (with keygen.ErrLayout then). A file of a
+// version that noted no layout takes the one of its next process.
 func Recorded(file string, from keygen.Assigner) keygen.Assigner {
 	return recorded{file, from, time.Now}
 }
@@ -97,13 +98,14 @@ type record struct {
 	Worker  int64     `json:"worker"`
 	Epoch   time.Time `json:"epoch"`
 	Unit    string    `json:"unit"`
+	Layout  string    `json:"layout,omitempty"` // "" of versions that noted none
 	Ceiling int64     `json:"ceiling"`
 	Written time.Time `json:"written"` // for people
 	Sum     uint32    `json:"sum"`     // CRC-32 of the others
 }
 
 func (w *recordedWindow) record(ceiling int64) record {
-	return record{Worker: w.ID(), Epoch: w.layout.Epoch.UTC(), Unit: w.layout.Unit.String(), Ceiling: ceiling, Written: time.Now().UTC()}.summed()
+	return record{Worker: w.ID(), Epoch: w.layout.Epoch.UTC(), Unit: w.layout.Unit.String(), Layout: w.layout.Fingerprint(), Ceiling: ceiling, Written: time.Now().UTC()}.summed()
 }
 
 func (r record) summed() record {
@@ -139,9 +141,15 @@ func (w *recordedWindow) parse(text []byte) (record, error) {
 		return r, errors.New("it is damaged; when no process has used the worker id for a few seconds and the clock is right, delete it")
 	}
 	want := w.record(0)
-	if r.Worker != want.Worker || !r.Epoch.Equal(want.Epoch) || r.Unit != want.Unit {
-		return r, fmt.Errorf("it is about worker id %d in units of %s since %v, and this process has %d in units of %s since %v; give each its own file",
-			r.Worker, r.Unit, r.Epoch, want.Worker, want.Unit, want.Epoch)
+	if r.Worker != want.Worker {
+		return r, fmt.Errorf("it is about worker id %d, and this process has %d; give each its own file", r.Worker, want.Worker)
+	}
+	if r.Layout == "" && r.Epoch.Equal(want.Epoch) && r.Unit == want.Unit {
+		r.Layout = want.Layout // none is noted, and whoever had it has let go of the file
+	}
+	if r.Layout != want.Layout {
+		return r, fmt.Errorf("%w: it is about ids of %q in units of %s since %v, and this process makes those of %q, which can be the same; package workerid says how to change layouts",
+			keygen.ErrLayout, r.Layout, r.Unit, r.Epoch, want.Layout)
 	}
 	return r, nil
 }

@@ -2,8 +2,10 @@ package workerid_test
 
 import (
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +144,59 @@ func TestARecordComesBackToAClockThatWasFast(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// wider has four more worker bits than Twitter's layout.
+func wider() keygen.Layout {
+	l := keygen.Twitter()
+	l.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 14}, {Kind: keygen.Sequence, Bits: 8}}
+	return l
+}
+
+func TestARecordOfAnotherLayoutIsRefusedWithAWordOnHowToChangeIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker")
+	w := hold(t, file, keygen.Twitter())
+	if err := w.Release(t.Context(), w.Ceiling()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), wider())
+	if !errors.Is(err, workerid.ErrRecord) || !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "package workerid") {
+		t.Errorf("%v", err)
+	}
+	whole := keygen.Twitter()
+	whole.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 10}, {Kind: keygen.Sequence, Bits: 12}}
+	if next := hold(t, file, whole); next.NotBefore() != w.Ceiling() {
+		t.Errorf("the same ids, with datacenter and worker as one: from %d after %d", next.NotBefore(), w.Ceiling())
+	}
+}
+
+// The files are as the version before wrote them.
+func TestARecordOfAVersionThatNotedNoLayoutTakesThatOfItsNextProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker")
+	const before = `{"worker":5,"epoch":"2010-11-04T01:42:54.657Z","unit":"1ms","ceiling":999999999999,"written":"2026-11-22T13:00:00Z","sum":`
+	if err := os.WriteFile(file, []byte(before+strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(before+"0}"))), 10)+"}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := hold(t, file, wider())
+	if w.NotBefore() != 999999999999 {
+		t.Errorf("from %d", w.NotBefore())
+	}
+	if err := w.Release(t.Context(), w.Ceiling()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBackupWorkerIDsOfOneGeneratorAreNotThoseOfAnother(t *testing.T) {
+	b := workerid.Backup(5, 5+512)
+	if _, err := b.Acquire(t.Context(), keygen.Twitter()); err != nil {
+		t.Fatal(err)
+	}
+	if lease, err := b.Acquire(t.Context(), wider()); !errors.Is(err, keygen.ErrLayout) {
+		t.Errorf("%v, %v", lease, err)
+	}
 }
 
 func TestAFullDiskIsAnErrorAndTheOldCeilingHolds(t *testing.T) {

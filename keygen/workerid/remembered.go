@@ -43,6 +43,7 @@ type note struct {
 	Generation int64     `json:"generation"`
 	Epoch      time.Time `json:"epoch"`
 	Unit       string    `json:"unit"`
+	Layout     string    `json:"layout,omitempty"` // "" of versions that noted none
 	NotBefore  int64     `json:"not_before"`
 	Ceiling    int64     `json:"ceiling"`
 	Written    time.Time `json:"written"` // for people
@@ -165,17 +166,23 @@ func (n note) refusal(r *remembered, where string) error {
 		return errors.New("it is not what was written there last")
 	case n.Place != where:
 		return errors.New("it was written on another machine, before this one was started, or is a copy")
-	case n.Namespace != r.claim.Namespace || !n.Epoch.Equal(r.claim.Clock.Epoch) || n.Unit != r.claim.Clock.Unit.String() || n.Worker > r.claim.Most:
+	case n.Namespace != r.claim.Namespace || !n.Epoch.Equal(r.claim.Layout.Epoch) || n.Unit != r.claim.Layout.Unit.String() || n.Worker > r.claim.Most:
 		return fmt.Errorf("it is about namespace %q in units of %s since %v", n.Namespace, n.Unit, n.Epoch)
+	case !n.of(r.claim):
+		return fmt.Errorf("it is about ids of %q, and this process makes those of %q", n.Layout, r.claim.Layout.Fingerprint())
 	case max(n.NotBefore, now) >= n.Ceiling:
 		return fmt.Errorf("the one of worker id %d is used up, or has ended", n.Worker)
 	}
 	return nil
 }
 
-func (m *memory) tick(r *remembered) int64 {
-	return keygen.Layout{Epoch: r.claim.Clock.Epoch, Unit: r.claim.Clock.Unit}.Tick(m.now())
+// of tells whether the lease of a note is one of the claim's layout.
+func (n note) of(c Claim) bool {
+	s := c.Standing(n.Layout)
+	return s == Own || s == Stated
 }
+
+func (m *memory) tick(r *remembered) int64 { return r.claim.Layout.Tick(m.now()) }
 
 // spend notes that r uses its window up to a tick. A lease that is not the newest
 // is in no file, and so its window is all its own.
@@ -200,7 +207,7 @@ func (m *memory) write(r *remembered, notBefore int64, owner string) error {
 	n := note{
 		Place: where, Number: rand.Text(),
 		Namespace: r.claim.Namespace, Owner: owner, Worker: r.entry.Worker, Generation: r.entry.Generation,
-		Epoch: r.claim.Clock.Epoch.UTC(), Unit: r.claim.Clock.Unit.String(),
+		Epoch: r.claim.Layout.Epoch.UTC(), Unit: r.claim.Layout.Unit.String(), Layout: r.claim.Layout.Fingerprint(),
 		NotBefore: notBefore, Ceiling: r.ceiling, Written: m.now().UTC(),
 	}.summed()
 	text, err := json.Marshal(n)
@@ -228,7 +235,7 @@ func (m *memory) newest() string {
 func (r *remembered) NotBefore() int64    { return r.notBefore }
 func (r *remembered) Ceiling() int64      { return r.spent }
 func (r *remembered) Term() time.Duration { return r.claim.Term / pieces }
-func (r *remembered) piece() int64        { return int64(r.Term() / r.claim.Clock.Unit) }
+func (r *remembered) piece() int64        { return int64(r.Term() / r.claim.Layout.Unit) }
 
 // Renew begins the next piece, for which it renews the lease when that is due.
 // The ledger's error shows once it leaves no room for another piece.
@@ -236,7 +243,7 @@ func (r *remembered) Renew(ctx context.Context) (int64, error) {
 	m := r.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := max(m.tick(r)+r.piece(), r.spent+int64(clock.Slewed(m.now().Sub(r.written))/r.claim.Clock.Unit))
+	next := max(m.tick(r)+r.piece(), r.spent+int64(clock.Slewed(m.now().Sub(r.written))/r.claim.Layout.Unit))
 	if r.failed != nil || next > r.ceiling || m.now().Sub(r.raised) >= r.Term() {
 		if _, r.failed = r.window.Renew(ctx); errors.Is(r.failed, keygen.ErrWorkerLost) {
 			return 0, r.failed

@@ -12,7 +12,9 @@ import (
 // number, nor that a process has one generator with it and not two, and nothing
 // remembers how far a former process got: when the clock was fast and is corrected,
 // a process that starts before the former one's last id has passed repeats ids.
-// Package snowflake says how long that may be, and [Recorded] is a memory. Two generators with one number repeat
+// Package snowflake says how long that may be, and [Recorded] is a memory. Nor does
+// anything check that all have one layout, as they must: see the package's comment.
+// Two generators with one number repeat
 // each other's ids, which does no harm where those are of different tables.
 func Static(id int64) keygen.Assigner {
 	return found(func() (int64, error) { return id, nil })

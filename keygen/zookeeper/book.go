@@ -7,21 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
 )
 
 // book is where worker ids are written down, a znode for each below workers. All
 // times in it are ticks, of one layout and by the clock of ZooKeeper's leader,
-// which every write tells.
+// which every write tells. Changes is how often the layout was changed, each time to
+// records below another znode; what begins before floor was another layout's.
 type book struct {
-	client *client
-	dir    string
+	client  *client
+	dir     string
+	changes int
+	floor   int64 // a tick
 }
 
 // record is the data of a worker id's znode.
@@ -47,6 +50,7 @@ type asking struct {
 	owner, holder string
 	most          int64 // the highest worker id
 	clock         keygen.Layout
+	claim         workerid.Claim   // clock, Former, and the name of the book
 	term, hold    time.Duration    // how far above the present Ceiling and Until are written
 	resumes       func(entry) bool // tells whether a record of the owner may be gone on with before Until
 	above         int64            // what the owner knows of the ceiling of a record that it resumes
@@ -57,62 +61,16 @@ func (a asking) ticks(d time.Duration) int64 { return int64(d / a.clock.Unit) }
 // until is where a record that is written now ends.
 func (a asking) until(now, ceiling int64) int64 { return max(now+a.ticks(a.hold), ceiling) }
 
-func (b book) workers() string { return b.dir + "/workers" }
+func (b book) workers() string {
+	if b.changes == 0 {
+		return b.dir + "/workers"
+	}
+	return fmt.Sprintf("%s/workers-%d", b.dir, b.changes)
+}
 
 func (b book) clock() string { return b.dir + "/clock" }
 
 func (b book) at(worker int64) string { return fmt.Sprintf("%s/%010d", b.workers(), worker) }
-
-// counting is the data of the book's own znode: what its ticks are.
-type counting struct {
-	Epoch time.Time `json:"epoch"`
-	Unit  string    `json:"unit"`
-}
-
-// open makes the book's znodes, and refuses one that counts other ticks.
-func (b book) open(ctx context.Context, clock keygen.Layout) error {
-	c := counting{clock.Epoch.UTC(), clock.Unit.String()}
-	at, err := b.client.find(ctx, b.dir)
-	if err != nil {
-		return err
-	}
-	if at == nil {
-		return b.make(ctx, c)
-	}
-	if err := b.counts(at.data, c); err != nil {
-		return err
-	}
-	for _, below := range []string{b.workers(), b.clock()} {
-		if _, err := b.client.add(ctx, below, nil, 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// counts refuses a book that counts otherwise than c.
-func (b book) counts(data []byte, c counting) error {
-	var old counting
-	if err := json.Unmarshal(data, &old); err != nil {
-		return fmt.Errorf("the data of %s are not those of worker ids; choose another path", b.dir)
-	}
-	if !old.Epoch.Equal(c.Epoch) || old.Unit != c.Unit {
-		return fmt.Errorf("%w: %s counts units of %s since %v, not of %s since %v; give the other layout a path of its own", keygen.ErrLayout, b.dir, old.Unit, old.Epoch, c.Unit, c.Epoch)
-	}
-	return nil
-}
-
-func (b book) make(ctx context.Context, c counting) error {
-	if parent := path.Dir(b.dir); parent != "/" {
-		if err := b.client.lay(ctx, parent); err != nil {
-			return err
-		}
-	}
-	if _, err := b.client.add(ctx, b.dir, encode(c), 0); err != nil {
-		return err
-	}
-	return errBusy // somebody else may have made it, and count otherwise
-}
 
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
@@ -142,9 +100,9 @@ const rounds = 10
 func (b book) take(ctx context.Context, a asking) (entry, error) {
 	for range rounds {
 		var e entry
-		err := b.open(ctx, a.clock)
+		opened, err := b.open(ctx, a)
 		if err == nil {
-			e, err = b.choose(ctx, a)
+			e, err = opened.choose(ctx, a)
 		}
 		if !errors.Is(err, errBusy) {
 			return e, err
@@ -242,9 +200,9 @@ func (b book) read(ctx context.Context, worker int64) (*entry, error) {
 // write gives a worker id to the asker, and returns nil when its record has
 // changed meanwhile.
 func (b book) write(ctx context.Context, a asking, e entry, now int64) (*entry, error) {
-	e.notBefore = max(now, e.Until)
+	e.notBefore = max(now, e.Until, b.floor)
 	if e.Owner == a.owner && a.resumes(e) {
-		e.notBefore = max(now, e.Ceiling, a.above)
+		e.notBefore = max(now, e.Ceiling, a.above, b.floor)
 	}
 	ceiling := max(now+a.ticks(a.term), e.notBefore)
 	e.record = record{Owner: a.owner, Holder: a.holder, Generation: e.Generation + 1, Ceiling: ceiling, Until: max(a.until(now, ceiling), e.Until)}
@@ -264,8 +222,10 @@ func (b book) swap(ctx context.Context, e entry) (*entry, error) {
 
 // begin takes a worker id that nobody had.
 func (b book) begin(ctx context.Context, a asking, known map[int64]entry, now int64) (entry, error) {
-	ceiling := now + a.ticks(a.term)
-	r := record{Owner: a.owner, Holder: a.holder, Generation: 1, Ceiling: ceiling, Until: a.until(now, ceiling)}
+	first := max(now, b.floor)
+	ceiling := max(now+a.ticks(a.term), first)
+	// No record of another layout has this generation.
+	r := record{Owner: a.owner, Holder: a.holder, Generation: int64(b.changes)<<32 + 1, Ceiling: ceiling, Until: a.until(now, ceiling)}
 	for worker := range a.most + 1 {
 		if _, had := known[worker]; had {
 			continue
@@ -275,7 +235,7 @@ func (b book) begin(ctx context.Context, a asking, known map[int64]entry, now in
 			return entry{}, err
 		}
 		if won {
-			return entry{record: r, worker: worker, notBefore: now}, nil
+			return entry{record: r, worker: worker, notBefore: first}, nil
 		}
 	}
 	return entry{}, noWorker(known, a.most, b.dir)
@@ -293,7 +253,7 @@ func noWorker(known map[int64]entry, most int64, dir string) error {
 	if len(names) > 4 {
 		names = append(names[:3], "others")
 	}
-	return fmt.Errorf("%w: all %d worker ids of %s are held, by %s; end some of these processes, wait until those of dead ones are free, or use a layout with more worker bits",
+	return fmt.Errorf("%w: all %d worker ids of %s are held, by %s; end some of these processes, wait until those of dead ones are free, or change to a layout with more worker bits as package workerid describes",
 		keygen.ErrNoWorker, count, dir, strings.Join(names, ", "))
 }
 
@@ -301,6 +261,9 @@ func noWorker(known map[int64]entry, most int64, dir string) error {
 func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
 	for range rounds {
 		at, err := b.present(ctx)
+		if err == nil {
+			b, err = b.find(ctx)
+		}
 		if err != nil {
 			return e, err
 		}
@@ -337,6 +300,10 @@ func (b book) mine(ctx context.Context, a asking, e entry) (*entry, error) {
 // is another's by now stays as it is.
 func (b book) giveBack(ctx context.Context, a asking, e entry, end int64, keep bool) error {
 	for range rounds {
+		b, err := b.find(ctx)
+		if err != nil {
+			return err
+		}
 		old, err := b.mine(ctx, a, e)
 		if errors.Is(err, keygen.ErrWorkerLost) {
 			return nil

@@ -69,9 +69,13 @@ const (
 
 const anyVersion int32 = -1
 
+// createRight is the right of an ACL to make znodes below one.
+const createRight int32 = 4
+
 // nodes is a Conn without its types.
 type nodes interface {
 	create(path string, data []byte, flags int32) (string, error)
+	createClosed(path string) (string, error)
 	get(path string) ([]byte, Stat, error)
 	set(path string, data []byte, version int32) (Stat, error)
 	remove(path string, version int32) error
@@ -87,6 +91,17 @@ type typed[S StatLike, A ACLLike] struct {
 
 func (t typed[S, A]) create(path string, data []byte, flags int32) (string, error) {
 	return t.conn.Create(path, data, flags, t.acl)
+}
+
+// createClosed makes a znode that nobody may make others below.
+func (t typed[S, A]) createClosed(path string) (string, error) {
+	acl := make([]A, 0, len(t.acl))
+	for _, right := range t.acl {
+		closed := ACL(right)
+		closed.Perms &^= createRight
+		acl = append(acl, A(closed))
+	}
+	return t.conn.Create(path, nil, 0, acl)
 }
 
 func (t typed[S, A]) get(path string) ([]byte, Stat, error) {
@@ -232,9 +247,21 @@ func (c *client) children(ctx context.Context, path string) ([]string, error) {
 
 // add creates a znode and returns false when it exists already.
 func (c *client) add(ctx context.Context, path string, data []byte, flags int32) (bool, error) {
+	return c.addBy(ctx, path, func() (string, error) { return c.create(ctx, path, data, flags) })
+}
+
+// addClosed creates a znode that nobody may make others below, and returns false
+// when one exists already.
+func (c *client) addClosed(ctx context.Context, path string) (bool, error) {
+	return c.addBy(ctx, path, func() (string, error) {
+		return call(ctx, c, func() (string, error) { return c.nodes.createClosed(path) })
+	})
+}
+
+func (c *client) addBy(ctx context.Context, path string, create func() (string, error)) (bool, error) {
 	var failed error
 	for range 2 { // it may go between the two looks at it, as one whose session ends
-		_, err := c.create(ctx, path, data, flags)
+		_, err := create()
 		if err == nil {
 			return true, nil
 		}

@@ -28,6 +28,10 @@
 //	temporary/10.0.0.7:7070    ephemeral: the address runs
 //	clock                      written to, to read ZooKeeper's time
 //
+// Path itself notes the layout, of which there is one: another one is refused
+// ([keygen.ErrLayout]). After a change of layouts (WorkersConfig.Former, and the
+// comment of package workerid) worker ids are below workers-1, workers-2 and so on.
+//
 // When it starts, the process compares its clock with the time in its forever
 // znode, with ZooKeeper's, and with the average of those of the running processes,
 // which it asks over the network. Only then it registers and takes a worker id.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/workerid"
 )
 
 // ErrClocksDiffer: the clock of this process is not what those of the others, or
@@ -72,12 +73,18 @@ func (w *Workers) holder() string {
 	return fmt.Sprintf("%s (%s/%d)", w.addr, host, os.Getpid())
 }
 
+// claim says what the book is asked for in the words of ledgers.
+func (w *Workers) claim(l keygen.Layout) workerid.Claim {
+	return workerid.Claim{Namespace: w.cfg.Path, Layout: l, Former: w.cfg.Former}
+}
+
 func (w *Workers) asking(l keygen.Layout, last *lastKnown) asking {
 	a := asking{
 		owner:  w.addr,
 		holder: w.holder(),
 		most:   int64(1)<<l.WorkerBits() - 1,
 		clock:  l,
+		claim:  w.claim(l),
 		term:   w.cfg.term(),
 		hold:   max(w.cfg.Hold, w.cfg.term()),
 		// Whoever has a file may have used a worker id further than ZooKeeper knows.
@@ -134,7 +141,7 @@ func (w *Workers) enter(ctx context.Context, a asking, last *lastKnown) error {
 // checkClock compares the clock with what was written down, with ZooKeeper's and
 // with those of the others. Whatever cannot be read is an error.
 func (w *Workers) checkClock(ctx context.Context, a asking, last *lastKnown) error {
-	if err := w.book.open(ctx, a.clock); err != nil {
+	if _, err := w.book.open(ctx, a); err != nil {
 		return err
 	}
 	if err := w.checkPast(ctx, last); err != nil {

@@ -22,6 +22,7 @@ type lastKnown struct {
 	Path       string    `json:"path"`
 	Epoch      time.Time `json:"epoch"`
 	Unit       string    `json:"unit"`
+	Layout     string    `json:"layout,omitempty"` // "" of versions that noted none
 	Worker     int64     `json:"worker"`
 	Generation int64     `json:"generation"`
 	Ceiling    int64     `json:"ceiling"`
@@ -38,7 +39,7 @@ func (k lastKnown) summed() lastKnown {
 
 // about is a record about nothing yet.
 func (w *Workers) about(l keygen.Layout) lastKnown {
-	return lastKnown{Addr: w.addr, Path: w.cfg.Path, Epoch: l.Epoch.UTC(), Unit: l.Unit.String()}
+	return lastKnown{Addr: w.addr, Path: w.cfg.Path, Epoch: l.Epoch.UTC(), Unit: l.Unit.String(), Layout: l.Fingerprint()}
 }
 
 // known reads the file. It returns nil when there is none, or one about another
@@ -59,7 +60,8 @@ func (w *Workers) known(l keygen.Layout) (*lastKnown, error) {
 		return nil, fmt.Errorf("%w %s: it is damaged; delete it, and start while ZooKeeper is up", workerid.ErrRecord, w.cfg.File)
 	}
 	want := w.about(l)
-	if k.Addr != want.Addr || k.Path != want.Path || !k.Epoch.Equal(want.Epoch) || k.Unit != want.Unit {
+	standing := w.claim(l).Standing(k.Layout)
+	if k.Addr != want.Addr || k.Path != want.Path || !k.Epoch.Equal(want.Epoch) || k.Unit != want.Unit || standing != workerid.Own && standing != workerid.Stated {
 		return nil, nil
 	}
 	return &k, nil

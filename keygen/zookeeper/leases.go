@@ -44,14 +44,14 @@ func (l *Leases) at(c workerid.Claim) (book, asking, error) {
 	}
 	a := asking{
 		owner: c.Owner, holder: c.Holder, most: c.Most,
-		clock: keygen.Layout{Epoch: c.Clock.Epoch, Unit: c.Clock.Unit},
-		term:  c.Term, hold: c.Term,
+		clock: c.Layout, claim: c,
+		term: c.Term, hold: c.Term,
 		resumes: func(entry) bool { return true },
 	}
-	if c.Clock.Unit < 1 {
-		return book{}, asking{}, fmt.Errorf("%w: a unit of %v", keygen.ErrLayout, c.Clock.Unit)
+	if c.Layout.Unit < 1 {
+		return book{}, asking{}, fmt.Errorf("%w: a unit of %v", keygen.ErrLayout, c.Layout.Unit)
 	}
-	return book{l.client, l.path + "/of-" + url.PathEscape(c.Namespace)}, a, nil
+	return book{client: l.client, dir: l.path + "/of-" + url.PathEscape(c.Namespace)}, a, nil
 }
 
 // Take implements workerid.Ledger.

@@ -70,7 +70,6 @@ func uses(t *testing.T, s *strict) map[string]func() error {
 	}
 	versions := counter(zookeeper.NewVersions(s, zookeeper.CounterConfig{Path: "/ids/order"}))
 	sequence := counter(zookeeper.NewSequence(s, zookeeper.CounterConfig{Path: "/ids/item"}))
-	clock := workerid.Clock{Epoch: keygen.Twitter().Epoch, Unit: keygen.Twitter().Unit}
 	leases, err := zookeeper.NewLeases(s, "/worker")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +85,7 @@ func uses(t *testing.T, s *strict) map[string]func() error {
 		"versions": func() error { _, err := versions.Reserve(t.Context(), 1); return err },
 		"sequence": func() error { _, err := sequence.Reserve(t.Context(), 1); return err },
 		"lease": func() error {
-			_, err := leases.Take(t.Context(), workerid.Claim{Namespace: "n", Owner: "o", Most: 7, Clock: clock, Term: time.Second})
+			_, err := leases.Take(t.Context(), workerid.Claim{Namespace: "n", Owner: "o", Most: 7, Layout: keygen.Twitter(), Term: time.Second})
 			return err
 		},
 		"worker": func() error {

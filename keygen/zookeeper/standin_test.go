@@ -23,18 +23,23 @@ type node struct {
 	data []byte
 	stat zookeeper.Stat
 	made int // children so far
+
+	closed bool // no children can be made
 }
 
 var errNode = errors.New("no node, a node that exists, or another version")
 
 func newStandIn() *standIn { return &standIn{nodes: map[string]*node{"/": {}}} }
 
-func (s *standIn) Create(name string, data []byte, flags int32, _ []zookeeper.ACL) (string, error) {
+func (s *standIn) Create(name string, data []byte, flags int32, acl []zookeeper.ACL) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	parent := s.nodes[path.Dir(name)]
 	if parent == nil {
 		return "", errNode
+	}
+	if parent.closed {
+		return "", errors.New("zk: not authenticated")
 	}
 	if flags&2 != 0 {
 		name = fmt.Sprintf("%s%010d", name, parent.made)
@@ -45,7 +50,7 @@ func (s *standIn) Create(name string, data []byte, flags int32, _ []zookeeper.AC
 	parent.made++
 	s.zxid++
 	now := time.Now().UnixMilli()
-	n := &node{data: data, stat: zookeeper.Stat{Czxid: s.zxid, Mzxid: s.zxid, Ctime: now, Mtime: now}}
+	n := &node{closed: acl[0].Perms&4 == 0, data: data, stat: zookeeper.Stat{Czxid: s.zxid, Mzxid: s.zxid, Ctime: now, Mtime: now}}
 	if flags&1 != 0 {
 		n.stat.EphemeralOwner = s.SessionID()
 	}
@@ -79,11 +84,17 @@ func (s *standIn) Set(name string, data []byte, version int32) (*zookeeper.Stat,
 	return &stat, nil
 }
 
-func (s *standIn) Delete(name string, _ int32) error {
+func (s *standIn) Delete(name string, version int32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nodes[name] == nil {
+	n := s.nodes[name]
+	if n == nil || version >= 0 && version != n.stat.Version {
 		return errNode
+	}
+	for below := range s.nodes {
+		if strings.HasPrefix(below, name+"/") {
+			return errNode // it is not empty
+		}
 	}
 	delete(s.nodes, name)
 	return nil

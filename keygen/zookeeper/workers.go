@@ -48,6 +48,11 @@ type WorkersConfig struct {
 	// Now reads the clock that is compared and written down. Defaults to time.Now.
 	Now func() time.Time
 
+	// Former is the layout that the processes below Path had before, for a change of
+	// layouts: as in workerid.LeasedConfig. With a File a worker id is held until Hold
+	// after the last report, also when its process has ended.
+	Former keygen.Layout
+
 	// ACL is who may use the znodes. Defaults to everybody.
 	ACL []ACL
 
@@ -98,6 +103,8 @@ func (c WorkersConfig) validate() error {
 		return fmt.Errorf("zookeeper: WorkersConfig.Report is %v; the shortest is %v", c.Report, shortReport)
 	case c.Threshold < 0 || c.Threshold > 2*c.Report:
 		return fmt.Errorf("zookeeper: WorkersConfig.Threshold is %v; it is at most twice Report, %v: a clock further ahead would be beyond its reports", c.Threshold, 2*c.Report)
+	case c.Former.Unit != 0 && c.Former.Validate() != nil:
+		return fmt.Errorf("zookeeper: WorkersConfig.Former: %w", c.Former.Validate())
 	case c.File == "" && c.Hold != 0:
 		return errors.New("zookeeper: WorkersConfig.Hold needs File: without one nobody can know how far the worker id was used")
 	case c.File != "" && c.Hold <= c.term():
@@ -136,7 +143,7 @@ func NewWorkers[S StatLike, A ACLLike](conn Conn[S, A], cfg WorkersConfig) (*Wor
 	if err != nil {
 		return nil, err
 	}
-	w := &Workers{cfg: cfg, book: book{client, cfg.Path}}
+	w := &Workers{cfg: cfg, book: book{client: client, dir: cfg.Path}}
 	if cfg.File != "" {
 		if w.lock, err = statefile.Lock(cfg.File + ".lock"); err != nil {
 			return nil, fmt.Errorf("zookeeper: WorkersConfig.File: %w", err)

@@ -165,7 +165,7 @@ func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
 		workers zookeeper.Workers
 	)
 	_, reserved := counter.Reserve(t.Context(), 1)
-	claim := workerid.Claim{Namespace: "a", Owner: "o", Clock: workerid.Clock{Epoch: time.Now(), Unit: time.Second}, Term: time.Minute}
+	claim := workerid.Claim{Namespace: "a", Owner: "o", Layout: keygen.Twitter(), Term: time.Minute}
 	_, taken := leases.Take(t.Context(), claim)
 	_, renewed := leases.Renew(t.Context(), claim, workerid.Entry{})
 	_, acquired := workers.Acquire(t.Context(), keygen.Twitter())

@@ -47,7 +47,11 @@ CREATE TABLE IF NOT EXISTS `worker_lease` (
   PRIMARY KEY (`namespace`, `worker_id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
--- How the ticks of each namespace are counted. The row '' is about all leases:
+-- The layout of each namespace's ids (keygen.Layout's Fingerprint), which all of its
+-- processes have, and how the ticks of its leases are counted. The unit is negative
+-- where a layout is noted, so that versions that noted none refuse the namespace; a
+-- minus before the layout says that it is being changed, and safe_from_us when the
+-- leases of the newest one began. The row '' is about all leases:
 -- the identity of the server when it was last looked at, the longest term, and
 -- the time (microseconds since 1970) before which leases may lie that a
 -- fail-over lost; era above is this time when the worker id was taken. Without
@@ -62,10 +66,20 @@ CREATE TABLE IF NOT EXISTS `worker_namespace` (
   `identity`     varchar(128) NOT NULL,
   `longest_us`   bigint       NOT NULL,
   `safe_from_us` bigint       NOT NULL,
+  `layout`       varchar(255) NOT NULL DEFAULT '',
   PRIMARY KEY (`namespace`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
+-- A table of a version before gains the column layout. MySQL cannot add it on
+-- condition, and so it is told to do nothing where it is there.
+SET @add_layout = IF(EXISTS (SELECT 1 FROM information_schema.COLUMNS
+    WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'worker_namespace' AND COLUMN_NAME = 'layout'),
+  'DO 0', 'ALTER TABLE worker_namespace ADD COLUMN layout VARCHAR(255) NOT NULL DEFAULT ''''');
+PREPARE add_layout FROM @add_layout;
+EXECUTE add_layout;
+DEALLOCATE PREPARE add_layout;
+
 -- Where nothing was leased yet, nothing was lost.
-INSERT IGNORE INTO `worker_namespace`
+INSERT IGNORE INTO `worker_namespace` (`namespace`, `epoch_us`, `unit_ns`, `identity`, `longest_us`, `safe_from_us`)
   SELECT '', 0, 0, CONCAT_WS(':', @@server_id, @@port, @@hostname), 0, 0 FROM DUAL
   WHERE NOT EXISTS (SELECT 1 FROM `worker_namespace`) AND NOT EXISTS (SELECT 1 FROM `worker_lease`);

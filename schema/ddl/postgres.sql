@@ -46,7 +46,11 @@ CREATE TABLE IF NOT EXISTS "worker_lease" (
   PRIMARY KEY ("namespace", "worker_id")
 );
 
--- How the ticks of each namespace are counted. The row '' is about all leases:
+-- The layout of each namespace's ids (keygen.Layout's Fingerprint), which all of its
+-- processes have, and how the ticks of its leases are counted. The unit is negative
+-- where a layout is noted, so that versions that noted none refuse the namespace; a
+-- minus before the layout says that it is being changed, and safe_from_us when the
+-- leases of the newest one began. The row '' is about all leases:
 -- the identity of the server when it was last looked at, the longest term, and
 -- the time (microseconds since 1970) before which leases may lie that a
 -- fail-over lost; era above is this time when the worker id was taken. Without
@@ -60,11 +64,16 @@ CREATE TABLE IF NOT EXISTS "worker_namespace" (
   "unit_ns"      bigint       NOT NULL,
   "identity"     varchar(128) NOT NULL,
   "longest_us"   bigint       NOT NULL,
-  "safe_from_us" bigint       NOT NULL
+  "safe_from_us" bigint       NOT NULL,
+  "layout"       varchar(255) NOT NULL DEFAULT ''
 );
 
+-- A table of a version before gains the column layout.
+ALTER TABLE "worker_namespace" ADD COLUMN IF NOT EXISTS "layout" varchar(255) NOT NULL DEFAULT '';
+
+
 -- Where nothing was leased yet, nothing was lost.
-INSERT INTO "worker_namespace"
+INSERT INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us")
   SELECT '', 0, 0, (SELECT system_identifier FROM pg_control_system()) || ':' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), 0, 0
   WHERE NOT EXISTS (SELECT 1 FROM "worker_namespace") AND NOT EXISTS (SELECT 1 FROM "worker_lease")
   ON CONFLICT DO NOTHING;

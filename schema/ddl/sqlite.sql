@@ -38,7 +38,11 @@ CREATE TABLE IF NOT EXISTS "worker_lease" (
   PRIMARY KEY ("namespace", "worker_id")
 );
 
--- How the ticks of each namespace are counted. The row '' is about all leases:
+-- The layout of each namespace's ids (keygen.Layout's Fingerprint), which all of its
+-- processes have, and how the ticks of its leases are counted. The unit is negative
+-- where a layout is noted, so that versions that noted none refuse the namespace; a
+-- minus before the layout says that it is being changed, and safe_from_us when the
+-- leases of the newest one began. The row '' is about all leases:
 -- the longest term, and the time (microseconds since 1970) before which leases
 -- may lie that were lost; era above is this time when the worker id was taken.
 -- Without the row leases count as lost, and the next ones begin two terms later.
@@ -49,10 +53,16 @@ CREATE TABLE IF NOT EXISTS "worker_namespace" (
   "unit_ns"      BIGINT       NOT NULL,
   "identity"     VARCHAR(128) NOT NULL,
   "longest_us"   BIGINT       NOT NULL,
-  "safe_from_us" BIGINT       NOT NULL
+  "safe_from_us" BIGINT       NOT NULL,
+  "layout"       VARCHAR(255) NOT NULL DEFAULT ''
 );
 
+-- A table of a version before lacks the column layout. SQLite cannot add it on
+-- condition; where it is missing, schema.Apply adds it, or this once:
+--   ALTER TABLE worker_namespace ADD COLUMN layout VARCHAR(255) NOT NULL DEFAULT ''
+
+
 -- Where nothing was leased yet, nothing was lost.
-INSERT OR IGNORE INTO "worker_namespace"
+INSERT OR IGNORE INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us")
   SELECT '', 0, 0, 'sqlite', 0, 0
   WHERE NOT EXISTS (SELECT 1 FROM "worker_namespace") AND NOT EXISTS (SELECT 1 FROM "worker_lease");
