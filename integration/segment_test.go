@@ -173,11 +173,11 @@ func TestSegmentsThatCannotBeReservedFailAtOnceAndSayWhatToDo(t *testing.T) {
 
 func TestAColumnThatIsTooNarrowForTheCounterIsExhausted(t *testing.T) {
 	onEachServer(t, func(t *testing.T, open database) {
-		db, store := open.store(t)
+		db, _ := open.store(t)
 		mustExec(t, db, "DROP TABLE leaf_alloc")
 		mustExec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id int, step int, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP)")
 		mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 2147483000, 1000)")
-		if tries, err := openFailing(t, store); !errors.Is(err, keygen.ErrExhausted) || tries != 1 {
+		if tries, err := openFailing(t, storeOn(t, open(t))); !errors.Is(err, keygen.ErrExhausted) || tries != 1 {
 			t.Errorf("asked %d times: %v", tries, err)
 		}
 	})

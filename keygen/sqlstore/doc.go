@@ -53,6 +53,15 @@
 // delete the row of worker_namespace whose namespace is empty: leases then count
 // as lost.
 //
+// # What leaf_alloc must be
+//
+// The column max_id may be narrower than a bigint: a store looks once at its type,
+// and a range that would not fit is [keygen.ErrExhausted] instead of a number that a
+// lax sql_mode cuts. A type that does not hold every whole number, or an engine
+// without transactions (MyISAM), is refused. The first range of a tag is compared
+// with its row before and after, so that a trigger which sets max_id is found; one
+// that is made while processes run is not.
+//
 // # Failure modes
 //
 // Where the pool's only connection is inside the caller's own transaction, or that

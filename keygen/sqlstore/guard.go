@@ -36,12 +36,18 @@ const distance = 10
 var (
 	readSegmentsServer = `SELECT "identity" FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `'`
 	noteSegmentsServer = `UPDATE "worker_namespace" SET "identity" = ? WHERE "namespace" = '` + segmentsRow + `'`
-	raiseCounters      = fmt.Sprintf(`UPDATE "leaf_alloc" SET "max_id" = "max_id" + %d * "step" WHERE "max_id" <= 9223372036854775807 - %[1]d * "step"`, distance)
 )
 
+// raiseCounters sets a counter that has no room to be raised to its end, so that
+// nothing of it is given.
+func raiseCounters(most int64) string {
+	return fmt.Sprintf(`UPDATE "leaf_alloc" SET "max_id" = CASE WHEN "max_id" <= %[1]d - %[2]d * "step" THEN "max_id" + %[2]d * "step" ELSE %[1]d END`, most, distance)
+}
+
 // jump raises all counters when the server is not the one noted, and notes it,
-// both or none. Who waited for another's jump finds it done.
-func (s session) jump(ctx context.Context) error {
+// both or none. Who waited for another's jump finds it done. Most is what max_id
+// holds at most.
+func (s session) jump(ctx context.Context, most int64) error {
 	if err := s.make(ctx, &statement{addNamespace, []any{segmentsRow, 0, 0, "", 0, 0}}); err != nil {
 		return err
 	}
@@ -57,7 +63,7 @@ func (s session) jump(ctx context.Context) error {
 		if err := s.confirm(ctx); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, raiseCounters); err != nil {
+		if err := s.exec(ctx, raiseCounters(most)); err != nil {
 			return err
 		}
 		return s.exec(ctx, noteSegmentsServer, p.identity)

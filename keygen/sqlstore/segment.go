@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
@@ -15,7 +16,7 @@ import (
 // Tag returns the source of the segments of one biz_tag of leaf_alloc, for
 // package segment. It also says the row's step. The row must exist; schema.Seed
 // creates it.
-func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, false} }
+func (s *Store) Tag(name string) keygen.Source { return &tag{store: s, name: name} }
 
 // GuardedTag is Tag for a database that may fail over to a replica which has not
 // received the latest reservations. Each reservation says, in the same
@@ -30,13 +31,14 @@ func (s *Store) Tag(name string) keygen.Source { return &tag{s, name, false} }
 // MySQL and MariaDB, it refuses sessions with binlog_format=STATEMENT, whose
 // replicas would ask themselves who they are.
 func (s *Store) GuardedTag(name string) keygen.Source {
-	return &tag{s, name, true}
+	return &tag{store: s, name: name, guarded: true}
 }
 
 type tag struct {
 	store   *Store
 	name    string // in messages no longer than the column
 	guarded bool
+	proven  atomic.Bool // a reservation has raised max_id by what it was to
 }
 
 var (
@@ -45,14 +47,16 @@ var (
 )
 
 // The new max_id is computed by the database under the row's lock and read from
-// the statement's own answer. The condition on max_id keeps it from running out
-// of the column, which SQLite would answer by turning it into a float. The
+// the statement's own answer. The condition on max_id keeps it from running out of
+// the column, which MySQL may answer by storing less, and SQLite by turning it into
+// a float. So a row that meets it is also changed, which clientFoundRows=true does
+// not tell: a driver then counts the rows that were found. The
 // condition on @@autocommit refuses a connection on which the UPDATE would not
 // be committed by itself and could be rolled back after the range was handed
 // out. Columns that some Leaf tables name otherwise are left alone.
 const (
-	mysqlReserve     = `UPDATE "leaf_alloc" SET "max_id" = LAST_INSERT_ID("max_id" + %[1]d) WHERE "biz_tag" = %[2]s AND "max_id" <= 9223372036854775807 - %[1]d AND @@autocommit = 1%[3]s`
-	returningReserve = `UPDATE "leaf_alloc" SET "max_id" = "max_id" + ?, "update_time" = CURRENT_TIMESTAMP WHERE "biz_tag" = ? AND "max_id" <= 9223372036854775807 - ?`
+	mysqlReserve     = `UPDATE "leaf_alloc" SET "max_id" = LAST_INSERT_ID("max_id" + %[1]d) WHERE "biz_tag" = %[2]s AND "max_id" <= %[4]d AND @@autocommit = 1%[3]s`
+	returningReserve = `UPDATE "leaf_alloc" SET "max_id" = "max_id" + ?, "update_time" = CURRENT_TIMESTAMP WHERE "biz_tag" = ? AND "max_id" <= ?`
 )
 
 // Reserve takes n ids, n at least 1.
@@ -60,7 +64,11 @@ func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 {
 		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: cannot reserve %d ids", t.name, n)
 	}
-	end, err := t.raise(ctx, n)
+	raise := t.raise
+	if !t.proven.Load() {
+		raise = t.prove
+	}
+	end, err := raise(ctx, n)
 	if err != nil {
 		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: %w", t.name, err)
 	}
@@ -76,17 +84,47 @@ func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	return span, nil
 }
 
-// raise adds n to max_id and returns its new value.
+// prove reserves a tag's first range between two looks at its row. What changes
+// max_id on its way into the table, such as a trigger, shows there before an id of
+// the range is given; who may not see triggers finds them so, too.
+func (t *tag) prove(ctx context.Context, n int64) (end int64, err error) {
+	before, err := t.read(ctx, "max_id")
+	if err != nil {
+		return 0, err
+	}
+	if end, err = t.raise(ctx, n); err != nil {
+		return 0, err
+	}
+	after, err := t.read(ctx, "max_id")
+	if err != nil {
+		return 0, err
+	}
+	if end-n < before || after < end {
+		return 0, &keygen.SetupError{
+			Err: fmt.Errorf("leaf_alloc.max_id was %d and is %d, and the statement that raised it by %d answered with %d: a trigger on leaf_alloc sets max_id, "+
+				"or hides the answer as every trigger does on MySQL and MariaDB", before, after, n, end),
+			Cure: "drop the trigger, and see that max_id is above the highest id in use",
+		}
+	}
+	t.proven.Store(true)
+	return end, nil
+}
+
+// raise adds n to max_id and returns its new value. For a guarded tag on another
+// server, the counters of all tags are raised first.
 func (t *tag) raise(ctx context.Context, n int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
+		if err := t.store.lookAtCounters(ctx, s); err != nil {
+			return err
+		}
 		end, err = t.raiseOn(ctx, s, n)
 		if errors.Is(err, sql.ErrNoRows) && t.guarded {
-			if err = s.jump(ctx); err == nil {
+			if err = s.jump(ctx, t.store.highest()); err == nil {
 				end, err = t.raiseOn(ctx, s, n)
 			}
 		}
 		if errors.Is(err, sql.ErrNoRows) {
-			err = t.explain(ctx, s)
+			err = t.explain(ctx, s, n)
 		}
 		return err
 	})
@@ -118,7 +156,7 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, n int64) (int64, error)
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard(s.server))), args...)
+	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard(s.server), t.store.highest()-n)), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -135,7 +173,7 @@ func (t *tag) raiseReturning(ctx context.Context, s session, n int64) (end int64
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		count++
 		return rows.Scan(&end)
-	}, returningReserve+t.guard(s.server)+` RETURNING "max_id"`, n, t.name, n)
+	}, returningReserve+t.guard(s.server)+` RETURNING "max_id"`, n, t.name, t.store.highest()-n)
 	switch {
 	case err == nil && count == 0:
 		err = sql.ErrNoRows
@@ -145,36 +183,52 @@ func (t *tag) raiseReturning(ctx context.Context, s session, n int64) (end int64
 	return end, err
 }
 
-// explain says why the UPDATE found no row. It reads in a transaction, which a
-// session without autocommit would otherwise leave open.
-func (t *tag) explain(ctx context.Context, s session) error {
-	return s.inTx(ctx, func() error {
-		maxID, err := t.column(ctx, s, "max_id")
-		switch {
-		case err != nil:
-			return err
-		case maxID > 1<<62:
-			return fmt.Errorf("%w: max_id is %d, at the end of the column; was it raised by mistake? the ids above the highest in use can be given once it is lowered to that", keygen.ErrExhausted, maxID)
-		}
-		return &keygen.SetupError{
-			Err:  errors.New("the connection has autocommit off, so that a reserved range could be rolled back, or it has binlog_format=STATEMENT and the tag is guarded"),
-			Cure: "open the store's database without these settings",
-		}
-	})
+// explain says why the UPDATE found no row, or changed none.
+func (t *tag) explain(ctx context.Context, s session, n int64) error {
+	maxID, err := t.look(ctx, s, "max_id")
+	most := t.store.highest()
+	switch {
+	case err != nil:
+		return err
+	case maxID > most-n:
+		return fmt.Errorf("%w: max_id is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, maxID, most)
+	}
+	return &keygen.SetupError{
+		Err: errors.New("the UPDATE of leaf_alloc did not change max_id: the connection has autocommit off, so that a reserved range could be rolled back, " +
+			"or it has binlog_format=STATEMENT and the tag is guarded, or a trigger keeps max_id as it is"),
+		Cure: "open the store's database without these settings, and drop the trigger",
+	}
 }
 
 // Step returns the row's step.
 func (t *tag) Step(ctx context.Context) (step int64, err error) {
-	err = t.store.do(ctx, func(s session) error {
-		return s.inTx(ctx, func() (err error) {
-			step, err = t.column(ctx, s, "step")
-			return err
-		})
-	})
+	step, err = t.read(ctx, "step")
 	if err != nil {
 		return 0, fmt.Errorf("sqlstore: tag %.128q: read the step: %w", t.name, err)
 	}
 	return step, nil
+}
+
+// read reads a number from the tag's row.
+func (t *tag) read(ctx context.Context, name string) (n int64, err error) {
+	err = t.store.do(ctx, func(s session) error {
+		if err := t.store.lookAtCounters(ctx, s); err != nil {
+			return err
+		}
+		n, err = t.look(ctx, s, name)
+		return err
+	})
+	return n, err
+}
+
+// look reads a number from the tag's row, in a transaction, which a session without
+// autocommit would otherwise leave open.
+func (t *tag) look(ctx context.Context, s session, name string) (n int64, err error) {
+	err = s.inTx(ctx, func() (err error) {
+		n, err = t.column(ctx, s, name)
+		return err
+	})
+	return n, err
 }
 
 // column reads a number from the tag's row.

@@ -51,6 +51,7 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 			return err
 		}
 		s.server.Store(nil)
+		s.most.Store(0)
 	}
 	return err
 }

@@ -1,0 +1,99 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strings"
+)
+
+// Whole is a column's type and the largest id that it holds as the whole number
+// that it is. Most is 0 where the type holds none, or not all of them exactly.
+type Whole struct {
+	Type string // as the server writes it; "" where there is no such column
+	Most int64
+}
+
+// WholeNumbers returns the type of a column of a table in the present database. A
+// server may cut a number that does not fit, without an error: MySQL and MariaDB do
+// where sql_mode has no STRICT_ALL_TABLES.
+func WholeNumbers(ctx context.Context, db Querier, d Dialect, table, column string) (w Whole, err error) {
+	query, holds := mysqlColumn, mysqlMost
+	switch d.Name() {
+	case "postgres":
+		query, holds = postgresColumn, postgresMost
+	case "sqlite":
+		query, holds = sqliteColumn, sqliteMost
+	}
+	err = db.QueryRowContext(ctx, query, table, column).Scan(&w.Type)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Whole{}, nil
+	}
+	w.Most = holds(strings.ToLower(w.Type))
+	return w, err
+}
+
+const (
+	mysqlColumn = `SELECT COLUMN_TYPE FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?`
+	postgresColumn = `SELECT format_type(atttypid, atttypmod) FROM pg_attribute
+		WHERE attrelid = to_regclass(quote_ident($1)) AND attname = $2 AND NOT attisdropped`
+	sqliteColumn = `SELECT type FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE`
+)
+
+// integerBits are the widths of integer types by their names.
+var integerBits = map[string]int{
+	"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64,
+}
+
+func mysqlMost(kind string) int64 {
+	name, _, _ := strings.Cut(kind, " ")
+	name, _, _ = strings.Cut(name, "(") // int(11)
+	bits, ok := integerBits[name]
+	switch {
+	case !ok:
+		return 0
+	case bits == 64:
+		return math.MaxInt64
+	case strings.Contains(kind, "unsigned"):
+		return 1<<bits - 1
+	}
+	return 1<<(bits-1) - 1
+}
+
+func postgresMost(kind string) int64 {
+	if bits, ok := integerBits[kind]; ok {
+		return 1<<(bits-1) - 1
+	}
+	return 0
+}
+
+// sqliteMost goes by the affinity that a declared type has: a column of texts or of
+// floating-point numbers changes what is stored in it.
+func sqliteMost(kind string) int64 {
+	if strings.Contains(kind, "int") {
+		return math.MaxInt64
+	}
+	for _, other := range []string{"char", "clob", "text", "real", "floa", "doub"} {
+		if strings.Contains(kind, other) {
+			return 0
+		}
+	}
+	return math.MaxInt64
+}
+
+// Forgetful returns the name of a table's storage engine if it has no transactions,
+// so that a crash of the server may take back what it has acknowledged; "" for any
+// other one. Only MySQL and MariaDB have such engines.
+func Forgetful(ctx context.Context, db Querier, d Dialect, table string) (engine string, err error) {
+	if d.Name() != "mysql" {
+		return "", nil
+	}
+	err = db.QueryRowContext(ctx, `SELECT t.ENGINE FROM information_schema.TABLES t JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
+		WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ? AND e.TRANSACTIONS = 'NO'`, table).Scan(&engine)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return engine, err
+}
