@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"database/sql"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,11 @@ var (
 		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, TRIGGER, LOCK TABLES ON `shop\\_%`.* TO mover",
 		"GRANT PROCESS ON *.* TO mover",
 	}
-	mysqlGrants = []string{"GRANT XA_RECOVER_ADMIN ON *.* TO mover"}
+	mysqlGrants = []string{
+		"GRANT XA_RECOVER_ADMIN ON *.* TO mover",
+		"GRANT SELECT ON performance_schema.replication_connection_configuration TO mover",
+	}
+	mariadbGrants = []string{"GRANT SLAVE MONITOR ON *.* TO mover"}
 )
 
 // moving is a job of orders that the user mover is to carry out.
@@ -77,11 +82,30 @@ func newMoving(t *testing.T, s dsnOpener, grants ...string) *moving {
 func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s dsnOpener, grants []string)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) {
-		test(t, server.RunMariaDB(t), slices.Concat(sourceGrants, shardGrants))
+		test(t, server.RunMariaDB(t), slices.Concat(sourceGrants, shardGrants, mariadbGrants))
 	})
 	t.Run("MySQL", func(t *testing.T) {
 		test(t, server.RunMySQL(t), slices.Concat(sourceGrants, shardGrants, mysqlGrants))
 	})
+}
+
+func TestTheRunbookHasTheGrantsThatAreTested(t *testing.T) {
+	text, err := os.ReadFile("../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants)
+	for i, grant := range tested {
+		tested[i] = strings.ReplaceAll(grant, "`shop\\_%`", "shop_east") + ";"
+		if !strings.Contains(string(text), tested[i]) {
+			t.Errorf("the runbook lacks %s", tested[i])
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "GRANT ") && strings.HasSuffix(line, " TO mover;") && !slices.Contains(tested, line) {
+			t.Errorf("no test has %s", line)
+		}
+	}
 }
 
 func TestAUserWithTheDocumentedGrantsMigrates(t *testing.T) {

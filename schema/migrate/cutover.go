@@ -321,6 +321,9 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.s.side.abandoned(ctx, p.s); err != nil {
 		return err
 	}
+	if err := p.s.checkWriters(ctx); err != nil {
+		return err
+	}
 	if err := p.checkFilled(ctx); err != nil {
 		return err
 	}

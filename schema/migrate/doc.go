@@ -100,7 +100,9 @@
 // aborted; targets get no foreign keys, and belong to one job of one source until it is
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines
-// than InnoDB, ids above the largest int64 and, in SQLite, unique indexes on
+// than InnoDB, ids above the largest int64, a source that is configured to repeat
+// another server (row events run no triggers; a MariaDB with slave_run_triggers_for_rbr
+// may), a member of Galera or of Group Replication as a source, and, in SQLite, unique indexes on
 // expressions are refused. Values that a copy would change are found by Inspect, and a
 // row with one is not copied but ends the call with a [RowError]: what an ENUM has in
 // place of a value that was none of its members; a DECIMAL, a date, a time or bytes

@@ -59,6 +59,8 @@ const (
 	Unreachable      Code = "unreachable"       // a database does not answer
 	NotEmpty         Code = "not_empty"         // a table of a shard has rows that are no job's
 	OtherJob         Code = "other_job"         // a table, or one of a shard, is another job's
+	Replica          Code = "replica"           // rows may come from another server, which runs no triggers
+	InCluster        Code = "cluster"           // other members write where no lock reaches
 	Switched         Code = "switched"          // the shards serve
 	Relations        Code = "relations"         // the way to the sharding key, or references that change, do not hold together
 	NoNewID          Code = "no_new_id"         // an id cannot be turned into a new one

@@ -49,11 +49,17 @@ func (w *world) checkDefinitions(ctx context.Context, s *session) error {
 // definitionOf is the part of an identity that all servers have in common.
 func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }
 
-// checkAll is for a job whose source serves: what looks like changes of a table that
+// checkAll is for a job whose source serves, and has to see all that its writers do: what looks like changes of a table that
 // was truncated or altered, a runner would do to the only copies that are left. No
 // other runner leads meanwhile, or the answer is ErrFenced.
 func (l *lead) checkAll(ctx context.Context) error {
-	if err := l.onSource(ctx, func(s *session) error { return l.checkIdentities(ctx, s) }); err != nil {
+	err := l.onSource(ctx, func(s *session) error {
+		if err := s.checkWriters(ctx); err != nil {
+			return err
+		}
+		return l.checkIdentities(ctx, s)
+	})
+	if err != nil {
 		return err
 	}
 	return l.checkTargets(ctx)

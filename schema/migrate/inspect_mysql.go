@@ -91,7 +91,7 @@ func (p probe) variables(ctx context.Context, names ...string) (map[string]strin
 
 // mysqlSource looks at the server of the source.
 func (p probe) mysqlSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -120,7 +120,27 @@ func (p probe) mysqlShard(ctx context.Context) error {
 	if packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64); packet < p.inspection.packet {
 		p.add(PacketSize, Warn, fmt.Sprintf("max_allowed_packet is %d, that of the source %d", packet, p.inspection.packet), "raise it: a long row would not fit into a statement")
 	}
+	if err := p.mysqlWriters(ctx); err != nil {
+		return err
+	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
+}
+
+// mysqlWriters looks for others that change rows, on the source and on the shards.
+func (p probe) mysqlWriters(ctx context.Context) error {
+	found, err := p.side.elsewhere(ctx, p.session)
+	for _, f := range found {
+		if p.side.name == "source" {
+			p.add(f.Code, Block, f.Message, f.Fix)
+			continue
+		}
+		fix := f.Fix + "; it may be done later, but before a rollback, which is refused until then"
+		if f.Code == InCluster {
+			fix = "have applications write to this member alone: a rollback closes the tables for its writers, and what others write meanwhile is left behind"
+		}
+		p.add(f.Code, Warn, f.Message, fix)
+	}
+	return err
 }
 
 func (p probe) mysqlLogs(ctx context.Context) (map[string]string, error) {

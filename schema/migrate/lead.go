@@ -143,6 +143,9 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 	}
 	err = l.source.do(ctx, func(s *session) error {
+		if err := s.checkWriters(ctx); err != nil {
+			return err
+		}
 		if err := l.checkOwner(ctx, s); err != nil { // before anything is made; register asks again
 			return err
 		}

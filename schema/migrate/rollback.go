@@ -58,6 +58,9 @@ func (l *lead) rolledBack(ctx context.Context, phase proto.Phase) error {
 
 func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {
 	if phase == proto.Switched {
+		if err := l.checkShards(ctx); err != nil {
+			return Switch{}, err
+		}
 		if err := l.moveIn(ctx, phase); err != nil {
 			return Switch{}, err
 		}

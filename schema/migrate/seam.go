@@ -126,6 +126,8 @@ type exclusion interface {
 	persist(ctx context.Context, s *session) error
 	// abandoned fails when changes may still come that no lock keeps out.
 	abandoned(ctx context.Context, s *session) error
+	// elsewhere finds how rows may change that no trigger notes or no lock holds.
+	elsewhere(ctx context.Context, s *session) ([]Finding, error)
 	// watch runs f, and has it fail when most has passed before it returned.
 	watch(ctx context.Context, s *session, most time.Duration, f func() error) error
 }
