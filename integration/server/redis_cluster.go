@@ -126,8 +126,8 @@ func (c *RedisCluster) Ready(ctx context.Context, tb testing.TB) error {
 	return nil
 }
 
-// FailOver kills a node and has its replica take its place, as it would by itself
-// once the node was silent for long enough.
+// FailOver kills a node and has its replica take its place, which it would be voted
+// into once the node was silent for long enough.
 func (c *RedisCluster) FailOver(tb testing.TB, n int) {
 	tb.Helper()
 	c.Nodes[n].Kill()
@@ -138,7 +138,7 @@ func (c *RedisCluster) FailOver(tb testing.TB, n int) {
 		if err == nil && role[0] == "master" {
 			return nil
 		}
-		return errors.Join(err, fmt.Errorf("its role is %v", role), replica.Do(ctx, "CLUSTER", "FAILOVER", "FORCE").Err())
+		return errors.Join(err, fmt.Errorf("its role is %v", role), replica.Do(ctx, "CLUSTER", "FAILOVER", "TAKEOVER").Err())
 	})
 	if err != nil {
 		tb.Fatalf("the replica of node %d: %v", n, err)

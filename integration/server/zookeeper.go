@@ -71,13 +71,46 @@ func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 }
 
 // DialZooKeeper returns a client that connects in the background. The client's own
-// patience with a connection is a second, which a busy machine needs for more.
+// patience is a second with a connection, too little for a busy machine, and seven
+// sessions with the answer to its first message, which a server that starts may
+// never give.
 func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
+	last := &greeted{limit: answerLimit}
 	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
-		return net.DialTimeout(network, addr, startLimit)
+		conn, err := net.DialTimeout(network, addr, startLimit)
+		if err != nil {
+			return nil, err
+		}
+		next := &greeted{Conn: conn, limit: answerLimit}
+		if !last.answered {
+			next.limit = min(2*last.limit, startLimit)
+		}
+		last = next
+		return next, nil
 	}
 	c, _, err := zk.Connect([]string{addr}, session, zk.WithLogger(silent{}), zk.WithDialer(dial))
 	return c, err
+}
+
+// greeted is a connection that is given up when its first answer takes too long.
+type greeted struct {
+	net.Conn
+
+	limit    time.Duration
+	answered bool
+}
+
+func (g *greeted) SetReadDeadline(at time.Time) error {
+	if first := time.Now().Add(g.limit); !g.answered && (at.IsZero() || at.After(first)) {
+		at = first
+	}
+	return g.Conn.SetReadDeadline(at)
+}
+
+func (g *greeted) Read(into []byte) (n int, err error) {
+	n, err = g.Conn.Read(into)
+	g.answered = g.answered || n > 0
+	return n, err
 }
 
 // silent keeps the client from writing to the standard error stream.
