@@ -3,6 +3,7 @@ package cached
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/shardid/shardid/internal/nilness"
@@ -47,9 +48,12 @@ type Config struct {
 	Observer Observer
 
 	// Now replaces the clock, for tests or for a clock of one's own. It must be
-	// safe for concurrent use. Defaults to the system's clock, which does not go
-	// back while the process runs.
+	// safe for concurrent use. Defaults to the system's clock, read as the package
+	// comment says.
 	Now func() time.Time
+
+	wall   func() time.Time    // the wall clock, of tests
+	random func(n int64) int64 // a number from 0 to n-1; rand.Int64N but in tests
 }
 
 // RejectedTake is what a call does that finds the ring empty.
@@ -77,6 +81,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PaddingFactor == 0 {
 		c.PaddingFactor = defaultPaddingFactor
+	}
+	if c.random == nil {
+		c.random = rand.Int64N
 	}
 	return c
 }

@@ -33,7 +33,23 @@
 // second), discards ids whose time is past by more than that, and fills the ring
 // from the present.
 //
+// # A clock that is wrong
+//
+// When the wall clock is set back while a process runs, ids go on from the last tick
+// that was made, at half the speed of time until the clock has caught up. A lease
+// tells what the ledger's clock reads; a wall clock that is ahead of that by more than
+// half a term is not believed, and ids have the ledger's time. A Config.Now that goes
+// back lets a leaseholder go on up to the lease's ceiling. So a wrong clock keeps
+// nobody waiting for longer than two units or a renewal; Stats.LastError names clocks
+// that differ.
+//
 // # How many
+//
+// Ticks follow each other while many ids are wanted, and then all their ids are
+// issued. Where ticks are left out, because few are wanted, the next one begins with
+// the sequence after the last id's, and the very first one at random: `id % n` is even
+// then, too, where the sequence is the layout's lowest field. A ring holds fewer ids by
+// what such a tick lacks.
 //
 // In the long run there are as many ids as the layout has: 4096 per millisecond,
 // one per 244 ns, with 12 bits of sequence and milliseconds. The ring only evens
@@ -46,8 +62,8 @@
 // ([keygen.ErrExpired]), and one whose ids would not rise with time. Next and
 // Fill return [keygen.ErrStarved] when the ring is empty and the context ends
 // first, after ten seconds at most, or at once with RejectedTake Fail; the error
-// holds what kept the ring from being filled, [keygen.ErrClockRollback] when the
-// clock was set back by more than the ring covers, or the error of a lease that
-// cannot be renewed. They return [keygen.ErrExpired] when the time field is used
+// holds what kept the ring from being filled: the error of a lease that cannot be
+// renewed or, of a worker id without a lease, [keygen.ErrClockRollback] when
+// Config.Now went back by more than the ring covers. They return [keygen.ErrExpired] when the time field is used
 // up. A lease that was lost is replaced by one on another worker id.
 package cached

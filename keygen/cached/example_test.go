@@ -49,8 +49,8 @@ func ExampleNew() {
 		return
 	}
 	parts, err := layout.Parse(id)
-	fmt.Println(parts.Worker, parts.Sequence, time.Until(parts.Time) < 8*time.Second, err)
-	// Output: 1 0 true <nil>
+	fmt.Println(parts.Worker, time.Until(parts.Time) < 8*time.Second, err)
+	// Output: 1 true <nil>
 }
 
 // Ring shows the ring in UidGenerator's words.
@@ -67,6 +67,6 @@ func ExampleGenerator_Ring() {
 		return
 	}
 	r := ids.Ring()
-	fmt.Printf("%d of %d ids remain, a fill starts below %d\n", r.Tail-r.Cursor, r.Capacity, r.Threshold)
-	// Output: 65436 of 65536 ids remain, a fill starts below 32768
+	fmt.Printf("%d ids left a ring for %d, which is filled when fewer than %d remain\n", r.Cursor, r.Capacity, r.Threshold)
+	// Output: 100 ids left a ring for 65536, which is filled when fewer than 32768 remain
 }

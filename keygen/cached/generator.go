@@ -1,6 +1,7 @@
 package cached
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/internal/clock"
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
@@ -53,10 +55,11 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 	hurry := make(chan struct{}, 1)
 	g := &Generator{
 		cfg:       cfg,
-		maker:     &maker{layout: cfg.Layout, clock: clock{now: cfg.Now}, hurry: hurry},
+		maker:     &maker{layout: cfg.Layout, start: cfg.random(1 << cfg.Layout.Bits(keygen.Sequence)), hurry: hurry},
 		timeShift: cfg.Layout.Shift(keygen.Time),
 		hurry:     hurry,
 	}
+	g.maker.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Doubted: g.maker.askForRenewal})
 	if err := g.checkTime(); err != nil {
 		return nil, fmt.Errorf("cached: %w", err)
 	}
@@ -73,7 +76,7 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 }
 
 func (g *Generator) checkTime() error {
-	now, l := g.maker.clock.read(), g.cfg.Layout
+	now, l := g.maker.clock.Time(), g.cfg.Layout
 	if l.Tick(now) < 0 {
 		return fmt.Errorf("%w: it is %v and the layout's epoch %v; set the clock or the epoch", keygen.ErrClockRollback, now.UTC(), l.Epoch.UTC())
 	}
@@ -95,6 +98,7 @@ func (g *Generator) start() {
 		CallTimeout: callTimeout + 2*g.cfg.Layout.Unit,
 		Observer:    g.cfg.Observer.engine(),
 	})
+	g.maker.issued = func() int64 { return g.buffer.Stats().Issued }
 	g.buffer.Pad()
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
@@ -119,7 +123,7 @@ func (g *Generator) Stats() keygen.Stats {
 		s.Waits = 0
 	}
 	if s.LastError == nil {
-		s.LastError = t.err
+		s.LastError = cmp.Or(t.err, t.remark)
 	}
 	s.Worker, s.Expires = t.lease.ID(), g.cfg.Layout.Expires()
 	return s

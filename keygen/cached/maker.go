@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/internal/clock"
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
@@ -14,7 +15,9 @@ import (
 // one goroutine at a time.
 type maker struct {
 	layout keygen.Layout
-	clock  clock
+	clock  *clock.Clock
+	start  int64                  // the first sequence of the first tick, random
+	issued func() int64           // how many ids were
 	tenure atomic.Pointer[tenure] // changed by the tender alone
 	hurry  chan<- struct{}        // asks the tender for a renewal
 
@@ -23,10 +26,13 @@ type maker struct {
 
 // reserve returns the ids of the next tick: the present one, or the one after
 // the last, for which it may have to wait. They are all the ids that this
-// worker id has in it, and lie as far apart as the sequence's field demands.
+// worker id has in it, and lie as far apart as the sequence's field demands. Where
+// ticks were left out before, as at the start or when few ids are wanted, they begin
+// with the sequence after the one that was issued last: if they began with 0, only the
+// first ones of each tick would be issued, which fall on few shards.
 func (m *maker) reserve(ctx context.Context, _ spans.Pace) (keygen.Span, error) {
-	t, l := m.tenure.Load(), m.layout
-	tick := max(m.tick(), m.last.Load()+1, t.first)
+	t, l, last := m.tenure.Load(), m.layout, m.last.Load()
+	tick := max(m.clock.Tick(), last+1, t.first)
 	if !l.At(tick).Before(l.Expires()) {
 		return keygen.Span{}, fmt.Errorf("%w: its time field ends at %v", keygen.ErrExpired, l.Expires())
 	}
@@ -34,18 +40,20 @@ func (m *maker) reserve(ctx context.Context, _ spans.Pace) (keygen.Span, error) 
 		m.askForRenewal()
 		return keygen.Span{}, t.exhausted(l)
 	}
-	if err := m.await(ctx, tick-t.lead); err != nil {
+	if err := m.await(ctx, t, tick-t.lead); err != nil {
 		return keygen.Span{}, err
 	}
 	m.last.Store(tick)
+	sequences, begin := int64(1)<<l.Bits(keygen.Sequence), int64(0)
+	if tick != last+1 {
+		begin = (m.start + m.issued()) & (sequences - 1)
+	}
 	return keygen.Span{
-		First: tick<<l.Shift(keygen.Time) | t.part,
-		Count: 1 << l.Bits(keygen.Sequence),
+		First: tick<<l.Shift(keygen.Time) | begin<<l.Shift(keygen.Sequence) | t.part,
+		Count: sequences - begin,
 		Step:  1 << l.Shift(keygen.Sequence),
 	}, nil
 }
-
-func (m *maker) tick() int64 { return m.layout.Tick(m.clock.read()) }
 
 func (m *maker) askForRenewal() {
 	select {
@@ -54,17 +62,20 @@ func (m *maker) askForRenewal() {
 	}
 }
 
-// await waits until the clock reads tick. That takes a unit at most, unless the
-// clock was set back.
-func (m *maker) await(ctx context.Context, tick int64) error {
-	wait := m.layout.At(tick).Sub(m.clock.read())
-	if wait <= 0 {
+// await waits until the clock allows ids for tick. That takes two units at most,
+// unless a clock of one's own was set back: then a lease allows them.
+func (m *maker) await(ctx context.Context, t *tenure, tick int64) error {
+	behind := m.clock.Behind(tick)
+	switch {
+	case behind == 0:
 		return nil
+	case behind <= 2*m.layout.Unit:
+	case t.window != nil:
+		return nil
+	default:
+		return fmt.Errorf("%w: it reads %v behind what the ring was filled up to; it is wrong now, or was when the ring was filled: correct it, or wait", keygen.ErrClockRollback, behind)
 	}
-	if wait > 2*m.layout.Unit {
-		return fmt.Errorf("%w: it reads %v behind what the ring was filled up to; correct the clock, or wait", keygen.ErrClockRollback, wait)
-	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(m.clock.Until(tick))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -36,7 +36,7 @@ func (g *Generator) Ring() Ring {
 		Discarded:     discarded,
 		RejectedPuts:  g.rejectedPuts.Load(),
 		RejectedTakes: s.Waits,
-		Ahead:         g.cfg.Layout.At(g.maker.last.Load()).Sub(g.maker.clock.read()),
+		Ahead:         g.cfg.Layout.At(g.maker.last.Load()).Sub(g.maker.clock.Time()),
 	}
 }
 

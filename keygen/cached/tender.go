@@ -70,7 +70,7 @@ func (g *Generator) maxAge() time.Duration { return max(g.cfg.length(), minAge) 
 
 // freshen discards ids that are too old and fills the ring from the present.
 func (g *Generator) freshen() {
-	oldest := g.cfg.Layout.Tick(g.maker.clock.read().Add(-g.maxAge()))
+	oldest := g.cfg.Layout.Tick(g.maker.clock.Time().Add(-g.maxAge()))
 	if oldest > 0 {
 		g.discarded.Add(g.buffer.Discard(oldest << g.timeShift))
 	}

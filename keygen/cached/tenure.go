@@ -21,6 +21,7 @@ type tenure struct {
 	ceiling int64 // the first tick that is not
 	lead    int64 // how many ticks ahead of the clock ids may be
 	err     error // of the last renewal
+	remark  error // of the last one that raised the ceiling: the clocks differ
 
 	lost bool    // the lease cannot be renewed any more
 	heir *tenure // of a lost one, leased but for later
@@ -30,7 +31,7 @@ const callTimeout = 3 * time.Second // of one renewal, acquisition or release
 
 // acquire takes a worker id.
 func (g *Generator) acquire(ctx context.Context) (*tenure, error) {
-	l := g.cfg.Layout
+	l, begin := g.cfg.Layout, time.Now()
 	lease, err := g.cfg.Worker.Acquire(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("acquire a worker id: %w", err)
@@ -40,7 +41,8 @@ func (g *Generator) acquire(ctx context.Context) (*tenure, error) {
 		// Where the ledger's clock is ahead of ours, or has to let time pass that
 		// may have been promised to somebody else, ids start in the future.
 		t.window, t.first, t.ceiling = w, w.NotBefore(), w.Ceiling()
-		t.lead += max(t.first-g.maker.tick(), 0)
+		t.remark = g.follow(w, begin)
+		t.lead += max(t.first-g.maker.clock.Tick(), 0)
 	}
 	if err := g.check(t); err != nil {
 		return nil, errors.Join(err, t.release(ctx, t.first))
@@ -62,6 +64,16 @@ func (g *Generator) check(t *tenure) error {
 	return nil
 }
 
+// follow lets the clock know what the ledger of a lease reads, after the lease was
+// given or renewed at some time since begin. It returns what is to be said when the
+// clocks differ.
+func (g *Generator) follow(w keygen.Window, begin time.Time) error {
+	if ahead := g.maker.clock.Follow(w.Ceiling(), w.Term(), begin); ahead > 0 {
+		return fmt.Errorf("cached: %w: this process reads %v more than the ledger of worker id %d; ids have the ledger's time until the clock that is wrong is corrected", keygen.ErrClockRollback, ahead, w.ID())
+	}
+	return nil
+}
+
 func workerPart(l keygen.Layout, id int64) int64 {
 	var p keygen.Parts
 	l.SplitWorker(&p, id)
@@ -75,17 +87,28 @@ func (g *Generator) renew(ctx context.Context, t *tenure) *tenure {
 	defer cancel()
 	next := *t
 	if !t.lost {
-		ceiling, err := t.window.Renew(ctx)
-		if next.err = err; !errors.Is(err, keygen.ErrWorkerLost) {
-			next.ceiling = max(t.ceiling, ceiling)
-			if now := g.maker.tick(); err == nil && next.ceiling <= now {
-				next.err = fmt.Errorf("%w: the ledger's, as this process reads %v; correct the clock that is wrong", keygen.ErrClockRollback, g.cfg.Layout.At(now))
-			}
-			return &next
-		}
-		next.lost = true
+		g.extendWindow(ctx, &next)
 	}
-	return g.succeed(ctx, &next)
+	if next.lost {
+		return g.succeed(ctx, &next)
+	}
+	return &next
+}
+
+// extendWindow raises the ceiling of t, which nobody else has yet, or notes why not.
+func (g *Generator) extendWindow(ctx context.Context, t *tenure) {
+	begin := time.Now()
+	ceiling, err := t.window.Renew(ctx)
+	t.err, t.lost = err, errors.Is(err, keygen.ErrWorkerLost)
+	if t.lost {
+		return
+	}
+	if ceiling > t.ceiling {
+		t.ceiling, t.remark = ceiling, g.follow(t.window, begin)
+	}
+	if now := g.maker.clock.Tick(); err == nil && t.ceiling <= now {
+		t.err = fmt.Errorf("%w: the ledger's, as this process reads %v; correct the clock that is wrong", keygen.ErrClockRollback, g.cfg.Layout.At(now))
+	}
 }
 
 // succeed returns another worker id for t, which is lost. What was leased before
