@@ -53,7 +53,9 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 			return err
 		}
 		switch phase {
-		case proto.Switched, proto.Finalized:
+		case proto.Switched:
+			return l.closeRetired(ctx) // the switch may have been cut off right before
+		case proto.Finalized:
 			return nil
 		case proto.Following:
 			done, err = l.cutover(ctx, maxPause)
@@ -160,22 +162,18 @@ func (w *world) names() []string {
 // edges are foreign keys by which the database would change retired tables, or
 // refuse rows because of them.
 func (w *world) edges() []string {
-	inside := map[string]bool{}
-	for _, t := range w.tables {
-		inside[strings.ToLower(t.name)] = true
-	}
 	var found []string
 	for _, t := range w.tables {
 		for _, fk := range t.children {
-			if !inside[strings.ToLower(fk.table)] {
+			if fk.other == nil {
 				found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.table, t.name))
 			}
 		}
 		for _, fk := range t.parents {
-			if fk.cascading && strings.EqualFold(fk.table, t.name) && w.source.Name() == "mysql" {
+			if fk.cascading && fk.other == t && w.source.Name() == "mysql" {
 				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.name))
 			}
-			if fk.cascading && !inside[strings.ToLower(fk.table)] {
+			if fk.cascading && fk.other == nil {
 				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.name, fk.table))
 			}
 		}
@@ -481,7 +479,7 @@ func (l *lead) closeRetired(ctx context.Context) error {
 	return l.source.do(ctx, func(s *session) error {
 		for _, t := range l.tables {
 			t.name = retired(t.conf.Name)
-			if err := s.dropTriggers(ctx, s.side.capture(l.capturing(t))); err != nil {
+			if err := l.dropCaptureOf(ctx, s, t); err != nil {
 				return err
 			}
 			if err := s.makeTriggers(ctx, s.side.barrier(l.capturing(t))); err != nil {

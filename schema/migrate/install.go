@@ -163,13 +163,20 @@ func (w *world) makeCapture(ctx context.Context) error {
 	})
 }
 
+// dropCapture drops the triggers that note changes of the source's tables.
 func (w *world) dropCapture(ctx context.Context, s *session) error {
 	for _, t := range w.tables {
-		if err := s.dropTriggers(ctx, s.side.capture(w.capturing(t))); err != nil {
+		if err := w.dropCaptureOf(ctx, s, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropCaptureOf goes by the triggers that there are, not by those that the table
+// would get now: these depend on its foreign keys.
+func (w *world) dropCaptureOf(ctx context.Context, s *session, t *table) error {
+	return s.dropTriggersNamed(ctx, w.triggerName("s", t.ord, ""), s.side.barrier(w.capturing(t)))
 }
 
 func (w *world) capturing(t *table) capturing {
@@ -186,7 +193,7 @@ func (w *world) capturing(t *table) capturing {
 func (w *world) descents(t *table) []descent {
 	all := w.below(t, nil)
 	for _, d := range w.routedBelow(t) {
-		same := func(other descent) bool { return other.tbl == d.tbl && slices.Equal(other.path, d.path) }
+		same := func(other descent) bool { return other.tbl == d.tbl && slices.EqualFunc(other.path, d.path, link.is) }
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i].watch, all[i].routed = d.watch, true
 		} else {
@@ -199,16 +206,20 @@ func (w *world) descents(t *table) []descent {
 // below finds what foreign keys change along with a table.
 func (w *world) below(t *table, path []link) []descent {
 	var all []descent
-	for _, child := range w.tables {
-		for _, fk := range t.children {
-			if !fk.cascading || !strings.EqualFold(fk.table, child.name) || child == t {
-				continue
-			}
-			longer := append([]link{{w.bodyName(child), fk.columns[0], cmp.Or(fk.refers, t.key)}}, path...)
-			all = append(all, descent{tbl: child.ord, key: child.key, path: longer, watch: []string{longer[len(longer)-1].refers}})
-			if len(longer) < len(w.tables) {
-				all = append(all, w.below(child, longer)...)
-			}
+	for _, fk := range t.children {
+		child := fk.other
+		if !fk.cascading || child == nil || child == t {
+			continue
+		}
+		refers := make([]string, len(fk.refers))
+		for i, column := range fk.refers {
+			refers[i] = cmp.Or(column, t.key)
+		}
+		d := descent{tbl: child.ord, key: child.key, path: append([]link{{w.bodyName(child), fk.columns, refers}}, path...)}
+		d.watch = d.top().refers
+		all = append(all, d)
+		if len(d.path) < len(w.tables) {
+			all = append(all, w.below(child, d.path)...)
 		}
 	}
 	return all
@@ -266,6 +277,30 @@ func (c *session) replaceTriggers(ctx context.Context, all []trigger) error {
 		}
 	}
 	return nil
+}
+
+// dropTriggersNamed drops the triggers whose names are this and an event, but for
+// those that stay. Others may be using their table.
+func (c *session) dropTriggersNamed(ctx context.Context, prefix string, stay []trigger) error {
+	names, err := c.side.triggers(ctx, c, prefix)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return strings.Contains(name[len(prefix):], "_") || // of a job whose name begins like this
+			slices.ContainsFunc(stay, func(t trigger) bool { return strings.EqualFold(t.name, name) })
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	return c.side.briefly(ctx, c, func() error {
+		for _, name := range names {
+			if err := c.exec(ctx, "DROP TRIGGER IF EXISTS "+c.side.Quote(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (c *session) dropTriggers(ctx context.Context, all []trigger) error {

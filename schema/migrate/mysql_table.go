@@ -117,6 +117,10 @@ func (m mysqlSeam) describeHeld(ctx context.Context, s *session, name string) (s
 	return sh, err
 }
 
+func (mysqlSeam) triggers(ctx context.Context, s *session, prefix string) ([]string, error) {
+	return s.list(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND LEFT(TRIGGER_NAME, CHAR_LENGTH(?)) = ?", prefix, prefix)
+}
+
 func (m mysqlSeam) readColumns(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var c column
@@ -200,23 +204,16 @@ func (m mysqlSeam) checkRange(ctx context.Context, s *session, sh shape) error {
 
 func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
-		var child, parent, column, refers, onDelete, onUpdate string
-		if err := rows.Scan(&child, &parent, &column, &refers, &onDelete, &onUpdate); err != nil {
+		var k keyColumn
+		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
 			return err
 		}
-		fk := foreignKey{table: parent, columns: []string{column}, refers: refers, cascading: cascades(onDelete) || cascades(onUpdate)}
-		if strings.EqualFold(child, sh.name) {
-			sh.parents = append(sh.parents, fk)
-		}
-		if strings.EqualFold(parent, sh.name) {
-			fk.table = child
-			sh.children = append(sh.children, fk)
-		}
+		sh.addKey(k)
 		return nil
-	}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+", k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+	}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+", r.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
 		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
 		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
-		" AND k.REFERENCED_TABLE_NAME IS NOT NULL", sh.name, sh.name)
+		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.name, sh.name)
 }
 
 // here is the name of a table, with that of its database unless it is this one: it
@@ -309,10 +306,9 @@ func (m mysqlSeam) captureCascades(c capturing) []trigger {
 	}
 	var always, changed []string
 	for _, d := range c.below {
-		refers := d.path[len(d.path)-1].refers
 		// A plain read could be one of the moment when the statement began, before a
 		// row was inserted that this one has waited for.
-		note := notedBelow(m, c.log, d, "= OLD."+m.Quote(refers)+" FOR UPDATE")
+		note := notedBelow(m, c.log, d, func(refers string) string { return "= OLD." + m.Quote(refers) }) + " FOR UPDATE"
 		same := make([]string, len(d.watch))
 		for i, column := range d.watch {
 			same[i] = fmt.Sprintf("OLD.%s <=> NEW.%[1]s", m.Quote(column))
@@ -356,20 +352,29 @@ const asideFor = 20 * time.Millisecond
 // log, and fail (error 1146). Writers are kept waiting for at most a second at a
 // time by a transaction that does not end.
 func (m mysqlSeam) aside(ctx context.Context, s *session, table string, f func() error) error {
-	for _, statement := range []string{"SET SESSION lock_wait_timeout = 1", "LOCK TABLES " + m.Quote(table) + " WRITE"} {
-		if err := s.exec(ctx, statement); err != nil {
-			return err
+	return m.briefly(ctx, s, func() error {
+		err := s.exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
+		if err == nil {
+			err = pauseFor(ctx, asideFor)
 		}
-	}
-	err := pauseFor(ctx, asideFor)
-	if err == nil {
-		err = f()
-	}
-	if err != nil {
-		return err // whoever sees it discards the connection, and the lock with it
-	}
-	if err := s.exec(ctx, "UNLOCK TABLES"); err != nil {
+		if err == nil {
+			err = f()
+		}
+		if err != nil {
+			return err // whoever sees it discards the connection, and the lock with it
+		}
+		return s.exec(ctx, "UNLOCK TABLES")
+	})
+}
+
+// briefly: who waits for the end of a transaction that has used a table lets nobody
+// else begin to use it.
+func (mysqlSeam) briefly(ctx context.Context, s *session, f func() error) error {
+	if err := s.exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
 		return err
+	}
+	if err := f(); err != nil {
+		return err // the connection is discarded, and the setting with it
 	}
 	return s.exec(ctx, "SET SESSION lock_wait_timeout = "+mysqlSettings["lock_wait_timeout"])
 }

@@ -379,7 +379,7 @@ func (w *world) targetsOn(side *side) []*target {
 
 func (l *lead) dropBackCapture(ctx context.Context) error {
 	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
-		return s.dropTriggers(ctx, s.side.capture(l.backCapturing(t, i)))
+		return s.dropTriggersNamed(ctx, l.triggerName(fmt.Sprintf("b%d_", t.ord), i, ""), nil)
 	})
 }
 

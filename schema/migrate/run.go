@@ -54,9 +54,12 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
-		f := &follower{lead: l, streams: l.backward(), unchanged: l.checkTargets}
-		if phase == proto.Following {
-			f.streams, f.unchanged = []*stream{l.forward()}, l.checkAll
+		f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
+		if phase == proto.Switched {
+			if err := l.closeRetired(ctx); err != nil {
+				return err
+			}
+			f.streams, f.unchanged = l.backward(), l.checkTargets
 		}
 		return f.keepUp(ctx)
 	})
@@ -113,6 +116,9 @@ func (j *Job) opened(ctx context.Context, f func(*world) error) error {
 // bringBack carries the changes of the shards back until it has caught up.
 func (l *lead) bringBack(ctx context.Context) error {
 	if err := l.moveIn(ctx, proto.Switched); err != nil {
+		return err
+	}
+	if err := l.closeRetired(ctx); err != nil { // whoever switched may have ended before it did
 		return err
 	}
 	f := &follower{lead: l, streams: l.backward(), unchanged: l.checkTargets}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,12 +99,17 @@ type capture interface {
 	capture(c capturing) []trigger
 	// barrier are the triggers that refuse writers of a retired table.
 	barrier(c capturing) []trigger
+	// triggers are the names of all those in the database that begin like this.
+	triggers(ctx context.Context, s *session, prefix string) ([]string, error)
 	// hasTrigger reports whether the trigger is there, on its table and as it is to
 	// be.
 	hasTrigger(ctx context.Context, s *session, t trigger) (bool, error)
 	// aside runs f, which makes triggers on the table, while no statement that
 	// somebody has prepared before can run without them.
 	aside(ctx context.Context, s *session, table string, f func() error) error
+	// briefly runs f, which changes definitions of tables that others use, so that
+	// these are kept waiting for a second at a time at most.
+	briefly(ctx context.Context, s *session, f func() error) error
 	// passBarrier has the session write to retired tables, or no longer.
 	passBarrier(ctx context.Context, s *session, pass bool) error
 }
@@ -153,8 +159,11 @@ type descent struct {
 	routed bool // the rows move by themselves
 }
 
-// link is a column that refers to the next table up.
-type link struct{ child, column, refers string }
+// link is what refers to the next table up.
+type link struct {
+	child           string
+	columns, refers []string // each to one
+}
 
 type trigger struct{ name, table, body, create string }
 
@@ -184,10 +193,12 @@ type renaming struct{ from, to string }
 
 // foreignKey is one of a table described, or one that points to it.
 type foreignKey struct {
-	table     string   // the other one
-	columns   []string // one, of the child; a key of several columns is several of these
-	refers    string   // of the parent; "" is its primary key
+	name      string   // in SQLite its number, which is its child's alone
+	table     string   // the other one, as it was called when the table was described
+	columns   []string // of the child
+	refers    []string // of the parent, for each column; "" is its primary key
 	cascading bool     // changes rows of the child by itself
+	other     *table   // of the job, whatever it is called by now; nil: it is none of the job's
 }
 
 // shape is what a table is.
@@ -216,17 +227,33 @@ func joined(d dialect.Dialect, path []link) string {
 	tables := []string{d.Quote(path[0].child)}
 	for i, l := range path[:len(path)-1] {
 		above := path[i+1].child
-		tables = append(tables, d.Quote(above)+" ON "+columnOf(d, l.child, l.column)+" = "+columnOf(d, above, l.refers))
+		tables = append(tables, d.Quote(above)+" ON "+l.where(d, func(refers string) string { return "= " + columnOf(d, above, refers) }))
 	}
 	return strings.Join(tables, " JOIN ")
 }
 
-// notedBelow is the statement that notes rows of a descent for which the column
-// that refers to the table with the trigger fulfils a condition.
-func notedBelow(d dialect.Dialect, log string, of descent, condition string) string {
-	last := of.path[len(of.path)-1]
-	return fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s %s", d.Quote(log), of.tbl,
-		columnOf(d, of.path[0].child, of.key), joined(d, of.path), columnOf(d, last.child, last.column), condition)
+// where says of each of the link's columns what it is compared with, which may be
+// made of the one that it refers to.
+func (l link) where(d dialect.Dialect, compared func(refers string) string) string {
+	all := make([]string, len(l.columns))
+	for i, column := range l.columns {
+		all[i] = columnOf(d, l.child, column) + " " + compared(l.refers[i])
+	}
+	return strings.Join(all, " AND ")
+}
+
+func (l link) is(other link) bool {
+	return l.child == other.child && slices.Equal(l.columns, other.columns) && slices.Equal(l.refers, other.refers)
+}
+
+// top is what refers to the table with the trigger.
+func (d descent) top() link { return d.path[len(d.path)-1] }
+
+// notedBelow is the statement that notes rows of a descent for which the columns
+// that refer to the table with the trigger fulfil a condition.
+func notedBelow(d dialect.Dialect, log string, of descent, compared func(refers string) string) string {
+	return fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", d.Quote(log), of.tbl,
+		columnOf(d, of.path[0].child, of.key), joined(d, of.path), of.top().where(d, compared))
 }
 
 func (s shape) column(name string) (column, bool) {
@@ -248,4 +275,29 @@ func newSeam(server dialect.Server) (seam, error) {
 		return sqliteSeam{dialect.SQLite{}}, nil
 	}
 	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Kind)
+}
+
+// keyColumn is one column of a foreign key, as a database lists it.
+type keyColumn struct{ child, parent, name, column, refers, onDelete, onUpdate string }
+
+// addKey takes a column of a foreign key of the table or to it; those of one key
+// come one after the other.
+func (s *shape) addKey(k keyColumn) {
+	if strings.EqualFold(k.child, s.name) {
+		s.parents = k.addTo(s.parents, k.parent)
+	}
+	if strings.EqualFold(k.parent, s.name) {
+		s.children = k.addTo(s.children, k.child)
+	}
+}
+
+func (k keyColumn) addTo(keys []foreignKey, other string) []foreignKey {
+	last := len(keys) - 1
+	if last < 0 || keys[last].name != k.name || keys[last].table != other {
+		keys = append(keys, foreignKey{name: k.name, table: other, cascading: cascades(k.onDelete) || cascades(k.onUpdate)})
+		last++
+	}
+	keys[last].columns = append(keys[last].columns, k.column)
+	keys[last].refers = append(keys[last].refers, k.refers)
+	return keys
 }

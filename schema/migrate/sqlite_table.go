@@ -85,6 +85,10 @@ func (m sqliteSeam) describeOne(ctx context.Context, s *session, name string) (s
 	return sh, err
 }
 
+func (sqliteSeam) triggers(ctx context.Context, s *session, prefix string) ([]string, error) {
+	return s.list(ctx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, length(?1)) = ?1 COLLATE NOCASE", prefix)
+}
+
 func (sqliteSeam) readColumns(ctx context.Context, s *session, sh *shape) error {
 	var primary []string
 	err := s.each(ctx, func(rows *sql.Rows) error {
@@ -138,23 +142,16 @@ func (sqliteSeam) readUniques(ctx context.Context, s *session, sh *shape) error 
 
 func (sqliteSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
 	return s.each(ctx, func(rows *sql.Rows) error {
-		var child, parent, column, refers, onDelete, onUpdate string
-		if err := rows.Scan(&child, &parent, &column, &refers, &onDelete, &onUpdate); err != nil {
-			return err
-		}
 		// Actions of foreign keys run the child's triggers here; they matter at the
 		// edge of the job only.
-		fk := foreignKey{table: parent, columns: []string{column}, refers: refers, cascading: cascades(onDelete) || cascades(onUpdate)}
-		if strings.EqualFold(child, sh.name) {
-			sh.parents = append(sh.parents, fk)
+		var k keyColumn
+		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
+			return err
 		}
-		if strings.EqualFold(parent, sh.name) {
-			fk.table = child
-			sh.children = append(sh.children, fk)
-		}
+		sh.addKey(k)
 		return nil
-	}, `SELECT s.name, f."table", f."from", COALESCE(f."to", ''), f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
-		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE)`, sh.name)
+	}, `SELECT s.name, f."table", f.id, f."from", COALESCE(f."to", ''), f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
+		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE) ORDER BY s.name, f.id, f.seq`, sh.name)
 }
 
 const sqliteName = `(?:"(?:[^"]|"")*"|` + "`[^`]*`" + `|\[[^\]]*\]|\w+)`
@@ -219,15 +216,17 @@ func (m sqliteSeam) capture(c capturing) []trigger {
 // captureRouted notes rows that lie where the row that changes does. An INSERT
 // may be an OR REPLACE.
 func (m sqliteSeam) captureRouted(c capturing, d descent, number string) []trigger {
-	refers := m.Quote(d.path[len(d.path)-1].refers)
+	below := func(row string) func(string) string {
+		return func(refers string) string { return fmt.Sprintf(row, m.Quote(refers)) }
+	}
 	changed := make([]string, len(d.watch))
 	for i, column := range d.watch {
 		changed[i] = fmt.Sprintf("OLD.%s IS NOT NEW.%[1]s", m.Quote(column))
 	}
 	return []trigger{
-		m.trigger(c, "vins"+number, "AFTER INSERT", "", notedBelow(m, c.log, d, "= NEW."+refers)),
-		m.trigger(c, "vupd"+number, "AFTER UPDATE", "WHEN "+strings.Join(changed, " OR "), notedBelow(m, c.log, d, "IN (OLD."+refers+", NEW."+refers+")")),
-		m.trigger(c, "vdel"+number, "AFTER DELETE", "", notedBelow(m, c.log, d, "= OLD."+refers)),
+		m.trigger(c, "vins"+number, "AFTER INSERT", "", notedBelow(m, c.log, d, below("= NEW.%s"))),
+		m.trigger(c, "vupd"+number, "AFTER UPDATE", "WHEN "+strings.Join(changed, " OR "), notedBelow(m, c.log, d, below("IN (OLD.%s, NEW.%[1]s)"))),
+		m.trigger(c, "vdel"+number, "AFTER DELETE", "", notedBelow(m, c.log, d, below("= OLD.%s"))),
 	}
 }
 
@@ -244,7 +243,7 @@ func (m sqliteSeam) replaced(c capturing) []string {
 		all = append(all, fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s", m.Quote(c.log), c.tbl, rows))
 		for _, d := range c.below {
 			if d.routed {
-				all = append(all, notedBelow(m, c.log, d, "IN (SELECT "+rows+")"))
+				all = append(all, notedBelow(m, c.log, d, func(string) string { return "IN (SELECT " + rows + ")" }))
 			}
 		}
 	}
@@ -272,6 +271,9 @@ func (sqliteSeam) hasTrigger(ctx context.Context, s *session, t trigger) (bool, 
 	n, err := s.number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.create)
 	return n == 1, err
 }
+
+// briefly: nobody waits for who waits here.
+func (sqliteSeam) briefly(_ context.Context, _ *session, f func() error) error { return f() }
 
 // aside: a statement is prepared again when anything in the file has changed.
 func (sqliteSeam) aside(_ context.Context, _ *session, _ string, f func() error) error { return f() }

@@ -34,6 +34,8 @@ type route struct {
 // resolve finds out how the tables hang together.
 func (w *world) resolve() error {
 	for _, t := range w.tables {
+		w.connect(t.parents)
+		w.connect(t.children)
 		if err := w.findReferences(t); err != nil {
 			return err
 		}
@@ -52,15 +54,23 @@ func (w *world) resolve() error {
 	return nil
 }
 
+// connect finds the tables at the other ends of foreign keys. A switch renames
+// tables, so from here on they are not told by names.
+func (w *world) connect(keys []foreignKey) {
+	for i := range keys {
+		keys[i].other = w.find(keys[i].table)
+	}
+}
+
 // findReferences takes the foreign keys to primary keys of the job's tables, and
-// what the configuration adds. After the switch, the keys may name tables as they
-// were or as they are.
+// what the configuration adds.
 func (w *world) findReferences(t *table) error {
 	t.references = nil
 	for _, fk := range t.parents {
-		to := w.find(fk.table)
-		if to != nil && (fk.refers == "" || strings.EqualFold(fk.refers, to.key)) {
-			t.references = append(t.references, reference{fk.columns[0], to, true})
+		for i, column := range fk.columns {
+			if fk.other != nil && (fk.refers[i] == "" || strings.EqualFold(fk.refers[i], fk.other.key)) {
+				t.references = append(t.references, reference{column, fk.other, true})
+			}
 		}
 	}
 	for _, r := range t.conf.References {
@@ -176,7 +186,7 @@ func (w *world) links(t *table, n int) []link {
 	path := make([]link, n)
 	at := t
 	for i, up := range t.route.hops[:n] {
-		path[i] = link{w.bodyName(at), up.column, up.to.key}
+		path[i] = link{w.bodyName(at), []string{up.column}, []string{up.to.key}}
 		at = up.to
 	}
 	return path
