@@ -60,12 +60,12 @@ func (l *lead) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error 
 		name := to.present()
 		for more := true; more; {
 			err := l.on(ctx, to.side, func(s *session) error {
-				ids, err := s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.side.Quote(t.key), s.side.Quote(name), within(s.side.Quote(t.key), c), pruneRows))
+				ids, err := s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.side.Quote(t.key), s.side.Quote(name), within(s.side.Quote(t.key), c), pruneRows))
 				more = len(ids) == pruneRows
-				if err != nil || len(ids) == 0 {
+				if err != nil {
 					return err
 				}
-				return s.exec(ctx, "DELETE FROM "+s.side.Quote(name)+" WHERE "+s.side.Quote(t.key)+" IN ("+strings.Join(ids, ",")+")")
+				return s.remove(ctx, t, name, ids)
 			})
 			if err != nil {
 				return err

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -160,15 +159,10 @@ func (w *world) eachKey(ctx context.Context, t *table, to *target, out func(keys
 	after := proto.Bound{}
 	for {
 		var keys []int64
-		err := to.side.do(ctx, func(s *session) error {
-			keys = nil
+		err := to.side.do(ctx, func(s *session) (err error) {
 			key := s.side.Quote(t.key)
-			return s.each(ctx, func(rows *sql.Rows) error {
-				var id int64
-				err := rows.Scan(&id)
-				keys = append(keys, id)
-				return err
-			}, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.side.Quote(to.present()), above(key, after), pruneRows))
+			keys, err = s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.side.Quote(to.present()), above(key, after), pruneRows))
+			return err
 		})
 		if err != nil || len(keys) == 0 {
 			return err

@@ -46,6 +46,19 @@ func (mysqlSeam) insert(ctx context.Context, s *session, t *table, name string, 
 	return tooLong(err)
 }
 
+// deletion joins the table to the list of keys, in this order. Given the list in
+// an IN, the server may go through the whole table, when it thinks that most of
+// the rows are in the list, or that there are few.
+func (m mysqlSeam) deletion(table, key string, keys []int64, condition string) string {
+	name := m.Quote(table)
+	text := fmt.Sprintf("DELETE %s FROM JSON_TABLE('[%s]', '$[*]' COLUMNS (shardid_key BIGINT PATH '$')) AS shardid_gone"+
+		" STRAIGHT_JOIN %[1]s FORCE INDEX (PRIMARY) ON %[3]s = shardid_gone.shardid_key", name, idList(keys), columnOf(m, table, key))
+	if condition != "" {
+		text += " WHERE " + condition
+	}
+	return text
+}
+
 // tooLong says what to do about a row that does not fit into a statement.
 func tooLong(err error) error {
 	if isMySQL(err, "1153") || err != nil && strings.Contains(err.Error(), "packet for query is too large") {

@@ -306,7 +306,7 @@ func (c *session) remove(ctx context.Context, t *table, name string, ids []int64
 	if len(ids) == 0 {
 		return nil
 	}
-	return c.exec(ctx, "DELETE FROM "+c.side.Quote(name)+" WHERE "+c.side.Quote(t.key)+" IN ("+idList(ids)+")")
+	return c.exec(ctx, c.side.deletion(name, t.key, ids, ""))
 }
 
 // idList writes "1,2,3".

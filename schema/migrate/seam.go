@@ -27,6 +27,10 @@ type seam interface {
 	batch(rows []record) int
 	// insert inserts the rows, which are a batch, in one statement.
 	insert(ctx context.Context, s *session, t *table, name string, rows []record) error
+	// deletion deletes the rows with these keys, if they fulfil the condition; "" is
+	// none. It looks each of them up by its key and at no other row: one that
+	// somebody has written and not committed would keep it waiting.
+	deletion(table, key string, keys []int64, condition string) string
 }
 
 // expression is how columns are read.

@@ -237,6 +237,17 @@ func (c *session) list(ctx context.Context, query string, args ...any) ([]string
 	return all, err
 }
 
+// ids returns a column of ids.
+func (c *session) ids(ctx context.Context, query string) (all []int64, err error) {
+	err = c.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		all = append(all, id)
+		return err
+	}, query)
+	return all, err
+}
+
 // number returns one number, 0 when there is none.
 func (c *session) number(ctx context.Context, query string, args ...any) (n int64, err error) {
 	var v sql.NullInt64

@@ -228,7 +228,7 @@ func (b *batch) copyRows(ctx context.Context, t *table, part proto.Chunk, rows [
 		first := true
 		err = b.onCopies(ctx, func(s *session) (err error) {
 			if !first { // nobody knows whether the attempt before was committed
-				err = s.exec(ctx, b.deletion(t, within(s.side.Quote(t.key), part)))
+				err = s.exec(ctx, b.deletion(t, keysOf(rows)))
 			}
 			first = false
 			if err == nil {
@@ -278,13 +278,13 @@ func (b *batch) past(ctx context.Context, side *side, f func(*session) error) er
 
 // deletion deletes rows of the slots, and of no others: another row of the new
 // shard may have the same key.
-func (b *batch) deletion(t *table, condition string) string {
+func (b *batch) deletion(t *table, keys []int64) string {
 	name := t.targets[0].name
 	side := b.sides[0]
 	if b.state() == slotstore.Moved {
 		name, side = t.name, b.source
 	}
-	return "DELETE FROM " + side.Quote(name) + " WHERE " + condition + " AND " + b.among[t.ord](side.Quote(t.key))
+	return side.deletion(name, t.key, keys, b.among[t.ord](side.Quote(t.key)))
 }
 
 // stream brings changes of the rows to the new shard.
@@ -309,7 +309,7 @@ func (b *batch) putCopies(ctx context.Context, t *table, ids []int64, rows []rec
 		}
 	}
 	err = b.onCopies(ctx, func(s *session) error {
-		if err := s.exec(ctx, b.deletion(t, s.side.Quote(t.key)+" IN ("+idList(ids)+")")); err != nil {
+		if err := s.exec(ctx, b.deletion(t, ids)); err != nil {
 			return err
 		}
 		refused, err = s.store(ctx, t, t.targets[0].name, rows)
@@ -334,9 +334,9 @@ func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle fun
 		if err := throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
 		}
-		var ids []string
+		var ids []int64
 		err := side.do(ctx, func(s *session) (err error) {
-			ids, err = s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
+			ids, err = s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
 				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.ord](key), b.Mover.cfg.ChunkRows))
 			return err
 		})
@@ -344,15 +344,11 @@ func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle fun
 			return err
 		}
 		if err := b.past(ctx, side, func(s *session) error {
-			return s.exec(ctx, b.deletion(t, key+" IN ("+strings.Join(ids, ",")+")"))
+			return s.exec(ctx, b.deletion(t, ids))
 		}); err != nil {
 			return err
 		}
 		b.observe(StepSwept, t, int64(len(ids)))
-		last, err := strconv.ParseInt(ids[len(ids)-1], 10, 64)
-		if err != nil {
-			return err
-		}
-		after = proto.At(last)
+		after = proto.At(ids[len(ids)-1])
 	}
 }

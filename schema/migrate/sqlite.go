@@ -85,6 +85,14 @@ func (sqliteSeam) makeRoom(context.Context, *session) error { return nil }
 
 func (sqliteSeam) batch(rows []record) int { return min(statementRows, fitting(rows, statementBytes)) }
 
+func (m sqliteSeam) deletion(table, key string, keys []int64, condition string) string {
+	text := "DELETE FROM " + m.Quote(table) + " WHERE " + m.Quote(key) + " IN (" + idList(keys) + ")"
+	if condition != "" {
+		text += " AND " + condition
+	}
+	return text
+}
+
 // insert has the values in its text, as the database has written them down.
 func (sqliteSeam) insert(ctx context.Context, s *session, t *table, name string, rows []record) error {
 	return s.exec(ctx, insertText(s.insertHead(t, name), rows))

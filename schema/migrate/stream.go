@@ -222,7 +222,7 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 		if len(all) == 0 {
 			return nil
 		}
-		return s.exec(ctx, "DELETE FROM "+s.side.Quote(st.log)+" WHERE seq IN ("+idList(all)+")")
+		return s.exec(ctx, s.side.deletion(st.log, "seq", all, ""))
 	}
 	err := st.do(ctx, func(s *session) error { return s.tx(ctx, func() error { return remove(s) }) })
 	if err == nil {
