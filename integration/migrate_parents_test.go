@@ -206,6 +206,54 @@ func TestChangesOfParentsAreCarriedBackAfterASwitchThatWasCutOff(t *testing.T) {
 	})
 }
 
+func TestParentsThatStayCanBeDeletedOnceTheJobIsFinalized(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+		k := newKin(t, s, "kin", true)
+		found, err := k.job(t).Inspect(t.Context())
+		announced := func(f migrate.Finding) bool {
+			return f.Code == migrate.OutsideJob && f.Table == "parents" && strings.Contains(f.Message, "(owner) refers to the table owners") && strings.Contains(f.Message, "until finalize drops the key")
+		}
+		if err != nil || !slices.ContainsFunc(found, announced) {
+			t.Errorf("%+v, %v", found, err)
+		}
+		k.mustRun(t, "before the switch")
+		k.mustSwitch(t)
+		deleteOwner := func(id int) error {
+			_, err := k.source.ExecContext(t.Context(), fmt.Sprintf("DELETE FROM owners WHERE id = %d", id))
+			return err
+		}
+		if err := deleteOwner(1); err == nil || !strings.Contains(err.Error(), "1451") {
+			t.Errorf("a parent of retired rows: %v", err)
+		}
+		for _, shard := range []string{"a", "b"} { // parents_0 and parents_1
+			mustExec(t, k.shards[shard], map[string]string{"a": "DELETE FROM parents_0 WHERE owner = 1", "b": "DELETE FROM parents_1 WHERE owner = 1"}[shard])
+		}
+		k.mustRun(t, "after the switch")
+		if err := deleteOwner(1); err != nil {
+			t.Error(err)
+		}
+		mustExec(t, k.source, "CREATE TABLE late (id INT PRIMARY KEY, pair INT, FOREIGN KEY (pair) REFERENCES pairs_old (id))")
+		if err := k.job(t).Finalize(t.Context()); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "late refers to pairs_old by (pair)") {
+			t.Errorf("with a key to the archive: %v", err)
+		}
+		mustExec(t, k.source, "DROP TABLE late")
+		for range 2 { // again does no harm
+			if err := k.job(t).Finalize(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := deleteOwner(2); err != nil {
+			t.Errorf("after finalize: %v", err)
+		}
+		if rows := texts(t, k.source, "SELECT COUNT(*) FROM parents_old WHERE owner = 2"); rows[0] != "20" {
+			t.Errorf("the archive has %s rows", rows[0])
+		}
+		if left := texts(t, k.source, "SELECT CONCAT(TABLE_NAME, ' ', REFERENCED_TABLE_NAME) FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = 'owners'"); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	})
+}
+
 func TestASwitchThatEndedBetweenTwoRenamesIsFinished(t *testing.T) {
 	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
 		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -214,7 +215,7 @@ func TestEntriesAreDeletedByTheirNumbersWhateverElseTheLogHas(t *testing.T) {
 			commit := openEntries(t, s.source, "orders", sql.LevelRepeatableRead, 112)
 			statements := deletions(t, s.source, "shardid_log_orders", func() {
 				touch(t, s.source, "orders", between(rows)...)
-				s.beside(t, fmt.Sprint(rows), j.Run)
+				s.beside(t, strconv.Itoa(rows), j.Run)
 			})
 			if len(statements) == 0 {
 				t.Fatal("no entry was deleted")

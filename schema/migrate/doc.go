@@ -96,7 +96,7 @@
 //
 // Rows need a primary key of one integer column. All tables that foreign keys
 // connect belong into one job, unless a key only refers outwards and does not
-// cascade; a table of the source belongs to one job until that is finalized or
+// cascade, and then Finalize drops it from the retired table; a table of the source belongs to one job until that is finalized or
 // aborted; targets get no foreign keys, and belong to one job of one source until it is
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/schema/migrate/internal/proto"
 )
 
 // Finalize gives up the way back: it drops the triggers and logs of the job. The
-// retired tables stay, closed, as an archive that may be dropped by hand. Call it
-// again when it was cut off.
+// retired tables stay, closed, as an archive that may be dropped by hand. Their
+// foreign keys to tables that are not in the job are dropped: nobody can delete from
+// the archive, so they would keep the rows that it refers to for good. While a table
+// outside of the job refers to a retired one, the error is ErrNotReady and says which
+// key to drop. Call it again when it was cut off.
 func (j *Job) Finalize(ctx context.Context) error {
 	return j.leadingAnyway(ctx, func(l *lead) error {
 		phase, err := l.readPhase(ctx)
@@ -22,6 +26,9 @@ func (j *Job) Finalize(ctx context.Context) error {
 			return fmt.Errorf("%w: the job is %q; only a job whose shards serve can be finalized", ErrPhase, phase)
 		}
 		if phase == proto.Switched {
+			if err := l.nobodyRefers(); err != nil {
+				return err
+			}
 			if err := l.closeRetired(ctx); err != nil {
 				return err
 			}
@@ -30,7 +37,48 @@ func (j *Job) Finalize(ctx context.Context) error {
 				return err
 			}
 		}
-		return l.dropTraces(ctx)
+		if err := l.dropTraces(ctx); err != nil {
+			return err
+		}
+		return l.detach(ctx)
+	})
+}
+
+// nobodyRefers fails when a table that stays refers to a retired one. No job begins or
+// switches with such a key, so somebody has made it since, and has to know.
+func (w *world) nobodyRefers() error {
+	var found []string
+	for _, t := range w.tables {
+		for _, fk := range t.children {
+			if fk.other == nil {
+				found = append(found, fmt.Sprintf("table %s refers to %s by (%s)", fk.table, t.name, strings.Join(fk.columns, ", ")))
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; rows of the shards are not there, so drop the foreign keys", ErrNotReady, strings.Join(found, "; "))
+}
+
+// detach drops what keeps rows of other tables from being deleted.
+func (w *world) detach(ctx context.Context) error {
+	return w.source.do(ctx, func(s *session) error {
+		for _, t := range w.tables {
+			sh, err := s.side.describe(ctx, s, t.name) // what it has now: it may have been done
+			if err != nil {
+				return err
+			}
+			w.connect(sh.parents)
+			outwards := slices.DeleteFunc(sh.parents, func(fk foreignKey) bool { return fk.other != nil })
+			if len(outwards) == 0 {
+				continue
+			}
+			if err := s.side.dropKeys(ctx, s, t.name, outwards); err != nil {
+				return fmt.Errorf("drop the foreign keys of %s: %w", t.name, err)
+			}
+		}
+		return nil
 	})
 }
 

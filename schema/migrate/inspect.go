@@ -206,7 +206,8 @@ func (p probe) edges() {
 		case fk.cascading:
 			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.table+" to the job, or drop the foreign key")
 		default:
-			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row", "have the application check it, or add "+fk.table+" to the job")
+			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row, and rows of "+retired(p.shape.name)+" keep theirs from being deleted until finalize drops the key",
+				"have the application check it, or add "+fk.table+" to the job")
 		}
 		if fk.cascading && p.side.Name() == "mysql" && strings.EqualFold(fk.table, p.shape.name) {
 			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.columns, ", ")),

@@ -216,6 +216,17 @@ func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) err
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.name, sh.name)
 }
 
+func (m mysqlSeam) dropKeys(ctx context.Context, s *session, table string, keys []foreignKey) error {
+	drops := make([]string, len(keys))
+	for i, fk := range keys {
+		drops[i] = "DROP FOREIGN KEY " + m.Quote(fk.name)
+	}
+	// MySQL locks the tables that the keys refer to as well.
+	return m.briefly(ctx, s, func() error {
+		return s.exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
+	})
+}
+
 // here is the name of a table, with that of its database unless it is this one: it
 // may have a table of the same name.
 func here(database, table string) string {

@@ -2,9 +2,11 @@ package migrate_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
@@ -162,5 +164,38 @@ func TestChangesOfParentsAreCarriedBackUnderEveryForeignKey(t *testing.T) {
 		cutover()
 		k.onShards(t, 33)
 		k.follow(t, order+", after the second switch", "_old", "")
+	}
+}
+
+func TestParentsThatStayCanBeDeletedOnceTheJobIsFinalized(t *testing.T) {
+	t.Parallel()
+	k := newKin(t, true)
+	k.follow(t, "before the switch", "", "")
+	if _, err := k.Cutover(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.source.ExecContext(t.Context(), "DELETE FROM owners"); err == nil {
+		t.Error("a parent of retired rows was deleted")
+	}
+	exec(t, k.source, "CREATE TABLE late (id INTEGER PRIMARY KEY, pair INT REFERENCES pairs_old)")
+	if err := k.Finalize(t.Context()); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "late refers to pairs_old by (pair)") {
+		t.Errorf("with a key to the archive: %v", err)
+	}
+	exec(t, k.source, "DROP TABLE late")
+	for range 2 { // again does no harm
+		if err := k.Finalize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, k.source, "DELETE FROM owners; VACUUM")
+	if n := count(t, k.source, "SELECT COUNT(*) FROM parents_old WHERE owner = 1"); n != 20 {
+		t.Errorf("the archive has %d rows", n)
+	}
+	var state string
+	if err := k.source.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&state); err != nil || state != "ok" {
+		t.Errorf("%s, %v", state, err)
+	}
+	if _, err := k.source.ExecContext(t.Context(), "DELETE FROM parents_old"); err == nil {
+		t.Error("the archive is open")
 	}
 }

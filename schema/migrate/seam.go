@@ -20,7 +20,11 @@ type seam interface {
 	capture
 	exclusion
 	expression
+	writing
+}
 
+// writing is how many rows are written.
+type writing interface {
 	// makeRoom prepares the session for many rows.
 	makeRoom(ctx context.Context, s *session) error
 	// batch is how many of the rows the next INSERT takes, at least one.
@@ -79,6 +83,8 @@ type catalog interface {
 	setCounter(ctx context.Context, s *session, name string, id int64) error
 	// targetDefinition is how to make a table for rows of the one described.
 	targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error)
+	// dropKeys drops foreign keys of a table, and perhaps others of it.
+	dropKeys(ctx context.Context, s *session, table string, keys []foreignKey) error
 	// blockers says what else in the database depends on the tables.
 	blockers(ctx context.Context, s *session, tables []string) ([]string, error)
 }

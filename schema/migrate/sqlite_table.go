@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -154,6 +155,53 @@ func (sqliteSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) er
 		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE) ORDER BY s.name, f.id, f.seq`, sh.name)
 }
 
+// dropKeys takes all foreign keys out of the table's text, which is all that there is
+// of them: https://sqlite.org/lang_altertable.html#otheralter.
+func (m sqliteSeam) dropKeys(ctx context.Context, s *session, table string, _ []foreignKey) error {
+	return s.tx(ctx, func() error {
+		texts, err := s.list(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", table)
+		if err != nil {
+			return err
+		}
+		text := strings.Join(texts, "")
+		if m.saysMore(text) {
+			return fmt.Errorf("%w: a literal or comment of its definition has words of SQL in it; drop the table, when rows that it refers to have to go", ErrUnsupported)
+		}
+		head, body, _ := strings.Cut(text, "(")
+		version, err := s.number(ctx, "PRAGMA schema_version")
+		if err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "PRAGMA writable_schema = 1"); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = 'table' AND name = ? COLLATE NOCASE", head+"("+sqliteReferences.ReplaceAllString(body, ""), table); err != nil {
+			return err
+		}
+		if err := s.execAll(ctx, []string{fmt.Sprintf("PRAGMA schema_version = %d", version+1), "PRAGMA writable_schema = 0"}); err != nil {
+			return err
+		}
+		return m.hasNoKeys(ctx, s, table)
+	})
+}
+
+// hasNoKeys reads the table's text as the database understands it.
+func (sqliteSeam) hasNoKeys(ctx context.Context, s *session, table string) error {
+	left, err := s.number(ctx, "SELECT COUNT(*) FROM pragma_foreign_key_list(?)", table)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%w: cannot read its definition; drop the table, when rows that it refers to have to go", ErrUnsupported)
+	}
+	return err
+}
+
+// saysMore: what looks like a foreign key or a counter may be a literal or a comment.
+func (sqliteSeam) saysMore(text string) bool {
+	return slices.ContainsFunc(sqliteApart.FindAllString(text, -1), func(apart string) bool {
+		upper := strings.ToUpper(apart)
+		return strings.Contains(upper, "REFERENCES") || strings.Contains(upper, "AUTOINCREMENT")
+	})
+}
+
 const sqliteName = `(?:"(?:[^"]|"")*"|` + "`[^`]*`" + `|\[[^\]]*\]|\w+)`
 
 var (
@@ -171,10 +219,8 @@ func (m sqliteSeam) targetDefinition(ctx context.Context, s *session, of shape, 
 	if err != nil {
 		return nil, err
 	}
-	for _, apart := range sqliteApart.FindAllString(texts[0], -1) {
-		if upper := strings.ToUpper(apart); strings.Contains(upper, "REFERENCES") || strings.Contains(upper, "AUTOINCREMENT") {
-			return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.name)
-		}
+	if m.saysMore(texts[0]) {
+		return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.name)
 	}
 	_, body, _ := strings.Cut(texts[0], "(")
 	body = sqliteAutoincrement.ReplaceAllString(sqliteReferences.ReplaceAllString(body, ""), "")
