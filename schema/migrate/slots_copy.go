@@ -211,17 +211,16 @@ func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) erro
 	return b.portions(ctx, t, func(l limits) ([]record, bool, error) {
 		return b.readRows(ctx, b.source.do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
 	}, func(rows []record) error {
-		some := rest
+		rest.After = rest.To
 		if len(rows) > 0 {
-			some.To = proto.At(rows[len(rows)-1].id)
+			rest.After = proto.At(rows[len(rows)-1].id)
 		}
-		rest.After = some.To
-		return b.copyRows(ctx, t, some, rows)
+		return b.copyRows(ctx, t, rows)
 	})
 }
 
 // copyRows writes the rows of a part of a chunk, which were just read.
-func (b *batch) copyRows(ctx context.Context, t *table, part proto.Chunk, rows []record) (err error) {
+func (b *batch) copyRows(ctx context.Context, t *table, rows []record) (err error) {
 	b.observe(StepSnapshot, t, int64(len(rows)))
 	var refused []int64
 	if len(rows) > 0 {
