@@ -45,7 +45,9 @@
 // Segments of a [Store.Tag] do not: ids reserved on the lost server and not yet
 // replicated are given again, without an error. Segments of a
 // [Store.GuardedTag] begin ten steps higher on another server, which covers a
-// replica that was behind by less.
+// replica that was behind by less. So it is with worker ids of WORKER_NODE: those of
+// a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode] leaves out a
+// thousand.
 //
 // Nothing protects from a loss after which the server is the same: a restored
 // backup or snapshot of the same server, or going back to a server that took no

@@ -33,11 +33,6 @@ func sameServer(server dialect.Server) string {
 // for ten minutes, ten steps last longer than a replica may be behind.
 const distance = 10
 
-var (
-	readSegmentsServer = `SELECT "identity" FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `'`
-	noteSegmentsServer = `UPDATE "worker_namespace" SET "identity" = ? WHERE "namespace" = '` + segmentsRow + `'`
-)
-
 // raiseCounters sets a counter that has no room to be raised to its end, so that
 // nothing of it is given.
 func raiseCounters(most int64) string {
@@ -48,24 +43,46 @@ func raiseCounters(most int64) string {
 // both or none. Who waited for another's jump finds it done. Most is what max_id
 // holds at most.
 func (s session) jump(ctx context.Context, most int64) error {
-	if err := s.make(ctx, &statement{addNamespace, []any{segmentsRow, 0, 0, "", 0, 0}}); err != nil {
+	if err := s.addGuard(ctx, segmentsRow); err != nil {
 		return err
 	}
 	return s.inTx(ctx, func() error {
-		p, err := s.present(ctx)
-		if err != nil {
-			return err
-		}
-		var noted string
-		if err := s.row(ctx, readSegmentsServer+forUpdate(s.server)).Scan(&noted); err != nil || noted == p.identity || noted == p.node {
-			return err
-		}
-		if err := s.confirm(ctx); err != nil {
+		other, _, err := s.guard(ctx, segmentsRow)
+		if err != nil || other == "" {
 			return err
 		}
 		if err := s.exec(ctx, raiseCounters(most)); err != nil {
 			return err
 		}
-		return s.exec(ctx, noteSegmentsServer, p.identity)
+		return s.note(ctx, segmentsRow, other)
 	})
+}
+
+// addGuard makes a row of worker_namespace that notes a server, none at first.
+func (s session) addGuard(ctx context.Context, row string) error {
+	return s.make(ctx, &statement{addNamespace, []any{row, 0, 0, "", 0, 0}})
+}
+
+const (
+	readGuard = `SELECT "identity" FROM "worker_namespace" WHERE "namespace" = ?`
+	noteGuard = `UPDATE "worker_namespace" SET "identity" = ? WHERE "namespace" = ?`
+)
+
+// guard locks the row and returns the server's identity if it is another one than
+// the row notes, and whether the row notes one at all. The row must exist.
+func (s session) guard(ctx context.Context, row string) (other string, noted bool, err error) {
+	p, err := s.present(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	var known string
+	if err := s.row(ctx, readGuard+forUpdate(s.server), row).Scan(&known); err != nil || known == p.identity || known == p.node {
+		return "", true, err
+	}
+	return p.identity, known != "", s.confirm(ctx)
+}
+
+// note makes the row note a server.
+func (s session) note(ctx context.Context, row, identity string) error {
+	return s.exec(ctx, noteGuard, identity, row)
 }

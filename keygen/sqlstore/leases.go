@@ -112,8 +112,8 @@ func check(c workerid.Claim) (ticks, error) {
 			return ticks{}, fmt.Errorf("the %s has %d characters; it must be UTF-8 text of 1 to %d", name, n, maxName)
 		}
 	}
-	if c.Namespace == segmentsRow {
-		return ticks{}, fmt.Errorf("the namespace %q is taken by segments; choose another", c.Namespace)
+	if c.Namespace == segmentsRow || c.Namespace == nodesRow {
+		return ticks{}, fmt.Errorf("the namespace %q is taken by a guard; choose another", c.Namespace)
 	}
 	return newTicks(c.Layout)
 }

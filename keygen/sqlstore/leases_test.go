@@ -167,6 +167,7 @@ func TestNamesThatTheTablesCannotHoldAreRefused(t *testing.T) {
 		"no namespace":     func(c *workerid.Claim) { c.Namespace = "" },
 		"long namespace":   func(c *workerid.Claim) { c.Namespace = strings.Repeat("x", 65) },
 		"that of segments": func(c *workerid.Claim) { c.Namespace = "leaf_alloc" },
+		"that of starts":   func(c *workerid.Claim) { c.Namespace = "WORKER_NODE" },
 		"no text":          func(c *workerid.Claim) { c.Namespace = "\xff" },
 		"no owner":         func(c *workerid.Claim) { c.Owner = "" },
 	} {

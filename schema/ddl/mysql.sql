@@ -19,6 +19,7 @@ CREATE TABLE IF NOT EXISTS `leaf_alloc` (
 -- number that ID counts up is the worker id.
 -- A process that takes a worker id needs no more than
 --   GRANT INSERT, SELECT (ID) ON WORKER_NODE TO …
+-- and a guarded one SELECT, INSERT, UPDATE on worker_namespace, too.
 CREATE TABLE IF NOT EXISTS `WORKER_NODE` (
   `ID`          bigint      NOT NULL AUTO_INCREMENT,
   `HOST_NAME`   varchar(64) NOT NULL,
@@ -56,7 +57,8 @@ CREATE TABLE IF NOT EXISTS `worker_lease` (
 -- the time (microseconds since 1970) before which leases may lie that a
 -- fail-over lost; era above is this time when the worker id was taken. Without
 -- the row leases count as lost, and the next ones begin two terms later.
--- The row 'leaf_alloc' notes the server on which guarded tags are reserved.
+-- The row 'leaf_alloc' notes the server on which guarded tags are reserved, the row
+-- 'WORKER_NODE' the one on which guarded worker ids are inserted.
 -- A process that leases a worker id needs no more than
 --   GRANT SELECT, INSERT, UPDATE ON worker_namespace TO …
 CREATE TABLE IF NOT EXISTS `worker_namespace` (

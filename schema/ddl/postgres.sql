@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS "leaf_alloc" (
 -- UidGenerator has them, and so need their quotes.
 -- A process that takes a worker id needs no more than
 --   GRANT INSERT, SELECT ("ID") ON "WORKER_NODE" TO …
+-- and a guarded one SELECT, INSERT, UPDATE on worker_namespace and UPDATE on the
+-- sequence "WORKER_NODE_ID_seq", too.
 CREATE TABLE IF NOT EXISTS "WORKER_NODE" (
   "ID"          bigint      NOT NULL GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   "HOST_NAME"   varchar(64) NOT NULL,
@@ -55,7 +57,8 @@ CREATE TABLE IF NOT EXISTS "worker_lease" (
 -- the time (microseconds since 1970) before which leases may lie that a
 -- fail-over lost; era above is this time when the worker id was taken. Without
 -- the row leases count as lost, and the next ones begin two terms later.
--- The row 'leaf_alloc' notes the server on which guarded tags are reserved.
+-- The row 'leaf_alloc' notes the server on which guarded tags are reserved, the row
+-- 'WORKER_NODE' the one on which guarded worker ids are inserted.
 -- A process that leases a worker id needs no more than
 --   GRANT SELECT, INSERT, UPDATE ON worker_namespace TO …
 CREATE TABLE IF NOT EXISTS "worker_namespace" (
