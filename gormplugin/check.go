@@ -15,9 +15,10 @@ import (
 // later: the plugin was not loaded, a model of which nothing is filled, a tag
 // that names an unknown generator, a field or a column too narrow for ids, a
 // column that the database still numbers (on SQLite, one with AUTOINCREMENT), a
-// model without its table's sharding key, a sharding key of text whose column does
-// not compare bytes as its rule does, and a generator whose ids would not lead to
-// their rows' shards, of which two ids are drawn. A sharded table is looked at on
+// model without its table's sharding key, a column of it that does not keep and compare
+// keys as the table's rule takes them (its type, its collation, the precision and zone of
+// its times), and a generator whose ids would not lead to their rows' shards, of which
+// two ids are drawn. What a model of which nothing is filled has besides is found, too. A sharded table is looked at on
 // every target up to the first error, unless its migration has not come to
 // the switch. Tables that do not exist are not looked at. The errors are joined;
 // those about a field are [FieldError]s.
@@ -68,23 +69,28 @@ func checkKey(s *schema.Schema, t *sharding.Table) error {
 	}
 }
 
+// check goes on after what it finds, as far as there is something to look at.
 func (c *check) check(db *gorm.DB, model any) error {
 	s, err := parse(db, model)
 	if err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
 	}
-	made := c.make(s)
-	if made.err != nil {
-		return made.err
-	}
-	if len(made.fields) == 0 {
-		return fmt.Errorf("gormplugin: %s: %w", s, ErrUnmanaged)
-	}
-	var errs []error
 	table, err := c.sharded(s)
-	if err != nil {
-		return err
+	made := c.make(s)
+	switch {
+	case made.err != nil:
+		err = errors.Join(err, made.err)
+	case len(made.fields) == 0:
+		err = errors.Join(err, fmt.Errorf("gormplugin: %s: %w", s, ErrUnmanaged))
+	default:
+		err = errors.Join(err, c.checkFields(db, made, table))
 	}
+	return errors.Join(err, c.checkTables(db, made, table))
+}
+
+// checkFields looks at what the model says.
+func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) error {
+	var errs []error
 	for i := range made.fields {
 		m := &made.fields[i]
 		if m.kind.Narrow() {
@@ -94,7 +100,7 @@ func (c *check) check(db *gorm.DB, model any) error {
 			errs = append(errs, m.checkSlots(db.Statement.Context, table))
 		}
 	}
-	return errors.Join(append(errs, c.checkTables(db, made, table))...)
+	return errors.Join(errs...)
 }
 
 // checkTables looks at the table, or at all targets of a sharded one up to the
@@ -108,14 +114,15 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	}
 	m := &migration{db: db, router: c.router, shards: map[string]*gorm.DB{}}
 	for _, target := range c.router.Targets(table.Name) {
-		if err := c.checkCollations(db, table, target); err != nil {
+		err := c.checkKeyColumns(db, table, target)
+		if _, errOpen := m.open(target.DB); errOpen != nil {
+			return errors.Join(err, fmt.Errorf("gormplugin: shard %s: %w", target, errOpen))
+		}
+		if errColumns := made.checkColumns(m.at(db.Statement.Context, target), target.Table); errColumns != nil {
+			err = errors.Join(err, fmt.Errorf("shard %s: %w", target, errColumns))
+		}
+		if err != nil {
 			return err
-		}
-		if _, err := m.open(target.DB); err != nil {
-			return fmt.Errorf("gormplugin: shard %s: %w", target, err)
-		}
-		if err := made.checkColumns(m.at(db.Statement.Context, target), target.Table); err != nil {
-			return fmt.Errorf("shard %s: %w", target, err)
 		}
 	}
 	return nil
@@ -123,6 +130,9 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 
 // checkColumns looks at a table.
 func (p *plan) checkColumns(db *gorm.DB, table string) error {
+	if len(p.fields) == 0 {
+		return nil
+	}
 	migrator := db.Migrator()
 	if !migrator.HasTable(table) {
 		return nil

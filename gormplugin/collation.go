@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/keycolumn"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -33,21 +34,25 @@ func compareBytes(d gorm.Dialector, s *schema.Schema, t *sharding.Table) {
 	}
 }
 
-// checkCollations refuses a table whose columns take keys for equal that its rules
-// tell apart.
-func (c *check) checkCollations(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
+// checkKeyColumns refuses a table whose columns do not keep and compare keys as its
+// rules take them. What concerns only keys that may never come is left to doctor.
+func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
+	d, err := dialect.Named(db.Dialector.Name())
+	if err != nil {
+		return fmt.Errorf("gormplugin: %w", err)
+	}
+	faults, err := keycolumn.Inspect(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
+	if err != nil {
+		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
+	}
 	var errs []error
-	for _, column := range t.Texts() {
-		d, err := dialect.Named(db.Dialector.Name())
-		if err != nil {
-			return fmt.Errorf("gormplugin: %w", err)
+	for _, f := range faults {
+		sentinel := ErrKeyColumn
+		if f.Collation {
+			sentinel = ErrCollation
 		}
-		collation, err := dialect.Folding(db.Statement.Context, c.router.DB(target.DB), d, target.Table, column)
-		if err == nil && collation != "" {
-			err = ErrCollation
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("gormplugin: shard %s: column %s (%s): %w", target, column, collation, err))
+		if f.Severity > keycolumn.Notice {
+			errs = append(errs, fmt.Errorf("gormplugin: shard %s: column %s: %w: %s; %s", target, f.Column, sentinel, f.Message, f.Fix))
 		}
 	}
 	return errors.Join(errs...)

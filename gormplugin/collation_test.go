@@ -50,13 +50,54 @@ func TestCheckFindsATextKeyThatIsNotComparedByItsBytes(t *testing.T) {
 	}
 	must(t, router.DB("db1"), "DROP TABLE leases_3")
 	must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
-	if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "db1/leases_3: column tenant (not BINARY)") {
+	if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "db1/leases_3: column tenant: ") || !strings.Contains(err.Error(), "not BINARY") {
 		t.Errorf("of one shard: %v", err)
 	}
 	integers, router := newLeases(t, sharding.Low(2))
 	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
 	if err := gormplugin.Check(integers, &Lease{}); err != nil {
 		t.Errorf("of texts with integers: %v", err)
+	}
+}
+
+// Visit is as Lease is, and gets its keys from elsewhere.
+type Visit struct {
+	ID     int64 `gorm:"primaryKey;autoIncrement:false"`
+	Tenant string
+}
+
+func (Visit) TableName() string { return "leases" }
+
+// Broken has a tag that no generator answers.
+type Broken struct {
+	ID     int64 `keygen:"nobody"`
+	Tenant string
+}
+
+func (Broken) TableName() string { return "leases" }
+
+func TestCheckLooksAtTheColumnsOfAModelWhoseKeysItDoesNotFill(t *testing.T) {
+	db, router := newLeases(t, sharding.HashText(4))
+	for model, also := range map[any]error{&Visit{}: gormplugin.ErrUnmanaged, &Broken{}: gormplugin.ErrUnknownSource} {
+		if err := gormplugin.Check(db, model); !errors.Is(err, also) || errors.Is(err, gormplugin.ErrCollation) {
+			t.Errorf("%T without tables: %v", model, err)
+		}
+	}
+	must(t, router.DB("db0"), "CREATE TABLE leases_0 (id INTEGER PRIMARY KEY, tenant TEXT COLLATE NOCASE)")
+	for model, also := range map[any]error{&Visit{}: gormplugin.ErrUnmanaged, &Broken{}: gormplugin.ErrUnknownSource} {
+		if err := gormplugin.Check(db, model); !errors.Is(err, also) || !errors.Is(err, gormplugin.ErrCollation) {
+			t.Errorf("%T: %v", model, err)
+		}
+	}
+}
+
+func TestCheckFindsAKeyColumnThatDoesNotHoldWhatTheRuleTakes(t *testing.T) {
+	for typ, rule := range map[string]sharding.Rule{"INTEGER": sharding.HashText(4), "REAL": sharding.Low(2), "STRING": sharding.CompatText(4)} {
+		db, router := newLeases(t, rule)
+		must(t, router.DB("db1"), "CREATE TABLE leases_3 (id INTEGER PRIMARY KEY, tenant "+typ+")")
+		if err := gormplugin.Check(db, &Lease{}); !errors.Is(err, gormplugin.ErrKeyColumn) || errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "db1/leases_3: column tenant: ") {
+			t.Errorf("%s: %v", typ, err)
+		}
 	}
 }
 

@@ -48,7 +48,12 @@ var (
 	// ErrCollation: Check found that the column by which a table is sharded takes
 	// texts for equal, in upper and lower case say, that the table's rule tells
 	// apart. A statement would find fewer rows than in one table.
-	ErrCollation = errors.New("the column's collation takes texts for equal that the table's rule tells apart; change it to a binary one (utf8mb4_bin; BINARY in SQLite)")
+	ErrCollation = errors.New("the column's collation takes texts for equal that the table's rule tells apart")
+
+	// ErrKeyColumn: Check found that the column by which a table is sharded does not keep
+	// keys as the table's rule takes them: by its type, or by the precision and zone of
+	// its times. Rows would be looked for where they are not.
+	ErrKeyColumn = errors.New("the column does not keep keys as the table's rule takes them")
 
 	// ErrNoBuckets: the field is one of sharding.Table.Also, by which rows are found,
 	// and its generator cannot put a slot into a key.

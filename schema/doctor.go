@@ -99,6 +99,7 @@ const (
 	MisplacedRows    Code = "misplaced_rows"     // rows that the router looks for elsewhere
 	UnplaceableRows  Code = "unplaceable_rows"   // rows whose key is NULL or no key of the rule
 	Collation        Code = "collation"          // the key's takes texts for equal that the rule tells apart
+	KeyColumn        Code = "key_column"         // the type, precision or zone of the key's is not what the rule takes
 	GeneDiffers      Code = "gene_differs"       // another column leads to another slot than the key
 	ShardNumbersRows Code = "shard_numbers_rows" // AUTO_INCREMENT in a shard, beside the rule
 	WrongNumbering   Code = "wrong_numbering"    // step or offset are not those of the rule
@@ -110,8 +111,8 @@ const (
 // Doctor looks at every database and physical table of the router, and says which
 // rows lie where nobody looks for them, in what the shards of a table differ,
 // which tables are missing or too many, whether tables number their rows as the
-// rule says, whether keys of text are compared by their bytes, and which databases
-// do not answer. It writes nothing.
+// rule says, whether the columns of keys keep and compare them as the rules take
+// them, and which databases do not answer. It writes nothing.
 //
 // What cannot be looked at is a finding, too, and not an error of Doctor: only a
 // context that ends is. The databases are looked at side by side, on one

@@ -89,12 +89,12 @@ func (w *ward) examine(ctx context.Context, p *patient) {
 		if err := w.numbering(ctx, s, p); err != nil {
 			return err
 		}
+		if err := p.judgeKeys(ctx, s); err != nil {
+			return err
+		}
 		if w.isChild(p) {
 			p.keyColumns()
 			return nil
-		}
-		if err := p.collations(ctx, s); err != nil {
-			return err
 		}
 		return w.rows(ctx, s, p)
 	})

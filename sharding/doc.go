@@ -51,10 +51,12 @@
 //     [Interval] has to be told the precision and the zone, and refuses times that may
 //     be rounded over a border.
 //
-// What a rule cannot see is its column. Not safe are: floats, as neighbours above 2^53
-// are one number; a rule of integers over a column of texts that is compared with numbers;
-// a rule of texts over a column that is none. On SQLite, and in signed columns, an
-// integer above int64 becomes a float.
+// What a rule cannot see is its column: gormplugin.Check, schema.Doctor and the inspection
+// of a migration hold the two together, and find what loses rows (floats, ENUM, a collation
+// that ignores case, DATETIME under the precision of DATETIME(3), and so on). They look at
+// the settings of the connections that they are given: sql_mode, time_zone, loc and
+// parseTime are to be the same in all programs. Nobody looks at each statement, and an
+// integer above int64 given to SQLite as a text becomes a float.
 //
 // # What becomes of a statement
 //

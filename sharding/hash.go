@@ -28,7 +28,7 @@ func Hash(n int) Rule {
 // the rows of one key would lie in several slots. Bring keys into one form, in
 // lower case say, before they are stored and looked for. gormplugin.Migrate makes
 // such columns so that they do; schema.Doctor, the inspection of a migration and
-// gormplugin.Check find those that do not (see [Table.Texts]). Text that ends with a
+// gormplugin.Check find those that do not. Text that ends with a
 // space is refused, as most collations ignore it.
 func HashText(n int) Rule {
 	if n < 1 || n > MaxSlots {

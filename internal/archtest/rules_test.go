@@ -44,6 +44,7 @@ var house = []room{
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
 	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},
+	{"internal/keycolumn", []string{"sharding", "internal/dialect"}, "it judges for siblings that must not know each other, so it knows none of them"},
 
 	// Floor 4.
 	{"schema", aboveSharding, whySibling},

@@ -35,6 +35,7 @@ const (
 	ZeroShardingKey  Code = "zero_sharding_key" // the sharding key is 0 in some rows
 	Unplaced         Code = "unplaced"          // the rule has no place for a row of the table
 	Collation        Code = "collation"         // the sharding key's takes texts for equal that the rule tells apart
+	KeyColumn        Code = "key_column"        // the type, precision or zone of the sharding key's is not what the rule takes
 	NarrowKey        Code = "narrow_key"        // the key's type is narrower than the shards' BIGINT
 	RangeUsed        Code = "range_used"        // half of the key's range is used
 	NonPositiveID    Code = "non_positive_id"   // an id of 0 or below exists

@@ -163,7 +163,7 @@ func (p probe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
 	p.ownTriggers()
-	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownCollations} {
+	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownKeyColumns} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ func (p probe) target(ctx context.Context, t Table, name string) error {
 	if err != nil || !exists {
 		return err
 	}
-	if err := p.collations(ctx, t); err != nil {
+	if err := p.keyColumns(ctx, t); err != nil {
 		return err
 	}
 	rows, err := p.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.side.Quote(name)+" LIMIT 1) AS one")

@@ -6,28 +6,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/keycolumn"
 	"github.com/shardid/shardid/sharding"
 )
 
-// collations looks at how the columns that lead to a shard compare texts, on the
-// source or in a table of a shard. A rule of texts goes by their bytes.
-func (p probe) collations(ctx context.Context, conf Table) error {
-	for _, column := range conf.Texts() {
-		collation, err := dialect.Folding(ctx, p.session, p.side, p.shape.name, column)
-		if err != nil {
-			return err
+// keyColumns looks at whether the columns that lead to a shard keep and compare keys as
+// their rules take them, on the source or in a table of a shard.
+func (p probe) keyColumns(ctx context.Context, conf Table) error {
+	faults, err := keycolumn.Inspect(ctx, p.session, p.side, &conf.Table, p.shape.name)
+	for _, f := range faults {
+		code := KeyColumn
+		if f.Collation {
+			code = Collation
 		}
-		if collation != "" {
-			p.add(Collation, Warn, column+" is compared by a collation, "+collation+", under which texts are equal that the rule tells apart: what one statement finds now may lie on different shards",
-				"give the column a binary collation (utf8mb4_bin; BINARY in SQLite), or bring its values into one form before they are stored and looked for")
-		}
+		p.add(code, keySeverities[f.Severity], f.Message, f.Fix)
 	}
-	return nil
+	return err
 }
 
-// ownCollations is collations on the source.
-func (p probe) ownCollations(ctx context.Context) error { return p.collations(ctx, p.settings()) }
+var keySeverities = map[keycolumn.Severity]Severity{keycolumn.Error: Block, keycolumn.Warning: Warn, keycolumn.Notice: Info}
+
+// ownKeyColumns is keyColumns on the source.
+func (p probe) ownKeyColumns(ctx context.Context) error { return p.keyColumns(ctx, p.settings()) }
 
 // unplacedValues is how many values of a sharding key are tried, beside its lowest
 // and its highest.

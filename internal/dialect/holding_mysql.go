@@ -1,0 +1,118 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+)
+
+func readMySQLColumn(ctx context.Context, db Querier, table, column string) (Column, error) {
+	c := Column{Loose: true}
+	var typ, collation, mode string
+	var scale, digits sql.NullInt64
+	err := db.QueryRowContext(ctx, "SELECT LOWER(DATA_TYPE), LOWER(COLUMN_TYPE), COALESCE(COLLATION_NAME, ''), NUMERIC_SCALE, DATETIME_PRECISION, @@sql_mode"+
+		" FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?", table, column).
+		Scan(&typ, &c.Type, &collation, &scale, &digits, &mode)
+	if err != nil {
+		return c, err
+	}
+	c.Holds, c.Scale, c.Lax = mysqlHolds(typ), int(scale.Int64), !ParseMode(mode).Strict
+	if collation != "binary" && !strings.HasSuffix(collation, "_bin") {
+		c.Collation = collation
+	}
+	if c.Holds != HoldsClocks {
+		return c, nil
+	}
+	c.Session = typ == "timestamp"
+	return c, c.readMySQLTimes(ctx, db, typ, int(digits.Int64))
+}
+
+// readMySQLTimes asks what the driver makes of times, too.
+func (c *Column) readMySQLTimes(ctx context.Context, db Querier, typ string, digits int) error {
+	var written string
+	var read any
+	err := db.QueryRowContext(ctx, "SELECT CAST(? AS CHAR), CAST('2026-01-02 03:04:05' AS DATETIME)", finest).Scan(&written, &read)
+	c.Precision = power(9 - digits)
+	if typ == "date" {
+		c.Precision = 24 * time.Hour
+	}
+	c.Precision = max(c.Precision, unitOf(written))
+	_, c.Parsed = read.(time.Time)
+	return err
+}
+
+// mysqlHolds goes by DATA_TYPE.
+func mysqlHolds(typ string) Holding {
+	switch typ {
+	case "tinyint", "smallint", "mediumint", "int", "bigint":
+		return HoldsIntegers
+	case "decimal":
+		return HoldsDecimals
+	case "float", "double":
+		return HoldsFloats
+	case "bit":
+		return HoldsBits
+	case "year":
+		return HoldsYears
+	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
+		return HoldsTexts
+	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
+		return HoldsBytes
+	case "binary":
+		return HoldsPadded
+	case "enum":
+		return HoldsMembers
+	case "set":
+		return HoldsSets
+	case "date", "datetime", "timestamp":
+		return HoldsClocks
+	}
+	return HoldsForms // time, json, uuid, inet6, geometry, vector, …
+}
+
+// Clock is what becomes of a time on its way into a server of MySQL's family.
+type Clock struct {
+	Sent time.Duration // ahead of UTC, as the driver writes it
+	Kept time.Duration // ahead of UTC, as the session takes the text that the driver wrote
+	Lost bool          // it is outside of what TIMESTAMP can hold
+}
+
+// clocks is how many times one statement asks for.
+const clocks = 50
+
+// Clocks returns what becomes of these times, which are whole seconds.
+func Clocks(ctx context.Context, db Querier, at []time.Time) ([]Clock, error) {
+	var all []Clock
+	for len(at) > 0 {
+		n := min(len(at), clocks)
+		some, err := readClocks(ctx, db, at[:n])
+		if err != nil {
+			return nil, err
+		}
+		all, at = append(all, some...), at[n:]
+	}
+	return all, nil
+}
+
+func readClocks(ctx context.Context, db Querier, at []time.Time) ([]Clock, error) {
+	texts, seconds := make([]string, len(at)), make([]sql.NullFloat64, len(at))
+	var selected []string
+	var args, into []any
+	for i, t := range at {
+		selected = append(selected, "CAST(? AS CHAR), UNIX_TIMESTAMP(CAST(? AS DATETIME))")
+		args, into = append(args, t, t), append(into, &texts[i], &seconds[i])
+	}
+	if err := db.QueryRowContext(ctx, "SELECT "+strings.Join(selected, ", "), args...).Scan(into...); err != nil {
+		return nil, err
+	}
+	all := make([]Clock, len(at))
+	for i := range all {
+		shown, err := time.Parse(time.DateTime, texts[i])
+		if err != nil { // of a driver that writes something else
+			return nil, err
+		}
+		all[i] = Clock{shown.Sub(at[i]), shown.Sub(time.Unix(int64(seconds[i].Float64), 0)), seconds[i].Float64 <= 0}
+	}
+	return all, nil
+}

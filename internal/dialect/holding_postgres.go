@@ -1,0 +1,61 @@
+package dialect
+
+import (
+	"context"
+	"time"
+)
+
+func readPostgresColumn(ctx context.Context, db Querier, table, column string) (Column, error) {
+	var c Column
+	var typ string
+	var modifier int
+	err := db.QueryRowContext(ctx, "SELECT format_type(b.oid, m.typmod), b.typname::text, m.typmod, CASE WHEN k.collisdeterministic THEN '' ELSE COALESCE(k.collname::text, '') END"+
+		" FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END"+
+		" CROSS JOIN LATERAL (SELECT CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END) m (typmod)"+
+		" LEFT JOIN pg_collation k ON k.oid = a.attcollation"+
+		" WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped", table, column).
+		Scan(&c.Type, &typ, &modifier, &c.Collation)
+	c.Holds, c.Parsed, c.Zoneless = postgresHolds(typ), true, typ == "date" || typ == "timestamp"
+	switch typ {
+	case "bpchar":
+		c.Collation = "char(n), which fills up with spaces"
+	case "citext":
+		c.Collation = "citext"
+	case "numeric":
+		c.Scale = 1 // of one without a scale
+		if modifier >= 4 {
+			c.Scale = (modifier - 4) & 0x7ff
+		}
+	case "date":
+		c.Precision = 24 * time.Hour
+	case "timestamp", "timestamptz":
+		c.Precision = time.Microsecond
+		if modifier >= 0 {
+			c.Precision = power(9 - modifier)
+		}
+	}
+	return c, err
+}
+
+// postgresHolds goes by typname.
+func postgresHolds(typ string) Holding {
+	switch typ {
+	case "int2", "int4", "int8":
+		return HoldsIntegers
+	case "numeric":
+		return HoldsDecimals
+	case "float4", "float8":
+		return HoldsFloats
+	case "bit", "varbit":
+		return HoldsBits
+	case "text", "varchar", "bpchar", "citext", "name":
+		return HoldsTexts
+	case "bytea":
+		return HoldsBytes
+	case "date", "timestamp":
+		return HoldsClocks
+	case "timestamptz":
+		return HoldsInstants
+	}
+	return HoldsForms // uuid, inet, json, enumerations, …
+}

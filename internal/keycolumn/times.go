@@ -1,0 +1,118 @@
+package keycolumn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// times judges a column under Interval, which is told its precision and its zone.
+func (j judge) times() []Fault {
+	rule, ok := j.rule.(sharding.IntervalRule)
+	switch j.column.Holds {
+	case dialect.HoldsClocks, dialect.HoldsInstants:
+	case dialect.HoldsTexts, dialect.HoldsAnything, dialect.HoldsNumbers:
+		return j.fault(Error, "times come back as texts, which the rule refuses", "make it DATETIME")
+	default:
+		return j.fault(Error, "it stores a time as something else", "make it DATETIME")
+	}
+	if !ok {
+		return nil
+	}
+	found := append(j.precision(rule), j.zone(rule)...)
+	if !j.column.Parsed {
+		found = append(found, j.fault(Warning, "the driver gives times as texts, which the rule refuses", "open the database with parseTime=true")...)
+	}
+	return found
+}
+
+func (j judge) precision(rule sharding.IntervalRule) []Fault {
+	kept, said := j.column.Precision, rule.Precision()
+	fix := fmt.Sprintf("say WithPrecision(%v) to Interval", kept)
+	switch {
+	case kept > said:
+		return j.fault(Error, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: a time may be rounded into another piece than the rule's", kept, said), fix)
+	case kept < said:
+		return j.fault(Warning, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: it refuses times less than that before the end of a piece", kept, said), fix+", or truncate keys")
+	}
+	return nil
+}
+
+// zone judges whose clock the column keeps. Two clocks that always differ by the same
+// tell the same times apart, unless only the day is kept.
+func (j judge) zone(rule sharding.IntervalRule) []Fault {
+	if j.column.Zoneless {
+		return j.fault(Error, "it keeps no zone, and drivers write what a clock shows in the zone of each value", "make it timestamp with time zone")
+	}
+	var apart time.Duration // of the driver's clock and the rule's
+	for i, clock := range j.clocks {
+		at := sampled(rule)[i]
+		_, offset := at.In(rule.Zone()).Zone()
+		now := clock.Sent - time.Duration(offset)*time.Second
+		if i == 0 {
+			apart = now
+		}
+		if now != apart || now != 0 && j.column.Precision >= 24*time.Hour {
+			return j.fault(Error, fmt.Sprintf("the connection writes %v as %v, and the rule cuts pieces by the clock of %v",
+				at.Format(time.RFC3339), at.Add(clock.Sent).Format(time.DateTime), rule.Zone()),
+				"say WithZone to Interval with the driver's loc, or set loc to the rule's zone, in all programs")
+		}
+	}
+	if j.column.Session && j.skips() {
+		return j.fault(Warning, "the session's time_zone skips an hour each year that the driver's loc has: its times are refused, or moved to another piece",
+			"set the session's time_zone to '+00:00', or to the zone of the driver's loc")
+	}
+	return nil
+}
+
+// skips reports whether the session reads texts by a clock that is set forward at times
+// at which that by which the driver writes them is not.
+func (j judge) skips() bool {
+	varies, differs := false, false
+	var first *dialect.Clock
+	for i := range j.clocks {
+		c := &j.clocks[i]
+		if c.Lost {
+			continue
+		}
+		if first == nil {
+			first = c
+		}
+		varies = varies || c.Kept != first.Kept
+		differs = differs || c.Kept-first.Kept != c.Sent-first.Sent
+	}
+	return varies && differs
+}
+
+// needsClocks: what MySQL's family keeps depends on the connection.
+func (j judge) needsClocks(d dialect.Dialect) bool {
+	return d.Name() == "mysql" && j.is.Keys == sharding.KeysTimes && j.column.Holds == dialect.HoldsClocks
+}
+
+func readClocks(ctx context.Context, db dialect.Querier, rule sharding.Rule) ([]dialect.Clock, error) {
+	r, ok := rule.(sharding.IntervalRule)
+	if !ok {
+		return nil, nil
+	}
+	return dialect.Clocks(ctx, db, sampled(r))
+}
+
+// maxSamples is for twenty years of months.
+const maxSamples = 240
+
+// sampled are times of each month between the rule's bounds, or of as many as may be,
+// and of the year after its beginning.
+func sampled(rule sharding.IntervalRule) []time.Time {
+	from, to := rule.Bounds()
+	from = from.UTC().Truncate(24 * time.Hour)
+	months := max(12, int(to.Sub(from).Hours()/(24*30))+1)
+	step := (months + maxSamples - 1) / maxSamples
+	var all []time.Time
+	for month := 0; month < months; month += step {
+		all = append(all, time.Date(from.Year(), from.Month()+time.Month(month), 1, 12, 0, 0, 0, time.UTC))
+	}
+	return all
+}
