@@ -23,7 +23,7 @@ check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the t
 test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
 	@.ci/install-missing
 	@.ci/install-mysql
-	$(TESTRUN) run $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
+	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
 
 .PHONY: soak
 soak: export SHARDID_SOAK := 1
@@ -31,7 +31,7 @@ soak: export TEST_SILENCE := 6h
 soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test five times and with its larger numbers
 	@.ci/install-missing
 	@.ci/install-mysql
-	$(TESTRUN) run $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5
+	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 10 minutes)

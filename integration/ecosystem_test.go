@@ -27,7 +27,7 @@ func newNeighbours(t *testing.T) *neighbours {
 	t.Helper()
 	dir := t.TempDir()
 	open := func(name, ddl string) *sql.DB {
-		db, err := sql.Open("sqlite", filepath.Join(dir, name)+"?_pragma=busy_timeout(3600000)")
+		db, err := sql.Open("sqlite", filepath.Join(dir, name)+"?_pragma=busy_timeout(60000)")
 		if err != nil {
 			t.Fatal(err)
 		}

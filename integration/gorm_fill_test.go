@@ -46,20 +46,20 @@ func parseTimes(t testing.TB, dsn string) *sql.DB {
 }
 
 func TestGormFillingOnMariaDBWithReturning(t *testing.T) {
-	gormsuite.Run(t, fillSuite(server.RunMariaDB(t), "mysql", gormsuite.All, func(db *sql.DB) gorm.Dialector {
+	gormsuite.Run(t, fillSuite(server.ShareMariaDB(t), "mysql", gormsuite.All, func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db})
 	}))
 }
 
 // Without RETURNING gorm goes the way it goes on MySQL.
 func TestGormFillingOnMariaDBWithoutReturning(t *testing.T) {
-	gormsuite.Run(t, fillSuite(server.RunMariaDB(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
+	gormsuite.Run(t, fillSuite(server.ShareMariaDB(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, DisableWithReturning: true})
 	}))
 }
 
 func TestGormFillingOnPostgreSQL(t *testing.T) {
-	gormsuite.Run(t, fillSuite(server.RunPostgres(t), "postgres", gormsuite.None, func(db *sql.DB) gorm.Dialector {
+	gormsuite.Run(t, fillSuite(server.SharePostgres(t), "postgres", gormsuite.None, func(db *sql.DB) gorm.Dialector {
 		return gormpg.New(gormpg.Config{Conn: db})
 	}))
 }

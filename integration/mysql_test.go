@@ -16,7 +16,7 @@ import (
 
 // MySQL knows no RETURNING, and hands out the numbers of a batch as it likes.
 func TestGormFillingOnMySQL(t *testing.T) {
-	gormsuite.Run(t, fillSuite(server.RunMySQL(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
+	gormsuite.Run(t, fillSuite(server.ShareMySQL(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db})
 	}))
 }
@@ -26,7 +26,7 @@ func mySQL(m *server.MySQL) database {
 }
 
 func TestSegmentsKeepTheContractOnMySQL(t *testing.T) {
-	open := mySQL(server.RunMySQL(t))
+	open := mySQL(server.ShareMySQL(t))
 	t.Run("source", func(t *testing.T) {
 		keygentest.Source(t, func(t *testing.T) keygen.Source {
 			_, store := open.store(t)
@@ -40,7 +40,7 @@ func TestSegmentsKeepTheContractOnMySQL(t *testing.T) {
 }
 
 func TestLeasesKeepTheContractOnMySQL(t *testing.T) {
-	open := mySQL(server.RunMySQL(t))
+	open := mySQL(server.ShareMySQL(t))
 	keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
 		_, store := open.store(t)
 		return store.Leases()

@@ -26,8 +26,7 @@ func patience(inside bool) time.Duration {
 }
 
 // inTime calls with a context that ends after patience. A call that waits for
-// something else than its context waits for longer than the test does: SQLite for
-// [busyTimeout], the others for ever.
+// something else than its context waits for longer than the test does: for an hour.
 func inTime(t *testing.T, patience time.Duration, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(testwait.Context(t), patience)
@@ -41,7 +40,7 @@ func inTime(t *testing.T, patience time.Duration, call func(context.Context) err
 // inside a transaction of the caller that has written something.
 func onEachPool(t *testing.T, test func(t *testing.T, db *sql.DB, store *sqlstore.Store, inside bool)) {
 	t.Helper()
-	onEachDatabase(t, func(t *testing.T, open database) {
+	each := func(t *testing.T, open database) {
 		for _, size := range []int{1, 2} {
 			for _, inside := range []bool{false, true} {
 				t.Run(fmt.Sprintf("pool of %d, inside a transaction: %v", size, inside), func(t *testing.T) {
@@ -51,7 +50,9 @@ func onEachPool(t *testing.T, test func(t *testing.T, db *sql.DB, store *sqlstor
 				})
 			}
 		}
-	})
+	}
+	t.Run("SQLite", func(t *testing.T) { each(t, sqliteWaiting(t, time.Hour)) })
+	onEachServer(t, each)
 }
 
 // callersWork is a transaction that has written something, or none.

@@ -164,7 +164,7 @@ func (m *mover) move(t *testing.T, s *slotstore.Store, slot sharding.Slot) {
 func onEachMover(t *testing.T, test func(t *testing.T, open database)) {
 	t.Helper()
 	onEachDatabase(t, test)
-	t.Run("MySQL", func(t *testing.T) { test(t, mySQL(server.RunMySQL(t))) })
+	t.Run("MySQL", func(t *testing.T) { test(t, mySQL(server.ShareMySQL(t))) })
 }
 
 func TestSlotsMoveUnderLiveWritersOnEveryDatabase(t *testing.T) {

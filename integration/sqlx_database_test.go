@@ -37,12 +37,12 @@ func TestSqlxHookOnSQLite(t *testing.T) {
 }
 
 func TestSqlxHookOnMariaDB(t *testing.T) {
-	db := sqlx.NewDb(server.RunMariaDB(t).Open(t, "shop"), "mysql")
+	db := sqlx.NewDb(server.ShareMariaDB(t).Open(t, "shop"), "mysql")
 	sqlxDatabase{db, 65535, onDuplicate, "VALUES(%s)", "CAST(:id AS SIGNED)", "DATETIME"}.tell(t)
 }
 
 func TestSqlxHookOnPostgreSQL(t *testing.T) {
-	db := sqlx.NewDb(server.RunPostgres(t).Open(t, "shop"), "pgx")
+	db := sqlx.NewDb(server.SharePostgres(t).Open(t, "shop"), "pgx")
 	sqlxDatabase{db, 65535, onConflict, "excluded.%s", ":id::bigint", "TIMESTAMP"}.tell(t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -26,14 +27,17 @@ func postgres(p *server.Postgres) database {
 	return func(t *testing.T) *sql.DB { return p.Open(t, "app") }
 }
 
-// busyTimeout is beyond the patience of any test, in milliseconds.
-const busyTimeout = 3_600_000
-
-// sqlite is a new file. That its driver waits for locks by itself must not keep us
-// from obeying contexts.
+// sqlite is a new file. Its drivers' usual setting, to wait for locks by
+// themselves, must not keep us from obeying contexts.
 func sqlite(t *testing.T) database {
 	t.Helper()
-	file := "file:" + filepath.Join(t.TempDir(), "app.db") + fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", busyTimeout)
+	return sqliteWaiting(t, 10*time.Second)
+}
+
+// sqliteWaiting is a new file whose driver waits for locks for so long.
+func sqliteWaiting(t *testing.T, busy time.Duration) database {
+	t.Helper()
+	file := "file:" + filepath.Join(t.TempDir(), "app.db") + fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", busy.Milliseconds())
 	return func(t *testing.T) *sql.DB {
 		db, err := sql.Open("sqlite", file)
 		if err != nil {
@@ -54,8 +58,8 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, open database)) {
 // onEachServer runs a test on MariaDB and PostgreSQL.
 func onEachServer(t *testing.T, test func(t *testing.T, open database)) {
 	t.Helper()
-	t.Run("MariaDB", func(t *testing.T) { test(t, mariaDB(server.RunMariaDB(t))) })
-	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgres(server.RunPostgres(t))) })
+	t.Run("MariaDB", func(t *testing.T) { test(t, mariaDB(server.ShareMariaDB(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgres(server.SharePostgres(t))) })
 }
 
 // store opens a pool and a store on it, in a database that has shardid's tables

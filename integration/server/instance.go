@@ -47,6 +47,8 @@ type instance struct {
 	settings []string // what a test adds to the usual ones
 	dir      *runDir
 	port     int
+	tenant   string   // of a server that others use too; what follows is not the test's then
+	rooms    sync.Map // the names of a tenant's databases
 	proc     *process // nil before the first start
 }
 
@@ -112,6 +114,7 @@ func (i *instance) makeData(template string) error {
 // Kill ends the server at once, as kill -9 does, and returns when its processes
 // are gone. Killing a server that does not run is no error.
 func (i *instance) Kill() {
+	i.mustBeOwn()
 	if i.proc == nil {
 		return
 	}
@@ -122,6 +125,7 @@ func (i *instance) Kill() {
 // Start starts a killed or crashed server again, on the same data and port, and
 // returns once it answers queries, after its crash recovery.
 func (i *instance) Start(ctx context.Context) error {
+	i.mustBeOwn()
 	if i.proc != nil && i.proc.running() {
 		return fmt.Errorf("%s is already running; Kill it before starting it again", i.kind.program.name)
 	}
@@ -230,7 +234,15 @@ func (i *instance) ended() error {
 	return fmt.Errorf("%s ended by itself: %w", i.kind.program.name, i.proc.err)
 }
 
-func (i *instance) open(database string) (*sql.DB, error) { return i.kind.open(i.port, database) }
+func (i *instance) mustBeOwn() {
+	if i.tenant != "" {
+		panic("bug: a test that kills or starts its server shares it; RunMariaDB and its like give a private one")
+	}
+}
+
+func (i *instance) open(database string) (*sql.DB, error) {
+	return i.kind.open(i.port, i.named(database))
+}
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 

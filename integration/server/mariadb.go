@@ -32,7 +32,7 @@ func StartMariaDB(ctx context.Context, flags ...string) (*MariaDB, error) {
 // of the named database; "" names none. The database need not exist. The DSN
 // stays the same when the server is killed and started again.
 func (m *MariaDB) DSN(database string) string {
-	return mariadbConfig(m.port, database).FormatDSN()
+	return mariadbConfig(m.port, m.named(database)).FormatDSN()
 }
 
 var mariadb = kind{

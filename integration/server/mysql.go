@@ -54,14 +54,15 @@ func RunMySQL(tb testing.TB, flags ...string) *MySQL {
 // of the named database; "" names none. The database need not exist. The DSN
 // stays the same when the server is killed and started again.
 func (m *MySQL) DSN(database string) string {
-	return mariadbConfig(m.port, database).FormatDSN()
+	return mariadbConfig(m.port, m.named(database)).FormatDSN()
 }
 
 // Open returns a connection pool of the named database, which is created when
 // it does not exist. The pool is closed when the test ends.
 func (m *MySQL) Open(tb testing.TB, database string) *sql.DB {
 	tb.Helper()
-	m.admin(tb, "CREATE DATABASE IF NOT EXISTS "+dialect.MySQL{}.Quote(database))
+	m.admin(tb, "CREATE DATABASE IF NOT EXISTS "+dialect.MySQL{}.Quote(m.named(database)))
+	m.drop(tb, dialect.MySQL{}, database, "")
 	return m.pool(tb, database)
 }
 

@@ -34,7 +34,7 @@ func StartPostgres(ctx context.Context, settings ...string) (*Postgres, error) {
 // DSN is the data source name, a URL without parameters, of the named database;
 // "" is the server's first one, postgres. The database need not exist. The DSN
 // stays the same when the server is killed and started again.
-func (p *Postgres) DSN(database string) string { return postgresDSN(p.port, database) }
+func (p *Postgres) DSN(database string) string { return postgresDSN(p.port, p.named(database)) }
 
 // postgresUser is both the superuser in the database and, where root runs the
 // tests, the user who runs the server: Debian's package makes it.

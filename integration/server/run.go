@@ -45,7 +45,8 @@ func (k kind) run(tb testing.TB, settings []string) *instance {
 // it does not exist. The pool is closed when the test ends.
 func (m *MariaDB) Open(tb testing.TB, database string) *sql.DB {
 	tb.Helper()
-	m.admin(tb, "CREATE DATABASE IF NOT EXISTS "+dialect.MySQL{}.Quote(database))
+	m.admin(tb, "CREATE DATABASE IF NOT EXISTS "+dialect.MySQL{}.Quote(m.named(database)))
+	m.drop(tb, dialect.MySQL{}, database, "")
 	return m.pool(tb, database)
 }
 
@@ -54,7 +55,8 @@ func (m *MariaDB) Open(tb testing.TB, database string) *sql.DB {
 func (p *Postgres) Open(tb testing.TB, database string) *sql.DB {
 	tb.Helper()
 	// There is no IF NOT EXISTS for databases; a DO block cannot create one.
-	p.admin(tb, "CREATE DATABASE "+dialect.Postgres{}.Quote(database), "SQLSTATE 42P04", "SQLSTATE 23505")
+	p.admin(tb, "CREATE DATABASE "+dialect.Postgres{}.Quote(p.named(database)), "SQLSTATE 42P04", "SQLSTATE 23505")
+	p.drop(tb, dialect.Postgres{}, database, " WITH (FORCE)")
 	return p.pool(tb, database)
 }
 

@@ -6,6 +6,11 @@
 // runs the whole: the command and what it starts are killed when the command ends,
 // when testrun gets a signal, and when the process that started testrun has gone.
 //
+//	testrun serve COMMAND ARG...
+//
+// is run with a server each of MariaDB, MySQL and PostgreSQL, which the packages
+// share; see server.ShareMariaDB.
+//
 //	go test -json -exec "testrun watch 1h" ./...
 //
 // runs one test binary in it. A binary that has written nothing for that long, as

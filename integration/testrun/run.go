@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -8,16 +9,29 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/shardid/shardid/integration/server"
 )
 
 // errAlone: the process that started this one has gone.
 var errAlone = errors.New("the process that started the run has gone; everything in it was killed")
 
+// serve is run with servers that all packages share.
+func serve(cmd *exec.Cmd) (code int, err error) {
+	servers, err := server.StartShared(context.Background())
+	if err != nil {
+		return 1, err
+	}
+	defer servers.Stop()
+	cmd.Env = append(os.Environ(), servers.Environment())
+	return run(cmd)
+}
+
 // run runs a command in a process group of its own and leaves none of it.
 func run(cmd *exec.Cmd) (code int, err error) {
 	parent := os.Getppid()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
+	cmd.Env = append(cmd.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
