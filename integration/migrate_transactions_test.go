@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -229,6 +230,105 @@ func TestEntriesAreDeletedByTheirNumbersWhateverElseTheLogHas(t *testing.T) {
 			if err := j.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// transactionLengths are how long a transaction stays open. A runner gives up waiting
+// for a row after 10 seconds, and ends after a minute; but it must not wait at all,
+// which a moment shows, too.
+func transactionLengths() []time.Duration {
+	if os.Getenv("SHARDID_SOAK") != "" {
+		return []time.Duration{30 * time.Second, 5 * time.Minute}
+	}
+	return []time.Duration{time.Second}
+}
+
+// keepsFollowing fails unless a runner deletes entries again and again while a
+// transaction is open, for so long.
+func (s *migrationShop) keepsFollowing(t *testing.T, length time.Duration, change func()) {
+	t.Helper()
+	acked := make(chan struct{}, 1)
+	j := s.job(t, "id", func(c *migrate.Config) {
+		c.Observe = func(at migrate.Step) {
+			if at.Name == migrate.StepAcked {
+				select {
+				case acked <- struct{}{}:
+				default: // nobody has taken note of the one before
+				}
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	followed := make(chan error, 1)
+	go func() { followed <- j.Follow(ctx) }()
+	for until := time.Now().Add(length); time.Now().Before(until); {
+		change()
+		select {
+		case <-acked:
+		case err := <-followed:
+			t.Fatalf("the runner ended: %v", err)
+		}
+	}
+	cancel()
+	if err := <-followed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunnerFollowsForAsLongAsATransactionLasts(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 1000)
+		j := s.job(t, "id")
+		for _, length := range transactionLengths() {
+			if err := j.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			commit := openEntries(t, s.source, "orders", sql.LevelRepeatableRead, 1000)
+			s.keepsFollowing(t, length, func() { touch(t, s.source, "orders", between(20)...) })
+			_, err := j.Cutover(t.Context(), 200*time.Millisecond)
+			mustGiveUp(t, length.String(), err)
+			commit()
+			if _, err := j.Cutover(t.Context(), longPause); err != nil {
+				t.Fatal(err)
+			}
+			commit = openEntries(t, s.shards["a"], "orders_00", sql.LevelRepeatableRead, 1000)
+			s.keepsFollowing(t, length, func() { touch(t, s.shards["a"], "orders_02", between(20)...) })
+			_, err = j.Rollback(t.Context(), 200*time.Millisecond)
+			mustGiveUp(t, length.String(), err)
+			commit()
+			if _, err := j.Rollback(t.Context(), longPause); err != nil {
+				t.Fatal(err)
+			}
+			s.compare(t, "id", "orders", "_sealed")
+		}
+	})
+}
+
+// A statement that waits to change a table's definition lets nobody else begin to use
+// the table.
+func TestAnAbortBesideALongTransactionKeepsNobodyWaitingForLong(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		j := s.job(t, "id")
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		commit := openEntries(t, s.source, "orders", sql.LevelRepeatableRead, 100)
+		aborted := make(chan error, 1)
+		go func() { aborted <- j.Abort(t.Context()) }()
+		for len(texts(t, s.source, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock' AND INFO LIKE 'DROP TRIGGER%'")) == 0 {
+			continue
+		}
+		began := time.Now()
+		touch(t, s.source, "orders", 2)
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("a writer has waited %s", took)
+		}
+		commit()
+		if err := <-aborted; err != nil {
+			t.Fatal(err)
 		}
 	})
 }
