@@ -137,6 +137,26 @@ func TestFaultOfIsWhatAnotherTryCannotCure(t *testing.T) {
 	}
 }
 
+func TestAServerThatTakesNoChangesIsToldFromOtherErrors(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Error 1290 (HY000): The MariaDB server is running with the --read-only option so it cannot execute this statement":     true,
+		"Error 1290 (HY000): The MySQL server is running with the --super-read-only option so it cannot execute this statement": true,
+		"Error 1290 (HY000): The MySQL server is running with the --secure-file-priv option":                                    false,
+		"Error 1792 (25006): Cannot execute statement in a READ ONLY transaction":                                               true,
+		"Error 1836 (HY000): Running in read-only mode":                                                                         true,
+		"ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)":                                              true,
+		"Error 1205 (HY000): Lock wait timeout exceeded":                                                                        false,
+		"dial tcp 127.0.0.1:3306: connect: connection refused":                                                                  false,
+	} {
+		if got := ServerReadOnly(fmt.Errorf("reserve: %w", errors.New(text))); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if !ServerReadOnly(stated("25006")) || ServerReadOnly(stated("42P01")) || ServerReadOnly(nil) {
+		t.Error("states are not told apart")
+	}
+}
+
 // stated is an error as lib/pq's is.
 type stated string
 

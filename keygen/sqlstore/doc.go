@@ -78,5 +78,8 @@
 // is missing, a wrong password, a *sql.DB that was closed) is a
 // [keygen.SetupError], which says what to do, and a counter at the end of its
 // column is [keygen.ErrExhausted]; generators pass both on at once, also those
-// that lived through outages before.
+// that lived through outages before. A server that takes no changes (a replica, or one
+// set read-only) is a SetupError to a tag's first range and to a WorkerNode; a
+// generator that runs waits for it as for an outage, as in a fail-over the old
+// primary is so for a moment.
 package sqlstore

@@ -93,7 +93,7 @@ func (t *tag) prove(ctx context.Context, n int64) (end int64, err error) {
 		return 0, err
 	}
 	if end, err = t.raise(ctx, n); err != nil {
-		return 0, err
+		return 0, writable(err)
 	}
 	after, err := t.read(ctx, "max_id")
 	if err != nil {

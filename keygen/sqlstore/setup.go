@@ -38,6 +38,15 @@ func explained(err error) error {
 	return err
 }
 
+// writable adds to the error of a start what to do where the server takes no changes.
+// A process that runs goes on asking instead, as a fail-over may be under way.
+func writable(err error) error {
+	if !dialect.ServerReadOnly(err) {
+		return err
+	}
+	return &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
+}
+
 // poolClosed is what database/sql says of a closed *sql.DB, in an error without a
 // name.
 const poolClosed = "sql: database is closed"

@@ -74,7 +74,7 @@ const typeActual = 2
 func (w *workerNode) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	id, err := w.insert(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sqlstore: insert into WORKER_NODE: %w", err)
+		return nil, fmt.Errorf("sqlstore: insert into WORKER_NODE: %w", writable(err))
 	}
 	if most := int64(1)<<l.WorkerBits() - 1; id > most {
 		return nil, fmt.Errorf("sqlstore: %w: WORKER_NODE gave %d, and the layout's largest is %d; change to a layout with more worker bits as package workerid describes", keygen.ErrNoWorker, id, most)
