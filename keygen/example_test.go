@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/shardid/shardid/keygen"
 )
@@ -159,4 +160,22 @@ func ExampleMap() {
 	name, err := files.Next(context.Background())
 	fmt.Println(name, err)
 	// Output: 7.jpg <nil>
+}
+
+// A layout with more worker bits follows one that runs. With the same epoch, all
+// processes with the old one must have ended before; with an epoch that is a year
+// earlier, both run side by side for a year.
+func ExampleLayout_Above() {
+	old := keygen.Twitter()
+	wide := old
+	wide.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 12}, {Kind: keygen.Sequence, Bits: 10}}
+
+	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	fmt.Println(wide.Above(old, from))
+
+	wide.Epoch = wide.Epoch.AddDate(-1, 0, 0)
+	fmt.Println(wide.Above(old, from))
+	// Output:
+	// 2026-03-01 00:00:00 +0000 UTC <nil>
+	// 2027-03-01 00:00:00 +0000 UTC <nil>
 }

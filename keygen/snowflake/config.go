@@ -98,11 +98,28 @@ func (c Config) validate() error {
 			return fmt.Errorf("snowflake: Config.Rollback[%d] is nil, or switches to an assigner that is nil; give the assigner of the spare worker ids", i)
 		}
 	}
+	if err := c.validateSpares(); err != nil {
+		return err
+	}
 	if c.Sequence < Carry || c.Sequence > Scatter {
 		return fmt.Errorf("snowflake: Config.Sequence is %d; it is Carry, FromZero or Scatter", c.Sequence)
 	}
 	if most := c.Layout.Unit << (c.Layout.Bits(keygen.Time) / 2); c.Borrow < 0 || c.Borrow > most {
 		return fmt.Errorf("snowflake: Config.Borrow is %v; it is from 0 to %v for this layout", c.Borrow, most)
+	}
+	return nil
+}
+
+// validateSpares refuses leased worker ids of two namespaces: those of one are held
+// by other processes in the other.
+func (c Config) validateSpares() error {
+	type named interface{ Namespace() string }
+	own, leased := c.Worker.(named)
+	for _, p := range c.Rollback {
+		to, _ := p.(switchWorker)
+		if spare, ok := to.to.(named); ok && leased && spare.Namespace() != own.Namespace() {
+			return fmt.Errorf("snowflake: Config.Rollback switches to a worker id leased in namespace %q, and Config.Worker leases in %q, where another process can hold the same one; lease both in one namespace", spare.Namespace(), own.Namespace())
+		}
 	}
 	return nil
 }

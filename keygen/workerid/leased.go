@@ -107,6 +107,9 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 
 var errNoLedger = errors.New("workerid: LeasedConfig.Ledger is nil; give a store's Leases")
 
+// Namespace returns the namespace of the worker ids.
+func (l *Leased) Namespace() string { return l.cfg.Namespace }
+
 // holder says who this process is, for people.
 func holder() string {
 	host, err := os.Hostname()
