@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,7 @@ func awkward() []any {
 		3, 0, -3, 70, 1970, 1, 2, uint64(1<<63 + 5), "9223372036854775813", true, 3.0, []byte("3"), []byte("alice"), nil,
 	}
 	for i := range int64(8) {
-		keys = append(keys, 1<<53+i, fmt.Sprint(int64(1<<60)+i))
+		keys = append(keys, 1<<53+i, strconv.FormatInt(1<<60+i, 10))
 	}
 	return keys
 }
@@ -324,22 +325,29 @@ func rulesOfTimes(unit time.Duration, zone, berlin *time.Location) map[string]sh
 func (k keyed) misplaced(t *testing.T) (lost []string) {
 	t.Helper()
 	for _, table := range k.tables() {
-		rows, err := k.db.QueryContext(t.Context(), "SELECT k FROM "+table)
-		if err != nil {
+		lost = append(lost, k.misplacedOf(t, table)...)
+	}
+	return lost
+}
+
+func (k keyed) misplacedOf(t *testing.T, table string) (lost []string) {
+	t.Helper()
+	rows, err := k.db.QueryContext(t.Context(), "SELECT k FROM "+table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var at time.Time
+		if err := rows.Scan(&at); err != nil {
 			t.Fatal(err)
 		}
-		for rows.Next() {
-			var at time.Time
-			if err := rows.Scan(&at); err != nil {
-				t.Fatal(err)
-			}
-			if target, err := k.router.Target("t", at); err != nil || target.Table != table {
-				lost = append(lost, fmt.Sprintf("%v of %s: %v, %v", at, table, target, err))
-			}
+		if target, err := k.router.Target("t", at); err != nil || target.Table != table {
+			lost = append(lost, fmt.Sprintf("%v of %s: %v, %v", at, table, target, err))
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return lost
 }
