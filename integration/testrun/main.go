@@ -26,6 +26,8 @@ func testrun(args []string) (code int, err error) {
 	switch {
 	case len(args) >= 2 && args[0] == "run":
 		return run(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // it is what the caller asked for, and is ended by run
+	case len(args) >= 2 && args[0] == guardVerb:
+		return guard(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // as above
 	case len(args) >= 2 && args[0] == "serve":
 		return serve(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // as above
 	case len(args) >= 3 && args[0] == "watch":

@@ -27,11 +27,17 @@ func serve(cmd *exec.Cmd) (code int, err error) {
 	return run(cmd)
 }
 
-// run runs a command in a process group of its own and leaves none of it.
-func run(cmd *exec.Cmd) (code int, err error) {
+// run runs a command in a process group of its own and leaves none of it. A guard
+// leads the group, for when this process is killed itself.
+func run(of *exec.Cmd) (code int, err error) {
 	parent := os.Getppid()
+	self, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	cmd := exec.Command(self, append([]string{guardVerb}, of.Args...)...) //nolint:gosec,noctx // it is this program, and ended below
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(cmd.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
+	cmd.Env = append(of.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -52,6 +58,33 @@ func run(cmd *exec.Cmd) (code int, err error) {
 		case <-look.C:
 			if os.Getppid() != parent {
 				return 1, errAlone
+			}
+		}
+	}
+}
+
+// guardVerb is what run calls this program with.
+const guardVerb = "guard"
+
+// guard runs the command of a run in the run's process group, of which it leaves
+// nothing when the run has gone, itself included.
+func guard(cmd *exec.Cmd) (code int, err error) {
+	run := os.Getppid()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 1, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return codeOf(err)
+		case <-look.C:
+			if os.Getppid() != run {
+				return 1, errors.Join(errAlone, syscall.Kill(0, syscall.SIGKILL))
 			}
 		}
 	}

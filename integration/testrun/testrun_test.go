@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		os.Args = append(os.Args[:1], strings.Split(args, "\n")...)
 		main()
 	}
+	if len(os.Args) > 1 && os.Args[1] == guardVerb {
+		main()
+	}
 	if os.Getenv(hangVar) != "" {
 		time.Sleep(100 * time.Hour)
 	}
@@ -92,6 +95,7 @@ func family(t *testing.T, how, rest string) (started *exec.Cmd, pids []int) {
 func TestNothingOutlivesARun(t *testing.T) {
 	for how, end := range map[string]func(*exec.Cmd) error{
 		"command ends": func(*exec.Cmd) error { return nil },
+		"killed":       func(c *exec.Cmd) error { return c.Process.Kill() },
 		"signal":       func(c *exec.Cmd) error { return c.Process.Signal(syscall.SIGTERM) },
 		"parent":       func(c *exec.Cmd) error { return c.Process.Kill() },
 	} {
