@@ -19,6 +19,13 @@ type Client[R Reply] interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) R
 }
 
+// reloader is a client of a cluster that can be told to ask who the masters are, as
+// go-redis' ClusterClient can: it asks in the background, and only once at a time. By
+// itself it does so after ten seconds when a master no longer answers.
+type reloader interface {
+	ReloadState(ctx context.Context)
+}
+
 // eval runs a script that returns a number.
 type eval func(ctx context.Context, script string, keys []string, args ...any) (int64, error)
 
@@ -34,6 +41,9 @@ func evalWith[R Reply](c Client[R]) (eval, error) {
 			return 0, err
 		}
 		n, err := c.Eval(ctx, script, keys, args...).Int64()
+		if cluster, ok := c.(reloader); ok && err != nil {
+			cluster.ReloadState(ctx)
+		}
 		return n, explained(err)
 	}, nil
 }

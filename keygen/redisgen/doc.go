@@ -55,7 +55,9 @@
 // three times) only enlarges the gap.
 //
 // When a master of a Redis Cluster dies, its counters wait until a replica is
-// promoted and the client has heard of it; go-redis' ClusterClient may need ten
-// seconds more for that, or a call of its ReloadState. Counters on other masters
-// go on meanwhile.
+// promoted and the client has heard of it. go-redis' ClusterClient may need ten
+// seconds more for that by itself; after each error the packages call its ReloadState,
+// so that the next try finds the new master. A client that hides this method, behind
+// a type of the application's say, waits for its own refresh. Counters on other
+// masters go on meanwhile.
 package redisgen
