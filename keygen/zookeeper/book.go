@@ -43,6 +43,8 @@ type entry struct {
 	worker    int64
 	version   int32 // of the znode
 	notBefore int64 // the first tick that its new holder may use
+
+	at time.Time // ZooKeeper's, of the newest renewal
 }
 
 // asking is what somebody asks the book for.
@@ -272,6 +274,7 @@ func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
 			return e, err
 		}
 		now, next := a.clock.Tick(at), *old
+		next.at = at
 		next.Ceiling = max(old.Ceiling, e.Ceiling, now+a.ticks(a.term))
 		next.Until = max(old.Until, a.until(now, next.Ceiling))
 		if done, err := b.swap(ctx, next); done != nil || err != nil {

@@ -37,7 +37,11 @@
 // which it asks over the network. Only then it registers and takes a worker id.
 // Every three seconds it reports: it raises the tick up to which it may issue ids,
 // and then writes its time. A clock that is behind the last report takes it out of
-// service at once, with an alarm, until the clock is right again.
+// service at once, with an alarm, until the clock is right again. One that is ahead of
+// ZooKeeper's by more than the threshold is an alarm, too, but is not written down:
+// the process goes on by ZooKeeper's time, and when the clock is corrected. Only while
+// ZooKeeper is down can nobody tell; a clock that is ahead at a report to the file
+// alone keeps the process out after its correction, for as long as it was ahead.
 //
 // Two processes never issue ids with the same worker id in the same tick. That
 // does not rest on clocks or sessions, but on ticks that are written down before

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrClocksDiffer: the clock of this process is not what those of the others, or
-// ZooKeeper's, are. Returned by [Workers.Acquire].
+// ZooKeeper's, are. Returned by [Workers.Acquire], and told to Observer.Alarm.
 var ErrClocksDiffer = errors.New("zookeeper: the clocks differ")
 
 // passing is an obstacle that goes away by itself.

@@ -8,7 +8,8 @@ import "time"
 type Observer struct {
 	// Alarm: the worker id was given up, because the clock was set back or another
 	// process has it now; err says which. No ids are issued until the generator has
-	// got another one, for which the clock has to be right again.
+	// got another one, for which the clock has to be right again. An ErrClocksDiffer
+	// only says that the clock is far ahead of ZooKeeper's, whose time ids have then.
 	Alarm func(err error)
 	// Outage: ZooKeeper did not answer, for the first time since it did.
 	Outage func(err error)

@@ -19,6 +19,7 @@ type tenure struct {
 	entry    entry
 	layout   keygen.Layout
 	reported time.Time // what the own clock read at the newest report
+	fast     bool      // it was far ahead of ZooKeeper's then
 	over     bool
 }
 
@@ -69,7 +70,22 @@ func (t *tenure) raise(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return t.report(ctx, e, now)
+	return t.report(ctx, e, t.believed(now, e.at))
+}
+
+// believed returns the time to write down as the own one: not one that is far ahead
+// of ZooKeeper's. Once the clock is right again it would seem to have been set back,
+// and keep the process out for as long as it was wrong.
+func (t *tenure) believed(now, zooKeeper time.Time) time.Time {
+	threshold := t.workers.cfg.Threshold
+	fast := now.Sub(zooKeeper) > threshold
+	if fast && !t.fast {
+		t.workers.cfg.Observer.alarm(fmt.Errorf("zookeeper: %w: that of %s is %v ahead of ZooKeeper's; worker id %d goes on by ZooKeeper's", ErrClocksDiffer, t.workers.addr, now.Sub(zooKeeper), t.ID()))
+	}
+	if t.fast = fast; fast {
+		return zooKeeper.Add(-threshold) // which is not ahead of the right time
+	}
+	return now
 }
 
 // report makes known what ZooKeeper has agreed to: that the process runs, which

@@ -1,0 +1,57 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/zookeeper"
+)
+
+// A report of the wrong time would keep the process out once the clock is right.
+func TestAClockThatWasFastForSomeReportsKeepsNobodyOut(t *testing.T) {
+	var ahead atomic.Int64
+	var alarms []error
+	workers, err := zookeeper.NewWorkers(newStandIn(), zookeeper.WorkersConfig{
+		Path: "/snowflake", Addr: "127.0.0.1:0",
+		Now:      func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Observer: zookeeper.Observer{Alarm: func(err error) { alarms = append(alarms, err) }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = workers.Close() })
+	acquire := func() keygen.Window {
+		lease, err := workers.Acquire(t.Context(), keygen.Twitter())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease.(keygen.Window)
+	}
+	w := acquire()
+	renew := func(off time.Duration) {
+		ahead.Store(int64(off))
+		before := w.Ceiling()
+		if ceiling, err := w.Renew(t.Context()); err != nil || ceiling < before || ceiling > keygen.Twitter().Tick(time.Now().Add(w.Term())) {
+			t.Errorf("off by %v: up to %d, %v", off, ceiling, err)
+		}
+	}
+	renew(0)
+	renew(time.Hour)
+	renew(time.Hour)
+	if len(alarms) != 1 || !errors.Is(alarms[0], zookeeper.ErrClocksDiffer) {
+		t.Errorf("%v", alarms)
+	}
+	renew(0)
+	if err := w.Release(context.Background(), w.NotBefore()+1); err != nil {
+		t.Error(err)
+	}
+	w = acquire() // the time that was written down is no obstacle
+	renew(0)
+	if len(alarms) != 1 {
+		t.Errorf("%v", alarms)
+	}
+}
