@@ -340,12 +340,13 @@ var ended = func() context.Context {
 
 func (w *world) issue(p *process) {
 	for range 1 + w.r.IntN(3) {
-		before := p.g.keeper.family.Load()
-		f, first, n, err := p.g.take(ended, 1+w.r.Int64N(2000))
-		w.noteSwitch(p, before)
+		f, first, n, err := w.take(p)
+		if err != nil { // the keeper renews when somebody waits, who tries again then
+			w.renew(p)
+			f, first, n, err = w.take(p)
+		}
 		w.noteOutcome(p, err)
 		if err != nil {
-			w.renew(p) // as the keeper does when somebody waits
 			return
 		}
 		rest := p.g.compose(first, f.workerPart) &^ p.g.compose(first, 0)
@@ -356,6 +357,13 @@ func (w *world) issue(p *process) {
 		}
 		w.ids += n
 	}
+}
+
+func (w *world) take(p *process) (f *family, first, n int64, err error) {
+	before := p.g.keeper.family.Load()
+	f, first, n, err = p.g.take(ended, 1+w.r.Int64N(2000))
+	w.noteSwitch(p, before)
+	return f, first, n, err
 }
 
 // overflow notes ids one by one, because what follows the last sequence is not
