@@ -104,6 +104,8 @@ func migrateCode(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return coded{errors.New("interrupted; the same command goes on where it stopped"), migrateInterrupted}
+	case errors.As(err, new(*migrate.BlockedError)):
+		return coded{err, migratePreflight}
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return coded{err, migrateUsage}
 	}

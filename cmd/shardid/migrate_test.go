@@ -398,7 +398,7 @@ func TestARowWithoutAShardingKeyEndsWithTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.must(t, migratePreflight, "inspect")
-	if o := m.must(t, migratePreflight, "run", "--once"); !strings.Contains(o.stderr, "table orders, row 3: NULL: not a sharding key") {
+	if o := m.must(t, migratePreflight, "run", "--once"); !strings.Contains(o.stderr, "owner is NULL in 1 row, the first of which is row 3") {
 		t.Errorf("%s", o.stderr)
 	}
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,28 @@ func (e *PauseError) Error() string {
 
 // Is makes a PauseError an ErrNotReady.
 func (*PauseError) Is(target error) bool { return target == ErrNotReady }
+
+// BlockedError says that a job was not begun because of findings that block it, as
+// Inspect returns them. Nothing was copied. It is an ErrNotReady.
+type BlockedError struct {
+	Findings []Finding // those whose Severity is Block
+}
+
+// Error says what was found and what to do.
+func (e *BlockedError) Error() string {
+	texts := make([]string, len(e.Findings))
+	for i, f := range e.Findings {
+		where := f.Database
+		if f.Table != "" {
+			where += "/" + f.Table
+		}
+		texts[i] = fmt.Sprintf("%s: %s (%s)", where, f.Message, f.Fix)
+	}
+	return "inspect finds what stands in the way: " + strings.Join(texts, "; ")
+}
+
+// Is makes a BlockedError an ErrNotReady.
+func (*BlockedError) Is(target error) bool { return target == ErrNotReady }
 
 // RowError is about one row of the source.
 type RowError struct {

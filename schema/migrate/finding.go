@@ -62,6 +62,8 @@ const (
 	OtherJob         Code = "other_job"         // a table, or one of a shard, is another job's
 	Replica          Code = "replica"           // rows may come from another server, which runs no triggers
 	InCluster        Code = "cluster"           // other members write where no lock reaches
+	ReadOnly         Code = "read_only"         // the server takes no writes
+	ForeignDefault   Code = "sequence"          // a default takes from a sequence, which the shards' databases do not have
 	Switched         Code = "switched"          // the shards serve
 	Relations        Code = "relations"         // the way to the sharding key, or references that change, do not hold together
 	NoNewID          Code = "no_new_id"         // an id cannot be turned into a new one

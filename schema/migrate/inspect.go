@@ -50,6 +50,8 @@ type inspection struct {
 	// Of each table, by its name in the configuration:
 	needed map[string][]string // collations
 	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
+
+	sequences map[string][]string // columns whose default takes from a sequence
 }
 
 // probe is where a finding is made.
@@ -67,7 +69,7 @@ func (p probe) add(code Code, severity Severity, message, fix string) {
 // source may be repeated: a database can be away for a moment.
 func (i *inspection) source(ctx context.Context, source *side) error {
 	return source.do(ctx, func(s *session) error {
-		i.found, i.needed, i.bare = []Finding{}, map[string][]string{}, map[string][]string{}
+		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
 		var shapes []shape
 		for _, t := range i.job.cfg.Tables {
 			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})

@@ -37,7 +37,12 @@ func (p probe) mysqlColumns(ctx context.Context) error {
 	}
 	bare, err := p.list(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
 		" AND DATA_TYPE = 'timestamp' AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND COALESCE(GENERATION_EXPRESSION, '') = ''", p.shape.name)
+	if err != nil {
+		return err
+	}
 	p.bare[p.settings().Name] = bare
+	p.sequences[p.settings().Name], err = p.list(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
+		" AND LOWER(COLUMN_DEFAULT) REGEXP '(nextval|lastval|setval)[(]'", p.shape.name)
 	return err
 }
 
@@ -64,6 +69,10 @@ func (p probe) unlike(ctx context.Context, t Table) error {
 			p.add(ImplicitDefaults, Block, "explicit_defaults_for_timestamp is off, so that "+strings.Join(bare, ", ")+" of "+t.Name+" would get a default here, and change with each UPDATE",
 				"turn it on, or create this table by hand")
 		}
+	}
+	if from := p.sequences[t.Name]; len(from) > 0 {
+		p.add(ForeignDefault, Block, "the default of "+strings.Join(from, ", ")+" of "+t.Name+" takes from a sequence, which is not here",
+			"take the default away on the source and have the application give the value, or create this table by hand without it")
 	}
 	return p.unknownCollations(ctx, t)
 }

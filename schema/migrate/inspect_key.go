@@ -40,7 +40,7 @@ func (p probe) unplaced(ctx context.Context, t *table) error {
 	if !ok || len(t.route.hops) > 0 || t.route.ids != nil || placesAll(t.conf.Rule, c) {
 		return nil
 	}
-	key, name := p.side.Quote(c.name), p.side.Quote(t.name)
+	key, name := p.side.bytesOf(p.side.Quote(c.name), c), p.side.Quote(t.name)
 	values, err := p.list(ctx, fmt.Sprintf("SELECT %s FROM (SELECT MIN(%[2]s) AS v FROM %[3]s UNION SELECT MAX(%[2]s) FROM %[3]s"+
 		" UNION SELECT v FROM (SELECT DISTINCT %[2]s AS v FROM %[3]s LIMIT %[4]d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v",
 		p.side.keyText("v", c), key, name, unplacedValues))

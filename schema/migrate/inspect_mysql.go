@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -91,7 +92,7 @@ func (p probe) variables(ctx context.Context, names ...string) (map[string]strin
 
 // mysqlSource looks at the server of the source.
 func (p probe) mysqlSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.mysqlWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -120,8 +121,10 @@ func (p probe) mysqlShard(ctx context.Context) error {
 	if packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64); packet < p.inspection.packet {
 		p.add(PacketSize, Warn, fmt.Sprintf("max_allowed_packet is %d, that of the source %d", packet, p.inspection.packet), "raise it: a long row would not fit into a statement")
 	}
-	if err := p.mysqlWriters(ctx); err != nil {
-		return err
+	for _, look := range []func(context.Context) error{p.mysqlNumbers, p.mysqlWriters} {
+		if err := look(ctx); err != nil {
+			return err
+		}
 	}
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
 }
@@ -171,7 +174,8 @@ func (p probe) mysqlTransactions(ctx context.Context) error {
 func (p probe) mysqlPrepared(ctx context.Context) error {
 	err := p.side.abandoned(ctx, p.session)
 	switch {
-	case isMySQL(err, "1401", "1227"): // only those who may end them see them
+	case isMySQL(err, "1401", "1227"): // only those who may end them see them, and a cutover asks
+		p.add(Privileges, Block, "the user may not list prepared XA transactions, which may change the tables after the switch", "GRANT XA_RECOVER_ADMIN ON *.* to it")
 		return nil
 	case err != nil && strings.Contains(err.Error(), "XA RECOVER"):
 		p.add(Prepared, Block, strings.TrimPrefix(err.Error(), ErrNotReady.Error()+": "), "XA COMMIT or XA ROLLBACK each")
@@ -250,9 +254,55 @@ func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []str
 		p.add(TriggersRefused, Block, "the binary log is on, and the user is not SUPER: the server refuses triggers with error 1419",
 			"SET GLOBAL log_bin_trust_function_creators = 1, and say so in the server's configuration, too: a restart forgets it")
 	}
+	if err := p.mysqlReadOnly(ctx, has); err != nil {
+		return err
+	}
 	missing := slices.DeleteFunc(slices.Clone(needed), func(n string) bool { return slices.Contains(has, n) })
-	if len(missing) > 0 {
+	if len(missing) == 0 {
+		return nil
+	}
+	others, err := p.otherGrants(ctx, me)
+	if others || err != nil {
 		p.add(Privileges, Warn, "the user was not granted "+strings.Join(missing, ", ")+" by name", "grant it, unless a role gives it or it is granted on the tables")
+		return err
+	}
+	p.add(Privileges, Block, "the user lacks "+strings.Join(missing, ", "), "grant it")
+	return nil
+}
+
+// otherGrants: what was not granted to the user by name may be to a role of his, to
+// everybody, or on tables.
+func (p probe) otherGrants(ctx context.Context, me string) (bool, error) {
+	n, err := p.number(ctx, "SELECT COALESCE(CURRENT_ROLE(), 'NONE') NOT IN ('NONE', '')"+
+		" OR EXISTS(SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE = "+me+" AND TABLE_SCHEMA = DATABASE())"+
+		" OR EXISTS(SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE LIKE '%PUBLIC%')")
+	return n != 0, err
+}
+
+// mysqlReadOnly looks whether the server takes the user's writes.
+func (p probe) mysqlReadOnly(ctx context.Context, has []string) error {
+	v, err := p.variables(ctx, "read_only", "super_read_only")
+	if err != nil {
+		return err
+	}
+	exempt := slices.ContainsFunc([]string{"SUPER", "CONNECTION_ADMIN", "READ_ONLY ADMIN"}, func(may string) bool { return slices.Contains(has, may) })
+	if on := v["read_only"]; on != "" && on != "OFF" && (!exempt || v["super_read_only"] == "ON") {
+		p.add(ReadOnly, Block, "the server takes no writes: read_only is "+on, "SET GLOBAL read_only = OFF, if it is the server that applications write to")
 	}
 	return nil
+}
+
+// mysqlNumbers looks whether the server shows what tells of a TRUNCATE, by whatever
+// grant.
+func (p probe) mysqlNumbers(ctx context.Context) error {
+	_, err := p.side.numbers(ctx, p.session, []string{p.job.cfg.Tables[0].Name})
+	switch {
+	case dialect.FaultOf(err) == dialect.NoRight:
+		p.add(Privileges, Block, "the user may not see InnoDB's numbers of tables, which show a TRUNCATE", "GRANT PROCESS ON *.* to it")
+		return nil
+	case errors.Is(err, ErrUnsupported):
+		p.add(Unsupported, Block, plain(err), "change the name as said")
+		return nil
+	}
+	return err
 }

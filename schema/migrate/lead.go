@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -159,10 +160,22 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := l.checkBlocked(ctx); err != nil {
+		return "", err
+	}
 	if err := l.install(ctx); err != nil {
 		return "", errors.Join(err, l.disown(ctx))
 	}
 	return proto.Copying, nil
+}
+
+// checkBlocked holds a job that has not begun to what Inspect finds.
+func (l *lead) checkBlocked(ctx context.Context) error {
+	found, err := l.Inspect(ctx)
+	if err != nil || !Blocked(found) {
+		return err
+	}
+	return &BlockedError{slices.DeleteFunc(found, func(f Finding) bool { return f.Severity != Block })}
 }
 
 // install makes the shards, the triggers and the rows of the job.

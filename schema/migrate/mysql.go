@@ -104,6 +104,18 @@ func (mysqlSeam) keyText(expression string, c column) string {
 	return "CAST(" + expression + " AS CHAR)"
 }
 
+// bytesOf: most collations ignore spaces at the end, utf8mb4_bin, too.
+func (m mysqlSeam) bytesOf(expression string, c column) string {
+	if c.kind != quoted || c.cast {
+		return expression
+	}
+	collation := "utf8mb4_0900_bin"
+	if m.found.Kind == dialect.KindMariaDB {
+		collation = "utf8mb4_nopad_bin"
+	}
+	return "(CONVERT(" + expression + " USING utf8mb4) COLLATE " + collation + ")"
+}
+
 func (mysqlSeam) lead(ctx context.Context, s *session, job string) (bool, error) {
 	// The name is that of the server, so the database belongs into it. A leader that
 	// has just ended may hold the lock for as long as its goodbye is under way.

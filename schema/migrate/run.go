@@ -16,6 +16,10 @@ import (
 // Changes of rows that wait for another one, as a child without its parent does,
 // are no reason for it to go on: [Progress].Backlog counts them.
 //
+// A job that is not under way is begun only when Inspect finds nothing that blocks it,
+// which takes as long as Inspect does; otherwise the error is a *BlockedError with what
+// it has found.
+//
 // Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged
 // where that is the cause, and a *SetupError when the job was begun with another
 // configuration, as those of Follow, Verify, Cutover and Rollback do. ctx ends the

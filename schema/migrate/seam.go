@@ -47,6 +47,9 @@ type expression interface {
 	// keyText is the SQL expression of a sharding key from the column, as text, just
 	// as rules are given it by an application.
 	keyText(expression string, c column) string
+	// bytesOf makes a column's texts ones that are equal only when all their bytes
+	// are, so that none hides behind another that its collation takes for the same.
+	bytesOf(expression string, c column) string
 }
 
 // conduct is how connections and transactions are had.

@@ -81,6 +81,10 @@ func (sqliteSeam) keyText(expression string, _ column) string {
 	return "CAST(" + expression + " AS CHAR)"
 }
 
+func (sqliteSeam) bytesOf(expression string, _ column) string {
+	return "(" + expression + " COLLATE BINARY)"
+}
+
 func (sqliteSeam) makeRoom(context.Context, *session) error { return nil }
 
 func (sqliteSeam) batch(rows []record) int { return min(statementRows, fitting(rows, statementBytes)) }
