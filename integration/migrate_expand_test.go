@@ -25,8 +25,15 @@ type growing struct {
 
 func newGrowing(t *testing.T) growing {
 	t.Helper()
-	g := growing{first: server.RunMariaDB(t), second: server.RunMariaDB(t)}
-	g.dbs = sharding.DBs{"one": g.first.Open(t, "shop"), "two": g.second.Open(t, "shop")}
+	first, second := server.RunMariaDB(t), server.RunMariaDB(t)
+	g := growingOn(t, first.Open(t, "shop"), second.Open(t, "shop"))
+	g.first, g.second = first, second
+	return g
+}
+
+func growingOn(t *testing.T, one, two *sql.DB) growing {
+	t.Helper()
+	g := growing{dbs: sharding.DBs{"one": one, "two": two}}
 	mustExec(t, g.dbs["one"], "CREATE TABLE orders_0 (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(20) NOT NULL, UNIQUE KEY note (note))")
 	for i := range 7 {
 		mustExec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('old %d')", i))
@@ -243,4 +250,49 @@ func TestTheCommandLineExpandsOneMasterToTwo(t *testing.T) {
 	}
 	e.run(t, 1, "--add", "two/orders_1") // without a margin
 	e.run(t, 1, append(grow, "--tables", "others")...)
+}
+
+// A connection that was opened before the settings were changed has the old step,
+// although it has written nothing yet.
+func TestOpenConnectionsWithTheOldStepAreFoundOrSaidToBeUnseen(t *testing.T) {
+	for name, servers := range map[string]func() (a, b shopServer){
+		"MariaDB": func() (a, b shopServer) { return server.RunMariaDB(t), server.RunMariaDB(t) },
+		"MySQL": func() (a, b shopServer) {
+			return server.RunMySQL(t, "--performance-schema=ON"), server.RunMySQL(t, "--performance-schema=ON")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := servers()
+			g := growingOn(t, first.Open(t, "shop"), second.Open(t, "shop"))
+			for _, db := range g.dbs {
+				db.SetMaxIdleConns(0) // a check must not find its own
+			}
+			e, err := migrate.PlanExpansion(t.Context(), g.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := first.Open(t, "shop").Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Apply(t.Context(), g.dbs); err != nil {
+				t.Fatal(err)
+			}
+			err = migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
+			unseen, unseenErr := migrate.UnseenConnections(t.Context(), g.dbs, e.Next)
+			if unseenErr != nil {
+				t.Fatal(unseenErr)
+			}
+			if isMariaDB(t, g.dbs["one"]) {
+				if err != nil || len(unseen) == 0 || unseen[0].DB != "one" || unseen[0].Count < 1 {
+					t.Errorf("%v, %+v", err, unseen)
+				}
+			} else if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "open connections") || len(unseen) != 0 {
+				t.Errorf("%v, %+v", err, unseen)
+			}
+			if err := old.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 }

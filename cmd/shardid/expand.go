@@ -114,6 +114,9 @@ type armed struct {
 	Table string `json:"table"`
 	Armed bool   `json:"armed"`
 	Why   string `json:"why,omitempty"`
+	// Unseen are open connections that may number otherwise, for all that the servers
+	// show.
+	Unseen []migrate.Unseen `json:"unseen,omitempty"`
 }
 
 func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Table) error {
@@ -121,7 +124,11 @@ func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Tabl
 	if found != nil && !errors.Is(found, sharding.ErrEpochUnarmed) {
 		return found
 	}
-	out := armed{Table: t.Name, Armed: found == nil}
+	unseen, err := migrate.UnseenConnections(ctx, dbs, t)
+	if err != nil {
+		return err
+	}
+	out := armed{Table: t.Name, Armed: found == nil, Unseen: unseen}
 	if found != nil {
 		out.Why = found.Error()
 		found = coded{found, migrateNotReady}
@@ -130,9 +137,24 @@ func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Tabl
 		if !out.Armed {
 			return nil // the error says it
 		}
-		_, err := fmt.Fprintf(w, "every server of %s numbers as the last epoch says\n", t.Name)
+		_, err := io.WriteString(w, out.text())
 		return err
 	}), found)
+}
+
+// text says what was looked at, and what was not.
+func (a armed) text() string {
+	var b strings.Builder
+	if len(a.Unseen) == 0 {
+		fmt.Fprintf(&b, "every server of %s numbers as the last epoch says, and so do its open connections\n", a.Table)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "every server of %s gives new connections the numbers of the last epoch\n", a.Table)
+	for _, u := range a.Unseen {
+		fmt.Fprintf(&b, "warning: %s has %s open connections, which were not looked at, as the server does not show their settings: one that was opened "+
+			"before the settings were changed numbers as before. Restart every process that writes there, or KILL what SHOW PROCESSLIST lists, and check again\n", u.DB, term.Number(u.Count))
+	}
+	return b.String()
 }
 
 func (e *expansion) grow(ctx context.Context, cfg migrate.ExpandConfig) error {

@@ -30,7 +30,8 @@ func (m *migration) newCutover() *cobra.Command {
 by renaming them to <name>_old, and flips the route. When writers would wait for
 longer than --max-pause it gives up: everything is as before, and it may be tried
 again. It renames only when that fits into what is left, by a rehearsal on a table of
-its own, and says so when it took longer after all. Rollback undoes it until finalize.
+its own. When it takes longer after all, it is finished or undone, whichever is shorter,
+and says so. Rollback undoes it until finalize.
 
 A runner makes room for it and goes on afterwards, then from the shards back to the
 source.`, (*migrate.Job).Cutover)
@@ -101,7 +102,7 @@ func (o *operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
 		}
 		if done.Over > 0 {
-			text += fmt.Sprintf("warning: that is %.0f ms above --max-pause: the renames took longer than their rehearsal, and are not given up\n", out.OverMS)
+			text += fmt.Sprintf("warning: that is %.0f ms above --max-pause: the renames took longer than their rehearsal, and to undo them would have taken longer still\n", out.OverMS)
 		}
 		_, err := io.WriteString(w, text)
 		return err

@@ -18,8 +18,7 @@ type Switch struct {
 	// its release; 0 when the switch had been made before.
 	Pause time.Duration
 	// Over is by how much Pause was longer than allowed, which happens when the
-	// renames, which are not given up, take longer than their rehearsal; 0 when it
-	// was not.
+	// renames take longer than their rehearsal; 0 when it was not.
 	Over time.Duration
 	// Drained is how many changes were brought over during the pause.
 	Drained int64
@@ -31,10 +30,11 @@ type Switch struct {
 // brings the last changes over, renames the tables to <name>_old, so that nobody
 // can write to them any more, and flips the route. When that would keep writers
 // waiting for longer than maxPause, everything stays as it is and the error is a
-// *PauseError. What has been renamed is switched whatever it takes: how long a
-// rename takes is measured beforehand, on a table of the job's own, and the first
-// one is made only if all of them fit into what is left of maxPause. A database
-// that slows down in that moment can still exceed it; Switch.Over tells.
+// *PauseError; Switch says how long they waited in vain. How long a rename takes is
+// measured beforehand, on a table of the job's own, and the first one is made only if
+// all of them fit into what is left of maxPause. When a database slows down in that
+// moment, the switch is finished or undone, whichever takes fewer statements;
+// Switch.Over tells.
 //
 // Run must have copied the tables, and little may be left to follow: when writers
 // add more than could be brought over in a fourth of maxPause, or too much has
@@ -188,22 +188,28 @@ func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (d
 		return done, err
 	}
 	defer s.Close()
-	p := &pause{lead: l, s: s, max: maxPause, needs: needs, began: time.Now()}
+	p := &pause{lead: l, s: s, timing: newTiming(maxPause, needs), needs: needs}
+	if p.begun() {
+		p.timing = unlimited(maxPause)
+	} else if err := enough(maxPause, 0, needs); err != nil {
+		return done, err
+	}
 	l.held = map[*side]*session{l.source: s}
 	defer func() { l.held = nil }()
-	err = s.side.watch(ctx, s, maxPause, func() error { return p.prepare(ctx) })
+	err = s.side.watch(ctx, s, p.timing, func() error { return p.prepare(ctx) })
 	if err != nil && p.s.locked {
 		p.lookAgain(ctx)
 	}
-	if err == nil || p.renamed {
+	switch {
+	case err == nil || p.renamed > 0:
 		err = p.finish(ctx)
-	} else {
+	default:
 		err = p.giveUp(ctx, err)
 	}
 	if unlockErr := p.unlock(ctx, err == nil); err == nil {
 		err = unlockErr
 	}
-	return l.switched(time.Since(p.began), maxPause, p.drained), err
+	return l.switched(p.spent(), maxPause, p.drained), err
 }
 
 func (l *lead) switched(took, allowed time.Duration, drained int64) Switch {
@@ -213,19 +219,18 @@ func (l *lead) switched(took, allowed time.Duration, drained int64) Switch {
 // pause is the time in which writers wait.
 type pause struct {
 	*lead
+	*timing
 
 	s       *session
-	max     time.Duration
 	needs   time.Duration // from the first rename on
-	began   time.Time
 	drained int64
 	step    string
-	renamed bool // there is no way back but forward
+	renamed int // of the tables
 }
 
 func (p *pause) at(step string) error {
 	p.step = step
-	if time.Since(p.began) > p.max {
+	if p.over() {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -234,9 +239,18 @@ func (p *pause) at(step string) error {
 // prepare goes up to the first rename; nothing before it changes anything that
 // another attempt would not do again.
 func (p *pause) prepare(ctx context.Context) error {
-	if err := p.at("waiting for the lock on the tables"); err != nil {
+	p.startClock()
+	limited, cancel := p.within(ctx)
+	defer cancel()
+	if err := p.getReady(limited); err != nil {
 		return err
 	}
+	return p.rename(ctx)
+}
+
+// getReady locks the tables, brings over what is left, and checks everything.
+func (p *pause) getReady(ctx context.Context) error {
+	p.step = "waiting for the lock on the tables"
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
@@ -251,7 +265,7 @@ func (p *pause) prepare(ctx context.Context) error {
 		return err
 	}
 	p.observe(StepDrained, nil, p.drained)
-	return p.rename(ctx)
+	return p.at("renaming the tables")
 }
 
 // lock locks the tables that are there under their own names.
@@ -263,19 +277,17 @@ func (p *pause) lock(ctx context.Context) error {
 	for _, t := range p.tables {
 		tables = append(tables, t.name)
 	}
-	return p.s.side.lock(ctx, p.s, tables, p.max-time.Since(p.began))
+	return p.s.side.lock(ctx, p.s, tables, p.rest())
 }
 
 // drain brings over what is left, through the connection with the lock.
 func (p *pause) drain(ctx context.Context) error {
 	st := p.forward()
-	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
-	defer cancel()
 	for {
 		if err := p.at("bringing the last changes over"); err != nil {
 			return err
 		}
-		done, err := st.pass(limited)
+		done, err := st.pass(ctx)
 		if err != nil {
 			return err
 		}
@@ -337,18 +349,16 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if p.begun() {
 		return nil
 	}
-	return enough(p.max, time.Since(p.began), p.needs)
+	return enough(p.max, p.spent(), p.needs)
 }
 
 // checkFilled: all changes are over, so rows of the source without one on any
 // shard mean that somebody emptied the shards.
 func (p *pause) checkFilled(ctx context.Context) error {
-	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
-	defer cancel()
 	filled := make([]bool, len(p.tables))
-	err := p.eachTarget(limited, func(s *session, t *table, i int) (err error) {
+	err := p.eachTarget(ctx, func(s *session, t *table, i int) (err error) {
 		if !filled[t.ord] {
-			filled[t.ord], err = s.filled(limited, t.targets[i].present())
+			filled[t.ord], err = s.filled(ctx, t.targets[i].present())
 		}
 		return err
 	})
@@ -359,7 +369,7 @@ func (p *pause) checkFilled(ctx context.Context) error {
 		if filled[t.ord] {
 			continue
 		}
-		there, err := p.s.filled(limited, t.name)
+		there, err := p.s.filled(ctx, t.name)
 		if err == nil && there {
 			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", ErrChanged, t.conf.Name)
 		}
@@ -386,18 +396,16 @@ func (p *pause) ask(ctx context.Context) error {
 	if p.cfg.Ready == nil {
 		return nil
 	}
-	limited, cancel := context.WithDeadline(ctx, p.began.Add(p.max))
-	defer cancel()
 	highest := make(map[string]int64, len(p.tables))
-	err := p.eachTarget(limited, func(s *session, t *table, i int) error {
-		id, err := s.number(limited, "SELECT MAX("+s.side.Quote(t.key)+") FROM "+s.side.Quote(t.targets[i].present()))
+	err := p.eachTarget(ctx, func(s *session, t *table, i int) error {
+		id, err := s.number(ctx, "SELECT MAX("+s.side.Quote(t.key)+") FROM "+s.side.Quote(t.targets[i].present()))
 		highest[t.conf.Name] = max(highest[t.conf.Name], id)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.cfg.Ready(limited, highest); err != nil {
+	if err := p.cfg.Ready(ctx, highest); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
 	return nil
@@ -405,9 +413,10 @@ func (p *pause) ask(ctx context.Context) error {
 
 // lookAgain: an error may have come after the rename it is about.
 func (p *pause) lookAgain(ctx context.Context) {
+	p.renamed = 0
 	for _, t := range p.tables {
 		if gone, err := p.s.side.exists(ctx, p.s, retired(t.conf.Name)); err == nil && gone {
-			t.name, p.renamed = retired(t.conf.Name), true
+			t.name, p.renamed = retired(t.conf.Name), p.renamed+1
 		}
 	}
 }
@@ -415,15 +424,16 @@ func (p *pause) lookAgain(ctx context.Context) {
 // rename closes the tables, whatever connections writers hold on to. An error
 // leaves open whether the table was renamed, which decides what comes next.
 func (p *pause) rename(ctx context.Context) error {
+	p.renamed = 0
 	for _, t := range p.tables {
 		if t.isRetired() {
-			p.renamed = true
+			p.renamed++
 			continue // by an attempt before
 		}
 		err := p.s.exec(ctx, p.s.side.rename(t.name, retired(t.conf.Name)))
 		gone, existsErr := p.s.side.exists(ctx, p.s, retired(t.conf.Name))
 		if gone {
-			t.name, p.renamed = retired(t.conf.Name), true
+			t.name, p.renamed = retired(t.conf.Name), p.renamed+1
 		}
 		if err = errors.Join(err, existsErr); err != nil {
 			return err
@@ -433,10 +443,17 @@ func (p *pause) rename(ctx context.Context) error {
 	return nil
 }
 
-// finish goes on after the first rename, however long it takes.
+// finish goes on after the first rename. When the time is over, it takes whichever way
+// is the shorter one.
 func (p *pause) finish(ctx context.Context) error {
+	if p.spent() > p.max && p.backIsShorter() && p.undo(ctx) {
+		return &PauseError{Max: p.max, Step: undone}
+	}
 	if err := p.rename(ctx); err != nil {
 		return err
+	}
+	if p.spent() > p.max && p.backIsShorter() && p.undo(ctx) {
+		return &PauseError{Max: p.max, Step: undone}
 	}
 	if err := p.unseal(ctx); err != nil {
 		return err
@@ -457,8 +474,43 @@ func (l *lead) flip(ctx context.Context, s *session) error {
 	return l.enter(ctx, s, proto.Following, proto.Switched)
 }
 
+// backIsShorter counts statements: what SQLite has renamed is undone by one ROLLBACK.
+func (p *pause) backIsShorter() bool {
+	if p.s.side.Name() == "sqlite" {
+		return true
+	}
+	on := len(p.tables) - p.renamed + 1 // and the route
+	for _, t := range p.tables {
+		if slices.ContainsFunc(t.targets, func(to *target) bool { return to.sealed }) {
+			on++
+			break
+		}
+	}
+	return p.renamed < on
+}
+
+const undone = "renaming the tables, which was undone"
+
+// undo gives the tables their names back, under the lock. It fails on MariaDB, where
+// the lock does not hold for the new name: then the way is on.
+func (p *pause) undo(ctx context.Context) bool {
+	for _, t := range p.tables {
+		if !t.isRetired() {
+			continue
+		}
+		if p.s.side.Name() != "sqlite" {
+			if err := p.s.exec(ctx, p.s.side.rename(t.name, t.conf.Name)); err != nil {
+				return false
+			}
+		}
+		t.name = t.conf.Name
+		p.renamed--
+	}
+	return true
+}
+
 func (p *pause) giveUp(ctx context.Context, err error) error {
-	if ctx.Err() == nil && time.Since(p.began) >= p.max {
+	if ctx.Err() == nil && p.over() {
 		return &PauseError{Max: p.max, Step: p.step}
 	}
 	return err

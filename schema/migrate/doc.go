@@ -118,8 +118,10 @@
 // A lost connection, a deadlock or a server that starts again is waited for up
 // to a minute; then the call ends with an error and can be made again. A switch
 // that would take longer than allowed is given up with a [PauseError] before
-// anything was renamed; for the renames themselves, which are not given up, room
-// is left by a rehearsal, and [Switch].Over tells when it was not enough. Triggers
+// anything was renamed, early enough for what the renames need, by a rehearsal, and
+// for a fourth of the pause. A rename that takes longer all the same is gone on with
+// or undone, whichever is shorter, and [Switch].Over tells by how much the pause was
+// too long. No promise holds for a runner that gets no processor. Triggers
 // on a table that others write to are made under a lock, which keeps writers for
 // some hundredths of a second, and for up to a second at a time when a long
 // transaction is open. A TRUNCATE, which no trigger sees, and any ALTER of a

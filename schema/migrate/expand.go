@@ -270,7 +270,9 @@ func (e Expansion) Apply(ctx context.Context, dbs sharding.DBs) error {
 // no row at or above it has an id of another server's, as connections that are
 // still open with the old step make them. What is wrong is an error that joins
 // one for each server and wraps [sharding.ErrEpochUnarmed]; it changes nothing,
-// and is to be repeated until all pools have changed over.
+// and is to be repeated until all pools have changed over. Connections that are open
+// with another step and have written nothing yet are ErrNotReady on MySQL; those that
+// it cannot see are what [UnseenConnections] returns.
 func CheckExpansion(ctx context.Context, dbs sharding.DBs, t sharding.Table, margin int64) error {
 	if _, err := sharding.New(dbs, t); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)

@@ -173,7 +173,7 @@ func (mysqlSeam) abandoned(ctx context.Context, s *session) error {
 
 // watch sends KILL QUERY, as a statement that waits for a lock does not end when
 // its connection is closed.
-func (mysqlSeam) watch(ctx context.Context, s *session, most time.Duration, f func() error) error {
+func (mysqlSeam) watch(ctx context.Context, s *session, t *timing, f func() error) error {
 	id, err := s.number(ctx, "SELECT CONNECTION_ID()")
 	if err != nil {
 		return err
@@ -183,25 +183,35 @@ func (mysqlSeam) watch(ctx context.Context, s *session, most time.Duration, f fu
 		return err
 	}
 	defer killer.Close()
-	done := make(chan struct{})
+	killing, done := context.WithCancel(ctx)
+	sent := false
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		timer := time.NewTimer(most)
+		select {
+		case <-killing.Done():
+			return
+		case <-t.start:
+		}
+		timer := time.NewTimer(t.rest())
 		defer timer.Stop()
 		for {
 			select {
-			case <-done:
+			case <-killing.Done():
 				return
 			case <-timer.C:
+				sent = true
 				// It may come between two statements, so it is repeated.
-				_ = killer.exec(ctx, fmt.Sprintf("KILL QUERY %d", id))
+				_ = killer.exec(killing, fmt.Sprintf("KILL QUERY %d", id))
 				timer.Reset(20 * time.Millisecond)
 			}
 		}
 	})
 	err = f()
-	close(done)
+	done() // nobody waits for an answer: writers do
 	wg.Wait()
+	if sent { // MariaDB has a KILL that comes between two statements end the next one
+		_ = s.exec(ctx, "DO 0")
+	}
 	return err
 }
 

@@ -64,18 +64,24 @@ func (l *lead) cutoverNeeds(ctx context.Context) (time.Duration, error) {
 // rollbackNeeds is how long a rollback takes from its first rename on: databases
 // rename their shards side by side; then each table of the source gets other
 // triggers and its name.
-func (l *lead) rollbackNeeds(ctx context.Context) (time.Duration, error) {
+func (l *lead) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
 	shards := 0
 	for _, side := range l.sides {
 		shards = max(shards, len(l.targetsOn(side)))
 	}
-	steps := shards + 2 // the phase before, the route after
+	steps := 1 // the route
 	for _, t := range l.tables {
 		steps += len(l.source.barrier(l.capturing(t))) + len(l.source.capture(l.capturing(t))) + 2
 	}
 	one, err := l.rehearse(ctx, append([]*side{l.source}, l.sides...)...)
-	return one * time.Duration(steps), err
+	needs.reinstating = one * time.Duration(steps)
+	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
+	return needs, err
 }
+
+// retreatNeeds is how long a rollback takes from its first rename on, and how much of
+// that after the last shard is closed.
+type retreatNeeds struct{ all, reinstating time.Duration }
 
 // enough fails when what cannot be given up any more would not fit into the rest
 // of a pause.

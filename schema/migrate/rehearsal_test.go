@@ -35,7 +35,7 @@ func TestASwitchThatTookLongerThanAllowedSaysByHowMuch(t *testing.T) {
 	const allowed = 300 * time.Millisecond
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.Observe = func(step migrate.Step) {
-			if step.Name == migrate.StepRenamed { // the database is slow from here on
+			if step.Name == migrate.StepFlipped { // the database is slow from here on
 				for began := time.Now(); time.Since(began) <= 2*allowed; {
 					time.Sleep(allowed)
 				}
@@ -51,4 +51,29 @@ func TestASwitchThatTookLongerThanAllowedSaysByHowMuch(t *testing.T) {
 	if err != nil || done.Over != done.Pause-allowed || done.Over <= 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
+}
+
+func TestASwitchThatIsLateIsUndoneWhereThatIsShorter(t *testing.T) {
+	s := newShop(t, 20)
+	const allowed = 300 * time.Millisecond
+	slow := true
+	j := s.job(t, "id", func(c *migrate.Config) {
+		c.Observe = func(step migrate.Step) {
+			if slow && step.Name == migrate.StepRenamed {
+				for began := time.Now(); time.Since(began) <= 2*allowed; {
+					time.Sleep(allowed)
+				}
+			}
+		}
+	})
+	mustRun(t, j)
+	_, err := j.Cutover(t.Context(), allowed)
+	var late *migrate.PauseError
+	if !errors.As(err, &late) {
+		t.Fatal(err)
+	}
+	exec(t, s.source, "INSERT INTO orders (user_id) VALUES (1)")
+	slow = false
+	mustCutover(t, j)
+	s.compare(t, orders(t, "id"), "orders_old")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
 )
 
 // Class are the ids Offset, Offset+Step, Offset+2·Step, …: those that one of
@@ -89,18 +90,63 @@ func otherSteps(ctx context.Context, db *sql.DB, server dialect.Server, c Class)
 	if server.Name() != "mysql" {
 		return nil
 	}
-	var there int
-	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'variables_by_thread'").Scan(&there)
-	if err != nil || there == 0 {
+	if shown, err := showsSettings(ctx, db); err != nil || !shown {
 		return err
 	}
 	var other int64
-	err = db.QueryRowContext(ctx, `SELECT COUNT(DISTINCT t.PROCESSLIST_ID) FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t ON t.THREAD_ID = v.THREAD_ID
-		WHERE t.PROCESSLIST_DB = DATABASE() AND t.PROCESSLIST_ID <> CONNECTION_ID()
+	err := db.QueryRowContext(ctx, `SELECT COUNT(DISTINCT t.PROCESSLIST_ID) FROM performance_schema.variables_by_thread v JOIN performance_schema.threads t ON t.THREAD_ID = v.THREAD_ID
+		WHERE COALESCE(t.PROCESSLIST_DB, DATABASE()) = DATABASE() AND t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID <> CONNECTION_ID()
 		AND (v.VARIABLE_NAME = 'auto_increment_increment' AND v.VARIABLE_VALUE <> ? OR v.VARIABLE_NAME = 'auto_increment_offset' AND v.VARIABLE_VALUE <> ?)`,
 		strconv.Itoa(c.Step), strconv.Itoa(c.Offset)).Scan(&other)
 	if err == nil && other > 0 {
 		err = fmt.Errorf("%w: %d open connections number otherwise than with %v; close them", ErrNotReady, other, c)
 	}
 	return err
+}
+
+// Unseen are open connections of which nobody could see how they number.
+type Unseen struct {
+	DB    string `json:"database"`
+	Count int64  `json:"count"`
+}
+
+// UnseenConnections returns the databases of a table with connections that
+// CheckExpansion has not looked at, because the server does not show the settings of
+// others: MariaDB, and MySQL without performance_schema. One that was opened before
+// the server's settings were changed, and without [Class.Parameters], still numbers
+// as before. Of other users' connections it knows only with the privilege PROCESS.
+func UnseenConnections(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]Unseen, error) {
+	var all []Unseen
+	seen := map[string]bool{}
+	for _, at := range t.Map.Targets() {
+		db := dbs[at.DB]
+		if seen[at.DB] || db == nil {
+			continue
+		}
+		seen[at.DB] = true
+		n, err := unseenOn(ctx, db)
+		if err != nil {
+			return nil, fmt.Errorf("migrate: look at the open connections of %s: %w", at.DB, err)
+		}
+		if n > 0 {
+			all = append(all, Unseen{at.DB, n})
+		}
+	}
+	return all, nil
+}
+
+func unseenOn(ctx context.Context, db *sql.DB) (n int64, err error) {
+	shown, err := showsSettings(ctx, db)
+	if err != nil || shown {
+		return 0, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER NOT IN ('system user', 'event_scheduler') AND COMMAND NOT LIKE 'Binlog Dump%'").Scan(&n)
+	return n, err
+}
+
+// showsSettings: the server tells how its connections number.
+func showsSettings(ctx context.Context, db *sql.DB) (bool, error) {
+	var there int
+	err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'variables_by_thread' AND @@performance_schema = 1").Scan(&there)
+	return there > 0, err
 }

@@ -16,9 +16,9 @@ import (
 // The job then follows the source again, and may be switched again.
 //
 // When that would keep writers waiting for longer than maxPause, everything stays
-// as it is and the error is a *PauseError. From the first shard that is closed on
-// it goes on whatever it takes, as a Cutover does: by a rehearsal that must fit
-// into maxPause, and Switch.Over tells when it did not. A rollback that was cut
+// as it is and the error is a *PauseError. Shards that are closed are opened again
+// when the rest, by a rehearsal, does not fit into maxPause any more; once the source's
+// tables are touched it goes on, and Switch.Over tells when that took too long. A rollback that was cut
 // off after it closed a shard is finished by the next Rollback, and one that was
 // made already does nothing. Of a job that was never switched it is an ErrPhase.
 func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
@@ -75,28 +75,45 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 	if err != nil {
 		return Switch{}, err
 	}
-	r := &retreat{lead: l, max: maxPause, needs: needs, began: time.Now(), phase: phase, forced: phase == proto.Returning}
+	r := &retreat{lead: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, forced: phase == proto.Returning}
+	if r.forced {
+		r.timing = unlimited(maxPause)
+	} else if err := enough(maxPause, 0, needs.all); err != nil {
+		return Switch{}, err
+	}
 	defer r.release(ctx)
 	if err := r.guarded(ctx, 0); err != nil {
-		return Switch{}, r.giveUp(ctx, err)
+		err = r.giveUp(ctx, err)
+		r.release(ctx)
+		return r.done(), err
 	}
 	if err := r.seal(ctx); err != nil {
-		return Switch{}, err
+		return r.done(), err
+	}
+	if r.isLate() {
+		err := r.undo(ctx)
+		return r.done(), err
 	}
 	if err := r.reinstate(ctx); err != nil {
-		return Switch{}, err
+		return r.done(), err
 	}
-	done := l.switched(time.Since(r.began), maxPause, r.drained)
-	return done, l.dropBackCapture(ctx)
+	return r.done(), l.dropBackCapture(ctx)
+}
+
+// done is what came of it up to now.
+func (r *retreat) done() Switch {
+	if r.began.IsZero() {
+		return Switch{}
+	}
+	return r.switched(r.spent(), r.max, r.drained)
 }
 
 // retreat is the pause of a rollback.
 type retreat struct {
 	*lead
+	*timing
 
-	max     time.Duration
-	needs   time.Duration // from the first rename on
-	began   time.Time
+	needs   retreatNeeds
 	phase   proto.Phase
 	drained int64
 	step    string
@@ -105,22 +122,25 @@ type retreat struct {
 
 func (r *retreat) at(step string) error {
 	r.step = step
-	if !r.forced && time.Since(r.began) > r.max {
+	if !r.forced && r.over() {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
-// guarded locks the databases from the i-th on, each under its watch, and
-// brings the last changes back when all are locked.
+// guarded has the databases from the i-th on watched; when all are, it locks them and
+// brings the last changes back.
 func (r *retreat) guarded(ctx context.Context, i int) error {
 	if i == len(r.sides) {
-		return r.drain(ctx)
+		r.startClock()
+		limited, cancel := r.within(ctx)
+		defer cancel()
+		if err := r.lockAll(limited); err != nil {
+			return err
+		}
+		return r.drain(limited)
 	}
 	side := r.sides[i]
-	if err := r.at("waiting for the locks on the shards"); err != nil {
-		return err
-	}
 	s, err := side.session(ctx)
 	if err != nil {
 		return err
@@ -129,19 +149,25 @@ func (r *retreat) guarded(ctx context.Context, i int) error {
 		r.held = newHeld()
 	}
 	r.held[side] = s
-	most := r.max
-	if r.forced {
-		most = patience
-	}
-	return side.watch(ctx, s, most, func() error {
-		if err := side.lock(ctx, s, r.lockedOn(side), most); err != nil {
+	return side.watch(ctx, s, r.timing, func() error { return r.guarded(ctx, i+1) })
+}
+
+// lockAll locks one database after another: in one order, so that two rollbacks do not
+// wait for each other.
+func (r *retreat) lockAll(ctx context.Context) error {
+	for _, side := range r.sides {
+		if err := r.at("waiting for the locks on the shards"); err != nil {
+			return err
+		}
+		s := r.held[side]
+		if err := side.lock(ctx, s, r.lockedOn(side), r.rest()); err != nil {
 			return err
 		}
 		if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
 			return err
 		}
-		return r.guarded(ctx, i+1)
-	})
+	}
+	return nil
 }
 
 func (r *retreat) lockedOn(side *side) []string {
@@ -176,12 +202,12 @@ func (r *retreat) drain(ctx context.Context) error {
 	if err := r.at("closing the shards"); err != nil || r.forced {
 		return err
 	}
-	return enough(r.max, time.Since(r.began), r.needs)
+	return enough(r.max, r.spent(), r.needs.all)
 }
 
 // giveUp leaves everything as it was.
 func (r *retreat) giveUp(ctx context.Context, err error) error {
-	if ctx.Err() == nil && !r.forced && time.Since(r.began) >= r.max {
+	if ctx.Err() == nil && !r.forced && !r.began.IsZero() && r.over() {
 		return &PauseError{Max: r.max, Step: r.step}
 	}
 	return err
@@ -200,7 +226,26 @@ func (r *retreat) release(ctx context.Context) {
 	r.held = nil
 }
 
-// seal closes the shards: from the first one on there is no way but on.
+// isLate: what is left would keep writers waiting for too long, and to open the shards
+// again is the shorter way.
+func (r *retreat) isLate() bool {
+	return !r.forced && r.spent()+r.needs.reinstating > r.max
+}
+
+// undo opens the shards again, which nothing but their names has closed, before the
+// source's tables take writes.
+func (r *retreat) undo(ctx context.Context) error {
+	if err := r.unseal(ctx); err != nil {
+		return err
+	}
+	err := r.onSource(ctx, func(s *session) error { return r.enter(ctx, s, proto.Returning, proto.Switched) })
+	if err != nil {
+		return err
+	}
+	return &PauseError{Max: r.max, Step: "opening the source's tables, which was undone", Needs: r.needs.reinstating}
+}
+
+// seal closes the shards.
 func (r *retreat) seal(ctx context.Context) error {
 	if r.phase == proto.Switched {
 		err := r.onSource(ctx, func(s *session) error { return r.enter(ctx, s, proto.Switched, proto.Returning) })

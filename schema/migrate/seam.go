@@ -147,8 +147,9 @@ type exclusion interface {
 	abandoned(ctx context.Context, s *session) error
 	// elsewhere finds how rows may change that no trigger notes or no lock holds.
 	elsewhere(ctx context.Context, s *session) ([]Finding, error)
-	// watch runs f, and has it fail when most has passed before it returned.
-	watch(ctx context.Context, s *session, most time.Duration, f func() error) error
+	// watch runs f, and has the session's statements fail when the time is over that a
+	// switch has before its first rename. The time begins in f.
+	watch(ctx context.Context, s *session, t *timing, f func() error) error
 }
 
 // capturing is what triggers on one table need to know.

@@ -147,7 +147,7 @@ func (m sqliteSeam) persist(ctx context.Context, s *session) error {
 
 func (sqliteSeam) abandoned(context.Context, *session) error { return nil }
 
-func (sqliteSeam) watch(_ context.Context, _ *session, _ time.Duration, f func() error) error {
+func (sqliteSeam) watch(_ context.Context, _ *session, _ *timing, f func() error) error {
 	return f()
 }
 

@@ -28,7 +28,7 @@ var successors = map[Phase][]Phase{
 	Copying:   {Following, Aborted},
 	Following: {Switched, Copying, Aborted},
 	Switched:  {Returning, Finalized},
-	Returning: {Following},
+	Returning: {Following, Switched},
 	Finalized: {},
 	Aborted:   {},
 }
