@@ -77,7 +77,7 @@ func (z *ZooKeeper) Open(tb testing.TB, session time.Duration) *zk.Conn {
 func DialZooKeeper(addr string, session time.Duration) (*zk.Conn, error) {
 	last := &greeted{limit: answerLimit}
 	dial := func(network, addr string, _ time.Duration) (net.Conn, error) {
-		conn, err := net.DialTimeout(network, addr, startLimit)
+		conn, err := (&net.Dialer{Timeout: startLimit}).DialContext(context.Background(), network, addr)
 		if err != nil {
 			return nil, err
 		}

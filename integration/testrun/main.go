@@ -25,17 +25,17 @@ func main() {
 func testrun(args []string) (code int, err error) {
 	switch {
 	case len(args) >= 2 && args[0] == "run":
-		return run(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // it is what the caller asked for, and is ended by run
+		return run(exec.Command(args[1], args[2:]...)) //nolint:noctx // it is what the caller asked for, and is ended by run
 	case len(args) >= 2 && args[0] == guardVerb:
-		return guard(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // as above
+		return guard(exec.Command(args[1], args[2:]...)) //nolint:noctx // as above
 	case len(args) >= 2 && args[0] == "serve":
-		return serve(exec.Command(args[1], args[2:]...)) //nolint:gosec,noctx // as above
+		return serve(exec.Command(args[1], args[2:]...)) //nolint:noctx // as above
 	case len(args) >= 3 && args[0] == "watch":
 		silence, err := time.ParseDuration(args[1])
 		if err != nil {
 			return 2, err
 		}
-		return watch(exec.Command(args[2], args[3:]...), silence) //nolint:gosec,noctx // as above
+		return watch(exec.Command(args[2], args[3:]...), silence) //nolint:noctx // as above
 	default:
 		return 2, errors.New("usage: testrun run|serve COMMAND ARG... | testrun watch DURATION BINARY ARG")
 	}

@@ -35,7 +35,7 @@ func run(of *exec.Cmd) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	cmd := exec.Command(self, append([]string{guardVerb}, of.Args...)...) //nolint:gosec,noctx // it is this program, and ended below
+	cmd := exec.Command(self, append([]string{guardVerb}, of.Args...)...) //nolint:noctx // it is this program, and ended below
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(of.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

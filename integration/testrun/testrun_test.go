@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -20,16 +21,24 @@ const asVar = "SHARDID_TESTRUN_ARGS"
 func TestMain(m *testing.M) {
 	if args := os.Getenv(asVar); args != "" {
 		_ = os.Unsetenv(asVar)
-		os.Args = append(os.Args[:1], strings.Split(args, "\n")...)
-		main()
+		become(strings.Split(args, "\n"))
 	}
 	if len(os.Args) > 1 && os.Args[1] == guardVerb {
-		main()
+		become(os.Args[1:])
 	}
 	if os.Getenv(hangVar) != "" {
 		time.Sleep(100 * time.Hour)
 	}
 	os.Exit(m.Run())
+}
+
+// become is main with these arguments.
+func become(args []string) {
+	code, err := testrun(args)
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "testrun:", err)
+	}
+	os.Exit(code)
 }
 
 // hangVar makes this test binary hang.
