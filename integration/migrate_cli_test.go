@@ -50,13 +50,12 @@ func (o *operator) grant(t *testing.T) {
 	t.Helper()
 	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
 		mustExec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
-		for _, grant := range slices.Concat(sourceGrants, shardGrants) {
-			mustExec(t, db, grant)
+		own := mysqlGrants
+		if isMariaDB(t, db) {
+			own = mariadbGrants
 		}
-		if !isMariaDB(t, db) {
-			for _, grant := range mysqlGrants {
-				mustExec(t, db, grant)
-			}
+		for _, grant := range slices.Concat(sourceGrants, shardGrants, own) {
+			mustExec(t, db, grant)
 		}
 	}
 }

@@ -179,7 +179,7 @@ func TestInspectKnowsTheServers(t *testing.T) {
 }
 
 func TestInspectSeesThatTriggersWillBeRefused(t *testing.T) {
-	m := newMoving(t, server.RunMariaDB(t, "--log-bin", "--binlog-format=STATEMENT"), slices.Concat(sourceGrants, shardGrants)...)
+	m := newMoving(t, server.RunMariaDB(t, "--log-bin", "--binlog-format=STATEMENT"), slices.Concat(sourceGrants, shardGrants, mariadbGrants)...)
 	found, err := m.job.Inspect(t.Context())
 	if err != nil {
 		t.Fatal(err)
