@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/sqlstore"
 )
@@ -106,24 +107,20 @@ func restore(t *testing.T, from, to *sql.DB) {
 		"worker_namespace": "namespace, epoch_us, unit_ns, identity, longest_us, safe_from_us",
 	} {
 		mustExec(t, to, "DELETE FROM "+table)
-		rows, err := from.Query("SELECT " + columns + " FROM " + table)
-		if err != nil {
-			t.Fatal(err)
-		}
 		n := strings.Count(columns, ",") + 1
-		for rows.Next() {
+		insert := "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", n-1) + ")"
+		err := sqlrun.Each(t.Context(), from, func(rows *sql.Rows) error {
 			values, into := make([]any, n), make([]any, n)
 			for i := range values {
 				into[i] = &values[i]
 			}
 			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
+				return err
 			}
-			if _, err := to.Exec("INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", n-1)+")", values...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := rows.Close(); err != nil {
+			_, err := to.Exec(insert, values...)
+			return err
+		}, "SELECT "+columns+" FROM "+table)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -75,7 +75,7 @@ func sqliteMost(kind string) int64 {
 	if strings.Contains(kind, "int") {
 		return math.MaxInt64
 	}
-	for _, other := range []string{"char", "clob", "text", "real", "floa", "doub"} {
+	for _, other := range []string{"char", "clob", "text", "real", "floa", "double"} {
 		if strings.Contains(kind, other) {
 			return 0
 		}
