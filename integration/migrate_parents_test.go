@@ -272,3 +272,28 @@ func TestASwitchThatEndedBetweenTwoRenamesIsFinished(t *testing.T) {
 		}
 	})
 }
+
+// An attempt that fails under the lock must not go on with the renames of one before:
+// what has not been carried over would be lost.
+func TestASwitchThatEndedBetweenTwoRenamesLosesNoChangeOfTheOthers(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {
+			k := newKin(t, s, "kin_open_"+order, parentsFirst)
+			k.mustRun(t, order)
+			closed, open := k.cfg.Tables[0].Name, k.cfg.Tables[3].Name
+			mustExec(t, k.source, "RENAME TABLE "+closed+" TO "+closed+"_old")
+			mustExec(t, k.source, "DELETE FROM "+open+" WHERE id IN (2, 3)")
+
+			refused := errors.New("not now")
+			notReady := func(cfg *migrate.Config) {
+				cfg.Ready = func(context.Context, map[string]int64) error { return refused }
+			}
+			if _, err := k.job(t, notReady).Cutover(t.Context(), longPause); !errors.Is(err, refused) {
+				t.Errorf("%s: %v", order, err)
+			}
+			mustExec(t, k.source, "DELETE FROM "+open+" WHERE id = 4") // it is open yet
+			k.mustSwitch(t)
+			k.compare(t, order, "_old", "")
+		}
+	})
+}

@@ -197,7 +197,7 @@ func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (d
 	l.held = map[*side]*session{l.source: s}
 	defer func() { l.held = nil }()
 	err = s.side.watch(ctx, s, p.timing, func() error { return p.prepare(ctx) })
-	if err != nil && p.s.locked {
+	if err != nil && p.closing {
 		p.lookAgain(ctx)
 	}
 	switch {
@@ -225,7 +225,8 @@ type pause struct {
 	needs   time.Duration // from the first rename on
 	drained int64
 	step    string
-	renamed int // of the tables
+	closing bool // everything was brought over and checked, and the renaming has begun
+	renamed int  // of the tables
 }
 
 func (p *pause) at(step string) error {
@@ -424,7 +425,7 @@ func (p *pause) lookAgain(ctx context.Context) {
 // rename closes the tables, whatever connections writers hold on to. An error
 // leaves open whether the table was renamed, which decides what comes next.
 func (p *pause) rename(ctx context.Context) error {
-	p.renamed = 0
+	p.closing, p.renamed = true, 0
 	for _, t := range p.tables {
 		if t.isRetired() {
 			p.renamed++

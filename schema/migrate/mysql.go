@@ -235,7 +235,7 @@ func (m mysqlSeam) identity(ctx context.Context, s *session, name string) (strin
 		return "", err
 	}
 	_, body, _ := strings.Cut(withoutCounter(definition), "(")
-	return numbers[name] + " " + digest(body), nil
+	return numbers[name] + " " + digest(openNames(body)), nil
 }
 
 // server adds where the data lies, as a MariaDB whose files were restored elsewhere

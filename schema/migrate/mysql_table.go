@@ -258,11 +258,21 @@ var (
 	mysqlNext       = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=(\d+)`)
 	mysqlCounted    = regexp.MustCompile("(?m)^( +" + mysqlName + " [^'\n]*?) AUTO_INCREMENT")
 	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT " + mysqlName + " FOREIGN KEY .*\n")
+	mysqlClosed     = regexp.MustCompile("(CONSTRAINT `[^`]*?|REFERENCES `[^`]*?)" + retired("") + "(`|_ibfk_)")
 	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT " + mysqlName + " CHECK")
 	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
 )
 
 func withoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
+
+// openNames returns a definition as it was before the tables that its foreign keys
+// lead to, and the table itself, were closed: the server renames what the keys refer
+// to, and keys whose names it has made of the table's.
+func openNames(definition string) string {
+	return mysqlForeignKey.ReplaceAllStringFunc(definition, func(key string) string {
+		return mysqlClosed.ReplaceAllString(key, "$1$2")
+	})
+}
 
 // mysqlInteger finds the type of an integer column.
 func mysqlInteger(quoted string) *regexp.Regexp {
