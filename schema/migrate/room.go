@@ -35,7 +35,7 @@ func newRoom() *room {
 // take waits for room for that many bytes, or for all that there is. It returns how
 // much was given, to be given back.
 func (r *room) take(ctx context.Context, bytes int) (units int, err error) {
-	units = min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits)
+	units = unitsFor(bytes)
 	select {
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -52,6 +52,9 @@ func (r *room) take(ctx context.Context, bytes int) (units int, err error) {
 	}
 	return units, nil
 }
+
+// unitsFor is how much room that many bytes take: at least one unit, at most all.
+func unitsFor(bytes int) int { return min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits) }
 
 func (r *room) give(units int) {
 	for range units {
@@ -85,13 +88,9 @@ func (w *weights) note(rows []record) {
 	if len(rows) == 0 {
 		return
 	}
-	sum := 0
-	for i := range rows {
-		sum += rows[i].weight
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.typical = max(sum/len(rows), w.typical-w.typical/4)
+	w.typical = max(sum(rows)/len(rows), w.typical-w.typical/4)
 	w.largest = max(largest(rows), w.largest-w.largest/4)
 }
 
@@ -144,17 +143,29 @@ func (w *world) portion(ctx context.Context, t *table, wanted int, read func(lim
 	if err != nil {
 		return false, err
 	}
-	defer w.room.give(units)
+	defer func() { w.room.give(units) }()
 	bytes := units * roomUnit
 	rows, more, err := read(limits{t.weights.fitting(bytes), bytes, units == roomUnits})
 	if err != nil {
 		return false, err
 	}
 	t.weights.note(rows)
+	// What the rows do not take, others need not wait for.
+	spare := units - unitsFor(sum(rows))
+	w.room.give(spare)
+	units -= spare
 	collect(largest(rows))
 	err = use(rows)
 	collect(largest(rows))
 	return more, err
+}
+
+// sum is how many bytes the rows have together.
+func sum(rows []record) (bytes int) {
+	for i := range rows {
+		bytes += rows[i].weight
+	}
+	return bytes
 }
 
 // largest is how many bytes the largest of the rows has.
