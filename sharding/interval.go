@@ -68,6 +68,10 @@ func (r IntervalRule) WithZone(zone *time.Location) IntervalRule {
 
 var _ Rule = IntervalRule{}
 
+// machinesZone has the name of a zone, not "Local", where the variable TZ says one. A
+// program that sets time.Local by itself has said which zone it is.
+var machinesZone = time.Local
+
 // built computes what follows from the fields, and finds what is wrong with them.
 func (r IntervalRule) built() IntervalRule {
 	r.from, r.to = r.from.In(r.Zone()), r.to.In(r.Zone())
@@ -81,7 +85,7 @@ func (r IntervalRule) built() IntervalRule {
 		r.wrong = fmt.Errorf("Interval(%v, %v, %v): has more than %d pieces", r.from, r.to, r.every, MaxSlots)
 	case unit <= 0 || (24*time.Hour)%unit != 0 || unit > r.every:
 		r.wrong = fmt.Errorf("Interval: the precision is %v; it must be a part of a day, and not longer than a piece of %v: set WithPrecision to what the column keeps", unit, r.every)
-	case r.Zone().String() == "Local":
+	case r.Zone() != time.UTC && (r.Zone() == machinesZone || r.Zone().String() == "Local"):
 		r.wrong = errors.New("Interval: the zone is Local, which differs from machine to machine; set WithZone to one from time.LoadLocation")
 	default:
 		r.wrong = nil

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -166,5 +168,23 @@ func TestIntervalsAllocateNothing(t *testing.T) {
 	var key any = noon.Add(90 * time.Second)
 	if n := testing.AllocsPerRun(100, func() { _, _ = rule.Slot(key) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// With the variable TZ set, time.Local has that zone's name instead of "Local".
+func TestTheMachinesZoneIsRefusedWhateverItIsCalled(t *testing.T) {
+	if os.Getenv("SHARDID_ZONE_TRIAL") != "" {
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		if n := sharding.Interval(start, start.AddDate(0, 1, 0), 24*time.Hour).WithZone(time.Local).Slots(); n != 0 {
+			t.Errorf("%v: %d slots", time.Local, n)
+		}
+		return
+	}
+	for _, tz := range []string{"Asia/Shanghai", "UTC", ""} {
+		trial := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test's own program
+		trial.Env = append(os.Environ(), "SHARDID_ZONE_TRIAL=1", "TZ="+tz)
+		if out, err := trial.CombinedOutput(); err != nil {
+			t.Errorf("TZ=%s: %v\n%s", tz, err, out)
+		}
 	}
 }
