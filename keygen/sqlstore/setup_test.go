@@ -212,8 +212,14 @@ func TestAStoreThatNewHasNotMadeRefuses(t *testing.T) {
 	_, worker := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter())
 	_, lease := store.Leases().Take(t.Context(), claim("a"))
 	for name, err := range map[string]error{"Tag": reserved, "GuardedTag": guarded, "WorkerNode": worker, "Leases": lease} {
-		if err == nil || !strings.Contains(err.Error(), "db is nil") {
-			t.Errorf("%s: %v", name, err)
+		if err == nil {
+			t.Errorf("%s gave something", name)
+			continue
 		}
+		mustSay(t, err, "db is nil")
 	}
+	before := time.Now()
+	_, err := segment.New(t.Context(), segment.Config{Source: store.Tag("orders")})
+	mustSay(t, err, "db is nil")
+	t.Logf("said after %v", time.Since(before))
 }

@@ -36,8 +36,8 @@ func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	return s, nil
 }
 
-// errNoDB is what a Store says that New has not made.
-var errNoDB = errors.New("sqlstore: db is nil; open the database first")
+// errNoDB is what a Store says that New has not made. No other try cures it.
+var errNoDB = &keygen.SetupError{Err: errors.New("sqlstore: db is nil"), Cure: "open the database first"}
 
 // outOfReach tells whether detect failed for want of a connection, which may come
 // back by itself.
