@@ -57,6 +57,9 @@ func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, e
 	if nilness.Is(r.from) {
 		return nil, fmt.Errorf("%w: no assigner was given whose worker id it is about", keygen.ErrNoWorker)
 	}
+	if r.file == "" {
+		return nil, fmt.Errorf("%w: no file was named; give Recorded one on a local disk", ErrRecord)
+	}
 	if recordTerm < 3*l.Unit {
 		return nil, fmt.Errorf("%w: a layout of %v units is too coarse to be recorded", ErrRecord, l.Unit)
 	}

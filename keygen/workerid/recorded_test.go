@@ -113,6 +113,18 @@ func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// An empty name, of a variable that was not set say, is told from a file that is damaged.
+func TestARecordWithoutAFileIsRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	_, err := workerid.Recorded("", workerid.Static(5)).Acquire(t.Context(), keygen.Twitter())
+	if !errors.Is(err, workerid.ErrRecord) || !strings.Contains(err.Error(), "no file") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
 // A fast clock that is corrected leaves the file ahead; it comes back at half the
 // speed of time, and nobody begins below it meanwhile.
 func TestARecordComesBackToAClockThatWasFast(t *testing.T) {
