@@ -35,9 +35,10 @@ type IntervalRule struct {
 const defaultPrecision = time.Second
 
 // WithPrecision returns the rule for a column that keeps times to the unit:
-// time.Millisecond for DATETIME(3), time.Microsecond for DATETIME(6) and PostgreSQL's
-// types, time.Nanosecond for SQLite, where the driver writes times as texts, 24 hours
-// for DATE. 0 is the default, a second: so exact are DATETIME and TIMESTAMP without digits.
+// time.Millisecond for DATETIME(3), which GORM makes of a time.Time on MySQL and
+// MariaDB, time.Microsecond for DATETIME(6) and PostgreSQL's types, time.Nanosecond for
+// SQLite, where the driver writes times as texts, 24 hours for DATE. 0 is the default,
+// a second: so exact are DATETIME and TIMESTAMP without digits.
 //
 // A finer time is rounded by some databases (MySQL, PostgreSQL) and cut by others
 // (MariaDB, MySQL with TIME_TRUNCATE_FRACTIONAL). The rule takes it where that makes no

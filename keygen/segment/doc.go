@@ -9,7 +9,9 @@
 // sqlstore's tags that is as durable as the database's commits. Ids of one
 // process rise; ids of several processes rise together only roughly, each
 // working through a segment of its own. They are dense, so consecutive ids tell
-// a customer how many orders there were: see keygen for other forms.
+// a customer how many orders there were: see keygen for other forms. A process that
+// issues a few ids only takes the first ones of a segment: as segments begin at
+// multiples of the step, `id % n` of many such processes falls on few shards.
 //
 // # Size of a segment
 //
