@@ -245,7 +245,7 @@ func TestAProcessWhoseClockIsFarFromTheOthersDoesNotStart(t *testing.T) {
 		want error
 	}{{-report * 8 / 10, zookeeper.ErrClocksDiffer}, {report / 2, nil}, {-report * 8 / 10, zookeeper.ErrClocksDiffer}} {
 		w := openWorkers(t, z.Open(t, steady), zooChild{Addr: "127.0.0.1:0", Report: report, Skew: test.skew}.config())
-		lease, err := w.Acquire(t.Context(), fewWorkers())
+		lease, err := w.Acquire(t.Context(), slow())
 		if !errors.Is(err, test.want) || (lease == nil) != (err != nil) {
 			t.Errorf("with a clock that is %v ahead: %v, %v; want %v", test.skew, lease, err, test.want)
 		}
