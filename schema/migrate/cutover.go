@@ -492,8 +492,8 @@ func (p *pause) backIsShorter() bool {
 
 const undone = "renaming the tables, which was undone"
 
-// undo gives the tables their names back, under the lock. It fails on MariaDB, where
-// the lock does not hold for the new name: then the way is on.
+// undo gives the tables their names back, under the lock. On MariaDB the server
+// has refused it whenever it was tried; then the switch goes on.
 func (p *pause) undo(ctx context.Context) bool {
 	for _, t := range p.tables {
 		if !t.isRetired() {
