@@ -187,7 +187,10 @@ func TestSlotsMoveUnderLiveWritersOnEveryDatabase(t *testing.T) {
 			}
 			defer func() { _ = f.Close(context.Background()) }()
 			wg.Go(func() {
+				pause := time.NewTicker(2 * time.Millisecond) // SQLite's lock is not fair: see the test of the package
+				defer pause.Stop()
 				for ctx.Err() == nil {
+					<-pause.C
 					id, user := last.Add(1), rand.Int64N(1000)-500
 					switch err := m.insert(ctx, r, id, user); {
 					case err == nil:
