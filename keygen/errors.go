@@ -63,6 +63,12 @@ var (
 	// its text says which counter.
 	ErrExhausted = errors.New("keygen: no keys left")
 
+	// ErrReadOnly: a database server takes no changes: it is a replica or a standby, or
+	// somebody has set it read-only. At a start it comes in a SetupError; a generator
+	// that runs uses up what it has and waits, as in a fail-over the old primary is
+	// read-only for a moment. Returned by sqlstore and ticket.
+	ErrReadOnly = errors.New("keygen: server is read-only")
+
 	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.
 	// Returned by Set.Lookup, and through it by gormplugin and sqlxhook.
 	ErrUnknownGenerator = errors.New("keygen: unknown generator")

@@ -73,13 +73,13 @@
 // Give the store a *sql.DB of its own, or enough connections; on SQLite, a file of
 // its own, or get ids before the transaction writes. Errors of the database are
 // returned wrapped; a tag without a row is [keygen.ErrUnknownTag]; worker ids that
-// are all held are [keygen.ErrNoWorker], and a PostgreSQL standby is an error that
-// says so. What fails until somebody changes the database (a table or right that
+// are all held are [keygen.ErrNoWorker]. What fails until somebody changes the database (a table or right that
 // is missing, a wrong password, a *sql.DB that was closed) is a
 // [keygen.SetupError], which says what to do, and a counter at the end of its
 // column is [keygen.ErrExhausted]; generators pass both on at once, also those
 // that lived through outages before. A server that takes no changes (a replica, or one
-// set read-only) is a SetupError to a tag's first range and to a WorkerNode; a
-// generator that runs waits for it as for an outage, as in a fail-over the old
-// primary is so for a moment.
+// set read-only) is [keygen.ErrReadOnly], inside a SetupError for a tag's first range,
+// a ledger's first lease and every WorkerNode. A generator that runs takes it for an
+// outage, as in a fail-over the old primary is so for a moment: it uses up what it has
+// reserved or leased, and waits then.
 package sqlstore

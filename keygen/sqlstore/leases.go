@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/shardid/shardid/keygen"
@@ -16,14 +17,17 @@ import (
 // wraps [keygen.ErrLayout]. SQLite's clock has milliseconds. Worker_namespace notes
 // the layout of each namespace, in a column that tables of versions before lack: the
 // error then is a [keygen.SetupError] with the ALTER TABLE to run.
-func (s *Store) Leases() workerid.Ledger { return ledger{s} }
+func (s *Store) Leases() workerid.Ledger { return &ledger{store: s} }
 
-type ledger struct{ store *Store }
+type ledger struct {
+	store *Store
+	given atomic.Bool // a lease: whoever takes another one runs already
+}
 
-var _ workerid.Ledger = ledger{}
+var _ workerid.Ledger = (*ledger)(nil)
 
 // Take implements workerid.Ledger.
-func (l ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, err error) {
+func (l *ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, err error) {
 	t := taking{claim: c}
 	if t.ticks, err = check(c); err == nil {
 		err = l.store.do(ctx, func(s session) error {
@@ -31,14 +35,18 @@ func (l ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, e
 			return err
 		})
 	}
+	if err != nil && !l.given.Load() {
+		err = writable(err)
+	}
 	if err != nil {
 		return workerid.Entry{}, fmt.Errorf("sqlstore: take a lease: %w", err)
 	}
+	l.given.Store(true)
 	return e, nil
 }
 
 // Renew implements workerid.Ledger.
-func (l ledger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (ceiling int64, err error) {
+func (l *ledger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (ceiling int64, err error) {
 	ticks, err := check(c)
 	if err == nil {
 		err = l.store.do(ctx, func(s session) error {
@@ -51,6 +59,7 @@ func (l ledger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) (
 	if err != nil {
 		return 0, fmt.Errorf("sqlstore: renew a lease: %w", err)
 	}
+	l.given.Store(true) // perhaps by the process before, see LeasedConfig.File
 	return ceiling, nil
 }
 
@@ -90,7 +99,7 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 const giveBack = `UPDATE "worker_lease" SET "owner" = NULL, "ceiling" = ? WHERE "namespace" = ? AND "worker_id" = ? AND "owner" = ? AND "generation" = ?`
 
 // Return implements workerid.Ledger.
-func (l ledger) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
+func (l *ledger) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
 	err := l.store.do(ctx, func(s session) error {
 		return s.alone(ctx, giveBack, end, c.Namespace, e.Worker, c.Owner, e.Generation)
 	})

@@ -48,7 +48,7 @@ func (s session) present(ctx context.Context) (p present, err error) {
 	}
 	switch {
 	case p.identity == "":
-		return p, errors.New("the server is a standby, which leases nothing; connect to the primary")
+		return p, fmt.Errorf("%w: it is a standby, which leases nothing", keygen.ErrReadOnly)
 	case skew > skewLimit || skew < -skewLimit:
 		return p, &keygen.SetupError{Err: errors.New("the session's variable timestamp is set, so the server's clock cannot be read"), Cure: "open the store's database without it"}
 	}

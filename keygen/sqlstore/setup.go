@@ -22,7 +22,7 @@ var cures = map[dialect.Fault]string{
 // explained adds to an error of the database what to do, when nothing but doing
 // it helps.
 func explained(err error) error {
-	if errors.As(err, new(*keygen.SetupError)) {
+	if errors.As(err, new(*keygen.SetupError)) || errors.Is(err, keygen.ErrReadOnly) {
 		return err
 	}
 	fault := dialect.FaultOf(err)
@@ -35,13 +35,16 @@ func explained(err error) error {
 	if err != nil && strings.Contains(err.Error(), poolClosed) {
 		return &keygen.SetupError{Err: err, Cure: "keep the *sql.DB open until its generators are closed"}
 	}
+	if dialect.ServerReadOnly(err) {
+		return fmt.Errorf("%w: %w", keygen.ErrReadOnly, err)
+	}
 	return err
 }
 
 // writable adds to the error of a start what to do where the server takes no changes.
 // A process that runs goes on asking instead, as a fail-over may be under way.
 func writable(err error) error {
-	if !dialect.ServerReadOnly(err) {
+	if !errors.Is(err, keygen.ErrReadOnly) {
 		return err
 	}
 	return &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}

@@ -131,6 +131,9 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		first, err = t.take(ctx, conn, n)
 		return err
 	})
+	if errors.Is(err, keygen.ErrReadOnly) && t.highest.Load() == 0 { // who runs waits: a fail-over may be under way
+		err = &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
+	}
 	if err != nil {
 		return keygen.Span{}, err
 	}
@@ -285,6 +288,9 @@ func explained(err error) error {
 	}
 	if cure, ok := cures[fault]; ok {
 		return &keygen.SetupError{Err: err, Cure: cure}
+	}
+	if dialect.ServerReadOnly(err) {
+		return fmt.Errorf("%w: %w", keygen.ErrReadOnly, err)
 	}
 	return err
 }

@@ -138,8 +138,12 @@ func (m *memory) take(ctx context.Context, l Ledger, c Claim, where string) (*re
 	return r, nil
 }
 
-// outage tells whether a ledger may just be out of reach.
+// outage tells whether a ledger may just be out of reach, or in the middle of a
+// fail-over.
 func outage(err error) bool {
+	if errors.Is(err, keygen.ErrReadOnly) {
+		return true
+	}
 	var setup *keygen.SetupError
 	return !errors.As(err, &setup) && !errors.Is(err, keygen.ErrNoWorker) && !errors.Is(err, keygen.ErrLayout)
 }

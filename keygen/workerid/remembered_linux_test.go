@@ -154,6 +154,21 @@ func TestARememberedLeaseIsResumedFromItsOwnFileOnlyAndOnlyInAnOutage(t *testing
 	}
 }
 
+func TestAReadOnlyServerIsAnOutageToTheFileOfALease(t *testing.T) {
+	l, dir := newSwitched(), t.TempDir()
+	file := filepath.Join(dir, "lease")
+	former := remember(t, l, file)
+	workerid.Kill(former)
+	l.err = &keygen.SetupError{Err: keygen.ErrReadOnly, Cure: "connect to the primary"}
+	if next := remember(t, l, file); next.ID() != former.ID() || next.NotBefore() < former.Ceiling() {
+		t.Errorf("%d from %d after %d up to %d", next.ID(), next.NotBefore(), former.ID(), former.Ceiling())
+	}
+	_, err := remembering(t, l, filepath.Join(dir, "other")).Acquire(t.Context(), keygen.Twitter())
+	if !errors.As(err, new(*keygen.SetupError)) || !errors.Is(err, keygen.ErrReadOnly) {
+		t.Errorf("without a lease in the file: %v", err)
+	}
+}
+
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
