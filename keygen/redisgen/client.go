@@ -21,7 +21,8 @@ type Client[R Reply] interface {
 
 // reloader is a client of a cluster that can be told to ask who the masters are, as
 // go-redis' ClusterClient can: it asks in the background, and only once at a time. By
-// itself it does so after ten seconds when a master no longer answers.
+// itself it does so after ten seconds, in newer versions a minute, when a master no
+// longer answers.
 type reloader interface {
 	ReloadState(ctx context.Context)
 }
