@@ -47,12 +47,14 @@ type Literal struct {
 type Param struct {
 	Span
 	// Index is which argument it takes, from 0: of "?" the place among the "?",
-	// of $2 and ?2 the number less one, and of a name the first place of that name.
+	// of $2 and ?2 the number less one, and of a name the place of its first use
+	// among those of other names. A text that mixes these is Unknown.
 	Index int
-	Name  string // of :name, @name, $name
+	Name  string // of :name, @name, $name, with what it begins with
 }
 
-// Call is a function call.
+// Call is a function call. CURRENT_TIMESTAMP and its like are calls without
+// parentheses, and ANY (…) in x = ANY (…) is one, too.
 type Call struct {
 	Span
 	Name     Name
@@ -61,12 +63,13 @@ type Call struct {
 	Args     []Expr
 	// Odd reports more than arguments between the parentheses or behind them:
 	// ORDER BY, SEPARATOR, FILTER, WITHIN GROUP, EXTRACT(a FROM b). Its columns,
-	// parameters and subqueries are among Args.
+	// parameters and subqueries are among Args, as are words like YEAR that read
+	// like columns.
 	Odd  bool
 	Over bool // a window function; what stands in OVER (…) is among Args
 }
 
-// Binary operators of logic and arithmetic.
+// Operator is an operator of logic or arithmetic.
 type Operator uint8
 
 // The operators. Comparisons are Compare.
@@ -145,6 +148,7 @@ type IsNull struct {
 type Like struct {
 	Span
 	X, Pattern Expr
+	Escape     Expr // may be nil
 	Not        bool
 }
 

@@ -31,10 +31,12 @@ type Statement struct {
 	// Params are the parameters in the order of their places in the text.
 	Params []*Param
 	// Names are the names that could be those of tables: all table references of
-	// a tree that was read, and every identifier of an Unknown text. In lower case,
-	// without quotes and schemas, each once.
+	// a tree that was read, CTEs among them, and every identifier of an Unknown
+	// text, words inside its strings included. In lower case, without quotes and
+	// schemas, each once.
 	Names []string
-	// Why says at which word an Unknown text stopped to be readable, for messages.
+	// Why is where an Unknown text stopped to be readable, for messages: near
+	// "PROCEDURE", at the end.
 	Why string
 	// Executable reports comments that some servers execute, and Limiting hints
 	// in comments that limit what a statement returns (SET_VAR, MAX_EXECUTION_TIME).
@@ -95,15 +97,19 @@ const (
 	Union
 	Intersect
 	Except
+	IntersectAll
+	ExceptAll
 )
 
-// Part is one branch of a query: a SELECT, a query in parentheses, or VALUES.
+// Part is one branch of a query: a SELECT, a query in parentheses, VALUES, or a
+// whole table. Exactly one of Select, Nested, Values and Table is set.
 type Part struct {
 	Span
 	Op     SetOp
-	Select *Core  // nil if it is one of the others
+	Select *Core
 	Nested *Query // (SELECT … ORDER BY …)
 	Values [][]Expr
+	Table  *Table // TABLE name of MySQL and PostgreSQL, and SQLite's x IN name
 }
 
 // Core is one SELECT.
@@ -251,10 +257,10 @@ type Input struct {
 	RowsEnd, ReturningAt int
 }
 
-// Row is one tuple of VALUES. Tuples that are written alike share the
-// expressions of the first: the parameters of a row are those of its
-// expressions, FirstParam further on in Statement.Params than those of the first
-// row that has these expressions.
+// Row is one tuple of VALUES. Tuples that are written alike, byte by byte, share
+// the expressions of an earlier row of the same texts: where an expression of
+// Values has Params[i] of the statement, this row has Params[i+FirstParam].
+// FirstParam is 0 in a row that has expressions of its own.
 type Row struct {
 	Span
 	Values     []Expr
