@@ -21,6 +21,7 @@ var house = []room{
 	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/testwait", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
+	{"internal/testkit/corpus", []string{"internal/sqltext"}, "it reads statements for tests of siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},
@@ -41,10 +42,10 @@ var house = []room{
 	// Floor 3.
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
-	{"sharding/internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
 	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},
+	{"sharding/internal/plan", []string{"sharding", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
 	{"internal/keycolumn", []string{"sharding", "internal/dialect"}, "it judges for siblings that must not know each other, so it knows none of them"},
 
 	// Floor 4.
