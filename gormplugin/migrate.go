@@ -52,8 +52,8 @@ func (d Drift) String() string {
 // names of indexes must differ within a database, those that the model gives end
 // with the table's. On MySQL and MariaDB a text that is a sharding key, under a rule
 // that goes by its bytes, gets the collation utf8mb4_bin when its column is made,
-// unless the model's type says more than its length; [Check] finds columns that
-// have another.
+// unless the model's type says more than its length; [Check] finds columns whose
+// collation takes texts of different shards for equal.
 func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {

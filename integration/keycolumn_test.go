@@ -18,6 +18,7 @@ import (
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/keycolumn"
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
 )
@@ -197,11 +198,12 @@ func awkward() []any {
 // Whatever column a rule is given: either no row is lost, or the column was found.
 func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 	list := sharding.List(map[string]sharding.Slot{"de": 0, "DE": 1, "fr": 2, "3": 3})
+	plain := sharding.List(map[string]sharding.Slot{"de": 0, "alice": 1, "fr": 2, "3": 3, "ALICE": 1})
 	rules := map[string]sharding.Rule{
 		"Low": sharding.Low(2), "Mod": sharding.Mod(4), "Hash": sharding.Hash(4), "Ranges": sharding.Ranges(1, 3, 100), "HashText": sharding.HashText(4),
-		"Compat": sharding.Compat(4), "CompatText": sharding.CompatText(4), "List": list, "List of integers": sharding.List(map[int]sharding.Slot{3: 0, 0: 1, 70: 2}),
+		"Compat": sharding.Compat(4), "CompatText": sharding.CompatText(4), "List": list, "plain List": plain, "List of integers": sharding.List(map[int]sharding.Slot{3: 0, 0: 1, 70: 2}),
 	}
-	texts, integers := []string{"HashText", "CompatText", "List"}, []string{"Low", "Mod", "Hash", "Ranges", "Compat", "List of integers"}
+	texts, integers := []string{"HashText", "CompatText", "List", "plain List"}, []string{"Low", "Mod", "Hash", "Ranges", "Compat", "List of integers"}
 	for _, s := range keyServers(t) {
 		columns := map[string][]string{ // with the rules under which nothing is to be found
 			"VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin": texts,
@@ -209,15 +211,17 @@ func TestNoRowIsLostByAKeyUnlessItsColumnWasFound(t *testing.T) {
 			"TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin":        texts,
 			"VARBINARY(60)": texts,
 			"BINARY(60)":    texts, // a notice
-			"VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci": nil, "VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci": nil,
-			"ENUM('de', 'fr', 'DE', '3') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin": {"List"}, "SET('de', 'fr', '3') CHARACTER SET utf8mb4": nil,
+			"VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci": {"plain List"}, "VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci": {"plain List"},
+			"CHAR(5)": {"plain List"}, "TEXT CHARACTER SET latin1": {"plain List"}, "ENUM('fr', 'de', '3', 'alice')": {"plain List"}, "ENUM('DE', 'Alice', 'fr', '3')": {"plain List"},
+			"ENUM('de', 'fr', 'DE', '3') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin": {"List", "plain List"},
+			"ENUM('de', 'alice', 'fr') CHARACTER SET utf8mb4 COLLATE utf8mb4_bin":   nil, "SET('de', 'fr', '3') CHARACTER SET utf8mb4": nil,
 			"BIGINT": integers, "BIGINT UNSIGNED": integers, "INT(10) ZEROFILL": integers, "DECIMAL(30)": integers, "TINYINT": integers,
 			"DECIMAL(30,2)": nil, "DOUBLE": nil, "FLOAT": nil, "YEAR": nil, "BIT(64)": nil, "DATE": nil, "DATETIME": nil,
 		}
 		if s.name == "MySQL" {
-			columns["VARCHAR(40) COLLATE utf8mb4_0900_ai_ci"], columns["VARCHAR(40) COLLATE utf8mb4_0900_bin"] = nil, texts
+			columns["VARCHAR(40) COLLATE utf8mb4_0900_ai_ci"], columns["VARCHAR(40) COLLATE utf8mb4_0900_bin"] = []string{"plain List"}, texts
 		} else {
-			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_uca1400_ai_ci"], columns["UUID"] = nil, nil
+			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_uca1400_ai_ci"], columns["UUID"] = []string{"plain List"}, nil
 			columns["VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"] = texts
 		}
 		t.Run(s.name, func(t *testing.T) {
@@ -405,6 +409,43 @@ func TestCheckRefusesTheKeyOfAModelWithoutAGeneratorToo(t *testing.T) {
 	}
 }
 
+// country is a model whose key is a list of texts, as many databases have it.
+type country struct {
+	ID   int64 `gorm:"primaryKey"`
+	Code string
+}
+
+func (country) TableName() string { return "countries" }
+
+func TestCheckAllowsAListOfTextsThatTheServersOwnCollationTellsApart(t *testing.T) {
+	for _, s := range keyServers(t) {
+		db := s.open(t, nil)
+		for _, column := range []string{"CHAR(2)", "VARCHAR(9)", "ENUM('de', 'fr')"} {
+			mustExec(t, db, "DROP TABLE IF EXISTS countries_0, countries_1")
+			for i := range 2 {
+				mustExec(t, db, fmt.Sprintf("CREATE TABLE countries_%d (id BIGINT PRIMARY KEY, code %s NOT NULL)", i, column))
+			}
+			for want, slots := range map[error]map[string]sharding.Slot{nil: {"de": 0, "fr": 1}, gormplugin.ErrCollation: {"de": 0, "DE": 1}} {
+				m, err := sharding.Spread([]string{"a"}, 2, "countries_%d")
+				if err != nil {
+					t.Fatal(err)
+				}
+				router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "countries", Key: "code", Rule: sharding.List(slots), Map: m})
+				if err != nil {
+					t.Fatal(err)
+				}
+				orm := openGORM(t, db, true)
+				if err := orm.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(1, 1)}, Auto: true, Router: router})); err != nil {
+					t.Fatal(err)
+				}
+				if err := gormplugin.Check(orm, &country{}); !errors.Is(err, want) {
+					t.Errorf("%s, %s, %v: %v", s.name, column, slots, err)
+				}
+			}
+		}
+	}
+}
+
 // Sharding is not for PostgreSQL, but doctor looks at its tables, too.
 func TestDoctorJudgesTheKeyColumnsOfPostgreSQL(t *testing.T) {
 	db := server.RunPostgres(t).Open(t, "keys")
@@ -413,13 +454,15 @@ func TestDoctorJudgesTheKeyColumnsOfPostgreSQL(t *testing.T) {
 	mustExec(t, db, "CREATE DOMAIN moment AS timestamptz(3)")
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	times := sharding.Interval(start, start.AddDate(1, 0, 0), 24*time.Hour)
+	plain, apart := sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1}), sharding.List(map[string]sharding.Slot{"de": 0, "DE": 1})
 	for _, c := range []struct {
 		column string
 		rule   sharding.Rule
 		want   string
 	}{
 		{"text", sharding.HashText(4), ""}, {"varchar(9)", sharding.HashText(4), ""}, {"bytea", sharding.HashText(4), ""},
-		{"char(9)", sharding.HashText(4), "warning collation"}, {"citext", sharding.HashText(4), "warning collation"}, {"text COLLATE folding", sharding.HashText(4), "warning collation"},
+		{"char(9)", plain, ""}, {"citext", plain, ""}, {"citext", apart, "error collation"}, {"text COLLATE folding", plain, ""}, {"text COLLATE folding", apart, "error collation"},
+		{"text", apart, ""}, {"char(9)", sharding.HashText(4), "warning collation"}, {"citext", sharding.HashText(4), "warning collation"}, {"text COLLATE folding", sharding.HashText(4), "warning collation"},
 		{"bigint", sharding.HashText(4), "error key_column"}, {"uuid", sharding.HashText(4), "warning key_column"},
 		{"bigint", sharding.Low(2), ""}, {"numeric(20)", sharding.Low(2), ""}, {"numeric", sharding.Low(2), "error key_column"}, {"numeric(9,2)", sharding.Low(2), "error key_column"},
 		{"double precision", sharding.Low(2), "error key_column"}, {"text", sharding.Low(2), ""},

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -176,15 +175,6 @@ func TestATriggerThatSetsTheCounterIsFoundBeforeAnIDIsGiven(t *testing.T) {
 // mustRefuse wants a SetupError with words in it from the first reservation.
 func mustRefuse(t *testing.T, store *sqlstore.Store, words ...string) {
 	t.Helper()
-	span, err := store.Tag("orders").Reserve(t.Context(), 10)
-	var setup *keygen.SetupError
-	if !errors.As(err, &setup) {
-		t.Errorf("%+v, %v", span, err)
-		return
-	}
-	for _, word := range words {
-		if !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(word)) {
-			t.Errorf("%v does not say %q", err, word)
-		}
-	}
+	_, err := store.Tag("orders").Reserve(t.Context(), 10)
+	mustBeSetup(t, err, words...)
 }

@@ -128,13 +128,17 @@ func TestTicketServersTakeTurns(t *testing.T) {
 	}
 }
 
-// One ticket is one statement once the session is set, a span five.
+// One ticket is one statement once the table was looked at and the session is set, a
+// span five.
 func TestATicketCostsOneStatement(t *testing.T) {
 	m := ticketServer(t, 1, 2)
 	db := m.Open(t, "tickets")
 	db.SetMaxOpenConns(1) // so that the session's own counters see every statement
 	table, err := ticket.NewTable(ticket.TableConfig{DB: db, Numbering: ticket.Numbering{Offset: 1, Increment: 2}})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table.Reserve(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range map[int64]int64{1: 1, 1000: 5} {

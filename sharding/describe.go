@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -100,6 +101,15 @@ func Describe(r Rule) Description {
 	return d
 }
 
+// Listed returns the texts of a [List] of texts, and their slots; of other rules nil.
+// The map is the caller's.
+func Listed(r Rule) map[string]Slot {
+	if l, ok := r.(*list); ok && len(l.texts) > 0 {
+		return maps.Clone(l.texts)
+	}
+	return nil
+}
+
 // SQL returns the slot modulo n as an expression of the SQL expression value, which
 // must be a 64-bit integer: on PostgreSQL a cast to BIGINT, where a column of 32
 // bits would be shifted round. n divides Slots. It is right for negative numbers,
@@ -133,9 +143,10 @@ func (d *Description) describeMod(r mod) {
 }
 
 // Texts returns the columns that lead to a shard, Key and those of Also, whose rules
-// tell texts apart by their bytes. Where such a column holds texts it must compare
+// tell texts apart by their bytes. Where such a column holds texts it should compare
 // bytes, too, as utf8mb4_bin does: under a collation that ignores case, rows that
-// one table finds together lie on different shards.
+// one table finds together lie on different shards. A [List] alone may have another
+// collation under which its texts differ.
 func (t *Table) Texts() []string {
 	var columns []string
 	for _, leading := range append([]Alt{{Column: t.Key, Rule: t.Rule}}, t.Also...) {

@@ -2,6 +2,7 @@ package sharding_test
 
 import (
 	"database/sql"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,6 +37,20 @@ func TestDescribeTellsEveryRuleByItsName(t *testing.T) {
 	} {
 		if got := sharding.Describe(test.rule); got != test.want {
 			t.Errorf("%+v, want %+v", got, test.want)
+		}
+	}
+}
+
+func TestListedAreTheTextsOfAList(t *testing.T) {
+	slots := map[string]sharding.Slot{"de": 0, "fr": 1}
+	rule := sharding.List(slots)
+	clear(sharding.Listed(rule)) // a copy
+	if got := sharding.Listed(rule); !maps.Equal(got, slots) {
+		t.Errorf("%v", got)
+	}
+	for _, other := range []sharding.Rule{sharding.Low(1), sharding.List(map[int]sharding.Slot{5: 0}), sharding.List(map[string]sharding.Slot{"de": 1}), nil} {
+		if got := sharding.Listed(other); got != nil {
+			t.Errorf("%v", got)
 		}
 	}
 }

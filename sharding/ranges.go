@@ -26,9 +26,11 @@ func Ranges(bounds ...int64) Rule {
 // to regions, tenants to their databases. Slots are numbered from 0 and none may
 // stay without a value. Other values are refused with [ErrNoSlot].
 //
-// A list of integers takes keys as other rules do. A list of texts compares
-// bytes; see [HashText] for what that asks of the column. Texts that differ only in
-// spaces at the end, which most collations ignore, belong into one slot.
+// A list of integers takes keys as other rules do. A list of texts compares bytes. Its
+// column may have any collation under which texts of different slots differ, which
+// schema.Doctor, the inspection of a migration and gormplugin.Check ask the server: under
+// one that ignores case, "de" and "fr" are two texts, and "DE" is refused. Texts that
+// differ only in spaces at the end, which most collations ignore, belong into one slot.
 func List[K interface{ ~int | ~int64 | ~string }](slots map[K]Slot) Rule {
 	n, err := countSlots(slices.Collect(maps.Values(slots)))
 	if err != nil {

@@ -42,6 +42,7 @@ var house = []room{
 	// Floor 3.
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
+	{"sharding/internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
 	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},

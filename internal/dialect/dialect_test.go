@@ -113,6 +113,7 @@ func TestFaultOfIsWhatAnotherTryCannotCure(t *testing.T) {
 		"ERROR: permission denied for table leaf_alloc (SQLSTATE 42501)":                         NoRight,
 		"FATAL: password authentication failed for user \"u\" (SQLSTATE 28P01)":                  NoLogin,
 		"FATAL: database \"app\" does not exist (SQLSTATE 3D000)":                                NoDatabase,
+		"Error 167 (22003): Out of range value for column 'id' at row 1":                         OutOfRange, // MariaDB's AUTO_INCREMENT
 		"ERROR: integer out of range (SQLSTATE 22003)":                                           OutOfRange,
 		"FATAL: the database system is starting up (SQLSTATE 57P03)":                             NoFault,
 		"ERROR: cannot execute UPDATE in a read-only transaction (SQLSTATE 25006)":               NoFault,

@@ -24,7 +24,7 @@ var mysqlFaults = map[string]Fault{
 	"1044": NoRight, "1142": NoRight, "1143": NoRight, "1227": NoRight,
 	"1045": NoLogin, "1698": NoLogin,
 	"1046": NoDatabase, "1049": NoDatabase,
-	"1264": OutOfRange, "1690": OutOfRange,
+	"167": OutOfRange, "1264": OutOfRange, "1690": OutOfRange,
 }
 
 // UnknownVariable reports whether err says that the server does not have a system

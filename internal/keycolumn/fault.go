@@ -44,11 +44,14 @@ func Inspect(ctx context.Context, db dialect.Querier, d dialect.Dialect, t *shar
 		if !found {
 			continue
 		}
-		j := judge{leading.Column, leading.Rule, sharding.Describe(leading.Rule), c, nil}
+		j := judge{name: leading.Column, rule: leading.Rule, is: sharding.Describe(leading.Rule), column: c}
 		if j.needsClocks(d) {
 			if j.clocks, err = readClocks(ctx, db, leading.Rule); err != nil {
 				return nil, err
 			}
+		}
+		if j.rivals, err = readRivals(ctx, db, d, physical, j); err != nil {
+			return nil, err
 		}
 		all = append(all, j.faults()...)
 	}

@@ -14,6 +14,7 @@ type judge struct {
 	is     sharding.Description
 	column dialect.Column
 	clocks []dialect.Clock // of a rule of times; see needsClocks
+	rivals rivals          // of a rule of listed texts
 }
 
 // fault says the column's name and what it holds, and then why that is wrong.
@@ -95,7 +96,7 @@ func (j judge) texts() []Fault {
 		return j.fault(Notice, "keys shorter than that come back with zero bytes at the end, and lead to other shards", "make it VARBINARY, unless each key fills it")
 	case dialect.HoldsMembers:
 		if j.is.Kind == sharding.KindList { // which takes its own texts alone
-			return j.collation()
+			return append(j.numbered(), j.collation()...)
 		}
 		return j.fault(Error, "a text that is a number is stored as the member of that place, whose rows lie on other shards", "make it VARCHAR, or list the members with List")
 	case dialect.HoldsSets:
@@ -113,6 +114,9 @@ func (j judge) texts() []Fault {
 func (j judge) collation() []Fault {
 	if j.column.Collation == "" {
 		return nil
+	}
+	if j.rivals.asked {
+		return j.rivals.faults(j)
 	}
 	return []Fault{{
 		Column: j.name, Severity: Warning, Collation: true,

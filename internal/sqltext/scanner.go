@@ -27,6 +27,11 @@ func (s *Scanner) Next() (Token, bool) {
 	return t, true
 }
 
+// Skip moves n bytes on. They must be whole tokens, none of them a delimiter of a
+// version comment: bytes that were scanned before, or that the caller joins to
+// the token that Next returned last.
+func (s *Scanner) Skip(n int) { s.pos = min(s.pos+n, len(s.sql)) }
+
 // NextCode returns the next token that is neither white space nor a comment, or
 // false at the end of the text.
 func (s *Scanner) NextCode() (Token, bool) {

@@ -24,29 +24,81 @@ func (s *Store) lookAtCounters(ctx context.Context, on session) error {
 	if s.most.Load() > 0 {
 		return nil
 	}
-	column, err := dialect.WholeNumbers(ctx, on.conn, on.server, "leaf_alloc", "max_id")
-	if err != nil {
-		return fmt.Errorf("look at leaf_alloc: %w", err)
+	most, err := on.holds(ctx, "leaf_alloc", "max_id")
+	if err != nil || most == 0 {
+		return err
 	}
-	if column.Type == "" {
+	if err := on.durable(ctx, "leaf_alloc", "max_id is above the ids in use"); err != nil {
+		return err
+	}
+	s.most.Store(most)
+	return nil
+}
+
+// leaseTables are what leases are written into, with the columns of which nothing may
+// be cut: a ceiling that is would leave the worker id to the next process at once.
+var leaseTables = []struct {
+	table   string
+	columns []string
+}{
+	{"worker_lease", []string{"worker_id", "era", "generation", "ceiling"}},
+	{"worker_namespace", []string{"epoch_us", "unit_ns", "longest_us", "safe_from_us"}},
+}
+
+// lookAtLeases looks once at the tables that hold leases.
+func (s *Store) lookAtLeases(ctx context.Context, on session) error {
+	if s.leasable.Load() {
 		return nil
 	}
-	if column.Most == 0 {
-		return &keygen.SetupError{
-			Err:  fmt.Errorf("leaf_alloc.max_id is of the type %s, which does not hold every whole number exactly", column.Type),
+	for _, of := range leaseTables {
+		for _, column := range of.columns {
+			most, err := on.holds(ctx, of.table, column)
+			if err != nil {
+				return err
+			}
+			if most > 0 && most < math.MaxInt64 {
+				return &keygen.SetupError{
+					Err:  fmt.Errorf("%s.%s ends at %d, and a number beyond it may be cut", of.table, column, most),
+					Cure: "make it a bigint, as `shardid schema` prints it",
+				}
+			}
+		}
+		if err := on.durable(ctx, of.table, "no process runs that has a lease"); err != nil {
+			return err
+		}
+	}
+	s.leasable.Store(true)
+	return nil
+}
+
+// holds returns the highest number that a column holds, 0 where there is no such
+// column.
+func (s session) holds(ctx context.Context, table, column string) (most int64, err error) {
+	is, err := dialect.WholeNumbers(ctx, s.conn, s.server, table, column)
+	if err != nil {
+		return 0, fmt.Errorf("look at %s: %w", table, err)
+	}
+	if is.Type != "" && is.Most == 0 {
+		return 0, &keygen.SetupError{
+			Err:  fmt.Errorf("%s.%s is of the type %s, which does not hold every whole number exactly", table, column, is.Type),
 			Cure: "make it a bigint, as `shardid schema` prints it",
 		}
 	}
-	engine, err := dialect.Forgetful(ctx, on.conn, on.server, "leaf_alloc")
+	return is.Most, nil
+}
+
+// durable refuses a table that may forget what it has acknowledged. Then is what has
+// to be looked after once that is changed.
+func (s session) durable(ctx context.Context, table, then string) error {
+	engine, err := dialect.Forgetful(ctx, s.conn, s.server, table)
 	if err != nil {
-		return fmt.Errorf("look at leaf_alloc: %w", err)
+		return fmt.Errorf("look at %s: %w", table, err)
 	}
-	if engine != "" {
-		return &keygen.SetupError{
-			Err:  fmt.Errorf("leaf_alloc is a table of the engine %s, which has no transactions: ranges that it has acknowledged can be gone after a crash of the server", engine),
-			Cure: "change its engine (ALTER TABLE leaf_alloc ENGINE = InnoDB), and then see that max_id is above the ids in use",
-		}
+	if engine == "" {
+		return nil
 	}
-	s.most.Store(column.Most)
-	return nil
+	return &keygen.SetupError{
+		Err:  fmt.Errorf("%s is a table of the engine %s, which has no transactions: what it has acknowledged can be gone after a crash of the server", table, engine),
+		Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and see that %s", table, then),
+	}
 }

@@ -55,7 +55,7 @@
 // delete the row of worker_namespace whose namespace is empty: leases then count
 // as lost.
 //
-// # What leaf_alloc must be
+// # What the tables must be
 //
 // The column max_id may be narrower than a bigint: a store looks once at its type,
 // and a range that would not fit is [keygen.ErrExhausted] instead of a number that a
@@ -63,6 +63,11 @@
 // without transactions (MyISAM), is refused. The first range of a tag is compared
 // with its row before and after, so that a trigger which sets max_id is found; one
 // that is made while processes run is not.
+//
+// The numbers of worker_lease and worker_namespace must be bigints, as a ceiling that
+// is cut would leave a worker id to two processes at once; a store looks at them before
+// its first lease. Nor may these tables, or WORKER_NODE, be of an engine without
+// transactions.
 //
 // # Failure modes
 //

@@ -31,6 +31,9 @@ func (l *ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, 
 	t := taking{claim: c}
 	if t.ticks, err = check(c); err == nil {
 		err = l.store.do(ctx, func(s session) error {
+			if err := l.store.lookAtLeases(ctx, s); err != nil {
+				return err
+			}
 			e, err = t.run(ctx, s)
 			return err
 		})

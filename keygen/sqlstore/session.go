@@ -52,6 +52,7 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 		}
 		s.server.Store(nil)
 		s.most.Store(0)
+		s.leasable.Store(false)
 	}
 	return err
 }

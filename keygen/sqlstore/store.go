@@ -19,6 +19,8 @@ type Store struct {
 	db     *sql.DB
 	server atomic.Pointer[dialect.Server] // nil until the database has said what it is
 	most   atomic.Int64                   // what leaf_alloc.max_id holds at most; 0 until it was looked at
+
+	leasable atomic.Bool // the tables of leases were looked at
 }
 
 // New asks the database what it is (MySQL, MariaDB, PostgreSQL or SQLite) and

@@ -95,6 +95,9 @@ const (
 // whose row is rolled back could be given again.
 func (w *workerNode) insert(ctx context.Context) (id int64, err error) {
 	err = w.store.do(ctx, func(s session) error {
+		if err := s.durable(ctx, "WORKER_NODE", "AUTO_INCREMENT is above the ids in use"); err != nil {
+			return err
+		}
 		if !w.guarded {
 			return s.inTx(ctx, func() (err error) {
 				id, err = w.insertOn(ctx, s, insertNode)

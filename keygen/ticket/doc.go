@@ -55,6 +55,12 @@
 // what each server said. A server that stops answering, without an error, delays
 // a call by 50 ms at most.
 //
+// The column id may be narrower than a bigint: a table looks once at its type, and a
+// server whose column has no room for what is asked is out of service with
+// [keygen.ErrExhausted], where a lax sql_mode would cut the number. The last number of
+// the column is never given. A type that does not hold every whole number, or an engine
+// without transactions (MyISAM), is refused.
+//
 // A counter that went back, as after a fail-over to a replica that lagged
 // behind, is noticed by the processes that saw it further on; the server is then
 // out of service there with [keygen.ErrRegressed]. A process started later

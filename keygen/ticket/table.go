@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync/atomic"
 
@@ -65,6 +64,7 @@ type Table struct {
 	cfg     TableConfig
 	text    statements
 	highest atomic.Int64 // that this process was given
+	most    atomic.Int64 // what the column id holds at most; 0 until it was looked at
 }
 
 var _ Server = (*Table)(nil)
@@ -145,6 +145,9 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 }
 
 func (t *Table) take(ctx context.Context, conn *sql.Conn, n int64) (first int64, err error) {
+	if err := t.look(ctx, conn); err != nil {
+		return 0, err
+	}
 	if n == 1 {
 		return t.single(ctx, conn)
 	}
@@ -165,8 +168,8 @@ func (t *Table) locked(ctx context.Context, conn *sql.Conn, n int64) (first int6
 		return 0, err
 	}
 	inc := t.cfg.Numbering.Increment
-	if n-1 > (math.MaxInt64-first)/inc {
-		return 0, fmt.Errorf("%w: from %d on there are less than %d ids left in 63 bits", keygen.ErrRegressed, first, n)
+	if n-1 >= (t.end()-first)/inc {
+		return 0, t.full(fmt.Sprintf("%d tickets are wanted from %d on", n, first))
 	}
 	for _, text := range []string{fmt.Sprintf(t.text.skip, first+(n-1)*inc), t.text.unlock} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
@@ -192,8 +195,8 @@ func (t *Table) single(ctx context.Context, conn *sql.Conn) (int64, error) {
 		return 0, t.explain(ctx, conn)
 	case err != nil:
 		return 0, err
-	case id < 1:
-		return 0, fmt.Errorf("%w: the counter is beyond 63 bits", keygen.ErrRegressed)
+	case id < 1 || id > t.end()-n.Increment:
+		return 0, t.full("it gave the last ticket")
 	case !n.holds(keygen.Span{First: id, Count: 1}):
 		return 0, &NumberingError{Want: n, Got: Numbering{id, n.Increment}}
 	case id <= known: // found here, before a whole span is taken of it
@@ -215,6 +218,8 @@ func (t *Table) replace(ctx context.Context, conn *sql.Conn) (int64, error) {
 			return res.LastInsertId()
 		case strings.Contains(err.Error(), "Error 1242"): // of the refusal
 			return 0, errRefused
+		case strings.Contains(err.Error(), "Error 1062"), dialect.FaultOf(err) == dialect.OutOfRange: // of the number, as REPLACE takes any stub
+			return 0, fmt.Errorf("%w: %w", t.full("the last ticket was given"), err)
 		case !dialect.Contended(err) || ctx.Err() != nil:
 			return 0, err
 		}

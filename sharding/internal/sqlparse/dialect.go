@@ -1,0 +1,39 @@
+package sqlparse
+
+import "github.com/shardid/shardid/internal/sqltext"
+
+// Family is a family of servers that read SQL alike.
+type Family uint8
+
+// The families.
+const (
+	MySQL Family = iota + 1
+	MariaDB
+	SQLite
+	PostgreSQL
+)
+
+// Dialect says how a server reads a text.
+type Dialect struct {
+	Family Family
+	// Flavor are the lexical rules; 0 means those that the family has by default.
+	// MySQL's sql_mode ANSI_QUOTES and NO_BACKSLASH_ESCAPES clear rules in it.
+	Flavor sqltext.Flavor
+	// PipesAsConcat is the sql_mode of this name: || joins texts.
+	PipesAsConcat bool
+}
+
+func (d Dialect) flavor() sqltext.Flavor {
+	switch {
+	case d.Flavor != 0:
+		return d.Flavor
+	case d.Family == SQLite:
+		return sqltext.SQLite
+	case d.Family == PostgreSQL:
+		return sqltext.PostgreSQL
+	}
+	return sqltext.MySQL
+}
+
+// isMySQL reports whether the server is MySQL or MariaDB.
+func (d Dialect) isMySQL() bool { return d.Family != SQLite && d.Family != PostgreSQL }

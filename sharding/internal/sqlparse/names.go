@@ -1,0 +1,217 @@
+package sqlparse
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// nameSet is a set of names in the order in which they came.
+type nameSet struct {
+	list []string
+	seen map[string]bool // of a long list
+}
+
+const shortList = 16
+
+func (s *nameSet) add(name string) {
+	name = strings.ToLower(name)
+	if name == "" || s.has(name) {
+		return
+	}
+	s.list = append(s.list, name)
+	if s.seen != nil {
+		s.seen[name] = true
+	}
+}
+
+func (s *nameSet) has(name string) bool {
+	if len(s.list) < shortList {
+		return slices.Contains(s.list, name)
+	}
+	if s.seen == nil {
+		s.seen = make(map[string]bool, 2*shortList)
+		for _, known := range s.list {
+			s.seen[known] = true
+		}
+	}
+	return s.seen[name]
+}
+
+// identifiers returns every name in a text that was not read, and notes what its
+// comments do. Texts count as well, and the words in them: PREPARE s FROM
+// 'DELETE FROM orders'.
+func (p *parser) identifiers() []string {
+	p.names = nameSet{}
+	s := sqltext.NewScanner(p.text, p.d.flavor())
+	for t, ok := s.Next(); ok; t, ok = s.Next() {
+		switch t.Kind {
+		case sqltext.Comment:
+			p.comment(t.Text(p.text))
+		case sqltext.Word:
+			if word := t.Text(p.text); p.d.Family == PostgreSQL || !sqltext.Reserved(word) {
+				p.names.add(word)
+			}
+		case sqltext.QuotedIdent:
+			p.names.add(sqltext.Ident(p.text, t))
+		case sqltext.String:
+			p.namesInText(t.Text(p.text))
+		}
+	}
+	return p.names.list
+}
+
+func (p *parser) namesInText(literal string) {
+	p.names.add(strings.Trim(literal, `'"`))
+	for word := range strings.FieldsFuncSeq(literal, func(r rune) bool {
+		return r < 0x80 && r != '_' && r != '$' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}) {
+		p.names.add(word)
+	}
+}
+
+// atName reports whether tok may be a name that is not behind a dot.
+func (p *parser) atName() bool {
+	switch p.tok.kind {
+	case sqltext.QuotedIdent:
+		return true
+	case sqltext.String:
+		return p.d.Family == SQLite && p.text[p.tok.start] == '\''
+	case sqltext.Word:
+		return !p.tok.word.is(reserved) && p.isPlainWord(p.tok)
+	}
+	return false
+}
+
+// isPlainWord reports whether a word can be a name: @x is a variable, and 1_000
+// is a number where a name cannot begin with a digit.
+func (p *parser) isPlainWord(t token) bool {
+	c := p.text[t.start]
+	return c != '@' && c != '$' && (p.mysql || c < '0' || c > '9')
+}
+
+// ident reads one name.
+func (p *parser) ident() Ident {
+	if !p.atName() {
+		p.fail()
+		return Ident{}
+	}
+	return p.takeIdent()
+}
+
+// anyIdent reads a name where keywords are names as well: behind a dot and behind
+// AS.
+func (p *parser) anyIdent() Ident {
+	if p.tok.kind == sqltext.Word && p.isPlainWord(p.tok) {
+		return p.takeIdent()
+	}
+	return p.ident()
+}
+
+func (p *parser) takeIdent() Ident {
+	t := p.tok
+	p.next()
+	id := Ident{Span: Span{t.start, t.end}, Quoted: t.kind != sqltext.Word}
+	switch t.kind {
+	case sqltext.String:
+		id.Name = unquoted(p.textOf(t))
+	default:
+		id.Name = sqltext.Ident(p.text, sqltext.Token{Kind: t.kind, Start: t.start, End: t.end})
+	}
+	return id
+}
+
+// unquoted returns what a literal without backslashes means.
+func unquoted(literal string) string {
+	quote := literal[:1]
+	inner := strings.TrimSuffix(literal[1:], quote)
+	if !strings.Contains(inner, quote) {
+		return inner
+	}
+	return strings.ReplaceAll(inner, quote+quote, quote)
+}
+
+// name reads a name with what stands before its dots.
+func (p *parser) name() Name {
+	n, all := p.nameOrStar()
+	if all {
+		p.fail()
+	}
+	return n
+}
+
+// nameOrStar reads a name, or a name and a star behind its last dot.
+func (p *parser) nameOrStar() (n Name, all bool) {
+	first := p.ident()
+	if !p.atSymbol(dot) {
+		parts := p.idents.take(1)
+		parts[0] = first
+		return Name{first.Span, parts}, false
+	}
+	return p.dotted(first)
+}
+
+const maxParts = 4
+
+func (p *parser) dotted(first Ident) (n Name, all bool) {
+	var parts [maxParts]Ident
+	parts[0] = first
+	count := 1
+	for p.acceptSymbol(dot) {
+		if p.acceptSymbol(star) {
+			all = true
+			break
+		}
+		if count == maxParts {
+			p.fail()
+			break
+		}
+		parts[count] = p.anyIdent()
+		count++
+	}
+	n.Parts = p.idents.take(count)
+	copy(n.Parts, parts[:count])
+	n.Span = Span{first.From, n.Parts[count-1].To}
+	return n, all
+}
+
+// last returns the name without schemas.
+func (n Name) last() Ident { return n.Parts[len(n.Parts)-1] }
+
+// alias reads an alias with or without AS; Name is "" where there is none.
+func (p *parser) alias(text bool) Ident {
+	if p.accept(kwAs) {
+		if text && p.tok.kind == sqltext.String {
+			return p.takeIdent()
+		}
+		return p.anyIdent()
+	}
+	switch p.tok.kind {
+	case sqltext.QuotedIdent:
+		return p.takeIdent()
+	case sqltext.String:
+		if text && p.d.Family != PostgreSQL {
+			return p.takeIdent()
+		}
+	case sqltext.Word:
+		if !p.tok.word.is(reserved|bound) && p.isPlainWord(p.tok) {
+			return p.takeIdent()
+		}
+	}
+	return Ident{}
+}
+
+// identList reads (a, b, …).
+func (p *parser) identList() []Ident {
+	p.expectSymbol(leftParen)
+	var list []Ident
+	for {
+		list = append(list, p.ident())
+		if !p.acceptSymbol(comma) {
+			break
+		}
+	}
+	p.expectSymbol(rightParen)
+	return list
+}

@@ -1,0 +1,314 @@
+package sqlparse
+
+// Span is the part Text[From:To] of a statement's text.
+type Span struct{ From, To int }
+
+// Of returns the bytes of the span.
+func (s Span) Of(text string) string { return text[s.From:s.To] }
+
+// Verb says what a statement does.
+type Verb uint8
+
+// The verbs. A statement with a data-modifying CTE (PostgreSQL) is Unknown.
+const (
+	Unknown Verb = iota // not read: DDL, SET, CALL, several statements in one text, or odd syntax
+	Select              // WITH … SELECT, VALUES and TABLE belong to it where they stand as a query
+	Insert
+	Replace // MySQL's and SQLite's REPLACE INTO, and SQLite's INSERT OR REPLACE
+	Update
+	Delete
+)
+
+// Statement is the tree of one statement. It is immutable.
+type Statement struct {
+	Text string
+	Verb Verb
+
+	Query  *Query  // of Select
+	Insert *Input  // of Insert and Replace
+	Change *Change // of Update and Delete
+
+	// Params are the parameters in the order of their places in the text.
+	Params []*Param
+	// Names are the names that could be those of tables: all table references of
+	// a tree that was read, CTEs among them, and every identifier of an Unknown
+	// text, words inside its strings included. In lower case, without quotes and
+	// schemas, each once.
+	Names []string
+	// Why is where an Unknown text stopped to be readable, for messages: near
+	// "PROCEDURE", at the end.
+	Why string
+	// Executable reports comments that some servers execute, and Limiting hints
+	// in comments that limit what a statement returns (SET_VAR, MAX_EXECUTION_TIME).
+	Executable, Limiting bool
+}
+
+// Ident is a name as it is written and as it is meant.
+type Ident struct {
+	Span
+	Name   string // without quotes
+	Quoted bool
+}
+
+// Name is a name with what stands before its dots: schema.table.column.
+type Name struct {
+	Span
+	Parts []Ident // at least one
+}
+
+// With is WITH [RECURSIVE] name [(columns)] AS (query), ….
+type With struct {
+	Span
+	Recursive bool
+	Tables    []CTE
+}
+
+// CTE is one common table expression.
+type CTE struct {
+	Span
+	Name    Ident
+	Columns []Ident
+	Query   *Query
+}
+
+// Query is a SELECT, or several that UNION and its like combine, with what
+// stands around them.
+type Query struct {
+	Span            // without parentheses around it
+	With    *With   // may be nil
+	Parts   []*Part // one, or the branches of UNION, INTERSECT, EXCEPT from left to right
+	OrderBy []Order
+	Limit   *Limit // may be nil
+	// Locks are FOR UPDATE, FOR SHARE, LOCK IN SHARE MODE, with all that follows.
+	Locks []Lock
+	// After is where ORDER BY, LIMIT or a lock could be added: the end of the last
+	// part.
+	After int
+}
+
+// SetOp says how a part is combined with the parts before it.
+type SetOp uint8
+
+// The set operations. INTERSECT binds tighter than the others in some dialects:
+// a query that mixes it with others and has no parentheses is not read.
+const (
+	First SetOp = iota
+	UnionAll
+	Union
+	Intersect
+	Except
+	IntersectAll
+	ExceptAll
+)
+
+// Part is one branch of a query: a SELECT, a query in parentheses, VALUES, or a
+// whole table. Exactly one of Select, Nested, Values and Table is set.
+type Part struct {
+	Span
+	Op     SetOp
+	Select *Core
+	Nested *Query // (SELECT … ORDER BY …)
+	Values [][]Expr
+	Table  *Table // TABLE name of MySQL and PostgreSQL, and SQLite's x IN name
+}
+
+// Core is one SELECT.
+type Core struct {
+	Span
+	Distinct   bool
+	DistinctOn []Expr // PostgreSQL
+	// Modifiers are MySQL's words behind SELECT (STRAIGHT_JOIN, SQL_NO_CACHE,
+	// SQL_CALC_FOUND_ROWS, HIGH_PRIORITY), in upper case.
+	Modifiers []string
+	Items     []Item
+	From      []Source // separated by commas
+	Where     Expr     // may be nil
+	GroupBy   []Expr
+	Rollup    bool // WITH ROLLUP, GROUPING SETS, CUBE
+	Having    Expr
+	Windows   []Window
+	// ItemsEnd is behind the last selected item, where a column can be added;
+	// BodyEnd is behind the last clause, or behind FROM's predecessor where there
+	// is no clause.
+	ItemsEnd, BodyEnd int
+}
+
+// Item is one selected expression.
+type Item struct {
+	Span
+	Expr  Expr  // nil for a star
+	Star  bool  // * or name.*
+	Of    Name  // of name.*
+	Alias Ident // Name is "" without one
+}
+
+// Order is one expression of ORDER BY.
+type Order struct {
+	Span
+	Expr       Expr
+	Descending bool
+	Nulls      Nulls
+}
+
+// Nulls is NULLS FIRST or NULLS LAST.
+type Nulls uint8
+
+// Where NULL stands in an order.
+const (
+	NullsDefault Nulls = iota
+	NullsFirst
+	NullsLast
+)
+
+// Limit is LIMIT n [OFFSET m], LIMIT m, n, and FETCH FIRST n ROWS ONLY.
+type Limit struct {
+	Span
+	Count  Expr // nil for OFFSET alone and LIMIT ALL
+	Offset Expr // may be nil
+	Ties   bool // FETCH … WITH TIES
+}
+
+// Lock is one locking clause.
+type Lock struct {
+	Span
+	Exclusive bool   // FOR UPDATE, FOR NO KEY UPDATE
+	Of        []Name // FOR UPDATE OF a, b
+	Wait      string // "", "NOWAIT", "SKIP LOCKED", or MariaDB's "WAIT n"
+}
+
+// Window is one name of a WINDOW clause.
+type Window struct {
+	Span
+	Name Ident
+	Over Expr // an Opaque with what stands between the parentheses
+}
+
+// Source is one element of FROM: exactly one of Table, Query, Join, Function is
+// set.
+type Source struct {
+	Span
+	Table    *Table
+	Query    *Query // (SELECT …) alias
+	Join     *Join
+	Function *Call // a table function: json_each(…), generate_series(…)
+
+	Alias   Ident // of Query and Function; Table has its own
+	Columns []Ident
+	Lateral bool
+}
+
+// Table is one reference to a table by name.
+type Table struct {
+	Span
+	Name  Name
+	Alias Ident
+	// Hints are what stands behind the name and its alias (USE INDEX (…), INDEXED
+	// BY …), and Partition is PARTITION (…).
+	Hints, Partition Span
+	// Only is PostgreSQL's ONLY or a star behind the name.
+	Only bool
+}
+
+// JoinKind is how two sources are joined.
+type JoinKind uint8
+
+// The kinds of joins. A comma is a CrossJoin that binds less.
+const (
+	InnerJoin JoinKind = iota // JOIN, INNER JOIN, STRAIGHT_JOIN, CROSS JOIN with ON
+	LeftJoin
+	RightJoin
+	FullJoin
+	CrossJoin
+)
+
+// Join is two sources and what joins them.
+type Join struct {
+	Span
+	Kind        JoinKind
+	Natural     bool
+	Left, Right *Source
+	On          Expr
+	Using       []Ident
+}
+
+// Input is an INSERT or REPLACE.
+type Input struct {
+	Span
+	With  *With
+	Table Table // into which; its alias is that of PostgreSQL and SQLite
+	// Ignore is INSERT IGNORE and INSERT OR IGNORE; Or is another word of SQLite's
+	// INSERT OR … (ABORT, FAIL, ROLLBACK), in upper case.
+	Ignore bool
+	Or     string
+	// HasColumns tells INSERT INTO t () VALUES () from INSERT INTO t VALUES (…).
+	HasColumns bool
+	Columns    []Ident
+	Rows       []Row   // VALUES, and MySQL's SET as one row
+	ByColumns  bool    // MySQL's INSERT … SET
+	Query      *Query  // INSERT … SELECT
+	Default    bool    // DEFAULT VALUES
+	RowAlias   *Source // MySQL's VALUES (…) AS new (a, b): an alias with columns
+	Overriding string  // PostgreSQL's OVERRIDING … VALUE, in upper case
+
+	Conflicts []Conflict
+	Returning []Item
+	// RowsEnd is behind the last row; ReturningAt is where a RETURNING could be
+	// added.
+	RowsEnd, ReturningAt int
+}
+
+// Row is one tuple of VALUES. Tuples that are written alike, byte by byte, share
+// the expressions of an earlier row of the same texts: where an expression of
+// Values has Params[i] of the statement, this row has Params[i+FirstParam].
+// FirstParam is 0 in a row that has expressions of its own.
+type Row struct {
+	Span
+	Values     []Expr
+	FirstParam int
+}
+
+// Conflict is what an INSERT does where a row of its unique key is there:
+// MySQL's ON DUPLICATE KEY UPDATE, and ON CONFLICT of the others.
+type Conflict struct {
+	Span
+	Duplicate  bool // MySQL's, of any unique key
+	Target     []Expr
+	Constraint Ident // ON CONSTRAINT name
+	Partial    Expr  // WHERE of the target
+	Nothing    bool  // DO NOTHING
+	Set        []Assignment
+	Where      Expr // of DO UPDATE
+}
+
+// Assignment is one column = value of SET. PostgreSQL's and SQLite's
+// (a, b) = (…) has several columns.
+type Assignment struct {
+	Span
+	Columns []Name
+	Value   Expr
+}
+
+// Change is an UPDATE or DELETE.
+type Change struct {
+	Span
+	With *With
+	// Targets are the tables that are changed. An UPDATE of MySQL with several
+	// tables has all of them in From and none here, as only the columns in Set
+	// tell which change; DELETE a, b FROM … names aliases of From.
+	Targets []Table
+	// From is what else is read: UPDATE … FROM, DELETE … USING, and MySQL's
+	// joins.
+	From   []Source
+	Multi  bool // MySQL's forms with several tables
+	Ignore bool
+	Or     string // SQLite's UPDATE OR …, in upper case
+
+	Set       []Assignment
+	Where     Expr
+	OrderBy   []Order
+	Limit     *Limit
+	Returning []Item
+	// WhereAt is where a WHERE could be added; ReturningAt where a RETURNING
+	// could be.
+	WhereAt, ReturningAt int
+}
