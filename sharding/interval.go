@@ -46,9 +46,10 @@ const defaultPrecision = time.Second
 // 23:59:59.9997 in DATETIME(3) may become the next day. Truncate keys to the unit to
 // have all of them taken.
 //
-// The unit must not be longer than a piece, and a day a multiple of it. A unit finer
-// than the column's loses rows; schema.Doctor, gormplugin.Check and the inspection of a
-// migration compare the two.
+// The unit must not be longer than a piece, and a day a multiple of it. A unit that is a
+// multiple of the column's loses nothing: it refuses more times than it must, those of
+// the last second of a piece under the default. Any other unit than the column's loses
+// rows. schema.Doctor, gormplugin.Check and the inspection of a migration compare the two.
 func (r IntervalRule) WithPrecision(unit time.Duration) IntervalRule {
 	r.precision = unit
 	return r.built()

@@ -24,6 +24,7 @@ type Fault struct {
 	Column    string
 	Severity  Severity
 	Collation bool   // it is the collation's
+	Refuses   bool   // the rule refuses keys that the column may hold
 	Message   string // begins with the column
 	Fix       string
 }

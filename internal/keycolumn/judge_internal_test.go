@@ -78,7 +78,10 @@ func TestTheColumnOfTimesKeepsThemAsTheRuleBelieves(t *testing.T) {
 		want   string
 	}{
 		{daily(), clock(time.Second), ""},
-		{daily(), clock(time.Millisecond), "warning"}, // refuses more than it must
+		{daily(), clock(time.Millisecond), "notice"}, // refuses more than it must
+		{daily(), clock(time.Nanosecond), "notice"},
+		{daily().WithPrecision(24 * time.Hour), clock(time.Second), "notice"},
+		{daily().WithPrecision(1500 * time.Millisecond), clock(time.Second), "error"}, // 1.5 becomes 2
 		{daily().WithPrecision(time.Millisecond), clock(time.Millisecond), ""},
 		{daily().WithPrecision(time.Millisecond), clock(time.Second), "error"},
 		{daily(), clock(24 * time.Hour), "error"},

@@ -29,14 +29,19 @@ func (j judge) times() []Fault {
 	return found
 }
 
+// precision: what becomes of a time in a column lies between the next times before and
+// behind it that the column keeps. Where the rule's unit consists of whole units of the
+// column, no piece ends between them, or the rule has refused the time.
 func (j judge) precision(rule sharding.IntervalRule) []Fault {
 	kept, said := j.column.Precision, rule.Precision()
 	fix := fmt.Sprintf("say WithPrecision(%v) to Interval", kept)
 	switch {
-	case kept > said:
+	case kept > said || said%kept != 0:
 		return j.fault(Error, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: a time may be rounded into another piece than the rule's", kept, said), fix)
 	case kept < said:
-		return j.fault(Warning, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: it refuses times less than that before the end of a piece", kept, said), fix+", or truncate keys")
+		found := j.fault(Notice, fmt.Sprintf("the column keeps times to %v, and the rule believes %v: it refuses times less than that before the end of a piece", kept, said), fix+", or truncate keys")
+		found[0].Refuses = true
+		return found
 	}
 	return nil
 }

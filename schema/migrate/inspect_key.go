@@ -19,7 +19,11 @@ func (p probe) keyColumns(ctx context.Context, conf Table) error {
 		if f.Collation {
 			code = Collation
 		}
-		p.add(code, keySeverities[f.Severity], f.Message, f.Fix)
+		severity := keySeverities[f.Severity]
+		if f.Refuses && severity == Info { // such a row would end a run
+			severity = Warn
+		}
+		p.add(code, severity, f.Message, f.Fix)
 	}
 	return err
 }

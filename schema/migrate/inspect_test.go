@@ -127,6 +127,23 @@ func TestInspectFindsTextKeysThatAreNotComparedByTheirBytes(t *testing.T) {
 	}
 }
 
+// Its rows may have times that the rule refuses, and the run would end there.
+func TestInspectWarnsOfAColumnThatKeepsTimesFinerThanTheirRule(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	daily := sharding.Interval(start, start.AddDate(0, 0, 4), 24*time.Hour)
+	for unit, want := range map[time.Duration]bool{time.Second: true, time.Nanosecond: false} {
+		s := newShop(t, 0)
+		exec(t, s.source, "DROP TABLE orders; CREATE TABLE orders (id INTEGER PRIMARY KEY, at DATETIME)")
+		found := inspect(t, s.job(t, "id", byText(t, "at", daily.WithPrecision(unit))))
+		got := slices.ContainsFunc(found, func(f migrate.Finding) bool {
+			return f.Code == migrate.KeyColumn && f.Severity == migrate.Warn && strings.Contains(f.Message, "keeps times to 1ns")
+		})
+		if got != want || migrate.Blocked(found) {
+			t.Errorf("%v: %+v", unit, found)
+		}
+	}
+}
+
 func TestInspectBlocksValuesWithoutAPlace(t *testing.T) {
 	day := 24 * time.Hour
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
