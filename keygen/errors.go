@@ -69,8 +69,10 @@ var (
 	// read-only for a moment. Returned by sqlstore and ticket.
 	ErrReadOnly = errors.New("keygen: server is read-only")
 
-	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks.
-	// Returned by Set.Lookup, and through it by gormplugin and sqlxhook.
+	// ErrUnknownGenerator: a keygen tag names a generator that the Set lacks, or a
+	// generator is nil, or the zero value that no New has made.
+	// Returned by Set.Lookup, and through it by gormplugin and sqlxhook, and by such
+	// generators.
 	ErrUnknownGenerator = errors.New("keygen: unknown generator")
 )
 

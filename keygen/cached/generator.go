@@ -118,6 +118,9 @@ func (g *Generator) Layout() keygen.Layout { return g.cfg.Layout }
 // of one tick's ids.
 func (g *Generator) Stats() keygen.Stats {
 	s := g.buffer.Stats()
+	if g.maker == nil {
+		return s
+	}
 	t := g.maker.tenure.Load()
 	if g.cfg.RejectedTake == Fail {
 		s.Waits = 0
@@ -135,6 +138,9 @@ func (g *Generator) Stats() keygen.Stats {
 // will have to wait. Close may be called twice.
 func (g *Generator) Close() error {
 	g.closing.Do(func() {
+		if g.maker == nil {
+			return
+		}
 		g.cancel()
 		g.tending.Wait()
 		_ = g.buffer.Close() // which has nothing to complain about

@@ -25,6 +25,9 @@ type Ring struct {
 
 // Ring returns a snapshot of the ring.
 func (g *Generator) Ring() Ring {
+	if g.maker == nil {
+		return Ring{}
+	}
 	s, discarded := g.buffer.Stats(), g.discarded.Load()
 	capacity := g.cfg.ticks() << g.cfg.Layout.Bits(keygen.Sequence)
 	gone := s.Issued + discarded

@@ -16,6 +16,9 @@ const adviceSeconds = 600
 // call of Usage before or since the segment in use began, whichever is later,
 // over a second at least: who wants to catch peaks calls it at intervals.
 func (g *Generator) Usage() Usage {
+	if g.sizer == nil {
+		return Usage{}
+	}
 	rate, peak := g.buffer.Rate()
 	return Usage{
 		Step:   g.sizer.step.Load(),

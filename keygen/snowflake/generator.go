@@ -174,9 +174,15 @@ func (g *Generator) awaitStart(ctx context.Context, f *family) error {
 	return nil
 }
 
+// errNotMade is what a Generator says that New has not made.
+var errNotMade = fmt.Errorf("snowflake: %w: it was not made by New", keygen.ErrUnknownGenerator)
+
 // Next returns the next id. It waits while the ids of the tick are used up. In a
 // layout with gene bits the buckets take turns.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
+	if g.keeper == nil {
+		return 0, errNotMade
+	}
 	if g.buckets > 0 {
 		return g.next(ctx, g.turn.Add(1)&(g.buckets-1))
 	}
@@ -310,6 +316,9 @@ func (g *Generator) FillIn(ctx context.Context, dst, buckets []int64) error {
 // It adds only what there is room for, so that many large calls cannot drive
 // the state far beyond the limit together.
 func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n int64, err error) {
+	if g.keeper == nil {
+		return nil, 0, 0, errNotMade
+	}
 	for {
 		f = g.keeper.family.Load()
 		now, most := g.clock.Read()
@@ -358,6 +367,9 @@ func (g *Generator) Range(from, to time.Time) (lo, hi int64, err error) {
 
 // Stats returns a snapshot of the generator's state.
 func (g *Generator) Stats() keygen.Stats {
+	if g.keeper == nil {
+		return keygen.Stats{LastError: errNotMade}
+	}
 	s := keygen.Stats{
 		Waits:    g.waits.Load(),
 		Failures: g.failures.Load(),
@@ -376,6 +388,9 @@ func (g *Generator) Stats() keygen.Stats {
 // Close may be called twice.
 func (g *Generator) Close() error {
 	g.closing.Do(func() {
+		if g.keeper == nil {
+			return
+		}
 		close(g.closed)
 		g.closeBy = g.keeper.close()
 	})

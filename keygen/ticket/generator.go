@@ -171,9 +171,15 @@ func count(b bool) int {
 	return 0
 }
 
+// errNotMade is what a Generator says that New has not made.
+var errNotMade = fmt.Errorf("ticket: %w: it was not made by New", keygen.ErrUnknownGenerator)
+
 // Next returns an id of the server whose turn it is, or of another one that has
 // ids in memory. It waits when there is none.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
+	if g.ctx == nil {
+		return 0, errNotMade
+	}
 	turn := g.turn.Add(1)
 	if id := g.inMemory(turn); id != 0 {
 		return id, nil
@@ -291,6 +297,9 @@ func (g *Generator) starved(why error) error {
 // Stats returns a snapshot, of all servers together. LastError names each server
 // that is out of service, and is nil when none is.
 func (g *Generator) Stats() keygen.Stats {
+	if g.ctx == nil {
+		return keygen.Stats{LastError: errNotMade}
+	}
 	sum := keygen.Stats{Waits: g.waits.Load(), Failures: g.failures.Load(), LastError: g.failing()}
 	for _, m := range g.members {
 		gen := m.gen.Load()
@@ -310,6 +319,9 @@ func (g *Generator) Stats() keygen.Stats {
 // Close stops the generator and waits for the reservations under way. Calls that
 // wait, and later ones, return [keygen.ErrClosed]. It may be called twice.
 func (g *Generator) Close() error {
+	if g.ctx == nil {
+		return nil
+	}
 	g.cancel()
 	g.openers.Wait()
 	var err error

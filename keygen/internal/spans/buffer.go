@@ -36,7 +36,8 @@ type Config struct {
 	Observer Observer
 }
 
-// Buffer hands out the keys of spans. It is safe for concurrent use.
+// Buffer hands out the keys of spans. It is safe for concurrent use. A nil *Buffer
+// refuses every key, so that the zero values of the generators on it do.
 type Buffer struct {
 	cfg     Config
 	current atomic.Pointer[chunk] // changed only while holding mu
@@ -62,8 +63,15 @@ func New(cfg Config) *Buffer {
 	return b
 }
 
+// errNotMade is what a generator says whose Buffer is nil, as New has not made it. The
+// comparison costs the hot path nothing: the first load would make it otherwise.
+var errNotMade = fmt.Errorf("%w: it was not made by New", keygen.ErrUnknownGenerator)
+
 // Next returns a key. It looks at ctx only when it has to wait.
 func (b *Buffer) Next(ctx context.Context) (int64, error) {
+	if b == nil {
+		return 0, errNotMade
+	}
 	c := b.current.Load()
 	alarm, base, step := c.alarm.Load(), c.base, c.span.Step // these need not wait for the addition
 	n := c.taken.Add(1)
@@ -90,6 +98,9 @@ func (b *Buffer) slow(ctx context.Context, c *chunk, n int64) (int64, error) {
 
 // Fill sets dst to keys, rising within each span.
 func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
+	if b == nil {
+		return errNotMade
+	}
 	for len(dst) > 0 {
 		c := b.current.Load()
 		last := c.taken.Add(int64(len(dst)))
@@ -235,6 +246,9 @@ func (b *Buffer) closedError() error { return fmt.Errorf("%s: %w", b.cfg.Name, k
 
 // Stats returns a snapshot. Waits counts the calls that found no key.
 func (b *Buffer) Stats() keygen.Stats {
+	if b == nil {
+		return keygen.Stats{LastError: errNotMade}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := keygen.Stats{
@@ -251,6 +265,9 @@ func (b *Buffer) Stats() keygen.Stats {
 // that this ever was. Both are averages over a second at least, and over the
 // life of a span or the time between two calls of Rate at most.
 func (b *Buffer) Rate() (now, peak float64) {
+	if b == nil {
+		return 0, 0
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ring.meter.note(time.Now(), b.issued())
@@ -261,6 +278,9 @@ func (b *Buffer) Rate() (now, peak float64) {
 // later ones, return keygen.ErrClosed. Keys in memory are left as a gap. It may
 // be called twice.
 func (b *Buffer) Close() error {
+	if b == nil {
+		return nil
+	}
 	b.mu.Lock()
 	if !b.ring.closed {
 		b.ring.closed = true
