@@ -7,13 +7,16 @@ type slab[T any] struct {
 	size int
 }
 
-const maxSlab = 256
+const (
+	minSlab = 2
+	maxSlab = 256
+)
 
 // take returns n values, which nobody else has, as a slice that cannot grow into
 // its neighbour.
 func (s *slab[T]) take(n int) []T {
 	if len(s.free) < n {
-		s.size = min(max(2*s.size, 4), maxSlab)
+		s.size = min(max(2*s.size, minSlab), maxSlab)
 		s.free = make([]T, max(s.size, n))
 	}
 	taken := s.free[:n:n]
@@ -34,6 +37,11 @@ type arena struct {
 	compares slab[Compare]
 	idents   slab[Ident]
 	exprs    slab[Expr]
+}
+
+// newArena returns an arena for an ordinary statement.
+func newArena() arena {
+	return arena{columns: slab[Column]{size: minSlab}, idents: slab[Ident]{size: 2 * minSlab}}
 }
 
 // pair returns two expressions as a list.

@@ -1,6 +1,9 @@
 package sqlparse
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // input reads an INSERT or REPLACE behind its WITH.
 func (p *parser) input(from int, with *With) {
@@ -145,14 +148,11 @@ func (p *parser) inputSet(in *Input) {
 // before it is not read again.
 func (p *parser) tuples(in *Input) {
 	for {
-		first := len(p.out.Params)
+		marks := p.params.marks
 		row := p.tuple()
 		in.Rows = append(in.Rows, row)
-		if !p.atSymbol(comma) {
-			return
-		}
-		if !p.out.Executable {
-			p.repeatedTuples(in, row, first)
+		if p.atSymbol(comma) && !p.out.Executable {
+			p.repeatedTuples(in, row, p.params.marks-marks)
 		}
 		if !p.acceptSymbol(comma) {
 			return
@@ -174,38 +174,49 @@ func (p *parser) tuple() Row {
 }
 
 // repeatedTuples reads the tuples behind the comma at tok that are written like a
-// row, whose parameters begin at a place in Params.
-func (p *parser) repeatedTuples(in *Input, row Row, first int) {
+// row with so many ?.
+func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
 	bytes := row.Of(p.text)
-	params := len(p.out.Params)
-	for p.atSymbol(comma) {
-		at := p.tok.end
-		for at < len(p.text) && (p.text[at] == ' ' || p.text[at] >= '\t' && p.text[at] <= '\r') {
-			at++
+	again := row
+	end := p.tok.start // of the last row
+	for {
+		at := p.skipSpace(end)
+		if at == len(p.text) || p.text[at] != ',' {
+			break
 		}
+		at = p.skipSpace(at + 1)
 		if !strings.HasPrefix(p.text[at:], bytes) {
-			return
+			break
 		}
 		if len(in.Rows) == cap(in.Rows) {
-			p.expectTuples(in, len(bytes), params-first)
+			in.Rows = slices.Grow(in.Rows, p.expectedTuples(len(in.Rows), len(bytes)))
 		}
-		again := Row{Span: Span{at, at + len(bytes)}, Values: row.Values, FirstParam: len(p.out.Params) - first}
-		p.repeat(first, params, at-row.From)
+		end = at + len(bytes)
+		again.Span = Span{at, end}
+		again.FirstParam += marks
 		in.Rows = append(in.Rows, again)
-		p.scanner.Skip(again.To - p.tok.end)
-		p.tok = token{start: again.To - 1, end: again.To, kind: p.tok.kind, symbol: rightParen}
-		p.next()
 	}
+	if again.From == row.From {
+		return
+	}
+	p.params.marks += again.FirstParam
+	p.out.Args += again.FirstParam
+	p.scanner.Skip(end - p.tok.end)
+	p.tok = token{start: end - 1, end: end, kind: p.tok.kind, symbol: rightParen}
+	p.next()
 }
 
-// expectTuples makes room for as many tuples as there can be in the rest of the
-// text, but no more than four times those that were read.
-func (p *parser) expectTuples(in *Input, length, params int) {
-	n := min((len(p.text)-p.tok.start)/(length+1), 4*len(in.Rows)+64)
-	rows := make([]Row, len(in.Rows), len(in.Rows)+n+1)
-	copy(rows, in.Rows)
-	in.Rows = rows
-	p.reserve(n * params)
+func (p *parser) skipSpace(at int) int {
+	for at < len(p.text) && (p.text[at] == ' ' || p.text[at] >= '\t' && p.text[at] <= '\r') {
+		at++
+	}
+	return at
+}
+
+// expectedTuples returns how many tuples of a length there can be in the rest of
+// the text, but no more than four times those that were read.
+func (p *parser) expectedTuples(read, length int) int {
+	return min((len(p.text)-p.tok.start)/(length+1), 4*read+64) + 1
 }
 
 // rowAlias reads MySQL's AS new (a, b) behind the rows.

@@ -63,7 +63,9 @@ func (p *parser) identifiers() []string {
 }
 
 func (p *parser) namesInText(literal string) {
-	p.names.add(strings.Trim(literal, `'"`))
+	if literal[0] == '\'' || literal[0] == '"' {
+		p.names.add(unquoted(literal))
+	}
 	for word := range strings.FieldsFuncSeq(literal, func(r rune) bool {
 		return r < 0x80 && r != '_' && r != '$' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	}) {

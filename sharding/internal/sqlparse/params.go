@@ -101,27 +101,6 @@ func (p *parser) addParam(kind paramKind, param Param) *Param {
 	s.slab = s.slab[1:]
 	*added = param
 	p.out.Params = append(p.out.Params, added)
+	p.out.Args = max(p.out.Args, param.Index+1)
 	return added
-}
-
-// reserve makes room for n parameters.
-func (p *parser) reserve(n int) {
-	if len(p.params.slab) >= n {
-		return
-	}
-	p.params.slab = make([]Param, n)
-	all := make([]*Param, len(p.out.Params), len(p.out.Params)+n)
-	copy(all, p.out.Params)
-	p.out.Params = all
-}
-
-// repeat adds the parameters of an earlier part of the text again, shifted by so
-// many bytes.
-func (p *parser) repeat(from, to, shift int) {
-	for _, first := range p.out.Params[from:to] {
-		again := *first
-		again.From += shift
-		again.To += shift
-		p.addParam(p.params.kind, again)
-	}
 }

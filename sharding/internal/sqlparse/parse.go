@@ -9,7 +9,7 @@ import (
 // Parse reads a statement. It never fails: what it cannot read is [Unknown] or
 // [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
-	p := parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.flavor()), out: &Statement{Text: text}}
+	p := parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.flavor()), out: &Statement{Text: text}, arena: newArena()}
 	p.next()
 	if strings.IndexByte(text, 0) >= 0 {
 		p.fail() // SQLite's text ends there

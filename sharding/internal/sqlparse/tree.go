@@ -28,8 +28,11 @@ type Statement struct {
 	Insert *Input  // of Insert and Replace
 	Change *Change // of Update and Delete
 
-	// Params are the parameters in the order of their places in the text.
+	// Params are the parameters in the order of their places in the text, but for
+	// those of rows that share the expressions of another row.
 	Params []*Param
+	// Args is how many arguments the parameters ask for: the highest Index and one.
+	Args int
 	// Names are the names that could be those of tables: all table references of
 	// a tree that was read, CTEs among them, and every identifier of an Unknown
 	// text, words inside its strings included. In lower case, without quotes and
@@ -258,9 +261,9 @@ type Input struct {
 }
 
 // Row is one tuple of VALUES. Tuples that are written alike, byte by byte, share
-// the expressions of an earlier row of the same texts: where an expression of
-// Values has Params[i] of the statement, this row has Params[i+FirstParam].
-// FirstParam is 0 in a row that has expressions of its own.
+// the expressions of an earlier row of the same text: where a parameter of Values
+// has an Index, this row takes the argument Index+FirstParam. FirstParam is 0 in a
+// row that has expressions of its own, and where parameters have numbers or names.
 type Row struct {
 	Span
 	Values     []Expr
