@@ -299,7 +299,7 @@ func (s *Snapshot) hinted(t *Table, h Hint) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	return t.on(slot)
+	return t.On(slot)
 }
 
 // counterpart returns the target of t that holds the slots of on.

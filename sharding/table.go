@@ -171,11 +171,12 @@ func (t *Table) Target(key any) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	return t.on(s)
+	return t.On(s)
 }
 
-// on returns the target of a slot, unless the slot is held.
-func (t *Table) on(s Slot) (Target, error) {
+// On returns the target of a slot, one of the table's. Its errors wrap
+// [ErrSlotMoving], [ErrStaleMap] or [ErrRouteUnread].
+func (t *Table) On(s Slot) (Target, error) {
 	if err := t.Map.usable(); err != nil {
 		return Target{}, err
 	}
@@ -211,7 +212,7 @@ func (t *Table) TargetBy(column string, value any) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	return t.on(s)
+	return t.On(s)
 }
 
 // slot returns the slot that the value carries.

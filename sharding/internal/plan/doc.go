@@ -1,8 +1,12 @@
 // Package plan decides what becomes of one SQL statement over sharded tables: whether
-// it goes whole to one shard, to several whose answers are combined, or is refused and
-// what to write instead. Its promise: tree × snapshot × schema facts → plan. It is
-// pure: the same tree, [sharding.Snapshot] and facts about the columns give the same
-// plan, and there is no database, no clock and no goroutine. What it has to decide on
-// stands in testdata/acceptance: the statements that a shop, a service for many
-// accounts and a chat send, with what is expected of each.
+// it goes whole to one shard, or home, or is refused and what to write instead. Its
+// promise: tree × snapshot × schema facts → plan. It is pure: the same tree,
+// [sharding.Snapshot] and facts about the columns give the same plan, and there is no
+// database, no clock and no goroutine. testdata/plans shows what becomes of what.
+//
+// Each place where a statement names a table is a reference. The conditions that the
+// rows of a reference satisfy prove in which slots they lie: by themselves, and by
+// columns that they equate with those of other references (prove.go). If the
+// references lead to one target together, the whole text goes there, with its names
+// replaced (splice.go), whatever else is in it.
 package plan

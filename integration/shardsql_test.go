@@ -1,0 +1,158 @@
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"gorm.io/driver/mysql"
+	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// routedOrder is a row of the routed table of these tests.
+type routedOrder struct {
+	ID     int64  `gorm:"primaryKey;autoIncrement:false" db:"id"`
+	UserID int64  `gorm:"primaryKey;autoIncrement:false" db:"user_id"`
+	Note   string `db:"note"`
+}
+
+func (routedOrder) TableName() string { return "routed_orders" }
+
+type routedCoupon struct {
+	Code string `gorm:"primaryKey;size:20"`
+	Used int64
+}
+
+// onEachRouted runs a test on a routed database of SQLite, MariaDB and MySQL.
+func onEachRouted(t *testing.T, test func(t *testing.T, routed *sql.DB, open func(gorm.ConnPool) gorm.Dialector)) {
+	t.Helper()
+	onMySQL := func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }
+	for name, d := range map[string]struct {
+		open      database
+		dialector func(gorm.ConnPool) gorm.Dialector
+	}{
+		"SQLite":  {sqlite(t), func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }},
+		"MariaDB": {mariaDB(server.ShareMariaDB(t)), onMySQL},
+		"MySQL":   {mySQL(server.ShareMySQL(t)), onMySQL},
+	} {
+		t.Run(name, func(t *testing.T) { test(t, routedOn(t, d.open), d.dialector) })
+	}
+}
+
+func routedOn(t *testing.T, open database) *sql.DB {
+	t.Helper()
+	dbs, home := sharding.DBs{"a": open(t), "b": open(t)}, open(t)
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "routed_orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, PRIMARY KEY (id))")
+	}
+	mustExec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	router, err := sharding.New(dbs, sharding.Table{Name: "routed_orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+func TestGORMWorksOnARoutedDatabaseAsItStands(t *testing.T) {
+	onEachRouted(t, func(t *testing.T, routed *sql.DB, dialector func(gorm.ConnPool) gorm.Dialector) {
+		for _, prepared := range []bool{false, true} {
+			db, err := gorm.Open(dialector(routed), &gorm.Config{Logger: logger.Discard, PrepareStmt: prepared})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := int64(1)
+			if prepared {
+				first = 101
+			}
+			for user := range int64(8) {
+				if err := db.Create(&routedOrder{ID: first + user, UserID: user, Note: "new"}).Error; err != nil {
+					t.Fatal(err)
+				}
+			}
+			var found routedOrder
+			if err := db.Where("user_id = ?", 6).First(&found, first+6).Error; err != nil || found.Note != "new" {
+				t.Fatal(found, err)
+			}
+			found.Note = "paid"
+			if err := db.Save(&found).Error; err != nil {
+				t.Fatal(err)
+			}
+			var all []routedOrder
+			if err := db.Raw("SELECT * FROM routed_orders AS o WHERE o.user_id = ? AND o.note IN (SELECT note FROM routed_orders WHERE user_id = ?)", 6, 6).Scan(&all).Error; err != nil || all[len(all)-1].Note != "paid" {
+				t.Fatal(all, err)
+			}
+			err = db.Transaction(func(tx *gorm.DB) error {
+				if err := tx.Delete(&routedOrder{ID: first + 6, UserID: 6}).Error; err != nil {
+					return err
+				}
+				if _, isTx := tx.Statement.ConnPool.(*sql.Tx); !isTx && !prepared {
+					return fmt.Errorf("the pool in a transaction is %T", tx.Statement.ConnPool)
+				}
+				return tx.Model(&routedOrder{}).Where("user_id = ?", 2).Update("note", "other").Error
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Where("user_id = ?", 6).First(&found, first+6).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+				t.Errorf("after Delete: %v", err)
+			}
+			if err := db.Save(&routedCoupon{Code: fmt.Sprint(prepared), Used: 1}).Error; err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Model(&routedOrder{}).Where("note = ?", "new").Update("note", "x").Error; !errors.Is(err, sharding.ErrMissingKey) {
+				t.Errorf("an update without the key: %v", err)
+			}
+		}
+	})
+}
+
+func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
+	onEachRouted(t, func(t *testing.T, routed *sql.DB, dialector func(gorm.ConnPool) gorm.Dialector) {
+		db := sqlx.NewDb(routed, dialector(routed).Name())
+		for user := range int64(8) {
+			if _, err := db.NamedExec("INSERT INTO routed_orders (id, user_id, note) VALUES (:id, :user_id, :note)", routedOrder{user + 1, user, "new"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var one routedOrder
+		if err := db.Get(&one, "SELECT * FROM routed_orders WHERE user_id = ?", 5); err != nil || one.ID != 6 {
+			t.Fatal(one, err)
+		}
+		tx, err := db.Beginx()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("UPDATE routed_orders SET note = ? WHERE user_id = ?", "paid", 5); err != nil {
+			t.Fatal(err)
+		}
+		var all []routedOrder
+		if err := tx.Select(&all, "SELECT * FROM routed_orders WHERE user_id IN (?, ?)", 5, 1); err != nil || len(all) != 2 {
+			t.Fatal(all, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		st, err := db.Preparex("SELECT note FROM routed_orders WHERE user_id = ?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var note string
+		if err := st.Get(&note, 5); err != nil || note != "new" {
+			t.Fatal(note, err)
+		}
+	})
+}

@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// builder walks over a statement and collects the references to tables, and what
+// conditions say of their columns.
+type builder struct {
+	snapshot *sharding.Snapshot
+	schema   Schema
+	refs     []*reference
+	facts    []fact
+	edges    []edge
+	assigned []assignment
+	oddity   *oddity // the first thing that no plan can be made for
+}
+
+// oddity is a reason why a statement has no plan.
+type oddity struct {
+	table string
+	err   error
+	hint  string
+}
+
+// fact is a condition that the rows of some references satisfy as far as they
+// have a part in the result.
+type fact struct {
+	expr  sqlparse.Expr
+	scope *scope
+	holds []*reference
+}
+
+// edge says that what is known of the values of one column is known of those of
+// another.
+type edge struct{ from, to column }
+
+// names are the names of the CTEs that a query can see.
+type names struct {
+	outer *names
+	name  string
+}
+
+func (n *names) has(name string) bool {
+	for ; n != nil; n = n.outer {
+		if n.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// with walks over CTEs and returns the names that what follows sees.
+func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
+	if w == nil {
+		return seen
+	}
+	if w.Recursive { // then each sees itself, and all others
+		for _, cte := range w.Tables {
+			seen = &names{seen, strings.ToLower(cte.Name.Name)}
+		}
+	}
+	for _, cte := range w.Tables {
+		b.query(cte.Query, outer, seen)
+		if !w.Recursive {
+			seen = &names{seen, strings.ToLower(cte.Name.Name)}
+		}
+	}
+	return seen
+}
+
+func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
+	if q == nil {
+		return
+	}
+	seen = b.with(q.With, outer, seen)
+	inner := outer
+	for _, p := range q.Parts {
+		switch {
+		case p.Select != nil:
+			inner = b.core(p.Select, outer, seen)
+		case p.Nested != nil:
+			b.query(p.Nested, outer, seen)
+		default:
+			for _, row := range p.Values {
+				b.expressions(row, outer, seen)
+			}
+		}
+	}
+	for _, o := range q.OrderBy {
+		b.expression(o.Expr, inner, seen)
+	}
+	b.limit(q.Limit, outer, seen)
+	for _, l := range q.Locks {
+		b.qualifiers(l.Of, inner)
+	}
+}
+
+func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
+	if l != nil {
+		b.expression(l.Count, s, seen)
+		b.expression(l.Offset, s, seen)
+	}
+}
+
+func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
+	s := &scope{outer: outer}
+	for i := range c.From {
+		b.source(&c.From[i], s, seen)
+	}
+	b.where(c.Where, s, seen)
+	for i := range c.Items {
+		b.item(&c.Items[i], s, seen)
+	}
+	b.expressions(c.DistinctOn, s, seen)
+	b.expressions(c.GroupBy, s, seen)
+	b.expression(c.Having, s, seen)
+	for _, w := range c.Windows {
+		b.expression(w.Over, s, seen)
+	}
+	return s
+}
+
+// where takes in a condition that every row of the result satisfies. A row of an
+// outer join that was made of NULLs satisfies none of the conditions that prove
+// anything, so it holds for all references of the scope.
+func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
+	b.condition(e, s, s.refs, seen)
+}
+
+func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
+	b.expression(i.Expr, s, seen)
+	if i.Star && len(i.Of.Parts) > 0 {
+		b.qualifiers([]sqlparse.Name{i.Of}, s)
+	}
+}
+
+// qualifiers notes names of tables that stand elsewhere than in FROM.
+func (b *builder) qualifiers(list []sqlparse.Name, s *scope) {
+	for _, n := range list {
+		if len(n.Parts) == 0 {
+			continue
+		}
+		last := n.Parts[len(n.Parts)-1]
+		if r := s.named(last.Name); r != nil {
+			r.columns = append(r.columns, last)
+		}
+	}
+}
+
+// named returns the reference that a name means.
+func (s *scope) named(name string) *reference {
+	for ; s != nil; s = s.outer {
+		if r, _ := s.find(strings.ToLower(name), ""); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// source adds the references of one element of FROM to a scope and returns them.
+func (b *builder) source(src *sqlparse.Source, s *scope, seen *names) []*reference {
+	switch {
+	case src.Join != nil:
+		return b.join(src.Join, s, seen)
+	case src.Table != nil:
+		r := b.reference(src.Table, seen)
+		s.refs = append(s.refs, r)
+		return []*reference{r}
+	case src.Query != nil:
+		outer := s.outer
+		if src.Lateral {
+			outer = &scope{outer: s.outer, refs: s.refs[:len(s.refs):len(s.refs)]}
+		}
+		b.query(src.Query, outer, seen)
+	case src.Function != nil:
+		b.expression(src.Function, s, seen)
+	}
+	r := &reference{role: derived, name: strings.ToLower(src.Alias.Name)}
+	s.refs = append(s.refs, r)
+	return []*reference{r}
+}
+
+func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
+	left := b.source(j.Left, s, seen)
+	right := b.source(j.Right, s, seen)
+	both := slices.Concat(left, right)
+	switch j.Kind {
+	case sqlparse.InnerJoin, sqlparse.CrossJoin:
+		b.condition(j.On, s, both, seen)
+		b.using(j, left, right, true)
+	case sqlparse.LeftJoin:
+		b.condition(j.On, s, right, seen)
+		b.using(j, left, right, false)
+	case sqlparse.RightJoin:
+		b.condition(j.On, s, left, seen)
+		b.using(j, right, left, false)
+	default: // of a full join every row is there, whatever ON says
+		b.condition(j.On, s, nil, seen)
+	}
+	return both
+}
+
+// using takes in that columns of one name are equal on both sides. What is known
+// of the first side is known of the other, and if both the other way round.
+func (b *builder) using(j *sqlparse.Join, from, to []*reference, both bool) {
+	for _, c := range j.Using {
+		left, first := (&scope{refs: from}).resolve("", c.Name)
+		right, second := (&scope{refs: to}).resolve("", c.Name)
+		if first && second {
+			b.equal(left, right)
+			if both {
+				b.equal(right, left)
+			}
+		}
+	}
+}
+
+// condition takes in what a condition says of the references for which it holds.
+func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen *names) {
+	if e == nil {
+		return
+	}
+	b.expression(e, s, seen)
+	for _, c := range conjuncts(e) {
+		b.facts = append(b.facts, fact{c, s, holds})
+		b.equation(c, s, holds)
+	}
+}
+
+// equation takes in that two columns are equal, for the ones that it holds for.
+func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
+	cmp, ok := e.(*sqlparse.Compare)
+	if !ok || cmp.Op != sqlparse.Equal {
+		return
+	}
+	left, first := s.column(cmp.Left)
+	right, second := s.column(cmp.Right)
+	if !first || !second {
+		return
+	}
+	if slices.Contains(holds, right.of) {
+		b.equal(left, right)
+	}
+	if slices.Contains(holds, left.of) {
+		b.equal(right, left)
+	}
+}
+
+// equal adds an edge where the database takes two values for equal only if the
+// rules do. A text that equals a number is not one of those.
+func (b *builder) equal(from, to column) {
+	kind := from.of.holds(from.name)
+	if kind == to.of.holds(to.name) && (kind == Integers || kind == Bytes) {
+		b.edges = append(b.edges, edge{from, to})
+	}
+}
+
+// conjuncts returns the conditions that all hold where e does.
+func conjuncts(e sqlparse.Expr) []sqlparse.Expr {
+	e = bare(e)
+	op, ok := e.(*sqlparse.Operation)
+	if !ok || op.Op != sqlparse.And {
+		return []sqlparse.Expr{e}
+	}
+	var list []sqlparse.Expr
+	for _, operand := range op.Operands {
+		list = append(list, conjuncts(operand)...)
+	}
+	return list
+}
+
+// column returns the column that an expression is as a whole.
+func (s *scope) column(e sqlparse.Expr) (column, bool) {
+	c, ok := bare(e).(*sqlparse.Column)
+	if !ok || c.Text || len(c.Name.Parts) > 2 {
+		return column{}, false
+	}
+	qualifier := ""
+	if len(c.Name.Parts) == 2 {
+		qualifier = c.Name.Parts[0].Name
+	}
+	return s.resolve(qualifier, c.Name.Parts[len(c.Name.Parts)-1].Name)
+}
+
+// reference returns what a table is that a statement names.
+func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
+	last := t.Name.Parts[len(t.Name.Parts)-1]
+	r := &reference{name: strings.ToLower(last.Name), at: t}
+	if t.Alias.Name != "" {
+		r.name = strings.ToLower(t.Alias.Name)
+	}
+	if len(t.Name.Parts) == 1 && seen.has(strings.ToLower(last.Name)) {
+		r.role, r.at = derived, nil
+		return r
+	}
+	r.schema, r.known = b.schema.table(last.Name)
+	b.refs = append(b.refs, r)
+	switch table, ok := b.snapshot.Lookup(last.Name); {
+	case ok:
+		r.role, r.table = sharded, table
+		r.leads = leadsOf(table, r.schema, r.known)
+		if len(t.Name.Parts) > 1 {
+			b.odd(table.Name, sharding.ErrCrossShard, "write the table's name without a database")
+		}
+	case b.snapshot.IsBroadcast(last.Name):
+		r.role = broadcast
+	}
+	return r
+}
+
+func (b *builder) odd(table string, err error, hint string) {
+	if b.oddity == nil {
+		b.oddity = &oddity{table, err, hint}
+	}
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// change walks over an UPDATE or DELETE.
+func (b *builder) change(c *sqlparse.Change) {
+	s := &scope{}
+	seen := b.with(c.With, nil, nil)
+	if !c.Multi {
+		for i := range c.Targets {
+			r := b.reference(&c.Targets[i], seen)
+			r.written, r.renamed = true, len(c.Set) == 0
+			s.refs = append(s.refs, r)
+		}
+	}
+	for i := range c.From {
+		b.source(&c.From[i], s, seen)
+	}
+	if c.Multi {
+		b.deleted(c.Targets, s)
+	}
+	b.where(c.Where, s, seen)
+	for _, set := range c.Set {
+		b.expression(set.Value, s, seen)
+		b.assignment(set, s)
+	}
+	for _, o := range c.OrderBy {
+		b.expression(o.Expr, s, seen)
+	}
+	b.limit(c.Limit, s, seen)
+	for i := range c.Returning {
+		b.item(&c.Returning[i], s, seen)
+	}
+}
+
+// deleted marks the tables that DELETE a, b FROM … deletes from.
+func (b *builder) deleted(targets []sqlparse.Table, s *scope) {
+	for _, t := range targets {
+		last := t.Name.Parts[len(t.Name.Parts)-1]
+		if r := s.named(last.Name); r != nil {
+			r.written = true
+		} else {
+			b.odd(last.Name, sharding.ErrRawTable, "it is not among the tables that the DELETE reads")
+		}
+	}
+}
+
+// assignment is a value that a statement gives to a column which leads to slots.
+type assignment struct {
+	of    *reference
+	lead  *lead
+	value operand
+}
+
+// assignment takes in what SET changes. A row whose new key leads elsewhere would be
+// left where nobody looks for it.
+func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
+	for _, name := range set.Columns {
+		last := name.Parts[len(name.Parts)-1]
+		qualifier := ""
+		if len(name.Parts) > 1 {
+			qualifier = name.Parts[len(name.Parts)-2].Name
+		}
+		c, ok := s.resolve(qualifier, last.Name)
+		if !ok { // a column that leads to slots is known, so it is none of these
+			continue
+		}
+		c.of.written = true
+		b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
+		l := c.of.lead(c.name)
+		if l == nil {
+			continue
+		}
+		v, constant := constant(set.Value)
+		if !constant || len(set.Columns) > 1 {
+			b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out, or set it to a value; to move a row, insert it anew and delete the old one")
+			continue
+		}
+		b.assigned = append(b.assigned, assignment{c.of, l, v})
+	}
+}
+
+// keyStays refuses to give a row another slot than the one it has.
+func (p *Plan) keyStays(args []any) error {
+	for _, a := range p.assigned {
+		have, next := a.of.slots(args), a.lead.slotOf(a.value.value(args))
+		if !have.one || !next.one || have.only != next.only {
+			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,
+				"the row would belong to another shard; insert it anew and delete the old one, or leave "+strings.ToLower(a.lead.column)+" out")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package plan_test
+
+import (
+	"database/sql"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+var update = flag.Bool("update", false, "write the plans that are made into testdata")
+
+// The files in testdata/plans are the planner's documentation: a statement, its
+// arguments, and what becomes of it. A section is
+//
+//	# what it is about
+//	the statement, on one line
+//	args: 5, "a", NULL            where there are any
+//	→ one b                       the plan, or why there is none
+//	    the text that is sent, where it is another one
+func TestPlansAreTheOnesInTheFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/plans/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made := rewrite(t, string(text))
+			if *update {
+				if err := os.WriteFile(file, []byte(made), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			compare(t, string(text), made)
+		})
+	}
+}
+
+// compare reports the sections that differ.
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	old, made := strings.Split(want, "\n\n"), strings.Split(got, "\n\n")
+	for i := range min(len(old), len(made)) {
+		if strings.TrimSpace(old[i]) != strings.TrimSpace(made[i]) {
+			t.Errorf("the file says\n%s\n\nand the planner\n%s", old[i], made[i])
+		}
+	}
+}
+
+// rewrite returns the file with the plans that are made now.
+func rewrite(t *testing.T, text string) string {
+	t.Helper()
+	w := newWorld(t)
+	dialect := "mysql"
+	var out []string
+	for section := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		var kept []string
+		var statement string
+		var args []any
+		for line := range strings.SplitSeq(section, "\n") {
+			switch {
+			case strings.HasPrefix(line, "dialect: "):
+				dialect = strings.TrimPrefix(line, "dialect: ")
+			case strings.HasPrefix(line, "#"):
+			case strings.HasPrefix(line, "args: "):
+				args = values(t, strings.TrimPrefix(line, "args: "))
+			case strings.HasPrefix(line, "→"), strings.HasPrefix(line, "    "):
+				continue
+			default:
+				statement = line
+			}
+			kept = append(kept, line)
+		}
+		if statement != "" {
+			kept = append(kept, w.explain(dialect, statement, args)...)
+		}
+		out = append(out, strings.Join(kept, "\n"))
+	}
+	return strings.Join(out, "\n\n") + "\n"
+}
+
+// values reads the arguments of a section: numbers, "texts", NULL and times.
+func values(t *testing.T, list string) (args []any) {
+	t.Helper()
+	for item := range strings.SplitSeq(list, ", ") {
+		switch n, err := strconv.ParseInt(item, 10, 64); {
+		case err == nil:
+			args = append(args, n)
+		case item == "NULL":
+			args = append(args, nil)
+		case strings.HasPrefix(item, `"`):
+			args = append(args, strings.Trim(item, `"`))
+		default:
+			if f, err := strconv.ParseFloat(item, 64); err == nil {
+				args = append(args, f)
+				continue
+			}
+			at, err := time.Parse(time.RFC3339, item)
+			if err != nil {
+				t.Fatalf("%q is no argument", item)
+			}
+			args = append(args, at)
+		}
+	}
+	return args
+}
+
+var dialects = map[string]sqlparse.Dialect{
+	"mysql":    {Family: sqlparse.MySQL},
+	"mariadb":  {Family: sqlparse.MariaDB},
+	"sqlite":   {Family: sqlparse.SQLite},
+	"postgres": {Family: sqlparse.PostgreSQL},
+}
+
+// world is the tables that the files are about.
+type world struct{ router *sharding.Router }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dbs := sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		db, err := sql.Open("sqlite", "file::memory:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		dbs[name] = db
+	}
+	spread := func(pattern string) sharding.Map {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
+	router, err := sharding.New(dbs,
+		sharding.Table{
+			Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: spread("orders_%d"), Group: "shop",
+			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4), From: 1000}},
+		},
+		sharding.Table{
+			Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: spread("items_%d"), Group: "shop",
+			Also: []sharding.Alt{{Column: "order_id", Rule: sharding.Mod(4), From: 1000}},
+		},
+		sharding.Table{Name: "events", Key: "at", Rule: sharding.Interval(day(1), day(5), 24*time.Hour), Map: spread("events_%d")},
+		sharding.Table{Name: "accounts", Key: "id", Rule: sharding.Ranges(100, 200, 300), Map: spread("accounts_%d")},
+		sharding.Table{Name: "pages", Key: "slug", Rule: sharding.HashText(4), Map: spread("pages_%d")},
+		sharding.Broadcast("countries"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{router}
+}
+
+// explain returns the lines of a plan.
+func (w *world) explain(dialect, text string, args []any) []string {
+	quote := func(name string) string { return "`" + name + "`" }
+	if dialect != "mysql" {
+		quote = func(name string) string { return `"` + name + `"` }
+	}
+	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Quote: quote, Home: "a"})
+	r, err := p.Bind(args, sharding.Hint{})
+	if err != nil {
+		var refusal *sharding.RouteError
+		if !errors.As(err, &refusal) {
+			return []string{"→ ERROR " + err.Error()}
+		}
+		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
+	}
+	if r.Kind != plan.One {
+		return []string{"→ " + r.Kind.String()}
+	}
+	lines := []string{"→ one " + r.Target.DB}
+	if r.Text != text {
+		lines = append(lines, "    "+r.Text)
+	}
+	return lines
+}

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// insertion is an INSERT of rows into a sharded table: where in a row the columns
+// stand that lead to slots.
+type insertion struct {
+	of    *reference
+	input *sqlparse.Input
+	key   int // place of the sharding key
+	leads []place
+}
+
+type place struct {
+	lead *lead
+	at   int
+}
+
+// input walks over an INSERT or REPLACE. It returns nil for tables that are not
+// sharded.
+func (b *builder) input(in *sqlparse.Input) *insertion {
+	seen := b.with(in.With, nil, nil)
+	r := b.reference(&in.Table, seen)
+	r.written, r.renamed = true, true
+	s := &scope{refs: []*reference{r}}
+	b.query(in.Query, nil, seen)
+	for i := range in.Rows {
+		if in.Rows[i].FirstParam == 0 || i == 0 { // others share these expressions
+			b.expressions(in.Rows[i].Values, nil, seen)
+		}
+	}
+	for _, c := range in.Conflicts {
+		b.conflict(c, s, seen)
+	}
+	for i := range in.Returning {
+		b.item(&in.Returning[i], s, seen)
+	}
+	if r.role != sharded {
+		return nil
+	}
+	return b.insertion(in, r)
+}
+
+func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
+	b.expression(c.Partial, s, seen)
+	for _, set := range c.Set {
+		b.expression(set.Value, s, seen)
+		for _, name := range set.Columns {
+			last := name.Parts[len(name.Parts)-1].Name
+			if l := s.refs[0].lead(strings.ToLower(last)); l != nil {
+				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
+			}
+			b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
+		}
+	}
+	b.expression(c.Where, s, seen)
+}
+
+func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
+	out := &insertion{of: r, input: in, key: -1}
+	refuse := func(err error, hint string) *insertion {
+		b.odd(r.table.Name, err, hint)
+		return out
+	}
+	switch {
+	case in.Query != nil || in.Default:
+		return refuse(sharding.ErrMissingKey, "insert VALUES; what a query or DEFAULT VALUES gives is not known before")
+	case len(in.Columns) == 0:
+		return refuse(sharding.ErrMissingKey, "name the columns")
+	}
+	for i, c := range in.Columns {
+		l := r.lead(strings.ToLower(c.Name))
+		if l == nil {
+			continue
+		}
+		if l.column == strings.ToLower(r.table.Key) {
+			out.key = i
+		}
+		out.leads = append(out.leads, place{l, i})
+	}
+	if out.key < 0 {
+		return refuse(sharding.ErrMissingKey, "add the column "+r.table.Key)
+	}
+	return out
+}
+
+// rows routes the rows of an INSERT.
+func (p *Plan) rows(args []any) (Route, error) {
+	var target sharding.Target
+	for i := range p.insert.input.Rows {
+		slot, err := p.insert.slot(&p.insert.input.Rows[i], args)
+		if err != nil {
+			return Route{}, p.refusal(p.insert.of.table.Name, err, "")
+		}
+		at, err := p.insert.of.table.On(slot)
+		if err != nil {
+			return Route{}, p.refusal(p.insert.of.table.Name, err, "")
+		}
+		if i > 0 && at != target {
+			return Route{}, p.refusal(p.insert.of.table.Name, sharding.ErrCrossShard, "the rows belong to several shards")
+		}
+		target = at
+	}
+	return p.one(target, args)
+}
+
+// slot returns the slot of a row. All columns that lead to a slot lead to the same.
+func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
+	slot, err := in.leadsTo(row, in.key, in.of.table.Key, args)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range in.leads {
+		if l.at == in.key {
+			continue
+		}
+		v, ok := constant(row.Values[l.at])
+		if !ok {
+			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
+		}
+		v = v.after(row.FirstParam)
+		if s := l.lead.slotOf(v.value(args)); s.one && s.only != slot {
+			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v.value(args), s.only, in.of.table.Key, slot)
+		}
+	}
+	return slot, nil
+}
+
+func (in *insertion) leadsTo(row *sqlparse.Row, at int, column string, args []any) (sharding.Slot, error) {
+	if at >= len(row.Values) {
+		return 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
+	}
+	v, ok := constant(row.Values[at])
+	if !ok {
+		return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, column)
+	}
+	return in.of.table.Slot(v.after(row.FirstParam).value(args))
+}
+
+// after returns the operand of a row that shares the expressions of another one.
+func (o operand) after(params int) operand {
+	if o.param >= 0 {
+		o.param += params
+	}
+	return o
+}

@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// Plan says where a statement goes, as soon as its arguments are known. It is
+// immutable, belongs to the snapshot that it was made for, and is safe for
+// concurrent use.
+type Plan struct {
+	statement *sqlparse.Statement
+	snapshot  *sharding.Snapshot
+	options   Options
+	refs      []*reference // all but derived ones
+	sharded   []*reference
+	broadcast []*reference
+	insert    *insertion // of an INSERT into a sharded table
+	assigned  []assignment
+	oddity    *oddity
+	texts     texts
+}
+
+// Options are what a plan depends on besides the statement.
+type Options struct {
+	Schema Schema
+	// Home is the name of the router's database that is the home database as well,
+	// "" when none is.
+	Home string
+	// Quote encloses a name, as the dialect does.
+	Quote func(name string) string
+}
+
+// Of returns the plan of a statement. It makes one for every statement: what
+// cannot be routed is refused by [Plan.Bind].
+func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
+	p := &Plan{statement: statement, snapshot: snapshot, options: options}
+	b := &builder{snapshot: snapshot, schema: options.Schema}
+	switch statement.Verb {
+	case sqlparse.Select:
+		b.query(statement.Query, nil, nil)
+	case sqlparse.Insert, sqlparse.Replace:
+		p.insert = b.input(statement.Insert)
+	case sqlparse.Update, sqlparse.Delete:
+		b.change(statement.Change)
+	default:
+		b.unread(statement)
+	}
+	b.prove()
+	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
+	for _, r := range b.refs {
+		switch r.role {
+		case sharded:
+			p.sharded = append(p.sharded, r)
+		case broadcast:
+			p.broadcast = append(p.broadcast, r)
+		}
+	}
+	return p
+}
+
+// unread refuses what nobody can read, if it names a table of the router.
+func (b *builder) unread(st *sqlparse.Statement) {
+	for _, name := range st.Names {
+		if t, ok := b.snapshot.Lookup(name); ok {
+			b.odd(t.Name, sharding.ErrRawTable, "it cannot be read "+st.Why+"; write it otherwise, or choose a shard with sharding.On")
+		} else if b.snapshot.IsBroadcast(name) {
+			b.odd(name, sharding.ErrRawTable, "it cannot be read "+st.Why+"; write it otherwise, or run it on each database")
+		}
+	}
+}
+
+// Kind is what a bound plan does.
+type Kind uint8
+
+// The kinds.
+const (
+	Home    Kind = iota + 1 // the text as it is goes to the home database
+	One                     // one text goes to one database
+	Scatter                 // a text goes to each of several tables, and the answers are merged
+	Copies                  // the text as it is goes to every database
+)
+
+// String returns the word that Explain shows.
+func (k Kind) String() string {
+	return [...]string{"?", "home", "one", "scatter", "copies"}[k]
+}
+
+// Route is a plan with its arguments.
+type Route struct {
+	Kind Kind
+	// Target is that of One, of the first sharded table of the statement.
+	Target sharding.Target
+	Text   string
+}
+
+// Bind returns where the statement goes with these arguments. Its errors are
+// [sharding.RouteError]s.
+func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
+	switch {
+	case hint.Unsharded || len(p.refs) == 0 && p.oddity == nil:
+		return Route{Kind: Home}, nil
+	case p.oddity != nil:
+		return Route{}, p.refusal(p.oddity.table, p.oddity.err, p.oddity.hint)
+	case len(p.sharded) == 0 && len(p.broadcast) == 0:
+		return Route{Kind: Home}, nil
+	case len(p.sharded) == 0:
+		return p.copies()
+	}
+	return p.shards(args, hint)
+}
+
+// copies routes a statement about broadcast tables alone.
+func (p *Plan) copies() (Route, error) {
+	if p.statement.Verb == sqlparse.Select {
+		return Route{Kind: Home}, nil
+	}
+	return Route{Kind: Copies}, nil
+}
+
+func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
+	first := p.sharded[0]
+	for _, r := range p.sharded[1:] {
+		if !p.snapshot.SameGroup(first.table.Name, r.table.Name) {
+			return Route{}, p.refusal(r.table.Name, sharding.ErrCrossShard,
+				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
+		}
+	}
+	if p.insert != nil {
+		return p.rows(args)
+	}
+	target, placed, err := p.snapshot.Hinted(first.table.Name, hint)
+	if err != nil {
+		return Route{}, err
+	}
+	if placed {
+		return p.one(target, args)
+	}
+	all := slots{}
+	for _, r := range p.sharded {
+		all = all.or(r.slots(args))
+	}
+	target, single, err := targetOf(first.table, all)
+	switch {
+	case err != nil:
+		return Route{}, p.refusal(first.table.Name, err, "")
+	case single:
+		return p.one(target, args)
+	}
+	return Route{}, p.missing(first, args)
+}
+
+// slots returns the slots that the rows are in which a reference is about.
+func (r *reference) slots(args []any) slots {
+	if r.proof == nil {
+		return everySlot
+	}
+	return r.proof.slots(args)
+}
+
+// targetOf returns the target that has all of the slots, if one has. No slot at
+// all is on every target: any of them tells that there is no such row.
+func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, err error) {
+	if s.all {
+		if all := t.Map.Targets(); len(all) == 1 {
+			return all[0], true, nil
+		}
+		return target, false, nil
+	}
+	if s.empty() {
+		s = oneSlot(0)
+	}
+	for i, slot := range s.list() {
+		at, err := t.On(slot)
+		if err != nil {
+			return target, false, err
+		}
+		if i > 0 && at != target {
+			return target, false, nil
+		}
+		target = at
+	}
+	return target, true, nil
+}
+
+// missing is the refusal of a statement that one target does not have.
+func (p *Plan) missing(first *reference, args []any) error {
+	for _, r := range p.sharded {
+		if r.slots(args).all {
+			return p.refusal(r.table.Name, sharding.ErrMissingKey, "add a condition on "+r.table.Key)
+		}
+	}
+	return p.refusal(first.table.Name, sharding.ErrCrossShard, "its conditions lead to more than one shard")
+}
+
+// one is the statement with the names of one target.
+func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
+	if err := p.keyStays(args); err != nil {
+		return Route{}, err
+	}
+	for _, r := range p.refs {
+		if r.role == home && target.DB != p.options.Home {
+			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard,
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; declare it with sharding.Broadcast if every database has a copy", p.sharded[0].table.Name, target.DB))
+		}
+		if r.role == broadcast && r.written {
+			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables by a statement of their own, which goes to every copy")
+		}
+	}
+	text, err := p.text(target)
+	if err != nil {
+		return Route{}, err
+	}
+	return Route{One, target, text}, nil
+}
+
+func (p *Plan) refusal(table string, err error, hint string) error {
+	return &sharding.RouteError{Op: verb(p.statement.Verb), Table: table, Err: err, Hint: hint}
+}
+
+func verb(v sqlparse.Verb) string {
+	switch v {
+	case sqlparse.Select:
+		return "query"
+	case sqlparse.Insert, sqlparse.Replace:
+		return "insert"
+	case sqlparse.Update:
+		return "update"
+	case sqlparse.Delete:
+		return "delete"
+	}
+	return "statement"
+}

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"database/sql/driver"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// proof says in which slots the rows of one table lie that a statement is about,
+// as soon as there are arguments. It never fails: what a database may read in
+// another way than the rule does proves nothing, so all slots may have such rows.
+type proof interface {
+	slots(args []any) slots
+}
+
+// lead is a column of a table whose values lead to slots: the key, or one of Also.
+type lead struct {
+	table  *sharding.Table
+	column string
+	holds  Holding
+	order  bool          // of two values, the larger one is in no lower slot
+	unit   time.Duration // to which a column of times keeps them
+}
+
+// allOf is what several conditions prove that hold at once.
+type allOf []proof
+
+func (p allOf) slots(args []any) slots {
+	s := everySlot
+	for _, each := range p {
+		s = s.and(each.slots(args))
+	}
+	return s
+}
+
+// anyOf is what several conditions prove one of which holds.
+type anyOf []proof
+
+func (p anyOf) slots(args []any) slots {
+	var s slots
+	for _, each := range p {
+		s = s.or(each.slots(args))
+	}
+	return s
+}
+
+// equals is a column that has one of some values.
+type equals struct {
+	lead   *lead
+	values []operand
+}
+
+func (p *equals) slots(args []any) slots {
+	if len(p.values) == 1 {
+		return p.lead.slotOf(p.values[0].value(args))
+	}
+	list := make([]sharding.Slot, 0, len(p.values))
+	for _, v := range p.values {
+		switch s := p.lead.slotOf(v.value(args)); {
+		case s.all:
+			return everySlot
+		case s.one:
+			list = append(list, s.only)
+		}
+	}
+	return setOf(list)
+}
+
+// within is a column whose values lie between two others; one of them may be
+// missing. The lower one is included, the upper one unless below says so.
+type within struct {
+	lead      *lead
+	low, high *operand
+	below     bool
+}
+
+func (p *within) slots(args []any) slots {
+	from, to := sharding.Slot(0), sharding.Slot(p.lead.table.Rule.Slots()-1)
+	for _, end := range []struct {
+		at   *operand
+		slot *sharding.Slot
+	}{{p.low, &from}, {p.high, &to}} {
+		if end.at == nil {
+			continue
+		}
+		v := end.at.value(args)
+		if p.below && end.at == p.high {
+			v = p.lead.before(v)
+		}
+		s := p.lead.slotOf(v)
+		if s.empty() {
+			return s // a comparison with NULL is never true
+		}
+		if s.one { // else no slot is known for it: this end stays open
+			*end.slot = s.only
+		}
+	}
+	if to-from+1 == sharding.Slot(p.lead.table.Rule.Slots()) {
+		return everySlot
+	}
+	var list []sharding.Slot
+	for s := from; s <= to; s++ {
+		list = append(list, s)
+	}
+	return setOf(list)
+}
+
+// before returns the largest value of the column below v, where that is known, else
+// v.
+func (l *lead) before(v any) any {
+	switch v := v.(type) {
+	case int64:
+		if v > math.MinInt64 {
+			return v - 1
+		}
+	case time.Time:
+		if l.unit > 0 && v.Equal(v.Truncate(l.unit)) {
+			return v.Add(-l.unit)
+		}
+	}
+	return v
+}
+
+// slotOf returns the slots in which rows lie whose column equals v: one, none for
+// NULL, which equals nothing, or all where v tells nothing.
+func (l *lead) slotOf(v any) slots {
+	v, err := plain(v)
+	if err != nil {
+		return everySlot
+	}
+	if v == nil {
+		return slots{}
+	}
+	if !l.comparesWith(v) {
+		return everySlot
+	}
+	s, err := l.table.SlotBy(l.column, v)
+	if err != nil {
+		return everySlot
+	}
+	return oneSlot(s)
+}
+
+// plain returns an argument without the types around it, as a driver gets it.
+func plain(v any) (any, error) {
+	switch v.(type) {
+	case nil, int64, int, uint64, string, []byte, time.Time, float64, bool:
+		return v, nil
+	}
+	return driver.DefaultParameterConverter.ConvertValue(v)
+}
+
+// comparesWith reports whether the database takes v and a value of the column for
+// equal exactly where the rule gives both the same slot. A number equals many
+// texts ('5', '5abc'), and a float many integers.
+func (l *lead) comparesWith(v any) bool {
+	switch v.(type) {
+	case string, []byte:
+		return l.holds == Integers || l.holds == Bytes
+	case time.Time:
+		return l.holds == Times
+	case int, int64, uint64:
+		return l.holds == Integers
+	}
+	return false
+}
+
+// operand is a value that a statement compares with: a parameter or a literal.
+type operand struct {
+	param   int // which argument, -1 for a literal
+	literal any
+}
+
+func (o operand) value(args []any) any {
+	if o.param < 0 {
+		return o.literal
+	}
+	if o.param >= len(args) {
+		return unbound{}
+	}
+	return args[o.param]
+}
+
+// unbound is an argument that the caller has not given. No rule takes it.
+type unbound struct{}
+
+// constant returns the operand that an expression is as a whole.
+func constant(e sqlparse.Expr) (operand, bool) {
+	switch e := bare(e).(type) {
+	case *sqlparse.Param:
+		return operand{param: e.Index}, true
+	case *sqlparse.Literal:
+		switch e.Kind {
+		case sqlparse.Integer:
+			n, err := strconv.ParseInt(e.Value, 10, 64)
+			return operand{param: -1, literal: n}, err == nil
+		case sqlparse.Text:
+			return operand{param: -1, literal: e.Value}, true
+		case sqlparse.Null:
+			return operand{param: -1}, true
+		}
+	}
+	return operand{}, false
+}
+
+// bare returns what stands in parentheses.
+func bare(e sqlparse.Expr) sqlparse.Expr {
+	for {
+		p, ok := e.(*sqlparse.Parens)
+		if !ok {
+			return e
+		}
+		e = p.X
+	}
+}

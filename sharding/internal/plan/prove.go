@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// prove gives each sharded reference what the conditions prove of it.
+func (b *builder) prove() {
+	for _, r := range b.refs {
+		if r.role != sharded {
+			continue
+		}
+		p := prover{of: b.sources(r)}
+		var all allOf
+		for _, f := range b.facts {
+			p.scope, p.holds = f.scope, f.holds
+			if proved := p.expression(f.expr); proved != nil {
+				all = append(all, proved)
+			}
+		}
+		switch len(all) {
+		case 0:
+		case 1:
+			r.proof = all[0]
+		default:
+			r.proof = all
+		}
+	}
+}
+
+// sources returns the columns that have the value of a lead of r wherever a row of
+// r has a part in the result, the leads themselves included.
+func (b *builder) sources(r *reference) map[column]*lead {
+	all := map[column]*lead{}
+	for _, l := range r.leads {
+		next := []column{{r, l.column}}
+		for len(next) > 0 {
+			c := next[0]
+			next = next[1:]
+			if _, known := all[c]; known {
+				continue
+			}
+			all[c] = l
+			for _, e := range b.edges {
+				if e.to == c {
+					next = append(next, e.from)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// prover makes the proof for one reference out of one condition.
+type prover struct {
+	of    map[column]*lead
+	scope *scope
+	holds []*reference
+}
+
+// expression returns nil for a condition that proves nothing.
+func (p *prover) expression(e sqlparse.Expr) proof {
+	switch e := bare(e).(type) {
+	case *sqlparse.Operation:
+		return p.operation(e)
+	case *sqlparse.Compare:
+		return p.compare(e)
+	case *sqlparse.In:
+		return p.in(e)
+	case *sqlparse.Between:
+		low, first := constant(e.Low)
+		high, second := constant(e.High)
+		if l := p.lead(e.X); l != nil && l.order && first && second && !e.Not {
+			return &within{lead: l, low: &low, high: &high}
+		}
+	}
+	return nil
+}
+
+func (p *prover) operation(e *sqlparse.Operation) proof {
+	var all []proof
+	for _, operand := range e.Operands {
+		proved := p.expression(operand)
+		if proved != nil {
+			all = append(all, proved)
+		} else if e.Op != sqlparse.And {
+			return nil
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil
+	case e.Op == sqlparse.And:
+		return allOf(all)
+	case e.Op == sqlparse.Or:
+		return anyOf(all)
+	}
+	return nil
+}
+
+// lead returns the lead whose values an expression has, or nil.
+func (p *prover) lead(e sqlparse.Expr) *lead {
+	c, ok := p.scope.column(e)
+	if !ok || !slices.Contains(p.holds, c.of) {
+		return nil
+	}
+	return p.of[c]
+}
+
+func (p *prover) compare(e *sqlparse.Compare) proof {
+	left, right, op := bare(e.Left), bare(e.Right), e.Op
+	if tuple, ok := left.(*sqlparse.Tuple); ok {
+		return p.tuples(tuple, op, right)
+	}
+	l := p.lead(left)
+	if l == nil {
+		if l = p.lead(right); l == nil {
+			return nil
+		}
+		right, op = left, mirrored(op)
+	}
+	v, ok := constant(right)
+	switch {
+	case !ok:
+		return nil
+	case op == sqlparse.Equal:
+		return &equals{l, []operand{v}}
+	case l.order && (op == sqlparse.Less || op == sqlparse.LessEqual):
+		return &within{lead: l, high: &v, below: op == sqlparse.Less}
+	case l.order && (op == sqlparse.Greater || op == sqlparse.GreaterEqual):
+		return &within{lead: l, low: &v}
+	}
+	return nil
+}
+
+// mirrored is the comparison with its sides exchanged.
+func mirrored(op sqlparse.Comparison) sqlparse.Comparison {
+	switch op {
+	case sqlparse.Less:
+		return sqlparse.Greater
+	case sqlparse.LessEqual:
+		return sqlparse.GreaterEqual
+	case sqlparse.Greater:
+		return sqlparse.Less
+	case sqlparse.GreaterEqual:
+		return sqlparse.LessEqual
+	}
+	return op
+}
+
+// tuples is (a, b) = (1, 2).
+func (p *prover) tuples(left *sqlparse.Tuple, op sqlparse.Comparison, other sqlparse.Expr) proof {
+	right, ok := other.(*sqlparse.Tuple)
+	if !ok || op != sqlparse.Equal || len(right.Items) != len(left.Items) {
+		return nil
+	}
+	var all allOf
+	for i, item := range left.Items {
+		l := p.lead(item)
+		if v, ok := constant(right.Items[i]); ok && l != nil {
+			all = append(all, &equals{l, []operand{v}})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// in is x IN (1, 2) and (a, x) IN ((1, 2), (3, 4)).
+func (p *prover) in(e *sqlparse.In) proof {
+	if e.Not || e.Query != nil {
+		return nil
+	}
+	x := bare(e.X)
+	tuple, ok := x.(*sqlparse.Tuple)
+	if !ok {
+		return p.oneOf(x, e.List, func(item sqlparse.Expr) sqlparse.Expr { return item })
+	}
+	var all allOf
+	for i, item := range tuple.Items {
+		one := p.oneOf(item, e.List, func(row sqlparse.Expr) sqlparse.Expr {
+			if row, ok := bare(row).(*sqlparse.Tuple); ok && i < len(row.Items) {
+				return row.Items[i]
+			}
+			return nil
+		})
+		if one != nil {
+			all = append(all, one)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// oneOf is a column that has one of the values that pick returns of a list.
+func (p *prover) oneOf(x sqlparse.Expr, list []sqlparse.Expr, pick func(sqlparse.Expr) sqlparse.Expr) proof {
+	l := p.lead(x)
+	if l == nil || len(list) == 0 {
+		return nil
+	}
+	values := make([]operand, len(list))
+	for i, item := range list {
+		v, ok := constant(pick(item))
+		if !ok {
+			return nil
+		}
+		values[i] = v
+	}
+	return &equals{l, values}
+}

@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// role is what a table is to the router.
+type role uint8
+
+const (
+	home      role = iota // a table of the home database alone
+	broadcast             // the same rows in every database
+	sharded
+	derived // a subquery, a CTE or a function: what is in it has references of its own
+)
+
+// reference is one place in a statement that names a table.
+type reference struct {
+	role    role
+	table   *sharding.Table // of a sharded one
+	name    string          // by which columns name it, in lower case
+	schema  Table           // the zero Table where nobody has read the columns
+	known   bool            // somebody has
+	at      *sqlparse.Table // nil for a derived one
+	written bool
+	// renamed: it stands where no alias can be given, so what qualifies columns with
+	// the table's name has to be renamed with it.
+	renamed bool
+	columns []sqlparse.Ident // that qualify columns with it
+
+	leads []*lead
+	proof proof // nil: nothing is proved
+}
+
+// column is a column of a reference, its name in lower case.
+type column struct {
+	of   *reference
+	name string
+}
+
+// label returns the name of the table, for messages.
+func (r *reference) label() string { return r.at.Name.Parts[len(r.at.Name.Parts)-1].Name }
+
+// lead returns the lead that a column is, or nil.
+func (r *reference) lead(name string) *lead {
+	for _, l := range r.leads {
+		if l.column == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// has reports whether the reference has a column, and whether that is certain.
+func (r *reference) has(name string) (has, certain bool) {
+	if r.known {
+		_, has = r.schema.Columns[name]
+		return has, true
+	}
+	if r.lead(name) != nil {
+		return true, true
+	}
+	return false, false
+}
+
+// holds returns what a column holds: what the rule needs where nobody has read it.
+func (r *reference) holds(name string) Holding {
+	if r.known {
+		return r.schema.Columns[name].Holds
+	}
+	if l := r.lead(name); l != nil {
+		return l.holds
+	}
+	return Other
+}
+
+// leadsOf returns the columns of a sharded table that lead to slots.
+func leadsOf(t *sharding.Table, s Table, known bool) []*lead {
+	leads := []*lead{newLead(t, t.Key, t.Rule, s, known)}
+	for _, alt := range t.Also {
+		leads = append(leads, newLead(t, alt.Column, alt.Rule, s, known))
+	}
+	return leads
+}
+
+func newLead(t *sharding.Table, name string, rule sharding.Rule, s Table, known bool) *lead {
+	l := &lead{table: t, column: strings.ToLower(name)}
+	d := sharding.Describe(rule)
+	switch rule := rule.(type) {
+	case sharding.IntervalRule:
+		l.order, l.unit = true, rule.Precision()
+	default:
+		l.order = d.Kind == sharding.KindRanges
+	}
+	if known {
+		l.holds = s.Columns[l.column].Holds
+		return l
+	}
+	switch d.Keys {
+	case sharding.KeysIntegers:
+		l.holds = Integers
+	case sharding.KeysTexts:
+		l.holds = Bytes
+	case sharding.KeysTimes:
+		l.holds = Times
+	}
+	return l
+}

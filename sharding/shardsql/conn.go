@@ -1,0 +1,100 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// conn is a connection of the outer database. Outside of a transaction it holds no
+// inner connection.
+type conn struct {
+	database *database
+	tx       *transaction // nil outside of one
+}
+
+var (
+	_ driver.QueryerContext     = (*conn)(nil)
+	_ driver.ExecerContext      = (*conn)(nil)
+	_ driver.ConnPrepareContext = (*conn)(nil)
+	_ driver.ConnBeginTx        = (*conn)(nil)
+	_ driver.Pinger             = (*conn)(nil)
+	_ driver.NamedValueChecker  = (*conn)(nil)
+)
+
+// CheckNamedValue leaves arguments as they are: the driver of the database that
+// gets the statement is asked when it is known.
+func (c *conn) CheckNamedValue(*driver.NamedValue) error { return nil }
+
+// Ping asks the home database.
+func (c *conn) Ping(ctx context.Context) error { return c.database.home.PingContext(ctx) }
+
+// Close forgets the connection. database/sql has ended its transaction before.
+func (c *conn) Close() error { return nil }
+
+// Prepare is PrepareContext without a context.
+func (c *conn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+// PrepareContext returns the statement. The databases prepare it when it is
+// executed, as only its arguments tell which of them does.
+func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
+	return &statement{conn: c, text: query}, nil
+}
+
+// QueryContext sends the query where its rows are.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	to, err := c.route(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := c.inner(ctx, to.pool)
+	if err != nil {
+		return nil, err
+	}
+	return inner.query(ctx, to.text, args)
+}
+
+// ExecContext sends the statement where its rows are.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	to, err := c.route(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := c.inner(ctx, to.pool)
+	if err != nil {
+		return nil, err
+	}
+	return inner.exec(ctx, to.text, args)
+}
+
+// destination is one database and the text that goes there.
+type destination struct {
+	pool string // its name in the router, "" of the home database
+	text string
+}
+
+func (c *conn) route(ctx context.Context, query string, args []driver.NamedValue) (destination, error) {
+	p, err := c.database.plan(ctx, query)
+	if err != nil {
+		return destination{}, err
+	}
+	var few [8]any
+	values := few[:0]
+	for _, a := range args {
+		values = append(values, a.Value)
+	}
+	r, err := p.Bind(values, sharding.HintOf(ctx))
+	switch {
+	case err != nil:
+		return destination{}, err
+	case r.Kind == plan.One:
+		return destination{r.Target.DB, r.Text}, nil
+	case r.Kind == plan.Copies:
+		return destination{}, &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, Hint: "broadcast tables are only read yet; write each database's copy through its own pool"}
+	}
+	return destination{"", query}, nil
+}

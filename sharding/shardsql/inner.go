@@ -1,0 +1,203 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+)
+
+// inner is a connection of a pool behind the database, in use by one statement or
+// held by a transaction.
+type inner struct {
+	conn *sql.Conn
+	kept bool // by a transaction: the statement does not release it
+}
+
+// inner returns a connection to a database for one statement: that of the
+// transaction, or one of its pool.
+func (c *conn) inner(ctx context.Context, pool string) (inner, error) {
+	if c.tx != nil {
+		return c.tx.on(ctx, pool)
+	}
+	conn, err := c.database.poolOrHome(pool).Conn(ctx)
+	if err != nil {
+		return inner{}, err
+	}
+	return inner{conn: conn}, nil
+}
+
+func (d *database) poolOrHome(name string) *sql.DB {
+	if name == "" {
+		return d.home
+	}
+	return d.pool(name)
+}
+
+// release gives the connection back, unless a transaction goes on with it.
+func (i inner) release() error {
+	if i.kept {
+		return nil
+	}
+	return i.conn.Close()
+}
+
+// query returns rows that keep the connection until they are closed.
+func (i inner) query(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	r := &rows{inner: i}
+	err := i.conn.Raw(func(raw any) (err error) {
+		r.Rows, r.statement, err = queryRaw(ctx, raw.(driver.Conn), text, args)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, i.release())
+	}
+	return r, nil
+}
+
+func (i inner) exec(ctx context.Context, text string, args []driver.NamedValue) (result driver.Result, err error) {
+	err = i.conn.Raw(func(raw any) (err error) {
+		result, err = execRaw(ctx, raw.(driver.Conn), text, args)
+		return err
+	})
+	if released := i.release(); err == nil {
+		err = released
+	}
+	return result, err
+}
+
+// queryRaw does what database/sql does with a driver's connection. The statement is
+// to be closed after the rows, where the driver needed one.
+func queryRaw(ctx context.Context, on driver.Conn, text string, args []driver.NamedValue) (driver.Rows, driver.Stmt, error) {
+	if q, ok := on.(driver.QueryerContext); ok {
+		checked, err := check(on, nil, args)
+		if err != nil {
+			return nil, nil, err
+		}
+		if rows, err := q.QueryContext(ctx, text, checked); !errors.Is(err, driver.ErrSkip) {
+			return rows, nil, err
+		}
+	}
+	st, err := prepareRaw(ctx, on, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := queryStatement(ctx, on, st, args)
+	if err != nil {
+		return nil, nil, errors.Join(err, st.Close())
+	}
+	return rows, st, nil
+}
+
+func queryStatement(ctx context.Context, on driver.Conn, st driver.Stmt, args []driver.NamedValue) (driver.Rows, error) {
+	checked, err := check(on, st, args)
+	if err != nil {
+		return nil, err
+	}
+	if q, ok := st.(driver.StmtQueryContext); ok {
+		return q.QueryContext(ctx, checked)
+	}
+	values, err := unnamed(ctx, checked)
+	if err != nil {
+		return nil, err
+	}
+	return st.Query(values) //nolint:staticcheck // drivers without contexts have nothing else
+}
+
+func execRaw(ctx context.Context, on driver.Conn, text string, args []driver.NamedValue) (result driver.Result, err error) {
+	if e, ok := on.(driver.ExecerContext); ok {
+		checked, err := check(on, nil, args)
+		if err != nil {
+			return nil, err
+		}
+		if result, err := e.ExecContext(ctx, text, checked); !errors.Is(err, driver.ErrSkip) {
+			return result, err
+		}
+	}
+	st, err := prepareRaw(ctx, on, text)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closed := st.Close(); err == nil {
+			err = closed
+		}
+	}()
+	checked, err := check(on, st, args)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := st.(driver.StmtExecContext); ok {
+		return e.ExecContext(ctx, checked)
+	}
+	values, err := unnamed(ctx, checked)
+	if err != nil {
+		return nil, err
+	}
+	return st.Exec(values) //nolint:staticcheck // drivers without contexts have nothing else
+}
+
+func prepareRaw(ctx context.Context, on driver.Conn, text string) (driver.Stmt, error) {
+	if p, ok := on.(driver.ConnPrepareContext); ok {
+		return p.PrepareContext(ctx, text)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return on.Prepare(text)
+}
+
+// check returns the arguments as the inner driver wants them. It asks the
+// statement, then the connection, then takes database/sql's own conversion.
+func check(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	checked := slices.Clone(args)
+	n := 0
+	for i := range checked {
+		at := &checked[n]
+		*at = args[i]
+		at.Ordinal = n + 1
+		switch err := checkOne(on, st, at); {
+		case err == nil:
+			n++
+		case !errors.Is(err, driver.ErrRemoveArgument):
+			return nil, err
+		}
+	}
+	return checked[:n], nil
+}
+
+func checkOne(on driver.Conn, st driver.Stmt, a *driver.NamedValue) (err error) {
+	for _, checker := range []any{st, on} {
+		if c, ok := checker.(driver.NamedValueChecker); ok {
+			if err := c.CheckNamedValue(a); !errors.Is(err, driver.ErrSkip) {
+				return err
+			}
+			break
+		}
+	}
+	var converter driver.ValueConverter = driver.DefaultParameterConverter
+	if c, ok := st.(driver.ColumnConverter); ok { //nolint:staticcheck // older drivers have it
+		converter = c.ColumnConverter(a.Ordinal - 1)
+	}
+	a.Value, err = converter.ConvertValue(a.Value)
+	return err
+}
+
+// unnamed returns the arguments of a driver that knows neither names nor contexts.
+func unnamed(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	values := make([]driver.Value, len(args))
+	for i, a := range args {
+		if a.Name != "" {
+			return nil, errors.New("shardsql: the driver does not support named parameters")
+		}
+		values[i] = a.Value
+	}
+	return values, nil
+}

@@ -1,0 +1,79 @@
+package shardsql
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// plans keeps plans by their texts. A plan belongs to one snapshot of the router:
+// when there is another one, all go. Texts that are long are seldom sent twice, and
+// are not kept.
+type plans struct {
+	mu       sync.RWMutex
+	snapshot *sharding.Snapshot
+	kept     map[string]*plan.Plan
+	bytes    int
+}
+
+const (
+	maxText  = 16 << 10 // bytes of a text that is kept
+	maxTexts = 4 << 20  // bytes of all texts; then they are forgotten
+)
+
+func (p *plans) find(s *sharding.Snapshot, text string) *plan.Plan {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.snapshot != s {
+		return nil
+	}
+	return p.kept[text]
+}
+
+func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
+	if len(text) > maxText {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.snapshot != s || p.bytes+len(text) > maxTexts {
+		p.snapshot, p.kept, p.bytes = s, map[string]*plan.Plan{}, 0
+	}
+	p.kept[strings.Clone(text)] = made
+	p.bytes += len(text)
+}
+
+// plan returns the plan of a text for the present snapshot.
+func (d *database) plan(ctx context.Context, text string) (*plan.Plan, error) {
+	s := d.router.Snapshot()
+	if p := d.plans.find(s, text); p != nil {
+		return p, nil
+	}
+	srv, err := d.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := srv.parse(text)
+	options, complete := plan.Options{Home: d.homeName(), Quote: srv.Quote}, true
+	if concerns(s, st.Names) {
+		options.Schema, complete = d.schema(ctx, srv, s, st.Names)
+	}
+	p := plan.Of(st, s, options)
+	if complete {
+		d.plans.keep(s, text, p)
+	}
+	return p, nil
+}
+
+// concerns reports whether one of the tables is sharded.
+func concerns(s *sharding.Snapshot, names []string) bool {
+	for _, name := range names {
+		if _, ok := s.Lookup(name); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package shardsql
+
+import (
+	"database/sql/driver"
+	"errors"
+	"io"
+	"reflect"
+)
+
+// rows are those of one inner connection, handed through. What the inner driver
+// does not tell of columns, it answers as database/sql does without it.
+type rows struct {
+	driver.Rows
+	inner     inner
+	statement driver.Stmt // closed after the rows, where there is one
+}
+
+var (
+	_ driver.RowsNextResultSet              = (*rows)(nil)
+	_ driver.RowsColumnTypeScanType         = (*rows)(nil)
+	_ driver.RowsColumnTypeDatabaseTypeName = (*rows)(nil)
+	_ driver.RowsColumnTypeLength           = (*rows)(nil)
+	_ driver.RowsColumnTypeNullable         = (*rows)(nil)
+	_ driver.RowsColumnTypePrecisionScale   = (*rows)(nil)
+)
+
+// Close closes the rows and gives the connection back.
+func (r *rows) Close() error {
+	err := r.Rows.Close()
+	if r.statement != nil {
+		err = errors.Join(err, r.statement.Close())
+	}
+	return errors.Join(err, r.inner.release())
+}
+
+func (r *rows) HasNextResultSet() bool {
+	n, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && n.HasNextResultSet()
+}
+
+func (r *rows) NextResultSet() error {
+	if n, ok := r.Rows.(driver.RowsNextResultSet); ok {
+		return n.NextResultSet()
+	}
+	return io.EOF
+}
+
+func (r *rows) ColumnTypeScanType(i int) reflect.Type {
+	if c, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
+		return c.ColumnTypeScanType(i)
+	}
+	return reflect.TypeFor[any]()
+}
+
+func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
+	if c, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+		return c.ColumnTypeDatabaseTypeName(i)
+	}
+	return ""
+}
+
+func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
+	if c, is := r.Rows.(driver.RowsColumnTypeLength); is {
+		return c.ColumnTypeLength(i)
+	}
+	return 0, false
+}
+
+func (r *rows) ColumnTypeNullable(i int) (nullable, ok bool) {
+	if c, is := r.Rows.(driver.RowsColumnTypeNullable); is {
+		return c.ColumnTypeNullable(i)
+	}
+	return false, false
+}
+
+func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	if c, is := r.Rows.(driver.RowsColumnTypePrecisionScale); is {
+		return c.ColumnTypePrecisionScale(i)
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,128 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// schemas keeps what the databases say of the columns of tables. A table is looked
+// at when a statement names it for the first time.
+type schemas struct {
+	mu     sync.Mutex
+	tables map[string]plan.Table // by logical names in lower case
+}
+
+// schema returns what is known of some tables. A table that does not exist, or that
+// may not be read, is left out; complete is false then, as it may come to exist.
+func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string) (found plan.Schema, complete bool) {
+	d.schemas.mu.Lock()
+	defer d.schemas.mu.Unlock()
+	found, complete = plan.Schema{}, true
+	for _, name := range names {
+		name = strings.ToLower(name)
+		t, known := d.schemas.tables[name]
+		if !known {
+			var err error
+			if t, err = d.look(ctx, srv, s, name); err != nil {
+				complete = false
+				continue
+			}
+			if d.schemas.tables == nil {
+				d.schemas.tables = map[string]plan.Table{}
+			}
+			d.schemas.tables[name] = t
+		}
+		found[name] = t
+	}
+	return found, complete
+}
+
+// look reads the columns of a table: of a sharded one, those of its first physical
+// table, as all are made alike.
+func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string) (plan.Table, error) {
+	t, ok := s.Lookup(name)
+	if !ok {
+		return columns(ctx, srv, d.home, name)
+	}
+	at := t.Map.Targets()[0]
+	pool := d.pool(at.DB)
+	found, err := columns(ctx, srv, pool, at.Table)
+	if err != nil {
+		return plan.Table{}, err
+	}
+	leads := map[string]sharding.Rule{t.Key: t.Rule}
+	for _, alt := range t.Also {
+		leads[alt.Column] = alt.Rule
+	}
+	for column, rule := range leads {
+		c, _, err := dialect.ReadColumn(ctx, pool, srv, at.Table, column)
+		if err != nil {
+			return plan.Table{}, err
+		}
+		column = strings.ToLower(column)
+		kept := found.Columns[column]
+		kept.Holds = holds(c, rule)
+		found.Columns[column] = kept
+	}
+	return found, nil
+}
+
+// columns reads the names of a table's columns, and which of them hold integers.
+func columns(ctx context.Context, srv *server, pool *sql.DB, table string) (plan.Table, error) {
+	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // their names are what is asked for
+	if err != nil {
+		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return plan.Table{}, err
+	}
+	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
+	for _, c := range types {
+		var kept plan.Column
+		if isInteger(c.DatabaseTypeName()) {
+			kept.Holds = plan.Integers
+		}
+		t.Columns[strings.ToLower(c.Name())] = kept
+	}
+	return t, rows.Err()
+}
+
+// isInteger goes by the words that the drivers use for types. SQLite's columns of
+// these types hold whatever is put into them, and compare integers as such.
+func isInteger(name string) bool {
+	switch strings.TrimPrefix(strings.ToUpper(name), "UNSIGNED ") {
+	case "BIGINT", "INT", "INTEGER", "MEDIUMINT", "SMALLINT", "TINYINT", "INT2", "INT4", "INT8":
+		return true
+	}
+	return false
+}
+
+// holds returns what a column that leads to slots holds, as far as the database
+// takes the same values for equal as the rule does.
+func holds(c dialect.Column, rule sharding.Rule) plan.Holding {
+	switch c.Holds {
+	case dialect.HoldsIntegers:
+		return plan.Integers
+	case dialect.HoldsTexts:
+		if c.Collation == "" {
+			return plan.Bytes
+		}
+		return plan.Folded
+	case dialect.HoldsBytes:
+		return plan.Bytes
+	case dialect.HoldsClocks, dialect.HoldsInstants:
+		if r, ok := rule.(sharding.IntervalRule); ok && c.Precision == r.Precision() {
+			return plan.Times
+		}
+	}
+	return plan.Other
+}
