@@ -43,6 +43,7 @@ var house = []room{
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
 	{"sharding/internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
+	{"sharding/internal/merge", nil, "it makes rows of rows, whoever fetched them and whatever chose them"},
 	{"sharding/internal/plan", []string{"sharding", "sharding/internal/sqlparse", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
 	{"sharding/shardsql", []string{"sharding", "sharding/internal/...", "internal/..."}, "it sends what the planner says, whoever asks through database/sql"},
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},

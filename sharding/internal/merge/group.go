@@ -1,0 +1,303 @@
+package merge
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Function is how the values of an aggregate are combined.
+type Function uint8
+
+// The functions.
+const (
+	// First is the value of the first row, of columns that are equal in the group.
+	First Function = iota + 1
+	// Count adds partial counts up. With Distinct it counts the distinct tuples.
+	Count
+	// Sum adds partial sums up. With Distinct it adds the Column of each distinct
+	// tuple once.
+	Sum
+	// Min and Max are of partial ones.
+	Min
+	Max
+	// Avg is the Sum of Column divided by the Count of CountColumn, or, with
+	// Distinct, by the number of distinct tuples.
+	Avg
+)
+
+// Aggregate is a column of combined groups.
+type Aggregate struct {
+	Function Function
+	Column   int // of the value, from 0; unused by a Count with Distinct
+	// Kind is that of the result of Sum and Avg: Integer (a sum that overflows is
+	// an error), Decimal, Float, or Stored.
+	Kind Kind
+	// By is the column that decides which value is the least, for Min and Max: the
+	// same Column, or a hidden one with its weight.
+	By          Key
+	CountColumn int      // of the partial counts, for Avg without Distinct
+	Division    Division // of decimals, for Avg
+	// Distinct are the columns of DISTINCT, which each target returns for each of
+	// their values in a group. A tuple with a NULL does not count.
+	Distinct []Key
+}
+
+// Division is how many digits a quotient of decimals has after its point on MySQL and
+// MariaDB.
+type Division struct {
+	More int // than the dividend: div_precision_increment, which is 4
+	Most int // 30 on MySQL, 38 on MariaDB
+	// Rounds: an expression goes on with the rounded quotient, as MySQL does, and
+	// not with all digits that were computed, as MariaDB does.
+	Rounds bool
+}
+
+// Grouping says how rows of several targets are combined into groups.
+type Grouping struct {
+	// Keys tell groups apart. Without any, all rows are one group, and there is one
+	// even without rows, as there is for aggregates without GROUP BY.
+	Keys []Key
+	// Ordered: the rows are ordered by Keys, so one group is held at a time. Else
+	// groups come in the order of their first rows.
+	Ordered bool
+	// Names are those of the Aggregates' columns, one each.
+	Names      []string
+	Aggregates []Aggregate
+}
+
+// Grouped combines the rows of each group into one. It holds all groups, or one if
+// they are ordered.
+func Grouped(rows Rows, by Grouping, memory *Memory) Rows {
+	g := &grouped{stage: over(rows), Grouping: by, memory: memory, index: map[string]*group{}}
+	g.columns = by.Names
+	g.step = g.next
+	return g
+}
+
+type grouped struct {
+	*stage
+	Grouping
+
+	memory *Memory
+	index  map[string]*group // unless they are ordered
+	groups []*group          // not yet returned
+	row    []driver.Value
+	key    []byte
+	some   bool // there was a group
+	done   bool // the rows were read to their end
+}
+
+type group struct {
+	key    []byte // of the last one only matters, if they are ordered
+	states []state
+	seen   map[string]struct{} // tuples of DISTINCT
+	size   int
+}
+
+// state is an aggregate of a group.
+type state struct {
+	value driver.Value
+	key   []byte // of value, for Min and Max
+	sum   sum
+	count int64
+}
+
+func (g *grouped) next(dest []driver.Value) error {
+	for {
+		if len(g.groups) > 0 && (g.done || g.Ordered && len(g.groups) > 1) {
+			return g.emit(dest)
+		}
+		if g.done {
+			return io.EOF
+		}
+		err := g.read()
+		if errors.Is(err, io.EOF) {
+			err = g.end()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (g *grouped) end() error {
+	g.done, g.index = true, nil
+	if g.some || len(g.Keys) > 0 {
+		return nil
+	}
+	_, err := g.group()
+	return err
+}
+
+// read adds a row to its group.
+func (g *grouped) read() error {
+	source := g.sources[0]
+	if g.row == nil {
+		g.row = make([]driver.Value, len(source.Columns()))
+	}
+	err := source.Next(g.row)
+	if err != nil {
+		return err
+	}
+	if g.key, err = appendKeys(g.key[:0], g.Keys, g.row); err != nil {
+		return err
+	}
+	to, err := g.group()
+	for i := range g.Aggregates {
+		if err == nil {
+			err = g.add(to, i)
+		}
+	}
+	return err
+}
+
+// group returns the group of the present key.
+func (g *grouped) group() (*group, error) {
+	if g.Ordered && len(g.groups) > 0 {
+		if last := g.groups[len(g.groups)-1]; bytes.Equal(last.key, g.key) {
+			return last, nil
+		}
+	} else if found := g.index[string(g.key)]; found != nil {
+		return found, nil
+	}
+	made := &group{states: make([]state, len(g.Aggregates))}
+	if g.Ordered {
+		made.key = bytes.Clone(g.key)
+	} else if !g.done {
+		g.index[string(g.key)] = made
+	}
+	g.groups, g.some = append(g.groups, made), true
+	return made, g.hold(made, sizeOfGroup+len(g.key)+sizeOfState*len(g.Aggregates))
+}
+
+func (g *grouped) hold(of *group, n int) error {
+	of.size += n
+	return g.memory.take(n)
+}
+
+// add adds the present row to an aggregate.
+func (g *grouped) add(to *group, i int) error {
+	a, s := &g.Aggregates[i], &to.states[i]
+	if a.Distinct != nil {
+		if isNew, err := g.isNew(to, i); !isNew || err != nil {
+			return err
+		}
+		s.count++
+		if a.Function == Count {
+			return nil
+		}
+		return s.sum.add(g.row[a.Column], a.Kind)
+	}
+	v := g.row[a.Column]
+	switch a.Function {
+	case First:
+		if s.count++; s.count == 1 {
+			return g.set(to, s, v)
+		}
+		return nil
+	case Count:
+		return s.addCount(v)
+	case Sum:
+		return s.sum.add(v, a.Kind)
+	case Avg:
+		if err := s.sum.add(v, a.Kind); err != nil {
+			return err
+		}
+		return s.addCount(g.row[a.CountColumn])
+	case Min, Max:
+		return g.extreme(to, s, a)
+	}
+	return unoffered(fmt.Sprintf("aggregate function %d", a.Function))
+}
+
+func (s *state) addCount(v driver.Value) error {
+	d, ok := decimalOf(v)
+	if !ok || d.scale > 0 || !d.digits.IsInt64() {
+		return unexpected(Integer, v)
+	}
+	s.count += d.digits.Int64()
+	return nil
+}
+
+// isNew notes the present row's tuple and reports whether it counts.
+func (g *grouped) isNew(to *group, i int) (bool, error) {
+	keys := g.Aggregates[i].Distinct
+	if slices.ContainsFunc(keys, func(k Key) bool { return g.row[k.Column] == nil }) {
+		return false, nil
+	}
+	tuple, err := appendKeys(binary.AppendUvarint(nil, uint64(i)), keys, g.row)
+	if err != nil {
+		return false, err
+	}
+	if _, known := to.seen[string(tuple)]; known {
+		return false, nil
+	}
+	if to.seen == nil {
+		to.seen = map[string]struct{}{}
+	}
+	to.seen[string(tuple)] = struct{}{}
+	return true, g.hold(to, sizeOfEntry+len(tuple))
+}
+
+func (g *grouped) extreme(to *group, s *state, a *Aggregate) error {
+	if g.row[a.Column] == nil {
+		return nil
+	}
+	by := a.By
+	by.Desc = false
+	key, err := appendKeys(nil, []Key{by}, g.row)
+	if err != nil {
+		return err
+	}
+	if s.key != nil {
+		if c := bytes.Compare(key, s.key); c == 0 || c < 0 != (a.Function == Min) {
+			return nil
+		}
+	}
+	before := len(s.key)
+	s.key = key
+	if err := g.hold(to, len(key)-before); err != nil {
+		return err
+	}
+	return g.set(to, s, g.row[a.Column])
+}
+
+// set makes v the value of an aggregate.
+func (g *grouped) set(to *group, s *state, v driver.Value) error {
+	before := sizeOf(s.value)
+	s.value = keep(v)
+	return g.hold(to, sizeOf(v)-before)
+}
+
+// emit returns the first group and forgets it.
+func (g *grouped) emit(dest []driver.Value) error {
+	first := g.groups[0]
+	g.groups[0] = nil
+	g.groups = g.groups[1:]
+	g.memory.give(first.size)
+	for i := range g.Aggregates {
+		v, err := first.states[i].result(&g.Aggregates[i])
+		if err != nil {
+			return fmt.Errorf("%w (%s)", err, g.Names[i])
+		}
+		dest[i] = v
+	}
+	return nil
+}
+
+func (s *state) result(a *Aggregate) (driver.Value, error) {
+	switch a.Function {
+	case Count:
+		return s.count, nil
+	case Sum:
+		return s.sum.result(a.Kind)
+	case Avg:
+		return s.sum.average(a.Kind, s.count, a.Division)
+	}
+	return s.value, nil
+}

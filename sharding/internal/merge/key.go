@@ -1,0 +1,453 @@
+package merge
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Key is a column by which rows are ordered, or told apart. Where rows are told apart,
+// Desc and NullsFirst mean nothing.
+type Key struct {
+	Column     int // from 0
+	Type       Type
+	Desc       bool
+	NullsFirst bool // NULLs come before all others, Desc or not
+}
+
+// Type says how the values of a column compare.
+type Type struct {
+	Kind Kind
+	// Pad is the weight of a space, of Bytes that are the weights of a text with a
+	// PAD SPACE collation: the shorter of two compares as if it were padded with
+	// spaces. Every weight of the collation must be as long as Pad, or a multiple.
+	Pad []byte
+	// Prefix is how many bytes of Bytes the database compares: max_sort_length, 0
+	// for all.
+	Prefix int
+	// Collation is how texts of Stored compare.
+	Collation Collation
+}
+
+// Kind is what the values of a column are.
+type Kind uint8
+
+// The kinds. A number may come as a number or as text.
+const (
+	// Integer: whole numbers of 64 bits, signed or not, and truth values.
+	Integer Kind = iota + 1
+	// Decimal: exact numbers. 1.50 equals 1.5.
+	Decimal
+	// Float: numbers of double precision. NaN equals itself and is above all others.
+	Float
+	// Bytes: texts and binaries whose bytes decide, and weights of texts.
+	Bytes
+	// Time: dates and times, by the instant, or by their text where the driver gives
+	// texts, as MySQL's does without parseTime.
+	Time
+	// Duration: MySQL's TIME, a text such as -100:00:00.5.
+	Duration
+	// Stored: values of SQLite, by their storage class: numbers, then texts, then
+	// blobs, which are strings and slices of bytes. The driver must not make
+	// times of stored texts, as it does unless the column stands in an
+	// expression.
+	Stored
+)
+
+var kinds = [...]string{"value of no kind", "integer", "decimal", "float", "text or binary", "time", "TIME", "stored value"}
+
+// Collation is a built-in collation of SQLite.
+type Collation uint8
+
+// SQLite's collations.
+const (
+	Binary Collation = iota
+	NoCase           // A to Z equal a to z
+	RTrim            // spaces at the end do not count
+)
+
+// A key is made of bytes that compare, as bytes, as the values do, and that are equal
+// when the values are. So a row's values are read once, no comparison can fail, and
+// the same bytes find a group in a map. No key is the beginning of another one.
+
+// Marks before a value.
+const (
+	nullFirst = iota
+	value
+	nullLast
+)
+
+// appendKeys appends the key of a row.
+func appendKeys(b []byte, keys []Key, row []driver.Value) ([]byte, error) {
+	for i := range keys {
+		k := &keys[i]
+		v := row[k.Column]
+		switch {
+		case v == nil && k.NullsFirst:
+			b = append(b, nullFirst)
+		case v == nil:
+			b = append(b, nullLast)
+		default:
+			start := len(b) + 1
+			var ok bool
+			if b, ok = k.Type.append(append(b, value), v); !ok {
+				return b, fmt.Errorf("column %d: %w", k.Column+1, unexpected(k.Type.Kind, v))
+			}
+			if k.Desc {
+				invert(b[start:])
+			}
+		}
+	}
+	return b, nil
+}
+
+// unexpected says what a value is instead of what it was said to be. It does not
+// show the value, which may be a secret.
+func unexpected(k Kind, v driver.Value) error {
+	return fmt.Errorf("%w: a %T that is no %s", ErrValue, v, kinds[k])
+}
+
+func invert(b []byte) {
+	for i := range b {
+		b[i] = ^b[i]
+	}
+}
+
+// append appends the key of a value that is not NULL.
+func (t *Type) append(b []byte, v driver.Value) ([]byte, bool) {
+	switch t.Kind {
+	case Integer:
+		return appendInteger(b, v)
+	case Decimal:
+		return appendNumber(b, v)
+	case Float:
+		f, ok := floatOf(v)
+		return appendFloat(b, f), ok
+	case Bytes:
+		switch v := v.(type) {
+		case []byte:
+			return appendWeights(b, t, v)
+		case string:
+			return appendWeights(b, t, v)
+		}
+	case Time:
+		return appendTime(b, v)
+	case Duration:
+		d, ok := durationOf(v)
+		return appendSigned(b, d), ok
+	case Stored:
+		return appendStored(b, t.Collation, v)
+	}
+	return b, false
+}
+
+// Signs before numbers whose magnitudes follow.
+const (
+	negative = iota + 1
+	zero
+	positive
+)
+
+func appendSigned(b []byte, v int64) []byte {
+	sign := byte(positive)
+	if v < 0 {
+		sign = negative
+	}
+	return binary.BigEndian.AppendUint64(append(b, sign), uint64(v))
+}
+
+func appendInteger(b []byte, v driver.Value) ([]byte, bool) {
+	switch v := v.(type) {
+	case int64:
+		return appendSigned(b, v), true
+	case uint64:
+		return binary.BigEndian.AppendUint64(append(b, positive), v), true
+	case bool:
+		return appendSigned(b, truth(v)), true
+	}
+	s, ok := textOf(v)
+	if !ok {
+		return b, false
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return appendSigned(b, n), true
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	return binary.BigEndian.AppendUint64(append(b, positive), n), err == nil
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// textOf returns the text of a value that is one.
+func textOf(v driver.Value) (string, bool) {
+	switch v := v.(type) {
+	case []byte:
+		return string(v), true
+	case string:
+		return v, true
+	}
+	return "", false
+}
+
+func appendNumber(b []byte, v driver.Value) ([]byte, bool) {
+	var digits [20]byte
+	switch v := v.(type) {
+	case int64:
+		return appendDigits(b, strconv.AppendInt(digits[:0], v, 10))
+	case uint64:
+		return appendDigits(b, strconv.AppendUint(digits[:0], v, 10))
+	case []byte:
+		return appendDigits(b, v)
+	case string:
+		return appendDigits(b, v)
+	}
+	return b, false
+}
+
+// appendDigits appends a decimal: its sign, where its first digit stands, and its
+// digits without zeros at both ends.
+func appendDigits[T string | []byte](b []byte, s T) ([]byte, bool) {
+	sign := byte(positive)
+	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
+		if s[0] == '-' {
+			sign = negative
+		}
+		s = s[1:]
+	}
+	mark := len(b)
+	b = append(b, sign, 0, 0)
+	whole, point, some := 0, false, false
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == '.' && !point:
+			point = true
+			continue
+		case c < '0' || c > '9':
+			return b, false
+		}
+		some = true
+		leading := c == '0' && len(b) == mark+3
+		switch {
+		case !point && !leading:
+			whole++
+		case point && leading:
+			whole--
+		}
+		if !leading {
+			b = append(b, c)
+		}
+	}
+	for len(b) > mark+3 && b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
+	}
+	if len(b) == mark+3 {
+		return append(b[:mark], zero), some
+	}
+	binary.BigEndian.PutUint16(b[mark+1:], uint16(whole+math.MaxInt16))
+	b = append(b, 0)
+	if sign == negative {
+		invert(b[mark+1:])
+	}
+	return b, whole > -math.MaxInt16 && whole <= math.MaxInt16
+}
+
+// appendFloat appends the bits of a float in the order of their values.
+func appendFloat(b []byte, f float64) []byte {
+	switch {
+	case f == 0:
+		f = 0 // and not -0
+	case math.IsNaN(f):
+		f = math.NaN()
+	}
+	bits := math.Float64bits(f)
+	if bits>>63 == 1 {
+		bits = ^bits
+	} else {
+		bits |= 1 << 63
+	}
+	return binary.BigEndian.AppendUint64(b, bits)
+}
+
+func floatOf(v driver.Value) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case float32:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	}
+	s, ok := textOf(v)
+	f, err := strconv.ParseFloat(s, 64)
+	return f, ok && err == nil
+}
+
+// The instants of Time are marked apart from texts.
+const (
+	instant = iota + 1
+	text
+)
+
+func appendTime(b []byte, v driver.Value) ([]byte, bool) {
+	if t, ok := v.(time.Time); ok {
+		b = appendSigned(append(b, instant), t.Unix())
+		return binary.BigEndian.AppendUint32(b, uint32(t.Nanosecond())), true
+	}
+	s, ok := textOf(v)
+	return appendEscaped(append(b, text), s), ok && s != "" && s[0] >= '0' && s[0] <= '9'
+}
+
+// durationOf returns the microseconds of a TIME.
+func durationOf(v driver.Value) (int64, bool) {
+	s, ok := textOf(v)
+	if !ok || s == "" {
+		return 0, false
+	}
+	minus := s[0] == '-'
+	if minus {
+		s = s[1:]
+	}
+	var parts [4]int64 // hours, minutes, seconds, and what comes after the point
+	at, digits := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9' && digits < 6:
+			parts[at] = parts[at]*10 + int64(c-'0')
+			digits++
+		case (c == ':' && at < 2 || c == '.' && at == 2) && digits > 0:
+			at, digits = at+1, 0
+		default:
+			return 0, false
+		}
+	}
+	if at < 2 || digits == 0 {
+		return 0, false
+	}
+	for ; at == 3 && digits < 6; digits++ {
+		parts[3] *= 10
+	}
+	d := ((parts[0]*60+parts[1])*60+parts[2])*1e6 + parts[3]
+	if minus {
+		d = -d
+	}
+	return d, true
+}
+
+// Storage classes of SQLite, in their order.
+const (
+	classNumber = iota + 1
+	classText
+	classBlob
+)
+
+func appendStored(b []byte, c Collation, v driver.Value) ([]byte, bool) {
+	switch v := v.(type) {
+	case bool:
+		return appendExact(b, truth(v)), true
+	case int64:
+		return appendExact(b, v), true
+	case float64:
+		return append(appendFloat(append(b, classNumber), v), 0, 0), true
+	case string:
+		return appendCollated(append(b, classText), c, v), true
+	case []byte:
+		return appendEscaped(append(b, classBlob), v), true
+	}
+	return b, false
+}
+
+// appendExact appends an integer so that it compares with floats as a number without
+// rounding: the greatest float that is not above it, and the rest.
+func appendExact(b []byte, v int64) []byte {
+	f := float64(v)
+	if f == 1<<63 || int64(f) > v {
+		f = math.Nextafter(f, math.Inf(-1))
+	}
+	return binary.BigEndian.AppendUint16(appendFloat(append(b, classNumber), f), uint16(v-int64(f)))
+}
+
+func appendCollated(b []byte, c Collation, s string) []byte {
+	if c == RTrim {
+		for len(s) > 0 && s[len(s)-1] == ' ' {
+			s = s[:len(s)-1]
+		}
+	}
+	start := len(b)
+	b = appendEscaped(b, s)
+	if c == NoCase {
+		for i := start; i < len(b); i++ {
+			if b[i] >= 'A' && b[i] <= 'Z' {
+				b[i] += 'a' - 'A'
+			}
+		}
+	}
+	return b
+}
+
+// appendEscaped appends bytes and an end that is below all that could follow.
+func appendEscaped[T string | []byte](b []byte, s T) []byte {
+	from := 0
+	for i := range len(s) {
+		if s[i] == 0 {
+			b = append(append(b, s[from:i]...), 0, 0xFF)
+			from = i + 1
+		}
+	}
+	return append(append(b, s[from:]...), 0, 0)
+}
+
+// appendWeights appends texts or weights. With a Pad, they are cut into pieces of
+// eight weights, the last padded with spaces. After each piece it says whether what
+// follows is below, like, or above a text of spaces; so a text whose next piece is
+// missing compares as if it were padded.
+func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
+	if t.Prefix > 0 && len(s) > t.Prefix {
+		s = s[:t.Prefix]
+	}
+	if len(t.Pad) == 0 {
+		return appendEscaped(b, s), true
+	}
+	if len(s)%len(t.Pad) != 0 && len(s) != t.Prefix {
+		return b, false
+	}
+	piece := 8 * len(t.Pad)
+	next, sign := 0, byte(zero) // where the next piece that is no space is
+	for from := 0; ; from += piece {
+		n := min(piece, len(s)-from)
+		b = append(b, s[from:from+n]...)
+		for i := n; i < piece; i++ {
+			b = append(b, t.Pad[i%len(t.Pad)])
+		}
+		if next < from+n {
+			next, sign = againstSpaces(s, from+n, t.Pad)
+		}
+		if b = append(b, sign); sign == zero {
+			return b, true
+		}
+	}
+}
+
+// againstSpaces compares weights from an offset on with as many spaces. It returns
+// where the first difference is.
+func againstSpaces[T string | []byte](s T, from int, pad []byte) (at int, sign byte) {
+	for i := from; i < len(s); i++ {
+		switch c := pad[i%len(pad)]; {
+		case s[i] < c:
+			return i, negative
+		case s[i] > c:
+			return i, positive
+		}
+	}
+	return len(s), zero
+}

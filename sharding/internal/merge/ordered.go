@@ -1,0 +1,169 @@
+package merge
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Ordered merges sources that are each ordered by the keys. Rows with equal keys come
+// in the order of their sources. It holds one row of each source. There must be a
+// source.
+func Ordered(sources []Rows, keys []Key) Rows {
+	t := &tournament{stage: over(sources...), keys: keys}
+	t.step = t.first
+	return t
+}
+
+// tournament is a tree of losers: a new row of the winner plays against one row of
+// each level, not against two as in a heap.
+type tournament struct {
+	*stage
+
+	keys    []Key
+	players []player
+	losers  []int // inner nodes of the tree from 1; 0 is the winner
+}
+
+// player is a source with its present row.
+type player struct {
+	row      []driver.Value
+	key      []byte
+	previous []byte // the key of the row before
+	done     bool
+}
+
+// first reads a row of each source.
+func (t *tournament) first(dest []driver.Value) error {
+	t.players = make([]player, len(t.sources))
+	for i := range t.players {
+		if err := t.fits(i); err != nil {
+			return err
+		}
+		t.players[i].row = make([]driver.Value, len(t.Columns()))
+		if err := t.read(i); err != nil {
+			return err
+		}
+	}
+	t.losers = make([]int, len(t.players))
+	t.losers[0] = t.play(1)
+	t.step = t.next
+	return t.take(dest)
+}
+
+// next reads on where the last row came from. It did not do so before, as the
+// caller was still using that row.
+func (t *tournament) next(dest []driver.Value) error {
+	winner := t.losers[0]
+	if err := t.read(winner); err != nil {
+		return err
+	}
+	for node := (winner + len(t.players)) / 2; node > 0; node /= 2 {
+		if t.beats(t.losers[node], winner) {
+			winner, t.losers[node] = t.losers[node], winner
+		}
+	}
+	t.losers[0] = winner
+	return t.take(dest)
+}
+
+func (t *tournament) take(dest []driver.Value) error {
+	p := &t.players[t.losers[0]]
+	if p.done {
+		return io.EOF
+	}
+	copy(dest, p.row)
+	return nil
+}
+
+// play fills the tree below a node and returns the winner. The leaves are the numbers
+// from len(players) on.
+func (t *tournament) play(node int) int {
+	if node >= len(t.players) {
+		return node - len(t.players)
+	}
+	a, b := t.play(2*node), t.play(2*node+1)
+	if t.beats(b, a) {
+		a, b = b, a
+	}
+	t.losers[node] = b
+	return a
+}
+
+func (t *tournament) beats(a, b int) bool {
+	p, q := &t.players[a], &t.players[b]
+	if p.done || q.done {
+		return !p.done
+	}
+	c := bytes.Compare(p.key, q.key)
+	return c < 0 || c == 0 && a < b
+}
+
+// read reads the next row of a source.
+func (t *tournament) read(i int) error {
+	p := &t.players[i]
+	err := t.sources[i].Next(p.row)
+	if errors.Is(err, io.EOF) {
+		p.done = true
+		t.shut(i)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.previous, p.key = p.key, p.previous[:0]
+	if p.key, err = appendKeys(p.key, t.keys, p.row); err != nil {
+		return err
+	}
+	if bytes.Compare(p.previous, p.key) > 0 {
+		return fmt.Errorf("%w: those of source %d", ErrOrder, i)
+	}
+	return nil
+}
+
+// Sorted sorts rows in memory. Rows with equal keys stay in their order.
+func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
+	type sortable struct {
+		key []byte
+		row []driver.Value
+	}
+	s := over(rows)
+	var sorted []sortable
+	emit := func(dest []driver.Value) error {
+		if len(sorted) == 0 {
+			return io.EOF
+		}
+		copy(dest, sorted[0].row)
+		sorted[0] = sortable{}
+		sorted = sorted[1:]
+		return nil
+	}
+	s.step = func(dest []driver.Value) error {
+		for {
+			if err := rows.Next(dest); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return err
+			}
+			key, err := appendKeys(nil, keys, dest)
+			if err == nil {
+				err = memory.take(2*sizeOfEntry + cap(key) + sizeOf(dest...))
+			}
+			if err != nil {
+				return err
+			}
+			row := make([]driver.Value, len(dest))
+			for i, v := range dest {
+				row[i] = keep(v)
+			}
+			sorted = append(sorted, sortable{key, row})
+		}
+		slices.SortStableFunc(sorted, func(a, b sortable) int { return bytes.Compare(a.key, b.key) })
+		s.step = emit
+		return emit(dest)
+	}
+	return s
+}

@@ -1,0 +1,169 @@
+package merge
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Rows are read one by one. A [driver.Rows] is one. All rows have the same number of
+// columns. What Next stores in dest, and the bytes it refers to, stay as they are
+// until the next call of Next or Close.
+type Rows interface {
+	Columns() []string
+	// Next stores a row in dest, which is as long as Columns. It returns io.EOF
+	// after the last row.
+	Next(dest []driver.Value) error
+	Close() error
+}
+
+// Errors of rows. They are wrapped with the place they were found in.
+var (
+	// ErrValue: a value is not of the type that its column was said to have, or an
+	// expression does not take it.
+	ErrValue = errors.New("merge: value of an unexpected type")
+	// ErrOrder: the rows of a source are not in the order that they are merged by,
+	// so its database compares otherwise than the types of the keys say.
+	ErrOrder = errors.New("merge: rows are not in the order of the merge")
+	// ErrWidth: sources have different numbers of columns.
+	ErrWidth = errors.New("merge: sources have different columns")
+	// ErrOverflow: a sum or an expression is outside the range of its type, which
+	// is an error on one table, too.
+	ErrOverflow = errors.New("merge: integer overflow")
+	// ErrDivision: PostgreSQL's error for a division by zero.
+	ErrDivision = errors.New("merge: division by zero")
+)
+
+var errClosed = errors.New("merge: rows are closed")
+
+// stage is rows made of other rows. Its first error stays, and each source is closed
+// once.
+type stage struct {
+	columns []string // nil: those of the first source
+	sources []Rows   // nil where one is closed already
+	step    func(dest []driver.Value) error
+	err     error
+	closing error // of sources that were closed before the others
+}
+
+func (s *stage) Columns() []string {
+	if s.columns == nil && s.sources[0] != nil {
+		s.columns = s.sources[0].Columns()
+	}
+	return s.columns
+}
+
+func (s *stage) Next(dest []driver.Value) error {
+	if s.err == nil {
+		s.err = s.step(dest)
+	}
+	return s.err
+}
+
+// Close closes the sources and forgets what is held.
+func (s *stage) Close() error {
+	if s.step == nil {
+		return nil
+	}
+	for _, source := range s.sources {
+		if source != nil {
+			s.closing = errors.Join(s.closing, source.Close())
+		}
+	}
+	clear(s.sources)
+	s.step, s.err = nil, errClosed
+	return s.closing
+}
+
+// shut closes a source that is not needed any more, which frees its connection.
+// Close returns the error.
+func (s *stage) shut(i int) {
+	s.Columns()
+	s.closing = errors.Join(s.closing, s.sources[i].Close())
+	s.sources[i] = nil
+}
+
+func over(sources ...Rows) *stage { return &stage{sources: slices.Clone(sources)} }
+
+// fits returns an error unless a source has as many columns as the first.
+func (s *stage) fits(i int) error {
+	if got, want := len(s.sources[i].Columns()), len(s.Columns()); got != want {
+		return fmt.Errorf("%w: source %d has %d, source 0 has %d", ErrWidth, i, got, want)
+	}
+	return nil
+}
+
+// Concat returns the rows of the first source, then those of the second, and so on.
+// A source is used when those before it are closed. There must be a source.
+func Concat(sources []Rows) Rows {
+	s := over(sources...)
+	at, checked := 0, false
+	s.step = func(dest []driver.Value) error {
+		for at < len(s.sources) {
+			if !checked {
+				if err := s.fits(at); err != nil {
+					return err
+				}
+				checked = true
+			}
+			if err := s.sources[at].Next(dest); !errors.Is(err, io.EOF) {
+				return err
+			}
+			s.shut(at)
+			at, checked = at+1, false
+		}
+		return io.EOF
+	}
+	return s
+}
+
+// Limited returns count rows after the first offset rows; all of them if count is
+// negative.
+func Limited(rows Rows, offset, count int64) Rows {
+	s := over(rows)
+	s.step = func(dest []driver.Value) error {
+		if count == 0 {
+			s.shut(0)
+			return io.EOF
+		}
+		for ; offset > 0; offset-- {
+			if err := rows.Next(dest); err != nil {
+				return err
+			}
+		}
+		err := rows.Next(dest)
+		if count > 0 {
+			count--
+		}
+		return err
+	}
+	return s
+}
+
+// Cut takes the hidden columns away, which are the last ones. It asks for the columns
+// at once.
+func Cut(rows Rows, hidden int) Rows {
+	columns := rows.Columns()
+	row := make([]driver.Value, len(columns))
+	s := over(rows)
+	s.columns = columns[:len(columns)-hidden]
+	s.step = func(dest []driver.Value) error {
+		err := rows.Next(row)
+		if err == nil {
+			copy(dest, row)
+		}
+		return err
+	}
+	return s
+}
+
+// keep returns a value that stays when the source goes on to its next row.
+func keep(v driver.Value) driver.Value {
+	if b, ok := v.([]byte); ok {
+		return bytes.Clone(b)
+	}
+	return v
+}
