@@ -3,11 +3,63 @@ package integration_test
 import (
 	"database/sql"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
 )
+
+// Some tables can be made under innodb_strict_mode = OFF alone: inspect says so, and a run
+// fails. It says nothing of those that a run makes.
+func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
+	var wide []string
+	for i := range 40 {
+		wide = append(wide, fmt.Sprintf("ADD c%d CHAR(240) CHARACTER SET latin1", i))
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		loose := sql.OpenDB(settingConnector{s.source.Driver(), s.servers[0].DSN("shop"), []string{"SET SESSION innodb_strict_mode = OFF"}})
+		defer func() { _ = loose.Close() }()
+		mustExec(t, loose, "CREATE TABLE kept LIKE orders")
+		blocks := 0
+		for name, change := range map[string]string{
+			"rows too long":           strings.Join(wide, ", "),
+			"long rows in partitions": "DROP INDEX code, " + strings.Join(wide, ", ") + " PARTITION BY HASH (id) PARTITIONS 3",
+			"fixed partitions":        "DROP INDEX code, ROW_FORMAT = FIXED PARTITION BY HASH (id) PARTITIONS 3",
+			"dynamic blocks":          "ROW_FORMAT = DYNAMIC KEY_BLOCK_SIZE = 8",
+			"compressed":              "ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 8, COMMENT 'KEY_BLOCK_SIZE=9'",
+			"texts that are searched": "ADD FULLTEXT (note)",
+			"plain":                   "COMMENT = 'ROW_FORMAT=FIXED'",
+		} {
+			mustExec(t, loose, "DROP TABLE orders")
+			mustExec(t, loose, "CREATE TABLE orders LIKE kept")
+			mustExec(t, loose, "ALTER TABLE orders "+change)
+			job := s.job(t, "id")
+			found, err := job.Inspect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocked := slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.RowFormat && f.Severity == migrate.Block })
+			err = job.Run(t.Context())
+			if blocked != (err != nil) {
+				t.Errorf("%s: blocked %t, and a run: %v; %+v", name, blocked, err, found)
+			}
+			blocks += map[bool]int{true: 1}[blocked]
+			if err := job.Abort(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, shard := range s.shards {
+				for _, table := range texts(t, shard, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()") {
+					mustExec(t, shard, "DROP TABLE "+table)
+				}
+			}
+		}
+		if blocks < 3 {
+			t.Errorf("%d changes of the table are blocked", blocks)
+		}
+	})
+}
 
 // The codes are for programs, which read them in JSON.
 func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {

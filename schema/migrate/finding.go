@@ -46,6 +46,7 @@ const (
 	InvisibleColumns Code = "invisible_columns" // columns that SELECT * does not show
 	Checks           Code = "checks"            // CHECK constraints, which copied rows have to pass
 	Partitions       Code = "partitions"        // the table is partitioned
+	RowFormat        Code = "row_format"        // a shard's server does not make the table under innodb_strict_mode
 	Charset          Code = "charset"           // a character set other than utf8mb4
 	Privileges       Code = "privileges"        // the user may lack a privilege
 	TriggersRefused  Code = "triggers_refused"  // the server lets only SUPER create triggers (error 1419)

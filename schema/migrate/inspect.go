@@ -17,7 +17,8 @@ import (
 // rule without a place for every integer it tries the lowest, the highest and up
 // to 1000 other values. A table with an ENUM, with JSON in MySQL, or with texts of
 // older character sets than latin1 and Unicode's, is read once for values that a copy
-// would change. What was found worst comes first.
+// would change. A server with shards is asked whether it would make their tables by
+// temporary ones, where the user may create them. What was found worst comes first.
 //
 // A database with shards that does not answer is a finding; the source has to.
 func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
@@ -52,6 +53,7 @@ type inspection struct {
 	bare   map[string][]string // columns of TIMESTAMP NOT NULL without a default
 
 	sequences map[string][]string // columns whose default takes from a sequence
+	drafts    map[string]draft    // of the shards' tables
 }
 
 // probe is where a finding is made.
@@ -70,6 +72,7 @@ func (p probe) add(code Code, severity Severity, message, fix string) {
 func (i *inspection) source(ctx context.Context, source *side) error {
 	return source.do(ctx, func(s *session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
+		i.drafts = map[string]draft{}
 		var shapes []shape
 		for _, t := range i.job.cfg.Tables {
 			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})
@@ -342,41 +345,53 @@ func (i *inspection) shard(ctx context.Context, name string) {
 // targets looks for rows that are there already.
 func (p probe) targets(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
+		missing := false
 		for _, target := range t.Map.Targets() {
 			if target.DB != p.side.name {
 				continue
 			}
-			if err := p.target(ctx, t, target.Table); err != nil {
+			exists, err := p.target(ctx, t, target.Table)
+			if err != nil {
 				return err
 			}
+			missing = missing || !exists
+		}
+		if !missing || p.side.Name() == "sqlite" {
+			continue
+		}
+		p.shape.name = t.Name
+		if err := p.strict(ctx, t); err != nil {
+			return err
 		}
 	}
+	p.shape.name = ""
 	if p.side.Name() == "sqlite" {
 		return p.sqliteDatabase(ctx)
 	}
 	return p.mysqlShard(ctx)
 }
 
-func (p probe) target(ctx context.Context, t Table, name string) error {
+// target looks at one table of a shard. One that is the job's own exists.
+func (p probe) target(ctx context.Context, t Table, name string) (exists bool, err error) {
 	p.shape.name = name
 	if ours, err := p.owned(ctx, name); err != nil || ours {
-		return err
+		return true, err
 	}
-	exists, err := p.side.exists(ctx, p.session, name)
+	exists, err = p.side.exists(ctx, p.session, name)
 	if err == nil && !exists {
 		err = p.unlike(ctx, t)
 	}
 	if err != nil || !exists {
-		return err
+		return exists, err
 	}
 	if err := p.keyColumns(ctx, t); err != nil {
-		return err
+		return true, err
 	}
 	rows, err := p.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.side.Quote(name)+" LIMIT 1) AS one")
 	if err == nil && rows > 0 {
 		p.add(NotEmpty, Block, "the table exists and has rows that no job has brought", "drop it, or give the job tables of its own: it begins with empty ones")
 	}
-	return err
+	return true, err
 }
 
 // owned: the table is a job's. That it is another one's is a finding.

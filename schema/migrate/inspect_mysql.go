@@ -22,7 +22,7 @@ func (p probe) size(bytes int64) {
 
 // mysqlTable looks at what a definition has in it.
 func (p probe) mysqlTable(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions} {
+	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
 		if err := look(ctx); err != nil {
 			return err
 		}
