@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -110,7 +111,7 @@ func TestGORMWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 			if err := db.Where("user_id = ?", 6).First(&found, first+6).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
 				t.Errorf("after Delete: %v", err)
 			}
-			if err := db.Save(&routedCoupon{Code: fmt.Sprint(prepared), Used: 1}).Error; err != nil {
+			if err := db.Save(&routedCoupon{Code: strconv.FormatBool(prepared), Used: 1}).Error; err != nil {
 				t.Fatal(err)
 			}
 			if err := db.Model(&routedOrder{}).Where("note = ?", "new").Update("note", "x").Error; !errors.Is(err, sharding.ErrMissingKey) {
@@ -150,6 +151,7 @@ func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = st.Close() }()
 		var note string
 		if err := st.Get(&note, 5); err != nil || note != "new" {
 			t.Fatal(note, err)

@@ -57,6 +57,16 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	if err != nil {
 		return plan.Table{}, err
 	}
+	keys, err := dialect.UniqueKeys(ctx, pool, srv, at.Table)
+	if err != nil {
+		return plan.Table{}, err
+	}
+	for _, key := range keys {
+		for i := range key {
+			key[i] = strings.ToLower(key[i])
+		}
+	}
+	found.Unique = keys
 	leads := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		leads[alt.Column] = alt.Rule

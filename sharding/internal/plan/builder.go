@@ -17,7 +17,8 @@ type builder struct {
 	facts    []fact
 	edges    []edge
 	assigned []assignment
-	oddity   *oddity // the first thing that no plan can be made for
+	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
+	oddity   *oddity                    // the first thing that no plan can be made for
 }
 
 // oddity is a reason why a statement has no plan.
@@ -83,6 +84,9 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 		switch {
 		case p.Select != nil:
 			inner = b.core(p.Select, outer, seen)
+			if len(q.Parts) == 1 {
+				b.cores[q] = inner
+			}
 		case p.Nested != nil:
 			b.query(p.Nested, outer, seen)
 		default:
@@ -234,12 +238,22 @@ func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen 
 
 // equation takes in that two columns are equal, for the ones that it holds for.
 func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
-	cmp, ok := e.(*sqlparse.Compare)
-	if !ok || cmp.Op != sqlparse.Equal {
-		return
+	var left, right column
+	var first, second bool
+	switch e := e.(type) {
+	case *sqlparse.Compare:
+		if e.Op != sqlparse.Equal {
+			return
+		}
+		left, first = s.column(e.Left)
+		right, second = s.column(e.Right)
+	case *sqlparse.In:
+		left, first = s.column(e.X)
+		if right, second = b.selected(e.Query, 0); second && !e.Not {
+			holds = slices.Concat(holds, []*reference{right.of})
+		}
+		first = first && !e.Not
 	}
-	left, first := s.column(cmp.Left)
-	right, second := s.column(cmp.Right)
 	if !first || !second {
 		return
 	}
@@ -249,6 +263,28 @@ func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
 	if slices.Contains(holds, left.of) {
 		b.equal(right, left)
 	}
+}
+
+// selected returns the column that a query selects at a place, as far as a row of its
+// result depends on rows with that value alone: nothing there limits or ranks, and
+// groups are of one value.
+func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
+	s := b.cores[q]
+	if s == nil || q.Limit != nil {
+		return column{}, false
+	}
+	core := q.Parts[0].Select
+	if at >= len(core.Items) || core.Items[at].Star || core.Rollup || len(core.DistinctOn) > 0 {
+		return column{}, false
+	}
+	c, ok := s.column(core.Items[at].Expr)
+	if core.Having == nil && len(core.GroupBy) == 0 {
+		return c, ok
+	}
+	return c, ok && slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool {
+		by, known := s.column(e)
+		return known && by == c
+	})
 }
 
 // equal adds an edge where the database takes two values for equal only if the

@@ -67,13 +67,17 @@ func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 			qualifier = name.Parts[len(name.Parts)-2].Name
 		}
 		c, ok := s.resolve(qualifier, last.Name)
-		if !ok { // a column that leads to slots is known, so it is none of these
+		if !ok { // it leads to no slot, as columns that do are known
+			s.mayWrite(last.Name)
 			continue
 		}
 		c.of.written = true
 		b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
 		l := c.of.lead(c.name)
 		if l == nil {
+			if c.of.role == sharded {
+				b.rekeyed(c)
+			}
 			continue
 		}
 		v, constant := constant(set.Value)
@@ -82,6 +86,15 @@ func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 			continue
 		}
 		b.assigned = append(b.assigned, assignment{c.of, l, v})
+	}
+}
+
+// mayWrite marks the tables that may have a column of this name.
+func (s *scope) mayWrite(name string) {
+	for _, r := range s.refs {
+		if has, certain := r.has(strings.ToLower(name)); has || !certain {
+			r.written = true
+		}
 	}
 }
 

@@ -169,13 +169,28 @@ func newWorld(t *testing.T) *world {
 	return &world{router}
 }
 
+// schema is what the databases would say of the tables.
+var schema = plan.Schema{
+	"orders": {
+		Columns: map[string]plan.Column{
+			"id": {Holds: plan.Integers}, "user_id": {Holds: plan.Integers}, "paid": {Holds: plan.Integers}, "number": {},
+			"note": {}, "country": {}, "coupon": {},
+		},
+		Unique: [][]string{{"id"}, {"user_id", "number"}},
+	},
+	"items": {
+		Columns: map[string]plan.Column{"order_id": {Holds: plan.Integers}, "user_id": {Holds: plan.Integers}, "paid": {Holds: plan.Integers}, "sku": {}},
+		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
+	},
+}
+
 // explain returns the lines of a plan.
 func (w *world) explain(dialect, text string, args []any) []string {
 	quote := func(name string) string { return "`" + name + "`" }
 	if dialect != "mysql" {
 		quote = func(name string) string { return `"` + name + `"` }
 	}
-	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Quote: quote, Home: "a"})
+	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a"})
 	r, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
 		var refusal *sharding.RouteError

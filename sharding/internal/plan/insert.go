@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
@@ -15,6 +16,9 @@ type insertion struct {
 	input *sqlparse.Input
 	key   int // place of the sharding key
 	leads []place
+	// carried are the columns that carry the slot by their values, on which it
+	// depends that a row with the same unique key is on the same shard.
+	carried []string
 }
 
 type place struct {
@@ -69,8 +73,8 @@ func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
 		return out
 	}
 	switch {
-	case in.Query != nil || in.Default:
-		return refuse(sharding.ErrMissingKey, "insert VALUES; what a query or DEFAULT VALUES gives is not known before")
+	case in.Default:
+		return refuse(sharding.ErrMissingKey, "insert VALUES; what DEFAULT VALUES gives is not known before")
 	case len(in.Columns) == 0:
 		return refuse(sharding.ErrMissingKey, "name the columns")
 	}
@@ -87,7 +91,36 @@ func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
 	if out.key < 0 {
 		return refuse(sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
+	b.conflicting(in, out)
+	if in.Query != nil {
+		b.fromQuery(in, out)
+	}
 	return out
+}
+
+// fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the
+// slot of the rows. Other columns that lead there have to be of the same slot.
+func (b *builder) fromQuery(in *sqlparse.Input, out *insertion) {
+	for _, l := range out.leads {
+		to := column{out.of, l.lead.column}
+		switch c, selected := b.selected(in.Query, l.at); {
+		case selected:
+			b.equal(c, to)
+		case l.at != out.key || b.cores[in.Query] == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
+			b.odd(out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
+		default:
+			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, out.of, l.lead)
+		}
+	}
+}
+
+// given takes in that a column of the inserted rows is a constant.
+func (b *builder) given(e sqlparse.Expr, r *reference, l *lead) {
+	if v, ok := constant(e); ok {
+		r.given = append(r.given, &equals{l, []operand{v}})
+		return
+	}
+	b.odd(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
 }
 
 // rows routes the rows of an INSERT.
@@ -125,6 +158,9 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
 		}
 		v = v.after(row.FirstParam)
+		if s := l.lead.slotOf(v.value(args)); s.all && slices.Contains(in.carried, l.lead.column) {
+			return 0, fmt.Errorf("%w: %s %v carries no slot, so a row with it may be on another shard", sharding.ErrCrossShard, l.lead.column, v.value(args))
+		}
 		if s := l.lead.slotOf(v.value(args)); s.one && s.only != slot {
 			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v.value(args), s.only, in.of.table.Key, slot)
 		}

@@ -37,7 +37,7 @@ type Options struct {
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	p := &Plan{statement: statement, snapshot: snapshot, options: options}
-	b := &builder{snapshot: snapshot, schema: options.Schema}
+	b := &builder{snapshot: snapshot, schema: options.Schema, cores: map[*sqlparse.Query]*scope{}}
 	switch statement.Verb {
 	case sqlparse.Select:
 		b.query(statement.Query, nil, nil)
@@ -128,7 +128,7 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
 		}
 	}
-	if p.insert != nil {
+	if p.insert != nil && p.insert.input.Query == nil {
 		return p.rows(args)
 	}
 	target, placed, err := p.snapshot.Hinted(first.table.Name, hint)

@@ -21,6 +21,10 @@ type proof interface {
 type lead struct {
 	table  *sharding.Table
 	column string
+	rule   sharding.Rule
+	// always: every value leads to a slot, as those of the key and of an Also from 0
+	// on do.
+	always bool
 	holds  Holding
 	order  bool          // of two values, the larger one is in no lower slot
 	unit   time.Duration // to which a column of times keeps them

@@ -1,23 +1,26 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
-// prove gives each sharded reference what the conditions prove of it.
+// prove gives each sharded reference what the conditions prove of it, and what is
+// proved of references whose rows lie in the same slots as its own.
 func (b *builder) prove() {
+	own := map[*reference]proof{}
 	for _, r := range b.refs {
-		if r.role != sharded {
-			continue
+		if r.role == sharded {
+			own[r] = b.proved(r)
 		}
-		p := prover{of: b.sources(r)}
+	}
+	for r := range own {
 		var all allOf
-		for _, f := range b.facts {
-			p.scope, p.holds = f.scope, f.holds
-			if proved := p.expression(f.expr); proved != nil {
-				all = append(all, proved)
+		for _, near := range b.neighbours(r) {
+			if own[near] != nil {
+				all = append(all, own[near])
 			}
 		}
 		switch len(all) {
@@ -28,6 +31,44 @@ func (b *builder) prove() {
 			r.proof = all
 		}
 	}
+}
+
+// proved returns what the conditions prove of one reference, or nil.
+func (b *builder) proved(r *reference) proof {
+	p := prover{of: b.sources(r)}
+	all := allOf(r.given)
+	for _, f := range b.facts {
+		p.scope, p.holds = f.scope, f.holds
+		if one := p.expression(f.expr); one != nil {
+			all = append(all, one)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
+
+// neighbours returns r and the references in whose slots its rows lie, as a column
+// that leads to slots equals one of theirs by the same rule: an order's items by the
+// order's id, which carries the slot of the order's user.
+func (b *builder) neighbours(r *reference) []*reference {
+	all := []*reference{r}
+	for i := 0; i < len(all); i++ {
+		for _, e := range b.edges {
+			if e.to.of != all[i] || slices.Contains(all, e.from.of) {
+				continue
+			}
+			from, to := e.from.of.lead(e.from.name), e.to.of.lead(e.to.name)
+			if from != nil && to != nil && from.always && to.always && reflect.DeepEqual(from.rule, to.rule) {
+				all = append(all, e.from.of)
+			}
+		}
+	}
+	return all
 }
 
 // sources returns the columns that have the value of a lead of r wherever a row of

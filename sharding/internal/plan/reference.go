@@ -32,7 +32,8 @@ type reference struct {
 	columns []sqlparse.Ident // that qualify columns with it
 
 	leads []*lead
-	proof proof // nil: nothing is proved
+	given []proof // of rows that are inserted: what they have
+	proof proof   // nil: nothing is proved
 }
 
 // column is a column of a reference, its name in lower case.
@@ -79,15 +80,19 @@ func (r *reference) holds(name string) Holding {
 
 // leadsOf returns the columns of a sharded table that lead to slots.
 func leadsOf(t *sharding.Table, s Table, known bool) []*lead {
-	leads := []*lead{newLead(t, t.Key, t.Rule, s, known)}
+	key := newLead(t, t.Key, t.Rule, s, known)
+	key.always = true
+	leads := []*lead{key}
 	for _, alt := range t.Also {
-		leads = append(leads, newLead(t, alt.Column, alt.Rule, s, known))
+		l := newLead(t, alt.Column, alt.Rule, s, known)
+		l.always = alt.From == 0
+		leads = append(leads, l)
 	}
 	return leads
 }
 
 func newLead(t *sharding.Table, name string, rule sharding.Rule, s Table, known bool) *lead {
-	l := &lead{table: t, column: strings.ToLower(name)}
+	l := &lead{table: t, column: strings.ToLower(name), rule: rule}
 	d := sharding.Describe(rule)
 	switch rule := rule.(type) {
 	case sharding.IntervalRule:

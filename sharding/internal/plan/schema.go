@@ -9,6 +9,9 @@ type Schema map[string]Table
 // Table is what the databases say of one table.
 type Table struct {
 	Columns map[string]Column // by names in lower case
+	// Unique are the columns of each unique key, the primary key among them, in
+	// lower case.
+	Unique [][]string
 }
 
 // Column is what a database makes of the values of a column.

@@ -1,0 +1,115 @@
+package plan_test
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// Statements that go to one place go there; those that several shards have to
+// answer are not taken for such.
+func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
+	var one, missed int
+	for _, f := range acceptance(t) {
+		db := open(t)
+		if err := f.CreateTables(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Quote: func(name string) string { return "`" + name + "`" }}
+		for _, carry := range []bool{true, false} {
+			r := routerOf(t, f, carry)
+			for _, s := range f.Statements {
+				want, got := outcomeOf(s, carry), planned(r, f, s, options)
+				if want == corpus.One {
+					one++
+				}
+				switch {
+				case got == want, got == "" && (want == corpus.Scatter || want == corpus.Refused):
+				case want == corpus.One && got == "":
+					missed++
+					t.Logf("%s.sql:%d, carry %v: %s is not known to lie in one shard: %s", f.Name, s.Line, carry, s.Name, s.Text)
+				default:
+					t.Errorf("%s.sql:%d, carry %v: %s: the plan is %q, want %s: %s", f.Name, s.Line, carry, s.Name, got, want, s.Text)
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d are known to lie in one shard", one-missed, one)
+	if missed > 0 {
+		t.Errorf("%d of %d are not", missed, one)
+	}
+}
+
+// planned is what the planner makes of a statement, "" where it does not go to one
+// place.
+func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan.Options) corpus.Outcome {
+	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
+	if s.Dialect == corpus.SQLite {
+		reads.Family = sqlparse.SQLite
+	}
+	st := sqlparse.Parse(s.Text, reads)
+	route, err := plan.Of(st, r.Snapshot(), options).Bind(s.Args, sharding.Hint{})
+	switch {
+	case err != nil:
+		return ""
+	case route.Kind == plan.One:
+		return corpus.One
+	case route.Kind == plan.Copies:
+		return corpus.Everywhere
+	}
+	for _, table := range f.Tables {
+		if table.Placement == corpus.Home && slices.Contains(st.Names, table.Name) {
+			return corpus.AtHome
+		}
+	}
+	if slices.ContainsFunc(st.Names, r.IsBroadcast) {
+		return corpus.Everywhere
+	}
+	return corpus.AtHome
+}
+
+// schemaOf is what a database says of the tables of a file.
+func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
+	t.Helper()
+	schema := plan.Schema{}
+	for _, table := range f.Tables {
+		columns := map[string]plan.Column{}
+		rows, err := db.Query("SELECT name, type FROM pragma_table_info(?)", table.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var name, kind string
+			if err := rows.Scan(&name, &kind); err != nil {
+				t.Fatal(err)
+			}
+			columns[strings.ToLower(name)] = plan.Column{Holds: heldBy(kind)}
+		}
+		if err := rows.Close(); err != nil || rows.Err() != nil {
+			t.Fatal(err, rows.Err())
+		}
+		unique, err := dialect.UniqueKeys(t.Context(), db, dialect.SQLite{}, table.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema[table.Name] = plan.Table{Columns: columns, Unique: unique}
+	}
+	return schema
+}
+
+func heldBy(kind string) plan.Holding {
+	switch {
+	case strings.Contains(kind, "INT"):
+		return plan.Integers
+	case strings.Contains(kind, "CHAR"), strings.Contains(kind, "TEXT"):
+		return plan.Bytes
+	}
+	return plan.Other
+}
