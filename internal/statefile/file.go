@@ -3,7 +3,9 @@ package statefile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -14,7 +16,7 @@ func Replace(name string, content []byte) error {
 	dir := filepath.Dir(name)
 	temp, err := os.CreateTemp(dir, filepath.Base(name)+".*")
 	if err != nil {
-		return err
+		return advised(err, name)
 	}
 	defer func() { _ = os.Remove(temp.Name()) }() // is gone when the rename succeeded
 	_, err = temp.Write(content)
@@ -30,6 +32,15 @@ func Replace(name string, content []byte) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// advised adds what to do about a file that cannot be made for want of its directory,
+// which might be a mount that is missing: it is not made here.
+func advised(err error, name string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; make the directory %s, on a local disk that outlives the process", err, filepath.Dir(name))
+	}
+	return err
 }
 
 // Sum returns the CRC-32 of a value's JSON. A record keeps the sum of itself

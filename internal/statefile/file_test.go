@@ -85,3 +85,21 @@ func TestASumIsOfTheWholeValue(t *testing.T) {
 		t.Error("sums do not tell values apart")
 	}
 }
+
+func TestAFileThatCannotBeMadeSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		filepath.Join(dir, "missing", "state"):  "make the directory " + filepath.Join(dir, "missing"),
+		filepath.Join(dir, "file", "no", "way"): "not a directory",
+	} {
+		_, locked := statefile.Lock(name)
+		for how, err := range map[string]error{"locked": locked, "replaced": statefile.Replace(name, nil)} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", how, err)
+			}
+		}
+	}
+}

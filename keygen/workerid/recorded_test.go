@@ -3,6 +3,7 @@ package workerid_test
 import (
 	"errors"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
@@ -127,6 +129,27 @@ func TestARecordWithoutAFileIsRefused(t *testing.T) {
 
 // A fast clock that is corrected leaves the file ahead; it comes back at half the
 // speed of time, and nobody begins below it meanwhile.
+func TestAFileWithoutItsDirectorySaysWhatToDo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "missing", "worker")
+	for name, a := range map[string]keygen.Assigner{
+		"Recorded": workerid.Recorded(file, workerid.Static(5)), "LeasedConfig.File": leasedWith(t, file),
+	} {
+		lease, err := a.Acquire(t.Context(), keygen.Twitter())
+		if !errors.Is(err, workerid.ErrRecord) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "make the directory "+filepath.Dir(file)) {
+			t.Errorf("%s: %v, %v", name, lease, err)
+		}
+	}
+}
+
+func leasedWith(t *testing.T, file string) keygen.Assigner {
+	t.Helper()
+	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: keygentest.NewMemoryLedger(time.Now), Namespace: "shop", File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 func TestARecordComesBackToAClockThatWasFast(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker")
 	synctest.Test(t, func(t *testing.T) {
