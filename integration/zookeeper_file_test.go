@@ -84,8 +84,8 @@ func TestAFilesTimeIsComparedWhenZooKeeperIsDown(t *testing.T) {
 	z := server.RunZooKeeper(t)
 	c := z.Open(t, steady)
 	cfg := withFile(t)
-	var clock movable
-	cfg.Now = clock.now
+	var clock keygentest.WallClock
+	cfg.Now = clock.Now
 	stopAt := func(w *zookeeper.Workers) {
 		t.Helper()
 		window := reported(t, w)
@@ -95,16 +95,16 @@ func TestAFilesTimeIsComparedWhenZooKeeperIsDown(t *testing.T) {
 	}
 	stopAt(openWorkers(t, c, cfg))
 	z.Kill()
-	clock.set(-time.Minute)
+	clock.Set(-time.Minute)
 	w := openWorkers(t, c, cfg)
 	if lease, err := w.Acquire(t.Context(), fewWorkers()); !errors.Is(err, keygen.ErrClockRollback) {
 		t.Errorf("a clock behind: %v, %v", lease, err)
 	}
-	clock.set(2 * time.Hour)
+	clock.Set(2 * time.Hour)
 	if lease, err := w.Acquire(t.Context(), fewWorkers()); !errors.Is(err, keygen.ErrNoWorker) {
 		t.Errorf("after Hold: %v, %v", lease, err)
 	}
-	clock.set(0)
+	clock.Set(0)
 	if _, err := w.Acquire(t.Context(), fewWorkers()); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -185,36 +184,18 @@ func TestTheForeverNodeKeepsTheTime(t *testing.T) {
 	eventually(t, "another report", func() bool { return read().Time.After(first.Time) })
 }
 
-// movable is a clock that can be set.
-type movable struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (m *movable) now() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return time.Now().Add(m.ahead)
-}
-
-func (m *movable) set(ahead time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ahead = ahead
-}
-
 func TestAClockThatIsBehindTheForeverNodesTimeStartsNothing(t *testing.T) {
 	c := server.RunZooKeeper(t).Open(t, steady)
-	var clock movable
+	var clock keygentest.WallClock
 	cfg := anywhere()
-	cfg.Addr, cfg.Now = freeAddr(t), clock.now
+	cfg.Addr, cfg.Now = freeAddr(t), clock.Now
 	w := openWorkers(t, c, cfg)
 	g := snowflakes(t, w)
 	if err := errors.Join(g.Close(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	before := firstRecord(t, c)
-	clock.set(-time.Hour)
+	clock.Set(-time.Hour)
 	lease, err := openWorkers(t, c, cfg).Acquire(t.Context(), fewWorkers())
 	if !errors.Is(err, keygen.ErrClockRollback) || lease != nil {
 		t.Errorf("%v, %v", lease, err)
@@ -304,14 +285,14 @@ func TestAnAddressThatIsRegisteredIsWaitedFor(t *testing.T) {
 
 func TestAClockSetBackTakesTheProcessOutOfServiceUntilItIsRight(t *testing.T) {
 	c := server.RunZooKeeper(t).Open(t, steady)
-	var clock movable
+	var clock keygentest.WallClock
 	alarms := make(chan error, 10)
 	cfg := anywhere()
-	cfg.Now = clock.now
+	cfg.Now = clock.Now
 	cfg.Observer.Alarm = func(err error) { alarms <- err }
 	g := snowflakes(t, openWorkers(t, c, cfg))
 	ids := someIDs(t, g, 100)
-	clock.set(-time.Hour)
+	clock.Set(-time.Hour)
 	alarm := await(t, alarms)
 	if !errors.Is(alarm, keygen.ErrClockRollback) {
 		t.Errorf("the alarm is %v", alarm)
@@ -329,7 +310,7 @@ func TestAClockSetBackTakesTheProcessOutOfServiceUntilItIsRight(t *testing.T) {
 		return errors.Is(err, keygen.ErrClockRollback)
 	})
 	eventually(t, "it is not registered any more", func() bool { return len(running(t, c)) == 0 })
-	clock.set(0)
+	clock.Set(0)
 	ids = append(ids, someIDs(t, g, 100)...)
 	if id, twice := keygentest.Duplicate(ids); twice {
 		t.Errorf("%d came twice", id)

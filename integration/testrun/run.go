@@ -39,24 +39,40 @@ func run(of *exec.Cmd) (code int, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(of.Environ(), runVar+"="+strconv.Itoa(os.Getpid()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	if err := cmd.Start(); err != nil {
+	signals, stop := make(chan os.Signal, 1), make(chan error, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() { stop <- errors.New("ended by signal " + (<-signals).String()) }()
+	ended, err := start(cmd)
+	if err != nil {
 		return 1, err
 	}
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }() // ESRCH: nobody is left
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	return wait(ended, func() bool { return os.Getppid() != parent }, stop)
+}
+
+// start starts a command and returns where its end is told.
+func start(cmd *exec.Cmd) (ended <-chan error, err error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- cmd.Wait() }()
+	return waited, nil
+}
+
+// wait waits for a command's end, for a reason to stop waiting, or until who started
+// this process has gone: then the error is errAlone.
+func wait(ended <-chan error, alone func() bool, stop <-chan error) (code int, err error) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for {
 		select {
 		case err := <-ended:
 			return codeOf(err)
-		case s := <-stop:
-			return 1, errors.New("ended by signal " + s.String())
+		case err := <-stop:
+			return 1, err
 		case <-look.C:
-			if os.Getppid() != parent {
+			if alone() {
 				return 1, errAlone
 			}
 		}
@@ -71,21 +87,13 @@ const guardVerb = "guard"
 func guard(cmd *exec.Cmd) (code int, err error) {
 	run := os.Getppid()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	ended, err := start(cmd)
+	if err != nil {
 		return 1, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return codeOf(err)
-		case <-look.C:
-			if os.Getppid() != run {
-				return 1, errors.Join(errAlone, syscall.Kill(0, syscall.SIGKILL))
-			}
-		}
+	code, err = wait(ended, func() bool { return os.Getppid() != run }, nil)
+	if errors.Is(err, errAlone) {
+		err = errors.Join(err, syscall.Kill(0, syscall.SIGKILL))
 	}
+	return code, err
 }

@@ -17,35 +17,33 @@ const shown = time.Minute
 // watch runs a test binary that writes a line whenever a test begins or ends.
 func watch(cmd *exec.Cmd, silence time.Duration) (code int, err error) {
 	alone := orphaned(os.Getppid(), os.Getenv(runVar))
-	out := &heard{Writer: os.Stdout, something: make(chan struct{}, 1)}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, out, os.Stderr
-	if err := cmd.Start(); err != nil {
+	silent := make(chan error, 1)
+	hung := time.AfterFunc(silence, func() {
+		select {
+		case silent <- fmt.Errorf("no test began or ended for %v: %w", silence, errHangs):
+		default:
+		}
+	})
+	defer hung.Stop()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, heard{os.Stdout, func() { hung.Reset(silence) }}, os.Stderr
+	ended, err := start(cmd)
+	if err != nil {
 		return 1, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	hung := time.NewTimer(silence)
-	defer hung.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return codeOf(err)
-		case <-out.something:
-			hung.Reset(silence)
-		case <-hung.C:
-			_ = cmd.Process.Signal(syscall.SIGQUIT)
-			time.AfterFunc(shown, func() { _ = cmd.Process.Kill() })
-			return 2, errors.Join(fmt.Errorf("no test began or ended for %v: it hangs, and its goroutines are above", silence), ignore(<-ended))
-		case <-look.C:
-			if alone() {
-				_ = cmd.Process.Kill()
-				return 1, errors.Join(errAlone, ignore(<-ended))
-			}
-		}
+	code, err = wait(ended, alone, silent)
+	switch {
+	case errors.Is(err, errAlone):
+		_ = cmd.Process.Kill()
+		err = errors.Join(err, ignore(<-ended))
+	case errors.Is(err, errHangs):
+		_ = cmd.Process.Signal(syscall.SIGQUIT)
+		time.AfterFunc(shown, func() { _ = cmd.Process.Kill() })
+		code, err = 2, errors.Join(err, ignore(<-ended))
 	}
+	return code, err
 }
+
+var errHangs = errors.New("it hangs, and its goroutines are above")
 
 // ignore drops how a process ended that was told to end.
 func ignore(error) error { return nil }
@@ -62,13 +60,10 @@ func orphaned(parent int, run string) func() bool {
 type heard struct {
 	io.Writer
 
-	something chan struct{}
+	tell func()
 }
 
-func (h *heard) Write(text []byte) (int, error) {
-	select {
-	case h.something <- struct{}{}:
-	default:
-	}
+func (h heard) Write(text []byte) (int, error) {
+	h.tell()
 	return h.Writer.Write(text)
 }

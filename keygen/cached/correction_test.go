@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +12,6 @@ import (
 	"github.com/shardid/shardid/keygen/cached"
 	"github.com/shardid/shardid/keygen/keygentest"
 )
-
-// wallClock is a wall clock that tests set, while the monotonic clock goes on.
-type wallClock struct{ ahead atomic.Int64 }
-
-func (w *wallClock) Now() time.Time       { return time.Now().Add(time.Duration(w.ahead.Load())) }
-func (w *wallClock) step(d time.Duration) { w.ahead.Add(int64(d)) }
 
 // want asks for ids all the time. A caller waits for a few units of the layout at
 // the most.
@@ -48,7 +41,7 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOut(t *testing.T) {
 					continue
 				}
 				synctest.Test(t, func(t *testing.T) {
-					clock := &wallClock{}
+					clock := &keygentest.WallClock{}
 					cfg := cached.Config{Worker: worker(), Now: clock.Now}
 					if !ownClock {
 						cfg.Now = nil
@@ -56,9 +49,9 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOut(t *testing.T) {
 					}
 					g := open(t, cfg)
 					ids := want(t, g, 20*time.Second)
-					clock.step(off)
+					clock.Step(off)
 					ids = append(ids, want(t, g, 3*time.Second)...)
-					clock.step(-off)
+					clock.Step(-off)
 					ids = append(ids, want(t, g, 2*time.Minute)...)
 					if !slices.IsSorted(ids) {
 						t.Errorf("%s, off by %v: ids went back", name, off)
@@ -81,11 +74,11 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOut(t *testing.T) {
 func TestARingThatWasFilledByAFastClockComesBackToIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const off = time.Hour
-		clock := &wallClock{}
-		clock.step(off)
+		clock := &keygentest.WallClock{}
+		clock.Step(off)
 		g := open(t, cached.OnWall(cached.Config{}, clock.Now))
 		ids := want(t, g, 10*time.Second)
-		clock.step(-off)
+		clock.Step(-off)
 		ids = append(ids, want(t, g, off+time.Minute)...)
 		if !slices.IsSorted(ids) {
 			t.Error("ids went back")

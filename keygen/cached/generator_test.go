@@ -400,10 +400,10 @@ func TestAnEndOfTheTimeFieldIsAnErrorAndNeverANegativeID(t *testing.T) {
 
 func TestAClockSetBackFarIsSaidAndWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var offset atomic.Int64
-		g := open(t, cached.Config{Now: func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }})
+		var clock keygentest.WallClock
+		g := open(t, cached.Config{Now: clock.Now})
 		ids := take(t, g, capacity/2)
-		offset.Store(int64(-time.Minute))
+		clock.Set(-time.Minute)
 		ids = append(ids, take(t, g, capacity/2)...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

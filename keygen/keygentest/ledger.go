@@ -85,18 +85,18 @@ func (s ledgerSuite) take(t *testing.T, c workerid.Claim) workerid.Entry {
 // takeExpired waits until a Take gives an id of which there is only one.
 func (s ledgerSuite) takeExpired(t *testing.T, c workerid.Claim) workerid.Entry {
 	t.Helper()
-	e, err := s.await(testwait.Context(t), c)
+	e, err := s.await(testwait.Context(t), c, keygen.ErrNoWorker)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-// await tries again while all worker ids are held.
-func (s ledgerSuite) await(ctx context.Context, c workerid.Claim) (workerid.Entry, error) {
+// await tries again while it is refused in this way.
+func (s ledgerSuite) await(ctx context.Context, c workerid.Claim, refusal error) (workerid.Entry, error) {
 	for {
 		e, err := s.ledger.Take(ctx, c)
-		if !errors.Is(err, keygen.ErrNoWorker) {
+		if !errors.Is(err, refusal) {
 			return e, err
 		}
 	}
@@ -325,7 +325,7 @@ func (s ledgerSuite) formerLayout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := s.awaitLayout(t, next)
+			e, err := s.await(testwait.Context(t), next, keygen.ErrLayout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -342,19 +342,6 @@ func (s ledgerSuite) slow() keygen.Layout {
 	l := s.layout(5, 5)
 	l.Unit, l.Fields[0].Bits = 20*time.Millisecond, 37
 	return l
-}
-
-// awaitLayout tries again while the layout is refused.
-func (s ledgerSuite) awaitLayout(t *testing.T, c workerid.Claim) (workerid.Entry, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		e, err := s.ledger.Take(ctx, c)
-		if !errors.Is(err, keygen.ErrLayout) {
-			return e, err
-		}
-	}
 }
 
 // changed looks at a namespace of the claim old, whose entry ended, after next has
@@ -468,7 +455,7 @@ func (s ledgerSuite) windows(t *testing.T, other workerid.Ledger) {
 // stay takes a worker id, renews it n times as far as it can, and then returns
 // it or, every other time, leaves it.
 func (s ledgerSuite) stay(t *testing.T, c workerid.Claim, n int) (int64, stay) {
-	e, err := s.await(testwait.Context(t), c)
+	e, err := s.await(testwait.Context(t), c, keygen.ErrNoWorker)
 	if err != nil {
 		t.Error(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,12 +14,6 @@ import (
 	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/workerid"
 )
-
-// wallClock is a wall clock that tests set, while the monotonic clock goes on.
-type wallClock struct{ ahead atomic.Int64 }
-
-func (w *wallClock) Now() time.Time       { return time.Now().Add(time.Duration(w.ahead.Load())) }
-func (w *wallClock) step(d time.Duration) { w.ahead.Add(int64(d)) }
 
 // stay issues an id each step for a while, and returns them all.
 func stay(t *testing.T, g *snowflake.Generator, lasts, step time.Duration) (ids []int64) {
@@ -40,12 +33,12 @@ func stay(t *testing.T, g *snowflake.Generator, lasts, step time.Duration) (ids 
 func TestAfterAFastClockWasCorrectedARestartRepeatsNothingOnceThatIsAbsorbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const off = 5 * time.Second
-		clock := &wallClock{}
-		clock.step(off)
+		clock := &keygentest.WallClock{}
+		clock.Step(off)
 		cfg := snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: workerid.Static(1)}, clock.Now)
 		g := open(t, cfg)
 		ids := stay(t, g, 3*time.Second, 10*time.Millisecond)
-		clock.step(-off)
+		clock.Step(-off)
 		ids = append(ids, stay(t, g, off+2*time.Second, 10*time.Millisecond)...)
 		if !slices.IsSorted(ids) {
 			t.Error("ids went back")
@@ -67,12 +60,12 @@ func TestAfterAFastClockWasCorrectedARestartRepeatsNothingOnceThatIsAbsorbed(t *
 func TestWhileACorrectionIsAbsorbedHalfOfTheIDsAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const off = time.Second
-		clock := &wallClock{}
-		clock.step(off)
+		clock := &keygentest.WallClock{}
+		clock.Step(off)
 		cfg := snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: workerid.Static(1)}, clock.Now)
 		g := open(t, cfg)
 		next(t, g)
-		clock.step(-off)
+		clock.Step(-off)
 		time.Sleep(1001 * time.Millisecond) // the wall clock is looked at
 		next(t, g)
 		begin := time.Now()
@@ -112,15 +105,15 @@ func TestWhoeverStopsBeforeACorrectionIsAbsorbedIsToldAndARecordKnows(t *testing
 		"recorded": workerid.Recorded(filepath.Join(dir, "worker"), workerid.Static(1)),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			clock := &wallClock{}
-			clock.step(time.Minute)
+			clock := &keygentest.WallClock{}
+			clock.Step(time.Minute)
 			cfg := snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: worker}, clock.Now)
 			g, err := snowflake.New(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			last := stay(t, g, time.Second, time.Millisecond)
-			clock.step(-time.Minute)
+			clock.Step(-time.Minute)
 			time.Sleep(10 * time.Second)
 			last = append(last, stay(t, g, time.Second, time.Millisecond)...)
 			status, closed := g.Stats().LastError, g.Close()
@@ -182,7 +175,7 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNoLeaseholderOut(t *testing.T) {
 		for _, switches := range []bool{false, true} {
 			for _, ownClock := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					clock := &wallClock{}
+					clock := &keygentest.WallClock{}
 					ledger := keygentest.NewMemoryLedger(time.Now) // its clock is right
 					cfg := snowflake.Config{Layout: millennium, Worker: leased(t, ledger)}
 					if switches {
@@ -193,7 +186,7 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNoLeaseholderOut(t *testing.T) {
 					} else {
 						cfg = snowflake.OnWall(cfg, clock.Now)
 					}
-					ids := jump(t, open(t, cfg), clock.step, off)
+					ids := jump(t, open(t, cfg), clock.Step, off)
 					if !ownClock && !slices.IsSorted(ids) {
 						t.Error("ids went back")
 					}
@@ -206,15 +199,15 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNoLeaseholderOut(t *testing.T) {
 func TestAClockThatIsWrongAtTheStartKeepsNoLeaseholderOut(t *testing.T) {
 	for _, off := range []time.Duration{20 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			clock := &wallClock{}
-			clock.step(off)
+			clock := &keygentest.WallClock{}
+			clock.Step(off)
 			g := open(t, snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: leased(t, keygentest.NewMemoryLedger(time.Now))}, clock.Now))
 			if off > patient && !errors.Is(g.Stats().LastError, keygen.ErrClockRollback) {
 				t.Errorf("%+v", g.Stats())
 			}
 			stay(t, g, 3*time.Second, 20*time.Millisecond)
-			clock.step(-off)
-			jump(t, g, clock.step, 0)
+			clock.Step(-off)
+			jump(t, g, clock.Step, 0)
 		})
 	}
 }
@@ -222,10 +215,10 @@ func TestAClockThatIsWrongAtTheStartKeepsNoLeaseholderOut(t *testing.T) {
 // As long as the clock is wrong, ids have the ledger's time.
 func TestAClockThatStaysWrongIsNamedAndIDsHaveTheLedgersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &wallClock{}
+		clock := &keygentest.WallClock{}
 		ledger := &flaky{Ledger: keygentest.NewMemoryLedger(time.Now)}
 		g := open(t, snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: leased(t, ledger)}, clock.Now))
-		clock.step(24 * time.Hour)
+		clock.Step(24 * time.Hour)
 		time.Sleep(15 * time.Second)
 		for range 100 {
 			if p := next(t, g); time.Since(p.Time).Abs() > 10*time.Millisecond {
@@ -246,11 +239,11 @@ func TestAClockThatStaysWrongIsNamedAndIDsHaveTheLedgersTime(t *testing.T) {
 // which time it is.
 func TestAMachineThatSleptAsksTheLedgerAndGoesOnInThePresent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &wallClock{}
+		clock := &keygentest.WallClock{}
 		ledger := keygentest.NewMemoryLedger(clock.Now)
 		g := open(t, snowflake.OnWall(snowflake.Config{Layout: millennium, Worker: leased(t, ledger)}, clock.Now))
 		next(t, g)
-		clock.step(8 * time.Hour) // for both, while this process's monotonic clock stood still
+		clock.Step(8 * time.Hour) // for both, while this process's monotonic clock stood still
 		time.Sleep(1100 * time.Millisecond)
 		next(t, g) // looks at the wall clock
 		time.Sleep(100 * time.Millisecond)

@@ -15,8 +15,8 @@ import (
 // stepped runs f on the virtual clock with a wall clock that f may set back.
 func stepped(t *testing.T, f func(t *testing.T, step func(time.Duration), now func() time.Time)) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &wallClock{}
-		f(t, clock.step, clock.Now)
+		clock := &keygentest.WallClock{}
+		f(t, clock.Step, clock.Now)
 	})
 }
 

@@ -3,21 +3,21 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/zookeeper"
 )
 
 // A report of the wrong time would keep the process out once the clock is right.
 func TestAClockThatWasFastForSomeReportsKeepsNobodyOut(t *testing.T) {
-	var ahead atomic.Int64
+	var clock keygentest.WallClock
 	var alarms []error
 	workers, err := zookeeper.NewWorkers(newStandIn(), zookeeper.WorkersConfig{
 		Path: "/snowflake", Addr: "127.0.0.1:0",
-		Now:      func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Now:      clock.Now,
 		Observer: zookeeper.Observer{Alarm: func(err error) { alarms = append(alarms, err) }},
 	})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestAClockThatWasFastForSomeReportsKeepsNobodyOut(t *testing.T) {
 	}
 	w := acquire()
 	renew := func(off time.Duration) {
-		ahead.Store(int64(off))
+		clock.Set(off)
 		before := w.Ceiling()
 		if ceiling, err := w.Renew(t.Context()); err != nil || ceiling < before || ceiling > keygen.Twitter().Tick(time.Now().Add(w.Term())) {
 			t.Errorf("off by %v: up to %d, %v", off, ceiling, err)

@@ -1,13 +1,13 @@
 package clock_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/internal/clock"
+	"github.com/shardid/shardid/keygen/keygentest"
 )
 
 // layout is Twitter's for the virtual clock, which starts in 2000.
@@ -18,10 +18,8 @@ var layout = func() keygen.Layout {
 }()
 
 // wall is a wall clock that tests set.
-type wall struct{ ahead atomic.Int64 }
+type wall struct{ keygentest.WallClock }
 
-func (w *wall) Now() time.Time             { return time.Now().Add(time.Duration(w.ahead.Load())) }
-func (w *wall) step(d time.Duration)       { w.ahead.Add(int64(d)) }
 func (w *wall) tick(l keygen.Layout) int64 { return l.Tick(w.Now()) }
 
 // onWall runs f on a clock whose wall clock f can set.
@@ -49,7 +47,7 @@ func look(c *clock.Clock) {
 func TestAWallClockThatIsSetForwardIsFollowedWithinASecond(t *testing.T) {
 	onWall(t, func(t *testing.T, w *wall, c *clock.Clock) {
 		before := c.Tick()
-		w.step(time.Hour)
+		w.Step(time.Hour)
 		if c.Tick() != before {
 			t.Error("the wall clock is read each time")
 		}
@@ -60,9 +58,9 @@ func TestAWallClockThatIsSetForwardIsFollowedWithinASecond(t *testing.T) {
 
 func TestAWallClockThatIsSetBackIsFollowedAndTheLatestTimeGoesOnAtHalfTheSpeed(t *testing.T) {
 	onWall(t, func(t *testing.T, w *wall, c *clock.Clock) {
-		w.step(time.Hour)
+		w.Step(time.Hour)
 		look(c)
-		w.step(-time.Hour)
+		w.Step(-time.Hour)
 		look(c)
 		reached := w.tick(layout) + time.Hour.Milliseconds()
 		expect(t, c, w.tick(layout), reached)
@@ -86,11 +84,11 @@ func TestTheLatestTimeNeverGoesBackWhateverTheWallClockDoes(t *testing.T) {
 		for i := range 20_000 {
 			switch i % 700 {
 			case 100:
-				w.step(3 * time.Second)
+				w.Step(3 * time.Second)
 			case 250, 600:
-				w.step(-time.Duration(i) * time.Millisecond)
+				w.Step(-time.Duration(i) * time.Millisecond)
 			case 400:
-				w.step(time.Duration(i) * time.Millisecond)
+				w.Step(time.Duration(i) * time.Millisecond)
 			}
 			time.Sleep(13 * time.Millisecond)
 			now, most := c.Read()
@@ -104,9 +102,9 @@ func TestTheLatestTimeNeverGoesBackWhateverTheWallClockDoes(t *testing.T) {
 
 func TestHowLongATickIsAwayCountsTheHalfSpeed(t *testing.T) {
 	onWall(t, func(t *testing.T, w *wall, c *clock.Clock) {
-		w.step(10 * time.Second)
+		w.Step(10 * time.Second)
 		look(c)
-		w.step(-10 * time.Second)
+		w.Step(-10 * time.Second)
 		look(c)
 		_, most := c.Read()
 		for _, ahead := range []int64{3, 400, 9_000, 30_000} {
@@ -140,7 +138,7 @@ func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
 		if renew() != 0 {
 			t.Error("a clock that is right is not believed")
 		}
-		w.step(time.Hour)
+		w.Step(time.Hour)
 		for range 5 {
 			look(c)
 			expect(t, c, layout.Tick(time.Now()), layout.Tick(time.Now()))
@@ -151,13 +149,13 @@ func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
 		if ahead := renew(); ahead.Round(time.Second) != time.Hour {
 			t.Errorf("ahead by %v", ahead)
 		}
-		w.step(-time.Hour)
+		w.Step(-time.Hour)
 		look(c)
 		expect(t, c, layout.Tick(time.Now()), layout.Tick(time.Now()))
 		if renew() != 0 {
 			t.Error("a clock that is right again is not believed")
 		}
-		w.step(time.Hour) // as when the machine slept
+		w.Step(time.Hour) // as when the machine slept
 		look(c)
 		if doubts != 2 {
 			t.Errorf("%d doubts", doubts)
@@ -170,7 +168,7 @@ func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
 func TestAWallClockThatIsWrongFromTheStartIsGivenUpForTheLedgers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wall{}
-		w.step(time.Hour)
+		w.Step(time.Hour)
 		c := clock.New(clock.Config{Layout: layout, Wall: w.Now})
 		expect(t, c, w.tick(layout), w.tick(layout))
 		const term = 30 * time.Second
@@ -190,7 +188,7 @@ func TestAClockOfOnesOwnIsReadAsItIsUnlessTheLedgerKnowsBetter(t *testing.T) {
 		w := &wall{}
 		c := clock.New(clock.Config{Layout: layout, Now: w.Now})
 		for _, d := range []time.Duration{time.Hour, -2 * time.Hour} {
-			w.step(d)
+			w.Step(d)
 			expect(t, c, w.tick(layout), w.tick(layout))
 		}
 		if d := c.Behind(layout.Tick(time.Now())); d != time.Hour || c.Until(layout.Tick(time.Now())) != d {
@@ -202,7 +200,7 @@ func TestAClockOfOnesOwnIsReadAsItIsUnlessTheLedgerKnowsBetter(t *testing.T) {
 			t.Error("a clock that is behind is not believed")
 		}
 		expect(t, c, w.tick(layout), w.tick(layout))
-		w.step(2 * time.Hour)
+		w.Step(2 * time.Hour)
 		expect(t, c, layout.Tick(time.Now()), layout.Tick(time.Now()))
 		if !c.Time().Equal(time.Now()) || follow() != time.Hour {
 			t.Errorf("reads %v", c.Time())
