@@ -65,7 +65,8 @@ func (p *parser) infix(operands []Expr, pending *int) (list []Expr, more bool) {
 	case kwIsNull, kwNotNull:
 		return operands, false
 	case kwNot:
-		return operands, p.accept(kwNull) && false
+		p.accept(kwNull)
+		return operands, false
 	case kwBetween:
 		*pending++
 	case kwIs:
@@ -93,9 +94,11 @@ func (p *parser) infix(operands []Expr, pending *int) (list []Expr, more bool) {
 	switch {
 	case t.symbol == leftBracket:
 		return p.soup(operands, "]"), false
-	case t.symbol == cast:
+	case t.symbol == cast && p.d.Family == PostgreSQL:
 		p.castType()
 		return operands, false
+	case t.symbol == cast:
+		p.failAt(t) // $a::b is one name for SQLite
 	case t.symbol == assign:
 		p.assigned = true
 	case t.kind == sqltext.String:

@@ -245,12 +245,25 @@ func (p *parser) prefixedText(t token) Expr {
 	}
 	p.next()
 	p.next()
+	if p.d.Family == PostgreSQL && p.isText(t, "INTERVAL") {
+		p.intervalFields()
+	}
 	kind := Typed
 	if c := p.text[t.start] | 0x20; t.end-t.start == 1 && (c == 'x' || c == 'b') {
 		kind = Binary
 	}
 	span := p.since(t.start)
 	return p.literals.put(Literal{span, kind, span.Of(p.text)})
+}
+
+// intervalFields reads DAY TO SECOND behind PostgreSQL's INTERVAL '…'.
+func (p *parser) intervalFields() {
+	for p.tok.kind == sqltext.Word && isUnit(p.textOf(p.tok)) {
+		p.next()
+		if !p.acceptText("TO") {
+			return
+		}
+	}
 }
 
 // prefixes reports whether a word belongs to the text behind it.
