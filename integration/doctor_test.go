@@ -262,3 +262,26 @@ func TestDoctorNamesWhatItMayNotRead(t *testing.T) {
 	}
 	expectDiagnosis(t, read, "error missing_column a/orders_2")
 }
+
+func TestDoctorTellsOfWorkerIDsWithoutAGuard(t *testing.T) {
+	for name, run := range map[string]func(t *testing.T) func(tb testing.TB, database string) *sql.DB{
+		"MariaDB":    func(t *testing.T) func(testing.TB, string) *sql.DB { t.Helper(); return server.RunMariaDB(t).Open },
+		"MySQL":      func(t *testing.T) func(testing.TB, string) *sql.DB { t.Helper(); return server.RunMySQL(t).Open },
+		"PostgreSQL": func(t *testing.T) func(testing.TB, string) *sql.DB { t.Helper(); return server.RunPostgres(t).Open },
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := run(t)
+			db := open(t, "ids")
+			r := shardedOrders(t, sharding.DBs{"a": db, "b": open(t, "others")}, sharding.Low(2), "user_id bigint PRIMARY KEY")
+			if err := schema.Apply(t.Context(), db); err != nil {
+				t.Fatal(err)
+			}
+			expectDiagnosis(t, r)
+			store := storeOn(t, db)
+			starts(t, nodes(store, false), 1)
+			expectDiagnosis(t, r, "warning unguarded_node a/WORKER_NODE")
+			starts(t, nodes(store, true), 1)
+			expectDiagnosis(t, r)
+		})
+	}
+}

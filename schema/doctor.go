@@ -105,6 +105,7 @@ const (
 	WrongNumbering   Code = "wrong_numbering"    // step or offset are not those of the rule
 	EpochUnarmed     Code = "epoch_unarmed"      // a server does not number as the last epoch says
 	StrayTable       Code = "stray_table"        // called like a shard, but the router does not know it
+	UnguardedNode    Code = "unguarded_node"     // WORKER_NODE gives worker ids, and nothing notices a database that forgot some
 	LogicalTable     Code = "logical_table"      // a physical table that bears the logical name
 )
 
@@ -112,7 +113,8 @@ const (
 // rows lie where nobody looks for them, in what the shards of a table differ,
 // which tables are missing or too many, whether tables number their rows as the
 // rule says, whether the columns of keys keep and compare them as the rules take
-// them, and which databases do not answer. It writes nothing.
+// them, and which databases do not answer. Where one of the databases holds a
+// WORKER_NODE in use, it says whether its worker ids are guarded. It writes nothing.
 //
 // What cannot be looked at is a finding, too, and not an error of Doctor: only a
 // context that ends is. The databases are looked at side by side, on one

@@ -25,7 +25,7 @@ import (
 // A database that forgets rows gives their worker ids again: one restored from a
 // backup, or a replica that took over and had not received the latest starts. The
 // time in the ids of both processes may then be the same. [Store.GuardedWorkerNode]
-// notices another server.
+// notices another server; schema.Doctor warns where nobody uses it.
 func (s *Store) WorkerNode(host, port string) keygen.Assigner {
 	return &workerNode{store: s, host: host, port: port}
 }
