@@ -56,6 +56,21 @@ func Forge(file string, change func(owner string, notBefore *int64, place *strin
 	return statefile.Replace(file, text)
 }
 
+// Before makes the file of a remembered lease one of a version that noted no layout.
+func Before(file string) error {
+	m := memory{file: file}
+	n, err := m.read()
+	if err != nil {
+		return err
+	}
+	n.Layout = ""
+	text, err := json.Marshal(n.summed())
+	if err != nil {
+		return err
+	}
+	return statefile.Replace(file, text)
+}
+
 // PlaceOf says where the lock of a remembered lease's file is.
 func PlaceOf(file string) (string, error) {
 	f, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR, 0o600)

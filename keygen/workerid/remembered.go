@@ -172,6 +172,8 @@ func (n note) refusal(r *remembered, where string) error {
 		return errors.New("it was written on another machine, before this one was started, or is a copy")
 	case n.Namespace != r.claim.Namespace || !n.Epoch.Equal(r.claim.Layout.Epoch) || n.Unit != r.claim.Layout.Unit.String() || n.Worker > r.claim.Most:
 		return fmt.Errorf("it is about namespace %q in units of %s since %v", n.Namespace, n.Unit, n.Epoch)
+	case n.Layout == "" && !n.of(r.claim):
+		return fmt.Errorf("it is of a version that notes no layout; set LeasedConfig.Former to its layout if you know that it is this one's, %q", r.claim.Layout.Fingerprint())
 	case !n.of(r.claim):
 		return fmt.Errorf("it is about ids of %q, and this process makes those of %q", n.Layout, r.claim.Layout.Fingerprint())
 	case max(n.NotBefore, now) >= n.Ceiling:

@@ -169,6 +169,35 @@ func TestAReadOnlyServerIsAnOutageToTheFileOfALease(t *testing.T) {
 	}
 }
 
+// Nobody knows the layout of such a file's lease, unless somebody says it.
+func TestALeaseFileOfAVersionThatNotedNoLayoutIsResumedByWordOfFormerOnly(t *testing.T) {
+	l, file := newSwitched(), filepath.Join(t.TempDir(), "lease")
+	before := remember(t, l, file)
+	workerid.Kill(before)
+	if err := workerid.Before(file); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "layout") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	l.err = errDown
+	_, err := remembering(t, l, file).Acquire(t.Context(), keygen.Twitter())
+	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "notes no layout") || !strings.Contains(err.Error(), "Former") {
+		t.Errorf("%v", err)
+	}
+	stated, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: l, Namespace: "orders", File: file, Former: keygen.Twitter()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := stated.Acquire(t.Context(), keygen.Twitter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := lease.(keygen.Window); next.ID() != before.ID() || next.NotBefore() != before.Ceiling() {
+		t.Errorf("worker id %d from %d, after %d up to %d", next.ID(), next.NotBefore(), before.ID(), before.Ceiling())
+	}
+}
+
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
