@@ -28,7 +28,7 @@ func decimalOf(v driver.Value) (decimal, bool) {
 		return wholeDecimal(truth(v)), true
 	}
 	s, ok := textOf(v)
-	if !ok || strings.Trim(s, "+-.0123456789") != "" {
+	if !ok || strings.Trim(s, "-."+digits) != "" {
 		return decimal{}, false
 	}
 	var d decimal

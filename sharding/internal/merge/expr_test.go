@@ -58,6 +58,7 @@ func TestArithmeticEndsAsItDoesInTheDatabase(t *testing.T) {
 		"PostgreSQL, decimals":        {Arithmetic(postgres, '/', decimalConstant("1"), one), nil, ErrUnoffered},
 		"decimals keep their digits":  {Arithmetic(mysql, '-', decimalConstant("1.50"), decimalConstant("0.5")), "1.00", nil},
 		"digits of a product add up":  {Arithmetic(mysql, '*', decimalConstant([]byte("-1.50")), decimalConstant([]byte("0.02"))), []byte("-0.0300"), nil},
+		"MariaDB shows four digits":   {Arithmetic(maria, '+', Arithmetic(maria, '/', decimalConstant("-446"), integerConstant(int64(7))), decimalConstant("2.50")), "-61.2143", nil},
 		"a float makes a float":       {Arithmetic(mysql, '*', decimalConstant("1.5"), Constant(2.0, Type{Kind: Float})), 3.0, nil},
 		"NULL":                        {Arithmetic(mysql, '+', one, none), nil, nil},
 		"an unsigned integer":         {integerConstant(uint64(math.MaxUint64)), uint64(math.MaxUint64), nil},

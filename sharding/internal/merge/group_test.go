@@ -244,3 +244,11 @@ func TestAverageWithoutADivisionIsNotOffered(t *testing.T) {
 		}
 	}
 }
+
+func TestAGroupShowsTheValueOfItsFirstRow(t *testing.T) {
+	rows := of([][]driver.Value{{"a"}, {"B"}}, [][]driver.Value{{"b"}, {"A"}})
+	by := Grouping{Keys: []Key{{Type: Type{Kind: Stored, Collation: NoCase}}}, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}
+	if got, want := read(t, Grouped(Concat(rows), by, NewMemory(1000))), [][]driver.Value{{"a"}, {"B"}}; !reflect.DeepEqual(got, want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -198,66 +199,51 @@ func textOf(v driver.Value) (string, bool) {
 }
 
 func appendNumber(b []byte, v driver.Value) ([]byte, bool) {
-	var digits [20]byte
 	switch v := v.(type) {
 	case int64:
-		return appendDigits(b, strconv.AppendInt(digits[:0], v, 10))
+		return appendDigits(b, strconv.FormatInt(v, 10))
 	case uint64:
-		return appendDigits(b, strconv.AppendUint(digits[:0], v, 10))
-	case []byte:
-		return appendDigits(b, v)
-	case string:
-		return appendDigits(b, v)
+		return appendDigits(b, strconv.FormatUint(v, 10))
 	}
-	return b, false
+	s, ok := textOf(v)
+	if !ok {
+		return b, false
+	}
+	return appendDigits(b, s)
 }
+
+const digits = "0123456789"
 
 // appendDigits appends a decimal: its sign, where its first digit stands, and its
 // digits without zeros at both ends.
-func appendDigits[T string | []byte](b []byte, s T) ([]byte, bool) {
-	sign := byte(positive)
-	if len(s) > 0 && (s[0] == '-' || s[0] == '+') {
-		if s[0] == '-' {
-			sign = negative
-		}
-		s = s[1:]
+func appendDigits(b []byte, s string) ([]byte, bool) {
+	s, minus := strings.CutPrefix(s, "-")
+	whole, fraction, _ := strings.Cut(s, ".")
+	if len(whole)+len(fraction) == 0 || strings.Trim(whole, digits) != "" || strings.Trim(fraction, digits) != "" {
+		return b, false
 	}
-	mark := len(b)
-	b = append(b, sign, 0, 0)
-	whole, point, some := 0, false, false
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c == '.' && !point:
-			point = true
-			continue
-		case c < '0' || c > '9':
-			return b, false
-		}
-		some = true
-		leading := c == '0' && len(b) == mark+3
-		switch {
-		case !point && !leading:
-			whole++
-		case point && leading:
-			whole--
-		}
-		if !leading {
-			b = append(b, c)
-		}
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	first := len(whole)
+	switch {
+	case whole == "" && fraction == "":
+		return append(b, zero), true
+	case whole == "":
+		first = -len(fraction)
+		fraction = strings.TrimLeft(fraction, "0")
+		first += len(fraction)
+	case fraction == "":
+		whole = strings.TrimRight(whole, "0")
 	}
-	for len(b) > mark+3 && b[len(b)-1] == '0' {
-		b = b[:len(b)-1]
+	sign, start := byte(positive), len(b)+1
+	if minus {
+		sign = negative
 	}
-	if len(b) == mark+3 {
-		return append(b[:mark], zero), some
+	b = binary.BigEndian.AppendUint16(append(b, sign), uint16(first+math.MaxInt16))
+	b = append(append(append(b, whole...), fraction...), 0)
+	if minus {
+		invert(b[start:])
 	}
-	binary.BigEndian.PutUint16(b[mark+1:], uint16(whole+math.MaxInt16))
-	b = append(b, 0)
-	if sign == negative {
-		invert(b[mark+1:])
-	}
-	return b, whole > -math.MaxInt16 && whole <= math.MaxInt16
+	return b, first > -math.MaxInt16 && first <= math.MaxInt16
 }
 
 // appendFloat appends the bits of a float in the order of their values.
@@ -308,40 +294,15 @@ func appendTime(b []byte, v driver.Value) ([]byte, bool) {
 	return appendEscaped(append(b, text), s), ok && s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// durationOf returns the microseconds of a TIME.
+// durationOf returns a TIME in nanoseconds.
 func durationOf(v driver.Value) (int64, bool) {
 	s, ok := textOf(v)
-	if !ok || s == "" {
+	parts := strings.Split(s, ":")
+	if !ok || len(parts) != 3 || strings.Trim(s, "-:."+digits) != "" {
 		return 0, false
 	}
-	minus := s[0] == '-'
-	if minus {
-		s = s[1:]
-	}
-	var parts [4]int64 // hours, minutes, seconds, and what comes after the point
-	at, digits := 0, 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9' && digits < 6:
-			parts[at] = parts[at]*10 + int64(c-'0')
-			digits++
-		case (c == ':' && at < 2 || c == '.' && at == 2) && digits > 0:
-			at, digits = at+1, 0
-		default:
-			return 0, false
-		}
-	}
-	if at < 2 || digits == 0 {
-		return 0, false
-	}
-	for ; at == 3 && digits < 6; digits++ {
-		parts[3] *= 10
-	}
-	d := ((parts[0]*60+parts[1])*60+parts[2])*1e6 + parts[3]
-	if minus {
-		d = -d
-	}
-	return d, true
+	d, err := time.ParseDuration(parts[0] + "h" + parts[1] + "m" + parts[2] + "s")
+	return int64(d), err == nil
 }
 
 // Storage classes of SQLite, in their order.

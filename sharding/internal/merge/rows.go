@@ -73,7 +73,6 @@ func (s *stage) Close() error {
 			s.closing = errors.Join(s.closing, source.Close())
 		}
 	}
-	clear(s.sources)
 	s.step, s.err = nil, errClosed
 	return s.closing
 }

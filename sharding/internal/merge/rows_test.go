@@ -237,3 +237,20 @@ func TestOrderedGroupsGiveTheirMemoryBack(t *testing.T) {
 		t.Fatalf("%d groups", len(got))
 	}
 }
+
+func TestASourceIsClosedBeforeTheNextOneIsRead(t *testing.T) {
+	sources := of(numbers(0, 1), numbers(1, 1))
+	rows := Concat(sources)
+	dest := make([]driver.Value, 2)
+	for range 2 {
+		if err := rows.Next(dest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if first := sources[0].(*source); first.closed != 1 {
+		t.Errorf("the first source was closed %d times", first.closed)
+	}
+	if err := rows.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
