@@ -2,6 +2,7 @@ package sqlparse
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
@@ -54,12 +55,37 @@ func (p *parser) identifiers() []string {
 				p.names.add(word)
 			}
 		case sqltext.QuotedIdent:
-			p.names.add(sqltext.Ident(p.text, t))
+			name := sqltext.Ident(p.text, t)
+			p.names.add(name)
+			if t.Start > 0 && p.text[t.Start-1] == '&' { // PostgreSQL's U&"…"
+				p.names.add(unicodeName(name))
+			}
 		case sqltext.String:
 			p.namesInText(t.Text(p.text))
 		}
 	}
 	return p.names.list
+}
+
+// unicodeName returns what a name with \0065 and \+000065 for its letters means.
+func unicodeName(name string) string {
+	var out strings.Builder
+	for i := 0; i < len(name); {
+		from, digits := i+1, 4
+		if strings.HasPrefix(name[i:], `\+`) {
+			from, digits = i+2, 6
+		}
+		if name[i] == '\\' && from+digits <= len(name) {
+			if r, err := strconv.ParseInt(name[from:from+digits], 16, 32); err == nil {
+				out.WriteRune(rune(r))
+				i = from + digits
+				continue
+			}
+		}
+		out.WriteByte(name[i])
+		i++
+	}
+	return out.String()
 }
 
 func (p *parser) namesInText(literal string) {
