@@ -93,7 +93,7 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 		}
 		for _, want := range []string{
 			`"code":"invisible_columns","severity":"info","database":"source","table":"orders","message":"the columns hidden are`,
-			`"code":"partitions","severity":"warn","database":"source","table":"orders","message":"it has 3 partitions`,
+			`"code":"partitions","severity":"warn","database":"source","table":"orders","message":"it is partitioned (3)`,
 			`"code":"long_transactions","severity":"warn","database":"source","message":"a transaction has been open for 36`,
 			`"code":"packet_size","severity":"warn","database":"b","message":"max_allowed_packet is 1048576, that of the source`,
 		} {

@@ -155,7 +155,11 @@ func TestATriggerThatSetsTheCounterIsFoundBeforeAnIDIsGiven(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, clientFoundRows %v", what, foundRows), func(t *testing.T) {
 					mustExec(t, db, "CREATE TRIGGER meddler BEFORE UPDATE ON leaf_alloc FOR EACH ROW "+body)
 					defer mustExec(t, db, "DROP TRIGGER meddler")
-					mustRefuse(t, storeOn(t, laxPool(t, dsn, foundRows)), "trigger")
+					words := []string{"trigger", "max_id"}
+					if what == "hides the answer" {
+						words = []string{"trigger", "hides the answer"}
+					}
+					mustRefuse(t, storeOn(t, laxPool(t, dsn, foundRows)), words...)
 				})
 			}
 		}

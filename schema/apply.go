@@ -138,25 +138,25 @@ func (step creation) run(ctx context.Context, s session) (created bool, err erro
 
 func (own ownTable) check(t table) error {
 	if !slices.Equal(t.primaryKey, own.key) {
-		return &ColumnError{own.name, strings.Join(own.key, ", "), "the primary key"}
+		return &ColumnError{Table: own.name, Column: strings.Join(own.key, ", "), Need: "the primary key"}
 	}
 	for _, name := range own.bigints {
-		if col, _ := t.column(name); col.max < math.MaxInt64 {
-			return &ColumnError{own.name, name, "a BIGINT"}
+		if col, ok := t.column(name); !ok || col.max < math.MaxInt64 {
+			return &ColumnError{Table: own.name, Column: name, Need: "a BIGINT", Missing: !ok}
 		}
 	}
 	for _, a := range own.added {
 		if _, ok := t.column(a.column); !ok {
-			return &ColumnError{own.name, a.column, "there"}
+			return &ColumnError{Table: own.name, Column: a.column, Need: "there", Missing: true}
 		}
 	}
 	for _, name := range own.others {
 		if _, ok := t.column(name); !ok {
-			return &ColumnError{own.name, name, "there"}
+			return &ColumnError{Table: own.name, Column: name, Need: "there", Missing: true}
 		}
 	}
 	if key, _ := t.key(); own.numbers && !key.auto {
-		return &ColumnError{own.name, own.key[0], "one that numbers new rows (AUTO_INCREMENT or IDENTITY)"}
+		return &ColumnError{Table: own.name, Column: own.key[0], Need: "one that numbers new rows (AUTO_INCREMENT or IDENTITY)"}
 	}
 	return nil
 }

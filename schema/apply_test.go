@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -132,6 +133,10 @@ func TestApplyRefusesATableThatCannotServe(t *testing.T) {
 		err := schema.Apply(t.Context(), db)
 		if !errors.As(err, &refused) || refused.Column != column || !strings.Contains(create, refused.Table) && !strings.Contains(create, "worker_node") {
 			t.Errorf("%s:\n%v", create, err)
+		}
+		missing := !strings.Contains(column, ",") && column != "biz_tag" && column != "ID" && !strings.Contains(create, column+" ")
+		if says := strings.Contains(fmt.Sprint(err), "or this user may not see it"); says != missing {
+			t.Errorf("%s: it says that the column may be hidden: %t\n%v", create, says, err)
 		}
 	}
 }

@@ -43,10 +43,18 @@ type ColumnError struct {
 	Table  string // "leaf_alloc", say
 	Column string // or columns, separated by commas
 	Need   string // what the column must be
+
+	// Missing: there is no such column, or the user may not see it. MySQL and MariaDB
+	// hide columns from users without a privilege on them.
+	Missing bool
 }
 
 // Error names the table, the column and the way out.
 func (e *ColumnError) Error() string {
+	if e.Missing {
+		return fmt.Sprintf("schema: table %s exists, but its column %s does not, or this user may not see it; add it, grant SELECT on it, or rename that table and run Apply again",
+			e.Table, e.Column)
+	}
 	return fmt.Sprintf("schema: table %s exists, but its column %s is not %s; alter it, or rename that table and run Apply again",
 		e.Table, e.Column, e.Need)
 }

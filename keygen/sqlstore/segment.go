@@ -100,14 +100,26 @@ func (t *tag) prove(ctx context.Context, n int64) (end int64, err error) {
 		return 0, err
 	}
 	if end-n < before || after < end {
-		return 0, &keygen.SetupError{
-			Err: fmt.Errorf("leaf_alloc.max_id was %d and is %d, and the statement that raised it by %d answered with %d: a trigger on leaf_alloc sets max_id, "+
-				"or hides the answer as every trigger does on MySQL and MariaDB", before, after, n, end),
-			Cure: "drop the trigger, and see that max_id is above the highest id in use",
-		}
+		return 0, meddled(before, after, n, end)
 	}
 	t.proven.Store(true)
 	return end, nil
+}
+
+// meddled is the error of a statement that raised max_id by n, where max_id or the
+// statement's answer, end, is not what follows from that.
+func meddled(before, after, n, end int64) error {
+	if after-n >= before {
+		return &keygen.SetupError{
+			Err: fmt.Errorf("leaf_alloc.max_id was %d and is %d, and the statement that raised it by %d answered with %d: "+
+				"a trigger on leaf_alloc hides the answer, as every trigger does on MySQL and MariaDB", before, after, n, end),
+			Cure: "drop the trigger",
+		}
+	}
+	return &keygen.SetupError{
+		Err:  fmt.Errorf("leaf_alloc.max_id was %d, and is %d after a statement that raised it by %d: a trigger on leaf_alloc sets max_id", before, after, n),
+		Cure: "drop the trigger, and see that max_id is above the highest id in use",
+	}
 }
 
 // raise adds n to max_id and returns its new value. For a guarded tag on another

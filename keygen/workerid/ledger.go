@@ -102,11 +102,11 @@ func (c Claim) Refuse(noted string) error {
 // layout: the number of them, one holder, and when the last of them ends.
 func (c Claim) Hold(noted string, leases int64, holder string, end time.Time) error {
 	if noted == "" {
-		return fmt.Errorf("%w: namespace %q has %d leases in force whose layout is not noted, of %s among others, up to %v: end these processes, or set Former to their layout if you know that it is this one's, %q",
+		return fmt.Errorf("%w: namespace %q has leases in force whose layout is not noted (%d, one is of %s, up to %v): end these processes, or set Former to their layout if you know that it is this one's, %q",
 			keygen.ErrLayout, c.Namespace, leases, holder, end.UTC(), c.Layout.Fingerprint())
 	}
-	return fmt.Errorf("%w: namespace %q has %d leases in force with the layout %q, of %s among others, up to %v; end these processes first, or see package workerid for a change of layouts without a pause",
-		keygen.ErrLayout, c.Namespace, leases, noted, holder, end.UTC())
+	return fmt.Errorf("%w: namespace %q has leases in force with the layout %q (%d, one is of %s, up to %v); end these processes first, or see package workerid for a change of layouts without a pause",
+		keygen.ErrLayout, c.Namespace, noted, leases, holder, end.UTC())
 }
 
 // Begin returns the time at which leases begin, all those of the layout before

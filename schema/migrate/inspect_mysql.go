@@ -65,7 +65,7 @@ func mysqlHighest(typ string) float64 {
 func (p probe) mysqlChecks(ctx context.Context) error {
 	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.name)
 	if err == nil && n > 0 {
-		p.add(Checks, Info, fmt.Sprintf("it has %d CHECK constraints, and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
+		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (p probe) mysqlChecks(ctx context.Context) error {
 func (p probe) mysqlPartitions(ctx context.Context) error {
 	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.name)
 	if err == nil && n > 0 {
-		p.add(Partitions, Warn, fmt.Sprintf("it has %d partitions; each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
+		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
 	}
 	return err
 }
