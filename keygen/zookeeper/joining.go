@@ -39,12 +39,16 @@ type foreverNode struct {
 
 // acquire joins through ZooKeeper or, when that is down, from the file.
 func (w *Workers) acquire(ctx context.Context, l keygen.Layout) (*tenure, error) {
-	last, err := w.known(l)
+	last, unused, err := w.known(l)
 	if err != nil {
 		return nil, err
 	}
 	if last == nil {
-		return w.join(ctx, l, nil)
+		t, err := w.join(ctx, l, nil)
+		if err != nil && unused != nil {
+			err = fmt.Errorf("%w; %w", err, unused)
+		}
+		return t, err
 	}
 	limited, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()

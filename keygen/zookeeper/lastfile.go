@@ -43,28 +43,34 @@ func (w *Workers) about(l keygen.Layout) lastKnown {
 }
 
 // known reads the file. It returns nil when there is none, or one about another
-// address, path or layout, which is then of no use.
-func (w *Workers) known(l keygen.Layout) (*lastKnown, error) {
+// address, path or layout, which is then of no use; unused says what would make it of
+// use, nil where nothing does.
+func (w *Workers) known(l keygen.Layout) (last *lastKnown, unused, err error) {
 	if w.cfg.File == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	text, err := os.ReadFile(w.cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", workerid.ErrRecord, err)
+		return nil, nil, fmt.Errorf("%w: %w", workerid.ErrRecord, err)
 	}
 	var k lastKnown
 	if err := json.Unmarshal(text, &k); err != nil || k.summed().Sum != k.Sum {
-		return nil, fmt.Errorf("%w %s: it is damaged; delete it, and start while ZooKeeper is up", workerid.ErrRecord, w.cfg.File)
+		return nil, nil, fmt.Errorf("%w %s: it is damaged; delete it, and start while ZooKeeper is up", workerid.ErrRecord, w.cfg.File)
 	}
 	want := w.about(l)
 	standing := w.claim(l).Standing(k.Layout)
-	if k.Addr != want.Addr || k.Path != want.Path || !k.Epoch.Equal(want.Epoch) || k.Unit != want.Unit || standing != workerid.Own && standing != workerid.Stated {
-		return nil, nil
+	switch {
+	case k.Addr != want.Addr || k.Path != want.Path || !k.Epoch.Equal(want.Epoch) || k.Unit != want.Unit:
+		return nil, nil, nil
+	case standing == workerid.Own || standing == workerid.Stated:
+		return &k, nil, nil
+	case k.Layout == "":
+		unused = fmt.Errorf("the file %s is of a version that notes no layout; set WorkersConfig.Former to its layout if you know that it is this one's, %q", w.cfg.File, want.Layout)
 	}
-	return &k, nil
+	return nil, unused, nil
 }
 
 // remember writes the file, if there is to be one. The ceiling of e may be used
