@@ -210,10 +210,11 @@ func (s *Snapshot) Everywhere(table string) ([]Target, error) {
 	if !ok {
 		return nil, unknown(table)
 	}
-	if err := t.Map.everywhere(); err != nil {
+	all, err := t.Everywhere()
+	if err != nil {
 		return nil, t.refused("", err)
 	}
-	return t.Map.Targets(), nil
+	return all, nil
 }
 
 // Slots returns the number of slots of the table, 0 for one that the router

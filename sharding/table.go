@@ -190,6 +190,16 @@ func (t *Table) On(s Slot) (Target, error) {
 	return t.Map.targets[i], nil
 }
 
+// Everywhere returns every target of the table once, in slot order, for a statement
+// that goes to all of them. Its errors are those of [Snapshot.Everywhere], without the
+// RouteError around them.
+func (t *Table) Everywhere() ([]Target, error) {
+	if err := t.Map.everywhere(); err != nil {
+		return nil, err
+	}
+	return t.Map.Targets(), nil
+}
+
 // SlotBy returns the slot of the row whose column has this value; the column is
 // Key or one of Also. The error wraps [ErrMissingKey] when neither is the case
 // or when the value is below Alt.From: it says nothing about the slot then.

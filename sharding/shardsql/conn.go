@@ -48,39 +48,54 @@ func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, err
 // QueryContext sends the query where its rows are.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	to, err := c.route(ctx, query, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case to.Kind == plan.Scatter:
+		return c.scatter(ctx, to.Shards, args)
+	}
+	inner, err := c.inner(ctx, to.Target.DB)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := c.inner(ctx, to.pool)
-	if err != nil {
-		return nil, err
-	}
-	return inner.query(ctx, to.text, args)
+	return inner.query(ctx, to.Text, args)
 }
 
-// ExecContext sends the statement where its rows are.
+// ExecContext sends the statement where its rows are. A query whose rows nobody
+// wants is sent to all shards that would answer.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	to, err := c.route(ctx, query, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case to.Kind == plan.Scatter:
+		return c.drain(ctx, to.Shards, args)
+	}
+	inner, err := c.inner(ctx, to.Target.DB)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := c.inner(ctx, to.pool)
+	return inner.exec(ctx, to.Text, args)
+}
+
+// drain executes a query without a use for its rows.
+func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedValue) (driver.Result, error) {
+	rows, err := c.scatter(ctx, s, args)
 	if err != nil {
 		return nil, err
 	}
-	return inner.exec(ctx, to.text, args)
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	return driver.ResultNoRows, nil
 }
 
-// destination is one database and the text that goes there.
-type destination struct {
-	pool string // its name in the router, "" of the home database
-	text string
-}
-
-func (c *conn) route(ctx context.Context, query string, args []driver.NamedValue) (destination, error) {
+// route plans the statement. The text of one that stays at home is the statement's
+// own, and its target has no database.
+func (c *conn) route(ctx context.Context, query string, args []driver.NamedValue) (plan.Route, error) {
 	p, err := c.database.plan(ctx, query)
 	if err != nil {
-		return destination{}, err
+		return plan.Route{}, err
 	}
 	var few [8]any
 	values := few[:0]
@@ -90,11 +105,11 @@ func (c *conn) route(ctx context.Context, query string, args []driver.NamedValue
 	r, err := p.Bind(values, sharding.HintOf(ctx))
 	switch {
 	case err != nil:
-		return destination{}, err
-	case r.Kind == plan.One:
-		return destination{r.Target.DB, r.Text}, nil
+		return plan.Route{}, err
+	case r.Kind == plan.Home:
+		r.Text = query
 	case r.Kind == plan.Copies:
-		return destination{}, &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, Hint: "broadcast tables are only read yet; write each database's copy through its own pool"}
+		return plan.Route{}, &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, Hint: "broadcast tables are only read yet; write each database's copy through its own pool"}
 	}
-	return destination{"", query}, nil
+	return r, nil
 }

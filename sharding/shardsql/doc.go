@@ -7,10 +7,15 @@
 // names of tables are replaced. What cannot be answered as one table would answer
 // is refused by a [sharding.RouteError], and nothing is sent.
 //
-// It is being built: today it routes what leads to one shard, to one database's
-// copies of broadcast tables for reading, and home. A statement that several shards
-// would have to answer, or whose rows belong to several, is refused. So are the
-// Migrations of a router: [OpenDB]'s database does not follow them yet.
+// Rows of several shards are read side by side and merged: in the order of their
+// columns, with LIMIT and OFFSET, and COUNT, SUM, MIN and MAX of all of them. A query
+// needs a connection for each shard at a time, or fewer where a pool has fewer; it
+// holds 64 MB at most.
+//
+// It is being built. Still refused, where several shards would have to answer: GROUP
+// BY, DISTINCT, UNION, and on MySQL and MariaDB the order of texts. So are writes for
+// several shards and to broadcast tables. [OpenDB]'s database does not follow the
+// Migration of a router yet.
 //
 // The pools behind it stay the caller's: their limits, their metrics, and closing
 // them. Closing the database that [OpenDB] returns closes none of them.

@@ -31,6 +31,7 @@ type database struct {
 	home    *sql.DB
 	plans   plans
 	schemas schemas
+	turns   turns
 
 	once   sync.Mutex
 	server *server // nil until a connection has asked

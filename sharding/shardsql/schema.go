@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -49,11 +50,11 @@ func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot
 func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string) (plan.Table, error) {
 	t, ok := s.Lookup(name)
 	if !ok {
-		return columns(ctx, srv, d.home, name)
+		return columns(ctx, srv, d.home, name, false)
 	}
 	at := t.Map.Targets()[0]
 	pool := d.pool(at.DB)
-	found, err := columns(ctx, srv, pool, at.Table)
+	found, err := columns(ctx, srv, pool, at.Table, true)
 	if err != nil {
 		return plan.Table{}, err
 	}
@@ -84,8 +85,9 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	return found, nil
 }
 
-// columns reads the names of a table's columns, and which of them hold integers.
-func columns(ctx context.Context, srv *server, pool *sql.DB, table string) (plan.Table, error) {
+// columns reads the names of a table's columns, and how values of them compare: those
+// of integers alone unless sorts says that more is wanted.
+func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts bool) (plan.Table, error) {
 	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // their names are what is asked for
 	if err != nil {
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
@@ -95,15 +97,43 @@ func columns(ctx context.Context, srv *server, pool *sql.DB, table string) (plan
 	if err != nil {
 		return plan.Table{}, err
 	}
+	if err := rows.Close(); err != nil { // before the next query, for pools of one connection
+		return plan.Table{}, err
+	}
 	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
 	for _, c := range types {
 		var kept plan.Column
 		if isInteger(c.DatabaseTypeName()) {
 			kept.Holds = plan.Integers
 		}
+		if sorts {
+			if kept.Type, err = compares(ctx, srv, pool, table, c); err != nil {
+				return plan.Table{}, err
+			}
+		}
 		t.Columns[strings.ToLower(c.Name())] = kept
 	}
 	return t, rows.Err()
+}
+
+// compares returns how a database compares the values of a column. Texts of MySQL
+// and MariaDB compare by weights, which are not fetched yet.
+func compares(ctx context.Context, srv *server, pool *sql.DB, table string, c *sql.ColumnType) (merge.Type, error) {
+	if srv.Name() == "sqlite" {
+		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())
+		if err != nil || found.Collation != "" {
+			return merge.Type{}, err
+		}
+		return merge.Type{Kind: merge.Stored}, nil
+	}
+	return merge.Type{Kind: sortKinds[strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")]}, nil
+}
+
+// sortKinds are by the words that go-sql-driver/mysql uses for types. FLOAT is
+// missing: its text and its value differ.
+var sortKinds = map[string]merge.Kind{
+	"TINYINT": merge.Integer, "SMALLINT": merge.Integer, "MEDIUMINT": merge.Integer, "INT": merge.Integer, "BIGINT": merge.Integer,
+	"DECIMAL": merge.Decimal, "DOUBLE": merge.Float, "DATE": merge.Time, "DATETIME": merge.Time, "TIMESTAMP": merge.Time, "TIME": merge.Duration,
 }
 
 // isInteger goes by the words that the drivers use for types. SQLite's columns of

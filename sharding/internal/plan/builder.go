@@ -193,6 +193,12 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
 	both := slices.Concat(left, right)
+	if j.Kind == sqlparse.RightJoin || j.Kind == sqlparse.FullJoin {
+		absent(left)
+	}
+	if j.Kind == sqlparse.LeftJoin || j.Kind == sqlparse.FullJoin {
+		absent(right)
+	}
 	switch j.Kind {
 	case sqlparse.InnerJoin, sqlparse.CrossJoin:
 		b.condition(j.On, s, both, seen)
@@ -207,6 +213,13 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 		b.condition(j.On, s, nil, seen)
 	}
 	return both
+}
+
+// absent marks references of which an outer join makes rows of NULLs.
+func absent(refs []*reference) {
+	for _, r := range refs {
+		r.nullable = true
+	}
 }
 
 // using takes in that columns of one name are equal on both sides. What is known

@@ -8,5 +8,7 @@
 // rows of a reference satisfy prove in which slots they lie: by themselves, and by
 // columns that they equate with those of other references (prove.go). If the
 // references lead to one target together, the whole text goes there, with its names
-// replaced (splice.go), whatever else is in it.
+// replaced (splice.go), whatever else is in it. Of a query that several targets have
+// to answer, combine.go says how their answers become one, and scatter.go what each of
+// them is asked.
 package plan

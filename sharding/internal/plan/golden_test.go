@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
@@ -152,11 +154,11 @@ func newWorld(t *testing.T) *world {
 	router, err := sharding.New(dbs,
 		sharding.Table{
 			Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: spread("orders_%d"), Group: "shop",
-			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4), From: 1000}},
+			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4), From: 1000}}, OnMissing: sharding.FanOutReads,
 		},
 		sharding.Table{
 			Name: "items", Key: "user_id", Rule: sharding.Mod(4), Map: spread("items_%d"), Group: "shop",
-			Also: []sharding.Alt{{Column: "order_id", Rule: sharding.Mod(4), From: 1000}},
+			Also: []sharding.Alt{{Column: "order_id", Rule: sharding.Mod(4), From: 1000}}, OnMissing: sharding.FanOutReads,
 		},
 		sharding.Table{Name: "events", Key: "at", Rule: sharding.Interval(day(1), day(5), 24*time.Hour), Map: spread("events_%d")},
 		sharding.Table{Name: "accounts", Key: "id", Rule: sharding.Ranges(100, 200, 300), Map: spread("accounts_%d")},
@@ -169,17 +171,19 @@ func newWorld(t *testing.T) *world {
 	return &world{router}
 }
 
+var whole = plan.Column{Holds: plan.Integers, Type: merge.Type{Kind: merge.Integer}}
+
 // schema is what the databases would say of the tables.
 var schema = plan.Schema{
 	"orders": {
 		Columns: map[string]plan.Column{
-			"id": {Holds: plan.Integers}, "user_id": {Holds: plan.Integers}, "paid": {Holds: plan.Integers}, "number": {},
+			"id": whole, "user_id": whole, "paid": whole, "number": {},
 			"note": {}, "country": {}, "coupon": {},
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}},
 	},
 	"items": {
-		Columns: map[string]plan.Column{"order_id": {Holds: plan.Integers}, "user_id": {Holds: plan.Integers}, "paid": {Holds: plan.Integers}, "sku": {}},
+		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
 	},
 }
@@ -199,12 +203,39 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		}
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
+	if r.Kind == plan.Scatter {
+		return scattered(r.Shards)
+	}
 	if r.Kind != plan.One {
 		return []string{"→ " + r.Kind.String()}
 	}
 	lines := []string{"→ one " + r.Target.DB}
 	if r.Text != text {
 		lines = append(lines, "    "+r.Text)
+	}
+	return lines
+}
+
+// scattered returns the lines of a plan for several targets, with the text of the
+// first.
+func scattered(s *plan.Shards) []string {
+	targets := make([]string, len(s.Targets))
+	for i, shard := range s.Targets {
+		targets[i] = shard.Target.String()
+	}
+	lines := []string{"→ scatter " + strings.Join(targets, " "), "    " + s.Targets[0].Text}
+	var how []string
+	for _, o := range s.Order {
+		how = append(how, fmt.Sprintf("by a hidden column, descending %v", o.Desc))
+	}
+	if s.Count >= 0 || s.Offset > 0 {
+		how = append(how, fmt.Sprintf("%d rows after %d", s.Count, s.Offset))
+	}
+	if len(s.Aggregates) > 0 {
+		how = append(how, fmt.Sprintf("one row of %d aggregates", len(s.Aggregates)))
+	}
+	if len(how) > 0 {
+		lines = append(lines, "    merged: "+strings.Join(how, "; "))
 	}
 	return lines
 }

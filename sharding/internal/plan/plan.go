@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
@@ -21,6 +22,9 @@ type Plan struct {
 	assigned  []assignment
 	oddity    *oddity
 	texts     texts
+	// combination is how several shards answer, or nil, and unmerged why they cannot.
+	combination *combination
+	unmerged    *oddity
 }
 
 // Options are what a plan depends on besides the statement.
@@ -46,10 +50,14 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	case sqlparse.Update, sqlparse.Delete:
 		b.change(statement.Change)
 	default:
-		b.unread(statement)
+		b.unread(statement, "it cannot be read "+statement.Why+"; write it otherwise, or choose a shard with sharding.On")
+	}
+	if statement.Executable {
+		b.unread(statement, sqltext.VersionedHint)
 	}
 	b.prove()
 	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
+	p.combination, p.unmerged = b.combine(statement)
 	for _, r := range b.refs {
 		switch r.role {
 		case sharded:
@@ -62,12 +70,12 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 }
 
 // unread refuses what nobody can read, if it names a table of the router.
-func (b *builder) unread(st *sqlparse.Statement) {
+func (b *builder) unread(st *sqlparse.Statement, hint string) {
 	for _, name := range st.Names {
 		if t, ok := b.snapshot.Lookup(name); ok {
-			b.odd(t.Name, sharding.ErrRawTable, "it cannot be read "+st.Why+"; write it otherwise, or choose a shard with sharding.On")
+			b.odd(t.Name, sharding.ErrRawTable, hint)
 		} else if b.snapshot.IsBroadcast(name) {
-			b.odd(name, sharding.ErrRawTable, "it cannot be read "+st.Why+"; write it otherwise, or run it on each database")
+			b.odd(name, sharding.ErrRawTable, hint)
 		}
 	}
 }
@@ -94,6 +102,7 @@ type Route struct {
 	// Target is that of One, of the first sharded table of the statement.
 	Target sharding.Target
 	Text   string
+	Shards *Shards // of Scatter
 }
 
 // Bind returns where the statement goes with these arguments. Its errors are
@@ -149,7 +158,10 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 	case single:
 		return p.one(target, args)
 	}
-	return Route{}, p.missing(first, args)
+	if all.all && !hint.All && first.table.OnMissing == sharding.Refuse {
+		return Route{}, p.missing(args)
+	}
+	return p.scatter(all, args)
 }
 
 // slots returns the slots that the rows are in which a reference is about.
@@ -185,14 +197,16 @@ func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, 
 	return target, true, nil
 }
 
-// missing is the refusal of a statement that one target does not have.
-func (p *Plan) missing(first *reference, args []any) error {
-	for _, r := range p.sharded {
-		if r.slots(args).all {
-			return p.refusal(r.table.Name, sharding.ErrMissingKey, "add a condition on "+r.table.Key)
+// missing is the refusal of a statement that nothing leads to fewer than all shards.
+func (p *Plan) missing(args []any) error {
+	r := p.sharded[0]
+	for _, other := range p.sharded {
+		if other.slots(args).all {
+			r = other
+			break
 		}
 	}
-	return p.refusal(first.table.Name, sharding.ErrCrossShard, "its conditions lead to more than one shard")
+	return p.refusal(r.table.Name, sharding.ErrMissingKey, "add a condition on "+r.table.Key)
 }
 
 // one is the statement with the names of one target.
@@ -213,7 +227,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	return Route{One, target, text}, nil
+	return Route{Kind: One, Target: target, Text: text}, nil
 }
 
 func (p *Plan) refusal(table string, err error, hint string) error {

@@ -26,6 +26,8 @@ type reference struct {
 	known   bool            // somebody has
 	at      *sqlparse.Table // nil for a derived one
 	written bool
+	// nullable: an outer join makes rows without one of it.
+	nullable bool
 	// renamed: it stands where no alias can be given, so what qualifies columns with
 	// the table's name has to be renamed with it.
 	renamed bool

@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
 
 // Schema is what the databases say of tables, by their logical names in lower
 // case. A table that is missing is one whose columns nobody has read.
@@ -17,6 +21,9 @@ type Table struct {
 // Column is what a database makes of the values of a column.
 type Column struct {
 	Holds Holding
+	// Type is how the database compares values of the column when it sorts. Its Kind
+	// is 0 where that is not known.
+	Type merge.Type
 	// Numbered: the database makes a number where none is given or, on MySQL and
 	// MariaDB, where 0 is.
 	Numbered bool

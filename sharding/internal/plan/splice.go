@@ -43,15 +43,23 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 // splice returns the text with the names of the target, and of those of the other
 // tables of its group that have the same slots. Every other byte stays.
 func (p *Plan) splice(target sharding.Target) (string, error) {
-	var edits []edit
+	edits, err := p.names(target)
+	if err != nil {
+		return "", err
+	}
+	return spliced(p.statement.Text, edits), nil
+}
+
+// names puts the names of the target's tables into the text.
+func (p *Plan) names(target sharding.Target) (edits []edit, err error) {
 	for _, r := range p.sharded {
 		at, _, err := p.snapshot.Hinted(r.table.Name, sharding.Hint{On: target})
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		edits = p.rename(edits, r, at.Table)
 	}
-	return spliced(p.statement.Text, edits), nil
+	return edits, nil
 }
 
 // rename puts the name of a physical table in the place of a logical one, which

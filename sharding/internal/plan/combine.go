@@ -1,0 +1,360 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// combination is how the answers of several shards become the one that a single
+// table would have given. It is made once for a statement.
+type combination struct {
+	root   *reference // each row of the answer comes from one row of it
+	hidden []string   // expressions that are selected besides, for the order
+	order  []Order
+	limit  *sqlparse.Limit
+	sums   []merge.Aggregate // of a query that aggregates without GROUP BY
+}
+
+// Order is an expression of ORDER BY, which a shard returns as a hidden column.
+type Order struct {
+	Desc, NullsFirst bool
+	Type             merge.Type
+}
+
+// combine returns how the answers of several shards are combined, or why they
+// cannot be.
+func (b *builder) combine(st *sqlparse.Statement) (*combination, *oddity) {
+	c := &combiner{builder: b, statement: st, of: &combination{}}
+	for _, check := range []func() string{c.form, c.roots, c.expressions, c.answer, c.sorted} {
+		if why := check(); why != "" {
+			return nil, &oddity{c.table(), sharding.ErrUnmergeable, why}
+		}
+	}
+	return c.of, nil
+}
+
+// combiner makes a combination.
+type combiner struct {
+	*builder
+	statement *sqlparse.Statement
+	query     *sqlparse.Query
+	core      *sqlparse.Core
+	of        *combination
+}
+
+func (c *combiner) table() string {
+	for _, r := range c.refs {
+		if r.role == sharded {
+			return r.table.Name
+		}
+	}
+	return ""
+}
+
+const addKey = "; add a condition on the sharding key, so that one shard answers"
+
+// form accepts one SELECT.
+func (c *combiner) form() string {
+	c.query = c.statement.Query
+	switch {
+	case c.statement.Verb != sqlparse.Select:
+		return "writes go to one shard" + addKey
+	case len(c.query.Parts) > 1 || c.query.Parts[0].Select == nil:
+		return "a UNION is not combined" + addKey
+	case c.query.With != nil:
+		return "a WITH is not combined" + addKey
+	case c.statement.Limiting:
+		return "a hint in a comment limits each shard's answer; leave it out"
+	}
+	c.core = c.query.Parts[0].Select
+	switch {
+	case c.core.Distinct || len(c.core.DistinctOn) > 0:
+		return "DISTINCT is not combined" + addKey
+	case len(c.core.GroupBy) > 0 || c.core.Having != nil || c.core.Rollup:
+		return "GROUP BY is not combined" + addKey
+	case len(c.core.Windows) > 0:
+		return "window functions are not combined" + addKey
+	case len(c.core.Modifiers) > 0:
+		return c.core.Modifiers[0] + " is not combined; leave it out"
+	case len(c.query.Locks) > 0:
+		return "a locking clause holds for the transaction of one database" + addKey
+	}
+	return ""
+}
+
+// roots finds the sharded table from one row of which each row of the answer comes.
+func (c *combiner) roots() string {
+	s := c.cores[c.query]
+	for _, r := range s.refs {
+		if r.role == derived {
+			return "a subquery or CTE in FROM is not combined" + addKey
+		}
+		if r.role != sharded || r.nullable || !c.near(r) {
+			continue
+		}
+		c.of.root = r
+		return ""
+	}
+	return "the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key"
+}
+
+// near reports whether the rows of all other sharded tables lie in the slot of the
+// root's row.
+func (c *combiner) near(root *reference) bool {
+	for _, r := range c.refs {
+		if r.role != sharded || r == root {
+			continue
+		}
+		found := false
+		for _, n := range c.neighbours(r) {
+			found = found || n == root
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// expressions refuses what a shard computes otherwise than one table would.
+func (c *combiner) expressions() string {
+	why := ""
+	c.walk(c.core.Where, &why)
+	for i := range c.core.Items {
+		c.walk(c.core.Items[i].Expr, &why)
+	}
+	for i := range c.core.From {
+		c.walkSource(&c.core.From[i], &why)
+	}
+	for _, o := range c.query.OrderBy {
+		c.walk(o.Expr, &why)
+	}
+	return why
+}
+
+func (c *combiner) walkSource(s *sqlparse.Source, why *string) {
+	if s.Join != nil {
+		c.walkSource(s.Join.Left, why)
+		c.walkSource(s.Join.Right, why)
+		c.walk(s.Join.On, why)
+	}
+	if s.Function != nil {
+		*why = "a table function is not combined" + addKey
+	}
+}
+
+func (c *combiner) walk(e sqlparse.Expr, why *string) {
+	switch e := e.(type) {
+	case nil:
+		return
+	case *sqlparse.Call:
+		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
+		switch {
+		case e.Over:
+			*why = "window functions are not combined" + addKey
+		case !steady[name] && aggregates[name] == 0:
+			*why = name + "() may have another value on each shard; compute it before, and give it as an argument"
+		}
+	case *sqlparse.Opaque:
+		if strings.Contains(e.Of(c.statement.Text), "@") {
+			*why = "variables have other values on each shard; give them as arguments"
+		}
+	}
+	for _, operand := range operands(e) {
+		c.walk(operand, why)
+	}
+}
+
+// steady are functions whose value depends on their arguments alone.
+var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
+	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
+	"date year month day hour minute second date_format strftime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert")
+
+func words(list string) map[string]bool {
+	all := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
+		all[word] = true
+	}
+	return all
+}
+
+// aggregates are the functions whose partial results are combined.
+var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "min": merge.Min, "max": merge.Max}
+
+// answer takes in the select list: rows, or aggregates of all rows.
+func (c *combiner) answer() string {
+	n := 0
+	for i := range c.core.Items {
+		if item := &c.core.Items[i]; item.Expr != nil && aggregated(item.Expr) {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	if len(c.query.OrderBy) > 0 || c.query.Limit != nil {
+		return "aggregates with ORDER BY or LIMIT are not combined; leave those out, as there is one row"
+	}
+	for i := range c.core.Items {
+		if why := c.aggregate(&c.core.Items[i], i); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// aggregated reports whether an expression has an aggregate in it. Those of
+// subqueries are their own.
+func aggregated(e sqlparse.Expr) bool {
+	if call, ok := e.(*sqlparse.Call); ok && aggregates[strings.ToLower(call.Name.Parts[0].Name)] != 0 {
+		return len(call.Args) == 1 || call.Star // MAX(a, b) of SQLite is none
+	}
+	for _, operand := range operands(e) {
+		if operand != nil && aggregated(operand) {
+			return true
+		}
+	}
+	return false
+}
+
+// aggregate takes in one column of a query that aggregates all rows.
+func (c *combiner) aggregate(item *sqlparse.Item, at int) string {
+	call, ok := bare(item.Expr).(*sqlparse.Call)
+	if !ok || item.Star {
+		return "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
+	}
+	name := strings.ToLower(call.Name.Parts[0].Name)
+	function := aggregates[name]
+	switch {
+	case function == 0 || call.Odd || call.Distinct && function != merge.Min && function != merge.Max:
+		return "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
+	case function == merge.Count:
+		c.of.sums = append(c.of.sums, merge.Aggregate{Function: merge.Count, Column: at})
+	default:
+		t, ok := c.typeOf(call.Args[0])
+		if !ok {
+			return "the type of " + call.Args[0].Bytes().Of(c.statement.Text) + " is not known, so " + name + " is not combined" + addKey
+		}
+		c.of.sums = append(c.of.sums, merge.Aggregate{Function: function, Kind: summed(t.Kind), Column: at, By: merge.Key{Column: at, Type: t}})
+	}
+	return ""
+}
+
+// summed is the kind of a sum. MySQL's and PostgreSQL's sums of integers are
+// decimals.
+func summed(k merge.Kind) merge.Kind {
+	if k == merge.Integer {
+		return merge.Decimal
+	}
+	return k
+}
+
+// typeOf returns how the values of an expression compare, of columns alone.
+func (c *combiner) typeOf(e sqlparse.Expr) (merge.Type, bool) {
+	col, ok := c.cores[c.query].column(e)
+	if !ok || !col.of.known {
+		return merge.Type{}, false
+	}
+	found, ok := col.of.schema.Columns[col.name]
+	return found.Type, ok && found.Type.Kind != 0
+}
+
+// sorted takes in ORDER BY and LIMIT.
+func (c *combiner) sorted() string {
+	c.of.limit = c.query.Limit
+	if why := c.countable(c.of.limit); why != "" {
+		return why
+	}
+	for _, o := range c.query.OrderBy {
+		e, why := c.ordered(o.Expr)
+		if why != "" {
+			return why
+		}
+		t, ok := c.typeOf(e)
+		text := e.Bytes().Of(c.statement.Text)
+		if !ok {
+			return "how " + text + " compares is not known, so ORDER BY is not combined" + addKey
+		}
+		if t.Kind == merge.Stored {
+			text = "+" + text // so that the driver does not make a time of a text
+		}
+		first := !o.Descending
+		if o.Nulls != sqlparse.NullsDefault {
+			first = o.Nulls == sqlparse.NullsFirst
+		}
+		c.of.hidden = append(c.of.hidden, text+" AS shardid_"+strconv.Itoa(len(c.of.hidden)+1))
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: first, Type: t})
+	}
+	return ""
+}
+
+// countable accepts a LIMIT that can be computed before, and whose parameters can be
+// left out: those that are not numbered by their places cannot.
+func (c *combiner) countable(l *sqlparse.Limit) string {
+	if l == nil {
+		return ""
+	}
+	if l.Ties {
+		return "WITH TIES is not combined" + addKey
+	}
+	for _, e := range []sqlparse.Expr{l.Count, l.Offset} {
+		if e == nil {
+			continue
+		}
+		v, ok := constant(e)
+		if !ok {
+			return "LIMIT and OFFSET have to be numbers or parameters"
+		}
+		if v.param >= 0 && !c.plainParams() {
+			return "numbered and named parameters are not combined with LIMIT; write ? for each"
+		}
+	}
+	return ""
+}
+
+// plainParams reports whether every parameter takes the argument of its place.
+func (c *combiner) plainParams() bool {
+	for i, p := range c.statement.Params {
+		if p.Index != i || p.Of(c.statement.Text) != "?" {
+			return false
+		}
+	}
+	return true
+}
+
+// ordered returns the selected expression that a name or a number in ORDER BY means,
+// or the expression itself.
+func (c *combiner) ordered(e sqlparse.Expr) (sqlparse.Expr, string) {
+	switch e := bare(e).(type) {
+	case *sqlparse.Literal:
+		n, err := strconv.Atoi(e.Value)
+		if e.Kind != sqlparse.Integer || err != nil || n < 1 || n > len(c.core.Items) || c.stars() {
+			return nil, "ORDER BY a number needs a select list without *" + addKey
+		}
+		return c.core.Items[n-1].Expr, ""
+	case *sqlparse.Column:
+		if len(e.Name.Parts) > 1 {
+			return e, ""
+		}
+		for _, item := range c.core.Items {
+			if item.Expr != nil && strings.EqualFold(item.Alias.Name, e.Name.Parts[0].Name) {
+				return item.Expr, ""
+			}
+		}
+		return e, ""
+	}
+	return nil, "ORDER BY an expression is not combined; order by a column"
+}
+
+func (c *combiner) stars() bool {
+	for _, item := range c.core.Items {
+		if item.Star {
+			return true
+		}
+	}
+	return false
+}

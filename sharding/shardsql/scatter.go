@@ -1,0 +1,214 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// answerMemory is how many bytes one answer of several shards may hold at a time.
+const answerMemory = 64 << 20
+
+// scatter sends a query to several shards and returns the rows that one table would
+// have returned.
+func (c *conn) scatter(ctx context.Context, s *plan.Shards, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.database.router.Limits().Check(len(s.Targets)); err != nil {
+		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	}
+	lanes, err := c.lanes(ctx, s.Targets)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := c.ask(ctx, lanes, s, chosen(args, s.Args))
+	if err != nil {
+		return nil, err
+	}
+	return merged(sources, s), nil
+}
+
+// chosen returns the arguments that every shard gets.
+func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
+	if len(which) == len(args) {
+		return args
+	}
+	few := make([]driver.NamedValue, 0, len(which))
+	for _, i := range which {
+		a := args[i]
+		a.Ordinal = len(few) + 1
+		few = append(few, a)
+	}
+	return few
+}
+
+// lane is a connection and the shards that it is asked about, one after another.
+type lane struct {
+	inner   inner
+	targets []int // places in plan.Shards.Targets
+}
+
+// lanes reserves the connections of a query: one for each target, fewer where the
+// pool has fewer, and in a transaction the one that it has. Connections of a pool
+// are reserved together, as two queries that each hold a part of what they need
+// would wait for each other.
+func (c *conn) lanes(ctx context.Context, targets []plan.Shard) (all []lane, err error) {
+	pools := map[string][]int{}
+	for i, t := range targets {
+		pools[t.Target.DB] = append(pools[t.Target.DB], i)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, releaseAll(all))
+		}
+	}()
+	for _, t := range targets {
+		places, left := pools[t.Target.DB]
+		if !left {
+			continue
+		}
+		delete(pools, t.Target.DB)
+		some, err := c.reserve(ctx, t.Target.DB, places)
+		all = append(all, some...)
+		if err != nil {
+			return all, &sharding.ShardError{Target: t.Target, Err: err}
+		}
+	}
+	return all, nil
+}
+
+func releaseAll(all []lane) error {
+	var errs []error
+	for _, l := range all {
+		errs = append(errs, l.inner.release())
+	}
+	return errors.Join(errs...)
+}
+
+// reserve takes connections of one pool for the targets in these places.
+func (c *conn) reserve(ctx context.Context, pool string, places []int) (all []lane, err error) {
+	if c.tx != nil {
+		in, err := c.tx.on(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		return []lane{{in, places}}, nil
+	}
+	db := c.database.poolOrHome(pool)
+	n := len(places)
+	if most := db.Stats().MaxOpenConnections; most > 0 {
+		n = min(n, most)
+	}
+	turn := c.database.turn(db)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	for i := range n {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, lane{inner: inner{conn: conn}})
+		for at := i; at < len(places); at += n {
+			all[i].targets = append(all[i].targets, places[at])
+		}
+	}
+	return all, nil
+}
+
+// turns let one query at a time reserve connections of a pool.
+type turns struct {
+	mu  sync.Mutex
+	all map[*sql.DB]chan struct{}
+}
+
+func (d *database) turn(db *sql.DB) chan struct{} {
+	d.turns.mu.Lock()
+	defer d.turns.mu.Unlock()
+	if d.turns.all == nil {
+		d.turns.all = map[*sql.DB]chan struct{}{}
+	}
+	if d.turns.all[db] == nil {
+		d.turns.all[db] = make(chan struct{}, 1)
+	}
+	return d.turns.all[db]
+}
+
+// ask sends the query on every lane, on several at the same time, and returns the
+// rows of each target. After an error nothing is left open.
+func (c *conn) ask(ctx context.Context, lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, error) {
+	sources := make([]merge.Rows, len(s.Targets))
+	errs := make([]error, len(lanes))
+	var wg sync.WaitGroup
+	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
+	for i, l := range lanes {
+		workers <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-workers }()
+			errs[i] = l.ask(ctx, s, args, sources)
+		})
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		return sources, nil
+	}
+	for _, r := range sources {
+		if r != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}
+	return nil, err
+}
+
+// ask reads the answers of all targets but the last into memory, as the connection
+// is needed for the next one; the last keeps the connection until it is closed.
+func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue, sources []merge.Rows) error {
+	memory := answerMemory
+	for i, place := range l.targets {
+		last := i == len(l.targets)-1
+		in := l.inner
+		in.kept = in.kept || !last
+		to := s.Targets[place]
+		rows, err := in.query(ctx, to.Text, slices.Clone(args))
+		if err != nil {
+			if !last {
+				err = errors.Join(err, l.inner.release())
+			}
+			return &sharding.ShardError{Target: to.Target, Err: err}
+		}
+		var source merge.Rows = &shardRows{Rows: rows, of: to.Target}
+		if !last || l.inner.kept {
+			if source, err = held(source, &memory); err != nil {
+				if !last {
+					err = errors.Join(err, l.inner.release())
+				}
+				return err
+			}
+		}
+		sources[place] = source
+	}
+	return nil
+}
+
+// shardRows name the shard in the errors of its rows.
+type shardRows struct {
+	driver.Rows
+	of sharding.Target
+}
+
+func (r *shardRows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	if err == nil || isEOF(err) {
+		return err
+	}
+	return &sharding.ShardError{Target: r.of, Err: err}
+}

@@ -1,0 +1,242 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// twin is a table in shards, and the same rows in one table.
+type twin struct {
+	routed, one *sql.DB
+	dbs         sharding.DBs
+}
+
+func newTwin(t testing.TB, rows int) *twin {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
+	const columns = " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, paid INTEGER, note TEXT, amount REAL, at DATETIME)"
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	exec(t, w.one, "CREATE TABLE orders"+columns)
+	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
+	t.Cleanup(func() { _ = w.routed.Close() })
+	random := rand.New(rand.NewPCG(1, 2))
+	for id := range int64(rows) {
+		args := []any{id, random.Int64N(20), random.Int64N(3), randomText(random), float64(random.Int64N(40)) / 4, time.Unix(random.Int64N(50), 0).UTC()}
+		if random.IntN(5) == 0 {
+			args[2+random.IntN(4)] = nil
+		}
+		for _, db := range []*sql.DB{w.routed, w.one} {
+			exec(t, db, "INSERT INTO orders (id, user_id, paid, note, amount, at) VALUES (?, ?, ?, ?, ?, ?)", args...)
+		}
+	}
+	return w
+}
+
+func randomText(random *rand.Rand) string {
+	return strings.Repeat(string(rune('A'+random.IntN(2)*32+random.IntN(3))), random.IntN(3))
+}
+
+// answer is the rows of a query as texts.
+func answer(ctx context.Context, db *sql.DB, query string, args ...any) (rows []string, err error) {
+	found, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }()
+	columns, err := found.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for found.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := found.Scan(values...); err != nil {
+			return nil, err
+		}
+		var line strings.Builder
+		for _, v := range values {
+			fmt.Fprintf(&line, "%v|", *v.(*any))
+		}
+		rows = append(rows, line.String())
+	}
+	return append([]string{strings.Join(columns, ",")}, rows...), found.Err()
+}
+
+func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
+	w := newTwin(t, 300)
+	ordered := []string{
+		"SELECT * FROM orders ORDER BY id",
+		"SELECT id, note FROM orders ORDER BY note, id",
+		"SELECT note FROM orders ORDER BY note DESC, amount, id LIMIT 20",
+		"SELECT id FROM orders WHERE paid = 1 ORDER BY amount DESC NULLS LAST, id LIMIT 10 OFFSET 15",
+		"SELECT o.id AS n, o.at FROM orders AS o WHERE o.user_id IN (1, 2, 3) ORDER BY o.at, n",
+		"SELECT id FROM orders ORDER BY 1 DESC LIMIT 7",
+		"SELECT id FROM orders ORDER BY paid, id LIMIT 0",
+		"SELECT COUNT(*), COUNT(note), SUM(paid), MIN(note), MAX(amount), SUM(amount), MIN(at) FROM orders",
+		"SELECT COUNT(*), SUM(paid), MAX(id) FROM orders WHERE id < 0",
+		"SELECT COUNT(*) AS n FROM orders WHERE user_id IN (5, 6)",
+	}
+	for _, query := range ordered {
+		expectSame(t, w, query, false)
+	}
+	for _, query := range []string{
+		"SELECT * FROM orders WHERE paid = 1 OR note LIKE 'a%'",
+		"SELECT o.id, p.id FROM orders o JOIN orders p ON p.user_id = o.user_id AND p.id > o.id",
+		"SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM orders p WHERE p.user_id = o.user_id AND p.paid = 2)",
+	} {
+		expectSame(t, w, query, true)
+	}
+}
+
+// expectSame compares the answers, as sets where the order is open.
+func expectSame(t *testing.T, w *twin, query string, sets bool) {
+	t.Helper()
+	want, err := answer(t.Context(), w.one, query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	got, err := answer(t.Context(), w.routed, query)
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+		return
+	}
+	if sets {
+		slices.Sort(want)
+		slices.Sort(got)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n%d rows %q\nwant %d rows %q", query, len(got), got, len(want), want)
+	}
+}
+
+func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
+	w := newTwin(t, 100)
+	for _, args := range [][]any{{1, 5, 0}, {1, 100, 3}, {0, 0, 0}} {
+		const query = "SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? OFFSET ?"
+		want, err := answer(t.Context(), w.one, query, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answer(t.Context(), w.routed, query, args...); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: %q, %v, want %q", args, got, err, want)
+		}
+	}
+}
+
+// Queries that hold some of the connections which others wait for would never end.
+func TestQueriesOfSeveralShardsShareSmallPools(t *testing.T) {
+	w := newTwin(t, 200)
+	for _, most := range []int{1, 2, 3} {
+		for _, db := range w.dbs {
+			db.SetMaxOpenConns(most)
+		}
+		want, err := answer(t.Context(), w.one, "SELECT * FROM orders ORDER BY id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 10 {
+					if got, err := answer(t.Context(), w.routed, "SELECT * FROM orders ORDER BY id"); err != nil || !reflect.DeepEqual(got, want) {
+						t.Errorf("%d rows, %v, want %d", len(got), err, len(want))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for name, db := range w.dbs {
+			if n := db.Stats().InUse; n != 0 {
+				t.Errorf("database %s: %d connections in use", name, n)
+			}
+		}
+	}
+}
+
+func TestATransactionReadsTheShardsOfItsDatabase(t *testing.T) {
+	w := newTwin(t, 60)
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	exec(t, tx, "UPDATE orders SET note = 'changed' WHERE user_id = 4")
+	if n := one[int64](t, tx, "SELECT COUNT(*) FROM orders WHERE user_id IN (4, 6)"); n != one[int64](t, w.one, "SELECT COUNT(*) FROM orders WHERE user_id IN (4, 6)") {
+		t.Error(n)
+	}
+	if _, err := tx.Query("SELECT id FROM orders WHERE paid = 1"); !errors.Is(err, sharding.ErrCrossDatabase) { //nolint:rowserrcheck,sqlclosecheck // there are none
+		t.Errorf("a query for both databases: %v", err)
+	}
+}
+
+func TestAnErrorOfAShardNamesIt(t *testing.T) {
+	w := newTwin(t, 10)
+	exec(t, w.dbs["b"], "DROP TABLE orders_3")
+	_, err := answer(t.Context(), w.routed, "SELECT id FROM orders WHERE paid = 1")
+	var shard *sharding.ShardError
+	if !errors.As(err, &shard) || shard.Target.Table != "orders_3" {
+		t.Errorf("%v", err)
+	}
+	for name, db := range w.dbs {
+		if n := db.Stats().InUse; n != 0 {
+			t.Errorf("database %s: %d connections in use", name, n)
+		}
+	}
+}
+
+func TestAQueryThatNeedsTooManyShardsIsRefused(t *testing.T) {
+	w := newTwin(t, 0)
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(w.dbs, sharding.FanOut(3, 1), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
+	defer func() { _ = db.Close() }()
+	if _, err := answer(t.Context(), db, "SELECT id FROM orders"); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Errorf("without a policy: %v", err)
+	}
+	if _, err := answer(sharding.AllShards(t.Context()), db, "SELECT id FROM orders"); !errors.Is(err, sharding.ErrTooManyShards) {
+		t.Errorf("four shards where three are allowed: %v", err)
+	}
+	if _, err := answer(t.Context(), db, "SELECT id FROM orders WHERE user_id IN (1, 2, 3)"); err != nil {
+		t.Error(err)
+	}
+}
