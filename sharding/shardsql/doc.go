@@ -8,12 +8,13 @@
 // is refused by a [sharding.RouteError], and nothing is sent.
 //
 // Rows of several shards are read side by side and merged: in the order of their
-// columns, with LIMIT and OFFSET, and COUNT, SUM, MIN and MAX of all of them. A query
-// needs a connection for each shard at a time, or fewer where a pool has fewer; it
+// columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, MIN, MAX
+// and HAVING. A query needs a connection for each shard at a time, or fewer where a pool has fewer; it
 // holds 64 MB at most.
 //
-// It is being built. Still refused, where several shards would have to answer: GROUP
-// BY, DISTINCT, UNION, and on MySQL and MariaDB the order of texts. So are writes for
+// It is being built. Still refused, where several shards would have to answer: UNION,
+// COUNT(DISTINCT), AVG, groups and orders of expressions, and on MySQL and MariaDB those
+// of texts. So are writes for
 // several shards and to broadcast tables. [OpenDB]'s database does not follow the
 // Migration of a router yet.
 //

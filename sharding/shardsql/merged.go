@@ -11,27 +11,53 @@ import (
 
 // merged combines the rows of shards as the plan says.
 func merged(sources []merge.Rows, s *plan.Shards) driver.Rows {
+	memory := merge.NewMemory(answerMemory)
+	if s.Group != nil {
+		return &answer{groups(sources, s, memory)}
+	}
 	columns := sources[0].Columns()
+	hidden := len(s.Distinct) + len(s.Order)
+	first := len(columns) - hidden
 	var all merge.Rows
-	switch {
-	case len(s.Aggregates) > 0:
-		all = merge.Grouped(merge.Concat(sources), merge.Grouping{Names: columns, Aggregates: s.Aggregates}, merge.NewMemory(answerMemory))
-	case len(s.Order) > 0:
+	if len(s.Order) > 0 {
 		keys := make([]merge.Key, len(s.Order))
 		for i, o := range s.Order {
-			keys[i] = merge.Key{Column: len(columns) - len(s.Order) + i, Type: o.Type, Desc: o.Desc, NullsFirst: o.NullsFirst}
+			keys[i] = merge.Key{Column: first + len(s.Distinct) + i, Type: o.Type, Desc: o.Desc, NullsFirst: o.NullsFirst}
 		}
 		all = merge.Ordered(sources, keys)
-	default:
+	} else {
 		all = merge.Concat(sources)
 	}
+	if len(s.Distinct) > 0 {
+		keys := make([]merge.Key, len(s.Distinct))
+		for i, t := range s.Distinct {
+			keys[i] = merge.Key{Column: first + i, Type: t}
+		}
+		all = merge.Distinct(all, keys, memory)
+	}
+	return &answer{merge.Cut(limited(all, s), hidden)}
+}
+
+func limited(all merge.Rows, s *plan.Shards) merge.Rows {
 	if s.Count >= 0 || s.Offset > 0 {
-		all = merge.Limited(all, s.Offset, s.Count)
+		return merge.Limited(all, s.Offset, s.Count)
 	}
-	if len(s.Order) > 0 {
-		all = merge.Cut(all, len(s.Order))
+	return all
+}
+
+// groups combines the groups of shards.
+func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Rows {
+	g := s.Group
+	names := make([]string, len(g.Columns))
+	copy(names, sources[0].Columns()[:g.Shown])
+	all := merge.Grouped(merge.Concat(sources), merge.Grouping{Keys: g.Keys, Names: names, Aggregates: g.Columns}, memory)
+	if g.Having != nil {
+		all = merge.Filtered(all, *g.Having)
 	}
-	return &answer{all}
+	if len(g.Sort) > 0 {
+		all = merge.Sorted(all, g.Sort, memory)
+	}
+	return merge.Cut(limited(all, s), len(g.Columns)-g.Shown)
 }
 
 // answer is the rows of several shards. Its errors are those of sharding where the

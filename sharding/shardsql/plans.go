@@ -57,7 +57,7 @@ func (d *database) plan(ctx context.Context, text string) (*plan.Plan, error) {
 		return nil, err
 	}
 	st := srv.parse(text)
-	options, complete := plan.Options{Home: d.homeName(), Quote: srv.Quote}, true
+	options, complete := plan.Options{Home: d.homeName(), Quote: srv.Quote, Merge: srv.arithmetic()}, true
 	if concerns(s, st.Names) {
 		options.Schema, complete = d.schema(ctx, srv, s, st.Names)
 	}

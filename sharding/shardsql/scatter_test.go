@@ -109,12 +109,23 @@ func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 		"SELECT COUNT(*), COUNT(note), SUM(paid), MIN(note), MAX(amount), SUM(amount), MIN(at) FROM orders",
 		"SELECT COUNT(*), SUM(paid), MAX(id) FROM orders WHERE id < 0",
 		"SELECT COUNT(*) AS n FROM orders WHERE user_id IN (5, 6)",
+		"SELECT paid, COUNT(*) FROM orders GROUP BY paid ORDER BY paid",
+		"SELECT note AS n, COUNT(*) AS c, SUM(amount), MIN(at), MAX(at) FROM orders WHERE id > 20 GROUP BY note HAVING COUNT(*) > 5 AND SUM(paid) < 100 ORDER BY c DESC, n LIMIT 4 OFFSET 1",
+		"SELECT at, COUNT(note) FROM orders GROUP BY at ORDER BY at DESC LIMIT 9",
+		"SELECT COUNT(*), MAX(amount) FROM orders GROUP BY user_id, paid ORDER BY user_id, paid",
+		"SELECT paid FROM orders GROUP BY paid HAVING NOT (MAX(id) > 298 OR COUNT(*) = 3) ORDER BY MAX(id)",
+		"SELECT COUNT(*) FROM orders WHERE id < 0 GROUP BY paid",
+		"SELECT DISTINCT paid, note FROM orders ORDER BY note DESC, paid",
+		"SELECT DISTINCT at FROM orders ORDER BY at LIMIT 5 OFFSET 2",
+		"SELECT DISTINCT amount FROM orders ORDER BY 1 DESC",
 	}
 	for _, query := range ordered {
 		expectSame(t, w, query, false)
 	}
 	for _, query := range []string{
 		"SELECT * FROM orders WHERE paid = 1 OR note LIKE 'a%'",
+		"SELECT DISTINCT paid, amount FROM orders",
+		"SELECT note, paid, COUNT(*) FROM orders GROUP BY 2, note",
 		"SELECT o.id, p.id FROM orders o JOIN orders p ON p.user_id = o.user_id AND p.id > o.id",
 		"SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM orders p WHERE p.user_id = o.user_id AND p.paid = 2)",
 	} {
@@ -145,14 +156,18 @@ func expectSame(t *testing.T, w *twin, query string, sets bool) {
 
 func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 	w := newTwin(t, 100)
-	for _, args := range [][]any{{1, 5, 0}, {1, 100, 3}, {0, 0, 0}} {
-		const query = "SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? OFFSET ?"
+	for query, args := range map[string][]any{
+		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? OFFSET ?":                                                            {1, 5, 3},
+		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ?":                                                                     {1, 100},
+		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ?,?":                                                                   {1, 0, 0},
+		"SELECT user_id FROM orders WHERE paid = ? GROUP BY user_id HAVING COUNT(*) >= ? AND SUM(amount) > ? ORDER BY user_id LIMIT ?": {1, 2, 1.5, 4},
+	} {
 		want, err := answer(t.Context(), w.one, query, args...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got, err := answer(t.Context(), w.routed, query, args...); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%v: %q, %v, want %q", args, got, err, want)
+			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
 		}
 	}
 }

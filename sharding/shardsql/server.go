@@ -6,6 +6,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
@@ -16,6 +17,19 @@ type server struct {
 }
 
 func (s *server) parse(text string) *sqlparse.Statement { return sqlparse.Parse(text, s.reads) }
+
+// arithmetic is that of the server's sums and quotients.
+func (s *server) arithmetic() merge.Dialect {
+	switch {
+	case s.Name() == "sqlite":
+		return merge.Dialect{Engine: merge.SQLite}
+	case s.Name() == "postgres":
+		return merge.Dialect{Engine: merge.PostgreSQL}
+	case s.Kind == dialect.KindMariaDB:
+		return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 38}}
+	}
+	return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 30, Rounds: true}}
+}
 
 // ask returns how the databases read SQL. The home database is asked once; after
 // an error, again.

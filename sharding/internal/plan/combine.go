@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,10 @@ type combination struct {
 	hidden []string   // expressions that are selected besides, for the order
 	order  []Order
 	limit  *sqlparse.Limit
-	sums   []merge.Aggregate // of a query that aggregates without GROUP BY
+	// distinct are the types of the hidden columns, before those of the order, by which
+	// equal rows are told.
+	distinct []merge.Type
+	group    *grouping // of a query that aggregates
 }
 
 // Order is an expression of ORDER BY, which a shard returns as a hidden column.
@@ -27,9 +31,9 @@ type Order struct {
 
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
-func (b *builder) combine(st *sqlparse.Statement) (*combination, *oddity) {
-	c := &combiner{builder: b, statement: st, of: &combination{}}
-	for _, check := range []func() string{c.form, c.roots, c.expressions, c.answer, c.sorted} {
+func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination, *oddity) {
+	c := &combiner{builder: b, statement: st, of: &combination{}, dialect: d}
+	for _, check := range []func() string{c.form, c.roots, c.expressions, c.answer} {
 		if why := check(); why != "" {
 			return nil, &oddity{c.table(), sharding.ErrUnmergeable, why}
 		}
@@ -44,6 +48,7 @@ type combiner struct {
 	query     *sqlparse.Query
 	core      *sqlparse.Core
 	of        *combination
+	dialect   merge.Dialect
 }
 
 func (c *combiner) table() string {
@@ -72,10 +77,10 @@ func (c *combiner) form() string {
 	}
 	c.core = c.query.Parts[0].Select
 	switch {
-	case c.core.Distinct || len(c.core.DistinctOn) > 0:
-		return "DISTINCT is not combined" + addKey
-	case len(c.core.GroupBy) > 0 || c.core.Having != nil || c.core.Rollup:
-		return "GROUP BY is not combined" + addKey
+	case len(c.core.DistinctOn) > 0:
+		return "DISTINCT ON is not combined" + addKey
+	case c.core.Rollup:
+		return "WITH ROLLUP is not combined" + addKey
 	case len(c.core.Windows) > 0:
 		return "window functions are not combined" + addKey
 	case len(c.core.Modifiers) > 0:
@@ -124,6 +129,7 @@ func (c *combiner) near(root *reference) bool {
 func (c *combiner) expressions() string {
 	why := ""
 	c.walk(c.core.Where, &why)
+	c.walk(c.core.Having, &why)
 	for i := range c.core.Items {
 		c.walk(c.core.Items[i].Expr, &why)
 	}
@@ -185,23 +191,43 @@ func words(list string) map[string]bool {
 // aggregates are the functions whose partial results are combined.
 var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "min": merge.Min, "max": merge.Max}
 
-// answer takes in the select list: rows, or aggregates of all rows.
+// answer takes in what is selected: groups, or rows.
 func (c *combiner) answer() string {
-	n := 0
-	for i := range c.core.Items {
-		if item := &c.core.Items[i]; item.Expr != nil && aggregated(item.Expr) {
-			n++
+	sums := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
+	switch {
+	case c.core.Distinct && (sums || len(c.core.GroupBy) > 0):
+		return "DISTINCT of groups is not combined" + addKey
+	case sums || len(c.core.GroupBy) > 0 || c.core.Having != nil:
+		return c.grouped()
+	case c.core.Distinct:
+		if why := c.distinct(); why != "" {
+			return why
 		}
 	}
-	if n == 0 {
-		return ""
+	return c.sorted()
+}
+
+// distinct takes in DISTINCT: hidden columns, each equal to a selected one, make no
+// two rows differ.
+func (c *combiner) distinct() string {
+	for _, item := range c.core.Items {
+		if item.Star {
+			return "DISTINCT needs a select list without *" + addKey
+		}
+		t, ok := c.typeOf(item.Expr)
+		if !ok {
+			return "how " + c.text(item.Expr) + " compares is not known, so DISTINCT is not combined" + addKey
+		}
+		c.of.distinct = append(c.of.distinct, t)
+		c.hide(c.text(item.Expr), t)
 	}
-	if len(c.query.OrderBy) > 0 || c.query.Limit != nil {
-		return "aggregates with ORDER BY or LIMIT are not combined; leave those out, as there is one row"
-	}
-	for i := range c.core.Items {
-		if why := c.aggregate(&c.core.Items[i], i); why != "" {
+	for _, o := range c.query.OrderBy {
+		e, why := c.ordered(o.Expr)
+		if why != "" {
 			return why
+		}
+		if !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return c.text(i.Expr) == c.text(e) }) {
+			return "DISTINCT is ordered by what is selected; select " + c.text(e)
 		}
 	}
 	return ""
@@ -221,27 +247,31 @@ func aggregated(e sqlparse.Expr) bool {
 	return false
 }
 
-// aggregate takes in one column of a query that aggregates all rows.
-func (c *combiner) aggregate(item *sqlparse.Item, at int) string {
-	call, ok := bare(item.Expr).(*sqlparse.Call)
-	if !ok || item.Star {
-		return "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
+// partial returns how the partial results of an aggregate in a column are combined,
+// and the type of the result.
+func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, t merge.Type, why string) {
+	const only = "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
+	call, ok := bare(e).(*sqlparse.Call)
+	if !ok {
+		return a, t, only
 	}
 	name := strings.ToLower(call.Name.Parts[0].Name)
 	function := aggregates[name]
 	switch {
 	case function == 0 || call.Odd || call.Distinct && function != merge.Min && function != merge.Max:
-		return "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
+		return a, t, only
 	case function == merge.Count:
-		c.of.sums = append(c.of.sums, merge.Aggregate{Function: merge.Count, Column: at})
-	default:
-		t, ok := c.typeOf(call.Args[0])
-		if !ok {
-			return "the type of " + call.Args[0].Bytes().Of(c.statement.Text) + " is not known, so " + name + " is not combined" + addKey
-		}
-		c.of.sums = append(c.of.sums, merge.Aggregate{Function: function, Kind: summed(t.Kind), Column: at, By: merge.Key{Column: at, Type: t}})
+		return merge.Aggregate{Function: merge.Count, Column: at}, merge.Type{Kind: merge.Integer}, ""
 	}
-	return ""
+	t, ok = c.typeOf(call.Args[0])
+	if !ok {
+		return a, t, "the type of " + c.text(call.Args[0]) + " is not known, so " + name + " is not combined" + addKey
+	}
+	a = merge.Aggregate{Function: function, Kind: summed(t.Kind), Column: at, By: merge.Key{Column: at, Type: t}}
+	if function == merge.Sum {
+		t = merge.Type{Kind: a.Kind}
+	}
+	return a, t, ""
 }
 
 // summed is the kind of a sum. MySQL's and PostgreSQL's sums of integers are
@@ -275,19 +305,11 @@ func (c *combiner) sorted() string {
 			return why
 		}
 		t, ok := c.typeOf(e)
-		text := e.Bytes().Of(c.statement.Text)
 		if !ok {
-			return "how " + text + " compares is not known, so ORDER BY is not combined" + addKey
+			return "how " + c.text(e) + " compares is not known, so ORDER BY is not combined" + addKey
 		}
-		if t.Kind == merge.Stored {
-			text = "+" + text // so that the driver does not make a time of a text
-		}
-		first := !o.Descending
-		if o.Nulls != sqlparse.NullsDefault {
-			first = o.Nulls == sqlparse.NullsFirst
-		}
-		c.of.hidden = append(c.of.hidden, text+" AS shardid_"+strconv.Itoa(len(c.of.hidden)+1))
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: first, Type: t})
+		c.hide(c.text(e), t)
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: t})
 	}
 	return ""
 }

@@ -194,7 +194,7 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	if dialect != "mysql" {
 		quote = func(name string) string { return `"` + name + `"` }
 	}
-	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a"})
+	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: merge.MySQL}})
 	r, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
 		var refusal *sharding.RouteError
@@ -231,8 +231,11 @@ func scattered(s *plan.Shards) []string {
 	if s.Count >= 0 || s.Offset > 0 {
 		how = append(how, fmt.Sprintf("%d rows after %d", s.Count, s.Offset))
 	}
-	if len(s.Aggregates) > 0 {
-		how = append(how, fmt.Sprintf("one row of %d aggregates", len(s.Aggregates)))
+	if len(s.Distinct) > 0 {
+		how = append(how, "each row once")
+	}
+	if g := s.Group; g != nil {
+		how = append(how, fmt.Sprintf("groups by %d hidden columns, having %v, sorted by %d columns", len(g.Keys), g.Having != nil, len(g.Sort)))
 	}
 	if len(how) > 0 {
 		lines = append(lines, "    merged: "+strings.Join(how, "; "))

@@ -24,7 +24,7 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 		if err := f.CreateTables(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Quote: func(name string) string { return "`" + name + "`" }}
+		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
 		for _, carry := range []bool{true, false} {
 			r := routerOf(t, f, carry)
 			for _, s := range f.Statements {

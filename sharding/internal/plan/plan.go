@@ -5,6 +5,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	// Home is the name of the router's database that is the home database as well,
 	// "" when none is.
 	Home string
+	// Merge is the arithmetic by which answers of several shards are combined.
+	Merge merge.Dialect
 	// Quote encloses a name, as the dialect does.
 	Quote func(name string) string
 }
@@ -57,7 +60,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.prove()
 	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
-	p.combination, p.unmerged = b.combine(statement)
+	p.combination, p.unmerged = b.combine(statement, options.Merge)
 	for _, r := range b.refs {
 		switch r.role {
 		case sharded:

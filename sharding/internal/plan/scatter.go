@@ -22,8 +22,19 @@ type Shards struct {
 	// the caller does not get.
 	Order         []Order
 	Offset, Count int64 // Count is -1 without a LIMIT
-	// Aggregates combine the single rows of the shards, where there are any.
-	Aggregates []merge.Aggregate
+	// Distinct are the types of the columns before those of the order, by which equal
+	// rows are told, where each row is wanted once.
+	Distinct []merge.Type
+	Group    *Group // nil for rows
+}
+
+// Group is how the groups of the shards are combined.
+type Group struct {
+	Keys    []merge.Key       // columns of the shards' rows
+	Columns []merge.Aggregate // of a combined group
+	Shown   int               // how many of them the caller gets: the first ones
+	Having  *merge.Expr       // nil without HAVING
+	Sort    []merge.Key       // of combined groups
 }
 
 // Shard is what goes to one target.
@@ -47,18 +58,22 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; declare it with sharding.Broadcast if every database has a copy")
 		}
 	}
-	all := &Shards{Count: -1, Order: p.combination.order, Aggregates: p.combination.sums}
-	dropped, limit, err := p.combination.cut(all, args)
+	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct}
+	limit, err := p.combination.cut(all, args)
+	if err == nil && p.combination.group != nil {
+		all.Group, err = p.combination.group.bind(args)
+	}
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
+	removed := p.removed()
 	for i := range args {
-		if !slices.Contains(dropped, i) {
+		if !slices.ContainsFunc(removed, func(e edit) bool { return p.param(i, e) }) {
 			all.Args = append(all.Args, i)
 		}
 	}
 	for _, target := range targets {
-		text, err := p.spread(target, limit)
+		text, err := p.spread(target, removed, limit)
 		if err != nil {
 			return Route{}, err
 		}
@@ -85,11 +100,11 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 	return all, nil
 }
 
-// cut takes LIMIT and OFFSET in. Each shard returns as many rows as both together.
-// It returns the arguments that no text has then, and the limit of each.
-func (c *combination) cut(all *Shards, args []any) (dropped []int, limit string, err error) {
+// cut takes LIMIT and OFFSET in, and returns the limit of each shard: as many rows as
+// both together.
+func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 	if c.limit == nil {
-		return nil, "", nil
+		return "", nil
 	}
 	for _, part := range []struct {
 		e  sqlparse.Expr
@@ -100,16 +115,58 @@ func (c *combination) cut(all *Shards, args []any) (dropped []int, limit string,
 		}
 		v, _ := constant(part.e)
 		if *part.to, err = number(v.value(args)); err != nil {
-			return nil, "", err
-		}
-		if v.param >= 0 {
-			dropped = append(dropped, v.param)
+			return "", err
 		}
 	}
 	if all.Count < 0 || all.Count > math.MaxInt64-all.Offset {
-		return dropped, "", nil
+		return "", nil
 	}
-	return dropped, "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10), nil
+	return "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10), nil
+}
+
+// bind makes the grouping with the arguments of HAVING. The keys of the groups are
+// the first hidden columns.
+func (g *grouping) bind(args []any) (*Group, error) {
+	bound := &Group{Columns: g.columns, Shown: g.shown, Sort: g.sort}
+	for i, t := range g.keys {
+		bound.Keys = append(bound.Keys, merge.Key{Column: g.shown + i, Type: t})
+	}
+	if g.having != nil {
+		e, err := g.having(args)
+		if err != nil {
+			return nil, err
+		}
+		bound.Having = &e
+	}
+	return bound, nil
+}
+
+// removed returns the parts of the text that no shard gets: LIMIT, which is another
+// one there, and of groups HAVING and ORDER BY, as a shard knows a part of a group.
+func (p *Plan) removed() (all []edit) {
+	c, query := p.combination, p.statement.Query
+	if c.group == nil {
+		if c.limit != nil {
+			all = append(all, edit{from: c.limit.From, to: c.limit.To})
+		}
+		return all
+	}
+	core := query.Parts[0].Select
+	if core.Having != nil {
+		last := core.GroupBy[len(core.GroupBy)-1].Bytes().To
+		all = append(all, edit{from: last, to: core.Having.Bytes().To})
+	}
+	if query.Span.To > query.After {
+		all = append(all, edit{from: query.After, to: query.Span.To})
+	}
+	return all
+}
+
+// param reports whether an argument is that of a parameter in a part of the text.
+func (p *Plan) param(i int, in edit) bool {
+	return slices.ContainsFunc(p.statement.Params, func(q *sqlparse.Param) bool {
+		return q.Index == i && q.Span.From >= in.from && q.Span.To <= in.to
+	})
 }
 
 // number reads an argument of LIMIT. A negative one is none on SQLite, and an error
@@ -132,9 +189,9 @@ func number(v any) (int64, error) {
 	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %v", sharding.ErrUnmergeable, v)
 }
 
-// spread returns the text for one of several targets: with its names, the hidden
-// columns and the limit of a shard.
-func (p *Plan) spread(target sharding.Target, limit string) (string, error) {
+// spread returns the text for one of several targets: with its names and the hidden
+// columns, and without what is removed. A shard of rows gets a limit instead.
+func (p *Plan) spread(target sharding.Target, removed []edit, limit string) (string, error) {
 	edits, err := p.names(target)
 	if err != nil {
 		return "", err
@@ -143,8 +200,35 @@ func (p *Plan) spread(target sharding.Target, limit string) (string, error) {
 	if at := p.statement.Query.Parts[0].Select.ItemsEnd; len(c.hidden) > 0 {
 		edits = append(edits, edit{at, at, ", " + strings.Join(c.hidden, ", ")})
 	}
-	if c.limit != nil {
-		edits = append(edits, edit{c.limit.From, c.limit.To, limit})
+	for _, e := range removed {
+		if c.group == nil {
+			e.with = limit
+		}
+		edits = append(edits, e)
 	}
 	return spliced(p.statement.Text, edits), nil
+}
+
+// numeric makes a constant of a number that a column is compared with. How texts and
+// times compare with it is the database's to know.
+func numeric(v any, with merge.Type) (merge.Expr, error) {
+	v, err := plain(v)
+	if err != nil {
+		return merge.Expr{}, err
+	}
+	t := merge.Type{Kind: merge.Integer}
+	switch n := v.(type) {
+	case nil:
+	case int:
+		v = int64(n)
+	case int64:
+	case float64:
+		t.Kind = merge.Float
+	default:
+		return merge.Expr{}, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
+	}
+	if with.Kind == merge.Stored {
+		t.Kind = merge.Stored
+	}
+	return merge.Constant(v, t), nil
 }
