@@ -72,7 +72,7 @@ var _ Rule = IntervalRule{}
 
 // machinesZone has the name of a zone, not "Local", where the variable TZ says one. A
 // program that sets time.Local by itself has said which zone it is.
-var machinesZone = time.Local
+var machinesZone = time.Local //nolint:gosmopolitan // it is what is refused
 
 // built computes what follows from the fields, and finds what is wrong with them.
 func (r IntervalRule) built() IntervalRule {

@@ -89,10 +89,7 @@ func TestNoRoundingLeavesThePieceOfAKeyThatIsTaken(t *testing.T) {
 	units := []time.Duration{time.Second, 100 * time.Millisecond, time.Millisecond, time.Microsecond}
 	for range 20000 {
 		unit := units[rand.IntN(len(units))]
-		kept := units[rand.IntN(len(units))]
-		if kept > unit {
-			kept = unit
-		}
+		kept := min(units[rand.IntN(len(units))], unit)
 		from := noon.Add(time.Duration(rand.Int64N(int64(time.Hour))))
 		rule := sharding.Interval(from, from.Add(time.Hour), time.Duration(rand.IntN(60)+1)*time.Second).WithPrecision(unit)
 		border := from.Add(time.Duration(rand.IntN(60)) * time.Minute)
@@ -186,7 +183,7 @@ func TestTheMachinesZoneIsRefusedWhateverItIsCalled(t *testing.T) {
 		return
 	}
 	for _, tz := range []string{"Asia/Shanghai", "UTC", ""} {
-		trial := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test's own program
+		trial := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		trial.Env = append(os.Environ(), "SHARDID_ZONE_TRIAL=1", "TZ="+tz)
 		if out, err := trial.CombinedOutput(); err != nil {
 			t.Errorf("TZ=%s: %v\n%s", tz, err, out)

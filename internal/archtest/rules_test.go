@@ -22,6 +22,7 @@ var house = []room{
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/testwait", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
 	{"internal/testkit/corpus", []string{"internal/sqltext"}, "it reads statements for tests of siblings that must not know each other, so it knows none of them"},
+	{"internal/testkit/selects", nil, "it makes queries for tests of siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},

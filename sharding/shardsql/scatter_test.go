@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -169,6 +171,37 @@ func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 		if got, err := answer(t.Context(), w.routed, query, args...); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %q, %v, want %q", query, got, err, want)
 		}
+	}
+}
+
+// Whatever is answered is what one table answers, and nearly everything is.
+func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
+	w := newTwin(t, 300)
+	queries := 2000
+	if os.Getenv("SHARDID_SOAK") != "" {
+		queries = 200_000
+	}
+	refused := map[string]int{}
+	for seed := range uint64(queries) {
+		q := selects.Random(rand.New(rand.NewPCG(seed, 3)), selects.Columns)
+		want, err := q.Answer(t.Context(), w.one)
+		if err != nil {
+			t.Fatalf("%s: %v", q.Text, err)
+		}
+		switch got, err := q.Answer(t.Context(), w.routed); {
+		case errors.Is(err, sharding.ErrUnmergeable):
+			refused[err.Error()]++
+		case err != nil || !reflect.DeepEqual(got, want):
+			t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
+		}
+	}
+	n := 0
+	for why, times := range refused {
+		t.Log(times, why)
+		n += times
+	}
+	if n*5 > queries {
+		t.Errorf("%d of %d queries are refused", n, queries)
 	}
 }
 
