@@ -31,8 +31,8 @@ type Table struct {
 	// Defaults to "", a group of its own. Names are compared without regard to
 	// case.
 	Group string
-	// OnMissing says what becomes of a read without a sharding key. Defaults to
-	// [Refuse].
+	// OnMissing says what becomes of a read without a sharding key. The zero value is
+	// [Default].
 	OnMissing Policy
 
 	origin *Origin // while the source of a Migration serves the table
@@ -60,8 +60,11 @@ type Alt struct {
 type Policy int
 
 const (
+	// Default is FanOutReads in package shardsql. gormplugin and sqlxhook, which do not
+	// stand on it yet, take it for Refuse.
+	Default Policy = iota
 	// Refuse answers it with [ErrMissingKey].
-	Refuse Policy = iota
+	Refuse
 	// FanOutReads sends it to every target, within the limits of [FanOut].
 	// Writes are refused all the same; [AllShards] allows them.
 	FanOutReads
@@ -83,8 +86,8 @@ func (t *Table) validate(dbs map[string]bool) error {
 	}
 	add("Map", t.checkDatabases(dbs))
 	add("Also", t.checkAlso())
-	if t.OnMissing != Refuse && t.OnMissing != FanOutReads {
-		add("OnMissing", fmt.Errorf("is %d; set Refuse or FanOutReads", t.OnMissing))
+	if t.OnMissing < Default || t.OnMissing > FanOutReads {
+		add("OnMissing", fmt.Errorf("is %d; leave it out, or set Refuse or FanOutReads", t.OnMissing))
 	}
 	return errors.Join(errs...)
 }

@@ -47,7 +47,7 @@ func newTwin(t testing.TB, rows int) *twin {
 		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+columns)
 	}
 	exec(t, w.one, "CREATE TABLE orders"+columns)
-	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
+	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestAQueryThatNeedsTooManyShardsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := sharding.New(w.dbs, sharding.FanOut(3, 1), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	router, err := sharding.New(w.dbs, sharding.FanOut(3, 1), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.Refuse})
 	if err != nil {
 		t.Fatal(err)
 	}

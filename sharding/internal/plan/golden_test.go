@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -224,21 +223,8 @@ func scattered(s *plan.Shards) []string {
 		targets[i] = shard.Target.String()
 	}
 	lines := []string{"→ scatter " + strings.Join(targets, " "), "    " + s.Targets[0].Text}
-	var how []string
-	for _, o := range s.Order {
-		how = append(how, fmt.Sprintf("by a hidden column, descending %v", o.Desc))
-	}
-	if s.Count >= 0 || s.Offset > 0 {
-		how = append(how, fmt.Sprintf("%d rows after %d", s.Count, s.Offset))
-	}
-	if len(s.Distinct) > 0 {
-		how = append(how, "each row once")
-	}
-	if g := s.Group; g != nil {
-		how = append(how, fmt.Sprintf("groups by %d hidden columns, having %v, sorted by %d columns", len(g.Keys), g.Having != nil, len(g.Sort)))
-	}
-	if len(how) > 0 {
-		lines = append(lines, "    merged: "+strings.Join(how, "; "))
+	if how := s.String(); how != "" {
+		lines = append(lines, "    merged: "+how)
 	}
 	return lines
 }

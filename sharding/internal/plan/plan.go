@@ -161,7 +161,7 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 	case single:
 		return p.one(target, args)
 	}
-	if all.all && !hint.All && first.table.OnMissing == sharding.Refuse {
+	if all.all && !hint.All && (first.table.OnMissing == sharding.Refuse || p.statement.Verb != sqlparse.Select) {
 		return Route{}, p.missing(args)
 	}
 	return p.scatter(all, args)

@@ -43,6 +43,30 @@ type Shard struct {
 	Text   string
 }
 
+// String says how the answers are combined.
+func (s *Shards) String() string {
+	var how []string
+	if g := s.Group; g != nil {
+		how = append(how, "groups are combined")
+		if g.Having != nil {
+			how = append(how, "HAVING is applied to them")
+		}
+		if len(g.Sort) > 0 {
+			how = append(how, "they are sorted")
+		}
+	}
+	if len(s.Order) > 0 {
+		how = append(how, "rows are merged in their order")
+	}
+	if len(s.Distinct) > 0 {
+		how = append(how, "each row is returned once")
+	}
+	if s.Count >= 0 || s.Offset > 0 {
+		how = append(how, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset))
+	}
+	return strings.Join(how, "; ")
+}
+
 // scatter routes a statement to several targets.
 func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	first := p.sharded[0].table

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"iter"
+	"regexp"
+	"strings"
+)
+
+// generalLine is a line of a general log of MySQL (an instant with T), or of MariaDB
+// (a date and a time, or nothing where both are as on the line before): the number of
+// the connection, a word, and the text.
+var generalLine = regexp.MustCompile(`^(?:\d{4}-\d\d-\d\dT\S+|\d{6}\s+\d{1,2}:\d\d:\d\d|)\s*\d+ (Query|Execute|Prepare|Connect|Quit|Init DB|Close stmt|Reset stmt|Fetch|Statistics|Ping|Change user|Field List|Binlog Dump|Kill|Reset connection|Set option)(?:\t(.*))?$`)
+
+// generalHead are the lines with which a server begins a general log.
+var generalHead = regexp.MustCompile(`, Version: .*started with:$|^Tcp port: .*Unix socket: |^Time\s+Id Command\s+Argument$`)
+
+// loggedStatements returns the statements of a general log, or of a file with one
+// statement per line. Whatever follows a line of a general log and is none belongs to
+// its statement.
+func loggedStatements(from io.Reader) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		lines := bufio.NewScanner(from)
+		lines.Buffer(nil, maxLogged)
+		var log queryLog
+		for lines.Scan() {
+			if text := log.line(lines.Text()); text != "" && !yield(text, nil) {
+				return
+			}
+		}
+		if text := log.end(); text != "" && !yield(text, nil) {
+			return
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield("", errors.New("a line is longer than 16 MB"))
+		} else if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// queryLog is a log that is being read.
+type queryLog struct {
+	general   bool   // it is a general log
+	statement string // that has not ended
+}
+
+// line takes a line in and returns the statement that has ended with it, or "".
+func (l *queryLog) line(text string) string {
+	m := generalLine.FindStringSubmatch(text)
+	switch {
+	case generalHead.MatchString(text):
+		return ""
+	case m != nil:
+		l.general = true
+		ended := l.end()
+		if m[1] == "Query" || m[1] == "Execute" {
+			l.statement = m[2]
+		}
+		return ended
+	case l.general:
+		if l.statement != "" {
+			l.statement += "\n" + text
+		}
+		return ""
+	case strings.HasPrefix(strings.TrimSpace(text), "--"):
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// end returns the statement that has not ended before.
+func (l *queryLog) end() string {
+	ended := strings.TrimSpace(l.statement)
+	l.statement = ""
+	return ended
+}
+
+// maxLogged is MySQL's default of max_allowed_packet in its client, and more than
+// MariaDB's of the server.
+const maxLogged = 16 << 20

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// routeFlags say which statements are planned.
+type routeFlags struct {
+	config, dialect, log string
+	asJSON               bool
+}
+
+func newRoute() *cobra.Command {
+	f := routeFlags{dialect: "mysql"}
+	cmd := &cobra.Command{
+		Use:   "route --config FILE (STATEMENT [ARGUMENT]... | --log FILE)",
+		Short: "Say which shards a statement goes to, or all statements of a log",
+		Long: `Route plans statements as package sharding/shardsql would, and sends nothing: no
+database is opened. It prints where a statement goes, what each shard gets, and how
+the answers are combined, or why it is refused and what to do.
+
+Arguments stand for the parameters of the statement: a number, NULL, or else a text.
+
+With --log it reads statements from a file, one per line, or from MySQL's or
+MariaDB's general log, and prints how many go to one shard, to several, home, or are
+refused, and why, the most frequent first. Prepared statements of a log are planned
+when they are executed, as the log has their values then.
+
+It knows columns by the configuration alone. What depends on types of other columns,
+as an order over several shards does, is refused although shardsql may answer it.
+
+` + layoutHelp,
+		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --log general.log",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.InOrStdin(), cmd.OutOrStdout(), args)
+		},
+	}
+	configFlag(cmd, &f.config)
+	cmd.Flags().StringVar(&f.dialect, "dialect", f.dialect, "mysql, mariadb, sqlite or postgres")
+	cmd.Flags().StringVar(&f.log, "log", "", "file of statements; - for stdin")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
+	if (len(args) > 0) == (f.log != "") {
+		return input.Errorf("which statement? give one as an argument, or a file of them with --log")
+	}
+	layout, err := readLayout(f.config)
+	if err != nil {
+		return err
+	}
+	r, err := layout.router(layout.unopened())
+	if err != nil {
+		return err
+	}
+	if f.log != "" {
+		return f.planLog(r, stdin, w)
+	}
+	values := make([]any, 0, len(args)-1)
+	for _, arg := range args[1:] {
+		values = append(values, routeValue(arg))
+	}
+	e, err := shardsql.Plan(r, f.dialect, args[0], values...)
+	if err != nil {
+		return input.Wrap(err)
+	}
+	return f.print(w, e)
+}
+
+// routeValue reads an argument of a statement.
+func routeValue(text string) any {
+	if strings.EqualFold(text, "NULL") {
+		return nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	return text
+}
+
+// routeResult is what becomes of a statement, as JSON.
+type routeResult struct {
+	Kind   shardsql.Kind `json:"kind"`
+	Shards []routeShard  `json:"shards,omitempty"`
+	Merge  string        `json:"merge,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+type routeShard struct {
+	Target string `json:"target,omitempty"`
+	Text   string `json:"text"`
+	Args   []any  `json:"args,omitempty"`
+}
+
+func (f routeFlags) print(w io.Writer, e shardsql.Explanation) error {
+	result := routeResult{Kind: e.Kind, Merge: e.Merge}
+	if e.Err != nil {
+		result.Reason = e.Err.Error()
+	}
+	for _, s := range e.Shards {
+		shard := routeShard{Text: s.Text, Args: s.Args}
+		if e.Kind != shardsql.Home {
+			shard.Target = s.Target.String()
+		}
+		result.Shards = append(result.Shards, shard)
+	}
+	if f.asJSON {
+		return json.NewEncoder(w).Encode(result)
+	}
+	_, err := io.WriteString(w, result.text())
+	return err
+}
+
+func (r routeResult) text() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, routeWords[r.Kind])
+	for _, s := range r.Shards {
+		if r.Kind == shardsql.Home {
+			continue
+		}
+		fmt.Fprintf(&b, "  %s: %s", s.Target, s.Text)
+		if len(s.Args) > 0 {
+			fmt.Fprintf(&b, " with %v", s.Args)
+		}
+		b.WriteByte('\n')
+	}
+	if r.Merge != "" {
+		fmt.Fprintln(&b, "  "+r.Merge)
+	}
+	if r.Reason != "" {
+		fmt.Fprintln(&b, "  "+r.Reason)
+	}
+	return b.String()
+}
+
+var routeWords = map[shardsql.Kind]string{
+	shardsql.Home:    "home: as it is, to the home database",
+	shardsql.One:     "one shard",
+	shardsql.Scatter: "several shards",
+	shardsql.Copies:  "every database",
+	shardsql.Refused: "refused",
+}
+
+// routeReport is what becomes of the statements of a log.
+type routeReport struct {
+	Statements int                   `json:"statements"`
+	Kinds      map[shardsql.Kind]int `json:"kinds"`
+	Refused    []routeReason         `json:"refused,omitempty"`
+}
+
+type routeReason struct {
+	Times   int    `json:"times"`
+	Reason  string `json:"reason"`
+	Example string `json:"example"`
+}
+
+func (f routeFlags) planLog(r *sharding.Router, stdin io.Reader, w io.Writer) error {
+	source := stdin
+	if f.log != "-" {
+		file, err := os.Open(f.log)
+		if err != nil {
+			return input.Errorf("--log %s cannot be opened; name a file with statements", dialect.RedactDSN(f.log))
+		}
+		defer func() { _ = file.Close() }() // only read
+		source = file
+	}
+	report, reasons := routeReport{Kinds: map[shardsql.Kind]int{}}, map[string]*routeReason{}
+	for statement, err := range loggedStatements(source) {
+		if err != nil {
+			return input.Errorf("--log: %v", err)
+		}
+		e, err := shardsql.Plan(r, f.dialect, statement)
+		if err != nil {
+			return input.Wrap(err)
+		}
+		report.Statements++
+		report.Kinds[e.Kind]++
+		if e.Err == nil {
+			continue
+		}
+		why := routeWhy(e.Err)
+		if reasons[why] == nil {
+			reasons[why] = &routeReason{Reason: why, Example: statement}
+		}
+		reasons[why].Times++
+	}
+	for _, reason := range reasons {
+		report.Refused = append(report.Refused, *reason)
+	}
+	slices.SortFunc(report.Refused, func(a, b routeReason) int {
+		return cmp.Or(b.Times-a.Times, strings.Compare(a.Reason, b.Reason))
+	})
+	return f.printReport(w, report)
+}
+
+// routeWhy is a reason without the values of one statement.
+func routeWhy(err error) string {
+	var refusal *sharding.RouteError
+	if !errors.As(err, &refusal) {
+		return err.Error()
+	}
+	sentinel := refusal.Err
+	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
+		sentinel = next
+	}
+	return (&sharding.RouteError{Op: refusal.Op, Table: refusal.Table, Err: sentinel, Hint: refusal.Hint}).Error()
+}
+
+func (f routeFlags) printReport(w io.Writer, report routeReport) error {
+	if f.asJSON {
+		return json.NewEncoder(w).Encode(report)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d statements\n", report.Statements)
+	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Scatter, shardsql.Home, shardsql.Copies, shardsql.Refused} {
+		if n := report.Kinds[kind]; n > 0 {
+			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
+		}
+	}
+	for _, reason := range report.Refused {
+		fmt.Fprintf(&b, "\n%7d  %s\n         %s\n", reason.Times, reason.Reason, shortened(reason.Example))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shortened is a statement on one line of a terminal.
+func shortened(statement string) string {
+	const most = 200
+	line := strings.Join(strings.Fields(statement), " ")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + " …"
+	}
+	return line
+}

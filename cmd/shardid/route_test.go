@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRouteSaysWhereAStatementGoes(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	for want, args := range map[string][]string{
+		"one shard\n  west/orders_03: SELECT * FROM `orders_03` AS orders WHERE user_id = ? with [7]\n":                                                                               {"SELECT * FROM orders WHERE user_id = ?", "7"},
+		"one shard\n  west/orders_03: SELECT * FROM \"orders_03\" AS orders WHERE user_id = 7\n":                                                                                      {"--dialect", "sqlite", "SELECT * FROM orders WHERE user_id = 7"},
+		"home: as it is, to the home database\n":                                                                                                                                      {"SELECT * FROM users WHERE id = 7"},
+		"refused\n  sharding: update orders refused: sharding key would change; the row would belong to another shard; insert it anew and delete the old one, or leave user_id out\n": {"UPDATE orders SET user_id = 8 WHERE user_id = 7"},
+	} {
+		o := succeed(t, append([]string{"route", "--config", config}, args...)...)
+		if o.stdout != want {
+			t.Errorf("%v:\n%s\nwant\n%s", args, o.stdout, want)
+		}
+	}
+	var got routeResult
+	o := succeed(t, "route", "--config", config, "--json", "SELECT COUNT(*) FROM orders LIMIT 3")
+	if err := json.Unmarshal([]byte(o.stdout), &got); err != nil || got.Kind != "scatter" || len(got.Shards) != 4 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestRouteCountsTheStatementsOfALog(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	for name, log := range map[string]string{
+		"a statement per line": "-- a comment\nSELECT * FROM orders WHERE user_id = 7;\n\nSELECT 1\nUPDATE orders SET note = 'x' WHERE id = 3\nUPDATE orders SET note = 'y'\nSELECT COUNT(*) FROM orders\n",
+		"MySQL's general log": "/usr/sbin/mysqld, Version: 9.7.4-2 ((Debian)). started with:\nTcp port: 3306  Unix socket: /run/s.sock\nTime                 Id Command    Argument\n" +
+			"2026-11-22T18:00:00.123456Z\t    8 Connect\troot@localhost on shop using Socket\n" +
+			"2026-11-22T18:00:00.123456Z\t    8 Query\tSELECT * FROM orders\nWHERE user_id = 7\n2026-11-22T18:00:00.223456Z\t    8 Query\tSELECT 1\n" +
+			"2026-11-22T18:00:00.223456Z\t    8 Prepare\tUPDATE orders SET note = ? WHERE id = ?\n2026-11-22T18:00:00.323456Z\t    8 Execute\tUPDATE orders SET note = 'x' WHERE id = 3\n" +
+			"2026-11-22T18:00:00.423456Z\t   18 Query\tUPDATE orders SET note = 'y'\n2026-11-22T18:00:01.423456Z\t   18 Query\tSELECT COUNT(*) FROM orders\n2026-11-22T18:00:02.423456Z\t   18 Quit\t\n",
+		"MariaDB's general log": "/usr/sbin/mariadbd, Version: 10.11.19-MariaDB (Debian 12). started with:\nTcp port: 3306  Unix socket: /run/s.sock\nTime\t\t    Id Command\tArgument\n" +
+			"261122 18:00:00\t     8 Connect\troot@localhost on shop using Socket\n" +
+			"\t\t     8 Query\tSELECT * FROM orders\nWHERE user_id = 7\n261122 18:00:01\t     8 Query\tSELECT 1\n\t\t     8 Prepare\tUPDATE orders SET note = ? WHERE id = ?\n" +
+			"\t\t     8 Execute\tUPDATE orders SET note = 'x' WHERE id = 3\n\t\t    18 Query\tUPDATE orders SET note = 'y'\n\t\t    18 Query\tSELECT COUNT(*) FROM orders\n\t\t    18 Quit\t\n",
+	} {
+		file := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(file, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		o := succeed(t, "route", "--config", config, "--log", file)
+		const want = "5 statements\n      1   20.0 %  one shard\n      1   20.0 %  several shards\n      1   20.0 %  home: as it is, to the home database\n      2   40.0 %  refused\n\n      2  "
+		if !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = 'x' WHERE id = 3\n") {
+			t.Errorf("%s:\n%s", name, o.stdout)
+		}
+		var report routeReport
+		o = succeed(t, "route", "--config", config, "--json", "--log", file)
+		if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || report.Statements != 5 || len(report.Refused) != 1 || report.Refused[0].Times != 2 {
+			t.Errorf("%s: %+v, %v", name, report, err)
+		}
+	}
+}
+
+func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
+	config := newConfig(t, shardsJSON)
+	for says, args := range map[string][]string{
+		"which statement?":         {"--config", config},
+		"give one as an argument":  {"--config", config, "--log", "x", "SELECT 1"},
+		"give --config FILE":       {"SELECT 1"},
+		"nowhere cannot be opened": {"--config", config, "--log", "nowhere"},
+		"supported are":            {"--config", config, "--dialect", "oracle", "SELECT 1"},
+	} {
+		o := execute(t, append([]string{"route"}, args...)...)
+		if o.code != exitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
+			t.Errorf("%v: %d, %q, %q; want %q", args, o.code, o.stdout, o.stderr, says)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// Kind is what becomes of a statement.
+type Kind string
+
+// The kinds.
+const (
+	Home    Kind = "home"    // the text as it is goes to the home database
+	One     Kind = "one"     // it goes whole to one shard
+	Scatter Kind = "scatter" // several shards are asked, and their answers combined
+	Copies  Kind = "copies"  // every database's copy of a broadcast table is written
+	Refused Kind = "refused" // nothing is sent
+)
+
+// Explanation is what becomes of a statement with its arguments.
+type Explanation struct {
+	Kind   Kind
+	Shards []Shard // of One and Scatter, in the order in which they are asked
+	// Merge says how the answers of several shards are combined.
+	Merge string
+	// Err is why the statement is refused, a *sharding.RouteError as a rule.
+	Err error
+}
+
+// Shard is what one target gets.
+type Shard struct {
+	Target sharding.Target // of the first sharded table that the statement names
+	Text   string
+	Args   []any
+}
+
+// Explain says what would become of a statement that is sent to db, which [OpenDB] has
+// returned, and sends nothing but the questions about columns that the first
+// statement on a table asks anyway. The error is that of reaching the database; a
+// refusal is in the Explanation.
+func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Explanation, err error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return Explanation{}, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	err = c.Raw(func(raw any) error {
+		own, ok := raw.(*conn)
+		if !ok {
+			return errors.New("shardsql: Explain: the database is not one that OpenDB has returned")
+		}
+		p, err := own.database.plan(ctx, text)
+		if err != nil {
+			return err
+		}
+		e = explained(p, sharding.HintOf(ctx), text, args)
+		return nil
+	})
+	return e, err
+}
+
+// Plan says what would become of a statement, without any database: it takes the
+// columns that lead to shards for what their rules need, and knows of no others. So
+// it refuses what depends on the types of other columns or on unique keys, where
+// Explain may not. The dialect is "mysql", "mariadb", "sqlite" or "postgres".
+func Plan(router *sharding.Router, dialectName, text string, args ...any) (Explanation, error) {
+	d, err := dialect.Named(dialectName)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("shardsql: Plan: %w", err)
+	}
+	reads := sqlparse.Dialect{Family: map[string]sqlparse.Family{"mysql": sqlparse.MySQL, "sqlite": sqlparse.SQLite, "postgres": sqlparse.PostgreSQL}[d.Name()]}
+	engine := map[string]merge.Engine{"mysql": merge.MySQL, "sqlite": merge.SQLite, "postgres": merge.PostgreSQL}[d.Name()]
+	if strings.EqualFold(dialectName, "mariadb") {
+		reads.Family = sqlparse.MariaDB
+	}
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	return explained(p, sharding.Hint{}, text, args), nil
+}
+
+func explained(p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
+	r, err := p.Bind(args, hint)
+	switch {
+	case err != nil:
+		return Explanation{Kind: Refused, Err: err}
+	case r.Kind == plan.One:
+		return Explanation{Kind: One, Shards: []Shard{{r.Target, r.Text, args}}}
+	case r.Kind == plan.Scatter:
+		return scattered(r.Shards, args)
+	case r.Kind == plan.Copies:
+		return Explanation{Kind: Copies}
+	}
+	return Explanation{Kind: Home, Shards: []Shard{{Text: text, Args: args}}}
+}
+
+func scattered(s *plan.Shards, args []any) Explanation {
+	e := Explanation{Kind: Scatter, Merge: s.String()}
+	few := make([]any, len(s.Args))
+	for i, at := range s.Args {
+		few[i] = args[at]
+	}
+	for _, shard := range s.Targets {
+		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, few})
+	}
+	return e
+}
