@@ -60,6 +60,12 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 	if w == nil {
 		return seen
 	}
+	for _, cte := range w.Tables {
+		// Which CTEs see which others, and themselves, depends on the dialect.
+		if name := cte.Name.Name; len(w.Tables) > 1 && b.routed(name) {
+			b.odd(name, sharding.ErrRawTable, "a CTE bears its name; give the CTE another one")
+		}
+	}
 	if w.Recursive { // then each sees itself, and all others
 		for _, cte := range w.Tables {
 			seen = &names{seen, strings.ToLower(cte.Name.Name)}
@@ -72,6 +78,12 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 		}
 	}
 	return seen
+}
+
+// routed reports whether the router knows a table of this name.
+func (b *builder) routed(name string) bool {
+	_, ok := b.snapshot.Lookup(name)
+	return ok || b.snapshot.IsBroadcast(name)
 }
 
 func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {

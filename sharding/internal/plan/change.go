@@ -13,7 +13,7 @@ func (b *builder) change(c *sqlparse.Change) {
 	seen := b.with(c.With, nil, nil)
 	if !c.Multi {
 		for i := range c.Targets {
-			r := b.reference(&c.Targets[i], seen)
+			r := b.reference(&c.Targets[i], nil) // no CTE can be written
 			r.written, r.renamed = true, len(c.Set) == 0
 			s.refs = append(s.refs, r)
 		}

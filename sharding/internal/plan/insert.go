@@ -30,7 +30,7 @@ type place struct {
 // sharded.
 func (b *builder) input(in *sqlparse.Input) *insertion {
 	seen := b.with(in.With, nil, nil)
-	r := b.reference(&in.Table, seen)
+	r := b.reference(&in.Table, nil) // no CTE can be written
 	r.written, r.renamed = true, true
 	s := &scope{refs: []*reference{r}}
 	b.query(in.Query, nil, seen)
@@ -101,6 +101,9 @@ func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
 // fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the
 // slot of the rows. Other columns that lead there have to be of the same slot.
 func (b *builder) fromQuery(in *sqlparse.Input, out *insertion) {
+	if len(out.carried) > 0 {
+		b.odd(out.of.table.Name, sharding.ErrCrossShard, "whether "+out.carried[0]+" carries a slot, only the selected values tell; insert VALUES")
+	}
 	for _, l := range out.leads {
 		to := column{out.of, l.lead.column}
 		switch c, selected := b.selected(in.Query, l.at); {
@@ -124,7 +127,7 @@ func (b *builder) given(e sqlparse.Expr, r *reference, l *lead) {
 }
 
 // rows routes the rows of an INSERT.
-func (p *Plan) rows(args []any) (Route, error) {
+func (p *Plan) rows(args []any, hinted sharding.Target, placed bool) (Route, error) {
 	var target sharding.Target
 	for i := range p.insert.input.Rows {
 		slot, err := p.insert.slot(&p.insert.input.Rows[i], args)
@@ -140,7 +143,31 @@ func (p *Plan) rows(args []any) (Route, error) {
 		}
 		target = at
 	}
+	if placed && hinted != target {
+		return Route{}, p.refusal(p.insert.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
+	}
+	if err := p.beside(target, args); err != nil {
+		return Route{}, err
+	}
 	return p.one(target, args)
+}
+
+// beside refuses an INSERT with subqueries whose rows are not on the target of the
+// inserted ones.
+func (p *Plan) beside(target sharding.Target, args []any) error {
+	for _, r := range p.sharded {
+		if r == p.insert.of {
+			continue
+		}
+		at, single, err := targetOf(p.sharded[0].table, r.slots(args))
+		if err == nil && (!single || at != target) {
+			err = sharding.ErrCrossShard
+		}
+		if err != nil {
+			return p.refusal(r.table.Name, err, "its rows are not known to be on the shard of the inserted ones; read them before")
+		}
+	}
+	return nil
 }
 
 // slot returns the slot of a row. All columns that lead to a slot lead to the same.

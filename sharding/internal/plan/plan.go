@@ -140,14 +140,17 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
 		}
 	}
-	if p.insert != nil && p.insert.input.Query == nil {
-		return p.rows(args)
-	}
 	target, placed, err := p.snapshot.Hinted(first.table.Name, hint)
 	if err != nil {
 		return Route{}, err
 	}
-	if placed {
+	switch {
+	case p.insert != nil && p.insert.input.Query == nil:
+		return p.rows(args, target, placed)
+	case placed:
+		if err := p.agree(target, args, hint.Table != ""); err != nil {
+			return Route{}, err
+		}
 		return p.one(target, args)
 	}
 	all := slots{}
@@ -165,6 +168,29 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 		return Route{}, p.missing(args)
 	}
 	return p.scatter(all, args)
+}
+
+// agree refuses a statement that is sent to one target although its own conditions
+// lead to another one. Without keys of its own it has none to disagree, and the target
+// that sharding.On names is what the caller wants.
+func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
+	if !keyed {
+		return nil
+	}
+	for _, r := range p.sharded {
+		s := r.slots(args)
+		if s.all || s.empty() {
+			continue
+		}
+		at, single, err := targetOf(p.sharded[0].table, s)
+		if err == nil && (!single || at != target) {
+			err = fmt.Errorf("%w: its conditions lead elsewhere than the key of the context", sharding.ErrCrossShard)
+		}
+		if err != nil {
+			return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
+		}
+	}
+	return nil
 }
 
 // slots returns the slots that the rows are in which a reference is about.

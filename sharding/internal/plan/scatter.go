@@ -106,7 +106,8 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	return Route{Kind: Scatter, Shards: all}, nil
 }
 
-// targetsOf returns the targets of a set of slots, each once, in slot order.
+// targetsOf returns the targets of a set of slots, each once, in slot order. While
+// rows are on two targets, as their slot moves, several targets would return them twice.
 func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 	if s.all {
 		return t.Everywhere()
@@ -119,6 +120,11 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 		}
 		if !slices.Contains(all, at) {
 			all = append(all, at)
+		}
+	}
+	if len(all) > 1 {
+		if _, err := t.Everywhere(); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

@@ -1,0 +1,44 @@
+package plan_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+func TestAHintChoosesATargetUnlessTheStatementSaysOtherwise(t *testing.T) {
+	w := newWorld(t)
+	onKey := sharding.Hint{Table: "orders", Key: 6}
+	on := sharding.Hint{On: sharding.Target{DB: "a", Table: "orders_2"}}
+	for _, c := range []struct {
+		text string
+		hint sharding.Hint
+		want string // the target's table, "" where it is refused
+		err  error
+	}{
+		{"DELETE FROM orders", onKey, "orders_2", nil},
+		{"SELECT * FROM items WHERE paid = 1", onKey, "items_2", nil},
+		{"SELECT * FROM orders WHERE user_id = 10", onKey, "orders_2", nil},
+		{"SELECT * FROM orders WHERE user_id = 7", onKey, "", sharding.ErrCrossShard},
+		{"SELECT * FROM orders WHERE user_id IN (6, 7)", onKey, "", sharding.ErrCrossShard},
+		{"SELECT * FROM orders WHERE user_id = 7", on, "orders_2", nil},
+		{"INSERT INTO orders (id, user_id) VALUES (1002, 6)", on, "orders_2", nil},
+		{"INSERT INTO orders (id, user_id) VALUES (1003, 7)", on, "", sharding.ErrMisplaced},
+		{"INSERT INTO orders (id, user_id) VALUES (1003, 7)", onKey, "", sharding.ErrMisplaced},
+		{"SELECT * FROM accounts", onKey, "", sharding.ErrCrossShard},
+		{"SELECT * FROM orders", sharding.Hint{Unsharded: true}, "home", nil},
+	} {
+		p := plan.Of(sqlparse.Parse(c.text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: func(name string) string { return name }})
+		r, err := p.Bind(nil, c.hint)
+		got := r.Target.Table
+		if r.Kind == plan.Home {
+			got = "home"
+		}
+		if !errors.Is(err, c.err) || got != c.want {
+			t.Errorf("%s with %+v: %s, %v; want %s, %v", c.text, c.hint, got, err, c.want, c.err)
+		}
+	}
+}
