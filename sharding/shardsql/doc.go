@@ -7,15 +7,19 @@
 // names of tables are replaced. What cannot be answered as one table would answer
 // is refused by a [sharding.RouteError], and nothing is sent.
 //
+// Texts of MySQL and MariaDB are ordered and grouped by the weights that the server
+// gives them in the column's collation. Of equal texts in a group any may be returned,
+// as it may be by one table.
+//
 // Rows of several shards are read side by side and merged: in the order of their
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, MIN, MAX
 // and HAVING. A query needs a connection for each shard at a time, or fewer where a pool has fewer; it
 // holds 64 MB at most.
 //
 // It is being built. Still refused, where several shards would have to answer: UNION,
-// COUNT(DISTINCT), AVG, groups and orders of expressions, and on MySQL and MariaDB those
-// of texts. So are writes for
-// several shards and to broadcast tables. [OpenDB]'s database does not follow the
+// COUNT(DISTINCT), AVG, groups and orders of expressions, and those of texts whose
+// collation has several levels of weights, or whose type holds more than 64 KB, on
+// MySQL and MariaDB. So are writes for several shards and to broadcast tables. [OpenDB]'s database does not follow the
 // Migration of a router yet.
 //
 // The pools behind it stay the caller's: their limits, their metrics, and closing

@@ -3,6 +3,7 @@ package shardsql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -97,7 +98,7 @@ func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts
 	if err != nil {
 		return plan.Table{}, err
 	}
-	if err := rows.Close(); err != nil { // before the next query, for pools of one connection
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil { // before the next query, for pools of one connection
 		return plan.Table{}, err
 	}
 	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
@@ -107,17 +108,20 @@ func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts
 			kept.Holds = plan.Integers
 		}
 		if sorts {
-			if kept.Type, err = compares(ctx, srv, pool, table, c); err != nil {
+			if kept.Value.Type, err = compares(ctx, srv, pool, table, c); err != nil {
 				return plan.Table{}, err
 			}
 		}
 		t.Columns[strings.ToLower(c.Name())] = kept
 	}
-	return t, rows.Err()
+	if sorts && srv.Name() == "mysql" {
+		err = texts(ctx, pool, table, t.Columns)
+	}
+	return t, err
 }
 
-// compares returns how a database compares the values of a column. Texts of MySQL
-// and MariaDB compare by weights, which are not fetched yet.
+// compares returns how a database compares the values of a column but for texts of
+// MySQL and MariaDB.
 func compares(ctx context.Context, srv *server, pool *sql.DB, table string, c *sql.ColumnType) (merge.Type, error) {
 	if srv.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())

@@ -13,9 +13,12 @@ import (
 	"strings"
 )
 
-// Columns are those of the table orders that the queries are about. note is a text,
-// at a time, and all but id and user_id may be NULL.
-var Columns = []string{"id", "user_id", "paid", "amount", "at", "note"}
+// Columns are those of the table orders that the queries are about. at is a time, and
+// note, code, word and state are texts. All but id and user_id may be NULL.
+var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "state"}
+
+// texts are the columns that may be of a collation which takes several texts for one.
+var texts = []string{"note", "code", "word"}
 
 // Query is a random query.
 type Query struct {
@@ -23,12 +26,17 @@ type Query struct {
 	Args []any
 	// Open: SQL leaves the order of the rows open.
 	Open bool
+	// of are the columns of texts that the columns of the answer are about, "" for
+	// others: of equal texts SQL may return any there.
+	of []string
 }
 
-// Random returns a query that depends on the source alone. sorts are the columns
-// that it may order and group by.
-func Random(random *rand.Rand, sorts []string) Query {
-	m := &maker{Rand: random, sorts: sorts}
+// Fold returns the same text for all texts that are equal in a column.
+type Fold func(column, text string) string
+
+// Random returns a query that depends on the source alone.
+func Random(random *rand.Rand) Query {
+	m := &maker{Rand: random}
 	switch m.IntN(3) {
 	case 0:
 		return m.groups()
@@ -40,8 +48,7 @@ func Random(random *rand.Rand, sorts []string) Query {
 
 type maker struct {
 	*rand.Rand
-	sorts []string
-	args  []any
+	args []any
 }
 
 func pick[T any](m *maker, list []T) T { return list[m.IntN(len(list))] }
@@ -118,9 +125,9 @@ func (m *maker) rows() Query {
 	}
 	text := "SELECT " + items + " FROM orders" + m.where()
 	if m.IntN(4) == 0 {
-		return Query{text, m.args, true}
+		return Query{Text: text, Args: m.args, Open: true}
 	}
-	order := some(m, m.sorts, 2)
+	order := some(m, Columns, 2)
 	for i := range order {
 		order[i] += m.direction()
 	}
@@ -128,49 +135,80 @@ func (m *maker) rows() Query {
 }
 
 func (m *maker) distinct() Query {
-	items := some(m, m.sorts, 2)
+	items := some(m, Columns, 2)
+	of := about(items)
 	text := "SELECT DISTINCT " + strings.Join(items, ", ") + " FROM orders" + m.where()
 	if m.IntN(3) == 0 {
-		return Query{text, m.args, true}
+		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}
 	for i := range items {
 		items[i] += m.direction()
 	}
-	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args}
+	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args, of: of}
+}
+
+// number is an aggregate that compares with numbers.
+func (m *maker) number() string {
+	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)"})
+}
+
+// sortable is an aggregate that sorts everywhere, unlike those of members of ENUM.
+func (m *maker) sortable() string {
+	for {
+		if made := m.aggregate(); !strings.Contains(made, "state") {
+			return made
+		}
+	}
 }
 
 func (m *maker) aggregate() string {
 	return pick(m, []string{
 		"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "MIN(paid)", "MAX(user_id)", "COUNT(note)",
+		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(state)", "MAX(state)",
 	})
 }
 
-func (m *maker) groups() Query {
-	aggregates := []string{m.aggregate(), m.aggregate() + " AS x"}
-	if m.IntN(4) == 0 {
-		return Query{Text: "SELECT " + strings.Join(aggregates, ", ") + " FROM orders" + m.where(), Args: m.args}
+// about returns the columns of texts that selected columns and aggregates are about.
+func about(items []string) []string {
+	of := make([]string, len(items))
+	for i, item := range items {
+		for _, column := range texts {
+			if item == column || strings.HasPrefix(item, "M") && strings.Contains(item, "("+column+")") {
+				of[i] = column
+			}
+		}
 	}
-	keys := some(m, m.sorts, 2)
-	text := "SELECT " + strings.Join(append(slices.Clone(keys), aggregates...), ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")
+	return of
+}
+
+func (m *maker) groups() Query {
+	aggregates := []string{m.aggregate(), m.sortable() + " AS x"}
+	if m.IntN(4) == 0 {
+		return Query{Text: "SELECT " + strings.Join(aggregates, ", ") + " FROM orders" + m.where(), Args: m.args, of: about(aggregates)}
+	}
+	keys := some(m, Columns, 2)
+	items := append(slices.Clone(keys), aggregates...)
+	of := about(items)
+	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")
 	if m.IntN(2) == 0 {
-		text += " HAVING " + m.aggregate() + pick(m, []string{" > ", " <= ", " = ", " <> "}) + m.value(m.Int64N(30))
+		text += " HAVING " + m.number() + pick(m, []string{" > ", " <= ", " = ", " <> "}) + m.value(m.Int64N(30))
 	}
 	if m.IntN(3) == 0 {
-		return Query{text, m.args, true}
+		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}
 	text += " ORDER BY "
 	if m.IntN(2) == 0 {
-		text += pick(m, []string{"x", m.aggregate()}) + m.direction() + ", "
+		text += pick(m, []string{"x", m.sortable()}) + m.direction() + ", "
 	}
 	for i := range keys {
 		keys[i] += m.direction()
 	}
-	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args}
+	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args, of: of}
 }
 
 // Answer returns the names of the columns and the rows of a query as texts, the rows
-// sorted where their order is open.
-func (q Query) Answer(ctx context.Context, db *sql.DB) (rows []string, err error) {
+// sorted where their order is open. fold may be nil where equal texts have equal bytes.
+func (q Query) Answer(ctx context.Context, db *sql.DB, fold Fold) (rows []string, err error) {
 	found, err := db.QueryContext(ctx, q.Text, q.Args...)
 	if err != nil {
 		return nil, err
@@ -188,7 +226,13 @@ func (q Query) Answer(ctx context.Context, db *sql.DB) (rows []string, err error
 		if err := found.Scan(values...); err != nil {
 			return nil, err
 		}
-		rows = append(rows, line(values))
+		parts := texted(values)
+		for i, column := range q.of {
+			if column != "" && fold != nil {
+				parts[i] = fold(column, parts[i])
+			}
+		}
+		rows = append(rows, strings.Join(parts, "|"))
 	}
 	if q.Open {
 		slices.Sort(rows)
@@ -196,7 +240,8 @@ func (q Query) Answer(ctx context.Context, db *sql.DB) (rows []string, err error
 	return append([]string{strings.Join(columns, "|")}, rows...), found.Err()
 }
 
-func line(values []any) string {
+// texted returns the values as texts.
+func texted(values []any) []string {
 	parts := make([]string, len(values))
 	for i, v := range values {
 		switch v := (*v.(*any)).(type) {
@@ -206,5 +251,5 @@ func line(values []any) string {
 			parts[i] = fmt.Sprint(v)
 		}
 	}
-	return strings.Join(parts, "|")
+	return parts
 }

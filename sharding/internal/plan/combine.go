@@ -20,6 +20,7 @@ type combination struct {
 	// distinct are the types of the hidden columns, before those of the order, by which
 	// equal rows are told.
 	distinct []merge.Type
+	whole    bool      // a shard returns all of its rows, whatever LIMIT is
 	group    *grouping // of a query that aggregates
 }
 
@@ -208,18 +209,21 @@ func (c *combiner) answer() string {
 }
 
 // distinct takes in DISTINCT: hidden columns, each equal to a selected one, make no
-// two rows differ.
+// two rows differ. Only weights without their padding may: then 'a' and 'a ' are two
+// rows of a shard, and a LIMIT there would count both.
 func (c *combiner) distinct() string {
 	for _, item := range c.core.Items {
 		if item.Star {
 			return "DISTINCT needs a select list without *" + addKey
 		}
-		t, ok := c.typeOf(item.Expr)
-		if !ok {
-			return "how " + c.text(item.Expr) + " compares is not known, so DISTINCT is not combined" + addKey
+		v, why := c.value(item.Expr)
+		if why != "" {
+			return why
 		}
-		c.of.distinct = append(c.of.distinct, t)
-		c.hide(c.text(item.Expr), t)
+		v = v.untruncated()
+		c.of.distinct = append(c.of.distinct, v.Type)
+		c.of.whole = c.of.whole || v.loose()
+		c.hide(v.selected(c.text(item.Expr)))
 	}
 	for _, o := range c.query.OrderBy {
 		e, why := c.ordered(o.Expr)
@@ -248,49 +252,52 @@ func aggregated(e sqlparse.Expr) bool {
 }
 
 // partial returns how the partial results of an aggregate in a column are combined,
-// and the type of the result.
-func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, t merge.Type, why string) {
+// and how the results compare. Where not they themselves are compared, a hidden
+// column has what is.
+func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, v Value, why string) {
 	const only = "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
 	call, ok := bare(e).(*sqlparse.Call)
 	if !ok {
-		return a, t, only
+		return a, v, only
 	}
 	name := strings.ToLower(call.Name.Parts[0].Name)
 	function := aggregates[name]
 	switch {
 	case function == 0 || call.Odd || call.Distinct && function != merge.Min && function != merge.Max:
-		return a, t, only
+		return a, v, only
 	case function == merge.Count:
-		return merge.Aggregate{Function: merge.Count, Column: at}, merge.Type{Kind: merge.Integer}, ""
+		return merge.Aggregate{Function: merge.Count, Column: at}, Value{Type: merge.Type{Kind: merge.Integer}}, ""
 	}
-	t, ok = c.typeOf(call.Args[0])
-	if !ok {
-		return a, t, "the type of " + c.text(call.Args[0]) + " is not known, so " + name + " is not combined" + addKey
-	}
-	a = merge.Aggregate{Function: function, Kind: summed(t.Kind), Column: at, By: merge.Key{Column: at, Type: t}}
 	if function == merge.Sum {
-		t = merge.Type{Kind: a.Kind}
+		v, why = c.summand(call.Args[0])
+		return merge.Aggregate{Function: function, Kind: v.Type.Kind, Column: at}, v, why
 	}
-	return a, t, ""
+	if v, why = c.least(call.Args[0]); why != "" {
+		return a, v, why
+	}
+	v = v.untruncated()
+	a = merge.Aggregate{Function: function, Column: at, By: merge.Key{Column: at, Type: v.Type}}
+	if v.As != Plain {
+		a.By.Column = len(c.core.Items) + c.hide(v.selected(c.text(e)))
+	}
+	return a, v, ""
 }
 
-// summed is the kind of a sum. MySQL's and PostgreSQL's sums of integers are
-// decimals.
-func summed(k merge.Kind) merge.Kind {
-	if k == merge.Integer {
-		return merge.Decimal
+// summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
+// of integers are decimals.
+func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
+	v, why := c.value(e)
+	if why != "" {
+		return v, why
 	}
-	return k
-}
-
-// typeOf returns how the values of an expression compare, of columns alone.
-func (c *combiner) typeOf(e sqlparse.Expr) (merge.Type, bool) {
-	col, ok := c.cores[c.query].column(e)
-	if !ok || !col.of.known {
-		return merge.Type{}, false
+	switch {
+	case v.As != Plain:
+	case v.Type.Kind == merge.Integer, v.Type.Kind == merge.Decimal:
+		return Value{Type: merge.Type{Kind: merge.Decimal}}, ""
+	case v.Type.Kind == merge.Float, v.Type.Kind == merge.Stored:
+		return v, ""
 	}
-	found, ok := col.of.schema.Columns[col.name]
-	return found.Type, ok && found.Type.Kind != 0
+	return v, "SUM adds numbers; " + c.text(e) + " is none" + addKey
 }
 
 // sorted takes in ORDER BY and LIMIT.
@@ -304,12 +311,12 @@ func (c *combiner) sorted() string {
 		if why != "" {
 			return why
 		}
-		t, ok := c.typeOf(e)
-		if !ok {
-			return "how " + c.text(e) + " compares is not known, so ORDER BY is not combined" + addKey
+		v, why := c.value(e)
+		if why != "" {
+			return why
 		}
-		c.hide(c.text(e), t)
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: t})
+		c.hide(v.selected(c.text(e)))
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: v.Type})
 	}
 	return ""
 }

@@ -170,14 +170,21 @@ func newWorld(t *testing.T) *world {
 	return &world{router}
 }
 
-var whole = plan.Column{Holds: plan.Integers, Type: merge.Type{Kind: merge.Integer}}
+var whole = plan.Column{Holds: plan.Integers, Value: plan.Value{Type: merge.Type{Kind: merge.Integer}}}
+
+// texts compare as utf8mb4_general_ci does, and coupons by a collation that is not combined.
+var (
+	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024}, As: plan.Weight}}
+	members = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, Least: texts.Value}
+	coupon  = plan.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
+)
 
 // schema is what the databases would say of the tables.
 var schema = plan.Schema{
 	"orders": {
 		Columns: map[string]plan.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
-			"note": {}, "country": {}, "coupon": {},
+			"note": texts, "country": {}, "coupon": coupon, "state": members,
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}},
 	},

@@ -13,9 +13,9 @@ import (
 // returns its own groups, without HAVING, ORDER BY and LIMIT, and besides what is
 // selected the keys of the groups and the aggregates that HAVING and ORDER BY name.
 type grouping struct {
-	keys    []merge.Type      // of the hidden columns that tell groups apart
+	keys    []Value           // of the hidden columns that tell groups apart
 	columns []merge.Aggregate // of a combined group: what is selected, then what is not
-	types   []merge.Type      // of these columns
+	values  []Value           // how these columns compare
 	shown   int               // how many of them are selected
 	having  condition         // nil without HAVING
 	sort    []merge.Key       // of columns
@@ -39,12 +39,17 @@ func (c *combiner) grouped() string {
 		if why != "" {
 			return strings.Replace(why, "ORDER BY", "GROUP BY", 1)
 		}
-		t, ok := c.typeOf(by)
-		if !ok {
-			return "how " + c.text(by) + " compares is not known, so GROUP BY is not combined" + addKey
+		v, why := c.value(by)
+		if why != "" {
+			return why
 		}
-		g.keys = append(g.keys, t)
-		c.hide(c.text(by), t)
+		v = v.untruncated()
+		g.keys = append(g.keys, v)
+		selected := v.selected(c.text(by))
+		if v.As != Plain {
+			selected = "MIN(" + selected + ")" // as equal texts have several weights, without their padding
+		}
+		c.hide(selected)
 	}
 	for i := range c.core.Items {
 		if why := c.groupItem(&c.core.Items[i], i); why != "" {
@@ -80,10 +85,7 @@ func (c *combiner) ambiguous(e sqlparse.Expr) bool {
 func (c *combiner) text(e sqlparse.Expr) string { return e.Bytes().Of(c.statement.Text) }
 
 // hide selects an expression besides, and returns its place among the hidden ones.
-func (c *combiner) hide(text string, t merge.Type) int {
-	if t.Kind == merge.Stored {
-		text = "+" + text // so that the driver does not make a time of a text
-	}
+func (c *combiner) hide(text string) int {
 	at := len(c.of.hidden)
 	c.of.hidden = append(c.of.hidden, text+" AS shardid_"+strconv.Itoa(at+1))
 	return at
@@ -92,9 +94,9 @@ func (c *combiner) hide(text string, t merge.Type) int {
 // groupItem takes in a selected column: an aggregate, or one of GROUP BY.
 func (c *combiner) groupItem(item *sqlparse.Item, at int) string {
 	if aggregated(item.Expr) {
-		a, t, why := c.partial(item.Expr, at)
+		a, v, why := c.partial(item.Expr, at)
 		if why == "" {
-			c.of.group.add(a, t)
+			c.of.group.add(a, v)
 		}
 		return why
 	}
@@ -106,8 +108,8 @@ func (c *combiner) groupItem(item *sqlparse.Item, at int) string {
 	return ""
 }
 
-func (g *grouping) add(a merge.Aggregate, t merge.Type) int {
-	g.columns, g.types = append(g.columns, a), append(g.types, t)
+func (g *grouping) add(a merge.Aggregate, v Value) int {
+	g.columns, g.values = append(g.columns, a), append(g.values, v)
 	return len(g.columns) - 1
 }
 
@@ -138,10 +140,10 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 	for i, item := range c.core.Items {
 		name, ok := e.(*sqlparse.Column)
 		if ok && len(name.Name.Parts) == 1 && strings.EqualFold(item.Alias.Name, name.Name.Parts[0].Name) || c.text(item.Expr) == c.text(e) {
-			if g.types[i].Kind != merge.Stored || aggregated(item.Expr) {
+			if v := g.values[i]; v.As == Plain && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
 				return i, ""
 			}
-			e = item.Expr // the driver may make a time of what is selected: take the key
+			e = item.Expr // what is selected is not what compares, or the driver may make a time of it
 		}
 	}
 	width := len(c.core.Items)
@@ -149,13 +151,18 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 		if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
 			return 0, "parameters in " + c.text(e) + " are not combined; select it"
 		}
-		a, t, why := c.partial(e, 0)
+		if c.member(call) {
+			return 0, c.text(e) + " is by text, and servers sort by the place of a member; select it without ORDER BY"
+		}
+		a, v, why := c.partial(e, 0)
 		if why != "" {
 			return 0, why
 		}
-		a.Column = width + c.hide(c.text(e), merge.Type{})
-		a.By.Column = a.Column
-		return g.add(a, t), ""
+		if v.As == Plain {
+			a.By.Column = width + c.hide(c.text(e))
+		}
+		a.Column = a.By.Column
+		return g.add(a, v), ""
 	}
 	key, ok := c.key(e)
 	if !ok {
@@ -181,10 +188,7 @@ func (c *combiner) sortGroups() string {
 		if why != "" {
 			return why
 		}
-		t := c.of.group.types[at]
-		if t.Kind == 0 {
-			return "how " + c.text(e) + " compares is not known, so ORDER BY is not combined" + addKey
-		}
+		t := c.of.group.values[at].Type
 		c.of.group.sort = append(c.of.group.sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o)})
 	}
 	return ""
@@ -274,7 +278,7 @@ func (c *combiner) comparison(e *sqlparse.Compare) (condition, string) {
 	if why != "" {
 		return nil, why
 	}
-	t, d := c.of.group.types[at], c.dialect
+	t, d := c.of.group.values[at].Type, c.dialect
 	switch t.Kind {
 	case merge.Integer, merge.Decimal, merge.Float, merge.Stored:
 	default:

@@ -100,7 +100,7 @@ func schemaOf(t *testing.T, db *sql.DB, f corpus.File) plan.Schema {
 			if err := rows.Scan(&name, &kind); err != nil {
 				t.Fatal(err)
 			}
-			columns[strings.ToLower(name)] = plan.Column{Holds: heldBy(kind), Type: merge.Type{Kind: sortedBy(kind)}}
+			columns[strings.ToLower(name)] = plan.Column{Holds: heldBy(kind), Value: plan.Value{Type: merge.Type{Kind: sortedBy(kind)}}}
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil { //nolint:sqlclosecheck // of each table in turn
 			t.Fatal(err)

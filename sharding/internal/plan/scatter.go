@@ -148,7 +148,7 @@ func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 			return "", err
 		}
 	}
-	if all.Count < 0 || all.Count > math.MaxInt64-all.Offset {
+	if c.whole || all.Count < 0 || all.Count > math.MaxInt64-all.Offset {
 		return "", nil
 	}
 	return "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10), nil
@@ -158,8 +158,8 @@ func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 // the first hidden columns.
 func (g *grouping) bind(args []any) (*Group, error) {
 	bound := &Group{Columns: g.columns, Shown: g.shown, Sort: g.sort}
-	for i, t := range g.keys {
-		bound.Keys = append(bound.Keys, merge.Key{Column: g.shown + i, Type: t})
+	for i, v := range g.keys {
+		bound.Keys = append(bound.Keys, merge.Key{Column: g.shown + i, Type: v.Type})
 	}
 	if g.having != nil {
 		e, err := g.having(args)

@@ -21,14 +21,62 @@ type Table struct {
 // Column is what a database makes of the values of a column.
 type Column struct {
 	Holds Holding
-	// Type is how the database compares values of the column when it sorts. Its Kind
-	// is 0 where that is not known.
-	Type merge.Type
+	// Value is how the database compares values of the column when it sorts and groups.
+	Value Value
+	// Least is how it compares them for MIN and MAX, of a Number: the least of
+	// ENUM and SET is by the text, though they sort by the place of a member.
+	Least Value
+	// Unsorted is why Value is not known, where there is more to say than that.
+	Unsorted string
 	// Numbered: the database makes a number where none is given or, on MySQL and
 	// MariaDB, where 0 is.
 	Numbered bool
 	// Computed: the database makes every value, and takes none.
 	Computed bool
+}
+
+// Value is how values are compared: what is made of them, and how that compares.
+type Value struct {
+	Type merge.Type // its Kind is 0 where that is not known
+	As   Form
+}
+
+// Form is what is made of a value before it is compared.
+type Form uint8
+
+// The forms.
+const (
+	Plain  Form = iota // the value itself
+	Weight             // WEIGHT_STRING of MySQL and MariaDB, of a text
+	Number             // the place of a member of an ENUM, or of those of a SET
+)
+
+// of returns the expression that makes the form of an expression.
+func (f Form) of(text string) string {
+	switch f {
+	case Weight:
+		return "WEIGHT_STRING(" + text + ")"
+	case Number:
+		return "CAST(" + text + " AS UNSIGNED)"
+	}
+	return text
+}
+
+// selected returns what is selected to compare the values of an expression.
+func (v Value) selected(text string) string {
+	if v.Type.Kind == merge.Stored {
+		return "+" + text // so that the driver does not make a time of a text
+	}
+	return v.As.of(text)
+}
+
+// loose reports whether values of different forms may be equal.
+func (v Value) loose() bool { return len(v.Type.Pad) > 0 }
+
+// untruncated is how values compare where none is cut to max_sort_length.
+func (v Value) untruncated() Value {
+	v.Type.Prefix = 0
+	return v
 }
 
 // Holding is what a column holds, as far as it decides which values are equal.

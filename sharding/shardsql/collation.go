@@ -1,0 +1,113 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// collated are the collations of MySQL and MariaDB whose weights compare, byte by
+// byte, as the server compares the texts, by what follows the character set in their
+// names. Those with several levels of weights are missing.
+var collated = map[string]string{
+	"utf8mb4": "general_ci unicode_ci unicode_520_ci bin nopad_bin 0900_ai_ci 0900_bin uca1400_ai_ci",
+	"utf8mb3": "general_ci unicode_ci unicode_520_ci bin nopad_bin uca1400_ai_ci",
+	"latin1":  "swedish_ci german2_ci bin",
+}
+
+// isCollated reports whether a collation is one of them. MariaDB before 10.6 says utf8
+// where others say utf8mb3.
+func isCollated(name string) bool {
+	charset, rest, _ := strings.Cut(name, "_")
+	if charset == "utf8" {
+		charset = "utf8mb3"
+	}
+	for known := range strings.FieldsSeq(collated[charset]) {
+		if known == rest {
+			return true
+		}
+	}
+	return false
+}
+
+// pads reports whether spaces at the end of a text do not count.
+func pads(collation string) bool {
+	return !strings.Contains(collation, "_nopad_") && !strings.Contains(collation, "_0900_")
+}
+
+// texts reads how the columns of a table compare that hold texts and members of ENUM
+// and SET, on MySQL and MariaDB.
+func texts(ctx context.Context, pool *sql.DB, table string, to map[string]plan.Column) (err error) {
+	rows, err := pool.QueryContext(ctx, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
+	if err != nil {
+		return fmt.Errorf("collations of %s: %w", table, err)
+	}
+	defer func() { _ = rows.Close() }()
+	type text struct{ column, kind, collation string }
+	var found []text
+	for rows.Next() {
+		var t text
+		if err := rows.Scan(&t.column, &t.kind, &t.collation); err != nil {
+			return err
+		}
+		found = append(found, t)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := rows.Close(); err != nil { // before the next query, for pools of one connection
+		return err
+	}
+	weights := map[string]plan.Value{}
+	for _, t := range found {
+		name := strings.ToLower(t.column)
+		kept := to[name]
+		if isCollated(t.collation) {
+			if weights[t.collation].As == plan.Plain {
+				if weights[t.collation], err = weight(ctx, pool, t.collation); err != nil {
+					return err
+				}
+			}
+		}
+		to[name] = compared(kept, t.kind, t.collation, weights[t.collation])
+	}
+	return nil
+}
+
+// compared says how values of a type compare whose texts have such weights.
+func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Column {
+	switch strings.ToLower(kind) {
+	case "char", "varchar", "tinytext", "text":
+		c.Value = weight
+	case "enum", "set":
+		c.Value = plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}
+		c.Least = weight
+	default: // a weight that exceeds max_allowed_packet would be NULL
+		c.Unsorted = "values of the type " + kind + " may be too large; TEXT and VARCHAR are compared"
+		return c
+	}
+	if weight.As == plan.Plain {
+		c.Unsorted = "weights of its collation " + collation + " are not known to compare as its texts do"
+	}
+	return c
+}
+
+// weight returns how texts of a collation compare.
+func weight(ctx context.Context, pool *sql.DB, collation string) (plan.Value, error) {
+	charset, _, _ := strings.Cut(collation, "_")
+	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight}
+	var space []byte
+	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length"
+	if err := pool.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix); err != nil {
+		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
+	}
+	if pads(collation) {
+		v.Type.Pad = space
+	}
+	return v, nil
+}
