@@ -153,6 +153,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Home:    "home: as it is, to the home database",
 	shardsql.One:     "one shard",
 	shardsql.Scatter: "several shards",
+	shardsql.Several: "several shards, each with its part of a write",
 	shardsql.Copies:  "every database",
 	shardsql.Refused: "refused",
 }
@@ -228,7 +229,7 @@ func (f routeFlags) printReport(w io.Writer, report routeReport) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
-	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Scatter, shardsql.Home, shardsql.Copies, shardsql.Refused} {
+	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
 		if n := report.Kinds[kind]; n > 0 {
 			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
 		}

@@ -53,6 +53,8 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		return nil, err
 	case to.Kind == plan.Scatter:
 		return c.scatter(ctx, to.Shards, args)
+	case to.Kind == plan.Several:
+		return c.writeRows(ctx, to.Writes, args)
 	}
 	inner, err := c.inner(ctx, to.Target.DB)
 	if err != nil {
@@ -64,12 +66,19 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // ExecContext sends the statement where its rows are. A query whose rows nobody
 // wants is sent to all shards that would answer.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if c.tx != nil && len(args) == 0 {
+		if verb, name := savepointOf(query); verb != noSavepoint {
+			return c.tx.point(ctx, verb, name, query)
+		}
+	}
 	to, err := c.route(ctx, query, args)
 	switch {
 	case err != nil:
 		return nil, err
 	case to.Kind == plan.Scatter:
 		return c.drain(ctx, to.Shards, args)
+	case to.Kind == plan.Several:
+		return c.write(ctx, to.Writes, args)
 	}
 	inner, err := c.inner(ctx, to.Target.DB)
 	if err != nil {

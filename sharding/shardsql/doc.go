@@ -16,11 +16,21 @@
 // and HAVING. A query needs a connection for each shard at a time, or fewer where a pool has fewer; it
 // holds 64 MB at most.
 //
+// A write for several shards goes to each of them as its part: an INSERT with the rows
+// of each, an UPDATE or DELETE whose conditions lead to several keys, and one without a
+// key where [sharding.AllShards] allows it. Either all shards take it or none does: it
+// is one transaction, or stands behind a savepoint of the caller's. Several databases
+// are written together only where [sharding.Transactions] lets transactions span them;
+// when one of them cannot commit after another one has, the error is a
+// [sharding.PartialCommitError]. What each shard would compute otherwise (NOW, variables)
+// and what it would count by itself (LIMIT) is refused.
+//
 // It is being built. Still refused, where several shards would have to answer: UNION,
 // COUNT(DISTINCT), AVG, groups and orders of expressions, and those of texts whose
 // collation has several levels of weights, or whose type holds more than 64 KB, on
-// MySQL and MariaDB. So are writes for several shards and to broadcast tables. [OpenDB]'s database does not follow the
-// Migration of a router yet.
+// MySQL and MariaDB. So are writes to broadcast tables, and writes that depend on a row
+// with the same unique key which may be on another shard. [OpenDB]'s database does not
+// follow the Migration of a router yet.
 //
 // The pools behind it stay the caller's: their limits, their metrics, and closing
 // them. Closing the database that [OpenDB] returns closes none of them.

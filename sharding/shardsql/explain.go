@@ -22,6 +22,7 @@ const (
 	Home    Kind = "home"    // the text as it is goes to the home database
 	One     Kind = "one"     // it goes whole to one shard
 	Scatter Kind = "scatter" // several shards are asked, and their answers combined
+	Several Kind = "several" // each of several shards gets its part of a write
 	Copies  Kind = "copies"  // every database's copy of a broadcast table is written
 	Refused Kind = "refused" // nothing is sent
 )
@@ -29,7 +30,7 @@ const (
 // Explanation is what becomes of a statement with its arguments.
 type Explanation struct {
 	Kind   Kind
-	Shards []Shard // of One and Scatter, in the order in which they are asked
+	Shards []Shard // of One, Scatter and Several, in the order in which they are asked
 	// Merge says how the answers of several shards are combined.
 	Merge string
 	// Err is why the statement is refused, a *sharding.RouteError as a rule.
@@ -62,7 +63,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		if err != nil {
 			return err
 		}
-		e = explained(p, sharding.HintOf(ctx), text, args)
+		e = explained(own.database.router, p, sharding.HintOf(ctx), text, args)
 		return nil
 	})
 	return e, err
@@ -83,10 +84,10 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 		reads.Family = sqlparse.MariaDB
 	}
 	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
-	return explained(p, sharding.Hint{}, text, args), nil
+	return explained(router, p, sharding.Hint{}, text, args), nil
 }
 
-func explained(p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
+func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
 	r, err := p.Bind(args, hint)
 	switch {
 	case err != nil:
@@ -95,6 +96,8 @@ func explained(p *plan.Plan, hint sharding.Hint, text string, args []any) Explan
 		return Explanation{Kind: One, Shards: []Shard{{r.Target, r.Text, args}}}
 	case r.Kind == plan.Scatter:
 		return scattered(r.Shards, args)
+	case r.Kind == plan.Several:
+		return divided(router, r.Writes, args)
 	case r.Kind == plan.Copies:
 		return Explanation{Kind: Copies}
 	}
@@ -103,12 +106,30 @@ func explained(p *plan.Plan, hint sharding.Hint, text string, args []any) Explan
 
 func scattered(s *plan.Shards, args []any) Explanation {
 	e := Explanation{Kind: Scatter, Merge: s.String()}
-	few := make([]any, len(s.Args))
-	for i, at := range s.Args {
-		few[i] = args[at]
-	}
+	few := some(args, s.Args)
 	for _, shard := range s.Targets {
 		e.Shards = append(e.Shards, Shard{shard.Target, shard.Text, few})
+	}
+	return e
+}
+
+func some(args []any, which []int) []any {
+	few := make([]any, len(which))
+	for i, at := range which {
+		few[i] = args[at]
+	}
+	return few
+}
+
+// divided is a write outside of a transaction.
+func divided(router *sharding.Router, w *plan.Writes, args []any) Explanation {
+	e := Explanation{Kind: Several}
+	first := w.Parts[0].Target.DB
+	for _, part := range w.Parts {
+		if part.Target.DB != first && router.TxMode() != sharding.BestEffort {
+			return Explanation{Kind: Refused, Err: spanning("database "+first, "database "+part.Target.DB)}
+		}
+		e.Shards = append(e.Shards, Shard{part.Target, part.Text, some(args, part.Args)})
 	}
 	return e
 }

@@ -2,6 +2,7 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -9,13 +10,28 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// transaction begins on the database of its first statement.
+// transaction begins on each database with its first statement there. Unless the
+// router lets transactions span databases, there is one.
 type transaction struct {
-	conn    *conn
-	options driver.TxOptions
-	pool    string // where it has begun
-	begun   inner  // its conn is nil before the first statement
-	tx      driver.Tx
+	conn       *conn
+	options    driver.TxOptions
+	spans      bool
+	begun      []*begun // in the order in which they began
+	savepoints []savepoint
+	// broken is why nothing of it may be committed, or nil.
+	broken error
+}
+
+// begun is what a transaction has begun on one database.
+type begun struct {
+	pool   *sql.DB
+	inner  inner
+	tx     driver.Tx
+	marked bool // the savepoint of the present statement is set
+}
+
+func (c *conn) newTransaction(options driver.TxOptions) *transaction {
+	return &transaction{conn: c, options: options, spans: c.database.router.TxMode() == sharding.BestEffort}
 }
 
 // Begin is BeginTx without a context.
@@ -28,47 +44,101 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c.tx = &transaction{conn: c, options: options}
+	c.tx = c.newTransaction(options)
 	return c.tx, nil
 }
 
 // on returns the transaction's connection to a database.
 func (t *transaction) on(ctx context.Context, pool string) (inner, error) {
-	if pool == t.conn.database.homeName() {
-		pool = ""
-	}
-	if t.begun.conn == nil {
-		err := t.begin(ctx, pool)
-		return t.begun, err
-	}
-	if t.pool != pool {
-		return inner{}, &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, shown(t.pool), shown(pool)),
-			Hint: "use one transaction for each database"}
-	}
-	return t.begun, nil
-}
-
-func shown(pool string) string {
-	if pool == "" {
-		return "the home database"
-	}
-	return "database " + pool
-}
-
-func (t *transaction) begin(ctx context.Context, pool string) error {
-	c, err := t.conn.database.poolOrHome(pool).Conn(ctx)
+	b, err := t.join(ctx, t.conn.database.poolOrHome(pool))
 	if err != nil {
-		return err
+		return inner{}, err
 	}
+	return b.inner, nil
+}
+
+// join returns what has begun on a database, or begins there.
+func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	for _, b := range t.begun {
+		if b.pool == pool {
+			return b, nil
+		}
+	}
+	if len(t.begun) > 0 && !t.spans {
+		return nil, t.crossing(pool)
+	}
+	b, err := t.begin(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	t.begun = append(t.begun, b)
+	return b, nil
+}
+
+// crossing is the refusal of a statement for another database.
+func (t *transaction) crossing(pool *sql.DB) error {
+	d := t.conn.database
+	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(t.begun[0].pool), d.nameOf(pool)),
+		Hint: "use one transaction for each database, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+}
+
+// admit refuses, before anything is sent, a statement for databases that the
+// transaction cannot be on together.
+func (t *transaction) admit(legs []leg) error {
+	if t.spans {
+		return nil
+	}
+	for _, l := range legs {
+		if len(t.begun) > 0 && t.begun[0].pool != l.pool {
+			return t.crossing(l.pool)
+		}
+		if l.pool != legs[0].pool {
+			d := t.conn.database
+			return spanning(d.nameOf(legs[0].pool), d.nameOf(l.pool))
+		}
+	}
+	return nil
+}
+
+// spanning is the refusal of a write to two databases.
+func spanning(first, other string) error {
+	return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: this statement writes to %s and to %s", sharding.ErrCrossDatabase, first, other),
+		Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+}
+
+// nameOf returns the name of a pool, for messages.
+func (d *database) nameOf(pool *sql.DB) string {
+	for _, name := range d.router.Databases() {
+		if d.router.DB(name) == pool {
+			return "database " + name
+		}
+	}
+	return "the home database"
+}
+
+// begin begins on a database, and sets the savepoints there that the transaction has.
+func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &begun{pool: pool, inner: inner{conn: c, kept: true}}
 	err = c.Raw(func(raw any) (err error) {
-		t.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
+		b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
 		return err
 	})
 	if err != nil {
-		return errors.Join(err, c.Close())
+		return nil, errors.Join(err, c.Close())
 	}
-	t.pool, t.begun = pool, inner{conn: c, kept: true}
-	return nil
+	for _, s := range t.savepoints {
+		if err := b.inner.run(ctx, s.text); err != nil {
+			return nil, errors.Join(err, b.end(b.tx.Rollback))
+		}
+	}
+	return b, nil
 }
 
 func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (driver.Tx, error) {
@@ -81,30 +151,100 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 	return on.Begin() //nolint:staticcheck // drivers without contexts have nothing else
 }
 
-// Commit ends the transaction. One without a statement asks the home database
-// whether it is there, as a transaction on a closed pool must not succeed.
+// Commit ends the transaction, on one database after the other, and stops at the
+// first that fails. One without a statement asks the home database whether it is
+// there, as a transaction on a closed pool must not succeed.
 func (t *transaction) Commit() error {
-	if t.begun.conn == nil {
-		t.conn.tx = nil
+	t.leave()
+	switch {
+	case t.broken != nil:
+		return errors.Join(t.broken, rollBack(t.begun))
+	case len(t.begun) == 0:
 		return t.conn.Ping(context.Background())
 	}
-	return t.end(func() error { return t.tx.Commit() })
+	for i, b := range t.begun {
+		if err := b.end(b.tx.Commit); err != nil {
+			return t.partly(i, err)
+		}
+	}
+	return nil
+}
+
+// partly rolls back what was not committed, and tells what was.
+func (t *transaction) partly(failed int, cause error) error {
+	rest := t.begun[failed+1:]
+	_ = rollBack(rest) // the cause is the error that matters
+	if failed == 0 {
+		return cause
+	}
+	d := t.conn.database
+	partial := &sharding.PartialCommitError{Failed: map[string]error{d.shortNameOf(t.begun[failed].pool): lost(cause)}}
+	for _, b := range t.begun[:failed] {
+		partial.Committed = append(partial.Committed, d.shortNameOf(b.pool))
+	}
+	for _, b := range rest {
+		partial.Failed[d.shortNameOf(b.pool)] = errRolledBack
+	}
+	return partial
+}
+
+var (
+	errRolledBack = errors.New("rolled back")
+	errLost       = errors.New("the connection was lost before COMMIT")
+)
+
+// lost replaces driver.ErrBadConn, for which database/sql would execute the statement
+// again, though one database has committed it.
+func lost(err error) error {
+	if errors.Is(err, driver.ErrBadConn) {
+		return errLost
+	}
+	return err
+}
+
+// shortNameOf returns the router's name of a pool, or "home".
+func (d *database) shortNameOf(pool *sql.DB) string {
+	for _, name := range d.router.Databases() {
+		if d.router.DB(name) == pool {
+			return name
+		}
+	}
+	return "home"
 }
 
 // Rollback ends the transaction.
 func (t *transaction) Rollback() error {
-	if t.begun.conn == nil {
-		t.conn.tx = nil
-		return nil
-	}
-	return t.end(func() error { return t.tx.Rollback() })
+	t.leave()
+	return rollBack(t.begun)
 }
 
-func (t *transaction) end(by func() error) error {
-	err := t.begun.conn.Raw(func(any) error { return by() })
-	t.conn.tx = nil
-	if closed := t.begun.conn.Close(); err == nil {
-		err = closed
+// leave takes the transaction from its connection.
+func (t *transaction) leave() {
+	if t.conn.tx == t {
+		t.conn.tx = nil
 	}
-	return err
+}
+
+func rollBack(all []*begun) error {
+	var errs []error
+	for _, b := range all {
+		errs = append(errs, b.end(b.tx.Rollback))
+	}
+	return errors.Join(errs...)
+}
+
+// end ends what was begun and gives the connection back. One that may still be in the
+// transaction is closed: nobody gets it again.
+func (b *begun) end(by func() error) error {
+	var failed error
+	err := b.inner.conn.Raw(func(any) error {
+		if failed = by(); failed != nil && b.tx.Rollback() != nil {
+			return driver.ErrBadConn
+		}
+		return nil
+	})
+	if errors.Is(err, driver.ErrBadConn) {
+		return failed // the connection is closed
+	}
+	return errors.Join(failed, err, b.inner.conn.Close())
 }

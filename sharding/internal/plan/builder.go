@@ -18,7 +18,9 @@ type builder struct {
 	edges    []edge
 	assigned []assignment
 	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
-	oddity   *oddity                    // the first thing that no plan can be made for
+	text     string
+	restless string  // why several databases may make different values of it
+	oddity   *oddity // the first thing that no plan can be made for
 }
 
 // oddity is a reason why a statement has no plan.

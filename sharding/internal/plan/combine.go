@@ -67,8 +67,6 @@ const addKey = "; add a condition on the sharding key, so that one shard answers
 func (c *combiner) form() string {
 	c.query = c.statement.Query
 	switch {
-	case c.statement.Verb != sqlparse.Select:
-		return "writes go to one shard" + addKey
 	case len(c.query.Parts) > 1 || c.query.Parts[0].Select == nil:
 		return "a UNION is not combined" + addKey
 	case c.query.With != nil:

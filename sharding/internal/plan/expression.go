@@ -13,6 +13,7 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // expression finds the subqueries of an expression, and the columns that are
 // qualified with the name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
+	b.steadily(e)
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:

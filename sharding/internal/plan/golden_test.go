@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -212,6 +213,9 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	if r.Kind == plan.Scatter {
 		return scattered(r.Shards)
 	}
+	if r.Kind == plan.Several {
+		return divided(r.Writes)
+	}
 	if r.Kind != plan.One {
 		return []string{"→ " + r.Kind.String()}
 	}
@@ -232,6 +236,15 @@ func scattered(s *plan.Shards) []string {
 	lines := []string{"→ scatter " + strings.Join(targets, " "), "    " + s.Targets[0].Text}
 	if how := s.String(); how != "" {
 		lines = append(lines, "    merged: "+how)
+	}
+	return lines
+}
+
+// divided returns the lines of a plan for several targets that write.
+func divided(w *plan.Writes) []string {
+	lines := []string{"→ several"}
+	for _, part := range w.Parts {
+		lines = append(lines, fmt.Sprintf("    %s, arguments %v: %s", part.Target, part.Args, part.Text))
 	}
 	return lines
 }

@@ -126,32 +126,6 @@ func (b *builder) given(e sqlparse.Expr, r *reference, l *lead) {
 	b.odd(l.table.Name, sharding.ErrMissingKey, l.column+" is neither a column nor a value")
 }
 
-// rows routes the rows of an INSERT.
-func (p *Plan) rows(args []any, hinted sharding.Target, placed bool) (Route, error) {
-	var target sharding.Target
-	for i := range p.insert.input.Rows {
-		slot, err := p.insert.slot(&p.insert.input.Rows[i], args)
-		if err != nil {
-			return Route{}, p.refusal(p.insert.of.table.Name, err, "")
-		}
-		at, err := p.insert.of.table.On(slot)
-		if err != nil {
-			return Route{}, p.refusal(p.insert.of.table.Name, err, "")
-		}
-		if i > 0 && at != target {
-			return Route{}, p.refusal(p.insert.of.table.Name, sharding.ErrCrossShard, "the rows belong to several shards")
-		}
-		target = at
-	}
-	if placed && hinted != target {
-		return Route{}, p.refusal(p.insert.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
-	}
-	if err := p.beside(target, args); err != nil {
-		return Route{}, err
-	}
-	return p.one(target, args)
-}
-
 // beside refuses an INSERT with subqueries whose rows are not on the target of the
 // inserted ones.
 func (p *Plan) beside(target sharding.Target, args []any) error {

@@ -69,7 +69,9 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 		return ""
 	case route.Kind == plan.One:
 		return corpus.One
-	case route.Kind == plan.Scatter:
+	case route.Kind == plan.Several && spans(route.Writes):
+		return "" // it is refused where transactions do not span databases, as without an option
+	case route.Kind == plan.Scatter, route.Kind == plan.Several:
 		return corpus.Scatter
 	case route.Kind == plan.Copies:
 		return corpus.Everywhere
@@ -83,6 +85,10 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 		return corpus.Everywhere
 	}
 	return corpus.AtHome
+}
+
+func spans(w *plan.Writes) bool {
+	return slices.ContainsFunc(w.Parts, func(p plan.Part) bool { return p.Target.DB != w.Parts[0].Target.DB })
 }
 
 // schemaOf is what a database says of the tables of a file.

@@ -23,7 +23,8 @@ type Plan struct {
 	assigned  []assignment
 	oddity    *oddity
 	texts     texts
-	// combination is how several shards answer, or nil, and unmerged why they cannot.
+	// combination is how several shards answer, or nil, and unmerged why they cannot
+	// answer or write.
 	combination *combination
 	unmerged    *oddity
 }
@@ -44,7 +45,7 @@ type Options struct {
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	p := &Plan{statement: statement, snapshot: snapshot, options: options}
-	b := &builder{snapshot: snapshot, schema: options.Schema, cores: map[*sqlparse.Query]*scope{}}
+	b := &builder{snapshot: snapshot, schema: options.Schema, text: statement.Text, cores: map[*sqlparse.Query]*scope{}}
 	switch statement.Verb {
 	case sqlparse.Select:
 		b.query(statement.Query, nil, nil)
@@ -60,7 +61,11 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.prove()
 	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
-	p.combination, p.unmerged = b.combine(statement, options.Merge)
+	if statement.Verb == sqlparse.Select {
+		p.combination, p.unmerged = b.combine(statement, options.Merge)
+	} else {
+		p.unmerged = b.divide(statement)
+	}
 	for _, r := range b.refs {
 		switch r.role {
 		case sharded:
@@ -91,12 +96,13 @@ const (
 	Home    Kind = iota + 1 // the text as it is goes to the home database
 	One                     // one text goes to one database
 	Scatter                 // a text goes to each of several tables, and the answers are merged
+	Several                 // each of several tables gets its part of a write
 	Copies                  // the text as it is goes to every database
 )
 
 // String returns the word that Explain shows.
 func (k Kind) String() string {
-	return [...]string{"?", "home", "one", "scatter", "copies"}[k]
+	return [...]string{"?", "home", "one", "scatter", "several", "copies"}[k]
 }
 
 // Route is a plan with its arguments.
@@ -106,6 +112,7 @@ type Route struct {
 	Target sharding.Target
 	Text   string
 	Shards *Shards // of Scatter
+	Writes *Writes // of Several
 }
 
 // Bind returns where the statement goes with these arguments. Its errors are
@@ -164,7 +171,10 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 	case single:
 		return p.one(target, args)
 	}
-	if all.all && !hint.All && (first.table.OnMissing == sharding.Refuse || p.statement.Verb != sqlparse.Select) {
+	if p.statement.Change != nil {
+		return p.changes(all, args, hint)
+	}
+	if all.all && !hint.All && (first.table.OnMissing == sharding.Refuse || p.insert != nil) {
 		return Route{}, p.missing(args)
 	}
 	return p.scatter(all, args)
@@ -235,7 +245,11 @@ func (p *Plan) missing(args []any) error {
 			break
 		}
 	}
-	return p.refusal(r.table.Name, sharding.ErrMissingKey, "add a condition on "+r.table.Key)
+	hint := "add a condition on " + r.table.Key
+	if p.statement.Change != nil {
+		hint += ", or let it go to every shard with sharding.AllShards"
+	}
+	return p.refusal(r.table.Name, sharding.ErrMissingKey, hint)
 }
 
 // one is the statement with the names of one target.
@@ -249,7 +263,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; declare it with sharding.Broadcast if every database has a copy", p.sharded[0].table.Name, target.DB))
 		}
 		if r.role == broadcast && r.written {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables by a statement of their own, which goes to every copy")
+			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
 		}
 	}
 	text, err := p.text(target)

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// rows routes the rows of an INSERT: the whole text where all belong to one target,
+// else to each target a text with its rows.
+func (p *Plan) rows(args []any, hinted sharding.Target, byHint bool) (Route, error) {
+	in := p.insert
+	var first sharding.Target
+	var parts []Part // from the second target on
+	for i := range in.input.Rows {
+		slot, err := in.slot(&in.input.Rows[i], args)
+		if err != nil {
+			return Route{}, p.refusal(in.of.table.Name, err, "")
+		}
+		at, err := in.of.table.On(slot)
+		if err != nil {
+			return Route{}, p.refusal(in.of.table.Name, err, "")
+		}
+		if i == 0 {
+			first = at
+		}
+		switch {
+		case parts != nil:
+			parts = placed(parts, at, i)
+		case at != first:
+			parts = placed([]Part{{Target: first, Rows: upTo(i)}}, at, i)
+		}
+	}
+	if byHint && (parts != nil || hinted != first) {
+		return Route{}, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
+	}
+	if parts != nil {
+		return p.divided(parts, args)
+	}
+	if err := p.beside(first, args); err != nil {
+		return Route{}, err
+	}
+	return p.one(first, args)
+}
+
+// upTo returns the numbers below n.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// placed adds a row to the part of its target.
+func placed(parts []Part, at sharding.Target, row int) []Part {
+	for i := range parts {
+		if parts[i].Target == at {
+			parts[i].Rows = append(parts[i].Rows, row)
+			return parts
+		}
+	}
+	return append(parts, Part{Target: at, Rows: []int{row}})
+}
+
+// divided gives each target a text with its rows, and their arguments.
+func (p *Plan) divided(parts []Part, args []any) (Route, error) {
+	if err := p.divisible(); err != nil {
+		return Route{}, err
+	}
+	rows := p.insert.input.Rows
+	from, to := rows[0].From, rows[len(rows)-1].To
+	before, own, after := p.parameters(from, to)
+	for i := range parts {
+		part := &parts[i]
+		edits, err := p.names(part.Target)
+		if err != nil {
+			return Route{}, err
+		}
+		part.Text = spliced(p.statement.Text, append(edits, edit{from, to, p.some(part.Rows)}))
+		part.Args = slices.Clone(before)
+		for _, row := range part.Rows {
+			for n := range own[row].count {
+				part.Args = append(part.Args, own[row].first+n)
+			}
+		}
+		part.Args = append(part.Args, after...)
+		if n := len(part.Args); n > 0 { // the database says which are missing
+			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(args) })
+		}
+	}
+	return Route{Kind: Several, Writes: &Writes{Parts: parts, Rows: len(rows)}}, nil
+}
+
+// some returns the text of some rows.
+func (p *Plan) some(rows []int) string {
+	var text strings.Builder
+	all := p.insert.input.Rows
+	text.Grow(len(rows) * (2 + all[rows[0]].To - all[rows[0]].From))
+	for i, row := range rows {
+		if i > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(all[row].Of(p.statement.Text))
+	}
+	return text.String()
+}
+
+// span is the arguments of one row.
+type span struct{ first, count int }
+
+// parameters returns which arguments stand before the rows, in each of them, and
+// behind them. Every parameter is a ?.
+func (p *Plan) parameters(from, to int) (before []int, own []span, after []int) {
+	params := p.statement.Params
+	for len(params) > 0 && params[0].From < from {
+		before, params = append(before, params[0].Index), params[1:]
+	}
+	own = make([]span, len(p.insert.input.Rows))
+	var written span // of the last row with expressions of its own
+	for i, row := range p.insert.input.Rows {
+		if row.FirstParam == 0 {
+			written = span{}
+			params = take(params, row, &written)
+		}
+		own[i] = span{written.first + row.FirstParam, written.count}
+	}
+	for _, q := range params {
+		if q.From >= to {
+			after = append(after, q.Index)
+		}
+	}
+	return before, own, after
+}
+
+// take takes the parameters of a row from those that are left.
+func take(params []*sqlparse.Param, row sqlparse.Row, into *span) []*sqlparse.Param {
+	for len(params) > 0 && params[0].To <= row.To {
+		if into.count == 0 {
+			into.first = params[0].Index
+		}
+		into.count++
+		params = params[1:]
+	}
+	return params
+}

@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// Writes is a statement that writes to several targets. All of them take their part,
+// or none does.
+type Writes struct {
+	Parts []Part
+	Rows  int // of VALUES; 0 of an UPDATE or DELETE
+}
+
+// Part is what one target gets.
+type Part struct {
+	Target sharding.Target
+	Text   string
+	Args   []int // which of the statement's arguments, in their order
+	Rows   []int // which rows of VALUES, in their order
+}
+
+// divide returns why a write cannot be done by several targets, nil where it can.
+func (b *builder) divide(st *sqlparse.Statement) *oddity {
+	d := &combiner{builder: b, statement: st}
+	table, why := d.table(), ""
+	switch {
+	case st.Insert != nil:
+		why = b.dividesRows(st)
+	case st.Change != nil:
+		why = b.dividesChange(st.Change)
+	}
+	switch {
+	case why != "":
+	case st.Limiting:
+		why = "a hint in a comment limits what each shard does; leave it out"
+	case b.restless != "":
+		why = b.restless
+	default:
+		return nil
+	}
+	return &oddity{table, sharding.ErrCrossShard, why}
+}
+
+func (b *builder) dividesRows(st *sqlparse.Statement) string {
+	in := st.Insert
+	switch {
+	case in.Query != nil:
+		return "INSERT … SELECT reads and writes one shard" + addKey
+	case in.Or == "FAIL" || in.Or == "ROLLBACK":
+		return "INSERT OR " + in.Or + " undoes what one shard did; write INSERT"
+	case len(b.refs) > 1 || in.With != nil:
+		return "a subquery reads one shard; run it before, and give its value as an argument"
+	case len(in.Returning) > 0 && mayLeaveOut(in):
+		return "which rows are returned is known on each shard alone; leave RETURNING out, or insert the rows of each shard by themselves"
+	}
+	for _, p := range st.Params {
+		if p.Of(st.Text) != "?" {
+			return "numbered and named parameters are not distributed over shards; write ? for each"
+		}
+	}
+	return ""
+}
+
+// mayLeaveOut reports whether a row may be neither inserted nor changed.
+func mayLeaveOut(in *sqlparse.Input) bool {
+	return in.Ignore || slices.ContainsFunc(in.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing || c.Where != nil })
+}
+
+func (b *builder) dividesChange(c *sqlparse.Change) string {
+	switch {
+	case c.With != nil:
+		return "a WITH is read on one shard" + addKey
+	case c.Limit != nil:
+		return "LIMIT counts the rows of one shard" + addKey
+	case len(c.OrderBy) > 0:
+		return "ORDER BY orders the rows of one shard" + addKey
+	case c.Or == "FAIL" || c.Or == "ROLLBACK":
+		return "UPDATE OR " + c.Or + " undoes what one shard did; write UPDATE"
+	}
+	for i := range c.From {
+		if why := queried(&c.From[i]); why != "" {
+			return why
+		}
+	}
+	d := &combiner{builder: b}
+	for _, r := range b.refs {
+		if r.role == sharded && r.written && d.near(r) {
+			return ""
+		}
+	}
+	return "all tables have to be joined by the sharding key, so that each shard has the rows that go together"
+}
+
+// queried refuses what a shard may answer in another way than one table does.
+func queried(s *sqlparse.Source) string {
+	switch {
+	case s.Join != nil:
+		if why := queried(s.Join.Left); why != "" {
+			return why
+		}
+		return queried(s.Join.Right)
+	case s.Query != nil:
+		return "a subquery among the tables is read on one shard" + addKey
+	case s.Function != nil:
+		return "a table function is read on one shard" + addKey
+	}
+	return ""
+}
+
+// steadily notes the first function or variable whose value may differ from one
+// database to another.
+func (b *builder) steadily(e sqlparse.Expr) {
+	if b.restless != "" {
+		return
+	}
+	switch e := e.(type) {
+	case *sqlparse.Call:
+		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
+		switch {
+		case e.Over:
+			b.restless = "window functions have another value on each shard; write by a statement for each"
+		case !steady[name] && aggregates[name] == 0 && name != "values":
+			b.restless = name + " may have another value on each shard; compute it before, and give it as an argument"
+		}
+	case *sqlparse.Opaque:
+		if strings.Contains(e.Of(b.text), "@") {
+			b.restless = "variables have other values on each shard; give them as arguments"
+		}
+	}
+}
+
+// changes routes an UPDATE or DELETE to several targets.
+func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error) {
+	first := p.sharded[0].table
+	if set.all && !hint.All {
+		return Route{}, p.missing(args)
+	}
+	if err := p.divisible(); err != nil {
+		return Route{}, err
+	}
+	if err := p.keyStays(args); err != nil {
+		return Route{}, err
+	}
+	targets, err := targetsOf(first, set)
+	if err != nil {
+		return Route{}, p.refusal(first.Name, err, "")
+	}
+	all := make([]int, len(args))
+	for i := range all {
+		all[i] = i
+	}
+	w := &Writes{Parts: make([]Part, len(targets))}
+	for i, target := range targets {
+		text, err := p.text(target)
+		if err != nil {
+			return Route{}, err
+		}
+		w.Parts[i] = Part{Target: target, Text: text, Args: all}
+	}
+	return Route{Kind: Several, Writes: w}, nil
+}
+
+// divisible refuses a write that several targets cannot do.
+func (p *Plan) divisible() error {
+	if p.unmerged != nil {
+		return p.refusal(p.unmerged.table, p.unmerged.err, p.unmerged.hint)
+	}
+	for _, r := range p.refs {
+		switch {
+		case r.role == home:
+			return p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; declare it with sharding.Broadcast if every database has a copy")
+		case r.role == broadcast && r.written:
+			return p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
+		}
+	}
+	return nil
+}
+
+const writeCopies = "write broadcast tables by a statement of their own, which goes to every copy"

@@ -1,0 +1,101 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// savepoint is one that the caller has set in a transaction.
+type savepoint struct{ name, text string }
+
+// savepointVerb is what a statement does with a savepoint.
+type savepointVerb uint8
+
+const (
+	noSavepoint savepointVerb = iota
+	set
+	rollbackTo
+	release
+)
+
+// savepointOf returns what a statement does with which savepoint.
+func savepointOf(text string) (savepointVerb, string) {
+	if len(text) == 0 || !strings.ContainsRune("sSrR", rune(text[0])) || len(text) > 200 {
+		return noSavepoint, ""
+	}
+	words := strings.Fields(strings.TrimRight(text, "; \t\r\n"))
+	verb := noSavepoint
+	next := func(options ...string) bool {
+		if len(words) > 1 && slices.ContainsFunc(options, func(o string) bool { return strings.EqualFold(o, words[0]) }) {
+			words = words[1:]
+			return true
+		}
+		return false
+	}
+	switch {
+	case next("SAVEPOINT"):
+		verb = set
+	case next("RELEASE"):
+		verb = release
+		next("SAVEPOINT")
+	case next("ROLLBACK"):
+		next("WORK", "TRANSACTION")
+		if !next("TO") {
+			return noSavepoint, ""
+		}
+		verb = rollbackTo
+		next("SAVEPOINT")
+	}
+	if verb == noSavepoint || len(words) != 1 {
+		return noSavepoint, ""
+	}
+	return verb, strings.ToLower(strings.Trim(words[0], "`\"[]'"))
+}
+
+// point executes a statement about a savepoint on every database where the
+// transaction has begun. Where it begins later the savepoint is set then: nothing has
+// happened there before.
+func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
+	at := t.find(name)
+	if verb != set && at < 0 && len(t.begun) == 0 {
+		in, err := t.on(ctx, "") // which says that there is none
+		if err != nil {
+			return nil, err
+		}
+		return in.exec(ctx, text, nil)
+	}
+	if t.broken != nil {
+		return nil, t.broken
+	}
+	for i, b := range t.begun {
+		if err := b.inner.run(ctx, text); err != nil {
+			if i > 0 {
+				t.broken = fmt.Errorf("shardsql: %s succeeded on some databases only: %w", text, err)
+			}
+			return nil, err
+		}
+	}
+	switch {
+	case verb == set:
+		t.savepoints = append(t.savepoints, savepoint{name, text})
+	case at < 0:
+	case verb == rollbackTo:
+		t.savepoints = t.savepoints[:at+1]
+	default:
+		t.savepoints = t.savepoints[:at]
+	}
+	return driver.RowsAffected(0), nil
+}
+
+// find returns the place of the last savepoint of a name, -1 if there is none.
+func (t *transaction) find(name string) int {
+	for i, s := range slices.Backward(t.savepoints) {
+		if s.name == name {
+			return i
+		}
+	}
+	return -1
+}

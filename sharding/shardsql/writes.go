@@ -1,0 +1,204 @@
+package shardsql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// leg is what is sent to one place of a write that several places take part in.
+type leg struct {
+	place  int // of what the caller made the leg of
+	pool   *sql.DB
+	target sharding.Target // of a copy, the database alone
+	text   string
+	args   []driver.NamedValue
+}
+
+// write executes an UPDATE, a DELETE or an INSERT for several shards.
+func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedValue) (driver.Result, error) {
+	results := make([]driver.Result, len(w.Parts))
+	err := c.parts(ctx, w, args, func(l leg, in inner) (err error) {
+		results[l.place], err = in.exec(ctx, l.text, l.args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := sum{last: results[len(results)-1]}
+	for i, r := range results {
+		n, err := r.RowsAffected()
+		all.rows, all.err = all.rows+n, errors.Join(all.err, err)
+		if rows := w.Parts[i].Rows; len(rows) > 0 && rows[len(rows)-1] == w.Rows-1 {
+			all.last = r
+		}
+	}
+	return all, nil
+}
+
+// sum is the result of a write to several shards.
+type sum struct {
+	rows int64
+	err  error
+	last driver.Result // of the shard of the last row
+}
+
+func (s sum) RowsAffected() (int64, error) { return s.rows, s.err }
+
+func (s sum) LastInsertId() (int64, error) { return s.last.LastInsertId() }
+
+// writeRows executes a write and returns its rows: of an INSERT in the order of
+// VALUES. They are in memory, as the transaction ends before they are read.
+func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.NamedValue) (driver.Rows, error) {
+	memory := answerMemory
+	returned := make([]*heldRows, len(w.Parts))
+	err := c.parts(ctx, w, args, func(l leg, in inner) (err error) {
+		returned[l.place], err = in.returned(ctx, l, &memory)
+		return err
+	}, func() error { return inOrder(w, returned) })
+	if err != nil {
+		return nil, err
+	}
+	return returned[0], nil
+}
+
+func (i inner) returned(ctx context.Context, l leg, memory *int) (*heldRows, error) {
+	rows, err := i.query(ctx, l.text, l.args)
+	if err != nil {
+		return nil, err
+	}
+	all, err := held(rows, memory)
+	if err != nil {
+		return nil, err
+	}
+	return all.(*heldRows), nil
+}
+
+// inOrder puts all rows into the first place.
+func inOrder(w *plan.Writes, returned []*heldRows) error {
+	placed := make([][]driver.Value, w.Rows)
+	var all [][]driver.Value
+	for i, rows := range returned {
+		if len(rows.columns) == 0 {
+			continue // nothing is returned
+		}
+		if w.Rows == 0 {
+			all = append(all, rows.rows...)
+			continue
+		}
+		if len(rows.rows) != len(w.Parts[i].Rows) {
+			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: %s returned %d rows for %d", sharding.ErrUnmergeable, w.Parts[i].Target, len(rows.rows), len(w.Parts[i].Rows)),
+				Hint: "leave RETURNING out"}
+		}
+		for n, row := range rows.rows {
+			placed[w.Parts[i].Rows[n]] = row
+		}
+	}
+	if len(returned[0].columns) > 0 {
+		returned[0].rows = slices.Concat(placed, all)
+	}
+	return nil
+}
+
+// parts executes the parts of a write, and then what decides whether they stay.
+func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedValue, do func(leg, inner) error, then ...func() error) error {
+	if err := c.database.router.Limits().Check(len(w.Parts)); err != nil {
+		return &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
+	}
+	legs := make([]leg, len(w.Parts))
+	for i, part := range w.Parts {
+		legs[i] = leg{place: i, pool: c.database.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(args, part.Args)}
+	}
+	// Writes that lock their shards in one order do not wait for each other in a circle.
+	slices.SortStableFunc(legs, func(a, b leg) int {
+		return cmp.Or(cmp.Compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
+	})
+	return c.together(ctx, legs, do, then...)
+}
+
+// together executes all legs, or none: in a transaction of its own, or behind a
+// savepoint of the present one.
+func (c *conn) together(ctx context.Context, legs []leg, do func(leg, inner) error, then ...func() error) error {
+	t := c.tx
+	if t == nil {
+		t = c.newTransaction(driver.TxOptions{})
+	}
+	if err := t.admit(legs); err != nil {
+		return err
+	}
+	guarded := c.tx != nil
+	err := t.execute(ctx, legs, guarded, do)
+	for _, f := range then {
+		if err == nil {
+			err = f()
+		}
+	}
+	switch {
+	case guarded:
+		return t.settle(ctx, err)
+	case err != nil:
+		_ = t.Rollback() // the leg's error is the one that matters
+		return err
+	}
+	return t.Commit()
+}
+
+// execute sends the legs, on each database behind a savepoint if guarded.
+func (t *transaction) execute(ctx context.Context, legs []leg, guarded bool, do func(leg, inner) error) error {
+	for _, l := range legs {
+		b, err := t.join(ctx, l.pool)
+		if err == nil && guarded && !b.marked {
+			err = b.inner.run(ctx, "SAVEPOINT "+mark)
+			b.marked = err == nil
+		}
+		if err == nil {
+			err = do(l, b.inner)
+		}
+		if err != nil {
+			return &sharding.ShardError{Target: l.target, Err: err}
+		}
+	}
+	return nil
+}
+
+// mark is the savepoint of one statement.
+const mark = "shardid_statement"
+
+// settle keeps what a statement did, or undoes it on all databases if it failed. A
+// transaction in which that is not possible commits nothing any more.
+func (t *transaction) settle(ctx context.Context, failed error) error {
+	if t.broken != nil {
+		return failed // by that
+	}
+	ctx = context.WithoutCancel(ctx) // the end of ctx may be what failed
+	for _, b := range t.begun {
+		if !b.marked {
+			continue
+		}
+		b.marked = false
+		var err error
+		if failed != nil {
+			err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+mark)
+		}
+		if err == nil {
+			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+mark)
+		}
+		if err != nil {
+			t.broken = fmt.Errorf("shardsql: a statement could not be ended on %s: %w", t.conn.database.nameOf(b.pool), err)
+		}
+	}
+	return errors.Join(failed, t.broken)
+}
+
+// run executes a text without arguments.
+func (i inner) run(ctx context.Context, text string) error {
+	_, err := i.exec(ctx, text, nil)
+	return err
+}

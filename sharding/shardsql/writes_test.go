@@ -1,0 +1,290 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// written is a table in four shards in two databases, whose ids carry the slot, and
+// one table beside it.
+func written(t testing.TB, mode sharding.TxMode) *twin {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)&_pragma=foreign_keys(1)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
+	}
+	exec(t, w.one, "CREATE TABLE orders"+changes.Columns)
+	router, err := sharding.New(w.dbs, sharding.Transactions(mode), sharding.Table{
+		Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads,
+		Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
+	t.Cleanup(func() {
+		_ = w.routed.Close()
+		for name, db := range w.dbs {
+			if n := db.Stats().InUse; n != 0 {
+				t.Errorf("database %s: %d connections in use", name, n)
+			}
+		}
+	})
+	return w
+}
+
+// rows is how many rows there are in each database.
+func (w *twin) rows(t testing.TB) (a, b int64) {
+	t.Helper()
+	const both = "SELECT (SELECT COUNT(*) FROM orders_%d) + (SELECT COUNT(*) FROM orders_%d)"
+	return one[int64](t, w.dbs["a"], fmt.Sprintf(both, 0, 2)), one[int64](t, w.dbs["b"], fmt.Sprintf(both, 1, 3))
+}
+
+func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	programs := 300
+	if os.Getenv("SHARDID_SOAK") != "" {
+		programs = 50_000
+	}
+	done := 0
+	for seed := range uint64(programs) {
+		m := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 5)), SQLite: true}
+		n, err := m.Program(sharding.AllShards(t.Context()), w.routed, w.one)
+		if done += n; err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	if t.Logf("%d statements", done); done < 3*programs {
+		t.Error("too few succeed")
+	}
+}
+
+func TestTheRowsOfAnInsertReturnInTheirOrder(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	const insert = "INSERT INTO orders (id, user_id, paid) VALUES (?, ?, ?), (7, 3, 3), (?, ?, ?), (5, ?, 1), (?, ?, ?) RETURNING id, paid + ?"
+	args := []any{10, 2, 1, 8, 4, 2, 1, 4, 8, 9, 100}
+	want, err := answer(t.Context(), w.one, insert, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answer(t.Context(), w.routed, insert, args...); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if _, err := answer(t.Context(), w.routed, "INSERT OR IGNORE INTO orders (id, user_id, paid) VALUES (10, 2, 1), (11, 3, 1) RETURNING id"); !errors.Is(err, sharding.ErrCrossShard) {
+		t.Errorf("rows that may be left out: %v", err)
+	}
+	got, err := answer(t.Context(), w.routed, "DELETE FROM orders WHERE id IN (10, 5) RETURNING id")
+	if err != nil || len(got) != 3 {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestTheLastInsertIDIsThatOfTheLastRow(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	r := exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (5, 1, 0), (6, 2, 0), (9, 1, 0)")
+	want := exec(t, w.one, "INSERT INTO orders (id, user_id, paid) VALUES (5, 1, 0), (6, 2, 0), (9, 1, 0)")
+	rows, err := r.RowsAffected()
+	if wanted, _ := want.RowsAffected(); err != nil || rows != wanted {
+		t.Errorf("%d rows, %v, want %d", rows, err, wanted)
+	}
+	if _, err := r.LastInsertId(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWriteThatSpansDatabasesIsRefusedUnlessTransactionsMaySpanThem(t *testing.T) {
+	w := written(t, sharding.SingleShard)
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, on := range []execer{w.routed, tx} {
+		_, err := on.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0)")
+		if !errors.Is(err, sharding.ErrCrossDatabase) {
+			t.Error(err)
+		}
+	}
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0), (2, 2, 0)") // of one database
+	if _, err := tx.Exec("UPDATE orders SET paid = 1 WHERE user_id IN (1, 3)"); !errors.Is(err, sharding.ErrCrossDatabase) {
+		t.Errorf("a write for the other database: %v", err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.rows(t); a != 2 || b != 0 {
+		t.Error(a, b)
+	}
+}
+
+func TestAWriteWithoutAKeyNeedsLeave(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 4, 1)")
+	if _, err := w.routed.Exec("UPDATE orders SET paid = 2 WHERE paid = 0"); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "sharding.AllShards") {
+		t.Error(err)
+	}
+	r, err := w.routed.ExecContext(sharding.AllShards(t.Context()), "UPDATE orders SET paid = 2 WHERE paid = 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.RowsAffected(); n != 3 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+// A leg that fails undoes what the others did.
+func TestAWriteOfWhichOneShardFailsLeavesNothing(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (3, 3, 0)")
+	const twice = "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0), (2, 2, 0), (1, 1, 0), (3, 3, 0)"
+	_, err := w.routed.Exec(twice)
+	var shard *sharding.ShardError
+	if !errors.As(err, &shard) || shard.Target.Table != "orders_3" {
+		t.Errorf("%v", err)
+	}
+	if a, b := w.rows(t); a != 0 || b != 1 {
+		t.Error(a, b)
+	}
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (8, 8, 0)")
+	if _, err := tx.Exec(twice); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := answer(t.Context(), w.routed, "SELECT 1"); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (12, 12, 0), (5, 5, 0)")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.rows(t); a != 2 || b != 2 {
+		t.Error(a, b)
+	}
+}
+
+// A savepoint holds on a database that joins the transaction after it.
+func TestADatabaseThatJoinsLaterHasTheSavepoints(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	tx, err := w.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "SAVEPOINT first")
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (2, 2, 0)")
+	exec(t, tx, "SAVEPOINT `second`")
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0), (3, 3, 0)")
+	exec(t, tx, "rollback to savepoint second;")
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (1, 1, 0)")
+	exec(t, tx, "RELEASE first")
+	if _, err := tx.Exec("ROLLBACK TO second"); err == nil {
+		t.Error("a savepoint that was released")
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.rows(t); a != 1 || b != 1 {
+		t.Error(a, b)
+	}
+}
+
+// The first database has committed when the second one cannot.
+func TestATransactionThatCommitsPartlySaysSo(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	exec(t, w.dbs["b"], "CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+	exec(t, w.dbs["b"], "CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")
+	exec(t, w.dbs["b"], "CREATE TRIGGER later AFTER INSERT ON orders_3 BEGIN INSERT INTO children VALUES (new.id); END")
+	for name, commit := range map[string]func() error{
+		"of a statement": func() error {
+			_, err := w.routed.Exec("INSERT INTO orders (id, user_id, paid) VALUES (3, 3, 0), (2, 2, 0)")
+			return err
+		},
+		"of its own": func() error {
+			tx, err := w.routed.Begin()
+			if err != nil {
+				return err
+			}
+			exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (6, 6, 0)")
+			exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (7, 7, 0)")
+			return tx.Commit()
+		},
+	} {
+		var partial *sharding.PartialCommitError
+		if err := commit(); !errors.As(err, &partial) || !reflect.DeepEqual(partial.Committed, []string{"a"}) || partial.Failed["b"] == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if a, b := w.rows(t); a != 2 || b != 0 {
+		t.Error(a, b)
+	}
+}
+
+func TestAWriteWhoseContextHasEndedLeavesNothing(t *testing.T) {
+	w := written(t, sharding.BestEffort)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.routed.ExecContext(ctx, "INSERT INTO orders (id, user_id, paid) VALUES (2, 2, 0), (3, 3, 0)"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	tx, err := w.routed.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id, user_id, paid) VALUES (4, 4, 0)")
+	if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id, user_id, paid) VALUES (2, 2, 0), (3, 3, 0)"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := w.rows(t); a != 1 || b != 0 {
+		t.Error(a, b)
+	}
+}
+
+func BenchmarkAThousandRows(b *testing.B) {
+	text := "INSERT INTO orders (id, user_id, paid) VALUES (?, ?, 0)" + strings.Repeat(", (?, ?, 0)", 999)
+	for name, users := range map[string]int{"of one shard": 1, "of four shards": 4} {
+		b.Run(name, func(b *testing.B) {
+			w := written(b, sharding.BestEffort)
+			for name, db := range map[string]*sql.DB{"routed": w.routed, "one table": w.one} {
+				b.Run(name, func(b *testing.B) {
+					args := make([]any, 2000)
+					exec(b, db, "DELETE FROM orders WHERE user_id IN (0, 1, 2, 3)")
+					for id := 0; b.Loop(); {
+						for i := 0; i < len(args); i, id = i+2, id+1 {
+							args[i], args[i+1] = 4*id+id%users, id%users
+						}
+						exec(b, db, text, args...)
+					}
+				})
+			}
+		})
+	}
+}
