@@ -22,6 +22,8 @@ type gate struct {
 	source  *sql.DB
 	turn    chan struct{}             // with one element when somebody reads
 	suspect atomic.Pointer[suspicion] // of the last transaction that failed
+
+	refreshed time.Time // by Refresh; whoever has the turn may use it
 }
 
 // suspicion is a route that led to a closed place.
@@ -97,6 +99,32 @@ func (r *Router) Moved(ctx context.Context, sent *Snapshot, err error) (*Snapsho
 	}
 	return nil, err
 }
+
+// Refresh reads which places serve the tables of the [Migration], unless somebody has
+// read it within the last second; without a migration it does nothing. Adapters call
+// it before they refuse a statement about such a table: the source, which may serve
+// again since a rollback, accepts what shards do not. It reports whether another place
+// serves now than the snapshot says.
+func (r *Router) Refresh(ctx context.Context, known *Snapshot) (changed bool, err error) {
+	if r.gate == nil {
+		return false, nil
+	}
+	select {
+	case r.gate.turn <- struct{}{}:
+		defer func() { <-r.gate.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if r.Snapshot().routing == known.routing && time.Since(r.gate.refreshed) > refreshEvery {
+		if err := r.reread(ctx); err != nil {
+			return false, err
+		}
+		r.gate.refreshed = time.Now()
+	}
+	return r.Snapshot().routing != known.routing, nil
+}
+
+const refreshEvery = time.Second
 
 // Closed is for a statement of a transaction that was planned with the snapshot
 // sent and failed with err. When err says that the place of a table of the

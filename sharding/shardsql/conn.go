@@ -47,20 +47,19 @@ func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, err
 
 // QueryContext sends the query where its rows are.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	to, err := c.route(ctx, query, args)
-	switch {
-	case err != nil:
-		return nil, err
-	case to.Kind == plan.Scatter:
-		return c.scatter(ctx, to.Shards, args)
-	case to.Kind == plan.Several:
-		return c.writeRows(ctx, to.Writes, args)
-	}
-	inner, err := c.inner(ctx, to.Target.DB)
-	if err != nil {
-		return nil, err
-	}
-	return inner.query(ctx, to.Text, args)
+	return follow(ctx, c, query, args, func(to plan.Route) (driver.Rows, error) {
+		switch to.Kind {
+		case plan.Scatter:
+			return c.scatter(ctx, to.Shards, args)
+		case plan.Several:
+			return c.writeRows(ctx, to.Writes, args)
+		}
+		inner, err := c.inner(ctx, to.Target.DB)
+		if err != nil {
+			return nil, err
+		}
+		return inner.query(ctx, to.Text, args)
+	})
 }
 
 // ExecContext sends the statement where its rows are. A query whose rows nobody
@@ -71,20 +70,19 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return c.tx.point(ctx, verb, name, query)
 		}
 	}
-	to, err := c.route(ctx, query, args)
-	switch {
-	case err != nil:
-		return nil, err
-	case to.Kind == plan.Scatter:
-		return c.drain(ctx, to.Shards, args)
-	case to.Kind == plan.Several:
-		return c.write(ctx, to.Writes, args)
-	}
-	inner, err := c.inner(ctx, to.Target.DB)
-	if err != nil {
-		return nil, err
-	}
-	return inner.exec(ctx, to.Text, args)
+	return follow(ctx, c, query, args, func(to plan.Route) (driver.Result, error) {
+		switch to.Kind {
+		case plan.Scatter:
+			return c.drain(ctx, to.Shards, args)
+		case plan.Several:
+			return c.write(ctx, to.Writes, args)
+		}
+		inner, err := c.inner(ctx, to.Target.DB)
+		if err != nil {
+			return nil, err
+		}
+		return inner.exec(ctx, to.Text, args)
+	})
 }
 
 // drain executes a query without a use for its rows.
@@ -99,13 +97,9 @@ func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedVal
 	return driver.ResultNoRows, nil
 }
 
-// route plans the statement. The text of one that stays at home is the statement's
-// own, and its target has no database.
-func (c *conn) route(ctx context.Context, query string, args []driver.NamedValue) (plan.Route, error) {
-	p, err := c.database.plan(ctx, query)
-	if err != nil {
-		return plan.Route{}, err
-	}
+// route binds a plan. The text of a statement that stays at home is its own, and its
+// target has no database.
+func route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
 	var few [8]any
 	values := few[:0]
 	for _, a := range args {

@@ -13,8 +13,8 @@
 //
 // Rows of several shards are read side by side and merged: in the order of their
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, MIN, MAX
-// and HAVING. A query needs a connection for each shard at a time, or fewer where a pool has fewer; it
-// holds 64 MB at most.
+// and HAVING. A query needs a connection for each shard at a time, or fewer where a
+// pool has fewer; it holds 64 MB at most.
 //
 // A write for several shards goes to each of them as its part: an INSERT with the rows
 // of each, an UPDATE or DELETE whose conditions lead to several keys, and one without a
@@ -29,8 +29,12 @@
 // COUNT(DISTINCT), AVG, groups and orders of expressions, and those of texts whose
 // collation has several levels of weights, or whose type holds more than 64 KB, on
 // MySQL and MariaDB. So are writes to broadcast tables, and writes that depend on a row
-// with the same unique key which may be on another shard. [OpenDB]'s database does not
-// follow the Migration of a router yet.
+// with the same unique key which may be on another shard.
+//
+// The tables of a [sharding.Migration] are followed: while the source serves them,
+// statements go there as they are; one that finds its table closed by a switch or a
+// rollback waits for the next place and is planned again, in a transaction that has
+// done something it fails with [sharding.ErrRouteMoved].
 //
 // The pools behind it stay the caller's: their limits, their metrics, and closing
 // them. Closing the database that [OpenDB] returns closes none of them.

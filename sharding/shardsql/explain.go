@@ -59,7 +59,7 @@ func Explain(ctx context.Context, db *sql.DB, text string, args ...any) (e Expla
 		if !ok {
 			return errors.New("shardsql: Explain: the database is not one that OpenDB has returned")
 		}
-		p, err := own.database.plan(ctx, text)
+		p, _, err := own.planned(ctx, text)
 		if err != nil {
 			return err
 		}

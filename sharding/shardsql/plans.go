@@ -46,9 +46,8 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
 	p.bytes += len(text)
 }
 
-// plan returns the plan of a text for the present snapshot.
-func (d *database) plan(ctx context.Context, text string) (*plan.Plan, error) {
-	s := d.router.Snapshot()
+// plan returns the plan of a text for a snapshot.
+func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string) (*plan.Plan, error) {
 	if p := d.plans.find(s, text); p != nil {
 		return p, nil
 	}

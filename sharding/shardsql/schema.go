@@ -53,7 +53,11 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	if !ok {
 		return columns(ctx, srv, d.home, name, false)
 	}
-	at := t.Map.Targets()[0]
+	targets := t.Map.Targets()
+	if len(targets) == 0 {
+		return plan.Table{}, sharding.ErrRouteUnread
+	}
+	at := targets[0]
 	pool := d.pool(at.DB)
 	found, err := columns(ctx, srv, pool, at.Table, true)
 	if err != nil {

@@ -18,6 +18,7 @@ type transaction struct {
 	spans      bool
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
+	done       bool // a statement has been executed
 	// broken is why nothing of it may be committed, or nil.
 	broken error
 }

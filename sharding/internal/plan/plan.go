@@ -23,6 +23,8 @@ type Plan struct {
 	assigned  []assignment
 	oddity    *oddity
 	texts     texts
+	origin    *sharding.Target // nil unless a migration's source serves the tables
+	unread    string           // a table of which nobody has read yet what serves it
 	// combination is how several shards answer, or nil, and unmerged why they cannot
 	// answer or write.
 	combination *combination
@@ -44,7 +46,7 @@ type Options struct {
 // Of returns the plan of a statement. It makes one for every statement: what
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
-	p := &Plan{statement: statement, snapshot: snapshot, options: options}
+	p := &Plan{statement: statement, snapshot: snapshot, options: options, origin: origin(statement, snapshot), unread: unread(statement, snapshot)}
 	b := &builder{snapshot: snapshot, schema: options.Schema, text: statement.Text, cores: map[*sqlparse.Query]*scope{}}
 	switch statement.Verb {
 	case sqlparse.Select:
@@ -121,6 +123,10 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	switch {
 	case hint.Unsharded || len(p.refs) == 0 && p.oddity == nil:
 		return Route{Kind: Home}, nil
+	case p.unread != "":
+		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
+	case p.origin != nil:
+		return p.atOrigin()
 	case p.oddity != nil:
 		return Route{}, p.refusal(p.oddity.table, p.oddity.err, p.oddity.hint)
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:

@@ -1,0 +1,114 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// A table that is being migrated (see sharding.Migration) is served by its source
+// first, by its shards after the switch, and by the source again after a rollback.
+// Each of these closes the old place before it opens the new one, and nobody tells
+// this process: a statement that comes too late fails because its table is missing.
+// It has done nothing then, so it is planned and sent once more.
+
+// follow plans a statement and sends it, and again whenever it finds its place closed.
+func follow[T any](ctx context.Context, c *conn, query string, args []driver.NamedValue, send func(plan.Route) (T, error)) (T, error) {
+	for {
+		var none T
+		p, s, err := c.planned(ctx, query)
+		if err != nil {
+			return none, err
+		}
+		to, err := route(ctx, p, query, args)
+		if err != nil {
+			if c.reconsiders(ctx, p, s, err) {
+				continue
+			}
+			return none, err
+		}
+		done, err := send(to)
+		if err == nil {
+			c.tx.used()
+			return done, nil
+		}
+		if !p.Routed() {
+			return none, err
+		}
+		if err := c.moved(ctx, s, err); err != nil {
+			return none, err
+		}
+	}
+}
+
+// planned returns the plan of a text and the snapshot that it was made for. In a
+// transaction that holds locks already nobody waits for a switch, which may be
+// waiting for these locks.
+func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
+	router := c.database.router
+	s := router.Snapshot()
+	p, err := c.database.plan(ctx, s, query)
+	if err != nil || !p.Routed() || c.tx.began() {
+		return p, s, err
+	}
+	if err := router.Load(ctx); err != nil {
+		return nil, nil, err
+	}
+	if now := router.Snapshot(); now != s {
+		s = now
+		p, err = c.database.plan(ctx, s, query)
+	}
+	return p, s, err
+}
+
+// reconsiders reports whether a statement that is refused is to be planned once more,
+// as another place serves its tables: the source accepts what shards do not. In a
+// transaction that has begun only what nobody has read yet is read.
+func (c *conn) reconsiders(ctx context.Context, p *plan.Plan, s *sharding.Snapshot, refused error) bool {
+	if !p.Routed() || c.tx.began() && !errors.Is(refused, sharding.ErrRouteUnread) {
+		return false
+	}
+	changed, err := c.database.router.Refresh(ctx, s)
+	return err == nil && changed
+}
+
+// moved waits until another place serves the tables of a statement that failed, and
+// returns nil then, or the error that the statement ends with. A transaction that has
+// done nothing begins once more, wherever that place is.
+func (c *conn) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
+	if dialect.FaultOf(failed) != dialect.NoTable {
+		return failed
+	}
+	if c.tx.began() {
+		if c.tx.done {
+			return c.database.router.Closed(sent, failed)
+		}
+		if err := c.tx.restart(); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	_, err := c.database.router.Moved(ctx, sent, failed)
+	return err
+}
+
+// began reports whether a transaction has begun on a database.
+func (t *transaction) began() bool { return t != nil && len(t.begun) > 0 }
+
+// used notes that a statement of the transaction has been executed.
+func (t *transaction) used() {
+	if t != nil {
+		t.done = true
+	}
+}
+
+// restart ends a transaction that has done nothing on its database. It begins again
+// with its next statement.
+func (t *transaction) restart() error {
+	begun := t.begun
+	t.begun = nil
+	return rollBack(begun)
+}

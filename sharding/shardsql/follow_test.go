@@ -1,0 +1,178 @@
+package shardsql_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// moving is a source whose table of orders moves to two tables of the same file.
+type moving struct {
+	db, routed *sql.DB
+	epoch      int
+}
+
+func newMoving(t *testing.T) *moving {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "source.db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	m := &moving{db: db}
+	exec(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	exec(t, db, "CREATE TABLE orders_0_closed (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	exec(t, db, "CREATE TABLE orders_1_closed (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	exec(t, db, "CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
+	exec(t, db, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 0, 'source')")
+	spread, err := sharding.Spread([]string{"main"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"main": db}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: spread},
+		sharding.Migration{Source: "main", Tables: map[string]string{"orders": "id"}, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+	t.Cleanup(func() { _ = m.routed.Close() })
+	return m
+}
+
+// closes renames the tables of one place, and opens those of the other one after a
+// while, as switches do.
+func (m *moving) closes(t *testing.T, route sharding.Route) (open func()) {
+	t.Helper()
+	names := [][2]string{{"orders", "orders_closed"}, {"orders_0_closed", "orders_0"}, {"orders_1_closed", "orders_1"}}
+	if route != sharding.OnShards {
+		for i := range names {
+			names[i][0], names[i][1] = names[i][1], names[i][0]
+		}
+	}
+	rename := func(old, name string) {
+		if _, err := m.db.Exec("ALTER TABLE " + old + " RENAME TO " + name); err != nil {
+			t.Error(err)
+		}
+	}
+	closing, opening := names[:1], names[1:]
+	if route != sharding.OnShards {
+		closing, opening = names[1:], names[:1]
+	}
+	for _, n := range closing {
+		rename(n[0], n[1])
+	}
+	return func() {
+		for _, n := range opening {
+			rename(n[0], n[1])
+		}
+		m.epoch++
+		if _, err := m.db.Exec(fmt.Sprintf("REPLACE INTO shardid_route VALUES ('orders', 'autumn', %d, '%s')", m.epoch, route)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAStatementFollowsItsTableAndWaitsWhileItIsClosed(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.routed, "INSERT INTO orders (note) VALUES ('numbered by the source')")
+	exec(t, m.routed, "UPDATE orders SET user_id = id WHERE note LIKE 'numbered%'") // no key is needed there
+	exec(t, m.routed, "CREATE INDEX by_note ON orders (note)")
+	open := m.closes(t, sharding.OnShards)
+	var wg sync.WaitGroup
+	for id := range 5 {
+		wg.Go(func() { exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (?, ?)", 100+id, id) })
+	}
+	testwait.Until(t, "statements wait", func() bool { return m.routed.Stats().InUse == 5 })
+	open()
+	wg.Wait()
+	if n := one[int64](t, m.db, "SELECT COUNT(*) FROM orders_0 WHERE user_id % 2 = 0"); n != 3 {
+		t.Errorf("%d rows of even users", n)
+	}
+	if n := one[int64](t, m.routed, "SELECT COUNT(*) FROM orders"); n != 5 {
+		t.Errorf("%d rows on both shards", n)
+	}
+	if _, err := m.routed.Exec("UPDATE orders SET note = 'x'"); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Errorf("an update without the key: %v", err)
+	}
+}
+
+func TestATransactionThatHasDoneNothingFollowsToo(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.routed, "INSERT INTO orders (user_id) VALUES (1)")
+	idle, err := m.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.closes(t, sharding.OnShards)()
+	exec(t, idle, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+	if err := idle.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int64](t, m.db, "SELECT COUNT(*) FROM orders_1"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// What a transaction has read or written may not hold elsewhere.
+func TestATransactionThatHasDoneSomethingIsToldThatItsTableMoved(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.routed, "INSERT INTO orders (user_id) VALUES (1)")
+	tx, err := m.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int64](t, tx, "SELECT 1"); n != 1 {
+		t.Fatal(n)
+	}
+	m.closes(t, sharding.OnShards)()
+	if _, err := tx.Exec("INSERT INTO orders (id, user_id) VALUES (7, 1)"); !errors.Is(err, sharding.ErrRouteMoved) {
+		t.Errorf("%v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+}
+
+func TestATransactionReadsTheRouteThatNobodyHasRead(t *testing.T) {
+	m := newMoving(t)
+	tx, err := m.routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int64](t, tx, "SELECT 1"); n != 1 {
+		t.Fatal(n)
+	}
+	exec(t, tx, "INSERT INTO orders (note) VALUES ('x')")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// After a rollback the source accepts what shards refuse, and nobody has met a closed
+// table.
+func TestAfterARollbackARefusedStatementIsAcceptedAgain(t *testing.T) {
+	m := newMoving(t)
+	m.closes(t, sharding.OnShards)()
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+	const statement = "UPDATE orders SET note = 'x'"
+	if _, err := m.routed.Exec(statement); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Fatalf("%v", err)
+	}
+	m.closes(t, sharding.Returned)()
+	testwait.Until(t, "the source accepts it", func() bool {
+		_, err := m.routed.Exec(statement)
+		if err != nil && !errors.Is(err, sharding.ErrMissingKey) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
