@@ -2,17 +2,18 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// conn is a connection of the outer database. Outside of a transaction it holds no
-// inner connection.
+// conn is a connection of the outer database. In its pool it holds no inner connection.
 type conn struct {
 	database *database
 	tx       *transaction // nil outside of one
+	home     *sql.Conn    // nil before the first statement there, and in the pool
 }
 
 var (
@@ -22,6 +23,7 @@ var (
 	_ driver.ConnBeginTx        = (*conn)(nil)
 	_ driver.Pinger             = (*conn)(nil)
 	_ driver.NamedValueChecker  = (*conn)(nil)
+	_ driver.Validator          = (*conn)(nil)
 )
 
 // CheckNamedValue leaves arguments as they are: the driver of the database that
@@ -31,8 +33,13 @@ func (c *conn) CheckNamedValue(*driver.NamedValue) error { return nil }
 // Ping asks the home database.
 func (c *conn) Ping(ctx context.Context) error { return c.database.home.PingContext(ctx) }
 
-// Close forgets the connection. database/sql has ended its transaction before.
-func (c *conn) Close() error { return nil }
+// Close gives back what the connection holds. database/sql has ended its transaction
+// before.
+func (c *conn) Close() error { return c.leaveHome() }
+
+// IsValid is asked before the connection goes back into its pool, where it holds
+// nothing.
+func (c *conn) IsValid() bool { return c.leaveHome() == nil }
 
 // Prepare is PrepareContext without a context.
 func (c *conn) Prepare(query string) (driver.Stmt, error) {

@@ -36,6 +36,9 @@
 // rollback waits for the next place and is planned again, in a transaction that has
 // done something it fails with [sharding.ErrRouteMoved].
 //
+// A session at home (SET, locks, temporary tables, LAST_INSERT_ID) goes on in a
+// transaction and on a *sql.Conn, for the statements that go home.
+//
 // The pools behind it stay the caller's: their limits, their metrics, and closing
 // them. Closing the database that [OpenDB] returns closes none of them.
 package shardsql

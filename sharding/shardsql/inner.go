@@ -21,11 +21,50 @@ func (c *conn) inner(ctx context.Context, pool string) (inner, error) {
 	if c.tx != nil {
 		return c.tx.on(ctx, pool)
 	}
+	if pool == "" || pool == c.database.homeName() {
+		return c.atHome(ctx)
+	}
 	conn, err := c.database.poolOrHome(pool).Conn(ctx)
 	if err != nil {
 		return inner{}, err
 	}
 	return inner{conn: conn}, nil
+}
+
+// atHome returns the connection to the home database, which stays with c until c goes
+// back into its pool: on a *sql.Conn a session goes on from statement to statement, with
+// its variables, locks and temporary tables.
+func (c *conn) atHome(ctx context.Context) (inner, error) {
+	if c.home == nil {
+		home, err := c.database.home.Conn(ctx)
+		if err != nil {
+			return inner{}, err
+		}
+		c.home = home
+	}
+	return inner{conn: c.home, kept: true}, nil
+}
+
+// session returns the connection of c's session at home, if it has one there, or else a
+// connection of the pool, which is the caller's own.
+func (c *conn) session(ctx context.Context, pool *sql.DB) (conn *sql.Conn, own bool, err error) {
+	if c.home != nil && pool == c.database.home {
+		return c.home, false, nil
+	}
+	conn, err = pool.Conn(ctx)
+	return conn, true, err
+}
+
+// leaveHome gives that connection back.
+func (c *conn) leaveHome() error {
+	home := c.home
+	if c.home = nil; home == nil {
+		return nil
+	}
+	if err := home.Close(); !errors.Is(err, sql.ErrConnDone) { // a broken one is closed already
+		return err
+	}
+	return nil
 }
 
 func (d *database) poolOrHome(name string) *sql.DB {

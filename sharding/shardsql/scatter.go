@@ -100,6 +100,9 @@ func (c *conn) reserve(ctx context.Context, pool string, places []int) (all []la
 		return []lane{{in, places}}, nil
 	}
 	db := c.database.poolOrHome(pool)
+	if c.home != nil && db == c.database.home { // the pool may have no other one
+		return []lane{{inner{conn: c.home, kept: true}, places}}, nil
+	}
 	n := len(places)
 	if most := db.Stats().MaxOpenConnections; most > 0 {
 		n = min(n, most)

@@ -235,6 +235,25 @@ func TestQueriesOfSeveralShardsShareSmallPools(t *testing.T) {
 	}
 }
 
+// The home database is one of those with shards here, and has one connection.
+func TestASessionAtHomeNeedsNoSecondConnectionForTheShardsThere(t *testing.T) {
+	w := newTwin(t, 60)
+	for _, db := range w.dbs {
+		db.SetMaxOpenConns(1)
+	}
+	c, err := w.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	exec(t, c, "CREATE TEMP TABLE mine (n INTEGER)")
+	if got, want := one[int64](t, c, "SELECT COUNT(*) FROM orders"), one[int64](t, w.one, "SELECT COUNT(*) FROM orders"); got != want {
+		t.Errorf("%d rows, want %d", got, want)
+	}
+	exec(t, c, "UPDATE orders SET note = 'x' WHERE user_id IN (4, 6)")
+	exec(t, c, "INSERT INTO mine VALUES (1)")
+}
+
 func TestATransactionReadsTheShardsOfItsDatabase(t *testing.T) {
 	w := newTwin(t, 60)
 	tx, err := w.routed.Begin()

@@ -208,6 +208,43 @@ func TestNoConnectionStaysInUse(t *testing.T) {
 	}
 }
 
+func TestASessionAtHomeGoesOnOnAConn(t *testing.T) {
+	s := newShop(t)
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "CREATE TEMP TABLE mine (n INTEGER)")
+	exec(t, c, "INSERT INTO mine VALUES (7)")
+	exec(t, c, "INSERT INTO orders (id, user_id) VALUES (1, 5)") // of a shard, in between
+	if n := one[int64](t, c, "SELECT n FROM mine"); n != 7 {
+		t.Error(n)
+	}
+	tx, err := c.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO mine VALUES (8)")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := one[int64](t, c, "SELECT COUNT(*) FROM mine"); n != 2 {
+		t.Errorf("%d rows after a transaction", n)
+	}
+	if n := s.home.Stats().InUse; n != 1 {
+		t.Errorf("%d connections of the home database are in use", n)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM coupons")
+	}
+	if n := s.home.Stats().InUse; n != 0 {
+		t.Errorf("%d connections of the home database are in use when nobody uses it", n)
+	}
+}
+
 // firstOfMany reads one row and leaves the others.
 func firstOfMany(t *testing.T, db *sql.DB) {
 	t.Helper()

@@ -29,6 +29,16 @@ type begun struct {
 	inner  inner
 	tx     driver.Tx
 	marked bool // the savepoint of the present statement is set
+	// session: the connection is that of a session at home, which goes on afterwards.
+	session bool
+}
+
+// leave gives the connection back.
+func (b *begun) leave() error {
+	if b.session {
+		return nil
+	}
+	return b.inner.conn.Close()
 }
 
 func (c *conn) newTransaction(options driver.TxOptions) *transaction {
@@ -122,17 +132,17 @@ func (d *database) nameOf(pool *sql.DB) string {
 
 // begin begins on a database, and sets the savepoints there that the transaction has.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
-	c, err := pool.Conn(ctx)
+	c, own, err := t.conn.session(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
-	b := &begun{pool: pool, inner: inner{conn: c, kept: true}}
+	b := &begun{pool: pool, inner: inner{conn: c, kept: true}, session: !own}
 	err = c.Raw(func(raw any) (err error) {
 		b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, b.leave())
 	}
 	for _, s := range t.savepoints {
 		if err := b.inner.run(ctx, s.text); err != nil {
@@ -247,5 +257,5 @@ func (b *begun) end(by func() error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return failed // the connection is closed
 	}
-	return errors.Join(failed, err, b.inner.conn.Close())
+	return errors.Join(failed, err, b.leave())
 }
