@@ -2,19 +2,42 @@ package integration_test
 
 import (
 	"database/sql"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"testing"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
+// A namedDatabase makes a database of this name and opens it.
+type namedDatabase func(t *testing.T, name string) *sql.DB
+
+func writing(t *testing.T) map[string]namedDatabase {
+	t.Helper()
+	maria, my := server.ShareMariaDB(t), server.ShareMySQL(t)
+	return map[string]namedDatabase{
+		"MariaDB": func(t *testing.T, name string) *sql.DB {
+			t.Helper()
+			mustExec(t, maria.Open(t, "app"), "CREATE DATABASE "+name)
+			return maria.Open(t, name)
+		},
+		"MySQL": func(t *testing.T, name string) *sql.DB {
+			t.Helper()
+			mustExec(t, my.Open(t, "app"), "CREATE DATABASE "+name)
+			return my.Open(t, name)
+		},
+	}
+}
+
 // On MySQL and MariaDB, writes to several shards leave what one table has.
 func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			routed, whole := writtenTwins(t, open)
 			programs := 150
@@ -38,9 +61,9 @@ func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 
 // writtenTwins returns a routed database with orders whose ids carry the slot, and one
 // with a single table.
-func writtenTwins(t *testing.T, open database) (routed, whole *sql.DB) {
+func writtenTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
 	t.Helper()
-	dbs, whole := sharding.DBs{"a": open(t), "b": open(t)}, open(t)
+	dbs, whole := sharding.DBs{"a": open(t, "written_a"), "b": open(t, "written_b")}, open(t, "written_whole")
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "written_orders_%d")
 	if err != nil {
 		t.Fatal(err)
@@ -59,4 +82,68 @@ func writtenTwins(t *testing.T, open database) (routed, whole *sql.DB) {
 	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed, whole
+}
+
+// What MySQL and MariaDB make of a column by themselves is refused in a broadcast
+// table; what is given is in every copy.
+func TestABroadcastTableIsWrittenInEveryDatabase(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			dbs, home := sharding.DBs{"a": open(t, "copied_a"), "b": open(t, "copied_b")}, open(t, "copied_home")
+			copies := []*sql.DB{home, dbs["a"], dbs["b"]}
+			for _, db := range copies {
+				mustExec(t, db, "CREATE TABLE rates (id BIGINT AUTO_INCREMENT PRIMARY KEY, uid VARCHAR(40) DEFAULT (uuid()), name VARCHAR(20) DEFAULT 'x', at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)")
+			}
+			routed := broadcasting(t, dbs, home)
+			for _, text := range []string{
+				"INSERT INTO rates (uid, at) VALUES ('a', '2026-01-01')",
+				"INSERT INTO rates (id, uid, at) VALUES (0, 'a', '2026-01-01')",
+				"INSERT INTO rates (id, at) VALUES (1, '2026-01-01')",
+				"INSERT INTO rates (id, uid) VALUES (1, 'a')",
+				"INSERT INTO rates (id, uid, at) VALUES (1, uuid(), '2026-01-01')",
+				"UPDATE rates SET name = 'y'",
+			} {
+				if _, err := routed.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrCopies) {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			mustExec(t, routed, "INSERT INTO rates (id, uid, at) VALUES (1, 'a', '2026-01-01'), (2, 'b', '2026-01-01')")
+			mustExec(t, routed, "UPDATE rates SET name = CONCAT(name, id), at = '2026-01-02' WHERE uid = 'b'")
+			for i, db := range copies {
+				var got string
+				if err := db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id, uid, name, DATE(at) ORDER BY id) FROM rates").Scan(&got); err != nil || got != "1ax2026-01-01,2bx22026-01-02" {
+					t.Errorf("copy %d: %q, %v", i, got, err)
+				}
+			}
+		})
+	}
+}
+
+func broadcasting(t *testing.T, dbs sharding.DBs, home *sql.DB) *sql.DB {
+	t.Helper()
+	m, err := sharding.Spread([]string{"a", "b"}, 2, "written_users_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Broadcast("rates"),
+		sharding.Table{Name: "written_users", Key: "id", Rule: sharding.Mod(2), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+func TestTheColumnsForWhichPostgreSQLMakesValuesAreKnown(t *testing.T) {
+	db := postgres(server.SharePostgres(t))(t)
+	mustExec(t, db, "CREATE TABLE own (id BIGSERIAL PRIMARY KEY, n BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMPTZ DEFAULT now(), d DATE DEFAULT CURRENT_DATE, s TEXT DEFAULT '(x)', i INT DEFAULT 5)")
+	d, err := dialect.Named("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]dialect.Own{"id": {Numbered: true, Varies: true}, "n": {Numbered: true}, "at": {Varies: true}, "d": {Varies: true}}
+	if got, err := dialect.OwnValues(t.Context(), db, d, "own"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
 }

@@ -42,6 +42,11 @@ var (
 	// work on another one. Returned by the adapters before anything is sent.
 	ErrCrossDatabase = errors.New("transaction spans databases")
 
+	// ErrCopies: a statement would not leave the same rows in all copies of a
+	// broadcast table, as each database would make a value for itself. Returned by the
+	// adapters before anything is sent.
+	ErrCopies = errors.New("copies of the table would differ")
+
 	// ErrUnmergeable: the answers of several shards cannot be made into the
 	// answer that one table would give. Returned by the adapters before anything
 	// is sent, or, where only the values tell, in place of the answer.

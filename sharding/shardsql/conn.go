@@ -60,6 +60,8 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return c.scatter(ctx, to.Shards, args)
 		case plan.Several:
 			return c.writeRows(ctx, to.Writes, args)
+		case plan.Copies:
+			return c.copyRows(ctx, query, to.Target.Table, args)
 		}
 		inner, err := c.inner(ctx, to.Target.DB)
 		if err != nil {
@@ -83,6 +85,8 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return c.drain(ctx, to.Shards, args)
 		case plan.Several:
 			return c.write(ctx, to.Writes, args)
+		case plan.Copies:
+			return c.copy(ctx, query, to.Target.Table, args)
 		}
 		inner, err := c.inner(ctx, to.Target.DB)
 		if err != nil {
@@ -118,8 +122,6 @@ func route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedV
 		return plan.Route{}, err
 	case r.Kind == plan.Home:
 		r.Text = query
-	case r.Kind == plan.Copies:
-		return plan.Route{}, &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, Hint: "broadcast tables are only read yet; write each database's copy through its own pool"}
 	}
 	return r, nil
 }

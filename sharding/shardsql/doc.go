@@ -25,11 +25,16 @@
 // [sharding.PartialCommitError]. What each shard would compute otherwise (NOW, variables)
 // and what it would count by itself (LIMIT) is refused.
 //
+// A write to a broadcast table goes to the home database and to those of the router, each
+// of which has a copy. What each would make for itself is refused with
+// [sharding.ErrCopies]: numbers and computed defaults that are left out, functions that are
+// not known to give the same everywhere, LIMIT.
+//
 // It is being built. Still refused, where several shards would have to answer: UNION,
 // COUNT(DISTINCT), AVG, groups and orders of expressions, and those of texts whose
 // collation has several levels of weights, or whose type holds more than 64 KB, on
-// MySQL and MariaDB. So are writes to broadcast tables, and writes that depend on a row
-// with the same unique key which may be on another shard.
+// MySQL and MariaDB. So are writes that depend on a row with the same unique key which
+// may be on another shard.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,
 // statements go there as they are; one that finds its table closed by a switch or a

@@ -2,11 +2,13 @@ package shardsql
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // plans keeps plans by their texts. A plan belongs to one snapshot of the router:
@@ -56,8 +58,8 @@ func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string) 
 		return nil, err
 	}
 	st := srv.parse(text)
-	options, complete := plan.Options{Home: d.homeName(), Quote: srv.Quote, Merge: srv.arithmetic()}, true
-	if concerns(s, st.Names) {
+	options, complete := plan.Options{Home: d.homeName(), Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
+	if concerns(s, st) {
 		options.Schema, complete = d.schema(ctx, srv, s, st.Names)
 	}
 	p := plan.Of(st, s, options)
@@ -67,12 +69,11 @@ func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string) 
 	return p, nil
 }
 
-// concerns reports whether one of the tables is sharded.
-func concerns(s *sharding.Snapshot, names []string) bool {
-	for _, name := range names {
-		if _, ok := s.Lookup(name); ok {
-			return true
-		}
-	}
-	return false
+// concerns reports whether one of the tables is sharded, or has copies that may be
+// written.
+func concerns(s *sharding.Snapshot, st *sqlparse.Statement) bool {
+	return slices.ContainsFunc(st.Names, func(name string) bool {
+		_, ok := s.Lookup(name)
+		return ok || st.Verb != sqlparse.Select && s.IsBroadcast(name)
+	})
 }

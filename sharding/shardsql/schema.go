@@ -51,7 +51,11 @@ func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot
 func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string) (plan.Table, error) {
 	t, ok := s.Lookup(name)
 	if !ok {
-		return columns(ctx, srv, d.home, name, false)
+		found, err := columns(ctx, srv, d.home, name, false)
+		if err != nil || !s.IsBroadcast(name) {
+			return found, err
+		}
+		return found, owned(ctx, srv, d.home, name, found)
 	}
 	targets := t.Map.Targets()
 	if len(targets) == 0 {
@@ -88,6 +92,17 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 		found.Columns[column] = kept
 	}
 	return found, nil
+}
+
+// owned takes in for which columns a database makes values of its own.
+func owned(ctx context.Context, srv *server, pool *sql.DB, table string, t plan.Table) error {
+	own, err := dialect.OwnValues(ctx, pool, srv, table)
+	for name, of := range own {
+		kept := t.Columns[name]
+		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
+		t.Columns[name] = kept
+	}
+	return err
 }
 
 // columns reads the names of a table's columns, and how values of them compare: those

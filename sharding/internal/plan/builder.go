@@ -19,6 +19,7 @@ type builder struct {
 	assigned []assignment
 	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
 	text     string
+	limited  bool    // something in it has a LIMIT
 	restless string  // why several databases may make different values of it
 	oddity   *oddity // the first thing that no plan can be made for
 }
@@ -120,6 +121,7 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 
 func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
 	if l != nil {
+		b.limited = true
 		b.expression(l.Count, s, seen)
 		b.expression(l.Offset, s, seen)
 	}

@@ -163,7 +163,7 @@ func newWorld(t *testing.T) *world {
 		sharding.Table{Name: "events", Key: "at", Rule: sharding.Interval(day(1), day(5), 24*time.Hour), Map: spread("events_%d")},
 		sharding.Table{Name: "accounts", Key: "id", Rule: sharding.Ranges(100, 200, 300), Map: spread("accounts_%d")},
 		sharding.Table{Name: "pages", Key: "slug", Rule: sharding.HashText(4), Map: spread("pages_%d")},
-		sharding.Broadcast("countries"),
+		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +182,8 @@ var (
 
 // schema is what the databases would say of the tables.
 var schema = plan.Schema{
+	"countries": {Columns: map[string]plan.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
+	"rates":     {Columns: map[string]plan.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
 	"orders": {
 		Columns: map[string]plan.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},

@@ -29,6 +29,7 @@ type Plan struct {
 	// answer or write.
 	combination *combination
 	unmerged    *oddity
+	uncopied    *oddity // why a write would not leave all copies the same, or nil
 }
 
 // Options are what a plan depends on besides the statement.
@@ -37,6 +38,8 @@ type Options struct {
 	// Home is the name of the router's database that is the home database as well,
 	// "" when none is.
 	Home string
+	// Alone: the home database is the only one, so that no table has copies.
+	Alone bool
 	// Merge is the arithmetic by which answers of several shards are combined.
 	Merge merge.Dialect
 	// Quote encloses a name, as the dialect does.
@@ -66,7 +69,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)
 	} else {
-		p.unmerged = b.divide(statement)
+		p.unmerged, p.uncopied = b.divide(statement), b.copied(statement)
 	}
 	for _, r := range b.refs {
 		switch r.role {
@@ -132,17 +135,9 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
 		return Route{Kind: Home}, nil
 	case len(p.sharded) == 0:
-		return p.copies()
+		return p.copies(args)
 	}
 	return p.shards(args, hint)
-}
-
-// copies routes a statement about broadcast tables alone.
-func (p *Plan) copies() (Route, error) {
-	if p.statement.Verb == sqlparse.Select {
-		return Route{Kind: Home}, nil
-	}
-	return Route{Kind: Copies}, nil
 }
 
 func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
@@ -268,7 +263,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard,
 				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; declare it with sharding.Broadcast if every database has a copy", p.sharded[0].table.Name, target.DB))
 		}
-		if r.role == broadcast && r.written {
+		if r.role == broadcast && r.written && !p.options.Alone {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
 		}
 	}

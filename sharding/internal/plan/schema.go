@@ -31,6 +31,9 @@ type Column struct {
 	// Numbered: the database makes a number where none is given or, on MySQL and
 	// MariaDB, where 0 is.
 	Numbered bool
+	// Varies: where no value is given, the database computes one, such as the time;
+	// Touched: it does so at every change of a row. Both are known of broadcast tables.
+	Varies, Touched bool
 	// Computed: the database makes every value, and takes none.
 	Computed bool
 }

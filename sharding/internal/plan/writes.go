@@ -122,13 +122,13 @@ func (b *builder) steadily(e sqlparse.Expr) {
 		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
 		switch {
 		case e.Over:
-			b.restless = "window functions have another value on each shard; write by a statement for each"
+			b.restless = "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
 		case !steady[name] && aggregates[name] == 0 && name != "values":
-			b.restless = name + " may have another value on each shard; compute it before, and give it as an argument"
+			b.restless = name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Opaque:
 		if strings.Contains(e.Of(b.text), "@") {
-			b.restless = "variables have other values on each shard; give them as arguments"
+			b.restless = "a variable has another value on each connection; give the value as an argument"
 		}
 	}
 }

@@ -1,0 +1,55 @@
+package dialect
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+const (
+	mysqlOwn = `SELECT COLUMN_NAME, COALESCE(COLUMN_DEFAULT, ''), EXTRA FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?`
+	postgresOwn = `SELECT column_name, COALESCE(column_default, ''), CASE WHEN is_identity = 'YES' OR column_default LIKE 'nextval(%' THEN 'auto_increment' ELSE '' END
+		FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = $1`
+	// An INTEGER PRIMARY KEY of one column is the number of the row.
+	sqliteOwn = `SELECT name, COALESCE(dflt_value, ''), CASE WHEN pk = 1 AND upper(type) = 'INTEGER'
+		AND (SELECT COUNT(*) FROM pragma_table_info(?1) WHERE pk > 0) = 1 THEN 'auto_increment' ELSE '' END FROM pragma_table_info(?1)`
+)
+
+// Own is what a database makes by itself of a column, and may make otherwise than
+// another database that has the same rows.
+type Own struct {
+	Numbered bool // a number where none is given
+	Varies   bool // a default that is computed: the time, a UUID
+	Touched  bool // ON UPDATE CURRENT_TIMESTAMP
+}
+
+// OwnValues returns the columns of a table of the present database for which the
+// database makes values, by their names in lower case.
+func OwnValues(ctx context.Context, db Lister, d Dialect, table string) (map[string]Own, error) {
+	query := mysqlOwn
+	switch d.Name() {
+	case "postgres":
+		query = postgresOwn
+	case "sqlite":
+		query = sqliteOwn
+	}
+	own := map[string]Own{}
+	err := Each(ctx, db, func(rows *sql.Rows) error {
+		var column, value, extra string
+		if err := rows.Scan(&column, &value, &extra); err != nil {
+			return err
+		}
+		value, extra = strings.ToLower(value), strings.ToLower(extra)
+		found := Own{
+			Numbered: strings.Contains(extra, "auto_increment"),
+			Varies:   strings.HasPrefix(value, "current_") || strings.Contains(extra, "default_generated") || !strings.HasPrefix(value, "'") && strings.Contains(value, "("),
+			Touched:  strings.Contains(extra, "on update"),
+		}
+		if found != (Own{}) {
+			own[strings.ToLower(column)] = found
+		}
+		return nil
+	}, query, table)
+	return own, err
+}

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// A broadcast table has the same rows in every database. Every copy is written by the
+// same text, so whatever a database would make for itself is refused: numbers, times,
+// what LIMIT happens to leave.
+
+// copied returns why a write would not leave all copies the same, nil where it does.
+func (b *builder) copied(st *sqlparse.Statement) *oddity {
+	written := b.copy()
+	if written == nil {
+		return nil
+	}
+	refuse := func(r *reference, why string) *oddity {
+		return &oddity{r.label(), sharding.ErrCopies, why}
+	}
+	for _, r := range b.refs {
+		if r.role == home {
+			return refuse(r, "it is a table of the home database, and broadcast tables are written in every database; read it before")
+		}
+	}
+	why := b.restless
+	switch {
+	case why != "":
+	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
+		why = "the columns of the table are not known, so each database may make other values; see that the home database has the table"
+	case b.limited:
+		why = "which rows a LIMIT leaves may differ from copy to copy; name the rows by their keys"
+	case st.Insert != nil:
+		why = ownOfRows(st.Insert, written)
+	case st.Change != nil:
+		why = touched(written, st.Change.Set)
+	}
+	if why == "" {
+		return nil
+	}
+	return refuse(written, why)
+}
+
+// copy returns the broadcast table that is written, or nil.
+func (b *builder) copy() *reference {
+	for _, r := range b.refs {
+		if r.role == broadcast && r.written {
+			return r
+		}
+	}
+	return nil
+}
+
+// ownOfRows refuses columns that are left out although each database makes a value of
+// its own for them.
+func ownOfRows(in *sqlparse.Input, r *reference) string {
+	if in.Default {
+		return "each database makes the defaults for itself; insert VALUES"
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
+		c := r.schema.Columns[name]
+		given := in.Columns == nil || slices.ContainsFunc(in.Columns, func(i sqlparse.Ident) bool { return strings.EqualFold(i.Name, name) })
+		switch {
+		case c.Numbered && in.Columns == nil:
+			return "name the columns, as each database numbers " + name + " for itself"
+		case c.Numbered && in.Query != nil:
+			return "each database would number " + name + " for itself; insert VALUES with it"
+		case (c.Numbered || c.Varies) && !given:
+			return "each database would make " + name + " for itself; give it a value"
+		}
+	}
+	for _, row := range in.Rows {
+		if row.FirstParam == 0 && slices.ContainsFunc(row.Values, isDefault) {
+			return "each database makes what DEFAULT is for itself; give a value"
+		}
+	}
+	for _, c := range in.Conflicts {
+		if len(c.Set) > 0 {
+			return touched(r, c.Set)
+		}
+	}
+	return ""
+}
+
+func isDefault(e sqlparse.Expr) bool {
+	l, ok := bare(e).(*sqlparse.Literal)
+	return ok && l.Kind == sqlparse.Default
+}
+
+// touched refuses an update of a table of which a column becomes the time of a change,
+// unless the update sets it.
+func touched(r *reference, set []sqlparse.Assignment) string {
+	if len(set) == 0 {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.schema.Columns)) {
+		if r.schema.Columns[name].Touched && !slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return assigns(a, name) }) {
+			return "each database would set " + name + " to its own time; set it to a value"
+		}
+	}
+	if slices.ContainsFunc(set, func(a sqlparse.Assignment) bool { return isDefault(a.Value) }) {
+		return "each database makes what DEFAULT is for itself; give a value"
+	}
+	return ""
+}
+
+func assigns(a sqlparse.Assignment, name string) bool {
+	return slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(n.Parts[len(n.Parts)-1].Name, name) })
+}
+
+// copies routes a statement about broadcast tables alone, and tables at home.
+func (p *Plan) copies(args []any) (Route, error) {
+	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
+	switch {
+	case i < 0 || p.options.Alone:
+		return Route{Kind: Home}, nil
+	case p.uncopied != nil:
+		return Route{}, p.refusal(p.uncopied.table, p.uncopied.err, p.uncopied.hint)
+	}
+	written := p.broadcast[i]
+	if in := p.statement.Insert; in != nil {
+		if column := numbered(in, written, args); column != "" {
+			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" for itself; give it a generator, or a value that is not 0")
+		}
+	}
+	return Route{Kind: Copies, Target: sharding.Target{Table: written.label()}}, nil
+}
+
+// numbered returns a column that each database would number for itself: a row gives it
+// no number, or 0.
+func numbered(in *sqlparse.Input, r *reference, args []any) string {
+	for at, column := range in.Columns {
+		if !r.schema.Columns[strings.ToLower(column.Name)].Numbered {
+			continue
+		}
+		for _, row := range in.Rows {
+			if at >= len(row.Values) {
+				return column.Name
+			}
+			v, ok := constant(row.Values[at])
+			if !ok || !isNumber(v.after(row.FirstParam).value(args)) {
+				return column.Name
+			}
+		}
+	}
+	return ""
+}
+
+// isNumber reports whether a value is a whole number but 0.
+func isNumber(v any) bool {
+	v, err := plain(v)
+	if err != nil {
+		return false
+	}
+	switch v := v.(type) {
+	case int:
+		return v != 0
+	case int64:
+		return v != 0
+	case uint64:
+		return v != 0
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return err == nil && n != 0
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"slices"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// copies returns the pools that have a copy of each broadcast table: the home pool,
+// and those of the router, each once.
+func (d *database) copies() []*sql.DB {
+	all := []*sql.DB{d.home}
+	for _, name := range d.router.Databases() {
+		if pool := d.router.DB(name); !slices.Contains(all, pool) {
+			all = append(all, pool)
+		}
+	}
+	return all
+}
+
+// copy writes every copy of a broadcast table, and returns the result of the one at
+// home.
+func (c *conn) copy(ctx context.Context, text, table string, args []driver.NamedValue) (result driver.Result, err error) {
+	err = c.together(ctx, c.copied(text, table, args), func(l leg, in inner) error {
+		r, err := in.exec(ctx, l.text, slices.Clone(l.args))
+		if l.place == 0 {
+			result = r
+		}
+		return err
+	})
+	return result, err
+}
+
+// copyRows is copy for a statement that returns rows.
+func (c *conn) copyRows(ctx context.Context, text, table string, args []driver.NamedValue) (driver.Rows, error) {
+	var rows *heldRows
+	err := c.together(ctx, c.copied(text, table, args), func(l leg, in inner) error {
+		memory := answerMemory
+		r, err := in.returned(ctx, l, &memory)
+		if l.place == 0 {
+			rows = r
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// copied returns the legs of a write to every copy.
+func (c *conn) copied(text, table string, args []driver.NamedValue) []leg {
+	pools := c.database.copies()
+	legs := make([]leg, len(pools))
+	for i, pool := range pools {
+		legs[i] = leg{place: i, pool: pool, target: sharding.Target{DB: c.database.shortNameOf(pool), Table: table}, text: text, args: args}
+	}
+	return legs
+}
