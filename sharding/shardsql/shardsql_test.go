@@ -280,3 +280,14 @@ func BenchmarkARowByItsKey(b *testing.B) {
 		})
 	}
 }
+
+func TestNamedArgumentsMayComeInAnyOrder(t *testing.T) {
+	s := newShop(t)
+	exec(t, s.routed, "INSERT INTO orders (id, user_id, note) VALUES (:id, :user, :note)", sql.Named("note", "x"), sql.Named("user", 2), sql.Named("id", 5))
+	if n := one[int64](t, s.dbs["a"], "SELECT COUNT(*) FROM orders_2 WHERE user_id = 2 AND id = 5"); n != 1 {
+		t.Errorf("%d rows where user 2 belongs", n)
+	}
+	if note := one[string](t, s.routed, "SELECT note FROM orders WHERE id = :id AND user_id = :user", sql.Named("user", 2), sql.Named("id", 5)); note != "x" {
+		t.Error(note)
+	}
+}
