@@ -172,3 +172,33 @@ func idsOf(t *testing.T, db *sql.DB, query string) (all []int64) {
 	}
 	return all
 }
+
+func TestAnAverageHasTheDigitsThatTheServerIsSetTo(t *testing.T) {
+	m := server.RunMariaDB(t)
+	m.Open(t, "app")
+	db := mariaDBWith(t, m, map[string]string{"div_precision_increment": "7"})
+	for _, name := range []string{"precise_0", "precise_1", "whole"} {
+		mustExec(t, db, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, amount DECIMAL(10,2))")
+	}
+	spread, err := sharding.Spread([]string{"a"}, 2, "precise_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "precise", Key: "id", Rule: sharding.Mod(2), Map: spread, OnMissing: sharding.FanOutReads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+	defer func() { _ = routed.Close() }()
+	for id := range 3 {
+		mustExec(t, routed, fmt.Sprintf("INSERT INTO precise (id, amount) VALUES (%d, %d)", id, id*id))
+		mustExec(t, db, fmt.Sprintf("INSERT INTO whole (id, amount) VALUES (%d, %d)", id, id*id))
+	}
+	var got, want string
+	if err := db.QueryRowContext(t.Context(), "SELECT AVG(amount) FROM whole").Scan(&want); err != nil || len(want) != len("1.666666666") {
+		t.Fatal(want, err)
+	}
+	if err := routed.QueryRowContext(t.Context(), "SELECT AVG(amount) FROM precise").Scan(&got); err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}

@@ -12,9 +12,10 @@
 // as it may be by one table.
 //
 // Rows of several shards are read side by side and merged: in the order of their
-// columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, MIN, MAX
-// and HAVING. A query needs a connection for each shard at a time, or fewer where a
-// pool has fewer; it holds 64 MB at most.
+// columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, AVG, MIN,
+// MAX, COUNT(DISTINCT) and HAVING. A query needs a connection for each shard at a time,
+// or fewer where a pool has fewer; it holds 64 MB at most, of which COUNT(DISTINCT)
+// takes a part for each value unless it counts the sharding key.
 //
 // A write for several shards goes to each of them as its part: an INSERT with the rows
 // of each, an UPDATE or DELETE whose conditions lead to several keys, and one without a
@@ -30,11 +31,13 @@
 // [sharding.ErrCopies]: numbers and computed defaults that are left out, functions that are
 // not known to give the same everywhere, LIMIT.
 //
-// It is being built. Still refused, where several shards would have to answer: UNION,
-// COUNT(DISTINCT), AVG, groups and orders of expressions, and those of texts whose
-// collation has several levels of weights, or whose type holds more than 64 KB, on
-// MySQL and MariaDB. So are writes that depend on a row with the same unique key which
-// may be on another shard.
+// It is being built. Still refused, where several shards would have to answer: UNION;
+// expressions over aggregates but for COALESCE(SUM(x), 0); orders and groups of
+// expressions but for DATE, YEAR and its like, DATE_FORMAT of digits, LOWER, UPPER, and
+// sums and products of columns and integers; and on MySQL and MariaDB those of texts
+// whose collation has several levels of weights, or whose type holds more than 64 KB.
+// So are writes that depend on a row with the same unique key which may be on another
+// shard.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,
 // statements go there as they are; one that finds its table closed by a switch or a

@@ -14,6 +14,9 @@ import (
 type server struct {
 	dialect.Server
 	reads sqlparse.Dialect
+	// more is div_precision_increment of MySQL and MariaDB: by how many digits the
+	// quotient of decimals is longer than the dividend.
+	more int
 }
 
 func (s *server) parse(text string) *sqlparse.Statement { return sqlparse.Parse(text, s.reads) }
@@ -26,9 +29,9 @@ func (s *server) arithmetic() merge.Dialect {
 	case s.Name() == "postgres":
 		return merge.Dialect{Engine: merge.PostgreSQL}
 	case s.Kind == dialect.KindMariaDB:
-		return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 38}}
+		return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: s.more, Most: 38}}
 	}
-	return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: 4, Most: 30, Rounds: true}}
+	return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: s.more, Most: 30, Rounds: true}}
 }
 
 // ask returns how the databases read SQL. The home database is asked once; after
@@ -44,34 +47,37 @@ func (d *database) ask(ctx context.Context) (*server, error) {
 		return nil, fmt.Errorf("shardsql: the home database: %w", err)
 	}
 	s := &server{Server: found}
-	if s.reads, err = readsAs(ctx, d, found); err != nil {
-		return nil, fmt.Errorf("shardsql: sql_mode of the home database: %w", err)
+	if err := s.settings(ctx, d); err != nil {
+		return nil, fmt.Errorf("shardsql: settings of the home database: %w", err)
 	}
 	d.server = s
 	return s, nil
 }
 
-func readsAs(ctx context.Context, d *database, found dialect.Server) (sqlparse.Dialect, error) {
-	switch found.Name() {
+// settings reads what decides how the databases read SQL and divide.
+func (s *server) settings(ctx context.Context, d *database) error {
+	switch s.Name() {
 	case "postgres":
-		return sqlparse.Dialect{Family: sqlparse.PostgreSQL}, nil
+		s.reads = sqlparse.Dialect{Family: sqlparse.PostgreSQL}
+		return nil
 	case "sqlite":
-		return sqlparse.Dialect{Family: sqlparse.SQLite}, nil
+		s.reads = sqlparse.Dialect{Family: sqlparse.SQLite}
+		return nil
 	}
 	var text string
-	if err := d.home.QueryRowContext(ctx, "SELECT @@SESSION.sql_mode").Scan(&text); err != nil {
-		return sqlparse.Dialect{}, err
+	if err := d.home.QueryRowContext(ctx, "SELECT @@SESSION.sql_mode, @@SESSION.div_precision_increment").Scan(&text, &s.more); err != nil {
+		return err
 	}
 	mode := dialect.ParseMode(text)
-	reads := sqlparse.Dialect{Family: sqlparse.MySQL, Flavor: sqltext.MySQL, PipesAsConcat: mode.PipesAsConcat}
-	if found.Kind == dialect.KindMariaDB {
-		reads.Family = sqlparse.MariaDB
+	s.reads = sqlparse.Dialect{Family: sqlparse.MySQL, Flavor: sqltext.MySQL, PipesAsConcat: mode.PipesAsConcat}
+	if s.Kind == dialect.KindMariaDB {
+		s.reads.Family = sqlparse.MariaDB
 	}
 	if mode.ANSIQuotes {
-		reads.Flavor &^= sqltext.DoubleQuoteStrings
+		s.reads.Flavor &^= sqltext.DoubleQuoteStrings
 	}
 	if mode.NoBackslashEscapes {
-		reads.Flavor &^= sqltext.BackslashEscapes
+		s.reads.Flavor &^= sqltext.BackslashEscapes
 	}
-	return reads, nil
+	return nil
 }

@@ -17,6 +17,9 @@ import (
 // note, code, word and state are texts. All but id and user_id may be NULL.
 var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "state"}
 
+// expressions are what it may be ordered and grouped by besides, on any database.
+var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "DATE(at)", "(user_id - paid)"}
+
 // texts are the columns that may be of a collation which takes several texts for one.
 var texts = []string{"note", "code", "word"}
 
@@ -34,9 +37,10 @@ type Query struct {
 // Fold returns the same text for all texts that are equal in a column.
 type Fold func(column, text string) string
 
-// Random returns a query that depends on the source alone.
-func Random(random *rand.Rand) Query {
-	m := &maker{Rand: random}
+// Random returns a query that depends on the source alone. also are expressions of the
+// database that it may order and group by.
+func Random(random *rand.Rand, also ...string) Query {
+	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
 	switch m.IntN(3) {
 	case 0:
 		return m.groups()
@@ -48,7 +52,8 @@ func Random(random *rand.Rand) Query {
 
 type maker struct {
 	*rand.Rand
-	args []any
+	args  []any
+	sorts []string // what may be ordered and grouped by
 }
 
 func pick[T any](m *maker, list []T) T { return list[m.IntN(len(list))] }
@@ -127,7 +132,7 @@ func (m *maker) rows() Query {
 	if m.IntN(4) == 0 {
 		return Query{Text: text, Args: m.args, Open: true}
 	}
-	order := some(m, Columns, 2)
+	order := some(m, m.sorts, 2)
 	for i := range order {
 		order[i] += m.direction()
 	}
@@ -135,7 +140,7 @@ func (m *maker) rows() Query {
 }
 
 func (m *maker) distinct() Query {
-	items := some(m, Columns, 2)
+	items := some(m, m.sorts, 2)
 	of := about(items)
 	text := "SELECT DISTINCT " + strings.Join(items, ", ") + " FROM orders" + m.where()
 	if m.IntN(3) == 0 {
@@ -149,7 +154,7 @@ func (m *maker) distinct() Query {
 
 // number is an aggregate that compares with numbers.
 func (m *maker) number() string {
-	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)"})
+	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)"})
 }
 
 // sortable is an aggregate that sorts everywhere, unlike those of members of ENUM.
@@ -165,6 +170,8 @@ func (m *maker) aggregate() string {
 	return pick(m, []string{
 		"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "MIN(paid)", "MAX(user_id)", "COUNT(note)",
 		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(state)", "MAX(state)",
+		"AVG(paid)", "AVG(amount)", "AVG(user_id)", "COUNT(DISTINCT paid)", "COUNT(DISTINCT note)", "COUNT(DISTINCT user_id)", "COUNT(DISTINCT at)",
+		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 	})
 }
 
@@ -173,7 +180,7 @@ func about(items []string) []string {
 	of := make([]string, len(items))
 	for i, item := range items {
 		for _, column := range texts {
-			if item == column || strings.HasPrefix(item, "M") && strings.Contains(item, "("+column+")") {
+			if item == column || !strings.HasPrefix(item, "COUNT") && strings.Contains(item, "("+column+")") {
 				of[i] = column
 			}
 		}
@@ -186,7 +193,7 @@ func (m *maker) groups() Query {
 	if m.IntN(4) == 0 {
 		return Query{Text: "SELECT " + strings.Join(aggregates, ", ") + " FROM orders" + m.where(), Args: m.args, of: about(aggregates)}
 	}
-	keys := some(m, Columns, 2)
+	keys := some(m, m.sorts, 2)
 	items := append(slices.Clone(keys), aggregates...)
 	of := about(items)
 	text := "SELECT " + strings.Join(items, ", ") + " FROM orders" + m.where() + " GROUP BY " + strings.Join(keys, ", ")

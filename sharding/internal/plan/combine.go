@@ -187,9 +187,6 @@ func words(list string) map[string]bool {
 	return all
 }
 
-// aggregates are the functions whose partial results are combined.
-var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "min": merge.Min, "max": merge.Max}
-
 // answer takes in what is selected: groups, or rows.
 func (c *combiner) answer() string {
 	sums := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
@@ -233,69 +230,6 @@ func (c *combiner) distinct() string {
 		}
 	}
 	return ""
-}
-
-// aggregated reports whether an expression has an aggregate in it. Those of
-// subqueries are their own.
-func aggregated(e sqlparse.Expr) bool {
-	if call, ok := e.(*sqlparse.Call); ok && aggregates[strings.ToLower(call.Name.Parts[0].Name)] != 0 {
-		return len(call.Args) == 1 || call.Star // MAX(a, b) of SQLite is none
-	}
-	for _, operand := range operands(e) {
-		if operand != nil && aggregated(operand) {
-			return true
-		}
-	}
-	return false
-}
-
-// partial returns how the partial results of an aggregate in a column are combined,
-// and how the results compare. Where not they themselves are compared, a hidden
-// column has what is.
-func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, v Value, why string) {
-	const only = "only COUNT, SUM, MIN and MAX by themselves are combined" + addKey
-	call, ok := bare(e).(*sqlparse.Call)
-	if !ok {
-		return a, v, only
-	}
-	name := strings.ToLower(call.Name.Parts[0].Name)
-	function := aggregates[name]
-	switch {
-	case function == 0 || call.Odd || call.Distinct && function != merge.Min && function != merge.Max:
-		return a, v, only
-	case function == merge.Count:
-		return merge.Aggregate{Function: merge.Count, Column: at}, Value{Type: merge.Type{Kind: merge.Integer}}, ""
-	}
-	if function == merge.Sum {
-		v, why = c.summand(call.Args[0])
-		return merge.Aggregate{Function: function, Kind: v.Type.Kind, Column: at}, v, why
-	}
-	if v, why = c.least(call.Args[0]); why != "" {
-		return a, v, why
-	}
-	v = v.untruncated()
-	a = merge.Aggregate{Function: function, Column: at, By: merge.Key{Column: at, Type: v.Type}}
-	if v.As != Plain {
-		a.By.Column = len(c.core.Items) + c.hide(v.selected(c.text(e)))
-	}
-	return a, v, ""
-}
-
-// summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
-// of integers are decimals.
-func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
-	v, why := c.value(e)
-	if why != "" {
-		return v, why
-	}
-	switch {
-	case v.As != Plain:
-	case v.Type.Kind == merge.Integer, v.Type.Kind == merge.Decimal:
-		return Value{Type: merge.Type{Kind: merge.Decimal}}, ""
-	case v.Type.Kind == merge.Float, v.Type.Kind == merge.Stored:
-		return v, ""
-	}
-	return v, "SUM adds numbers; " + c.text(e) + " is none" + addKey
 }
 
 // sorted takes in ORDER BY and LIMIT.
@@ -374,7 +308,7 @@ func (c *combiner) ordered(e sqlparse.Expr) (sqlparse.Expr, string) {
 		}
 		return e, ""
 	}
-	return nil, "ORDER BY an expression is not combined; order by a column"
+	return bare(e), ""
 }
 
 func (c *combiner) stars() bool {

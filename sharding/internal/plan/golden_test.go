@@ -187,7 +187,7 @@ var schema = plan.Schema{
 	"orders": {
 		Columns: map[string]plan.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
-			"note": texts, "country": {}, "coupon": coupon, "state": members,
+			"note": texts, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}},
 	},

@@ -17,6 +17,8 @@ type grouping struct {
 	columns []merge.Aggregate // of a combined group: what is selected, then what is not
 	values  []Value           // how these columns compare
 	shown   int               // how many of them are selected
+	split   []string          // what a shard groups by besides, for COUNT(DISTINCT)
+	zero    bool              // there is a COALESCE(SUM(x), 0)
 	having  condition         // nil without HAVING
 	sort    []merge.Key       // of columns
 }
@@ -39,17 +41,12 @@ func (c *combiner) grouped() string {
 		if why != "" {
 			return strings.Replace(why, "ORDER BY", "GROUP BY", 1)
 		}
-		v, why := c.value(by)
+		v, why := c.told(by)
 		if why != "" {
 			return why
 		}
-		v = v.untruncated()
 		g.keys = append(g.keys, v)
-		selected := v.selected(c.text(by))
-		if v.As != Plain {
-			selected = "MIN(" + selected + ")" // as equal texts have several weights, without their padding
-		}
-		c.hide(selected)
+		c.hide(c.key(v, by))
 	}
 	for i := range c.core.Items {
 		if why := c.groupItem(&c.core.Items[i], i); why != "" {
@@ -59,7 +56,13 @@ func (c *combiner) grouped() string {
 	if why := c.having(); why != "" {
 		return why
 	}
-	return c.sortGroups()
+	if why := c.sortGroups(); why != "" {
+		return why
+	}
+	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // of no rows the shards return none, and no 0
+		return "COALESCE(SUM(x), 0) beside COUNT(DISTINCT) without GROUP BY is not combined; select one of them"
+	}
+	return ""
 }
 
 // ambiguous reports whether a name is that of a column and the alias of something else,
@@ -82,7 +85,8 @@ func (c *combiner) ambiguous(e sqlparse.Expr) bool {
 	return false
 }
 
-func (c *combiner) text(e sqlparse.Expr) string { return e.Bytes().Of(c.statement.Text) }
+// text returns an expression as it is written, without parentheses around it.
+func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
 
 // hide selects an expression besides, and returns its place among the hidden ones.
 func (c *combiner) hide(text string) int {
@@ -100,7 +104,7 @@ func (c *combiner) groupItem(item *sqlparse.Item, at int) string {
 		}
 		return why
 	}
-	key, ok := c.key(item.Expr)
+	key, ok := c.by(item.Expr)
 	if !ok {
 		return c.text(item.Expr) + " is neither an aggregate nor in GROUP BY"
 	}
@@ -113,16 +117,36 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 	return len(g.columns) - 1
 }
 
-// key returns which of GROUP BY an expression is.
-func (c *combiner) key(e sqlparse.Expr) (int, bool) {
-	s := c.cores[c.query]
-	wanted, ok := s.column(e)
-	if !ok {
-		return 0, false
+// told returns how the values of an expression are told apart by GROUP BY.
+func (c *combiner) told(e sqlparse.Expr) (Value, string) {
+	v, why := c.value(e)
+	if _, column := c.columnOf(e); why == "" && !column && v.Type.Kind == merge.Decimal {
+		return v, "MariaDB may take NULL for 0 in GROUP BY of decimals that are computed; group by a column"
 	}
+	return v.untruncated(), why
+}
+
+// key returns what a shard selects to tell groups apart: of what is no column the
+// least, as servers take few expressions for functions of a group, and as equal texts
+// have several weights, without their padding.
+func (c *combiner) key(v Value, e sqlparse.Expr) string {
+	selected := v.selected(c.text(e))
+	if _, ok := c.cores[c.query].column(e); ok && v.As == Plain {
+		return selected
+	}
+	return "MIN(" + selected + ")"
+}
+
+// by returns which of GROUP BY an expression is: the same column, or the same words.
+func (c *combiner) by(e sqlparse.Expr) (int, bool) {
+	s := c.cores[c.query]
+	wanted, isColumn := s.column(e)
 	for i, by := range c.core.GroupBy {
-		by, _ = c.ordered(by)
-		if found, ok := s.column(by); ok && found == wanted {
+		by, why := c.ordered(by)
+		if why != "" {
+			continue
+		}
+		if found, ok := s.column(by); ok && isColumn && found == wanted || c.text(by) == c.text(e) {
 			return i, true
 		}
 	}
@@ -146,7 +170,6 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 			e = item.Expr // what is selected is not what compares, or the driver may make a time of it
 		}
 	}
-	width := len(c.core.Items)
 	if call, ok := e.(*sqlparse.Call); ok && aggregated(call) {
 		if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
 			return 0, "parameters in " + c.text(e) + " are not combined; select it"
@@ -154,21 +177,17 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 		if c.member(call) {
 			return 0, c.text(e) + " is by text, and servers sort by the place of a member; select it without ORDER BY"
 		}
-		a, v, why := c.partial(e, 0)
+		a, v, why := c.partial(e, -1)
 		if why != "" {
 			return 0, why
 		}
-		if v.As == Plain {
-			a.By.Column = width + c.hide(c.text(e))
-		}
-		a.Column = a.By.Column
 		return g.add(a, v), ""
 	}
-	key, ok := c.key(e)
+	key, ok := c.by(e)
 	if !ok {
 		return 0, c.text(e) + " is neither selected nor an aggregate nor in GROUP BY"
 	}
-	return g.add(merge.Aggregate{Function: merge.First, Column: width + key}, g.keys[key]), ""
+	return g.add(merge.Aggregate{Function: merge.First, Column: len(c.core.Items) + key}, g.keys[key]), ""
 }
 
 func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From && inner.To <= outer.To }
@@ -279,6 +298,9 @@ func (c *combiner) comparison(e *sqlparse.Compare) (condition, string) {
 		return nil, why
 	}
 	t, d := c.of.group.values[at].Type, c.dialect
+	if c.of.group.columns[at].Function == merge.Avg && d.Engine == merge.MySQL && !d.Division.Rounds {
+		return nil, "HAVING compares an AVG with more digits than it shows on MariaDB; compare the SUM with a multiple of the COUNT" + addKey
+	}
 	switch t.Kind {
 	case merge.Integer, merge.Decimal, merge.Float, merge.Stored:
 	default:

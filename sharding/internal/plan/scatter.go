@@ -230,6 +230,9 @@ func (p *Plan) spread(target sharding.Target, removed []edit, limit string) (str
 	if at := p.statement.Query.Parts[0].Select.ItemsEnd; len(c.hidden) > 0 {
 		edits = append(edits, edit{at, at, ", " + strings.Join(c.hidden, ", ")})
 	}
+	if c.group != nil && len(c.group.split) > 0 {
+		edits = append(edits, p.split())
+	}
 	for _, e := range removed {
 		if c.group == nil {
 			e.with = limit
@@ -237,6 +240,16 @@ func (p *Plan) spread(target sharding.Target, removed []edit, limit string) (str
 		edits = append(edits, e)
 	}
 	return spliced(p.statement.Text, edits), nil
+}
+
+// split adds to GROUP BY what is counted with DISTINCT.
+func (p *Plan) split() edit {
+	query, list := p.statement.Query, strings.Join(p.combination.group.split, ", ")
+	if by := query.Parts[0].Select.GroupBy; len(by) > 0 {
+		last := by[len(by)-1].Bytes().To
+		return edit{last, last, ", " + list}
+	}
+	return edit{query.After, query.After, " GROUP BY " + list}
 }
 
 // numeric makes a constant of a number that a column is compared with. How texts and

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// aggregates are the functions whose partial results are combined.
+var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": merge.Avg, "min": merge.Min, "max": merge.Max}
+
+func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
+
+// aggregated reports whether an expression has an aggregate in it. Those of
+// subqueries are their own.
+func aggregated(e sqlparse.Expr) bool {
+	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 {
+		return len(call.Args) == 1 || call.Star || call.Distinct // MAX(a, b) of SQLite is none
+	}
+	for _, operand := range operands(e) {
+		if operand != nil && aggregated(operand) {
+			return true
+		}
+	}
+	return false
+}
+
+// partial returns how the partial results of an aggregate are combined, and how the
+// results compare. at is its place among the selected columns, or -1. What it needs
+// besides is in hidden columns.
+func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, v Value, why string) {
+	const only = "only COUNT, SUM, AVG, MIN and MAX by themselves and COALESCE(SUM(x), 0) are combined" + addKey
+	call, ok := bare(e).(*sqlparse.Call)
+	if !ok || call.Odd {
+		return a, v, only
+	}
+	if sum := summed(call); sum != nil { // NULL of no values is 0 on each shard: they add up
+		v, why = c.summand(sum.Args[0])
+		c.of.group.zero = true
+		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v, why
+	}
+	function := aggregates[nameOf(call)]
+	switch {
+	case function == merge.Count && call.Distinct:
+		return c.counted(call, at)
+	case function == merge.Min || function == merge.Max:
+		return c.extreme(call, function, at)
+	case function == 0 || call.Distinct:
+		return a, v, only
+	case function == merge.Count:
+		return merge.Aggregate{Function: merge.Count, Column: c.place(e, at)}, Value{Type: merge.Type{Kind: merge.Integer}}, ""
+	}
+	if v, why = c.summand(call.Args[0]); why != "" {
+		return a, v, why
+	}
+	if function == merge.Avg {
+		return c.average(call, v), v, ""
+	}
+	return merge.Aggregate{Function: function, Kind: v.Type.Kind, Column: c.place(e, at)}, v, ""
+}
+
+// place returns the column of the shards' rows that has an expression: the selected
+// one, or a hidden one.
+func (c *combiner) place(e sqlparse.Expr, at int) int {
+	if at >= 0 {
+		return at
+	}
+	return c.beside(c.text(e))
+}
+
+// beside selects an expression besides, and returns its column.
+func (c *combiner) beside(text string) int { return len(c.core.Items) + c.hide(text) }
+
+// summed returns the SUM of COALESCE(SUM(x), 0).
+func summed(call *sqlparse.Call) *sqlparse.Call {
+	if name := nameOf(call); name != "coalesce" && name != "ifnull" || len(call.Args) != 2 {
+		return nil
+	}
+	otherwise, ok := call.Args[1].(*sqlparse.Literal)
+	if !ok || otherwise.Kind != sqlparse.Integer || otherwise.Value != "0" {
+		return nil
+	}
+	sum, ok := bare(call.Args[0]).(*sqlparse.Call)
+	if !ok || aggregates[nameOf(sum)] != merge.Sum || sum.Odd || sum.Distinct || len(sum.Args) != 1 {
+		return nil
+	}
+	return sum
+}
+
+// summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
+// of integers are decimals.
+func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
+	v, why := c.value(e)
+	if why != "" {
+		return v, why
+	}
+	switch {
+	case v.As != Plain:
+	case v.Type.Kind == merge.Integer, v.Type.Kind == merge.Decimal:
+		return Value{Type: merge.Type{Kind: merge.Decimal}}, ""
+	case v.Type.Kind == merge.Float, v.Type.Kind == merge.Stored:
+		return v, ""
+	}
+	return v, "only numbers are added; " + c.text(e) + " is none" + addKey
+}
+
+// average divides the sum of all shards by their count.
+func (c *combiner) average(call *sqlparse.Call, v Value) merge.Aggregate {
+	of := c.text(call.Args[0])
+	return merge.Aggregate{
+		Function: merge.Avg, Kind: v.Type.Kind, Division: c.dialect.Division,
+		Column: c.beside("SUM(" + of + ")"), CountColumn: c.beside("COUNT(" + of + ")"),
+	}
+}
+
+func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int) (a merge.Aggregate, v Value, why string) {
+	if v, why = c.least(call.Args[0]); why != "" {
+		return a, v, why
+	}
+	v = v.untruncated()
+	a = merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
+	if v.As == Plain {
+		a.Column = c.place(call, at)
+		a.By.Column = a.Column
+		return a, v, ""
+	}
+	a.By.Column = c.beside(v.selected(c.text(call)))
+	if a.Column = at; at < 0 {
+		a.Column = a.By.Column
+	}
+	return a, v, ""
+}
+
+// counted counts distinct values: of the sharding key those of each shard, as no
+// two shards have the same; of others the shards return each value once, by grouping
+// by it as well.
+func (c *combiner) counted(call *sqlparse.Call, at int) (a merge.Aggregate, v Value, why string) {
+	v = Value{Type: merge.Type{Kind: merge.Integer}}
+	a = merge.Aggregate{Function: merge.Count}
+	if len(call.Args) == 1 && c.apart(call.Args[0]) && c.distincts() == 1 {
+		a.Column = c.place(call, at)
+		return a, v, ""
+	}
+	for _, e := range call.Args {
+		if c.ambiguous(e) {
+			return a, v, c.text(e) + " is a column and the alias of something else; give it another alias"
+		}
+		told, why := c.told(e)
+		if why != "" {
+			return a, v, why
+		}
+		a.Distinct = append(a.Distinct, merge.Key{Column: c.beside(c.key(told, e)), Type: told.Type})
+		if g := c.of.group; !slices.Contains(g.split, c.text(e)) {
+			g.split = append(g.split, c.text(e))
+		}
+	}
+	return a, v, ""
+}
+
+// apart reports whether equal values of a column are on one shard.
+func (c *combiner) apart(e sqlparse.Expr) bool {
+	col, ok := c.cores[c.query].column(e)
+	if !ok || col.of.role != sharded {
+		return false
+	}
+	l := col.of.lead(col.name)
+	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
+}
+
+// distincts returns how many aggregates there are with DISTINCT.
+func (c *combiner) distincts() (n int) {
+	var count func(e sqlparse.Expr)
+	count = func(e sqlparse.Expr) {
+		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
+			n++
+		}
+		for _, operand := range operands(e) {
+			count(operand)
+		}
+	}
+	for _, item := range c.core.Items {
+		count(item.Expr)
+	}
+	count(c.core.Having)
+	for _, o := range c.query.OrderBy {
+		count(o.Expr)
+	}
+	return n
+}
