@@ -126,65 +126,16 @@ func (c *combiner) near(root *reference) bool {
 
 // expressions refuses what a shard computes otherwise than one table would.
 func (c *combiner) expressions() string {
-	why := ""
-	c.walk(c.core.Where, &why)
-	c.walk(c.core.Having, &why)
-	for i := range c.core.Items {
-		c.walk(c.core.Items[i].Expr, &why)
-	}
 	for i := range c.core.From {
-		c.walkSource(&c.core.From[i], &why)
-	}
-	for _, o := range c.query.OrderBy {
-		c.walk(o.Expr, &why)
-	}
-	return why
-}
-
-func (c *combiner) walkSource(s *sqlparse.Source, why *string) {
-	if s.Join != nil {
-		c.walkSource(s.Join.Left, why)
-		c.walkSource(s.Join.Right, why)
-		c.walk(s.Join.On, why)
-	}
-	if s.Function != nil {
-		*why = "a table function is not combined" + addKey
-	}
-}
-
-func (c *combiner) walk(e sqlparse.Expr, why *string) {
-	switch e := e.(type) {
-	case nil:
-		return
-	case *sqlparse.Call:
-		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
-		switch {
-		case e.Over:
-			*why = "window functions are not combined" + addKey
-		case !steady[name] && aggregates[name] == 0:
-			*why = name + "() may have another value on each shard; compute it before, and give it as an argument"
-		}
-	case *sqlparse.Opaque:
-		if strings.Contains(e.Of(c.statement.Text), "@") {
-			*why = "variables have other values on each shard; give them as arguments"
+		if hasFunction(&c.core.From[i]) {
+			return "a table function is not combined" + addKey
 		}
 	}
-	for _, operand := range operands(e) {
-		c.walk(operand, why)
-	}
+	return c.restless
 }
 
-// steady are functions whose value depends on their arguments alone.
-var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
-	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
-	"date year month day hour minute second date_format strftime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert")
-
-func words(list string) map[string]bool {
-	all := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		all[word] = true
-	}
-	return all
+func hasFunction(s *sqlparse.Source) bool {
+	return s.Function != nil || s.Join != nil && (hasFunction(s.Join.Left) || hasFunction(s.Join.Right))
 }
 
 // answer takes in what is selected: groups, or rows.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
@@ -109,28 +108,6 @@ func queried(s *sqlparse.Source) string {
 		return "a table function is read on one shard" + addKey
 	}
 	return ""
-}
-
-// steadily notes the first function or variable whose value may differ from one
-// database to another.
-func (b *builder) steadily(e sqlparse.Expr) {
-	if b.restless != "" {
-		return
-	}
-	switch e := e.(type) {
-	case *sqlparse.Call:
-		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
-		switch {
-		case e.Over:
-			b.restless = "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
-		case !steady[name] && aggregates[name] == 0 && name != "values":
-			b.restless = name + " may have another value wherever it is computed; compute it before, and give it as an argument"
-		}
-	case *sqlparse.Opaque:
-		if strings.Contains(e.Of(b.text), "@") {
-			b.restless = "a variable has another value on each connection; give the value as an argument"
-		}
-	}
 }
 
 // changes routes an UPDATE or DELETE to several targets.
