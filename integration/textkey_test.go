@@ -103,11 +103,11 @@ func TestInspectFindsKeysOfTextThatAreNotComparedByTheirBytesAndValuesWithoutAPl
 			t.Fatal(err)
 		}
 		job := s.job(t, "code", func(c *migrate.Config) {
-			c.Tables[0].Table = sharding.Table{Name: "orders", Key: "code", Rule: sharding.List(map[string]sharding.Slot{"c1": 0, "c2": 1}), Map: m}
+			c.Tables[0].Table = sharding.Table{Name: "orders", Key: "code", Rule: sharding.List(map[string]sharding.Slot{"c1": 0, "c2": 1, "C1": 1}), Map: m}
 		})
 		mustExec(t, s.shards["b"], "CREATE TABLE orders_01 (id INT PRIMARY KEY, code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)")
 		found := inspectionOf(t, job)
-		for _, want := range []string{"warn collation source/orders", "block unplaced source/orders"} {
+		for _, want := range []string{"block collation source/orders", "block unplaced source/orders"} {
 			if !slices.Contains(found, want) {
 				t.Errorf("%q is not in %q", want, found)
 			}
@@ -116,7 +116,7 @@ func TestInspectFindsKeysOfTextThatAreNotComparedByTheirBytesAndValuesWithoutAPl
 		mustExec(t, s.source, "DELETE FROM orders WHERE id > 2")
 		mustExec(t, s.shards["b"], "ALTER TABLE orders_01 MODIFY code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 		found = inspectionOf(t, job)
-		if !slices.Contains(found, "warn collation b/orders_01") || slices.Contains(found, "warn collation source/orders") || slices.Contains(found, "block unplaced source/orders") {
+		if !slices.Contains(found, "block collation b/orders_01") || slices.Contains(found, "block collation source/orders") || slices.Contains(found, "block unplaced source/orders") {
 			t.Errorf("%q", found)
 		}
 	})
