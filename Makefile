@@ -28,10 +28,10 @@ test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo
 .PHONY: soak
 soak: export SHARDID_SOAK := 1
 soak: export TEST_SILENCE := 6h
-soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test five times and with its larger numbers
+soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger numbers; see docs/soak.md
 	@.ci/install-missing
 	@.ci/install-mysql
-	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=5
+	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=1
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 10 minutes)
