@@ -21,7 +21,7 @@ func (c *conn) inner(ctx context.Context, pool string) (inner, error) {
 	if c.tx != nil {
 		return c.tx.on(ctx, pool)
 	}
-	if pool == "" || pool == c.database.homeName() {
+	if pool == "" || pool == c.database.homeName {
 		return c.atHome(ctx)
 	}
 	conn, err := c.database.poolOrHome(pool).Conn(ctx)

@@ -27,25 +27,28 @@ func OpenDB(c Config) *sql.DB {
 
 // database is what all connections share.
 type database struct {
-	router  *sharding.Router
-	home    *sql.DB
-	plans   plans
-	schemas schemas
-	turns   turns
+	router   *sharding.Router
+	home     *sql.DB
+	homeName string // by which the router knows the home pool, or ""
+	plans    plans
+	schemas  schemas
+	turns    turns
 
 	once   sync.Mutex
 	server *server // nil until a connection has asked
 }
 
-func newDatabase(c Config) *database { return &database{router: c.Router, home: c.Home} }
+func newDatabase(c Config) *database {
+	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c)}
+}
 
 // pool returns the pool of a database of the router.
 func (d *database) pool(name string) *sql.DB { return d.router.DB(name) }
 
-// homeName returns the name under which the router knows the home pool, or "".
-func (d *database) homeName() string {
-	for _, name := range d.router.Databases() {
-		if d.router.DB(name) == d.home {
+// nameOfHome returns the name under which the router knows the home pool, or "".
+func nameOfHome(c Config) string {
+	for _, name := range c.Router.Databases() {
+		if c.Router.DB(name) == c.Home {
 			return name
 		}
 	}
