@@ -14,8 +14,10 @@
 // Rows of several shards are read side by side and merged: in the order of their
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, AVG, MIN,
 // MAX, COUNT(DISTINCT) and HAVING. A query needs a connection for each shard at a time,
-// or fewer where a pool has fewer; it holds 64 MB at most, of which COUNT(DISTINCT)
-// takes a part for each value unless it counts the sharding key.
+// or fewer where a pool has fewer: then answers are held, up to 64 MB for each
+// connection. Groups, distinct rows and sorting may hold 64 MB besides, of which
+// COUNT(DISTINCT) takes a part for each value unless it counts the sharding key; more
+// is an error.
 //
 // A write for several shards goes to each of them as its part: an INSERT with the rows
 // of each, an UPDATE or DELETE whose conditions lead to several keys, and one without a

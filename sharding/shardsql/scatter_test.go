@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -28,15 +27,7 @@ type twin struct {
 
 func newTwin(t testing.TB, rows int) *twin {
 	t.Helper()
-	dir := t.TempDir()
-	open := func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return db
-	}
+	open := files(t)
 	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
 	const columns = " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, paid INTEGER, note TEXT, amount REAL, at DATETIME, code TEXT, word TEXT, state TEXT)"
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")

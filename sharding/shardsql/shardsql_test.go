@@ -21,17 +21,23 @@ type shop struct {
 	routed *sql.DB
 }
 
-func newShop(t testing.TB) *shop {
+// files opens databases of new files in one directory.
+func files(t testing.TB) (open func(name string) *sql.DB) {
 	t.Helper()
 	dir := t.TempDir()
-	open := func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
+	return func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)&_pragma=foreign_keys(1)")
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	}
+}
+
+func newShop(t testing.TB) *shop {
+	t.Helper()
+	open := files(t)
 	s := &shop{home: open("home.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
 	var tables []sharding.Table
 	for _, name := range []string{"orders", "items"} {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -21,15 +20,7 @@ import (
 // one table beside it.
 func written(t testing.TB, mode sharding.TxMode) *twin {
 	t.Helper()
-	dir := t.TempDir()
-	open := func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)&_pragma=foreign_keys(1)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return db
-	}
+	open := files(t)
 	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
 	if err != nil {

@@ -19,9 +19,10 @@ type builder struct {
 	assigned []assignment
 	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
 	text     string
-	limited  bool    // something in it has a LIMIT
-	restless string  // why several databases may make different values of it
-	oddity   *oddity // the first thing that no plan can be made for
+	limited  bool     // something in it has a LIMIT
+	ctes     []string // the names of all CTEs
+	restless string   // why several databases may make different values of it
+	oddity   *oddity  // the first thing that no plan can be made for
 }
 
 // oddity is a reason why a statement has no plan.
@@ -64,6 +65,7 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 		return seen
 	}
 	for _, cte := range w.Tables {
+		b.ctes = append(b.ctes, strings.ToLower(cte.Name.Name))
 		// Which CTEs see which others, and themselves, depends on the dialect.
 		if name := cte.Name.Name; len(w.Tables) > 1 && b.routed(name) {
 			b.odd(name, sharding.ErrRawTable, "a CTE bears its name; give the CTE another one")
@@ -89,6 +91,17 @@ func (b *builder) routed(name string) bool {
 	return ok || b.snapshot.IsBroadcast(name)
 }
 
+// complete refuses a statement that names a table of the router where no reference
+// was found: what nobody has looked at cannot be routed.
+func (b *builder) complete(st *sqlparse.Statement) {
+	for _, name := range st.Names {
+		found := slices.Contains(b.ctes, name) || slices.ContainsFunc(b.refs, func(r *reference) bool { return strings.EqualFold(r.label(), name) })
+		if !found && b.routed(name) {
+			b.odd(name, sharding.ErrRawTable, "it stands where tables are not looked for; write the statement otherwise")
+		}
+	}
+}
+
 func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 	if q == nil {
 		return
@@ -104,6 +117,9 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 			}
 		case p.Nested != nil:
 			b.query(p.Nested, outer, seen)
+		case p.Table != nil:
+			r := b.reference(p.Table, seen)
+			r.renamed = true // no alias can stand there
 		default:
 			for _, row := range p.Values {
 				b.expressions(row, outer, seen)

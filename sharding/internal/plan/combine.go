@@ -93,10 +93,10 @@ func (c *combiner) form() string {
 // roots finds the sharded table from one row of which each row of the answer comes.
 func (c *combiner) roots() string {
 	s := c.cores[c.query]
+	if slices.ContainsFunc(s.refs, func(r *reference) bool { return r.role == derived }) {
+		return "a subquery or CTE in FROM is not combined" + addKey
+	}
 	for _, r := range s.refs {
-		if r.role == derived {
-			return "a subquery or CTE in FROM is not combined" + addKey
-		}
 		if r.role != sharded || r.nullable || !c.near(r) {
 			continue
 		}
@@ -113,11 +113,7 @@ func (c *combiner) near(root *reference) bool {
 		if r.role != sharded || r == root {
 			continue
 		}
-		found := false
-		for _, n := range c.neighbours(r) {
-			found = found || n == root
-		}
-		if !found {
+		if !slices.Contains(c.neighbours(r), root) {
 			return false
 		}
 	}

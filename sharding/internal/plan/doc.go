@@ -10,5 +10,6 @@
 // references lead to one target together, the whole text goes there, with its names
 // replaced (splice.go), whatever else is in it. Of a query that several targets have
 // to answer, combine.go says how their answers become one, and scatter.go what each of
-// them is asked.
+// them is asked. writes.go and rows.go divide a write, copies.go says which statements
+// leave all copies of a broadcast table the same.
 package plan

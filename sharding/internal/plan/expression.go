@@ -48,7 +48,7 @@ func operands(e sqlparse.Expr) []sqlparse.Expr {
 	case *sqlparse.IsNull:
 		return []sqlparse.Expr{e.X}
 	case *sqlparse.Like:
-		return []sqlparse.Expr{e.X, e.Pattern}
+		return []sqlparse.Expr{e.X, e.Pattern, e.Escape}
 	case *sqlparse.Call:
 		return e.Args
 	case *sqlparse.Tuple:

@@ -61,6 +61,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	default:
 		b.unread(statement, "it cannot be read "+statement.Why+"; write it otherwise, or choose a shard with sharding.On")
 	}
+	b.complete(statement)
 	if statement.Executable {
 		b.unread(statement, sqltext.VersionedHint)
 	}
