@@ -90,6 +90,12 @@ var (
 	// Migration. Returned by Router.Target until Router.Load has succeeded.
 	ErrRouteUnread = errors.New("route of the table is not known yet")
 
+	// ErrNotNumbered: an INSERT leaves a column empty that the source of a Migration
+	// numbered before the first switch and that no database numbers any more.
+	// Returned by the adapters before anything is sent; the statement may be sent
+	// again with a value for it. See Table.Unnumbered.
+	ErrNotNumbered = errors.New("no database numbers the column any more")
+
 	// ErrEpochUnarmed: a server may reach the first id of an epoch without the
 	// epoch's step, and would make ids that belong to others. Returned by
 	// EpochRule.Check and EpochRule.Add.

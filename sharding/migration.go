@@ -134,10 +134,11 @@ func (t *Table) settle(by *routing, from Origin) {
 		t.Map = Map{version: t.Map.version, closed: ErrRouteUnread}
 		return
 	}
-	if route := (*by)[fold(t.Name)].Route; route.isSource() {
-		if route == Returned {
-			from.Numbered = ""
-		}
+	route := (*by)[fold(t.Name)].Route
+	if route != OnSource {
+		t.unnumbered, from.Numbered = from.Numbered, ""
+	}
+	if route.isSource() {
 		t.Map = Map{version: t.Map.version, targets: []Target{from.Target}}
 		t.origin = &from
 	}

@@ -35,7 +35,8 @@ type Table struct {
 	// [Default].
 	OnMissing Policy
 
-	origin *Origin // while the source of a Migration serves the table
+	origin     *Origin // while the source of a Migration serves the table
+	unnumbered string  // see Unnumbered
 }
 
 // Origin returns where the table still lies that a [Migration] is moving, nil
@@ -43,6 +44,12 @@ type Table struct {
 // the table as they do, need no sharding key, and the database numbers its rows.
 // The origin is t's own; do not write to it.
 func (t *Table) Origin() *Origin { return t.origin }
+
+// Unnumbered returns the column that the source of a [Migration] numbered until its
+// first switch, and "" before that and where there is none. Each row that is inserted
+// needs a value for it: shards would give one number twice, and a source that serves
+// again after a rollback would give numbers that generators have given.
+func (t *Table) Unnumbered() string { return t.unnumbered }
 
 // Alt is a column beside the sharding key that leads to the same slot.
 type Alt struct {

@@ -44,7 +44,9 @@
 // The tables of a [sharding.Migration] are followed: while the source serves them,
 // statements go there as they are; one that finds its table closed by a switch or a
 // rollback waits for the next place and is planned again, in a transaction that has
-// done something it fails with [sharding.ErrRouteMoved].
+// done something it fails with [sharding.ErrRouteMoved]. An INSERT without a value for
+// the column that the source numbered is refused with [sharding.ErrNotNumbered] from the
+// switch on.
 //
 // A session at home (SET, locks, temporary tables, LAST_INSERT_ID) goes on in a
 // transaction and on a *sql.Conn, for the statements that go home.

@@ -176,3 +176,40 @@ func TestAfterARollbackARefusedStatementIsAcceptedAgain(t *testing.T) {
 		return err == nil
 	})
 }
+
+// What leaves a number to the source would be numbered by each shard for itself, or,
+// after a rollback, by a source whose next numbers generators have given.
+func TestAnInsertThatLeavesAColumnToTheSourceIsRefusedFromTheSwitchOn(t *testing.T) {
+	m := newMoving(t)
+	inserts := map[string][]any{
+		"INSERT INTO orders (user_id, note) VALUES (1, 'left out')":       nil,
+		"INSERT INTO orders (id, user_id) VALUES (NULL, 1)":               nil,
+		"INSERT INTO orders (user_id, id) VALUES (?, ?), (?, ?)":          {1, 50, 3, nil},
+		"INSERT INTO orders (user_id, id) SELECT 1, 60 WHERE 1 = ?":       {0},
+		"INSERT INTO orders (ID, user_id) VALUES (?, 1)":                  {(*int64)(nil)},
+		"INSERT INTO orders (note, user_id) SELECT 'x', 1 WHERE 1 = 1":    nil,
+		"REPLACE INTO orders (id, user_id, note) VALUES (NULL, 1, 'new')": nil,
+	}
+	accepted := "INSERT INTO orders (user_id, id) SELECT 1, 60 WHERE 1 = ?"
+	try := func(place string, refused bool) {
+		t.Helper()
+		for query, args := range inserts {
+			_, err := m.routed.Exec(query, args...)
+			if want := refused && query != accepted; want != errors.Is(err, sharding.ErrNotNumbered) || !want && err != nil {
+				t.Errorf("%s: %s: %v", place, query, err)
+			}
+		}
+	}
+	try("source", false)
+	exec(t, m.db, "DELETE FROM orders")
+	m.closes(t, sharding.OnShards)()
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+	try("shards", true)
+	m.closes(t, sharding.Returned)()
+	exec(t, m.routed, "DELETE FROM orders WHERE user_id = 1") // finds its table closed
+	exec(t, m.routed, "INSERT INTO orders VALUES (8, 1, 'by its place')")
+	try("source after a rollback", true)
+	if n := one[int64](t, m.db, "SELECT (SELECT COUNT(*) FROM orders) * 10 + (SELECT COUNT(*) FROM orders_1_closed)"); n != 11 {
+		t.Errorf("%d rows", n)
+	}
+}

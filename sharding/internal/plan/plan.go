@@ -25,6 +25,8 @@ type Plan struct {
 	texts     texts
 	origin    *sharding.Target // nil unless a migration's source serves the tables
 	unread    string           // a table of which nobody has read yet what serves it
+	// unnumbered is the column that an INSERT has to give a value, or nil.
+	unnumbered *unnumbered
 	// combination is how several shards answer, or nil, and unmerged why they cannot
 	// answer or write.
 	combination *combination
@@ -67,6 +69,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.prove()
 	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
+	p.unnumbered = unnumberedOf(p.insert)
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)
 	} else {
@@ -129,6 +132,11 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 		return Route{Kind: Home}, nil
 	case p.unread != "":
 		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
+	}
+	if err := p.given(args); err != nil {
+		return Route{}, err
+	}
+	switch {
 	case p.origin != nil:
 		return p.atOrigin()
 	case p.oddity != nil:

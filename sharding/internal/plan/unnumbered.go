@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// unnumbered is the column of an INSERT's table that the source of a migration numbered
+// until its first switch. A statement that was written before the switch leaves it empty.
+type unnumbered struct {
+	column string
+	at     int // its place in a row, -1 where the INSERT does not name it
+}
+
+// unnumberedOf returns nil where there is no such column, and where only its place in
+// the table tells which value is meant for it.
+func unnumberedOf(in *insertion) *unnumbered {
+	if in == nil || in.of.table.Unnumbered() == "" {
+		return nil
+	}
+	u := &unnumbered{column: in.of.table.Unnumbered(), at: -1}
+	if !in.input.Default && len(in.input.Columns) == 0 {
+		return nil
+	}
+	u.at = slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, u.column) })
+	return u
+}
+
+// given refuses an INSERT that leaves a column to a database that must not number it.
+func (p *Plan) given(args []any) error {
+	u := p.unnumbered
+	if u == nil {
+		return nil
+	}
+	empty := u.at < 0
+	for i := range p.insert.input.Rows {
+		row := &p.insert.input.Rows[i]
+		empty = empty || u.at < len(row.Values) && isEmpty(row.Values[u.at], row.FirstParam, args)
+	}
+	if !empty {
+		return nil
+	}
+	return &sharding.RouteError{
+		Op: "insert", Table: p.insert.of.table.Name, Column: u.column, Err: sharding.ErrNotNumbered,
+		Hint: "have a generator make it; the source of the migration numbered it until the first switch",
+	}
+}
+
+// isEmpty reports whether a value of a row leaves it to the database.
+func isEmpty(e sqlparse.Expr, params int, args []any) bool {
+	if l, ok := bare(e).(*sqlparse.Literal); ok && l.Kind == sqlparse.Default {
+		return true
+	}
+	v, ok := constant(e)
+	if !ok {
+		return false
+	}
+	value, err := plain(v.after(params).value(args))
+	return err == nil && value == nil
+}
