@@ -17,6 +17,7 @@ var house = []room{
 	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqlrun", []string{"internal/dialect"}, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/nilness", nil, "it asks one question about a value, whoever has it"},
+	{"internal/writehint", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
 	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},

@@ -1,0 +1,57 @@
+// Package writehint carries what an adapter knows of one statement to the engine that
+// sends it, in the statement's context: package gormplugin and package sqlxhook have
+// filled in ids and conditions, and the text does not say which of them they made.
+// What users say of their statements stands in package sharding.
+package writehint
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Hint is what an adapter knows of a statement that writes to one table. The zero Hint
+// says nothing, and a statement with it is sent as raw SQL is.
+type Hint struct {
+	// Table is the logical name of the table, in any case. The hint is about statements
+	// that write to it; others that get the same context, such as those of a hook, are
+	// not concerned.
+	Table string
+	// Fresh are the numbers of the rows behind VALUES, from 0 and ascending, of which a
+	// generator made an id in the primary key just now: no row has it yet. An upsert
+	// looks for all other rows on the shards before it stores them. Ids that the caller
+	// gave are not fresh, and neither are those of a row that is sent once more after
+	// an error that leaves open whether it was stored.
+	Fresh []int
+	// Keyed says that an UPDATE or DELETE is about rows of models: its condition names
+	// them by their primary keys, and the sharding key was added to it. If it touches
+	// fewer rows than it names, the others are looked for on all shards, and the
+	// statement is refused where a row lies under another key.
+	Keyed bool
+	// Single says that the transaction was begun for this statement alone, and not by
+	// the caller. It may write all copies of a broadcast table, as the statement does
+	// without a transaction.
+	Single bool
+}
+
+type key struct{}
+
+// With returns ctx with a hint, which replaces one that it had. The slice is not copied.
+func With(ctx context.Context, h Hint) context.Context {
+	return context.WithValue(ctx, key{}, &h)
+}
+
+// Of returns what is known of a statement that writes to a table, the zero Hint where
+// nothing is.
+func Of(ctx context.Context, table string) Hint {
+	if h, ok := ctx.Value(key{}).(*Hint); ok && strings.EqualFold(h.Table, table) {
+		return *h
+	}
+	return Hint{}
+}
+
+// IsFresh reports whether a row has an id that was made just now.
+func (h Hint) IsFresh(row int) bool {
+	_, fresh := slices.BinarySearch(h.Fresh, row)
+	return fresh
+}
