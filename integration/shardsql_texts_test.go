@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,6 +63,49 @@ func TestTextsOfOtherCollationsAreRefusedByName(t *testing.T) {
 	}
 }
 
+// Servers sort texts by a part of their weights, and may group them by a part of their
+// bytes; they find the least by the whole text.
+func TestLongTextsOfSeveralShardsCompareAsFarAsTheServerDoes(t *testing.T) {
+	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+		t.Run(name, func(t *testing.T) {
+			collations := []string{"utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"}
+			if name == "MySQL" {
+				collations = append(collations, "utf8mb4_0900_ai_ci")
+			}
+			w := newTexts(t, open, collations, nil)
+			for _, db := range []*sql.DB{w.routed, w.whole} {
+				for id := range 24 {
+					text := strings.Repeat("b", 100*(id%12)) + string(rune('x'-id/2%4))
+					row := fmt.Sprintf("INSERT INTO texts (id, user_id, c0%s) VALUES (%d, %d, '%s'", strings.Repeat(", c%d", len(collations)-1), id, id%5, text) + strings.Repeat(", '"+text+"'", len(collations)-1) + ")"
+					for i := 1; i < len(collations); i++ {
+						row = strings.Replace(row, "%d", strconv.Itoa(i), 1)
+					}
+					mustExec(t, db, row)
+				}
+			}
+			for i, collation := range collations {
+				for _, query := range []string{
+					"SELECT id FROM texts ORDER BY c%d, id DESC", "SELECT id FROM texts ORDER BY c%d DESC, id",
+					"SELECT COUNT(*) AS n, MIN(id) AS first FROM texts WHERE LENGTH(c%[1]d) < 1000 GROUP BY c%[1]d ORDER BY first",
+					"SELECT COUNT(DISTINCT c%[1]d) FROM texts WHERE LENGTH(c%[1]d) < 1000",
+				} {
+					query = fmt.Sprintf(query, i)
+					if want, got := idsOf(t, w.whole, query), idsOf(t, w.routed, query); !slices.Equal(got, want) {
+						t.Errorf("%s: %s:\n%v\nwant %v", collation, query, got, want)
+					}
+				}
+				if strings.Contains(collation, "_0900_") {
+					continue // such texts are compared to their ends
+				}
+				err := w.routed.QueryRow(fmt.Sprintf("SELECT COUNT(DISTINCT c%d) FROM texts", i)).Scan(new(int))
+				if !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "a text of more than ") {
+					t.Errorf("%s: long texts are counted: %v", collation, err)
+				}
+			}
+		})
+	}
+}
+
 func hasCollation(t *testing.T, db *sql.DB, name string) bool {
 	t.Helper()
 	var exists bool
@@ -84,7 +128,7 @@ func newTexts(t *testing.T, open database, wide, narrow []string) *textsTwin {
 	w := &textsTwin{whole: open(t), collations: slices.Concat(wide, narrow)}
 	list := []string{"id BIGINT PRIMARY KEY", "user_id BIGINT NOT NULL"}
 	for i, collation := range w.collations {
-		list = append(list, fmt.Sprintf("c%d VARCHAR(40) COLLATE %s", i, collation))
+		list = append(list, fmt.Sprintf("c%d LONGTEXT COLLATE %s", i, collation))
 		alphabet := "aAäÁbßsSzZ \t\n\x01\u00ad\u0301_-1é"
 		if i < len(wide) {
 			alphabet += "ıİſÆæœŒ\u200b中가ⅧΩω\uffff"

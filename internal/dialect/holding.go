@@ -47,7 +47,7 @@ type Column struct {
 	// Parsed: times come back from the driver as time.Time.
 	Parsed bool
 	// Collation is one that takes texts of different bytes for equal, "" for one that
-	// compares bytes. Of SQLite, which tells no names, it is "not BINARY".
+	// compares bytes. Of SQLite it is "NOCASE", "RTRIM", or "not BINARY" for any other.
 	Collation string
 	// Loose: a text is compared with a number as a float, so that 5 is '5' and '5abc'.
 	Loose bool

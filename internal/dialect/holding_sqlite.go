@@ -2,6 +2,9 @@ package dialect
 
 import (
 	"context"
+	"database/sql"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,16 +21,37 @@ func readSQLiteColumn(ctx context.Context, db Querier, d Dialect, table, column 
 		c.Precision, c.Parsed = unitOf(written), true
 		return c, err
 	}
-	// The collation is tried out: values beside a column that gives no rows are compared
-	// by the column's.
-	var equal int
-	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT "+d.Quote(column)+" AS v FROM "+d.Quote(table)+" WHERE 0"+
-		" UNION ALL SELECT 'A' UNION ALL SELECT 'a ') AS tried WHERE v = 'a'").Scan(&equal)
-	if equal > 0 {
-		c.Collation = "not BINARY"
-	}
+	c.Collation, err = sqliteCollation(ctx, db, d, table, column)
 	return c, err
 }
+
+// sqliteCollation tries the collation of a column out, as SQLite does not tell it: values
+// beside a column that gives no rows are compared by the column's. It has a name if the
+// table was made with SQLite's own collations alone.
+func sqliteCollation(ctx context.Context, db Querier, d Dialect, table, column string) (string, error) {
+	var equal int
+	var made sql.NullString
+	err := db.QueryRowContext(ctx, "SELECT COALESCE(SUM(n), 0), (SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE)"+
+		" FROM (SELECT "+d.Quote(column)+" AS v, 0 AS n FROM "+d.Quote(table)+" WHERE 0 UNION ALL SELECT 'A', 1 UNION ALL SELECT 'a ', 2) AS tried WHERE v = 'a'",
+		table).Scan(&equal, &made)
+	if err != nil || equal == 0 {
+		return "", err
+	}
+	for _, name := range collate.FindAllStringSubmatch(made.String, -1) {
+		if !slices.Contains([]string{"BINARY", "NOCASE", "RTRIM"}, strings.ToUpper(name[1])) {
+			return "not BINARY", nil
+		}
+	}
+	switch {
+	case made.Valid && equal == 1:
+		return "NOCASE", nil
+	case made.Valid && equal == 2:
+		return "RTRIM", nil
+	}
+	return "not BINARY", nil
+}
+
+var collate = regexp.MustCompile(`(?i)\bCOLLATE\b\s*[\["'` + "`" + `]?(\w*)`)
 
 // sqliteHolds goes by the affinity of a declared type, and by the names under which
 // drivers know times.

@@ -28,11 +28,10 @@ func TestAColumnOfSQLiteIsWhatItsAffinityMakesOfValues(t *testing.T) {
 		INSERT INTO "my table" (plain, "no case") VALUES ('a', 'A')`); err != nil {
 		t.Fatal(err)
 	}
-	folds := "not BINARY"
 	for name, want := range map[string]dialect.Column{
 		"plain": {Type: "text", Holds: dialect.HoldsTexts}, "bytes": {Type: "text", Holds: dialect.HoldsTexts},
-		"no case": {Type: "varchar(9)", Holds: dialect.HoldsTexts, Collation: folds}, "No Case": {Type: "varchar(9)", Holds: dialect.HoldsTexts, Collation: folds},
-		"padded": {Type: "text", Holds: dialect.HoldsTexts, Collation: folds},
+		"no case": {Type: "varchar(9)", Holds: dialect.HoldsTexts, Collation: "NOCASE"}, "No Case": {Type: "varchar(9)", Holds: dialect.HoldsTexts, Collation: "NOCASE"},
+		"padded": {Type: "text", Holds: dialect.HoldsTexts, Collation: "RTRIM"},
 		"n":      {Type: "integer", Holds: dialect.HoldsIntegers}, "point": {Type: "point", Holds: dialect.HoldsIntegers},
 		"b": {Type: "blob", Holds: dialect.HoldsAnything}, "any_": {Holds: dialect.HoldsAnything}, "f": {Type: "double", Holds: dialect.HoldsFloats},
 		"s": {Type: "string", Holds: dialect.HoldsNumbers}, "d": {Type: "decimal(9)", Holds: dialect.HoldsNumbers},

@@ -42,17 +42,20 @@ func pads(collation string) bool {
 // texts reads how the columns of a table compare that hold texts and members of ENUM
 // and SET, on MySQL and MariaDB.
 func texts(ctx context.Context, pool *sql.DB, table string, to map[string]plan.Column) (err error) {
-	rows, err := pool.QueryContext(ctx, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME FROM information_schema.COLUMNS
+	rows, err := pool.QueryContext(ctx, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, CHARACTER_OCTET_LENGTH > @@max_sort_length FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
 	if err != nil {
 		return fmt.Errorf("collations of %s: %w", table, err)
 	}
 	defer func() { _ = rows.Close() }()
-	type text struct{ column, kind, collation string }
+	type text struct {
+		column, kind, collation string
+		long                    bool
+	}
 	var found []text
 	for rows.Next() {
 		var t text
-		if err := rows.Scan(&t.column, &t.kind, &t.collation); err != nil {
+		if err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long); err != nil {
 			return err
 		}
 		found = append(found, t)
@@ -66,15 +69,17 @@ func texts(ctx context.Context, pool *sql.DB, table string, to map[string]plan.C
 	weights := map[string]plan.Value{}
 	for _, t := range found {
 		name := strings.ToLower(t.column)
-		kept := to[name]
-		if isCollated(t.collation) {
-			if weights[t.collation].As == plan.Plain {
-				if weights[t.collation], err = weight(ctx, pool, t.collation); err != nil {
-					return err
-				}
+		w, known := weights[t.collation]
+		if !known && isCollated(t.collation) {
+			if w, err = weight(ctx, pool, t.collation); err != nil {
+				return err
 			}
+			weights[t.collation] = w
 		}
-		to[name] = compared(kept, t.kind, t.collation, weights[t.collation])
+		if !t.long {
+			w.Type.Most = 0
+		}
+		to[name] = compared(to[name], t.kind, t.collation, w)
 	}
 	return nil
 }
@@ -82,14 +87,11 @@ func texts(ctx context.Context, pool *sql.DB, table string, to map[string]plan.C
 // compared says how values of a type compare whose texts have such weights.
 func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Column {
 	switch strings.ToLower(kind) {
-	case "char", "varchar", "tinytext", "text":
-		c.Value = weight
 	case "enum", "set":
 		c.Value = plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}
 		c.Least = weight
-	default: // a weight that exceeds max_allowed_packet would be NULL
-		c.Unsorted = "values of the type " + kind + " may be too large; TEXT and VARCHAR are compared"
-		return c
+	default:
+		c.Value = weight
 	}
 	if weight.As == plan.Plain {
 		c.Unsorted = "weights of its collation " + collation + " are not known to compare as its texts do"
@@ -97,17 +99,32 @@ func compared(c plan.Column, kind, collation string, weight plan.Value) plan.Col
 	return c
 }
 
-// weight returns how texts of a collation compare.
+// wholeTexts is of how many bytes of a text the weights are asked where a server sorts by
+// all of it: so few that they fit into a packet, as a weight that does not is NULL.
+const wholeTexts = 4096
+
+// weight returns how texts of a collation compare. A server sorts by max_sort_length bytes
+// of the weights, on MariaDB by as many of the text where each character has one weight,
+// and on MySQL by the whole text where it is not padded. By as many bytes MariaDB may
+// group them.
 func weight(ctx context.Context, pool *sql.DB, collation string) (plan.Value, error) {
 	charset, _, _ := strings.Cut(collation, "_")
 	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight}
 	var space []byte
-	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length"
-	if err := pool.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix); err != nil {
+	var bytewise bool
+	query := "SELECT WEIGHT_STRING(CONVERT(' ' USING " + charset + ") COLLATE " + collation + "), @@max_sort_length, VERSION() LIKE '%MariaDB%'"
+	if err := pool.QueryRowContext(ctx, query).Scan(&space, &v.Type.Prefix, &bytewise); err != nil {
 		return v, fmt.Errorf("weight of a space in %s: %w", collation, err)
 	}
 	if pads(collation) {
 		v.Type.Pad = space
+	}
+	v.Type.Most = v.Type.Prefix
+	switch {
+	case strings.Contains(collation, "_0900_"):
+		v.Type.Prefix, v.Type.Most = 0, wholeTexts
+	case bytewise && !strings.Contains(collation, "_unicode_") && !strings.Contains(collation, "_uca1400_"):
+		v.Type.Prefix *= len(space)
 	}
 	return v, nil
 }

@@ -36,9 +36,11 @@
 // It is being built. Still refused, where several shards would have to answer: UNION;
 // expressions over aggregates but for COALESCE(SUM(x), 0); orders and groups of
 // expressions but for DATE, YEAR and its like, DATE_FORMAT of digits, LOWER, UPPER, and
-// sums and products of columns and integers; and on MySQL and MariaDB those of texts
-// whose collation has several levels of weights, or whose type holds more than 64 KB.
-// So are writes that depend on a row with the same unique key which may be on another
+// sums and products of columns and integers; those of texts whose collation has several
+// levels of weights on MySQL and MariaDB, or is none of SQLite's own; and while it runs, a
+// query that would have to compare texts of more than max_sort_length (1,024 bytes) in
+// groups, or of more than 4,096 bytes with a collation of MySQL that does not pad. So are
+// writes that depend on a row with the same unique key which may be on another
 // shard.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,

@@ -144,13 +144,16 @@ func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts
 func compares(ctx context.Context, srv *server, pool *sql.DB, table string, c *sql.ColumnType) (merge.Type, error) {
 	if srv.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())
-		if err != nil || found.Collation != "" {
+		collation, known := storedBy[found.Collation]
+		if err != nil || !known {
 			return merge.Type{}, err
 		}
-		return merge.Type{Kind: merge.Stored}, nil
+		return merge.Type{Kind: merge.Stored, Collation: collation}, nil
 	}
 	return merge.Type{Kind: sortKinds[strings.TrimPrefix(strings.ToUpper(c.DatabaseTypeName()), "UNSIGNED ")]}, nil
 }
+
+var storedBy = map[string]merge.Collation{"": merge.Binary, "NOCASE": merge.NoCase, "RTRIM": merge.RTrim}
 
 // sortKinds are by the words that go-sql-driver/mysql uses for types. FLOAT is
 // missing: its text and its value differ.

@@ -14,14 +14,14 @@ import (
 )
 
 // Columns are those of the table orders that the queries are about. at is a time, and
-// note, code, word and state are texts. All but id and user_id may be NULL.
-var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "state"}
+// note, code, word, body and state are texts. All but id and user_id may be NULL.
+var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "body", "state"}
 
 // expressions are what it may be ordered and grouped by besides, on any database.
-var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "DATE(at)", "(user_id - paid)"}
+var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "DATE(at)", "(user_id - paid)"}
 
 // texts are the columns that may be of a collation which takes several texts for one.
-var texts = []string{"note", "code", "word"}
+var texts = []string{"note", "code", "word", "body"}
 
 // Query is a random query.
 type Query struct {
@@ -169,7 +169,7 @@ func (m *maker) sortable() string {
 func (m *maker) aggregate() string {
 	return pick(m, []string{
 		"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "MIN(paid)", "MAX(user_id)", "COUNT(note)",
-		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(state)", "MAX(state)",
+		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(body)", "COUNT(DISTINCT body)", "COUNT(DISTINCT word)", "MIN(state)", "MAX(state)",
 		"AVG(paid)", "AVG(amount)", "AVG(user_id)", "COUNT(DISTINCT paid)", "COUNT(DISTINCT note)", "COUNT(DISTINCT user_id)", "COUNT(DISTINCT at)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 	})

@@ -29,6 +29,9 @@ type Type struct {
 	// Prefix is how many bytes of Bytes the database compares: max_sort_length, 0
 	// for all.
 	Prefix int
+	// Most is of how many bytes of a text Bytes are the weights at least, 0 for all. Behind
+	// them is a byte then: '1' of a text that has more, else '0'.
+	Most int
 	// Collation is how texts of Stored compare.
 	Collation Collation
 }
@@ -95,7 +98,7 @@ func appendKeys(b []byte, keys []Key, row []driver.Value) ([]byte, error) {
 			start := len(b) + 1
 			var ok bool
 			if b, ok = k.Type.append(append(b, value), v); !ok {
-				return b, fmt.Errorf("column %d: %w", k.Column+1, unexpected(k.Type.Kind, v))
+				return b, fmt.Errorf("column %d: %w", k.Column+1, k.Type.unexpected(v))
 			}
 			if k.Desc {
 				invert(b[start:])
@@ -109,6 +112,13 @@ func appendKeys(b []byte, keys []Key, row []driver.Value) ([]byte, error) {
 // show the value, which may be a secret.
 func unexpected(k Kind, v driver.Value) error {
 	return fmt.Errorf("%w: a %T that is no %s", ErrValue, v, kinds[k])
+}
+
+func (t *Type) unexpected(v driver.Value) error {
+	if s, _ := textOf(v); t.Most > 0 && strings.HasSuffix(s, "1") {
+		return fmt.Errorf("%w: a text of more than %d bytes", ErrValue, t.Most)
+	}
+	return unexpected(t.Kind, v)
 }
 
 func invert(b []byte) {
@@ -339,21 +349,21 @@ func appendExact(b []byte, v int64) []byte {
 }
 
 func appendCollated(b []byte, c Collation, s string) []byte {
-	if c == RTrim {
-		for len(s) > 0 && s[len(s)-1] == ' ' {
-			s = s[:len(s)-1]
-		}
-	}
-	start := len(b)
-	b = appendEscaped(b, s)
-	if c == NoCase {
+	switch c {
+	case RTrim:
+		s = strings.TrimRight(s, " ")
+	case NoCase: // a 0 byte ends the text; of equal ones the shorter is less
+		whole, start := len(s), len(b)
+		s, _, _ = strings.Cut(s, "\x00")
+		b = appendEscaped(b, s)
 		for i := start; i < len(b); i++ {
 			if b[i] >= 'A' && b[i] <= 'Z' {
 				b[i] += 'a' - 'A'
 			}
 		}
+		return binary.BigEndian.AppendUint32(b, uint32(whole))
 	}
-	return b
+	return appendEscaped(b, s)
 }
 
 // appendEscaped appends bytes and an end that is below all that could follow.
@@ -373,6 +383,13 @@ func appendEscaped[T string | []byte](b []byte, s T) []byte {
 // follows is below, like, or above a text of spaces; so a text whose next piece is
 // missing compares as if it were padded.
 func appendWeights[T string | []byte](b []byte, t *Type, s T) ([]byte, bool) {
+	if t.Most > 0 {
+		n := len(s) - 1
+		if n < 0 || s[n] != '0' && (t.Prefix == 0 || n < t.Prefix) {
+			return b, false
+		}
+		s = s[:n]
+	}
 	if t.Prefix > 0 && len(s) > t.Prefix {
 		s = s[:t.Prefix]
 	}

@@ -403,3 +403,15 @@ func BenchmarkAMillionOrderedRows(b *testing.B) {
 		}
 	})
 }
+
+// Of a text that has more bytes than were weighed, the weights do for what compares no more
+// of them.
+func TestABegunTextIsAnErrorWhereItsRestCounts(t *testing.T) {
+	for prefix, fine := range map[int]bool{0: false, 4: true, 6: false} {
+		sources := of([][]driver.Value{{[]byte("\x00a0")}, {[]byte("\x00a\x00b1")}})
+		rows, err := readTo(Ordered(sources, []Key{{Type: Type{Kind: Bytes, Most: 4, Prefix: prefix}}}))
+		if fine != (err == nil && len(rows) == 2) || err != nil && !errors.Is(err, ErrValue) {
+			t.Errorf("prefix %d: %v, %v", prefix, rows, err)
+		}
+	}
+}

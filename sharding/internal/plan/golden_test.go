@@ -176,6 +176,7 @@ var whole = plan.Column{Holds: plan.Integers, Value: plan.Value{Type: merge.Type
 // texts compare as utf8mb4_general_ci does, and coupons by a collation that is not combined.
 var (
 	texts   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024}, As: plan.Weight}}
+	pages   = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Bytes, Pad: []byte{0, ' '}, Prefix: 1024, Most: 1024}, As: plan.Weight}}
 	members = plan.Column{Value: plan.Value{Type: merge.Type{Kind: merge.Integer}, As: plan.Number}, Least: texts.Value}
 	coupon  = plan.Column{Unsorted: "its collation is utf8mb4_thai_520_w2"}
 )
@@ -187,7 +188,7 @@ var schema = plan.Schema{
 	"orders": {
 		Columns: map[string]plan.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
-			"note": texts, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
+			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}},
 	},

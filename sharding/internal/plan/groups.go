@@ -164,7 +164,7 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 	for i, item := range c.core.Items {
 		name, ok := e.(*sqlparse.Column)
 		if ok && len(name.Name.Parts) == 1 && strings.EqualFold(item.Alias.Name, name.Name.Parts[0].Name) || c.text(item.Expr) == c.text(e) {
-			if v := g.values[i]; v.As == Plain && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
+			if v := g.values[i]; v.As == Plain && v.Type.Collation == merge.Binary && (v.Type.Kind != merge.Stored || aggregated(item.Expr)) {
 				return i, ""
 			}
 			e = item.Expr // what is selected is not what compares, or the driver may make a time of it
@@ -174,8 +174,8 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 		if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
 			return 0, "parameters in " + c.text(e) + " are not combined; select it"
 		}
-		if c.member(call) {
-			return 0, c.text(e) + " is by text, and servers sort by the place of a member; select it without ORDER BY"
+		if why := c.member(call); why != "" {
+			return 0, why
 		}
 		a, v, why := c.partial(e, -1)
 		if why != "" {

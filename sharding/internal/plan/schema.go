@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -67,8 +68,11 @@ func (f Form) of(text string) string {
 
 // selected returns what is selected to compare the values of an expression.
 func (v Value) selected(text string) string {
-	if v.Type.Kind == merge.Stored {
+	switch n := strconv.Itoa(v.Type.Most); {
+	case v.Type.Kind == merge.Stored:
 		return "+" + text // so that the driver does not make a time of a text
+	case v.Type.Most > 0:
+		return "CONCAT(" + v.As.of("LEFT("+text+", "+n+")") + ", LENGTH(" + text + ") > " + n + ")"
 	}
 	return v.As.of(text)
 }

@@ -42,9 +42,9 @@ func (c *combiner) function(call *sqlparse.Call) (Value, string) {
 	switch {
 	case why != "":
 		return v, why
-	case one && folds[name] && (v.As == Weight || v.Type.Kind == merge.Stored):
-		return v, ""
-	case one && name == "date" && (v.Type.Kind == merge.Time || v.Type.Kind == merge.Stored):
+	case v.Type.Kind == merge.Stored && one && (folds[name] || name == "date"):
+		return Value{Type: merge.Type{Kind: merge.Stored}}, "" // SQLite compares results by their bytes
+	case one && folds[name] && v.As == Weight, one && name == "date" && v.Type.Kind == merge.Time:
 		return v, ""
 	case v.Type.Kind != merge.Time:
 	case one && clocks[name]:
@@ -124,13 +124,20 @@ func (c *combiner) least(e sqlparse.Expr) (Value, string) {
 	return found.Least, ""
 }
 
-// member reports whether an aggregate is the least or the last member of ENUM or SET.
-func (c *combiner) member(call *sqlparse.Call) bool {
-	if len(call.Args) != 1 || strings.EqualFold(call.Name.Parts[0].Name, "count") {
-		return false
+// member says why an aggregate is not sorted by: the least or the last member of ENUM or
+// SET, or any of several texts that NOCASE or RTRIM takes for equal.
+func (c *combiner) member(call *sqlparse.Call) string {
+	if len(call.Args) != 1 || aggregates[nameOf(call)] == merge.Count {
+		return ""
 	}
 	found, _ := c.columnOf(call.Args[0])
-	return found.Value.As == Number
+	switch {
+	case found.Value.As == Number:
+		return c.text(call) + " is by text, and servers sort by the place of a member; select it without ORDER BY"
+	case found.Value.Type.Collation != merge.Binary:
+		return c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY"
+	}
+	return ""
 }
 
 func (c *combiner) unsorted(e sqlparse.Expr, found Column) string {
