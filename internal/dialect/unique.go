@@ -6,21 +6,23 @@ import (
 )
 
 const (
-	mysqlUnique = `SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX`
+	mysqlUnique = `SELECT INDEX_NAME, CASE WHEN SUB_PART IS NULL THEN COLUMN_NAME END FROM information_schema.STATISTICS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`
 	postgresUnique = `SELECT i.relname::text, a.attname::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
 		CROSS JOIN LATERAL generate_series(1, x.indnkeyatts::int) u (n)
 		LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[u.n - 1] AND a.attnum <> 0
-		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY i.relname, u.n`
+		WHERE x.indrelid = to_regclass(quote_ident($1)) AND x.indisunique ORDER BY NOT x.indisprimary, i.relname, u.n`
 	// SQLite has no index of an INTEGER PRIMARY KEY.
-	sqliteUnique = `SELECT i.name, x.name FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x
+	sqliteUnique = `SELECT k, c FROM (
+		SELECT i.name AS k, x.name AS c, i.origin <> 'pk' AS later, x.seqno AS n FROM pragma_index_list(?1) i JOIN pragma_index_xinfo(i.name) x
 		WHERE i."unique" AND x.key UNION ALL
-		SELECT '', name FROM pragma_table_info(?1) t WHERE pk > 0
-		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk') ORDER BY 1`
+		SELECT '', name, 0, pk FROM pragma_table_info(?1) t WHERE pk > 0
+		AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) p WHERE p.origin = 'pk')) ORDER BY later, k, n`
 )
 
 // UniqueKeys returns the columns of each unique key of a table in the present
-// database, the primary key's among them. An expression in a key is "".
+// database, those of the primary key first. What is no whole column, but an expression
+// or the beginning of a text, is "".
 func UniqueKeys(ctx context.Context, db Lister, d Dialect, table string) (keys [][]string, err error) {
 	query := mysqlUnique
 	switch d.Name() {

@@ -18,6 +18,7 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		"CREATE UNIQUE INDEX a_lower ON a (lower(y))",
 		"CREATE TABLE b (p INT, q INT, PRIMARY KEY (p, q)) WITHOUT ROWID",
 		"CREATE TABLE c (x INT)",
+		"CREATE TABLE d (id TEXT NOT NULL, a INT UNIQUE, PRIMARY KEY (id))",
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -27,15 +28,16 @@ func TestUniqueKeysAreListedWithThePrimaryKey(t *testing.T) {
 		"a": {{"id"}, {""}, {"y"}, {"x", "y"}},
 		"b": {{"p", "q"}},
 		"c": nil,
+		"d": {{"id"}, {"a"}},
 	} {
 		keys, err := UniqueKeys(t.Context(), db, SQLite{}, table)
-		if err != nil || !sameKeys(keys, want) {
+		if err != nil || !sameKeys(keys, want) || len(want) > 0 && !reflect.DeepEqual(keys[0], want[0]) {
 			t.Errorf("%s: %q, %v, want %q", table, keys, err, want)
 		}
 	}
 }
 
-// sameKeys compares keys in any order.
+// sameKeys compares keys in any order. (That of the primary key is the first.)
 func sameKeys(a, b [][]string) bool {
 	if len(a) != len(b) {
 		return false

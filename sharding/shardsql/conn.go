@@ -54,12 +54,19 @@ func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, err
 
 // QueryContext sends the query where its rows are.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return follow(ctx, c, query, args, func(to plan.Route) (driver.Rows, error) {
+	return follow(ctx, c, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+		if err := c.lookUp(ctx, p, to, args); err != nil {
+			return nil, err
+		}
+		models := c.models(ctx, p, to, args)
+		if models != nil && to.Kind == plan.One {
+			to.Kind, to.Writes = plan.Several, whole(to, args)
+		}
 		switch to.Kind {
 		case plan.Scatter:
 			return c.scatter(ctx, to.Shards, args)
 		case plan.Several:
-			return c.writeRows(ctx, to.Writes, args)
+			return c.writeRows(ctx, to.Writes, args, models)
 		case plan.Copies:
 			return c.copyRows(ctx, query, to.Target.Table, args)
 		}
@@ -79,20 +86,20 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return c.tx.point(ctx, verb, name, query)
 		}
 	}
-	return follow(ctx, c, query, args, func(to plan.Route) (driver.Result, error) {
+	return follow(ctx, c, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
+		if err := c.lookUp(ctx, p, to, args); err != nil {
+			return nil, err
+		}
+		models := c.models(ctx, p, to, args)
 		switch to.Kind {
 		case plan.Scatter:
 			return c.drain(ctx, to.Shards, args)
 		case plan.Several:
-			return c.write(ctx, to.Writes, args)
+			return c.write(ctx, to.Writes, args, models)
 		case plan.Copies:
 			return c.copy(ctx, query, to.Target.Table, args)
 		}
-		inner, err := c.inner(ctx, to.Target.DB)
-		if err != nil {
-			return nil, err
-		}
-		return inner.exec(ctx, to.Text, args)
+		return c.writeOne(ctx, to, args, models)
 	})
 }
 

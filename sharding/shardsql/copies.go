@@ -24,27 +24,27 @@ func (d *database) copies() []*sql.DB {
 // copy writes every copy of a broadcast table, and returns the result of the one at
 // home.
 func (c *conn) copy(ctx context.Context, text, table string, args []driver.NamedValue) (result driver.Result, err error) {
-	err = c.together(ctx, c.copied(text, table, args), func(l leg, in inner) error {
+	err = c.together(ctx, c.copied(text, table, args), false, func(l leg, in inner) error {
 		r, err := in.exec(ctx, l.text, slices.Clone(l.args))
 		if l.place == 0 {
 			result = r
 		}
 		return err
-	})
+	}, nil)
 	return result, err
 }
 
 // copyRows is copy for a statement that returns rows.
 func (c *conn) copyRows(ctx context.Context, text, table string, args []driver.NamedValue) (driver.Rows, error) {
 	var rows *heldRows
-	err := c.together(ctx, c.copied(text, table, args), func(l leg, in inner) error {
+	err := c.together(ctx, c.copied(text, table, args), false, func(l leg, in inner) error {
 		memory := answerMemory
 		r, err := in.returned(ctx, l, &memory)
 		if l.place == 0 {
 			rows = r
 		}
 		return err
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

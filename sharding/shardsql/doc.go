@@ -28,6 +28,18 @@
 // [sharding.PartialCommitError]. What each shard would compute otherwise (NOW, variables)
 // and what it would count by itself (LIMIT) is refused.
 //
+// A unique key that does not lead to the shard holds on each shard by itself. So before a
+// write depends on such a key, its rows are looked for by it: those of an upsert (ON
+// CONFLICT, ON DUPLICATE KEY UPDATE, IGNORE, REPLACE) by the key that it names, or by all
+// that the table has, first on their own shards, and what is not there on all others,
+// within [sharding.FanOut]. A row that exists under a sharding key of another slot is
+// refused with [sharding.ErrKeyChange], as the upsert would store it twice. What an UPDATE
+// sets a unique key to is looked for on the other shards. No look is needed where the key
+// has the sharding key among its columns, or a column of [sharding.Table].Also whose value
+// carries the slot. A look takes no locks: two upserts of one new row under two sharding
+// keys can still store it twice. An INSERT that names no conflict is sent as it is, and so
+// are other unique keys than the primary key that an upsert gives the values of its row.
+//
 // A write to a broadcast table goes to the home database and to those of the router, each
 // of which has a copy. What each would make for itself is refused with
 // [sharding.ErrCopies]: numbers and computed defaults that are left out, functions that are
@@ -39,9 +51,7 @@
 // sums and products of columns and integers; those of texts whose collation has several
 // levels of weights on MySQL and MariaDB, or is none of SQLite's own; and while it runs, a
 // query that would have to compare texts of more than max_sort_length (1,024 bytes) in
-// groups, or of more than 4,096 bytes with a collation of MySQL that does not pad. So are
-// writes that depend on a row with the same unique key which may be on another
-// shard.
+// groups, or of more than 4,096 bytes with a collation of MySQL that does not pad.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,
 // statements go there as they are; one that finds its table closed by a switch or a

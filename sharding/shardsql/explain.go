@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -31,6 +32,10 @@ const (
 type Explanation struct {
 	Kind   Kind
 	Shards []Shard // of One, Scatter and Several, in the order in which they are asked
+	// Lookups are asked first, for rows that the statement depends on and that another
+	// shard may have: the shards where the rows belong, and then all others about what
+	// was not found, so that some may not be sent.
+	Lookups []Shard
 	// Merge says how the answers of several shards are combined.
 	Merge string
 	// Err is why the statement is refused, a *sharding.RouteError as a rule.
@@ -89,16 +94,35 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
 	r, err := p.Bind(args, hint)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
-	case r.Kind == plan.One:
+	}
+	lookups, err := p.Lookups(args, r, nil)
+	if err != nil {
+		return Explanation{Kind: Refused, Err: err}
+	}
+	e := routed(router, r, text, args)
+	for _, l := range lookups {
+		for _, q := range slices.Concat(l.Questions(false), l.Questions(true)) {
+			asked := Shard{q.Target, q.Text, make([]any, len(q.Args))}
+			for i, v := range q.Args {
+				asked.Args[i] = v
+			}
+			e.Lookups = append(e.Lookups, asked)
+		}
+	}
+	return e
+}
+
+func routed(router *sharding.Router, r plan.Route, text string, args []any) Explanation {
+	switch r.Kind {
+	case plan.One:
 		return Explanation{Kind: One, Shards: []Shard{{r.Target, r.Text, args}}}
-	case r.Kind == plan.Scatter:
+	case plan.Scatter:
 		return scattered(r.Shards, args)
-	case r.Kind == plan.Several:
+	case plan.Several:
 		return divided(router, r.Writes, args)
-	case r.Kind == plan.Copies:
+	case plan.Copies:
 		return Explanation{Kind: Copies}
 	}
 	return Explanation{Kind: Home, Shards: []Shard{{Text: text, Args: args}}}

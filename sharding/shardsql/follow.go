@@ -17,7 +17,7 @@ import (
 // It has done nothing then, so it is planned and sent once more.
 
 // follow plans a statement and sends it, and again whenever it finds its place closed.
-func follow[T any](ctx context.Context, c *conn, query string, args []driver.NamedValue, send func(plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, c *conn, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
 		p, s, err := c.planned(ctx, query)
@@ -34,7 +34,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 			}
 			return none, err
 		}
-		done, err := send(to)
+		done, err := send(p, to)
 		if err == nil {
 			c.tx.used()
 			return done, nil

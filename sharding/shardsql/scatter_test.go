@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -73,7 +74,7 @@ func folded(column, text string) string {
 }
 
 // answer is the rows of a query as texts.
-func answer(ctx context.Context, db *sql.DB, query string, args ...any) (rows []string, err error) {
+func answer(ctx context.Context, db changes.Queries, query string, args ...any) (rows []string, err error) {
 	found, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -22,16 +22,55 @@ type leg struct {
 	args   []driver.NamedValue
 }
 
-// write executes an UPDATE, a DELETE or an INSERT for several shards.
-func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedValue) (driver.Result, error) {
+// write executes an UPDATE, a DELETE or an INSERT for several shards. models are the rows
+// that it has to touch, nil where it may touch any.
+func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedValue, models *plan.Lookup) (driver.Result, error) {
 	results := make([]driver.Result, len(w.Parts))
+	var all sum
 	err := c.parts(ctx, w, args, func(l leg, in inner) (err error) {
 		results[l.place], err = in.exec(ctx, l.text, l.args)
 		return err
+	}, func(t *transaction) error {
+		all = summed(w, results)
+		return c.missed(ctx, t, models, all.rows)
 	})
 	if err != nil {
 		return nil, err
 	}
+	return all, nil
+}
+
+// writeOne is write for one shard. For one model it needs no transaction, as what touches
+// no row has nothing to undo.
+func (c *conn) writeOne(ctx context.Context, to plan.Route, args []driver.NamedValue, models *plan.Lookup) (driver.Result, error) {
+	if models != nil && models.Len() > 1 {
+		return c.write(ctx, whole(to, args), args, models)
+	}
+	inner, err := c.inner(ctx, to.Target.DB)
+	if err != nil {
+		return nil, err
+	}
+	r, err := inner.exec(ctx, to.Text, args)
+	if err != nil || models == nil {
+		return r, err
+	}
+	touched, err := r.RowsAffected()
+	if err != nil {
+		return nil, err
+	}
+	return r, c.missed(ctx, c.tx, models, touched)
+}
+
+// whole is a write to one shard as one of several.
+func whole(to plan.Route, args []driver.NamedValue) *plan.Writes {
+	part := plan.Part{Target: to.Target, Text: to.Text, Args: make([]int, len(args))}
+	for i := range part.Args {
+		part.Args[i] = i
+	}
+	return &plan.Writes{Parts: []plan.Part{part}}
+}
+
+func summed(w *plan.Writes, results []driver.Result) sum {
 	all := sum{last: results[len(results)-1]}
 	for i, r := range results {
 		n, err := r.RowsAffected()
@@ -40,7 +79,7 @@ func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 			all.last = r
 		}
 	}
-	return all, nil
+	return all
 }
 
 // sum is the result of a write to several shards.
@@ -56,13 +95,18 @@ func (s sum) LastInsertId() (int64, error) { return s.last.LastInsertId() }
 
 // writeRows executes a write and returns its rows: of an INSERT in the order of
 // VALUES. They are in memory, as the transaction ends before they are read.
-func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.NamedValue, models *plan.Lookup) (driver.Rows, error) {
 	memory := answerMemory
 	returned := make([]*heldRows, len(w.Parts))
 	err := c.parts(ctx, w, args, func(l leg, in inner) (err error) {
 		returned[l.place], err = in.returned(ctx, l, &memory)
 		return err
-	}, func() error { return inOrder(w, returned) })
+	}, func(t *transaction) error {
+		if err := inOrder(w, returned); err != nil {
+			return err
+		}
+		return c.missed(ctx, t, models, int64(len(returned[0].rows)))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +152,7 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 }
 
 // parts executes the parts of a write, and then what decides whether they stay.
-func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedValue, do func(leg, inner) error, then ...func() error) error {
+func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedValue, do func(leg, inner) error, then func(*transaction) error) error {
 	if err := c.database.router.Limits().Check(len(w.Parts)); err != nil {
 		return &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
 	}
@@ -120,25 +164,28 @@ func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 	slices.SortStableFunc(legs, func(a, b leg) int {
 		return cmp.Or(cmp.Compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
 	})
-	return c.together(ctx, legs, do, then...)
+	return c.together(ctx, legs, false, do, then)
 }
 
 // together executes all legs, or none: in a transaction of its own, or behind a
-// savepoint of the present one.
-func (c *conn) together(ctx context.Context, legs []leg, do func(leg, inner) error, then ...func() error) error {
+// savepoint of the present one. It may span databases where it has to.
+//
+// One leg is sent after another, although databases could work side by side: two writers
+// of the same rows on two databases that each hold one of them would wait for the other,
+// and no database sees that circle. In order, the second waits on the first database.
+func (c *conn) together(ctx context.Context, legs []leg, spans bool, do func(leg, inner) error, then func(*transaction) error) error {
 	t := c.tx
 	if t == nil {
 		t = c.newTransaction(driver.TxOptions{})
 	}
+	t.spans = t.spans || spans
 	if err := t.admit(legs); err != nil {
 		return err
 	}
 	guarded := c.tx != nil
 	err := t.execute(ctx, legs, guarded, do)
-	for _, f := range then {
-		if err == nil {
-			err = f()
-		}
+	if err == nil && then != nil {
+		err = then(t)
 	}
 	switch {
 	case guarded:

@@ -115,9 +115,9 @@ func (s Statement) Run(ctx context.Context, on Queries) (affected int64, err err
 	return r.RowsAffected()
 }
 
-// Rows returns all rows in a fixed order.
-func Rows(ctx context.Context, on Queries) (all []string, err error) {
-	found, err := on.QueryContext(ctx, "SELECT id, user_id, paid, note FROM orders")
+// rows returns what a query selects, in a fixed order: three numbers and a text.
+func rows(ctx context.Context, on Queries, query string) (all []string, err error) {
+	found, err := on.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}

@@ -13,14 +13,22 @@ import (
 // Half of the programs are a transaction with savepoints, which ends one way or the
 // other. It returns how many statements succeeded.
 func (m *Maker) Program(ctx context.Context, routed, whole *sql.DB) (done int, err error) {
-	p := &program{Maker: m, routed: routed, whole: whole}
+	return (&program{Maker: m, routed: routed, whole: whole}).run(ctx, routed, whole)
+}
+
+// Program is that of Maker about members.
+func (m *Members) Program(ctx context.Context, routed, whole *sql.DB) (done int, err error) {
+	return (&program{Maker: m.Maker, members: m, routed: routed, whole: whole}).run(ctx, routed, whole)
+}
+
+func (p *program) run(ctx context.Context, routed, whole *sql.DB) (done int, err error) {
 	var end func() error
-	if m.IntN(2) == 0 {
+	if p.IntN(2) == 0 {
 		if end, err = p.begin(ctx); err != nil {
 			return 0, err
 		}
 	}
-	for range 1 + m.IntN(12) {
+	for range 1 + p.IntN(12) {
 		if err := p.step(ctx); err != nil {
 			if end != nil {
 				_ = end()
@@ -38,6 +46,7 @@ func (m *Maker) Program(ctx context.Context, routed, whole *sql.DB) (done int, e
 
 type program struct {
 	*Maker
+	members       *Members // nil for a program about orders
 	routed, whole Queries
 	inTx          bool
 	savepoints    int
@@ -84,6 +93,9 @@ func (p *program) step(ctx context.Context) error {
 	case n == 3:
 		return p.compare(ctx, p.routed, p.whole)
 	}
+	if p.members != nil {
+		return p.orRefused(ctx, p.members.Statement())
+	}
 	return p.both(ctx, p.Statement())
 }
 
@@ -103,12 +115,35 @@ func (p *program) both(ctx context.Context, s Statement) error {
 	return nil
 }
 
+// orRefused executes a statement on both unless the shards refuse it.
+func (p *program) orRefused(ctx context.Context, s Statement) error {
+	got, err := s.Run(ctx, p.routed)
+	if p.members.IsRefusal(err) {
+		return p.members.refused(ctx, p.whole, s, err)
+	}
+	want, failed := s.Run(ctx, p.whole)
+	if got != want {
+		return errors.Join(fmt.Errorf("%s %v: %d rows, where one table has %d", s.Text, s.Args, got, want), err, failed)
+	}
+	if failed == nil {
+		p.done++
+	}
+	return nil
+}
+
+func (p *program) query() string {
+	if p.members != nil {
+		return "SELECT id, user_id, paid, email FROM members"
+	}
+	return "SELECT id, user_id, paid, note FROM orders"
+}
+
 func (p *program) compare(ctx context.Context, routed, whole Queries) error {
-	want, err := Rows(ctx, whole)
+	want, err := rows(ctx, whole, p.query())
 	if err != nil {
 		return err
 	}
-	got, err := Rows(ctx, routed)
+	got, err := rows(ctx, routed, p.query())
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ type builder struct {
 	facts    []fact
 	edges    []edge
 	assigned []assignment
+	rekeyed  []rekeyed
+	named    *named                     // the rows of an UPDATE or DELETE
 	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
 	text     string
 	limited  bool     // something in it has a LIMIT

@@ -25,6 +25,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.deleted(c.Targets, s)
 	}
 	b.where(c.Where, s, seen)
+	b.named = b.name(c, s)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 		b.assignment(set, s)
@@ -76,7 +77,7 @@ func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 		l := c.of.lead(c.name)
 		if l == nil {
 			if c.of.role == sharded {
-				b.rekeyed(c)
+				b.rekey(c, set.Value, s)
 			}
 			continue
 		}

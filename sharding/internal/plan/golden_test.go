@@ -163,6 +163,8 @@ func newWorld(t *testing.T) *world {
 		sharding.Table{Name: "events", Key: "at", Rule: sharding.Interval(day(1), day(5), 24*time.Hour), Map: spread("events_%d")},
 		sharding.Table{Name: "accounts", Key: "id", Rule: sharding.Ranges(100, 200, 300), Map: spread("accounts_%d")},
 		sharding.Table{Name: "pages", Key: "slug", Rule: sharding.HashText(4), Map: spread("pages_%d")},
+		sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: spread("members_%d")},
+		sharding.Table{Name: "seats", Key: "user_id", Rule: sharding.Mod(4), Map: spread("seats_%d")},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
@@ -192,6 +194,11 @@ var schema = plan.Schema{
 		},
 		Unique: [][]string{{"id"}, {"user_id", "number"}},
 	},
+	"members": {
+		Columns: map[string]plan.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},
+		Unique:  [][]string{{"id"}, {"email"}},
+	},
+	"seats": {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
 		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
@@ -201,10 +208,14 @@ var schema = plan.Schema{
 // explain returns the lines of a plan.
 func (w *world) explain(dialect, text string, args []any) []string {
 	quote := func(name string) string { return "`" + name + "`" }
+	engine := merge.MySQL
 	if dialect != "mysql" {
 		quote = func(name string) string { return `"` + name + `"` }
 	}
-	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: merge.MySQL}})
+	if dialect == "postgres" {
+		engine = merge.PostgreSQL
+	}
+	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}})
 	r, err := p.Bind(args, sharding.Hint{})
 	if err != nil {
 		var refusal *sharding.RouteError
@@ -213,6 +224,30 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		}
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
+	lookups, err := p.Lookups(args, r, nil)
+	if err != nil {
+		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
+	}
+	return append(sent(text, r), asked(lookups)...)
+}
+
+// asked returns the lines of what is looked up before.
+func asked(lookups []*plan.Lookup) (lines []string) {
+	for _, l := range lookups {
+		for _, elsewhere := range []bool{false, true} {
+			for _, q := range l.Questions(elsewhere) {
+				line := "    asked first: "
+				if elsewhere {
+					line = "    and elsewhere: "
+				}
+				lines = append(lines, line+q.Target.String()+" "+q.Text+" "+fmt.Sprint(q.Args))
+			}
+		}
+	}
+	return lines
+}
+
+func sent(text string, r plan.Route) []string {
 	if r.Kind == plan.Scatter {
 		return scattered(r.Shards)
 	}

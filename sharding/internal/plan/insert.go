@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/sharding"
@@ -16,9 +15,7 @@ type insertion struct {
 	input *sqlparse.Input
 	key   int // place of the sharding key
 	leads []place
-	// carried are the columns that carry the slot by their values, on which it
-	// depends that a row with the same unique key is on the same shard.
-	carried []string
+	seeks []seek
 }
 
 type place struct {
@@ -28,7 +25,8 @@ type place struct {
 
 // input walks over an INSERT or REPLACE. It returns nil for tables that are not
 // sharded.
-func (b *builder) input(in *sqlparse.Input) *insertion {
+func (b *builder) input(st *sqlparse.Statement) *insertion {
+	in := st.Insert
 	seen := b.with(in.With, nil, nil)
 	r := b.reference(&in.Table, nil) // no CTE can be written
 	r.written, r.renamed = true, true
@@ -48,7 +46,7 @@ func (b *builder) input(in *sqlparse.Input) *insertion {
 	if r.role != sharded {
 		return nil
 	}
-	return b.insertion(in, r)
+	return b.insertion(st, r)
 }
 
 func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
@@ -57,7 +55,7 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 		b.expression(set.Value, s, seen)
 		for _, name := range set.Columns {
 			last := name.Parts[len(name.Parts)-1].Name
-			if l := s.refs[0].lead(strings.ToLower(last)); l != nil {
+			if l := s.refs[0].lead(strings.ToLower(last)); l != nil && !keeps(set, s) {
 				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
 			}
 			b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
@@ -66,7 +64,19 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	b.expression(c.Where, s, seen)
 }
 
-func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
+// keeps reports whether an assignment gives a column the value that it has: id = id, and
+// id = LAST_INSERT_ID(id) of MySQL, which tells it.
+func keeps(set sqlparse.Assignment, s *scope) bool {
+	value := bare(set.Value)
+	if call, ok := value.(*sqlparse.Call); ok && len(call.Args) == 1 && nameOf(call) == "last_insert_id" {
+		value = call.Args[0]
+	}
+	c, ok := s.column(value)
+	return ok && len(set.Columns) == 1 && assigns(set, c.name)
+}
+
+func (b *builder) insertion(st *sqlparse.Statement, r *reference) *insertion {
+	in := st.Insert
 	out := &insertion{of: r, input: in, key: -1}
 	refuse := func(err error, hint string) *insertion {
 		b.odd(r.table.Name, err, hint)
@@ -91,7 +101,7 @@ func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
 	if out.key < 0 {
 		return refuse(sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
-	b.conflicting(in, out)
+	b.conflicting(st, out)
 	if in.Query != nil {
 		b.fromQuery(in, out)
 	}
@@ -101,8 +111,8 @@ func (b *builder) insertion(in *sqlparse.Input, r *reference) *insertion {
 // fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the
 // slot of the rows. Other columns that lead there have to be of the same slot.
 func (b *builder) fromQuery(in *sqlparse.Input, out *insertion) {
-	if len(out.carried) > 0 {
-		b.odd(out.of.table.Name, sharding.ErrCrossShard, "whether "+out.carried[0]+" carries a slot, only the selected values tell; insert VALUES")
+	if len(out.seeks) > 0 {
+		b.odd(out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(out.seeks[0].columns, ", ")+" may be on another shard, and only the selected values tell; insert VALUES")
 	}
 	for _, l := range out.leads {
 		to := column{out.of, l.lead.column}
@@ -159,9 +169,6 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
 		}
 		v = v.after(row.FirstParam)
-		if s := l.lead.slotOf(v.value(args)); s.all && slices.Contains(in.carried, l.lead.column) {
-			return 0, fmt.Errorf("%w: %s %v carries no slot, so a row with it may be on another shard", sharding.ErrCrossShard, l.lead.column, v.value(args))
-		}
 		if s := l.lead.slotOf(v.value(args)); s.one && s.only != slot {
 			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v.value(args), s.only, in.of.table.Key, slot)
 		}
@@ -170,7 +177,7 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 }
 
 func (in *insertion) leadsTo(row *sqlparse.Row, at int, column string, args []any) (sharding.Slot, error) {
-	if at >= len(row.Values) {
+	if len(row.Values) != len(in.input.Columns) {
 		return 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
 	}
 	v, ok := constant(row.Values[at])

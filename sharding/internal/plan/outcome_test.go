@@ -63,10 +63,17 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 		reads.Family = sqlparse.SQLite
 	}
 	st := sqlparse.Parse(s.Text, reads)
-	route, err := plan.Of(st, r.Snapshot(), options).Bind(s.Args, sharding.Hint{})
+	p := plan.Of(st, r.Snapshot(), options)
+	route, err := p.Bind(s.Args, sharding.Hint{})
+	if err != nil {
+		return ""
+	}
+	lookups, err := p.Lookups(s.Args, route, nil)
 	switch {
 	case err != nil:
 		return ""
+	case len(lookups) > 0: // the other shards are asked before
+		return corpus.Scatter
 	case route.Kind == plan.One:
 		return corpus.One
 	case route.Kind == plan.Several && spans(route.Writes):

@@ -21,6 +21,8 @@ type Plan struct {
 	broadcast []*reference
 	insert    *insertion // of an INSERT into a sharded table
 	assigned  []assignment
+	rekeyed   []rekeyed
+	named     *named
 	oddity    *oddity
 	texts     texts
 	origin    *sharding.Target // nil unless a migration's source serves the tables
@@ -57,7 +59,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	case sqlparse.Select:
 		b.query(statement.Query, nil, nil)
 	case sqlparse.Insert, sqlparse.Replace:
-		p.insert = b.input(statement.Insert)
+		p.insert = b.input(statement)
 	case sqlparse.Update, sqlparse.Delete:
 		b.change(statement.Change)
 	default:
@@ -68,7 +70,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		b.unread(statement, sqltext.VersionedHint)
 	}
 	b.prove()
-	p.refs, p.assigned, p.oddity = b.refs, b.assigned, b.oddity
+	p.refs, p.assigned, p.rekeyed, p.named, p.oddity = b.refs, b.assigned, b.rekeyed, b.named, b.oddity
 	p.unnumbered = unnumberedOf(p.insert)
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)

@@ -1,0 +1,415 @@
+package plan
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/sqlparse"
+)
+
+// Lookup is rows that are looked for by a unique key which does not lead to their
+// shard: first where they should be, and what is not there on all other shards. It is
+// used by one statement, and not concurrently.
+type Lookup struct {
+	Table   *sharding.Table
+	plan    *Plan
+	columns []string // of the unique key
+	rows    []*sought
+	// keys are those that an UPDATE or DELETE names for its rows; nil for an INSERT.
+	keys []any
+	// taken: the key is to be given to a row, so no other shard may have it.
+	taken  bool
+	byText map[string][]*sought
+}
+
+// sought is one row of a Lookup.
+type sought struct {
+	number int // among VALUES
+	key    []driver.Value
+	own    []sharding.Target // where it should be
+	slot   sharding.Slot     // of an INSERT: in which it is stored
+	found  bool
+}
+
+// Question is a query of a Lookup. Its answers are for [Lookup.Found].
+type Question struct {
+	Target sharding.Target
+	Text   string
+	Args   []driver.Value
+}
+
+// mostSought is how many rows one query looks for.
+const mostSought = 400
+
+// Seeks returns the table whose rows may have to be looked for before the statement is
+// sent, or "".
+func (p *Plan) Seeks() string {
+	switch {
+	case p.origin != nil:
+	case p.insert != nil && len(p.insert.seeks) > 0:
+		return p.insert.of.table.Name
+	case len(p.rekeyed) > 0:
+		return p.rekeyed[0].of.table.Name
+	}
+	return ""
+}
+
+// Lookups returns what has to be looked for before the statement is sent to where Bind
+// has said; isFresh names rows of VALUES that are new for certain.
+func (p *Plan) Lookups(args []any, to Route, isFresh func(row int) bool) (all []*Lookup, err error) {
+	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
+		return nil, nil
+	}
+	if p.insert == nil {
+		return p.taken(args, to.Target), nil
+	}
+	if len(p.insert.of.table.Map.Targets()) == 1 {
+		return nil, nil // which keeps its unique keys by itself
+	}
+	for i := range p.insert.seeks {
+		l, err := p.insert.lookup(&p.insert.seeks[i], args, isFresh)
+		if err != nil {
+			return nil, p.refusal(p.insert.of.table.Name, err, "")
+		}
+		if l.plan = p; len(l.rows) > 0 {
+			all = append(all, l)
+		}
+	}
+	return all, nil
+}
+
+// seek is a unique key that an INSERT depends on, and that does not always lead to the
+// shard.
+type seek struct {
+	columns []string
+	at      []int   // the places of the columns in a row
+	carried []place // columns whose values may lead to the shard
+}
+
+func (in *insertion) lookup(s *seek, args []any, isFresh func(int) bool) (*Lookup, error) {
+	l := &Lookup{Table: in.of.table, columns: s.columns}
+	for i := range in.input.Rows {
+		row := &in.input.Rows[i]
+		if isFresh != nil && isFresh(i) || in.carries(s, row, args) {
+			continue
+		}
+		key, err := s.key(row, args)
+		if err != nil {
+			return nil, err
+		}
+		if key == nil {
+			continue
+		}
+		slot, err := in.leadsTo(row, in.key, in.of.table.Key, args)
+		if err != nil {
+			return nil, err
+		}
+		own, err := in.of.table.On(slot)
+		if err != nil {
+			return nil, err
+		}
+		l.rows = append(l.rows, &sought{number: i, key: key, slot: slot, own: []sharding.Target{own}})
+	}
+	return l, l.settled()
+}
+
+// carries reports whether a value of the key leads to the shard of the row, so that a
+// row which is there already is on the same one.
+func (in *insertion) carries(s *seek, row *sqlparse.Row, args []any) bool {
+	return slices.ContainsFunc(s.carried, func(c place) bool {
+		v, ok := constant(row.Values[c.at])
+		return ok && c.lead.slotOf(v.after(row.FirstParam).value(args)).one
+	})
+}
+
+// key returns the key of a row, nil for one with NULL, which equals no other.
+func (s *seek) key(row *sqlparse.Row, args []any) ([]driver.Value, error) {
+	key := make([]driver.Value, len(s.at))
+	for i, at := range s.at {
+		v, ok := constant(row.Values[at])
+		if !ok {
+			return nil, fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.columns[i])
+		}
+		if key[i] = v.after(row.FirstParam).value(args); key[i] == nil {
+			return nil, nil
+		}
+	}
+	return key, nil
+}
+
+// named is the rows that an UPDATE or DELETE names by their identity and by the
+// sharding key.
+type named struct {
+	of      *reference
+	columns []string
+	values  [][]operand // of each column: one but for IN
+	keys    []operand
+}
+
+// name returns the rows that a condition names, or nil.
+func (b *builder) name(c *sqlparse.Change, s *scope) *named {
+	if c.Multi || len(s.refs) == 0 || s.refs[0].role != sharded || len(s.refs[0].schema.Unique) == 0 {
+		return nil
+	}
+	n := &named{of: s.refs[0], columns: s.refs[0].schema.Unique[0]}
+	if n.of.meets(n.columns) {
+		return nil
+	}
+	n.keys = listed(c.Where, s, column{n.of, strings.ToLower(n.of.table.Key)})
+	for _, name := range n.columns {
+		values := listed(c.Where, s, column{n.of, name})
+		if len(values) == 0 || len(values) > 1 && len(n.columns) > 1 {
+			return nil
+		}
+		n.values = append(n.values, values)
+	}
+	if len(n.keys) == 0 {
+		return nil
+	}
+	return n
+}
+
+// listed returns the values one of which a column has by a condition.
+func listed(where sqlparse.Expr, s *scope, c column) (values []operand) {
+	if where == nil {
+		return nil
+	}
+	for _, e := range conjuncts(where) {
+		x, list := e, []sqlparse.Expr(nil)
+		switch e := e.(type) {
+		case *sqlparse.Compare:
+			if e.Op == sqlparse.Equal {
+				x, list = e.Left, []sqlparse.Expr{e.Right}
+			}
+		case *sqlparse.In:
+			if !e.Not && e.Query == nil {
+				x, list = e.X, e.List
+			}
+		}
+		if is, ok := s.column(x); !ok || is != c {
+			continue
+		}
+		for _, item := range list {
+			v, ok := constant(item)
+			if !ok {
+				return nil
+			}
+			values = append(values, v)
+		}
+		return values
+	}
+	return nil
+}
+
+// Names returns the table of which an UPDATE or DELETE names rows by their primary key
+// and by the sharding key, or "".
+func (p *Plan) Names() string {
+	if p.named == nil || p.origin != nil {
+		return ""
+	}
+	return p.named.of.table.Name
+}
+
+// Len returns how many rows are looked for.
+func (l *Lookup) Len() int { return len(l.rows) }
+
+// Named returns what finds out where the rows are that such a statement names.
+func (p *Plan) Named(args []any, to Route) *Lookup {
+	n := p.named
+	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, keys: []any{}}
+	for _, key := range n.keys {
+		l.keys = append(l.keys, key.value(args))
+	}
+	own := []sharding.Target{to.Target}
+	if to.Kind == Several {
+		own = own[:0]
+		for _, part := range to.Writes.Parts {
+			own = append(own, part.Target)
+		}
+	}
+	seen := map[string]bool{}
+	for i := range n.values[0] {
+		key := make([]driver.Value, len(n.columns))
+		for c, values := range n.values {
+			key[c] = values[min(i, len(values)-1)].value(args)
+		}
+		if text := Text(key); !seen[text] && !slices.Contains(key, nil) {
+			seen[text] = true
+			l.rows = append(l.rows, &sought{key: key, own: own})
+		}
+	}
+	return l
+}
+
+// rekeyed is an UPDATE of a unique key that does not lead to the shard.
+type rekeyed struct {
+	of     *reference
+	column string
+	value  operand
+}
+
+func (p *Plan) taken(args []any, own sharding.Target) (all []*Lookup) {
+	for _, r := range p.rekeyed {
+		v := r.value.value(args)
+		if v == nil || len(r.of.table.Map.Targets()) == 1 {
+			continue
+		}
+		all = append(all, &Lookup{
+			Table: r.of.table, plan: p, columns: []string{r.column}, taken: true,
+			rows: []*sought{{key: []driver.Value{v}, own: []sharding.Target{own}}},
+		})
+	}
+	return all
+}
+
+// Questions returns what is asked of the shards where the rows should be, or, with
+// elsewhere, of all others about the rows that have not been found.
+func (l *Lookup) Questions(elsewhere bool) (all []Question) {
+	if l.taken && !elsewhere {
+		return nil
+	}
+	for _, target := range l.Table.Map.Targets() {
+		var keys [][]driver.Value
+		for _, r := range l.rows {
+			if !r.found && slices.Contains(r.own, target) != elsewhere {
+				keys = append(keys, r.key)
+			}
+		}
+		for some := range slices.Chunk(keys, mostSought) {
+			all = append(all, Question{Target: target, Text: l.text(target, len(some)), Args: slices.Concat(some...)})
+		}
+	}
+	return all
+}
+
+// text is SELECT id, user_id FROM orders_3 WHERE id IN (?, ?).
+func (l *Lookup) text(at sharding.Target, rows int) string {
+	quote, params := l.plan.options.Quote, 0
+	param := func() string {
+		if params++; l.plan.options.Merge.Engine == merge.PostgreSQL {
+			return "$" + strconv.Itoa(params)
+		}
+		return "?"
+	}
+	list := make([]string, len(l.columns))
+	for i, name := range l.columns {
+		list[i] = quote(name)
+	}
+	some := make([]string, rows)
+	for i := range some {
+		if some[i] = param(); len(list) == 1 {
+			continue
+		}
+		some[i] = list[0] + " = " + some[i]
+		for _, name := range list[1:] {
+			some[i] += " AND " + name + " = " + param()
+		}
+	}
+	where := strings.Join(some, " OR ")
+	if len(list) == 1 {
+		where = list[0] + " IN (" + strings.Join(some, ", ") + ")"
+	}
+	return "SELECT " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
+}
+
+// Found takes in the rows that a shard has answered a question with, and refuses the
+// statement where one lies under a key of another slot.
+func (l *Lookup) Found(at sharding.Target, elsewhere bool, rows [][]driver.Value) error {
+	for _, row := range rows {
+		key := row[len(l.columns)]
+		slot, err := l.Table.Slot(key)
+		if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
+			continue // the move of its slot has left it behind
+		}
+		if elsewhere {
+			return l.refusal(at, nil)
+		}
+		// A row that no text finds is equal by the column's collation: its shard settles that.
+		for _, r := range l.rowsOf(Text(row[:len(l.columns)])) {
+			if l.keys != nil && !l.names(key) || l.keys == nil && err == nil && slot != r.slot {
+				return l.refusal(at, r)
+			}
+			r.found = true
+		}
+	}
+	return nil
+}
+
+func (l *Lookup) rowsOf(key string) []*sought {
+	if l.byText == nil {
+		l.byText = make(map[string][]*sought, len(l.rows))
+		for _, r := range l.rows {
+			text := Text(r.key)
+			l.byText[text] = append(l.byText[text], r)
+		}
+	}
+	return l.byText[key]
+}
+
+// names reports whether the statement names a sharding key. Keys that are no numbers
+// and no texts have several forms, and are taken for named.
+func (l *Lookup) names(key driver.Value) bool {
+	text := Text([]driver.Value{key})
+	return slices.ContainsFunc(l.keys, func(k any) bool {
+		switch v, _ := plain(k); v.(type) {
+		case int64, int, uint64, string, []byte:
+			return Text([]driver.Value{k}) == text
+		}
+		return true
+	})
+}
+
+// settled refuses rows of one statement that have the same key and belong to two shards:
+// neither would meet the other.
+func (l *Lookup) settled() error {
+	for _, r := range l.rows {
+		if same := l.rowsOf(Text(r.key)); same[0].slot != r.slot {
+			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same[0].number, r.number, strings.Join(l.columns, ", "), l.Table.Key)
+		}
+	}
+	return nil
+}
+
+func (l *Lookup) refusal(at sharding.Target, r *sought) error {
+	which := "a row"
+	if r != nil {
+		which = fmt.Sprintf("row %d: the row", r.number)
+	}
+	columns, where := strings.Join(l.columns, ", "), at.String()
+	switch {
+	case l.taken:
+		return l.plan.refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is in "+where+" already, and a row of another shard would get it; give it another one")
+	case l.keys != nil:
+		return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
+	}
+	return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange,
+		fmt.Sprintf("%s with this %s lies in %s, under another %s; delete it there, and create it with the new one", which, columns, where, l.Table.Key))
+}
+
+// Text is a text that is equal for equal keys, whatever types a driver makes of them.
+func Text(key []driver.Value) string {
+	texts := make([]string, len(key))
+	for i, v := range key {
+		if plainly, err := plain(v); err == nil {
+			v = plainly
+		}
+		switch v := v.(type) {
+		case []byte:
+			texts[i] = string(v)
+		case time.Time:
+			texts[i] = v.UTC().Format(time.RFC3339Nano)
+		default:
+			texts[i] = fmt.Sprint(v)
+		}
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return fmt.Sprintf("%q", texts)
+}

@@ -1,0 +1,138 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync"
+
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// A unique key that does not lead to the shard holds on each shard by itself. Before a
+// statement depends on it, its rows are looked for: see plan.Lookup. The look takes no
+// locks.
+
+// lookUp refuses a write that would not meet a row which another shard has.
+func (c *conn) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) error {
+	table := p.Seeks()
+	if table == "" {
+		return nil
+	}
+	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table).IsFresh)
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		if err := c.seek(ctx, c.tx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unwrapped(args []driver.NamedValue) []any {
+	values := make([]any, len(args))
+	for i, a := range args {
+		values[i] = a.Value
+	}
+	return values
+}
+
+// models returns what finds the rows that an UPDATE or DELETE for models names, nil for
+// another statement.
+func (c *conn) models(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) *plan.Lookup {
+	table := p.Names()
+	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
+		return nil
+	}
+	return p.Named(unwrapped(args), to)
+}
+
+// missed looks for named rows where a statement has touched fewer.
+func (c *conn) missed(ctx context.Context, t *transaction, l *plan.Lookup, touched int64) error {
+	if l == nil || touched >= int64(l.Len()) {
+		return nil
+	}
+	return c.seek(ctx, t, l)
+}
+
+// seek asks the shards where the rows should be, and then all others about the rest.
+func (c *conn) seek(ctx context.Context, t *transaction, l *plan.Lookup) error {
+	for _, elsewhere := range []bool{false, true} {
+		questions := l.Questions(elsewhere)
+		if elsewhere && len(questions) > 0 {
+			if err := c.database.router.Limits().Check(len(l.Table.Map.Targets())); err != nil {
+				return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
+					Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
+			}
+		}
+		answers, err := c.answers(ctx, t, questions)
+		if err != nil {
+			return err
+		}
+		for i, q := range questions {
+			if err := l.Found(q.Target, elsewhere, answers[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answers asks several databases at the same time, and each of them on one connection.
+func (c *conn) answers(ctx context.Context, t *transaction, questions []plan.Question) ([][][]driver.Value, error) {
+	answers, errs := make([][][]driver.Value, len(questions)), make([]error, len(questions))
+	pools := map[*sql.DB][]int{}
+	for i, q := range questions {
+		pool := c.database.poolOrHome(q.Target.DB)
+		pools[pool] = append(pools[pool], i)
+	}
+	var wg sync.WaitGroup
+	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
+	for pool, places := range pools {
+		workers <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-workers }()
+			for _, i := range places {
+				answers[i], errs[i] = c.answer(ctx, t, pool, questions[i])
+				if errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+// answer asks on the transaction's connection, so that its own rows are seen, or on one
+// of the pool where it has not begun: it does not begin with a read, after which some
+// databases refuse to write.
+func (c *conn) answer(ctx context.Context, t *transaction, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
+	in, err := c.beside(ctx, t, pool)
+	var rows *heldRows
+	if err == nil {
+		memory := answerMemory
+		rows, err = in.returned(ctx, leg{text: q.Text, args: named(q.Args)}, &memory)
+	}
+	if err != nil {
+		return nil, &sharding.ShardError{Target: q.Target, Err: err}
+	}
+	return rows.rows, nil
+}
+
+func (c *conn) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
+	if t != nil {
+		for _, b := range t.begun {
+			if b.pool == pool {
+				return b.inner, nil
+			}
+		}
+	}
+	conn, own, err := c.session(ctx, pool)
+	return inner{conn: conn, kept: !own}, err
+}

@@ -1,0 +1,275 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// membered is members in four shards in two databases, with one connection each, and one
+// table beside it.
+func membered(t testing.TB, options ...sharding.Option) *twin {
+	t.Helper()
+	open := files(t)
+	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "members_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		w.dbs[at.DB].SetMaxOpenConns(1)
+		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
+	}
+	exec(t, w.one, "CREATE TABLE members"+changes.MemberColumns)
+	table := sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads}
+	router, err := sharding.New(w.dbs, append(options, table)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
+	t.Cleanup(func() {
+		_ = w.routed.Close()
+		for name, db := range w.dbs {
+			if n := db.Stats().InUse; n != 0 {
+				t.Errorf("database %s: %d connections in use", name, n)
+			}
+		}
+	})
+	return w
+}
+
+// within ends a test that waits for what it holds itself.
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func isRefusal(err error) bool {
+	return errors.Is(err, sharding.ErrKeyChange) || errors.Is(err, sharding.ErrCrossShard)
+}
+
+// Statements that depend on a row with the same id or email leave what one table has, or
+// are refused because another shard has the row.
+func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
+	w := membered(t, sharding.Transactions(sharding.BestEffort))
+	programs := 300
+	if os.Getenv("SHARDID_SOAK") != "" {
+		programs = 50_000
+	}
+	done := 0
+	ctx := sharding.AllShards(t.Context())
+	m := &changes.Members{Maker: &changes.Maker{SQLite: true}, IsRefusal: isRefusal}
+	for seed := range uint64(programs) {
+		m.Rand = rand.New(rand.NewPCG(seed, 7))
+		n, err := m.Program(ctx, w.routed, w.one)
+		if done += n; err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if seed%8 == 0 {
+			for _, db := range []*sql.DB{w.routed, w.one} {
+				exec(t, db, "DELETE FROM members WHERE user_id IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)")
+			}
+		}
+	}
+	if t.Logf("%d statements, and %d refused with reason", done, m.Refused); done < 3*programs || m.Refused < programs/4 {
+		t.Error("too few of each")
+	}
+}
+
+func TestAnUpsertOfARowThatAnotherShardHasIsRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"ON CONFLICT": "INSERT INTO members (id, user_id, paid) VALUES (8, 1, 0), (7, 2, 0) ON CONFLICT (id) DO UPDATE SET paid = 9",
+		"DO NOTHING":  "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0) ON CONFLICT DO NOTHING",
+		"OR IGNORE":   "INSERT OR IGNORE INTO members (id, user_id, paid) VALUES (7, 2, 0)",
+		"OR REPLACE":  "INSERT OR REPLACE INTO members (id, user_id, paid) VALUES (7, 2, 0)",
+		"REPLACE":     "REPLACE INTO members (id, user_id, paid) VALUES (7, 2, 0)",
+		"by email":    "INSERT INTO members (id, user_id, paid, email) VALUES (9, 2, 0, 'a@b') ON CONFLICT (email) DO UPDATE SET paid = 9",
+		"returning":   "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0) ON CONFLICT DO NOTHING RETURNING id",
+	} {
+		w := membered(t, sharding.Transactions(sharding.BestEffort))
+		exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (7, 1, 0, 'a@b')")
+		_, err := answer(within(t), w.routed, text)
+		var refusal *sharding.RouteError
+		if !errors.Is(err, sharding.ErrKeyChange) || !errors.As(err, &refusal) || refusal.Table != "members" || !strings.Contains(err.Error(), "b/members_1") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM members WHERE paid = 0"); n != 1 {
+			t.Errorf("%s: %d rows", name, n)
+		}
+		exec(t, w.routed, strings.ReplaceAll(text, "2, 0", "1, 0")) // of the same key it is the row that is meant
+	}
+}
+
+// An upsert in a transaction sees what the transaction has done: on its own database on
+// its connection, on others on one of theirs.
+func TestAnUpsertInATransactionMeetsItsOwnRows(t *testing.T) {
+	w := membered(t)
+	tx, err := w.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (?, ?, 0) ON CONFLICT (id) DO UPDATE SET paid = paid + 1"
+	exec(t, tx, upsert, 7, 2)
+	exec(t, tx, upsert, 7, 6)
+	if _, err := tx.Exec(upsert, 7, 4); !errors.Is(err, sharding.ErrKeyChange) {
+		t.Errorf("a row of the transaction in another shard of its database: %v", err)
+	}
+	exec(t, tx, "DELETE FROM members WHERE user_id = 2")
+	exec(t, tx, upsert, 7, 4)
+	exec(t, tx, upsert, 7, 4)
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if paid := one[int64](t, w.routed, "SELECT paid FROM members WHERE user_id = 4"); paid != 1 {
+		t.Error(paid)
+	}
+	if _, err := w.routed.ExecContext(within(t), upsert, 7, 3); !errors.Is(err, sharding.ErrKeyChange) {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
+	w := membered(t, sharding.FanOut(3, 1), sharding.Transactions(sharding.BestEffort))
+	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0), (8, 2, 0) ON CONFLICT (id) DO UPDATE SET paid = 9"
+	for name, h := range map[string]writehint.Hint{
+		"none":             {},
+		"one of both":      {Table: "members", Fresh: []int{1}},
+		"of another table": {Table: "orders", Fresh: []int{0, 1}},
+	} {
+		if _, err := w.routed.ExecContext(writehint.With(within(t), h), upsert); !errors.Is(err, sharding.ErrTooManyShards) || !strings.Contains(err.Error(), "sharding.FanOut") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx := writehint.With(within(t), writehint.Hint{Table: "Members", Fresh: []int{0, 1}})
+	if _, err := w.routed.ExecContext(ctx, upsert); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
+	w := membered(t)
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (1, 1, 0, 'a')")
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (2, 2, 0, 'b')")
+	for _, text := range []string{
+		"UPDATE members SET email = 'a' WHERE user_id = 2 AND id = 2",
+		"UPDATE members SET id = 1 WHERE user_id = 2 AND id = 2",
+		"UPDATE members SET id = id + 5 WHERE user_id = 2",
+	} {
+		if _, err := w.routed.ExecContext(within(t), text); !errors.Is(err, sharding.ErrCrossShard) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	exec(t, w.routed, "UPDATE members SET email = ?, id = 3 WHERE user_id = 2 AND id = 2", "c")
+	if id := one[int64](t, w.routed, "SELECT id FROM members WHERE email = 'c'"); id != 3 {
+		t.Error(id)
+	}
+}
+
+// What the move of a slot has left on its old shard is no row.
+func TestARowThatAMoveHasLeftBehindIsNotMet(t *testing.T) {
+	w := membered(t)
+	exec(t, w.dbs["b"], "INSERT INTO members_3 (id, user_id, paid) VALUES (7, 2, 5)")
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0) ON CONFLICT (id) DO UPDATE SET paid = 9")
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 6, 0) ON CONFLICT (id) DO UPDATE SET paid = 9")
+	if paid := one[int64](t, w.dbs["a"], "SELECT paid FROM members_2 WHERE id = 7"); paid != 9 {
+		t.Error(paid)
+	}
+}
+
+// More rows are looked for than one query names.
+func TestManyRowsAreLookedForInSeveralQueries(t *testing.T) {
+	w := membered(t, sharding.Transactions(sharding.BestEffort))
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (900, 1, 0)")
+	var rows []string
+	for id := range 1000 {
+		rows = append(rows, fmt.Sprintf("(%d, 2, 0)", id))
+	}
+	const upsert = "INSERT INTO members (id, user_id, paid) VALUES %s ON CONFLICT (id) DO NOTHING"
+	if _, err := w.routed.ExecContext(within(t), fmt.Sprintf(upsert, strings.Join(rows, ", "))); !errors.Is(err, sharding.ErrKeyChange) {
+		t.Error(err)
+	}
+	exec(t, w.routed, fmt.Sprintf(upsert, strings.Join(rows[:900], ", ")))
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM members"); n != 901 {
+		t.Error(n)
+	}
+}
+
+// keyed is the context of statements to which the sharding key of a model was added.
+func keyed(t testing.TB) context.Context {
+	t.Helper()
+	return writehint.With(within(t), writehint.Hint{Table: "members", Keyed: true})
+}
+
+// A model whose sharding key is out of date names a row that another shard has, or that
+// its own has under another key.
+func TestAStaleKeyOfAModelIsTold(t *testing.T) {
+	for name, text := range map[string]string{
+		"update, on another shard":   "UPDATE members SET paid = 9 WHERE id = 7 AND user_id = 2",
+		"update, on the same shard":  "UPDATE members SET paid = 9 WHERE members.id = 7 AND user_id = 5",
+		"delete":                     "DELETE FROM members WHERE user_id = 2 AND id = 7",
+		"one of several, of a shard": "UPDATE members SET paid = 9 WHERE id IN (7, 8) AND user_id = 2",
+		"one of several":             "DELETE FROM members WHERE id IN (7, 8) AND user_id IN (2, 3)",
+		"returning":                  "UPDATE members SET paid = 9 WHERE id = 7 AND user_id = 2 RETURNING id",
+		"several returning":          "DELETE FROM members WHERE id IN (7, 8) AND user_id IN (2, 3) RETURNING id",
+	} {
+		w := membered(t, sharding.Transactions(sharding.BestEffort))
+		exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 0), (8, 2, 0)")
+		for _, in := range []string{"a transaction", "none"} {
+			tx, err := w.routed.BeginTx(within(t), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var on changes.Queries = w.routed
+			if in == "a transaction" {
+				on = tx
+			}
+			run := func() error { _, err := on.ExecContext(keyed(t), text); return err }
+			if strings.Contains(text, "RETURNING") {
+				run = func() error { _, err := answer(keyed(t), on, text); return err }
+			}
+			if err := run(); !errors.Is(err, sharding.ErrKeyChange) || !strings.Contains(err.Error(), "b/members_1") {
+				t.Errorf("%s in %s: %v", name, in, err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM members WHERE paid = 0"); n != 2 {
+			t.Errorf("%s: %d rows are as they were", name, n)
+		}
+		exec(t, w.routed, text) // as it is written it concerns the rows with this key alone
+	}
+}
+
+func TestARowOfAModelThatIsThereOrNowhereIsNoStaleKey(t *testing.T) {
+	w := membered(t)
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0)")
+	for text, want := range map[string]int64{
+		"UPDATE members SET paid = 9 WHERE id = 7 AND user_id = 2 AND paid = 5": 0,
+		"UPDATE members SET paid = 9 WHERE id = 8 AND user_id = 2":              0,
+		"DELETE FROM members WHERE id IN (7, 8) AND user_id = 2":                1,
+	} {
+		r, err := w.routed.ExecContext(keyed(t), text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if n, err := r.RowsAffected(); err != nil || n != want {
+			t.Errorf("%s: %d rows, %v", text, n, err)
+		}
+		exec(t, w.routed, "REPLACE INTO members (id, user_id, paid) VALUES (7, 2, 0)")
+	}
+}
