@@ -35,6 +35,7 @@ func (b *builder) steadily(e sqlparse.Expr) {
 		switch {
 		case e.Over:
 			b.restless = "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
+		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
 		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || readsClock(e)):
 			b.restless = name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}

@@ -1,0 +1,100 @@
+package integration_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// memberTwins returns a routed database with members whose id and email lead to no shard,
+// and one with a single table.
+func memberTwins(t *testing.T, open namedDatabase, mode sharding.TxMode) (routed, whole *sql.DB) {
+	t.Helper()
+	dbs, whole := sharding.DBs{"a": open(t, "sought_a"), "b": open(t, "sought_b")}, open(t, "sought_whole")
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "sought_members_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
+	}
+	mustExec(t, whole, "CREATE TABLE members"+changes.MemberColumns)
+	router, err := sharding.New(dbs, sharding.Transactions(mode), sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed, whole
+}
+
+// On MySQL and MariaDB, statements that depend on a row with the same id or email leave
+// what one table has, or are refused because another shard has the row.
+func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := memberTwins(t, open, sharding.BestEffort)
+			programs := 150
+			if os.Getenv("SHARDID_SOAK") != "" {
+				programs = 20_000
+			}
+			done := 0
+			m := &changes.Members{Maker: &changes.Maker{}, IsRefusal: func(err error) bool {
+				return errors.Is(err, sharding.ErrKeyChange) || errors.Is(err, sharding.ErrCrossShard)
+			}}
+			for seed := range uint64(programs) {
+				m.Rand = rand.New(rand.NewPCG(seed, 8))
+				n, err := m.Program(sharding.AllShards(t.Context()), routed, whole)
+				if done += n; err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if seed%8 == 0 {
+					for _, db := range []*sql.DB{routed, whole} {
+						mustExec(t, db, "DELETE FROM members WHERE user_id IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)")
+					}
+				}
+			}
+			if t.Logf("%d statements, and %d refused with reason", done, m.Refused); done < 3*programs || m.Refused < programs/4 {
+				t.Error("too few of each")
+			}
+		})
+	}
+}
+
+// The driver tells the rows that an UPDATE has changed, not those that it has found.
+func TestAModelWhoseRowIsAsItWasHasNoStaleKey(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := memberTwins(t, open, sharding.SingleShard)
+			mustExec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 3)")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			ctx = writehint.With(ctx, writehint.Hint{Table: "members", Keyed: true})
+			tx, err := routed.BeginTx(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const update = "UPDATE members SET paid = 3 WHERE id = ? AND user_id = ?"
+			if _, err := tx.ExecContext(ctx, update, 7, 1); err != nil {
+				t.Error(err)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+			for _, user := range []int{2, 5} {
+				if _, err := routed.ExecContext(ctx, update, 7, user); !errors.Is(err, sharding.ErrKeyChange) {
+					t.Errorf("of user %d: %v", user, err)
+				}
+			}
+		})
+	}
+}
