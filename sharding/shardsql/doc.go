@@ -45,9 +45,9 @@
 // [sharding.ErrCopies]: numbers and computed defaults that are left out, functions that are
 // not known to give the same everywhere, LIMIT.
 //
-// It is being built. Still refused, where several shards would have to answer: UNION;
-// expressions over aggregates but for COALESCE(SUM(x), 0); orders and groups of
-// expressions but for DATE, YEAR and its like, DATE_FORMAT of digits, LOWER, UPPER, and
+// It is being built. Still refused, where several shards would have to answer: UNION of
+// groups, INTERSECT and EXCEPT; expressions over aggregates but for COALESCE(SUM(x), 0);
+// orders and groups of expressions but for DATE, YEAR and its like, DATE_FORMAT of digits, LOWER, UPPER, and
 // sums and products of columns and integers; those of texts whose collation has several
 // levels of weights on MySQL and MariaDB, or is none of SQLite's own; and while it runs, a
 // query that would have to compare texts of more than max_sort_length (1,024 bytes) in

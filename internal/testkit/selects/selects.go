@@ -41,11 +41,13 @@ type Fold func(column, text string) string
 // database that it may order and group by.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(3) {
-	case 0:
+	switch m.IntN(7) {
+	case 0, 1:
 		return m.groups()
-	case 1:
+	case 2, 3:
 		return m.distinct()
+	case 4:
+		return m.union()
 	}
 	return m.rows()
 }
@@ -143,6 +145,25 @@ func (m *maker) distinct() Query {
 	items := some(m, m.sorts, 2)
 	of := about(items)
 	text := "SELECT DISTINCT " + strings.Join(items, ", ") + " FROM orders" + m.where()
+	if m.IntN(3) == 0 {
+		return Query{Text: text, Args: m.args, Open: true, of: of}
+	}
+	for i := range items {
+		items[i] += m.direction()
+	}
+	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args, of: of}
+}
+
+// union is of two or three branches. Rows with equal columns look alike.
+func (m *maker) union() Query {
+	items := some(m, Columns, 3)
+	of := about(items)
+	branch := "SELECT " + strings.Join(items, ", ") + " FROM orders"
+	branches := []string{branch + m.where(), branch + m.where()}
+	if m.IntN(2) == 0 {
+		branches = append(branches, branch+m.where())
+	}
+	text := strings.Join(branches, pick(m, []string{" UNION ", " UNION ALL "}))
 	if m.IntN(3) == 0 {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}

@@ -161,7 +161,7 @@ func (c *combiner) counted(call *sqlparse.Call, at int) (a merge.Aggregate, v Va
 
 // apart reports whether equal values of a column are on one shard.
 func (c *combiner) apart(e sqlparse.Expr) bool {
-	col, ok := c.cores[c.query].column(e)
+	col, ok := c.scope.column(e)
 	if !ok || col.of.role != sharded {
 		return false
 	}

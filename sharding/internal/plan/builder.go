@@ -18,8 +18,8 @@ type builder struct {
 	edges    []edge
 	assigned []assignment
 	rekeyed  []rekeyed
-	named    *named                     // the rows of an UPDATE or DELETE
-	cores    map[*sqlparse.Query]*scope // of queries that are one SELECT
+	named    *named // the rows of an UPDATE or DELETE
+	scopes   map[*sqlparse.Core]*scope
 	text     string
 	limited  bool     // something in it has a LIMIT
 	ctes     []string // the names of all CTEs
@@ -114,9 +114,6 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 		switch {
 		case p.Select != nil:
 			inner = b.core(p.Select, outer, seen)
-			if len(q.Parts) == 1 {
-				b.cores[q] = inner
-			}
 		case p.Nested != nil:
 			b.query(p.Nested, outer, seen)
 		case p.Table != nil:
@@ -146,7 +143,8 @@ func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
 }
 
 func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
-	s := &scope{outer: outer}
+	s, first := &scope{outer: outer}, len(b.refs)
+	b.scopes[c] = s
 	for i := range c.From {
 		b.source(&c.From[i], s, seen)
 	}
@@ -160,7 +158,16 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	for _, w := range c.Windows {
 		b.expression(w.Over, s, seen)
 	}
+	s.inside = b.refs[first:len(b.refs):len(b.refs)]
 	return s
+}
+
+// only returns the scope of a query that is one SELECT, else nil.
+func (b *builder) only(q *sqlparse.Query) *scope {
+	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
+		return nil
+	}
+	return b.scopes[q.Parts[0].Select]
 }
 
 // where takes in a condition that every row of the result satisfies. A row of an
@@ -316,7 +323,7 @@ func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
 // result depends on rows with that value alone: nothing there limits or ranks, and
 // groups are of one value.
 func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
-	s := b.cores[q]
+	s := b.only(q)
 	if s == nil || q.Limit != nil {
 		return column{}, false
 	}

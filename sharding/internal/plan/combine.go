@@ -13,8 +13,7 @@ import (
 // combination is how the answers of several shards become the one that a single
 // table would have given. It is made once for a statement.
 type combination struct {
-	root   *reference // each row of the answer comes from one row of it
-	hidden []string   // expressions that are selected besides, for the order
+	hidden map[int][]string // expressions that are selected besides, by places in the text
 	order  []Order
 	limit  *sqlparse.Limit
 	// distinct are the types of the hidden columns, before those of the order, by which
@@ -33,11 +32,23 @@ type Order struct {
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
 func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination, *oddity) {
-	c := &combiner{builder: b, statement: st, of: &combination{}, dialect: d}
-	for _, check := range []func() string{c.form, c.roots, c.expressions, c.answer} {
-		if why := check(); why != "" {
-			return nil, &oddity{c.table(), sharding.ErrUnmergeable, why}
+	c := &combiner{builder: b, statement: st, query: st.Query, of: &combination{hidden: map[int][]string{}}, dialect: d}
+	why := c.form()
+	for _, core := range c.cores {
+		if why == "" {
+			c.core, c.scope = core, b.scopes[core]
+			why = c.branch()
 		}
+	}
+	switch {
+	case why != "":
+	case len(c.cores) > 1:
+		why = c.union()
+	default:
+		why = c.answer()
+	}
+	if why != "" {
+		return nil, &oddity{c.table(), sharding.ErrUnmergeable, why}
 	}
 	return c.of, nil
 }
@@ -47,7 +58,9 @@ type combiner struct {
 	*builder
 	statement *sqlparse.Statement
 	query     *sqlparse.Query
-	core      *sqlparse.Core
+	cores     []*sqlparse.Core // the branches of a UNION, or one
+	core      *sqlparse.Core   // the present one
+	scope     *scope           // its
 	of        *combination
 	dialect   merge.Dialect
 }
@@ -63,18 +76,36 @@ func (c *combiner) table() string {
 
 const addKey = "; add a condition on the sharding key, so that one shard answers"
 
-// form accepts one SELECT.
+// form accepts SELECT, and several with UNION.
 func (c *combiner) form() string {
-	c.query = c.statement.Query
 	switch {
-	case len(c.query.Parts) > 1 || c.query.Parts[0].Select == nil:
-		return "a UNION is not combined" + addKey
 	case c.query.With != nil:
 		return "a WITH is not combined" + addKey
 	case c.statement.Limiting:
 		return "a hint in a comment limits each shard's answer; leave it out"
+	case len(c.query.Locks) > 0:
+		return "a locking clause holds for the transaction of one database" + addKey
 	}
-	c.core = c.query.Parts[0].Select
+	for i, part := range c.query.Parts {
+		core := part.Select
+		if n := part.Nested; n != nil && len(c.query.Parts) > 1 && len(n.Parts) == 1 && n.With == nil && len(n.OrderBy) == 0 && n.Limit == nil && len(n.Locks) == 0 {
+			core = n.Parts[0].Select
+		}
+		switch {
+		case core == nil:
+			return "only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + addKey
+		case part.Op == sqlparse.Union && i < len(c.query.Parts)-1 && c.query.Parts[i+1].Op == sqlparse.UnionAll:
+			return "UNION ALL after UNION is not combined" + addKey
+		case part.Op > sqlparse.Union:
+			return "INTERSECT and EXCEPT are not combined" + addKey
+		}
+		c.cores = append(c.cores, core)
+	}
+	return ""
+}
+
+// branch accepts one SELECT.
+func (c *combiner) branch() string {
 	switch {
 	case len(c.core.DistinctOn) > 0:
 		return "DISTINCT ON is not combined" + addKey
@@ -84,23 +115,19 @@ func (c *combiner) form() string {
 		return "window functions are not combined" + addKey
 	case len(c.core.Modifiers) > 0:
 		return c.core.Modifiers[0] + " is not combined; leave it out"
-	case len(c.query.Locks) > 0:
-		return "a locking clause holds for the transaction of one database" + addKey
 	}
-	return ""
+	if why := c.roots(); why != "" {
+		return why
+	}
+	return c.expressions()
 }
 
-// roots finds the sharded table from one row of which each row of the answer comes.
+// roots looks for a sharded table from one row of which each row of the answer comes.
 func (c *combiner) roots() string {
-	s := c.cores[c.query]
-	if slices.ContainsFunc(s.refs, func(r *reference) bool { return r.role == derived }) {
+	if slices.ContainsFunc(c.scope.refs, func(r *reference) bool { return r.role == derived }) {
 		return "a subquery or CTE in FROM is not combined" + addKey
 	}
-	for _, r := range s.refs {
-		if r.role != sharded || r.nullable || !c.near(r) {
-			continue
-		}
-		c.of.root = r
+	if slices.ContainsFunc(c.scope.refs, func(r *reference) bool { return r.role == sharded && !r.nullable && c.near(r) }) {
 		return ""
 	}
 	return "the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key"
@@ -109,7 +136,11 @@ func (c *combiner) roots() string {
 // near reports whether the rows of all other sharded tables lie in the slot of the
 // root's row.
 func (c *combiner) near(root *reference) bool {
-	for _, r := range c.refs {
+	all := c.refs
+	if len(c.cores) > 1 {
+		all = c.scope.inside
+	}
+	for _, r := range all {
 		if r.role != sharded || r == root {
 			continue
 		}
@@ -136,7 +167,7 @@ func hasFunction(s *sqlparse.Source) bool {
 
 // answer takes in what is selected: groups, or rows.
 func (c *combiner) answer() string {
-	sums := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
+	sums := c.sums()
 	switch {
 	case c.core.Distinct && (sums || len(c.core.GroupBy) > 0):
 		return "DISTINCT of groups is not combined" + addKey
@@ -148,6 +179,11 @@ func (c *combiner) answer() string {
 		}
 	}
 	return c.sorted()
+}
+
+// sums reports whether what the present SELECT selects is an aggregate.
+func (c *combiner) sums() bool {
+	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
 }
 
 // distinct takes in DISTINCT: hidden columns, each equal to a selected one, make no

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
@@ -63,4 +65,53 @@ func operands(e sqlparse.Expr) []sqlparse.Expr {
 		return e.Operands
 	}
 	return nil
+}
+
+// steady are functions whose value depends on their arguments alone.
+var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
+	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
+	"year month day hour minute second date_format json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values")
+
+// timeFunctions are functions of SQLite that read the clock without arguments, and for the
+// text now.
+var timeFunctions = words("date time datetime julianday unixepoch strftime")
+
+func words(list string) map[string]bool {
+	all := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
+		all[word] = true
+	}
+	return all
+}
+
+// steadily notes the first function or variable whose value may differ from one
+// database to another.
+func (b *builder) steadily(e sqlparse.Expr) {
+	if b.restless != "" {
+		return
+	}
+	switch e := e.(type) {
+	case *sqlparse.Call:
+		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
+		switch {
+		case e.Over:
+			b.restless = "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
+		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
+		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || readsClock(e)):
+			b.restless = name + " may have another value wherever it is computed; compute it before, and give it as an argument"
+		}
+	case *sqlparse.Opaque:
+		if strings.Contains(e.Of(b.text), "@") {
+			b.restless = "a variable has another value on each connection; give the value as an argument"
+		}
+	}
+}
+
+func readsClock(e *sqlparse.Call) bool {
+	for _, arg := range e.Args {
+		if l, ok := bare(arg).(*sqlparse.Literal); ok && strings.EqualFold(l.Value, "now") {
+			return true
+		}
+	}
+	return len(e.Args) == 0 || len(e.Args) == 1 && strings.EqualFold(e.Name.Parts[0].Name, "strftime")
 }

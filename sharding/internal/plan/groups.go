@@ -72,7 +72,7 @@ func (c *combiner) ambiguous(e sqlparse.Expr) bool {
 	if !ok || len(name.Name.Parts) > 1 {
 		return false
 	}
-	s := c.cores[c.query]
+	s := c.scope
 	own, known := s.column(name)
 	for _, item := range c.core.Items {
 		if item.Expr == nil || !strings.EqualFold(item.Alias.Name, name.Name.Parts[0].Name) {
@@ -90,9 +90,9 @@ func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.st
 
 // hide selects an expression besides, and returns its place among the hidden ones.
 func (c *combiner) hide(text string) int {
-	at := len(c.of.hidden)
-	c.of.hidden = append(c.of.hidden, text+" AS shardid_"+strconv.Itoa(at+1))
-	return at
+	list := c.of.hidden[c.core.ItemsEnd]
+	c.of.hidden[c.core.ItemsEnd] = append(list, text+" AS shardid_"+strconv.Itoa(len(list)+1))
+	return len(list)
 }
 
 // groupItem takes in a selected column: an aggregate, or one of GROUP BY.
@@ -131,7 +131,7 @@ func (c *combiner) told(e sqlparse.Expr) (Value, string) {
 // have several weights, without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.cores[c.query].column(e); ok && v.As == Plain {
+	if _, ok := c.scope.column(e); ok && v.As == Plain {
 		return selected
 	}
 	return "MIN(" + selected + ")"
@@ -139,7 +139,7 @@ func (c *combiner) key(v Value, e sqlparse.Expr) string {
 
 // by returns which of GROUP BY an expression is: the same column, or the same words.
 func (c *combiner) by(e sqlparse.Expr) (int, bool) {
-	s := c.cores[c.query]
+	s := c.scope
 	wanted, isColumn := s.column(e)
 	for i, by := range c.core.GroupBy {
 		by, why := c.ordered(by)

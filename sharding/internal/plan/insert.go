@@ -119,7 +119,7 @@ func (b *builder) fromQuery(in *sqlparse.Input, out *insertion) {
 		switch c, selected := b.selected(in.Query, l.at); {
 		case selected:
 			b.equal(c, to)
-		case l.at != out.key || b.cores[in.Query] == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
+		case l.at != out.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
 			b.odd(out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
 		default:
 			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, out.of, l.lead)

@@ -54,7 +54,7 @@ type Options struct {
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	p := &Plan{statement: statement, snapshot: snapshot, options: options, origin: origin(statement, snapshot), unread: unread(statement, snapshot)}
-	b := &builder{snapshot: snapshot, schema: options.Schema, text: statement.Text, cores: map[*sqlparse.Query]*scope{}}
+	b := &builder{snapshot: snapshot, schema: options.Schema, text: statement.Text, scopes: map[*sqlparse.Core]*scope{}}
 	switch statement.Verb {
 	case sqlparse.Select:
 		b.query(statement.Query, nil, nil)

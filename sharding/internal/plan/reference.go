@@ -120,8 +120,9 @@ func newLead(t *sharding.Table, name string, rule sharding.Rule, s Table, known 
 // scope is the tables among which a SELECT, UPDATE or DELETE finds its columns,
 // and the scope around it.
 type scope struct {
-	outer *scope
-	refs  []*reference
+	outer  *scope
+	refs   []*reference
+	inside []*reference // of a SELECT, those of its subqueries included
 }
 
 // resolve returns the column that a name means, or false where that is not

@@ -227,8 +227,8 @@ func (p *Plan) spread(target sharding.Target, removed []edit, limit string) (str
 		return "", err
 	}
 	c := p.combination
-	if at := p.statement.Query.Parts[0].Select.ItemsEnd; len(c.hidden) > 0 {
-		edits = append(edits, edit{at, at, ", " + strings.Join(c.hidden, ", ")})
+	for at, list := range c.hidden {
+		edits = append(edits, edit{at, at, ", " + strings.Join(list, ", ")})
 	}
 	if c.group != nil && len(c.group.split) > 0 {
 		edits = append(edits, p.split())

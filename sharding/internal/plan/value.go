@@ -149,7 +149,7 @@ func (c *combiner) unsorted(e sqlparse.Expr, found Column) string {
 
 // columnOf returns what the database says of the column that an expression is.
 func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
-	col, ok := c.cores[c.query].column(e)
+	col, ok := c.scope.column(e)
 	if !ok || !col.of.known {
 		return Column{}, false
 	}
