@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -110,12 +111,55 @@ func TestWhatEachDatabaseWouldMakeForItselfIsRefused(t *testing.T) {
 	sameRates(t, copies, "")
 }
 
-func TestCopiesInSeveralDatabasesAreWrittenOnlyWhereTransactionsSpanThem(t *testing.T) {
+// A statement by itself writes all copies in every mode. One in a transaction of the
+// caller's would let that span databases.
+func TestCopiesAreWrittenOutsideOfATransactionInEveryMode(t *testing.T) {
 	routed, copies := rated(t, sharding.SingleShard)
-	if _, err := routed.Exec("INSERT INTO rates (id, name, at) VALUES (1, 'a', 0)"); !errors.Is(err, sharding.ErrCrossDatabase) {
+	exec(t, routed, "INSERT INTO rates (id, name, at) VALUES (1, 'a', 0)")
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "INSERT INTO orders (id, user_id) VALUES (1, 1)")
+	_, err = tx.Exec("INSERT INTO rates (id, name, at) VALUES (2, 'b', 0)")
+	if !errors.Is(err, sharding.ErrCrossDatabase) || !strings.Contains(err.Error(), "outside of the transaction") {
 		t.Error(err)
 	}
-	sameRates(t, copies, "")
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	sameRates(t, copies, "1a")
+}
+
+// A transaction that a library has begun for one statement is none of the caller's.
+func TestCopiesAreWrittenInATransactionOfTheirOwn(t *testing.T) {
+	routed, copies := rated(t, sharding.SingleShard)
+	ctx := writehint.With(t.Context(), writehint.Hint{Table: "rates", Single: true})
+	for name, end := range map[string]func(*sql.Tx) error{"b": (*sql.Tx).Rollback, "a": (*sql.Tx).Commit} {
+		tx, err := routed.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO rates (id, name, at) VALUES (1, ?, 0)", name); err != nil {
+			t.Error(err)
+		}
+		if err := end(tx); err != nil {
+			t.Error(err)
+		}
+	}
+	sameRates(t, copies, "1a")
+}
+
+func TestACopyThatCannotCommitIsNamed(t *testing.T) {
+	routed, copies := rated(t, sharding.SingleShard)
+	exec(t, copies[2], "CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+	exec(t, copies[2], "CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")
+	exec(t, copies[2], "CREATE TRIGGER later AFTER INSERT ON rates BEGIN INSERT INTO children VALUES (new.id); END")
+	_, err := routed.Exec("INSERT INTO rates (id, name, at) VALUES (1, 'a', 0)")
+	var partial *sharding.PartialCommitError
+	if !errors.As(err, &partial) || !reflect.DeepEqual(partial.Committed, []string{"home", "a"}) || partial.Failed["b"] == nil {
+		t.Error(err)
+	}
 }
 
 // With one database nothing spans databases.
