@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,5 +97,30 @@ func TestAModelWhoseRowIsAsItWasHasNoStaleKey(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// MariaDB returns the rows that INSERT IGNORE stores, in no fixed place.
+func TestTheRowsThatAreNotLeftOutReturnInTheirOrder(t *testing.T) {
+	routed, whole := memberTwins(t, writing(t)["MariaDB"], sharding.BestEffort)
+	const insert = "INSERT IGNORE INTO members (id, user_id, paid, email) VALUES (7, 3, 1, ?), (5, 2, 2, NULL), (6, 1, 3, NULL), (9, 1, 4, 'c') RETURNING paid, CONCAT(id, email)"
+	for _, db := range []*sql.DB{routed, whole} {
+		mustExec(t, db, "INSERT INTO members (id, user_id, paid) VALUES (5, 2, 0)")
+		rows, err := db.QueryContext(t.Context(), insert, "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paid []int
+		for rows.Next() {
+			var n int
+			var email sql.NullString
+			if err := rows.Scan(&n, &email); err != nil {
+				t.Fatal(err)
+			}
+			paid = append(paid, n)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil || !slices.Equal(paid, []int{1, 3, 4}) { //nolint:sqlclosecheck // of each in turn
+			t.Error(paid, err)
+		}
 	}
 }

@@ -26,7 +26,9 @@
 // are written together only where [sharding.Transactions] lets transactions span them;
 // when one of them cannot commit after another one has, the error is a
 // [sharding.PartialCommitError]. What each shard would compute otherwise (NOW, variables)
-// and what it would count by itself (LIMIT) is refused.
+// and what it would count by itself (LIMIT) is refused. An INSERT returns
+// its rows in the order of VALUES; where IGNORE or DO NOTHING leaves some out, the others
+// are recognised by a unique key.
 //
 // A unique key that does not lead to the shard holds on each shard by itself. So before a
 // write depends on such a key, its rows are looked for by it: those of an upsert (ON

@@ -137,18 +137,39 @@ func inOrder(w *plan.Writes, returned []*heldRows) error {
 			all = append(all, rows.rows...)
 			continue
 		}
-		if len(rows.rows) != len(w.Parts[i].Rows) {
-			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: %s returned %d rows for %d", sharding.ErrUnmergeable, w.Parts[i].Target, len(rows.rows), len(w.Parts[i].Rows)),
+		if !place(placed, w, w.Parts[i].Rows, rows.rows) {
+			return &sharding.RouteError{Op: "insert", Err: fmt.Errorf("%w: the %d rows that %s returned are not known among %d", sharding.ErrUnmergeable, len(rows.rows), w.Parts[i].Target, len(w.Parts[i].Rows)),
 				Hint: "leave RETURNING out"}
 		}
-		for n, row := range rows.rows {
-			placed[w.Parts[i].Rows[n]] = row
-		}
 	}
-	if len(returned[0].columns) > 0 {
-		returned[0].rows = slices.Concat(placed, all)
+	if first := returned[0]; len(first.columns) > 0 {
+		first.columns = first.columns[:len(first.columns)-w.Hidden]
+		placed = slices.DeleteFunc(placed, func(row []driver.Value) bool { return row == nil })
+		first.rows = slices.Concat(placed, all)
 	}
 	return nil
+}
+
+// place puts the rows that a shard has returned where they stand among VALUES: all of
+// them in their order, or those whose keys they have.
+func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.Value) bool {
+	if w.Keys == nil && len(rows) != len(own) {
+		return false
+	}
+	for n, row := range rows {
+		at := n
+		if w.Keys != nil {
+			shown := len(row) - w.Hidden
+			key := plan.Text(row[shown:])
+			at = slices.IndexFunc(own, func(i int) bool { return placed[i] == nil && w.Keys[i] == key })
+			row = row[:shown]
+		}
+		if at < 0 {
+			return false
+		}
+		placed[own[at]] = row
+	}
+	return true
 }
 
 // parts executes the parts of a write, and then what decides whether they stay.

@@ -75,7 +75,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)
 	} else {
-		p.unmerged, p.uncopied = b.divide(statement), b.copied(statement)
+		p.unmerged, p.uncopied = b.divide(statement, p.insert), b.copied(statement)
 	}
 	for _, r := range b.refs {
 		switch r.role {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,6 +72,11 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 		return Route{}, err
 	}
 	rows := p.insert.input.Rows
+	w := &Writes{Parts: parts, Rows: len(rows)}
+	recognised, err := p.recognised(w, args)
+	if err != nil {
+		return Route{}, err
+	}
 	from, to := rows[0].From, rows[len(rows)-1].To
 	before, own, after := p.parameters(from, to)
 	for i := range parts {
@@ -79,7 +85,7 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 		if err != nil {
 			return Route{}, err
 		}
-		part.Text = spliced(p.statement.Text, append(edits, edit{from, to, p.some(part.Rows)}))
+		part.Text = spliced(p.statement.Text, append(edits, edit{from, to, p.some(part.Rows)}, recognised))
 		part.Args = slices.Clone(before)
 		for _, row := range part.Rows {
 			for n := range own[row].count {
@@ -91,7 +97,31 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(args) })
 		}
 	}
-	return Route{Kind: Several, Writes: &Writes{Parts: parts, Rows: len(rows)}}, nil
+	return Route{Kind: Several, Writes: w}, nil
+}
+
+// recognised has rows returned with a unique key where some of them may be left out.
+func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
+	if !p.insert.leavesOut() {
+		return e, nil
+	}
+	s := p.insert.returned()
+	for _, column := range s.columns {
+		e.with += ", " + p.options.Quote(column)
+	}
+	e.from, e.to = p.insert.input.To, p.insert.input.To
+	w.Keys, w.Hidden = make([]string, w.Rows), len(s.columns)
+	for i := range w.Keys {
+		key, err := s.key(&p.insert.input.Rows[i], args)
+		if err == nil && key == nil {
+			err = fmt.Errorf("%w: row %d has NULL in %s, by which it would be recognised", sharding.ErrCrossShard, i, strings.Join(s.columns, ", "))
+		}
+		if err != nil {
+			return e, p.refusal(p.insert.of.table.Name, err, "leave RETURNING out")
+		}
+		w.Keys[i] = Text(key)
+	}
+	return e, nil
 }
 
 // some returns the text of some rows.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/sqlparse"
@@ -12,6 +13,10 @@ import (
 type Writes struct {
 	Parts []Part
 	Rows  int // of VALUES; 0 of an UPDATE or DELETE
+	// Keys are set where a row may be left out of those that are returned: the key of each
+	// row of VALUES as a Text, which the last columns of its returned row have, too.
+	Keys   []string
+	Hidden int // how many of them there are
 }
 
 // Part is what one target gets.
@@ -23,12 +28,12 @@ type Part struct {
 }
 
 // divide returns why a write cannot be done by several targets, nil where it can.
-func (b *builder) divide(st *sqlparse.Statement) *oddity {
+func (b *builder) divide(st *sqlparse.Statement, in *insertion) *oddity {
 	d := &combiner{builder: b, statement: st}
 	table, why := d.table(), ""
 	switch {
 	case st.Insert != nil:
-		why = b.dividesRows(st)
+		why = b.dividesRows(st, in)
 	case st.Change != nil:
 		why = b.dividesChange(st.Change)
 	}
@@ -44,7 +49,7 @@ func (b *builder) divide(st *sqlparse.Statement) *oddity {
 	return &oddity{table, sharding.ErrCrossShard, why}
 }
 
-func (b *builder) dividesRows(st *sqlparse.Statement) string {
+func (b *builder) dividesRows(st *sqlparse.Statement, to *insertion) string {
 	in := st.Insert
 	switch {
 	case in.Query != nil:
@@ -53,8 +58,10 @@ func (b *builder) dividesRows(st *sqlparse.Statement) string {
 		return "INSERT OR " + in.Or + " undoes what one shard did; write INSERT"
 	case len(b.refs) > 1 || in.With != nil:
 		return "a subquery reads one shard; run it before, and give its value as an argument"
-	case len(in.Returning) > 0 && mayLeaveOut(in):
-		return "which rows are returned is known on each shard alone; leave RETURNING out, or insert the rows of each shard by themselves"
+	case len(in.Returning) > 0 && slices.ContainsFunc(in.Conflicts, func(c sqlparse.Conflict) bool { return c.Where != nil }):
+		return "which rows the WHERE of ON CONFLICT returns is known on each shard alone; leave RETURNING out, or insert the rows of each shard by themselves"
+	case to.leavesOut() && to.returned() == nil:
+		return "a row that is returned is recognised by a unique key, and all of them lack a column; give it a value, or leave RETURNING out"
 	}
 	for _, p := range st.Params {
 		if p.Of(st.Text) != "?" {
@@ -64,9 +71,25 @@ func (b *builder) dividesRows(st *sqlparse.Statement) string {
 	return ""
 }
 
-// mayLeaveOut reports whether a row may be neither inserted nor changed.
-func mayLeaveOut(in *sqlparse.Input) bool {
-	return in.Ignore || slices.ContainsFunc(in.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing || c.Where != nil })
+// leavesOut reports whether a row may be stored by none of the rows that are returned.
+func (in *insertion) leavesOut() bool {
+	return in != nil && len(in.input.Returning) > 0 &&
+		(in.input.Ignore || slices.ContainsFunc(in.input.Conflicts, func(c sqlparse.Conflict) bool { return c.Nothing }))
+}
+
+// returned returns a unique key by which a row that was inserted is recognised, or nil.
+func (in *insertion) returned() *seek {
+	for _, key := range in.of.schema.Unique {
+		s := &seek{columns: key}
+		for _, column := range key {
+			at := slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
+			s.at = append(s.at, at)
+		}
+		if !slices.Contains(s.at, -1) {
+			return s
+		}
+	}
+	return nil
 }
 
 func (b *builder) dividesChange(c *sqlparse.Change) string {
