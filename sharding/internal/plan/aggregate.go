@@ -19,7 +19,7 @@ func aggregated(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 {
 		return len(call.Args) == 1 || call.Star || call.Distinct // MAX(a, b) of SQLite is none
 	}
-	for _, operand := range operands(e) {
+	for _, operand := range sqlparse.Operands(e) {
 		if operand != nil && aggregated(operand) {
 			return true
 		}
@@ -176,7 +176,7 @@ func (c *combiner) distincts() (n int) {
 		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {
 			n++
 		}
-		for _, operand := range operands(e) {
+		for _, operand := range sqlparse.Operands(e) {
 			count(operand)
 		}
 	}

@@ -31,40 +31,8 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		b.expressions(e.List, s, seen)
 		b.query(e.Query, s, seen)
 	default:
-		b.expressions(operands(e), s, seen)
+		b.expressions(sqlparse.Operands(e), s, seen)
 	}
-}
-
-// operands returns the expressions directly below one that is neither a column nor
-// has a query of its own.
-func operands(e sqlparse.Expr) []sqlparse.Expr {
-	switch e := e.(type) {
-	case *sqlparse.Operation:
-		return e.Operands
-	case *sqlparse.Not:
-		return []sqlparse.Expr{e.X}
-	case *sqlparse.Compare:
-		return []sqlparse.Expr{e.Left, e.Right}
-	case *sqlparse.Between:
-		return []sqlparse.Expr{e.X, e.Low, e.High}
-	case *sqlparse.IsNull:
-		return []sqlparse.Expr{e.X}
-	case *sqlparse.Like:
-		return []sqlparse.Expr{e.X, e.Pattern, e.Escape}
-	case *sqlparse.Call:
-		return e.Args
-	case *sqlparse.Tuple:
-		return e.Items
-	case *sqlparse.Parens:
-		return []sqlparse.Expr{e.X}
-	case *sqlparse.Case:
-		return e.Operands
-	case *sqlparse.Cast:
-		return []sqlparse.Expr{e.X}
-	case *sqlparse.Opaque:
-		return e.Operands
-	}
-	return nil
 }
 
 // steady are functions whose value depends on their arguments alone.

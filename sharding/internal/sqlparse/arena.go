@@ -1,20 +1,23 @@
 package sqlparse
 
 // slab hands out values from slices that grow with the text, so that a tree
-// costs few allocations.
+// costs few allocations. A nil one makes each slice for itself.
 type slab[T any] struct {
 	free []T
 	size int
 }
 
 const (
-	minSlab = 2
+	minSlab = 8
 	maxSlab = 256
 )
 
 // take returns n values, which nobody else has, as a slice that cannot grow into
 // its neighbour.
 func (s *slab[T]) take(n int) []T {
+	if s == nil {
+		return make([]T, n)
+	}
 	if len(s.free) < n {
 		s.size = min(max(2*s.size, minSlab), maxSlab)
 		s.free = make([]T, max(s.size, n))
@@ -35,13 +38,40 @@ type arena struct {
 	columns  slab[Column]
 	literals slab[Literal]
 	compares slab[Compare]
+	params   slab[Param]
 	idents   slab[Ident]
 	exprs    slab[Expr]
+	items    slab[Item]
+	sources  slab[Source]
+	orders   slab[Order]
+	tables   slab[Table]
 }
 
-// newArena returns an arena for an ordinary statement.
-func newArena() arena {
-	return arena{columns: slab[Column]{size: minSlab}, idents: slab[Ident]{size: 2 * minSlab}}
+// ordinary is what an ordinary statement needs, in one allocation.
+type ordinary struct {
+	statement Statement
+	params    [4]*Param
+	names     [2]string
+	own       [3]Param
+	columns   [4]Column
+	literals  [1]Literal
+	compares  [2]Compare
+	idents    [8]Ident
+	exprs     [2]Expr
+	items     [1]Item
+	sources   [1]Source
+	orders    [1]Order
+	tables    [1]Table
+}
+
+// begin gives the parser the memory of an ordinary statement.
+func (p *parser) begin() {
+	o := &ordinary{}
+	p.out = &o.statement
+	p.out.Text, p.out.Params, p.names.list = p.text, o.params[:0], o.names[:0]
+	p.params.free, p.columns.free, p.literals.free, p.compares.free = o.own[:], o.columns[:], o.literals[:], o.compares[:]
+	p.idents.free, p.arena.exprs.free, p.arena.items.free = o.idents[:], o.exprs[:], o.items[:]
+	p.arena.sources.free, p.orders.free, p.tables.free = o.sources[:], o.orders[:], o.tables[:]
 }
 
 // pair returns two expressions as a list.
@@ -49,4 +79,23 @@ func (a *arena) pair(x, y Expr) []Expr {
 	list := a.exprs.take(2)
 	list[0], list[1] = x, y
 	return list
+}
+
+// list reads what commas separate.
+func list[T any](p *parser, s *slab[T], read func(*parser) T) []T {
+	first := read(p)
+	all := s.take(1)
+	all[0] = first
+	for p.accept(",") {
+		all = append(all, read(p))
+	}
+	return all
+}
+
+// parens reads something in parentheses.
+func parens[T any](p *parser, read func(*parser) T) T {
+	p.expect("(")
+	x := read(p)
+	p.expect(")")
+	return x
 }

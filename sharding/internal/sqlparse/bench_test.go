@@ -57,7 +57,7 @@ func TestRowsThatAreWrittenAlikeShareTheirExpressions(t *testing.T) {
 }
 
 func TestAllocationsStayFew(t *testing.T) {
-	for text, limit := range map[string]float64{gormSelect: 25, manyRows(): 40} {
+	for text, limit := range map[string]float64{gormSelect: 8, manyRows(): 13} {
 		if got := testing.AllocsPerRun(100, func() { Parse(text, Dialect{Family: MySQL}) }); got > limit {
 			t.Errorf("%.60s: %v allocations, want at most %v", text, got, limit)
 		}

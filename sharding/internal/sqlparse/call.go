@@ -3,108 +3,104 @@ package sqlparse
 import "github.com/shardid/shardid/internal/sqltext"
 
 // function reads a call whose name was read; some have a syntax of their own.
-func (p *parser) function(word keyword, name Name) Expr {
-	if len(name.Parts) == 1 && !name.Parts[0].Quoted {
-		switch word {
-		case kwCast:
-			return p.castCall(name.From)
-		case kwRow:
-			return p.row(name.From)
-		case kwConvert:
-			if p.mysql {
-				return p.convert(name)
-			}
+func (p *parser) function(word string, name Name) Expr {
+	if len(name.Parts) > 1 || name.Parts[0].Quoted {
+		word = ""
+	}
+	switch {
+	case word == "row":
+		var items []Expr
+		if !p.accept("(", ")") {
+			items = parens(p, (*parser).exprs)
 		}
+		return &Tuple{p.since(name.From), items}
+	case word == "cast", word == "convert" && p.mysql:
+		return p.cast(name)
 	}
 	return p.call(name)
 }
 
-// row reads ROW(a, b).
-func (p *parser) row(from int) Expr {
-	p.expectSymbol(leftParen)
-	var items []Expr
-	if !p.atSymbol(rightParen) {
-		items = p.exprs()
+// cast reads CAST(x AS type) and MySQL's CONVERT(x, type); CONVERT(x USING charset)
+// is a call.
+func (p *parser) cast(name Name) Expr {
+	p.expect("(")
+	x := p.expr()
+	if p.accept("as") || p.accept(",") {
+		p.skipUntilParen()
+		return &Cast{p.since(name.From), x}
 	}
-	p.expectSymbol(rightParen)
-	return &Tuple{p.since(from), items}
+	if !p.at("using") {
+		p.fail()
+	}
+	args := p.soup([]Expr{x}, ")")
+	return &Call{Span: p.since(name.From), Name: name, Odd: true, Args: args}
 }
 
 // call reads the parentheses of a call and what stands behind them.
 func (p *parser) call(name Name) *Call {
 	c := &Call{Name: name}
-	p.expectSymbol(leftParen)
-	p.arguments(c)
+	p.expect("(")
+	switch {
+	case p.accept("*", ")"):
+		c.Star = true
+	case !p.accept(")"):
+		p.arguments(c)
+	}
 	p.afterCall(c)
 	c.Span = p.since(name.From)
 	return c
 }
 
 func (p *parser) arguments(c *Call) {
-	if p.acceptSymbol(star) {
-		c.Star = true
-		p.expectSymbol(rightParen)
-		return
+	if !p.accept("all") {
+		c.Distinct = p.accept("distinct")
 	}
-	if p.acceptSymbol(rightParen) {
-		return
-	}
-	if !p.accept(kwAll) {
-		c.Distinct = p.accept(kwDistinct)
-	}
-	for {
-		c.Args = append(c.Args, p.argument(c))
-		if !p.acceptSymbol(comma) {
-			break
+	for first := true; first || p.accept(","); first = false {
+		if x := p.argument(); x != nil {
+			c.Args = append(c.Args, x)
+		} else {
+			c.Odd = true
 		}
 	}
-	if p.acceptSymbol(rightParen) {
-		return
+	if !p.accept(")") {
+		p.odd(c)
 	}
-	c.Odd = true
-	c.Args = p.soup(c.Args, ")")
 }
 
-func (p *parser) argument(c *Call) Expr {
+// argument reads an argument, or returns nil where there is none: TRIM(FROM x).
+func (p *parser) argument() Expr {
 	from := p.tok.start
 	switch {
-	case p.at(kwSelect), p.at(kwWith):
+	case p.at("select"), p.at("with"):
 		q := p.query()
 		return &Subquery{p.since(from), q}
+	case p.at("from"), p.at("order"), p.at("separator"), p.at("using"):
+		return nil
 	case p.atQualifiedStar():
-		c.Odd = true
-		name, _ := p.nameOrStar()
-		return &Opaque{Span: Span{name.From, p.last.end}}
-	case p.at(kwFrom), p.at(kwOrder), p.at(kwSeparator), p.at(kwUsing):
-		c.Odd = true // TRIM(FROM x)
-		return &Opaque{Span: Span{from, from}}
+		p.nameOrStar()
+		return nil
 	}
 	return p.expr()
+}
+
+// odd reads what stands between parentheses besides arguments.
+func (p *parser) odd(c *Call) {
+	c.Odd = true
+	c.Args = p.soup(c.Args, ")")
 }
 
 // afterCall reads FILTER, WITHIN GROUP, OVER and AGAINST.
 func (p *parser) afterCall(c *Call) {
 	for {
 		switch {
-		case p.at(kwFilter) && p.peek().symbol == leftParen, p.at(kwAgainst) && p.peek().symbol == leftParen:
+		case p.accept("filter", "("), p.accept("against", "("), p.accept("within", "group", "("):
+			p.odd(c)
+		case p.accept("respect", "nulls"), p.accept("ignore", "nulls"):
 			c.Odd = true
-			p.next()
-			p.next()
-			c.Args = p.soup(c.Args, ")")
-		case p.at(kwWithin) && p.peek().word == kwGroup:
-			c.Odd = true
-			p.next()
-			p.next()
-			p.expectSymbol(leftParen)
-			c.Args = p.soup(c.Args, ")")
-		case p.acceptTexts("RESPECT", "NULLS"), p.acceptTexts("IGNORE", "NULLS"):
-			c.Odd = true
-		case p.at(kwOver) && p.peek().symbol == leftParen:
+		case p.accept("over", "("):
 			c.Over = true
-			p.next()
-			p.next()
 			c.Args = p.soup(c.Args, ")")
-		case p.at(kwOver) && p.peek().kind == sqltext.Word && !p.peek().word.is(reserved):
+		case p.at("over") && p.peek().kind == sqltext.Word && !p.peek().class().is(reserved):
 			c.Over = true
 			p.next()
 			p.ident()
@@ -114,98 +110,42 @@ func (p *parser) afterCall(c *Call) {
 	}
 }
 
-// castCall reads CAST(x AS type).
-func (p *parser) castCall(from int) Expr {
-	p.expectSymbol(leftParen)
-	c := &Cast{X: p.expr()}
-	p.expect(kwAs)
-	c.Type = p.typeUntilParen()
-	c.Span = p.since(from)
-	return c
-}
-
-// convert reads MySQL's CONVERT(x, type); CONVERT(x USING charset) is a call.
-func (p *parser) convert(name Name) Expr {
-	p.expectSymbol(leftParen)
-	x := p.expr()
-	if p.acceptSymbol(comma) {
-		c := &Cast{X: x, Type: p.typeUntilParen()}
-		c.Span = p.since(name.From)
-		return c
-	}
-	c := &Call{Name: name, Odd: true, Args: p.soup([]Expr{x}, ")")}
-	c.Span = p.since(name.From)
-	return c
-}
-
-// typeUntilParen reads a type up to the parenthesis that closes around it, and
-// that one.
-func (p *parser) typeUntilParen() string {
-	from := p.tok.start
-	for !p.atSymbol(rightParen) && !p.failed {
-		switch {
-		case p.atSymbol(leftParen):
-			p.skipParens()
-		case p.tok.kind == sqltext.Word && !p.atParam(), p.tok.kind == sqltext.QuotedIdent,
-			p.atSymbol(dot), p.atSymbol(leftBracket), p.isArrayEnd(), p.tok.kind == sqltext.Number:
-			p.next()
-		default:
-			p.fail()
-		}
-	}
-	end := p.last.end
-	p.expectSymbol(rightParen)
-	return p.text[from:max(from, end)]
-}
-
-func (p *parser) isArrayEnd() bool { return p.tok.kind == sqltext.Op && p.text[p.tok.start] == ']' }
-
 // castType reads the type behind ::.
-func (p *parser) castType() string {
-	from := p.tok.start
-	switch {
-	case p.acceptTexts("DOUBLE", "PRECISION"):
-	case p.acceptTexts("CHARACTER", "VARYING"), p.acceptTexts("BIT", "VARYING"):
-	default:
+func (p *parser) castType() {
+	if !p.accept("double", "precision") && !p.accept("character", "varying") && !p.accept("bit", "varying") {
 		p.name()
 	}
-	if p.atSymbol(leftParen) {
+	if p.at("(") {
 		p.skipParens()
 	}
-	if p.isText(p.tok, "WITH") || p.isText(p.tok, "WITHOUT") {
-		p.next()
-		p.expectText("TIME")
-		p.expectText("ZONE")
+	if p.accept("with") || p.accept("without") {
+		p.expect("time", "zone")
 	}
-	for p.acceptSymbol(leftBracket) {
+	for p.accept("[") {
 		if p.tok.kind == sqltext.Number {
 			p.next()
 		}
-		if !p.isArrayEnd() {
-			p.fail()
-		}
-		p.next()
+		p.expect("]")
 	}
-	return p.text[from:max(from, p.last.end)]
 }
 
 // caseEnd reads CASE … END.
 func (p *parser) caseEnd() Expr {
 	c := &Case{}
 	from := p.tok.start
-	p.expect(kwCase)
-	if !p.at(kwWhen) {
+	p.expect("case")
+	if !p.at("when") {
 		c.Operands = append(c.Operands, p.expr())
 	}
-	for p.accept(kwWhen) {
+	for p.accept("when") {
 		c.Operands = append(c.Operands, p.expr())
-		p.expect(kwThen)
-		c.Operands = append(c.Operands, p.expr())
-	}
-	if p.accept(kwElse) {
+		p.expect("then")
 		c.Operands = append(c.Operands, p.expr())
 	}
-	p.expect(kwEnd)
+	if p.accept("else") {
+		c.Operands = append(c.Operands, p.expr())
+	}
+	p.expect("end")
 	c.Span = p.since(from)
 	return c
 }

@@ -1,22 +1,22 @@
 package sqlparse
 
-// update reads an UPDATE behind its WITH.
+import "github.com/shardid/shardid/internal/sqltext"
+
+// update reads what stands behind UPDATE.
 func (p *parser) update(from int, with *With) *Change {
 	c := &Change{With: with}
-	p.expect(kwUpdate)
 	p.changeWords(c)
-	switch {
-	case p.mysql:
+	if p.mysql {
 		c.From = p.sources()
-		p.target(c)
-	case p.at(kwOnly) && p.d.Family == PostgreSQL:
-		c.Targets = []Table{*p.onlyTable()}
-	default:
-		c.Targets = []Table{*p.changed()}
+		if c.Multi = len(c.From) > 1 || c.From[0].Table == nil; !c.Multi {
+			c.Targets, c.From = []Table{*c.From[0].Table}, nil
+		}
+	} else {
+		c.Targets = []Table{*p.table()}
 	}
-	p.expect(kwSet)
-	c.Set = p.setList()
-	if !p.mysql && p.accept(kwFrom) {
+	p.expect("set")
+	c.Set = p.assignments()
+	if !p.mysql && p.accept("from") {
 		c.From = p.sources()
 	}
 	p.changeTail(c)
@@ -24,63 +24,41 @@ func (p *parser) update(from int, with *With) *Change {
 	return c
 }
 
-// changed reads a table with its alias and hints.
-func (p *parser) changed() *Table {
-	name := p.name()
-	p.names.add(name.last().Name)
-	return p.table(name)
-}
-
-// target moves the one table of MySQL's UPDATE to the targets.
-func (p *parser) target(c *Change) {
-	if len(c.From) == 1 && c.From[0].Table != nil {
-		c.Targets, c.From = []Table{*c.From[0].Table}, nil
-		return
-	}
-	c.Multi = true
-}
-
-// changeWords reads the words behind UPDATE and DELETE.
+// changeWords reads the words behind UPDATE and MySQL's DELETE.
 func (p *parser) changeWords(c *Change) {
 	if p.d.Family == SQLite {
 		c.Ignore, c.Or = p.orWord()
-		return
 	}
 	if !p.mysql {
 		return
 	}
-	for p.acceptText("LOW_PRIORITY") || p.acceptText("QUICK") { //nolint:revive // the call is the body
+	for p.accept("low_priority") || p.accept("quick") { //nolint:revive // the call is the body
 	}
-	c.Ignore = p.accept(kwIgnore)
-	if p.isText(p.tok, "HISTORY") && p.peek().word == kwFrom {
+	c.Ignore = p.accept("ignore")
+	if p.atBoth("history", "from") {
 		p.fail() // MariaDB's DELETE HISTORY
 	}
 }
 
-// delete reads a DELETE behind its WITH.
+// delete reads what stands behind DELETE.
 func (p *parser) delete(from int, with *With) *Change {
 	c := &Change{With: with}
-	p.expect(kwDelete)
 	if p.mysql {
 		p.changeWords(c)
+		c.Multi = !p.at("from")
 	}
-	switch {
-	case p.mysql && !p.at(kwFrom):
-		c.Multi = true
-		c.Targets = p.aliases()
-		p.expect(kwFrom)
+	word := "from"
+	if !c.Multi {
+		p.expect("from")
+		word, c.Multi = "using", p.mysql && p.atUsing()
+	}
+	if c.Multi {
+		c.Targets = list(p, nil, (*parser).target)
+		p.expect(word)
 		c.From = p.sources()
-	case p.mysql:
-		p.next()
-		p.deleteFrom(c)
-	default:
-		p.expect(kwFrom)
-		if p.d.Family == PostgreSQL && p.at(kwOnly) {
-			c.Targets = []Table{*p.onlyTable()}
-		} else {
-			c.Targets = []Table{*p.changed()}
-		}
-		if p.d.Family == PostgreSQL && p.accept(kwUsing) {
+	} else {
+		c.Targets = []Table{*p.table()}
+		if p.d.Family == PostgreSQL && p.accept("using") {
 			c.From = p.sources()
 		}
 	}
@@ -89,101 +67,67 @@ func (p *parser) delete(from int, with *With) *Change {
 	return c
 }
 
-// deleteFrom reads MySQL's DELETE FROM t and DELETE FROM a, b USING ….
-func (p *parser) deleteFrom(c *Change) {
+// atUsing reports whether names stand at tok, and USING behind them: MySQL's DELETE
+// FROM a, b USING ….
+func (p *parser) atUsing() bool {
 	ahead := p.scanner
-	for t := p.tok; t.word != kwUsing; t = p.lex(&ahead) {
-		if t.symbol == noSymbol && t.word.is(reserved) || t.kind == 0 || t.symbol != noSymbol && t.symbol != dot && t.symbol != star && t.symbol != comma {
-			c.Targets = []Table{*p.changed()}
-			return
-		}
+	t := p.tok
+	for t.is() == "." || t.is() == "*" || t.is() == "," || t.kind != 0 && t.kind != sqltext.Op && !t.class().is(reserved) {
+		t = p.lex(&ahead)
 	}
-	c.Multi = true
-	c.Targets = p.aliases()
-	p.expect(kwUsing)
-	c.From = p.sources()
+	return t.is() == "using"
 }
 
-// aliases reads the targets of MySQL's DELETE of several tables: a, b.*.
-func (p *parser) aliases() []Table {
-	var list []Table
-	for {
-		name, _ := p.nameOrStar()
-		p.names.add(name.last().Name)
-		list = append(list, Table{Span: name.Span, Name: name})
-		if !p.acceptSymbol(comma) {
-			return list
-		}
-	}
+// target reads a target of MySQL's DELETE of several tables: a, b.*.
+func (p *parser) target() Table {
+	name, _ := p.nameOrStar()
+	p.names.add(name.Last().Name)
+	return Table{Span: name.Span, Name: name}
 }
 
 // changeTail reads what stands behind the tables and the assignments.
 func (p *parser) changeTail(c *Change) {
-	c.WhereAt = p.last.end
-	if p.accept(kwWhere) {
-		c.Where = p.expr()
-	}
-	if p.d.Family == SQLite {
-		p.returning(c)
-	}
-	if p.at(kwOrder) && p.d.Family != PostgreSQL {
+	c.Where = p.optional("where")
+	if p.d.Family != PostgreSQL {
+		if p.d.Family == SQLite {
+			c.Returning = p.returning()
+		}
 		c.OrderBy = p.orderBy()
-	}
-	if p.at(kwLimit) && p.d.Family != PostgreSQL {
-		c.Limit = p.limit()
+		if p.at("limit") {
+			c.Limit = p.limit()
+		}
 	}
 	if p.d.Family != SQLite {
-		p.returning(c)
+		c.Returning = p.returning()
 	}
 }
 
-func (p *parser) returning(c *Change) {
-	c.ReturningAt = p.last.end
-	if p.accept(kwReturning) {
-		c.Returning = p.items()
+// returning reads RETURNING, if it is there.
+func (p *parser) returning() []Item {
+	if !p.accept("returning") {
+		return nil
 	}
+	return p.items()
 }
 
-// assignments reads the list of SET of MySQL.
-func (p *parser) assignments() []Assignment {
-	var list []Assignment
-	for {
-		a := Assignment{Columns: []Name{p.name()}}
-		if !p.mysql || !p.acceptSymbol(assign) {
-			p.expectSymbol(equal)
-		}
-		a.Value = p.expr()
-		a.Span = p.since(a.Columns[0].From)
-		list = append(list, a)
-		if !p.acceptSymbol(comma) {
-			return list
-		}
-	}
-}
+// assignments reads the list of SET.
+func (p *parser) assignments() []Assignment { return list(p, nil, (*parser).assignment) }
 
-// setList reads the list of SET, in which other servers than MySQL take several
-// columns at once.
-func (p *parser) setList() []Assignment {
-	if p.mysql {
-		return p.assignments()
-	}
-	var list []Assignment
-	for {
-		a := Assignment{}
-		from := p.tok.start
-		if p.atSymbol(leftParen) {
-			for _, c := range p.identList() {
-				a.Columns = append(a.Columns, Name{c.Span, []Ident{c}})
-			}
-		} else {
-			a.Columns = []Name{p.name()}
+// assignment reads column = value, or (a, b) = value, which MySQL does not take.
+func (p *parser) assignment() Assignment {
+	a := Assignment{}
+	from := p.tok.start
+	if !p.mysql && p.at("(") {
+		for _, c := range p.identList() {
+			a.Columns = append(a.Columns, Name{c.Span, []Ident{c}})
 		}
-		p.expectSymbol(equal)
-		a.Value = p.expr()
-		a.Span = p.since(from)
-		list = append(list, a)
-		if !p.acceptSymbol(comma) {
-			return list
-		}
+	} else {
+		a.Columns = []Name{p.name()}
 	}
+	if !p.accept("==") && (!p.mysql || !p.accept(":=")) {
+		p.expect("=")
+	}
+	a.Value = p.expr()
+	a.Span = p.since(from)
+	return a
 }

@@ -10,10 +10,14 @@ import (
 // token is a token of code; its kind is 0 at the end of the text.
 type token struct {
 	kind       sqltext.Kind
-	word       keyword // of a Word
-	symbol     symbol  // of an Op
+	id         wordID
 	start, end int
 }
+
+// is returns the word or the operator, in lower case, that the grammar knows, or "".
+func (t token) is() string { return words[t.id].text }
+
+func (t token) class() class { return words[t.id].class }
 
 // maxDepth is how deep expressions and queries may stand in each other.
 const maxDepth = 200
@@ -35,7 +39,7 @@ type parser struct {
 	depth   int
 	failed  bool
 	names   nameSet
-	params  params
+	numbers numbers
 	// assigned reports a := in the expression that is being read: it takes in all
 	// that stands to its right.
 	assigned bool
@@ -61,38 +65,27 @@ func (p *parser) lex(s *sqltext.Scanner) token {
 		case !ok:
 			return token{start: len(p.text), end: len(p.text)}
 		case t.Kind == sqltext.Space:
-			continue
 		case t.Kind == sqltext.Comment:
 			p.comment(p.text[t.Start:t.End])
-			continue
+		default:
+			return p.classify(s, t)
 		}
-		return p.classify(s, t)
 	}
 }
 
 func (p *parser) classify(s *sqltext.Scanner, t sqltext.Token) token {
 	tok := token{kind: t.Kind, start: t.Start, end: t.End}
-	switch t.Kind {
-	case sqltext.Word:
-		tok.word = keywordOf(p.text[t.Start:t.End])
-	case sqltext.Param:
-		if p.d.Family != PostgreSQL || p.text[t.Start] != '?' {
-			break
-		}
-		tok.kind = sqltext.Op // of jsonb
-		p.operator(s, &tok)
-	case sqltext.Op:
-		p.operator(s, &tok)
+	switch {
+	case t.Kind == sqltext.Word:
+	case t.Kind == sqltext.Op, t.Kind == sqltext.Param && p.d.Family == PostgreSQL && p.text[t.Start] == '?': // of jsonb
+		tok.kind = sqltext.Op
+		tok.end = t.Start + p.operatorLength(p.text[t.Start:])
+		s.Skip(tok.end - t.End)
+	default:
+		return tok
 	}
+	tok.id = idOf(p.text[tok.start:tok.end])
 	return tok
-}
-
-func (p *parser) operator(s *sqltext.Scanner, tok *token) {
-	if n := p.operatorLength(p.text[tok.start:]); n > tok.end-tok.start {
-		s.Skip(n - (tok.end - tok.start))
-		tok.end = tok.start + n
-	}
-	tok.symbol = symbolOf(p.text[tok.start:tok.end])
 }
 
 // comment notes what a comment does to a statement.
@@ -105,9 +98,7 @@ func (p *parser) comment(text string) {
 		p.out.Executable = true
 	case strings.HasPrefix(text, "/*+"):
 		upper := strings.ToUpper(text)
-		if strings.Contains(upper, "SET_VAR") || strings.Contains(upper, "MAX_EXECUTION_TIME") {
-			p.out.Limiting = true
-		}
+		p.out.Limiting = p.out.Limiting || strings.Contains(upper, "SET_VAR") || strings.Contains(upper, "MAX_EXECUTION_TIME")
 	}
 }
 
@@ -143,85 +134,56 @@ func (p *parser) since(from int) Span { return Span{from, max(from, p.last.end)}
 
 func (p *parser) textOf(t token) string { return p.text[t.start:t.end] }
 
-// isText reports whether the token is the word, which need not be a keyword.
-func (p *parser) isText(t token, word string) bool {
-	return t.kind == sqltext.Word && len(word) == t.end-t.start && strings.EqualFold(p.textOf(t), word)
+// at reports whether tok is a known word or an operator.
+func (p *parser) at(is string) bool { return p.tok.is() == is }
+
+// atBoth reports whether tok and the token behind it are known words or operators.
+func (p *parser) atBoth(first, second string) bool {
+	return p.tok.is() == first && p.peek().is() == second
 }
 
-func (p *parser) at(k keyword) bool { return p.tok.word == k }
-
-func (p *parser) atSymbol(s symbol) bool { return p.tok.symbol == s }
-
-// accept moves behind a keyword and reports whether it was there.
-func (p *parser) accept(k keyword) bool {
-	if p.tok.word != k {
+// accept moves behind known words or operators if all of them are there.
+func (p *parser) accept(all ...string) bool {
+	if p.tok.is() != all[0] {
 		return false
 	}
-	p.next()
-	return true
-}
-
-func (p *parser) acceptText(word string) bool {
-	if !p.isText(p.tok, word) {
-		return false
-	}
-	p.next()
-	return true
-}
-
-func (p *parser) acceptSymbol(s symbol) bool {
-	if p.tok.symbol != s {
-		return false
-	}
-	p.next()
-	return true
-}
-
-// acceptTexts moves behind several words if all of them are there, at most two.
-func (p *parser) acceptTexts(first, second string) bool {
-	if !p.isText(p.tok, first) || !p.isText(p.peek(), second) {
-		return false
-	}
-	p.next()
-	p.next()
-	return true
-}
-
-func (p *parser) expect(k keyword) {
-	if !p.accept(k) {
-		p.fail()
-	}
-}
-
-func (p *parser) expectText(word string) {
-	if !p.acceptText(word) {
-		p.fail()
-	}
-}
-
-func (p *parser) expectSymbol(s symbol) {
-	if !p.acceptSymbol(s) {
-		p.fail()
-	}
-}
-
-// skipParens moves behind the parenthesis that closes the one at tok, over what
-// has neither a parameter nor a query in it.
-func (p *parser) skipParens() {
-	depth := 0
-	for {
-		switch {
-		case p.tok.kind == 0, p.tok.kind == sqltext.Param, p.tok.kind == sqltext.Named, p.at(kwSelect), p.atSymbol(semicolon):
-			p.fail()
-			return
-		case p.atSymbol(leftParen):
-			depth++
-		case p.atSymbol(rightParen):
-			depth--
+	last, tok, ahead := p.last, p.tok, p.scanner
+	for _, is := range all {
+		if tok.is() != is {
+			return false
 		}
-		p.next()
-		if depth == 0 {
-			return
+		last, tok = tok, p.lex(&ahead)
+	}
+	p.last, p.tok, p.scanner = last, tok, ahead
+	return true
+}
+
+// expect moves behind words or operators that have to be there.
+func (p *parser) expect(all ...string) {
+	for _, is := range all {
+		if !p.accept(is) {
+			p.fail()
+		}
+	}
+}
+
+// skipParens moves behind a parenthesis, over what has neither a parameter nor a
+// query in it.
+func (p *parser) skipParens() {
+	p.expect("(")
+	p.skipUntilParen()
+}
+
+// skipUntilParen is [parser.skipParens] behind the opening parenthesis.
+func (p *parser) skipUntilParen() {
+	for depth := 1; depth > 0 && !p.failed; p.next() {
+		switch {
+		case p.tok.kind == 0, p.tok.kind == sqltext.Param, p.tok.kind == sqltext.Named, p.atParam(), p.at("select"), p.at(";"):
+			p.fail()
+		case p.at("("):
+			depth++
+		case p.at(")"):
+			depth--
 		}
 	}
 }

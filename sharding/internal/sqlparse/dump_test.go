@@ -48,7 +48,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Operator]():    {"", "OR", "XOR", "AND", "+", "-", "*", "/", "%"},
 	reflect.TypeFor[Comparison]():  {"", "=", "<>", "<", "<=", ">", ">=", "<=>"},
 	reflect.TypeFor[LiteralKind](): {"", "Integer", "Decimal", "Text", "Binary", "Bool", "Null", "Default", "Typed"},
-	reflect.TypeFor[SetOp]():       {"", "UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"},
+	reflect.TypeFor[SetOp]():       {"", "UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT"},
 	reflect.TypeFor[JoinKind]():    {"inner", "left", "right", "full", "cross"},
 	reflect.TypeFor[Nulls]():       {"", "NULLS FIRST", "NULLS LAST"},
 }

@@ -119,15 +119,13 @@ type Compare struct {
 	Left, Right Expr
 }
 
-// In is x [NOT] IN (list) or x [NOT] IN (query). List has its own span, between
-// the parentheses, so that it can be replaced.
+// In is x [NOT] IN (list) or x [NOT] IN (query).
 type In struct {
 	Span
 	X     Expr
 	Not   bool
 	List  []Expr
 	Query *Query
-	Inner Span
 }
 
 // Between is x [NOT] BETWEEN low AND high.
@@ -147,9 +145,8 @@ type IsNull struct {
 // Like is x [NOT] LIKE pattern, ILIKE, REGEXP, GLOB and their like, with ESCAPE.
 type Like struct {
 	Span
-	X, Pattern Expr
-	Escape     Expr // may be nil
-	Not        bool
+	Operands []Expr // two, or three
+	Not      bool
 }
 
 // Exists is [NOT] EXISTS (query); NOT is a Not around it.
@@ -185,12 +182,45 @@ type Case struct {
 // Cast is CAST(x AS type), CONVERT(x, type) and x::type.
 type Cast struct {
 	Span
-	X    Expr
-	Type string
+	X Expr
 }
 
 // Opaque is an expression of which only the operands are known.
 type Opaque struct {
 	Span
 	Operands []Expr
+}
+
+// Operands returns the expressions directly below one that is neither a column nor
+// has a query of its own.
+func Operands(e Expr) []Expr {
+	switch e := e.(type) {
+	case *Operation:
+		return e.Operands
+	case *Not:
+		return []Expr{e.X}
+	case *Compare:
+		return []Expr{e.Left, e.Right}
+	case *In:
+		return append([]Expr{e.X}, e.List...)
+	case *Between:
+		return []Expr{e.X, e.Low, e.High}
+	case *IsNull:
+		return []Expr{e.X}
+	case *Like:
+		return e.Operands
+	case *Call:
+		return e.Args
+	case *Tuple:
+		return e.Items
+	case *Parens:
+		return []Expr{e.X}
+	case *Case:
+		return e.Operands
+	case *Cast:
+		return []Expr{e.X}
+	case *Opaque:
+		return e.Operands
+	}
+	return nil
 }

@@ -9,97 +9,80 @@ import (
 func (p *parser) input(from int, with *With) {
 	in := &Input{With: with}
 	p.out.Insert, p.out.Verb = in, Insert
-	if p.d.Family != PostgreSQL && p.accept(kwReplace) {
+	if p.d.Family != PostgreSQL && p.accept("replace") {
 		p.out.Verb = Replace
 	} else {
-		p.expect(kwInsert)
+		p.expect("insert")
 	}
 	p.inputWords(in)
-	p.accept(kwInto)
-	in.Table = p.inputTable()
-	p.inputColumns(in)
-	p.inputRows(in)
-	in.RowsEnd = p.last.end
-	if p.mysql && p.accept(kwAs) {
-		p.rowAlias(in)
+	p.accept("into")
+	p.inputTable(&in.Table)
+	p.inputRows(in, p.inputColumns(in))
+	if p.mysql && p.accept("as") {
+		in.RowAlias = &Source{Alias: p.ident()}
+		if p.at("(") {
+			in.RowAlias.Columns = p.identList()
+		}
+		in.RowAlias.Span = p.since(in.RowAlias.Alias.From)
 	}
-	for p.at(kwOn) {
+	for p.accept("on") {
 		in.Conflicts = append(in.Conflicts, p.conflict())
 	}
-	in.ReturningAt = p.last.end
-	if p.accept(kwReturning) {
-		in.Returning = p.items()
-	}
+	in.Returning = p.returning()
 	in.Span = p.since(from)
 }
 
 // inputWords reads the words between INSERT and INTO.
 func (p *parser) inputWords(in *Input) {
-	if p.d.Family == SQLite {
-		if p.out.Verb == Insert {
-			in.Ignore, in.Or = p.orWord()
-		}
-		if in.Or == "REPLACE" {
+	if p.d.Family == SQLite && p.out.Verb == Insert {
+		if in.Ignore, in.Or = p.orWord(); in.Or == "REPLACE" {
 			p.out.Verb, in.Or = Replace, ""
 		}
-		return
 	}
-	if !p.mysql {
-		return
+	if p.mysql {
+		for p.accept("low_priority") || p.accept("high_priority") || p.accept("delayed") { //nolint:revive // the call is the body
+		}
+		in.Ignore = p.accept("ignore")
 	}
-	for p.acceptText("LOW_PRIORITY") || p.acceptText("HIGH_PRIORITY") || p.acceptText("DELAYED") { //nolint:revive // the call is the body
-	}
-	in.Ignore = p.accept(kwIgnore)
 }
 
 // orWord reads SQLite's OR IGNORE, OR ABORT and their like.
 func (p *parser) orWord() (ignore bool, word string) {
-	if !p.accept(kwOr) {
+	if !p.accept("or") {
 		return false, ""
 	}
 	word = strings.ToUpper(p.textOf(p.tok))
-	p.next()
 	switch word {
 	case "IGNORE":
-		return true, ""
+		ignore, word = true, ""
 	case "ABORT", "FAIL", "ROLLBACK", "REPLACE":
-		return false, word
+	default:
+		p.fail()
 	}
-	p.fail()
-	return false, ""
+	p.next()
+	return ignore, word
 }
 
 // inputTable reads the table of an INSERT, whose alias needs AS.
-func (p *parser) inputTable() Table {
-	t := *p.tableName()
-	if p.mysql && p.at(kwPartition) {
+func (p *parser) inputTable(t *Table) {
+	t.Name = p.tableName()
+	if p.mysql {
 		t.Partition = p.partition()
-	}
-	if !p.mysql && p.accept(kwAs) {
+	} else if p.accept("as") {
 		t.Alias = p.anyIdent()
 	}
 	t.Span = p.since(t.Name.From)
-	return t
 }
 
-func (p *parser) inputColumns(in *Input) {
-	if !p.atSymbol(leftParen) || p.atNestedQuery() {
-		return
+// inputColumns reads the list of columns and reports whether it is there.
+func (p *parser) inputColumns(in *Input) bool {
+	if !p.at("(") || p.atNestedQuery() {
+		return false
 	}
-	in.HasColumns = true
-	if p.mysql && p.peek().symbol == rightParen {
-		p.next()
-		p.next()
-		return
+	if !p.mysql || !p.accept("(", ")") {
+		in.Columns = parens(p, func(p *parser) []Ident { return list(p, &p.idents, (*parser).inputColumn) })
 	}
-	p.next()
-	for {
-		in.Columns = append(in.Columns, p.inputColumn())
-		if !p.acceptSymbol(comma) {
-			break
-		}
-	}
-	p.expectSymbol(rightParen)
+	return true
 }
 
 // inputColumn reads a column, which MySQL lets the table's name stand before.
@@ -107,23 +90,21 @@ func (p *parser) inputColumn() Ident {
 	if !p.mysql {
 		return p.ident()
 	}
-	return p.name().last()
+	return p.name().Last()
 }
 
 // inputRows reads where the rows come from.
-func (p *parser) inputRows(in *Input) {
-	if p.d.Family == PostgreSQL && p.accept(kwOverriding) {
-		in.Overriding = strings.ToUpper(p.textOf(p.tok)) + " VALUE"
-		p.next()
-		p.expect(kwValue)
+func (p *parser) inputRows(in *Input, columns bool) {
+	if p.d.Family == PostgreSQL && p.accept("overriding") {
+		p.next() // SYSTEM, USER
+		p.expect("value")
 	}
 	switch {
-	case p.at(kwValues), p.mysql && p.at(kwValue):
-		p.next()
+	case p.accept("values"), p.mysql && p.accept("value"):
 		p.tuples(in)
-	case p.mysql && !in.HasColumns && p.accept(kwSet):
+	case p.mysql && !columns && p.accept("set"):
 		p.inputSet(in)
-	case !p.mysql && p.acceptTexts("DEFAULT", "VALUES"):
+	case !p.mysql && p.accept("default", "values"):
 		in.Default = true
 	case p.atQuery():
 		in.Query = p.query()
@@ -137,24 +118,24 @@ func (p *parser) inputSet(in *Input) {
 	row := Row{}
 	from := p.tok.start
 	for _, a := range p.assignments() {
-		in.Columns = append(in.Columns, a.Columns[0].last())
+		in.Columns = append(in.Columns, a.Columns[0].Last())
 		row.Values = append(row.Values, a.Value)
 	}
 	row.Span = p.since(from)
-	in.Rows, in.HasColumns, in.ByColumns = []Row{row}, true, true
+	in.Rows = []Row{row}
 }
 
 // tuples reads the rows behind VALUES. A row with the same bytes as the row
 // before it is not read again.
 func (p *parser) tuples(in *Input) {
 	for {
-		marks := p.params.marks
+		marks := p.numbers.marks
 		row := p.tuple()
 		in.Rows = append(in.Rows, row)
-		if p.atSymbol(comma) && !p.out.Executable {
-			p.repeatedTuples(in, row, p.params.marks-marks)
+		if p.at(",") && !p.out.Executable {
+			p.repeatedTuples(in, row, p.numbers.marks-marks)
 		}
-		if !p.acceptSymbol(comma) {
+		if !p.accept(",") {
 			return
 		}
 	}
@@ -162,13 +143,11 @@ func (p *parser) tuples(in *Input) {
 
 func (p *parser) tuple() Row {
 	from := p.tok.start
-	p.accept(kwRow)
-	p.expectSymbol(leftParen)
+	p.accept("row")
 	row := Row{}
-	if !p.mysql || !p.atSymbol(rightParen) {
-		row.Values = p.exprs()
+	if !p.mysql || !p.accept("(", ")") {
+		row.Values = parens(p, (*parser).exprs)
 	}
-	p.expectSymbol(rightParen)
 	row.Span = p.since(from)
 	return row
 }
@@ -176,34 +155,39 @@ func (p *parser) tuple() Row {
 // repeatedTuples reads the tuples behind the comma at tok that are written like a
 // row with so many ?.
 func (p *parser) repeatedTuples(in *Input, row Row, marks int) {
-	bytes := row.Of(p.text)
-	again := row
-	end := p.tok.start // of the last row
-	for {
-		at := p.skipSpace(end)
-		if at == len(p.text) || p.text[at] != ',' {
-			break
-		}
-		at = p.skipSpace(at + 1)
-		if !strings.HasPrefix(p.text[at:], bytes) {
-			break
-		}
+	bytes, again, end := row.Of(p.text), row, p.tok.start
+	for at := p.repeated(end, bytes); at >= 0; at = p.repeated(end, bytes) {
 		if len(in.Rows) == cap(in.Rows) {
-			in.Rows = slices.Grow(in.Rows, p.expectedTuples(len(in.Rows), len(bytes)))
+			in.Rows = slices.Grow(in.Rows, min((len(p.text)-at)/len(bytes), maxRows))
 		}
 		end = at + len(bytes)
 		again.Span = Span{at, end}
 		again.FirstParam += marks
 		in.Rows = append(in.Rows, again)
 	}
-	if again.From == row.From {
+	if end == p.tok.start {
 		return
 	}
-	p.params.marks += again.FirstParam
+	p.numbers.marks += again.FirstParam
 	p.out.Args += again.FirstParam
 	p.scanner.Skip(end - p.tok.end)
-	p.tok = token{start: end - 1, end: end, kind: p.tok.kind, symbol: rightParen}
+	p.tok = token{start: end - 1, end: end, kind: p.tok.kind, id: idOf(")")}
 	p.next()
+}
+
+// maxRows is for how many rows memory is taken at once, before they are read.
+const maxRows = 1 << 10
+
+// repeated returns where the tuple behind a comma begins that is written like
+// another one, or -1.
+func (p *parser) repeated(at int, bytes string) int {
+	if at = p.skipSpace(at); at == len(p.text) || p.text[at] != ',' {
+		return -1
+	}
+	if at = p.skipSpace(at + 1); !strings.HasPrefix(p.text[at:], bytes) {
+		return -1
+	}
+	return at
 }
 
 func (p *parser) skipSpace(at int) int {
@@ -213,69 +197,35 @@ func (p *parser) skipSpace(at int) int {
 	return at
 }
 
-// expectedTuples returns how many tuples of a length there can be in the rest of
-// the text, but no more than four times those that were read.
-func (p *parser) expectedTuples(read, length int) int {
-	return min((len(p.text)-p.tok.start)/(length+1), 4*read+64) + 1
-}
-
-// rowAlias reads MySQL's AS new (a, b) behind the rows.
-func (p *parser) rowAlias(in *Input) {
-	s := &Source{}
-	s.Alias = p.ident()
-	if p.atSymbol(leftParen) {
-		s.Columns = p.identList()
-	}
-	s.Span = p.since(s.Alias.From)
-	in.RowAlias = s
-}
-
-// conflict reads ON DUPLICATE KEY UPDATE and ON CONFLICT.
+// conflict reads ON DUPLICATE KEY UPDATE and ON CONFLICT behind their ON.
 func (p *parser) conflict() Conflict {
 	c := Conflict{}
-	from := p.tok.start
-	p.expect(kwOn)
-	if p.mysql {
-		p.expectText("DUPLICATE")
-		p.expectText("KEY")
-		p.expect(kwUpdate)
-		c.Duplicate = true
+	from := p.last.start
+	switch {
+	case p.mysql:
+		p.expect("duplicate", "key", "update")
 		c.Set = p.assignments()
-	} else {
-		p.expect(kwConflict)
+	case p.accept("conflict"):
 		p.conflictTarget(&c)
-		p.expect(kwDo)
-		p.conflictAction(&c)
+		p.expect("do")
+		if c.Nothing = p.accept("nothing"); !c.Nothing {
+			p.expect("update", "set")
+			c.Set = p.assignments()
+			c.Where = p.optional("where")
+		}
+	default:
+		p.fail()
 	}
 	c.Span = p.since(from)
 	return c
 }
 
 func (p *parser) conflictTarget(c *Conflict) {
-	if p.accept(kwOn) {
-		p.expectText("CONSTRAINT")
-		c.Constraint = p.ident()
-		return
-	}
-	if !p.acceptSymbol(leftParen) {
-		return
-	}
-	c.Target = p.exprs()
-	p.expectSymbol(rightParen)
-	if p.accept(kwWhere) {
-		c.Partial = p.expr()
-	}
-}
-
-func (p *parser) conflictAction(c *Conflict) {
-	if p.acceptText("NOTHING") {
-		c.Nothing = true
-		return
-	}
-	p.expect(kwUpdate)
-	p.expect(kwSet)
-	c.Set = p.setList()
-	if p.accept(kwWhere) {
-		c.Where = p.expr()
+	switch {
+	case p.accept("on", "constraint"):
+		p.ident()
+	case p.at("("):
+		c.Target = parens(p, (*parser).exprs)
+		c.Partial = p.optional("where")
 	}
 }

@@ -122,7 +122,7 @@ func exprMeaning(x Expr, shift int) string {
 	case *IsNull:
 		return of(x.Not, "null", x.X)
 	case *Like:
-		return of(x.Not, "like", x.X, x.Pattern)
+		return of(x.Not, "like", x.Operands...)
 	case *Exists:
 		return "(exists " + queryMeaning(x.Query) + ")"
 	case *Subquery:

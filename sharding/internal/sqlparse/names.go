@@ -107,7 +107,7 @@ func (p *parser) atName() bool {
 	case sqltext.String:
 		return p.d.Family == SQLite && p.text[p.tok.start] == '\''
 	case sqltext.Word:
-		return !p.tok.word.is(reserved) && p.isPlainWord(p.tok)
+		return !p.tok.class().is(reserved) && p.isPlainWord(p.tok)
 	}
 	return false
 }
@@ -141,10 +141,9 @@ func (p *parser) takeIdent() Ident {
 	t := p.tok
 	p.next()
 	id := Ident{Span: Span{t.start, t.end}, Quoted: t.kind != sqltext.Word}
-	switch t.kind {
-	case sqltext.String:
+	if t.kind == sqltext.String {
 		id.Name = unquoted(p.textOf(t))
-	default:
+	} else {
 		id.Name = sqltext.Ident(p.text, sqltext.Token{Kind: t.kind, Start: t.start, End: t.end})
 	}
 	return id
@@ -153,11 +152,7 @@ func (p *parser) takeIdent() Ident {
 // unquoted returns what a literal without backslashes means.
 func unquoted(literal string) string {
 	quote := literal[:1]
-	inner := strings.TrimSuffix(literal[1:], quote)
-	if !strings.Contains(inner, quote) {
-		return inner
-	}
-	return strings.ReplaceAll(inner, quote+quote, quote)
+	return strings.ReplaceAll(strings.TrimSuffix(literal[1:], quote), quote+quote, quote)
 }
 
 // name reads a name with what stands before its dots.
@@ -169,77 +164,73 @@ func (p *parser) name() Name {
 	return n
 }
 
-// nameOrStar reads a name, or a name and a star behind its last dot.
-func (p *parser) nameOrStar() (n Name, all bool) {
-	first := p.ident()
-	if !p.atSymbol(dot) {
-		parts := p.idents.take(1)
-		parts[0] = first
-		return Name{first.Span, parts}, false
-	}
-	return p.dotted(first)
-}
-
 const maxParts = 4
 
-func (p *parser) dotted(first Ident) (n Name, all bool) {
-	var parts [maxParts]Ident
-	parts[0] = first
-	count := 1
-	for p.acceptSymbol(dot) {
-		if p.acceptSymbol(star) {
+// nameOrStar reads a name, or a name and a star behind its last dot.
+func (p *parser) nameOrStar() (n Name, all bool) {
+	parts, count := [maxParts]Ident{p.ident()}, 1
+	for p.at(".") && !all {
+		p.next()
+		switch {
+		case p.accept("*"):
 			all = true
-			break
-		}
-		if count == maxParts {
+		case count == maxParts:
 			p.fail()
-			break
+		default:
+			parts[count] = p.anyIdent()
+			count++
 		}
-		parts[count] = p.anyIdent()
-		count++
 	}
 	n.Parts = p.idents.take(count)
 	copy(n.Parts, parts[:count])
-	n.Span = Span{first.From, n.Parts[count-1].To}
+	n.Span = Span{parts[0].From, parts[count-1].To}
 	return n, all
 }
 
-// last returns the name without schemas.
-func (n Name) last() Ident { return n.Parts[len(n.Parts)-1] }
+// Last returns the name without what stands before its dots.
+func (n Name) Last() Ident { return n.Parts[len(n.Parts)-1] }
 
-// alias reads an alias with or without AS; Name is "" where there is none.
-func (p *parser) alias(text bool) Ident {
-	if p.accept(kwAs) {
-		if text && p.tok.kind == sqltext.String {
-			return p.takeIdent()
+// tableName reads the name of a table.
+func (p *parser) tableName() Name {
+	n := p.name()
+	p.names.add(n.Last().Name)
+	return n
+}
+
+// noteName puts the name at tok among those that could be of tables.
+func (p *parser) noteName() {
+	if p.atName() && !p.tok.class().is(constant) {
+		ahead := *p
+		ahead.out = &Statement{}
+		if n := ahead.name(); !ahead.failed {
+			p.names.add(n.Last().Name)
 		}
-		return p.anyIdent()
 	}
+}
+
+// alias reads an alias with or without AS, which may be a text where the dialect
+// says so; Name is "" where there is none.
+func (p *parser) alias(text bool) Ident {
+	as := p.accept("as")
 	switch p.tok.kind {
 	case sqltext.QuotedIdent:
 		return p.takeIdent()
 	case sqltext.String:
-		if text && p.d.Family != PostgreSQL {
+		if text && (as || p.d.Family != PostgreSQL) {
 			return p.takeIdent()
 		}
 	case sqltext.Word:
-		if !p.tok.word.is(reserved|bound) && p.isPlainWord(p.tok) {
+		if !as && !p.tok.class().is(reserved|bound) && p.isPlainWord(p.tok) {
 			return p.takeIdent()
 		}
+	}
+	if as {
+		return p.anyIdent()
 	}
 	return Ident{}
 }
 
 // identList reads (a, b, …).
-func (p *parser) identList() []Ident {
-	p.expectSymbol(leftParen)
-	var list []Ident
-	for {
-		list = append(list, p.ident())
-		if !p.acceptSymbol(comma) {
-			break
-		}
-	}
-	p.expectSymbol(rightParen)
-	return list
-}
+func (p *parser) identList() []Ident { return parens(p, (*parser).identifierList) }
+
+func (p *parser) identifierList() []Ident { return list(p, nil, (*parser).ident) }

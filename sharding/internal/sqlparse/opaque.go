@@ -2,200 +2,144 @@ package sqlparse
 
 import "github.com/shardid/shardid/internal/sqltext"
 
-// goesOn reports whether the expression that was read goes on at tok with an
-// operator that stands between logic and + - * / %, or with another text.
-func (p *parser) goesOn() bool {
-	switch p.tok.kind {
-	case sqltext.Op:
-		return p.symbolGoesOn()
-	case sqltext.Word:
-		return p.tok.word.is(infix) && !p.atNotIndexed()
-	case sqltext.String:
-		return p.last.kind == sqltext.String
+// opaque makes an expression of which only the operands are known.
+func (p *parser) opaque(from int, operands ...Expr) *Opaque {
+	var list []Expr
+	for _, x := range operands {
+		list = flatten(list, x)
+	}
+	return &Opaque{p.since(from), list}
+}
+
+// flattens reports whether what stands beside an expression may bind operands of it.
+func flattens(x Expr) bool {
+	switch x.(type) {
+	case *Operation, *Opaque, *Compare, *Between, *IsNull, *Not, *Like, *In:
+		return true
 	}
 	return false
-}
-
-func (p *parser) symbolGoesOn() bool {
-	switch p.tok.symbol {
-	case leftParen, rightParen, comma, semicolon, dot:
-		return false
-	}
-	return p.logicAt() == 0
-}
-
-// atNotIndexed reports SQLite's hint, which may stand behind ON of a join.
-func (p *parser) atNotIndexed() bool {
-	return p.at(kwNot) && p.d.Family == SQLite && p.peek().word == kwIndexed
-}
-
-// operators reads the rest of an expression whose first part was read, up to
-// logic or its end, and keeps the operands alone. It waits for so many ANDs of
-// BETWEEN.
-func (p *parser) operators(x Expr, pending int) Expr {
-	from := x.Bytes().From
-	operands := flatten(nil, x)
-	for !p.failed {
-		if pending > 0 && p.at(kwAnd) {
-			pending--
-			p.next()
-			operands = p.prefixed(operands)
-			continue
-		}
-		if !p.goesOn() {
-			break
-		}
-		var more bool
-		if operands, more = p.infix(operands, &pending); more {
-			operands = p.prefixed(operands)
-		}
-	}
-	if pending > 0 {
-		p.fail()
-	}
-	return &Opaque{p.since(from), operands}
-}
-
-// infix reads one operator, and its operand where that is no expression. It
-// reports whether an operand follows.
-func (p *parser) infix(operands []Expr, pending *int) (list []Expr, more bool) {
-	t := p.tok
-	p.next()
-	switch t.word {
-	case kwIsNull, kwNotNull:
-		return operands, false
-	case kwNot:
-		p.accept(kwNull)
-		return operands, false
-	case kwBetween:
-		*pending++
-	case kwIs:
-		return p.infixIs(operands)
-	case kwIn:
-		return p.infixIn(operands)
-	case kwCollate:
-		p.collation()
-		return operands, false
-	case kwAt:
-		if p.acceptText("LOCAL") {
-			return operands, false
-		}
-		p.expectText("TIME")
-		p.expectText("ZONE")
-	case kwSimilar:
-		p.expectText("TO")
-	case kwSounds:
-		p.expect(kwLike)
-	case kwMember:
-		p.acceptText("OF")
-	case kwOperator:
-		p.skipParens()
-	}
-	switch {
-	case t.symbol == leftBracket:
-		return p.soup(operands, "]"), false
-	case t.symbol == cast && p.d.Family == PostgreSQL:
-		p.castType()
-		return operands, false
-	case t.symbol == cast:
-		p.failAt(t) // $a::b is one name for SQLite
-	case t.symbol == assign:
-		p.assigned = true
-	case t.kind == sqltext.String:
-		return operands, false // a text behind a text
-	}
-	return operands, true
-}
-
-func (p *parser) infixIs(operands []Expr) (list []Expr, more bool) {
-	p.accept(kwNot)
-	if p.accept(kwDistinct) {
-		p.distinctFrom()
-		return operands, true
-	}
-	if p.accept(kwNull) || p.accept(kwTrue) || p.accept(kwFalse) || p.acceptText("UNKNOWN") {
-		return operands, false
-	}
-	return operands, true
-}
-
-func (p *parser) infixIn(operands []Expr) (list []Expr, more bool) {
-	if !p.atSymbol(leftParen) && p.d.Family != SQLite {
-		return operands, true
-	}
-	in := &In{}
-	if p.atSymbol(leftParen) {
-		p.inParens(in)
-	} else {
-		p.inTable(in)
-	}
-	return appendIn(operands, in), false
-}
-
-func (p *parser) collation() {
-	if p.tok.kind == sqltext.String {
-		p.next()
-		return
-	}
-	if p.accept(kwBinary) {
-		return
-	}
-	p.name()
-}
-
-// prefixed adds an operand with what stands before it: NOT, -, ~, BINARY.
-func (p *parser) prefixed(operands []Expr) []Expr {
-	for p.accept(kwNot) {
-	}
-	return flatten(operands, p.operand())
 }
 
 // flatten adds the operands of an expression to a list: what binds other
 // operands than it seems to must not look as if it was read.
 func flatten(list []Expr, x Expr) []Expr {
-	switch x := x.(type) {
-	case *Operation:
-		return flattenAll(list, x.Operands)
-	case *Opaque:
-		return flattenAll(list, x.Operands)
-	case *Compare:
-		return flatten(flatten(list, x.Left), x.Right)
-	case *Between:
-		return flatten(flatten(flatten(list, x.X), x.Low), x.High)
-	case *IsNull:
-		return flatten(list, x.X)
-	case *Not:
-		return flatten(list, x.X)
-	case *Like:
-		list = flatten(flatten(list, x.X), x.Pattern)
-		if x.Escape != nil {
-			list = flatten(list, x.Escape)
-		}
-		return list
-	case *In:
-		return appendIn(flatten(list, x.X), x)
+	if in, ok := x.(*In); ok && in.Query != nil {
+		return append(flatten(list, in.X), &Subquery{in.Query.Span, in.Query})
 	}
-	return append(list, x)
-}
-
-func flattenAll(list, operands []Expr) []Expr {
-	for _, x := range operands {
-		list = flatten(list, x)
+	if !flattens(x) {
+		return append(list, x)
+	}
+	for _, operand := range Operands(x) {
+		list = flatten(list, operand)
 	}
 	return list
 }
 
-// appendIn adds what stands on the right side of an IN.
-func appendIn(list []Expr, in *In) []Expr {
-	if in.Query != nil {
-		return append(list, &Subquery{in.Inner, in.Query})
+// operators reads the rest of an expression whose first part was read, up to
+// logic or its end, and keeps the operands alone. It waits for an AND where one of a
+// BETWEEN is pending.
+func (p *parser) operators(x Expr, pending bool) Expr {
+	operands, waiting := []Expr{x}, 0
+	if pending {
+		waiting++
 	}
-	return append(list, in.List...)
+	for !p.failed {
+		more := true
+		switch {
+		case waiting > 0 && p.accept("and"):
+			waiting--
+		case !p.goesOn():
+			if waiting > 0 {
+				p.fail()
+			}
+			return p.opaque(x.Bytes().From, operands...)
+		default:
+			if p.at("between") {
+				waiting++
+			}
+			operands, more = p.infix(operands)
+		}
+		if more {
+			for p.accept("not") {
+			}
+			operands = append(operands, p.operand())
+		}
+	}
+	return &Opaque{}
+}
+
+// infix reads one operator, and its operand where that is no expression. It
+// reports whether an operand follows.
+func (p *parser) infix(operands []Expr) (list []Expr, more bool) {
+	t := p.tok
+	p.next()
+	switch t.is() {
+	case "isnull", "notnull":
+		return operands, false
+	case "not":
+		p.accept("null")
+		return operands, false
+	case "is":
+		p.accept("not")
+		if p.accept("distinct", "from") {
+			p.noteName()
+			return operands, true
+		}
+		return operands, !p.accept("null") && !p.accept("true") && !p.accept("false") && !p.accept("unknown")
+	case "in":
+		return p.infixIn(operands)
+	case "collate":
+		if p.tok.kind == sqltext.String {
+			p.next()
+		} else if !p.accept("binary") {
+			p.name()
+		}
+		return operands, false
+	case "at":
+		if p.accept("local") {
+			return operands, false
+		}
+		p.expect("time", "zone")
+	case "similar":
+		p.expect("to")
+	case "sounds":
+		p.expect("like")
+	case "member":
+		p.accept("of")
+	case "operator":
+		p.skipParens()
+	case "[":
+		return p.soup(operands, "]"), false
+	case "::":
+		if p.d.Family != PostgreSQL {
+			p.failAt(t) // $a::b is one name for SQLite
+		}
+		p.castType()
+		return operands, false
+	case ":=":
+		p.assigned = true
+	}
+	return operands, t.kind != sqltext.String // a text behind a text
+}
+
+// infixIn reads what stands behind IN.
+func (p *parser) infixIn(operands []Expr) (list []Expr, more bool) {
+	from := p.tok.start
+	switch {
+	case p.d.Family == SQLite && p.accept("(", ")"):
+		return operands, false
+	case p.d.Family == SQLite && !p.at("("):
+		q := p.inTable()
+		return append(operands, &Subquery{p.since(from), q}), false
+	case p.at("(") && !p.atSourceQuery():
+		return append(operands, parens(p, (*parser).exprs)...), false
+	}
+	return operands, true
 }
 
 // parenSoup reads a parenthesis of which only the operands matter.
 func (p *parser) parenSoup(from int) Expr {
-	p.expectSymbol(leftParen)
+	p.expect("(")
 	operands := p.soup(nil, ")")
 	return &Opaque{p.since(from), operands}
 }
@@ -207,82 +151,34 @@ func (p *parser) soup(operands []Expr, closing string) []Expr {
 		return operands
 	}
 	defer p.leave()
-	for {
-		switch p.tok.kind {
-		case 0:
-			p.fail()
-			return operands
-		case sqltext.Op:
-			t := p.tok
-			if p.textOf(t) == closing {
-				p.next()
-				return operands
-			}
-			operands = p.soupSymbol(operands, t)
-		case sqltext.Word:
-			operands = p.soupWord(operands)
-		default:
-			operands = append(operands, p.atom())
-		}
-	}
-}
-
-func (p *parser) soupSymbol(operands []Expr, t token) []Expr {
-	switch {
-	case t.symbol == semicolon, t.symbol == rightParen, t.symbol == assign:
-		p.fail()
-	case t.symbol == leftBracket:
-		p.next()
-		return p.soup(operands, "]")
-	case t.symbol != leftParen:
-		p.next()
-	case p.atSourceQuery():
-		from := p.tok.start
-		q := p.parenthesized()
-		return append(operands, &Subquery{p.since(from), q})
-	default:
-		p.next()
-		return p.soup(operands, ")")
+	for !p.accept(closing) && !p.failed {
+		operands = p.soupOf(operands)
 	}
 	return operands
 }
 
-func (p *parser) soupWord(operands []Expr) []Expr {
+func (p *parser) soupOf(operands []Expr) []Expr {
+	from := p.tok.start
 	switch {
-	case p.atParam():
-		return append(operands, p.param())
-	case p.at(kwFrom):
-		p.next()
-		p.noteName()
-		return operands
-	case p.at(kwIn) && p.d.Family == SQLite && p.peek().symbol != leftParen:
-		p.fail() // a table
-		return operands
-	case p.at(kwSelect), p.at(kwUpdate), p.at(kwDelete), p.at(kwJoin), p.at(kwInto), p.at(kwTable):
+	case p.at(")"), p.at(";"), p.at(":="), p.tok.kind == 0,
+		p.at("select"), p.at("update"), p.at("delete"), p.at("join"), p.at("into"), p.at("table"),
+		p.d.Family == SQLite && p.at("in") && p.peek().is() != "(": // a table
 		p.fail()
 		return operands
-	case p.tok.word.is(reserved), !p.isPlainWord(p.tok):
+	case p.accept("from"):
+		p.noteName()
+		return operands
+	case p.at("(") && p.atSourceQuery():
+		q := p.parenthesized()
+		return append(operands, &Subquery{p.since(from), q})
+	case p.accept("("):
+		return p.soup(operands, ")")
+	case p.accept("["):
+		return p.soup(operands, "]")
+	case p.at("case"):
+	case p.tok.kind == sqltext.Op, p.tok.class().is(reserved) && !p.callable(), p.tok.kind == sqltext.Word && !p.atParam() && !p.isPlainWord(p.tok):
 		p.next()
 		return operands
 	}
-	name, _ := p.nameOrStar()
-	if p.atSymbol(leftParen) {
-		return operands // a function
-	}
-	return append(operands, p.columns.put(Column{Span: name.Span, Name: name}))
-}
-
-// atom reads the parameter, literal or quoted name at tok.
-func (p *parser) atom() Expr {
-	switch {
-	case p.atParam():
-		return p.param()
-	case p.tok.kind == sqltext.QuotedIdent:
-		name, _ := p.nameOrStar()
-		return p.column(name)
-	case p.tok.kind == sqltext.String, p.tok.kind == sqltext.Number:
-		return p.literal()
-	}
-	p.fail()
-	return &Opaque{}
+	return flatten(operands, p.operand())
 }

@@ -9,48 +9,59 @@ import (
 // operand reads one operand with what binds to it more than any operator.
 func (p *parser) operand() Expr {
 	x := p.bare()
-	for p.atSymbol(cast) && p.d.Family == PostgreSQL {
-		p.next()
-		c := &Cast{X: x, Type: p.castType()}
-		c.Span = p.since(x.Bytes().From)
-		x = c
+	for p.d.Family == PostgreSQL && p.accept("::") {
+		p.castType()
+		x = &Cast{p.since(x.Bytes().From), x}
 	}
 	return x
 }
 
 func (p *parser) bare() Expr {
-	switch p.tok.kind {
-	case sqltext.Op:
+	switch {
+	case p.atParam():
+		return p.param()
+	case p.tok.kind == sqltext.Op:
 		return p.symbolOperand()
-	case sqltext.Word:
+	case p.tok.kind == sqltext.Word:
 		return p.wordOperand()
-	case sqltext.QuotedIdent:
+	case p.tok.kind == sqltext.QuotedIdent:
 		return p.named()
+	case p.tok.kind == sqltext.String, p.tok.kind == sqltext.Number:
+		return p.literal()
 	}
-	return p.atom()
+	return p.unread()
+}
+
+// unread is the expression of a text that cannot be read.
+func (p *parser) unread() Expr {
+	p.fail()
+	return &Opaque{}
 }
 
 // symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
 func (p *parser) symbolOperand() Expr {
 	t := p.tok
-	switch t.symbol {
-	case leftParen:
+	switch t.is() {
+	case "(":
 		return p.parens()
-	case minus:
-		return p.negative()
-	case dot:
+	case "-":
+		p.next()
+		return p.negative(t.start)
+	case ".":
 		p.next()
 		if p.tok.kind != sqltext.Number || p.tok.start != t.end {
-			break
+			return p.unread()
 		}
 		p.next()
 		return p.literals.put(Literal{p.since(t.start), Decimal, p.text[t.start:p.last.end]})
-	case plus, otherOperator:
-		p.next()
-		return p.prefix(t.start)
+	case ")", ",", ";", "*", "/", "%", "||", "&&", "[", "::", ":=":
+		return p.unread()
 	}
-	p.fail()
-	return &Opaque{}
+	if comparisonOf(t.is()) != 0 {
+		return p.unread()
+	}
+	p.next()
+	return p.prefix(t.start)
 }
 
 // prefix reads the operand behind a prefix.
@@ -59,23 +70,19 @@ func (p *parser) prefix(from int) Expr {
 		return &Opaque{}
 	}
 	defer p.leave()
-	x := p.operand()
-	return &Opaque{p.since(from), flatten(nil, x)}
+	return p.opaque(from, p.operand())
 }
 
-// negative reads -5, or another operand behind a minus.
-func (p *parser) negative() Expr {
-	from := p.tok.start
-	p.next()
+// negative reads 5, or another operand, behind a minus.
+func (p *parser) negative(from int) Expr {
 	if p.tok.kind != sqltext.Number {
 		return p.prefix(from)
 	}
-	l, ok := p.literal().(*Literal)
-	if !ok || l.Kind != Integer && l.Kind != Decimal {
-		return &Opaque{p.since(from), nil}
+	l := p.literal()
+	if l.Kind != Integer && l.Kind != Decimal {
+		return &Opaque{Span: p.since(from)}
 	}
-	l.From = from
-	l.Value = "-" + l.Value
+	l.From, l.Value = from, "-"+l.Value
 	return l
 }
 
@@ -86,9 +93,7 @@ func (p *parser) parens() Expr {
 		q := p.parenthesized()
 		return &Subquery{p.since(from), q}
 	}
-	p.next()
-	items := p.exprs()
-	p.expectSymbol(rightParen)
+	items := parens(p, (*parser).exprs)
 	if len(items) > 1 {
 		return &Tuple{p.since(from), items}
 	}
@@ -96,7 +101,7 @@ func (p *parser) parens() Expr {
 }
 
 // literal reads a number or a text.
-func (p *parser) literal() Expr {
+func (p *parser) literal() *Literal {
 	t := p.tok
 	p.next()
 	if t.kind == sqltext.Number {
@@ -110,15 +115,14 @@ func (p *parser) literal() Expr {
 }
 
 // number reads a number, whose point the scanner may have left: 7.
-func (p *parser) number(t token) Expr {
-	text := p.textOf(t)
-	kind := Integer
+func (p *parser) number(t token) *Literal {
+	text, kind := p.textOf(t), Integer
 	switch {
-	case len(text) > 1 && text[0] == '0' && (text[1]|0x20 == 'x' || text[1]|0x20 == 'b' || text[1]|0x20 == 'o'):
+	case len(text) > 1 && text[0] == '0' && strings.IndexByte("xXbBoO", text[1]) >= 0:
 		kind = Binary
 	case strings.ContainsAny(text, ".eE"):
 		kind = Decimal
-	case p.atSymbol(dot) && p.tok.start == t.end:
+	case p.at(".") && p.tok.start == t.end:
 		kind = Decimal
 		p.next()
 		if p.tok.start == p.last.end && (p.tok.kind == sqltext.Word || p.tok.kind == sqltext.Number) {
@@ -132,36 +136,24 @@ func (p *parser) number(t token) Expr {
 // wordOperand reads what begins with a word.
 func (p *parser) wordOperand() Expr {
 	t := p.tok
-	if p.atParam() {
-		return p.param()
-	}
-	switch t.word {
-	case kwCase:
+	switch {
+	case !p.isPlainWord(t):
+		return p.variable()
+	case t.is() == "":
+	case t.is() == "case":
 		return p.caseEnd()
-	case kwExists:
-		p.next()
+	case p.accept("exists"):
 		q := p.parenthesized()
 		return &Exists{p.since(t.start), q}
-	case kwTrue, kwFalse, kwNull, kwDefault, kwCurrent:
-		if c := p.constant(); c != nil {
-			return c
-		}
-	case kwInterval:
+	case t.class().is(constant|clock) && p.peek().is() != "(" && !(t.class().is(clock) && p.peek().is() == "."):
+		return p.constant()
+	case p.mysql && t.is() == "interval":
 		return p.interval()
-	case kwBinary:
-		if p.mysql {
-			p.next()
-			return p.prefix(t.start)
-		}
-	case kwArray:
-		if p.d.Family == PostgreSQL && p.peek().symbol == leftBracket {
-			p.next()
-			p.next()
-			return &Opaque{Operands: p.soup(nil, "]"), Span: p.since(t.start)}
-		}
-	}
-	if !p.isPlainWord(t) {
-		return p.variable()
+	case p.mysql && p.accept("binary"):
+		return p.prefix(t.start)
+	case p.d.Family == PostgreSQL && p.accept("array", "["):
+		operands := p.soup(nil, "]")
+		return &Opaque{p.since(t.start), operands}
 	}
 	return p.named()
 }
@@ -171,69 +163,55 @@ func (p *parser) wordOperand() Expr {
 func (p *parser) variable() Expr {
 	from := p.tok.start
 	p.next()
-	for p.acceptSymbol(dot) {
+	for p.accept(".") {
 		p.anyIdent()
 	}
 	return &Opaque{Span: p.since(from)}
 }
 
-// constant reads a word that is a value, or returns nil where it is a function.
+// constant reads a word that is a value.
 func (p *parser) constant() Expr {
 	t := p.tok
-	call := p.peek().symbol == leftParen
-	if t.word == kwCurrent {
-		if call || p.peek().symbol == dot {
-			return nil
-		}
-		p.next()
-		id := p.idents.take(1)
-		id[0] = Ident{Span: Span{t.start, t.end}, Name: p.textOf(t)}
-		return &Call{Span: id[0].Span, Name: Name{id[0].Span, id}}
-	}
-	if call {
-		return nil
-	}
 	p.next()
-	l := Literal{Span: Span{t.start, t.end}, Value: p.textOf(t), Kind: Bool}
-	switch t.word {
-	case kwNull:
-		l.Kind = Null
-	case kwDefault:
-		l.Kind = Default
+	span, kind := Span{t.start, t.end}, Bool
+	switch {
+	case t.class().is(clock):
+		return &Call{Span: span, Name: Name{span, []Ident{{Span: span, Name: p.textOf(t)}}}}
+	case t.is() == "null":
+		kind = Null
+	case t.is() == "default":
+		kind = Default
 	}
-	return p.literals.put(l)
+	return p.literals.put(Literal{span, kind, p.textOf(t)})
 }
+
+// callable reports whether the reserved word at tok is a function.
+func (p *parser) callable() bool { return p.tok.class().is(callable) && p.peek().is() == "(" }
 
 // named reads a column, a function call, or a literal with a word before it.
 func (p *parser) named() Expr {
 	t := p.tok
-	if t.word.is(reserved) && (!t.word.is(callable) || p.peek().symbol != leftParen) {
-		p.fail()
-		return &Opaque{}
+	if t.class().is(reserved) {
+		if !p.callable() {
+			return p.unread()
+		}
+		p.tok.id = 0
 	}
 	if t.kind == sqltext.Word {
 		if l := p.prefixedText(t); l != nil {
 			return l
 		}
 	}
-	if t.word.is(reserved) {
-		p.tok.word = 0
-	}
 	name, all := p.nameOrStar()
 	switch {
 	case all:
 		p.fail()
-	case p.atSymbol(leftParen):
-		return p.function(t.word, name)
+	case p.at("("):
+		return p.function(t.is(), name)
 	}
-	return p.column(name)
-}
-
-func (p *parser) column(name Name) Expr {
-	c := Column{Span: name.Span, Name: name}
 	first := name.Parts[0]
-	c.Text = p.d.Family == SQLite && len(name.Parts) == 1 && first.Quoted && p.text[first.From] == '"'
-	return p.columns.put(c)
+	text := p.d.Family == SQLite && len(name.Parts) == 1 && first.Quoted && p.text[first.From] == '"'
+	return p.columns.put(Column{name.Span, name, text})
 }
 
 // prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text
@@ -245,8 +223,10 @@ func (p *parser) prefixedText(t token) Expr {
 	}
 	p.next()
 	p.next()
-	if p.d.Family == PostgreSQL && p.isText(t, "INTERVAL") {
-		p.intervalFields()
+	if t.is() == "interval" { // PostgreSQL's INTERVAL '…' DAY TO SECOND
+		for more := true; more && p.tok.class().is(unit); more = p.accept("to") {
+			p.next()
+		}
 	}
 	kind := Typed
 	if c := p.text[t.start] | 0x20; t.end-t.start == 1 && (c == 'x' || c == 'b') {
@@ -256,58 +236,29 @@ func (p *parser) prefixedText(t token) Expr {
 	return p.literals.put(Literal{span, kind, span.Of(p.text)})
 }
 
-// intervalFields reads DAY TO SECOND behind PostgreSQL's INTERVAL '…'.
-func (p *parser) intervalFields() {
-	for p.tok.kind == sqltext.Word && isUnit(p.textOf(p.tok)) {
-		p.next()
-		if !p.acceptText("TO") {
-			return
-		}
-	}
-}
-
 // prefixes reports whether a word belongs to the text behind it.
 func (p *parser) prefixes(t, text token) bool {
-	if p.d.Family == PostgreSQL {
+	c := p.text[t.start] | 0x20
+	switch {
+	case p.d.Family == PostgreSQL:
 		return true
-	}
-	if t.end == text.start && t.end-t.start == 1 {
-		c := p.text[t.start] | 0x20
+	case t.end == text.start && t.end-t.start == 1:
 		return c == 'x' || p.mysql && (c == 'b' || c == 'n')
 	}
-	if !p.mysql {
-		return false
-	}
-	return p.text[t.start] == '_' || p.isText(t, "DATE") || p.isText(t, "TIME") || p.isText(t, "TIMESTAMP")
+	return p.mysql && (p.text[t.start] == '_' || t.is() == "date" || t.is() == "time" || t.is() == "timestamp")
 }
 
-// interval reads INTERVAL '1 day', MySQL's INTERVAL n DAY, a function or a column
-// of that name.
+// interval reads MySQL's INTERVAL n DAY, or a column of that name.
 func (p *parser) interval() Expr {
-	t := p.tok
-	if !p.mysql {
-		return p.named()
-	}
-	next := p.peek()
-	if next.kind == sqltext.Op && next.symbol != leftParen && next.symbol != minus || next.kind == 0 || next.word.is(reserved|infix|bound) {
+	t, next := p.tok, p.peek()
+	if next.kind == 0 || next.kind == sqltext.Op && next.is() != "(" && next.is() != "-" || next.class().is(reserved|infix|bound) {
 		return p.named()
 	}
 	p.next()
 	x := p.expr()
-	if !isUnit(p.textOf(p.tok)) {
+	if !p.tok.class().is(unit) {
 		p.fail() // the function INTERVAL(a, b, …)
 	}
 	p.next()
-	return &Opaque{p.since(t.start), flatten(nil, x)}
-}
-
-func isUnit(word string) bool {
-	for unit := range strings.SplitSeq(strings.ToUpper(word), "_") {
-		switch unit {
-		case "MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR":
-		default:
-			return false
-		}
-	}
-	return true
+	return p.opaque(t.start, x)
 }

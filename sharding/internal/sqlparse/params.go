@@ -6,9 +6,8 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// params numbers the parameters of a text.
-type params struct {
-	slab  []Param
+// numbers are those of the parameters of a text.
+type numbers struct {
 	kind  paramKind
 	marks int            // how many ? there were
 	named map[string]int // the numbers of the names
@@ -53,9 +52,15 @@ func (p *parser) param() *Param {
 	default:
 		kind = mark
 	}
-	param := Param{Span: p.since(t.start)}
+	if p.numbers.kind != 0 && p.numbers.kind != kind {
+		p.failAt(t)
+	}
+	p.numbers.kind = kind
+	param := p.params.put(Param{Span: p.since(t.start)})
 	switch kind {
 	case mark:
+		param.Index = p.numbers.marks
+		p.numbers.marks++
 	case numbered:
 		n, err := strconv.ParseUint(number, 10, 31)
 		if err != nil || n == 0 {
@@ -64,43 +69,22 @@ func (p *parser) param() *Param {
 		param.Index = int(n) - 1
 	case name:
 		param.Name = p.textOf(t)
-		param.Index = p.params.number(param.Name)
+		param.Index = p.numbers.of(param.Name)
 	}
-	if p.params.kind != 0 && p.params.kind != kind {
-		p.failAt(t)
-	}
-	return p.addParam(kind, param)
-}
-
-// number returns the number of a name.
-func (s *params) number(name string) int {
-	n, known := s.named[name]
-	if known {
-		return n
-	}
-	if s.named == nil {
-		s.named = map[string]int{}
-	}
-	n = len(s.named)
-	s.named[name] = n
-	return n
-}
-
-// addParam puts a parameter behind those before it.
-func (p *parser) addParam(kind paramKind, param Param) *Param {
-	s := &p.params
-	s.kind = kind
-	if kind == mark {
-		param.Index = s.marks
-		s.marks++
-	}
-	if len(s.slab) == 0 {
-		s.slab = make([]Param, min(max(2, 2*len(p.out.Params)), 256))
-	}
-	added := &s.slab[0]
-	s.slab = s.slab[1:]
-	*added = param
-	p.out.Params = append(p.out.Params, added)
+	p.out.Params = append(p.out.Params, param)
 	p.out.Args = max(p.out.Args, param.Index+1)
-	return added
+	return param
+}
+
+// of returns the number of a name.
+func (s *numbers) of(name string) int {
+	n, known := s.named[name]
+	if !known {
+		if s.named == nil {
+			s.named = map[string]int{}
+		}
+		n = len(s.named)
+		s.named[name] = n
+	}
+	return n
 }

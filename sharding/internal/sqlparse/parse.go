@@ -2,6 +2,7 @@ package sqlparse
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/shardid/shardid/internal/sqltext"
 )
@@ -9,55 +10,50 @@ import (
 // Parse reads a statement. It never fails: what it cannot read is [Unknown] or
 // [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
-	p := parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.flavor()), out: &Statement{Text: text}, arena: newArena()}
+	p, _ := parsers.Get().(*parser)
+	*p = parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.flavor())}
+	statement := p.parse()
+	*p = parser{} // it keeps neither the text nor the tree
+	parsers.Put(p)
+	return statement
+}
+
+var parsers = sync.Pool{New: func() any { return &parser{} }}
+
+func (p *parser) parse() *Statement {
+	p.begin()
 	p.next()
-	if strings.IndexByte(text, 0) >= 0 {
+	if strings.IndexByte(p.text, 0) >= 0 {
 		p.fail() // SQLite's text ends there
 	}
 	p.statement()
-	p.end()
-	if p.failed {
-		p.out = &Statement{
-			Text: text, Why: p.out.Why,
-			Executable: p.out.Executable, Limiting: p.out.Limiting,
-		}
-		p.out.Names = p.identifiers()
-		return p.out
-	}
-	p.out.Names = p.names.list
-	return p.out
-}
-
-// end reads what may stand behind a statement.
-func (p *parser) end() {
-	for p.acceptSymbol(semicolon) {
+	for p.accept(";") {
 	}
 	if p.tok.kind != 0 || p.scanner.Unclosed() {
 		p.fail()
 	}
+	p.out.Names = p.names.list
+	if p.failed {
+		out := p.out
+		p.out = &Statement{Text: p.text, Why: out.Why, Executable: out.Executable, Limiting: out.Limiting}
+		p.out.Names = p.identifiers()
+	}
+	return p.out
 }
 
 func (p *parser) statement() {
 	from := p.tok.start
-	var with *With
-	if p.at(kwWith) {
-		with = p.with()
-	}
-	switch p.tok.word {
-	case kwInsert, kwReplace:
+	with := p.with()
+	switch {
+	case p.at("insert"), p.at("replace"):
 		p.input(from, with)
-	case kwUpdate:
-		p.out.Verb = Update
-		p.out.Change = p.update(from, with)
-	case kwDelete:
-		p.out.Verb = Delete
-		p.out.Change = p.delete(from, with)
+	case p.accept("update"):
+		p.out.Verb, p.out.Change = Update, p.update(from, with)
+	case p.accept("delete"):
+		p.out.Verb, p.out.Change = Delete, p.delete(from, with)
+	case p.atQuery():
+		p.out.Verb, p.out.Query = Select, p.queryWith(from, with)
 	default:
-		if !p.atQuery() {
-			p.fail()
-			return
-		}
-		p.out.Verb = Select
-		p.out.Query = p.queryWith(from, with)
+		p.fail()
 	}
 }

@@ -79,7 +79,7 @@ func faults(s *Statement, d Dialect) []string {
 		case *Param:
 			inTree[n] = true
 		case *Table:
-			if name := strings.ToLower(n.Name.last().Name); name != "" && !slices.Contains(s.Names, name) {
+			if name := strings.ToLower(n.Name.Last().Name); name != "" && !slices.Contains(s.Names, name) {
 				complain("the table %s is not among the names %v", name, s.Names)
 			}
 		}
@@ -191,7 +191,7 @@ func renamed(s *Statement) string {
 		if !ok || len(table.Name.Parts) == 0 {
 			return
 		}
-		id := table.Name.last()
+		id := table.Name.Last()
 		from, to := id.From, id.To
 		if id.Quoted {
 			from, to = from+1, to-1

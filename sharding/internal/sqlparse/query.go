@@ -1,25 +1,29 @@
 package sqlparse
 
-import "github.com/shardid/shardid/internal/sqltext"
+import (
+	"strings"
 
-// atQuery reports whether tok begins a query, parentheses before it included.
-func (p *parser) atQuery() bool {
-	switch {
-	case p.at(kwSelect), p.at(kwWith):
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// startsQuery reports whether a token begins a query, ahead being behind it.
+// MySQL's VALUES begins rows where ROW follows, else it is a function.
+func (p *parser) startsQuery(t token, ahead sqltext.Scanner) bool {
+	switch t.is() {
+	case "select", "with":
 		return true
-	case p.at(kwValues):
-		return !p.mysql || p.startsRows(p.peek())
-	case p.at(kwTable):
+	case "values":
+		return !p.mysql || p.lex(&ahead).is() == "row"
+	case "table":
 		return p.d.Family != SQLite
-	case p.atSymbol(leftParen):
-		return p.atNestedQuery()
 	}
 	return false
 }
 
-// startsRows reports whether the token behind VALUES begins rows rather than the
-// argument of MySQL's function of that name.
-func (p *parser) startsRows(t token) bool { return t.word == kwRow }
+// atQuery reports whether tok begins a query, parentheses before it included.
+func (p *parser) atQuery() bool {
+	return p.startsQuery(p.tok, p.scanner) || p.at("(") && p.atNestedQuery()
+}
 
 // atNestedQuery reports whether the parenthesis at tok begins a query: (SELECT …)
 // UNION …, but not ((SELECT …) + 1).
@@ -27,23 +31,10 @@ func (p *parser) atNestedQuery() bool {
 	ahead := p.scanner
 	depth := 1
 	first := p.lex(&ahead)
-	for ; first.symbol == leftParen; first = p.lex(&ahead) {
+	for ; first.is() == "("; first = p.lex(&ahead) {
 		depth++
 	}
-	switch first.word {
-	case kwSelect, kwWith:
-	case kwTable:
-		if p.d.Family == SQLite {
-			return false
-		}
-	case kwValues:
-		if next := ahead; p.mysql && !p.startsRows(p.lex(&next)) {
-			return false
-		}
-	default:
-		return false
-	}
-	return depth == 1 || p.onlyQueries(&ahead, depth)
+	return p.startsQuery(first, ahead) && (depth == 1 || p.onlyQueries(&ahead, depth))
 }
 
 // onlyQueries reports whether each of the parentheses that were opened, but for
@@ -51,10 +42,10 @@ func (p *parser) atNestedQuery() bool {
 func (p *parser) onlyQueries(ahead *sqltext.Scanner, opened int) bool {
 	depth := opened
 	for t := p.lex(ahead); t.kind != 0; t = p.lex(ahead) {
-		switch t.symbol {
-		case leftParen:
+		switch t.is() {
+		case "(":
 			depth++
-		case rightParen:
+		case ")":
 			depth--
 		}
 		if depth >= opened {
@@ -64,67 +55,46 @@ func (p *parser) onlyQueries(ahead *sqltext.Scanner, opened int) bool {
 			return true
 		}
 		next := *ahead
-		if t := p.lex(&next); t.symbol != rightParen && !p.endsPart(t) {
+		switch p.lex(&next).is() {
+		case ")", "union", "intersect", "except", "order", "limit", "offset", "fetch", "for", "lock":
+		default:
 			return false
 		}
 	}
 	return false
 }
 
-// endsPart reports whether a token can stand behind a branch of a query.
-func (p *parser) endsPart(t token) bool {
-	switch t.word {
-	case kwUnion, kwIntersect, kwExcept, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwLock:
-		return true
-	}
-	return false
-}
-
-// with reads WITH … up to the statement that it belongs to.
+// with reads WITH … up to the statement that it belongs to, if it is there.
 func (p *parser) with() *With {
-	w := &With{}
 	from := p.tok.start
-	p.expect(kwWith)
-	w.Recursive = p.acceptText("RECURSIVE")
-	for {
-		w.Tables = append(w.Tables, p.cte())
-		if !p.acceptSymbol(comma) {
-			break
-		}
+	if !p.accept("with") {
+		return nil
 	}
+	w := &With{Recursive: p.accept("recursive")}
+	w.Tables = list(p, nil, (*parser).cte)
 	w.Span = p.since(from)
 	return w
 }
 
 func (p *parser) cte() CTE {
-	from := p.tok.start
 	c := CTE{Name: p.ident()}
-	if p.atSymbol(leftParen) {
+	if p.at("(") {
 		c.Columns = p.identList()
 	}
-	p.expect(kwAs)
-	p.accept(kwNot)
-	p.acceptText("MATERIALIZED")
+	p.expect("as")
+	p.accept("not")
+	p.accept("materialized")
 	c.Query = p.parenthesized()
-	c.Span = p.since(from)
+	c.Span = p.since(c.Name.From)
 	return c
 }
 
 // parenthesized reads a query between parentheses.
-func (p *parser) parenthesized() *Query {
-	p.expectSymbol(leftParen)
-	q := p.query()
-	p.expectSymbol(rightParen)
-	return q
-}
+func (p *parser) parenthesized() *Query { return parens(p, (*parser).query) }
 
 func (p *parser) query() *Query {
 	from := p.tok.start
-	var with *With
-	if p.at(kwWith) {
-		with = p.with()
-	}
-	return p.queryWith(from, with)
+	return p.queryWith(from, p.with())
 }
 
 func (p *parser) queryWith(from int, with *With) *Query {
@@ -133,14 +103,13 @@ func (p *parser) queryWith(from int, with *With) *Query {
 		return q
 	}
 	defer p.leave()
-	op := First
-	for {
+	for op := First; ; {
 		q.Parts = append(q.Parts, p.part(op))
 		t, before := p.tok, op
 		if op = p.setOp(); op == First {
 			break
 		}
-		if before != First && isIntersect(before) != isIntersect(op) {
+		if before != First && (before >= IntersectAll) != (op >= IntersectAll) {
 			p.failAt(t)
 		}
 	}
@@ -150,26 +119,23 @@ func (p *parser) queryWith(from int, with *With) *Query {
 	return q
 }
 
-func isIntersect(op SetOp) bool { return op == Intersect || op == IntersectAll }
-
 // setOp reads UNION and its like; First means that there is none.
 func (p *parser) setOp() SetOp {
-	var op, all SetOp
-	switch p.tok.word {
-	case kwUnion:
-		op, all = Union, UnionAll
-	case kwIntersect:
-		op, all = Intersect, IntersectAll
-	case kwExcept:
-		op, all = Except, ExceptAll
+	var op SetOp
+	switch {
+	case p.accept("union"):
+		op = Union
+	case p.accept("except"):
+		op = Except
+	case p.accept("intersect"):
+		op = Intersect
 	default:
 		return First
 	}
-	p.next()
-	if p.accept(kwAll) {
-		return all
+	if p.accept("all") {
+		return op - 1
 	}
-	p.accept(kwDistinct)
+	p.accept("distinct")
 	return op
 }
 
@@ -177,15 +143,15 @@ func (p *parser) part(op SetOp) *Part {
 	part := &Part{Op: op}
 	from := p.tok.start
 	switch {
-	case p.at(kwSelect):
+	case p.at("select"):
 		part.Select = p.core()
-	case p.atSymbol(leftParen):
+	case p.at("("):
 		part.Nested = p.parenthesized()
-	case p.accept(kwValues):
-		part.Values = p.valueRows()
-	case p.at(kwTable) && p.d.Family != SQLite:
-		p.next()
-		part.Table = p.tableName()
+	case p.accept("values"):
+		part.Values = list(p, nil, (*parser).row)
+	case p.d.Family != SQLite && p.accept("table"):
+		n := p.tableName()
+		part.Table = &Table{Span: n.Span, Name: n}
 	default:
 		p.fail()
 	}
@@ -193,33 +159,135 @@ func (p *parser) part(op SetOp) *Part {
 	return part
 }
 
-// valueRows reads the rows behind VALUES of a query.
-func (p *parser) valueRows() [][]Expr {
-	var rows [][]Expr
+// row reads (a, b) behind VALUES.
+func (p *parser) row() []Expr {
+	p.accept("row")
+	return parens(p, (*parser).exprs)
+}
+
+// core reads one SELECT.
+func (p *parser) core() *Core {
+	c := &Core{}
+	from := p.tok.start
+	p.expect("select")
+	p.modifiers(c)
+	c.Items = p.items()
+	c.ItemsEnd = p.last.end
+	if p.accept("from") {
+		c.From = p.sources()
+	}
+	c.Where = p.optional("where")
+	if p.accept("group", "by") {
+		p.groupBy(c)
+	}
+	c.Having = p.optional("having")
+	if p.accept("window") {
+		c.Windows = list(p, nil, (*parser).window)
+	}
+	c.Span = p.since(from)
+	return c
+}
+
+// optional reads a word and the expression behind it, nil if it is not there.
+func (p *parser) optional(word string) Expr {
+	if !p.accept(word) {
+		return nil
+	}
+	return p.expr()
+}
+
+// modifiers reads what stands between SELECT and the first item.
+func (p *parser) modifiers(c *Core) {
 	for {
-		p.accept(kwRow)
-		p.expectSymbol(leftParen)
-		rows = append(rows, p.exprs())
-		p.expectSymbol(rightParen)
-		if !p.acceptSymbol(comma) {
-			return rows
+		switch {
+		case p.accept("all"):
+		case p.accept("distinct"), p.mysql && p.accept("distinctrow"):
+			c.Distinct = true
+			if p.d.Family == PostgreSQL && p.accept("on") {
+				c.DistinctOn = parens(p, (*parser).exprs)
+			}
+		case p.mysql && p.tok.class().is(modifier):
+			c.Modifiers = append(c.Modifiers, strings.ToUpper(p.tok.is()))
+			p.next()
+		default:
+			return
 		}
 	}
+}
+
+func (p *parser) items() []Item { return list(p, &p.arena.items, (*parser).item) }
+
+func (p *parser) item() Item {
+	i := Item{}
+	from := p.tok.start
+	switch {
+	case p.accept("*"):
+		i.Star = true
+	case p.atQualifiedStar():
+		i.Of, i.Star = p.nameOrStar()
+	default:
+		i.Expr = p.expr()
+		i.Alias = p.alias(true)
+	}
+	i.Span = p.since(from)
+	return i
+}
+
+// atQualifiedStar reports whether a name and a star stand at tok.
+func (p *parser) atQualifiedStar() bool {
+	if !p.atName() {
+		return false
+	}
+	ahead := p.scanner
+	for p.lex(&ahead).is() == "." {
+		if p.lex(&ahead).is() == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) groupBy(c *Core) {
+	if p.d.Family == PostgreSQL && (p.accept("all") || p.accept("distinct")) {
+		c.Rollup = true // GROUP BY DISTINCT is about grouping sets
+	}
+	for more := true; more; more = p.accept(",") {
+		from := p.tok.start
+		switch {
+		case p.accept("grouping", "sets"):
+			c.Rollup = true
+			c.GroupBy = append(c.GroupBy, p.parenSoup(from))
+			continue
+		case p.atBoth("rollup", "("), p.atBoth("cube", "("):
+			c.Rollup = true
+		}
+		c.GroupBy = append(c.GroupBy, p.expr())
+		if p.at("asc") || p.at("desc") {
+			p.fail() // old servers order the rows by it
+		}
+	}
+	if p.mysql && p.accept("with", "rollup") {
+		c.Rollup = true
+	}
+}
+
+func (p *parser) window() Window {
+	w := Window{Name: p.ident()}
+	p.expect("as")
+	w.Over = p.parenSoup(p.tok.start)
+	w.Span = p.since(w.Name.From)
+	return w
 }
 
 // tail reads ORDER BY, LIMIT and locks, which PostgreSQL takes in any order.
 func (p *parser) tail(q *Query) {
 	for {
 		switch {
-		case p.at(kwOrder) && q.OrderBy == nil:
+		case q.OrderBy == nil && p.at("order"):
 			q.OrderBy = p.orderBy()
-		case p.at(kwLimit), p.at(kwOffset), p.at(kwFetch):
-			if q.Limit != nil {
-				p.fail()
-				return
-			}
+		case q.Limit == nil && p.atLimit():
 			q.Limit = p.limit()
-		case p.at(kwFor), p.at(kwLock):
+		case p.at("for"), p.at("lock"):
 			q.Locks = append(q.Locks, p.lock())
 		default:
 			return
@@ -227,144 +295,97 @@ func (p *parser) tail(q *Query) {
 	}
 }
 
+// orderBy reads ORDER BY, if it is there.
 func (p *parser) orderBy() []Order {
-	p.expect(kwOrder)
-	p.expect(kwBy)
-	return p.orders()
+	if !p.accept("order") {
+		return nil
+	}
+	p.expect("by")
+	return list(p, &p.arena.orders, (*parser).order)
 }
 
-func (p *parser) orders() []Order {
-	var list []Order
-	for {
-		o := Order{Expr: p.expr()}
-		if !p.accept(kwAsc) {
-			o.Descending = p.accept(kwDesc)
-		}
-		switch {
-		case p.acceptTexts("NULLS", "FIRST"):
-			o.Nulls = NullsFirst
-		case p.acceptTexts("NULLS", "LAST"):
-			o.Nulls = NullsLast
-		}
-		o.Span = p.since(o.Expr.Bytes().From)
-		list = append(list, o)
-		if !p.acceptSymbol(comma) {
-			return list
-		}
+func (p *parser) order() Order {
+	o := Order{Expr: p.expr()}
+	if !p.accept("asc") {
+		o.Descending = p.accept("desc")
 	}
+	switch {
+	case p.accept("nulls", "first"):
+		o.Nulls = NullsFirst
+	case p.accept("nulls", "last"):
+		o.Nulls = NullsLast
+	}
+	o.Span = p.since(o.Expr.Bytes().From)
+	return o
 }
+
+func (p *parser) atLimit() bool { return p.at("limit") || p.at("offset") || p.at("fetch") }
 
 // limit reads LIMIT, OFFSET and FETCH where they stand together.
 func (p *parser) limit() *Limit {
 	l := &Limit{}
 	from := p.tok.start
-	limited := false
-	for {
+	for limited := false; p.atLimit(); {
+		t := p.tok
+		p.next()
 		switch {
-		case p.at(kwLimit) && !limited:
-			limited = true
-			p.limitCount(l)
-		case p.at(kwOffset) && l.Offset == nil:
-			p.next()
+		case limited && t.is() != "offset", t.is() == "offset" && l.Offset != nil:
+			p.failAt(t)
+		case t.is() == "offset":
 			l.Offset = p.expr()
 			p.acceptRows()
-		case p.at(kwFetch) && !limited:
-			limited = true
+			continue
+		case t.is() == "fetch":
 			p.fetch(l)
+		case p.accept("all"):
 		default:
-			l.Span = p.since(from)
-			return l
+			l.Count = p.expr()
+			if p.d.Family != PostgreSQL && p.accept(",") {
+				l.Offset, l.Count = l.Count, p.expr()
+			}
 		}
+		limited = true
 	}
+	l.Span = p.since(from)
+	return l
 }
 
-// limitCount reads LIMIT n and LIMIT m, n.
-func (p *parser) limitCount(l *Limit) {
-	p.next()
-	if p.accept(kwAll) {
-		return
-	}
-	l.Count = p.expr()
-	if !p.mysql && p.d.Family != SQLite || !p.acceptSymbol(comma) {
-		return
-	}
-	l.Offset, l.Count = l.Count, p.expr()
-}
-
-// fetch reads FETCH FIRST n ROWS ONLY.
+// fetch reads FIRST n ROWS ONLY.
 func (p *parser) fetch(l *Limit) {
-	p.next()
-	if !p.acceptText("FIRST") {
-		p.expectText("NEXT")
+	if !p.accept("first") {
+		p.expect("next")
 	}
 	l.Count = p.expr()
 	if !p.acceptRows() {
 		p.fail()
 	}
-	if p.accept(kwOnly) {
-		return
+	if l.Ties = !p.accept("only"); l.Ties {
+		p.expect("with", "ties")
 	}
-	l.Ties = true
-	p.expect(kwWith)
-	p.expectText("TIES")
 }
 
-func (p *parser) acceptRows() bool { return p.accept(kwRow) || p.accept(kwRows) }
+func (p *parser) acceptRows() bool { return p.accept("row") || p.accept("rows") }
 
 // lock reads one locking clause.
 func (p *parser) lock() Lock {
-	from := p.tok.start
-	if p.accept(kwLock) {
-		p.expect(kwIn)
-		p.expectText("SHARE")
-		p.expectText("MODE")
-		return Lock{Span: p.since(from), Wait: p.lockWait()}.until(p)
-	}
-	p.expect(kwFor)
 	l := Lock{}
+	from := p.tok.start
 	switch {
-	case p.accept(kwUpdate):
-		l.Exclusive = true
-	case p.acceptTexts("NO", "KEY"):
-		l.Exclusive = true
-		p.expect(kwUpdate)
-	default:
-		p.acceptText("KEY")
-		p.expectText("SHARE")
-	}
-	if p.acceptText("OF") {
-		for {
-			l.Of = append(l.Of, p.name())
-			if !p.acceptSymbol(comma) {
-				break
-			}
+	case p.accept("lock"):
+		p.expect("in", "share", "mode")
+	case p.accept("for", "update"), p.accept("for", "no", "key", "update"), p.accept("for", "share"), p.accept("for", "key", "share"):
+		if p.accept("of") {
+			l.Of = list(p, nil, (*parser).name)
 		}
+	default:
+		p.fail()
 	}
-	l.From = from
-	l.Wait = p.lockWait()
-	return l.until(p)
-}
-
-// until returns the lock with its span up to the last token.
-func (l Lock) until(p *parser) Lock {
-	l.Span = p.since(l.From)
-	return l
-}
-
-func (p *parser) lockWait() string {
-	switch {
-	case p.acceptText("NOWAIT"):
-		return "NOWAIT"
-	case p.acceptTexts("SKIP", "LOCKED"):
-		return "SKIP LOCKED"
-	case p.d.Family == MariaDB && p.acceptText("WAIT"):
-		n := p.textOf(p.tok)
+	if !p.accept("nowait") && !p.accept("skip", "locked") && p.d.Family == MariaDB && p.accept("wait") {
 		if p.tok.kind != sqltext.Number {
 			p.fail()
-			return ""
 		}
 		p.next()
-		return "WAIT " + n
 	}
-	return ""
+	l.Span = p.since(from)
+	return l
 }

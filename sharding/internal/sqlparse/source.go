@@ -2,13 +2,11 @@ package sqlparse
 
 // sources reads the list of FROM.
 func (p *parser) sources() []Source {
-	var list []Source
-	for {
-		list = append(list, p.joined(len(list) > 0))
-		if !p.acceptSymbol(comma) {
-			return list
-		}
+	all := p.arena.sources.take(1)[:0]
+	for more := true; more; more = p.accept(",") {
+		all = append(all, p.joined(len(all) > 0))
 	}
+	return all
 }
 
 // joined reads one element of a list: a source and what is joined to it. SQLite
@@ -17,64 +15,55 @@ func (p *parser) joined(behindComma bool) Source {
 	s := p.source()
 	for {
 		word := p.tok
-		kind, natural, ok := p.joinWords()
-		if !ok {
+		j, natural := p.joinWords()
+		if j == nil {
 			return s
 		}
-		right := p.source()
-		j := &Join{Kind: kind, Natural: natural, Left: &Source{}, Right: &right}
-		*j.Left = s
-		p.joinCondition(j)
+		left, right := s, p.source()
+		j.Left, j.Right = &left, &right
+		switch {
+		case p.at("on") && p.peek().is() != "conflict" && p.peek().is() != "duplicate":
+			p.next()
+			j.On = p.expr()
+		case p.accept("using"):
+			j.Using = p.identList()
+		}
+		if j.Kind == CrossJoin && (j.On != nil || j.Using != nil) {
+			j.Kind = InnerJoin
+		}
 		j.Span = p.since(s.From)
-		if behindComma && p.d.Family == SQLite && (natural || j.Using != nil || kind == RightJoin || kind == FullJoin) {
+		if behindComma && p.d.Family == SQLite && (natural || j.Using != nil || j.Kind == RightJoin || j.Kind == FullJoin) {
 			p.failAt(word)
 		}
 		s = Source{Span: j.Span, Join: j}
 	}
 }
 
-func (p *parser) joinCondition(j *Join) {
+// joinWords reads JOIN and the words before it. It returns nil where none is.
+func (p *parser) joinWords() (j *Join, natural bool) {
+	if p.mysql && p.accept("straight_join") {
+		return &Join{}, false
+	}
+	natural = p.accept("natural")
+	kind := InnerJoin
 	switch {
-	case p.at(kwOn) && p.peek().word != kwConflict && !p.isText(p.peek(), "DUPLICATE"):
-		p.next()
-		j.On = p.expr()
-	case p.accept(kwUsing):
-		j.Using = p.identList()
-	default:
-		return
-	}
-	if j.Kind == CrossJoin {
-		j.Kind = InnerJoin
-	}
-}
-
-// joinWords reads JOIN and the words before it.
-func (p *parser) joinWords() (kind JoinKind, natural, ok bool) {
-	if p.mysql && p.accept(kwStraightJoin) {
-		return InnerJoin, false, true
-	}
-	natural = p.accept(kwNatural)
-	switch {
-	case p.accept(kwInner):
-	case p.accept(kwCross):
+	case p.accept("cross"):
 		kind = CrossJoin
-	case p.accept(kwLeft):
+	case p.accept("left"):
 		kind = LeftJoin
-	case p.accept(kwRight):
+	case p.accept("right"):
 		kind = RightJoin
-	case !p.mysql && p.accept(kwFull):
+	case !p.mysql && p.accept("full"):
 		kind = FullJoin
-	case p.at(kwJoin):
-	case natural:
-		p.fail()
+	case p.accept("inner"), natural, p.at("join"):
 	default:
-		return 0, false, false
+		return nil, false
 	}
-	if kind == LeftJoin || kind == RightJoin || kind == FullJoin {
-		p.accept(kwOuter)
+	if kind != InnerJoin && kind != CrossJoin {
+		p.accept("outer")
 	}
-	p.expect(kwJoin)
-	return kind, natural, true
+	p.expect("join")
+	return &Join{Kind: kind}, natural
 }
 
 // source reads one table, subquery, table function or list in parentheses.
@@ -84,18 +73,26 @@ func (p *parser) source() Source {
 		return Source{}
 	}
 	defer p.leave()
-	lateral := p.accept(kwLateral)
-	s := Source{Lateral: lateral}
+	s := Source{Lateral: p.accept("lateral")}
 	switch {
-	case p.atSymbol(leftParen) && p.atSourceQuery():
+	case p.at("(") && p.atSourceQuery():
 		s.Query = p.parenthesized()
 		p.sourceAlias(&s)
-	case p.atSymbol(leftParen):
-		s = p.sourceList(lateral)
-	case p.d.Family == PostgreSQL && p.at(kwOnly):
-		s.Table = p.onlyTable()
+	case p.at("("):
+		lateral := s.Lateral
+		if s = parens(p, (*parser).sourceList); lateral || p.alias(true).Name != "" {
+			p.fail() // an alias of a whole join hides the names in it
+		}
+	case p.d.Family == PostgreSQL && p.at("only"):
+		s.Table = p.table()
 	default:
-		p.namedSource(&s)
+		name := p.tableName()
+		if !p.at("(") {
+			s.Table = p.tableOf(from, name)
+			break
+		}
+		s.Function = p.call(name)
+		p.sourceAlias(&s)
 	}
 	s.Span = p.since(from)
 	return s
@@ -103,136 +100,82 @@ func (p *parser) source() Source {
 
 // atSourceQuery is [parser.atNestedQuery] in FROM, where VALUES is no function.
 func (p *parser) atSourceQuery() bool {
-	return p.peek().word == kwValues || p.atNestedQuery()
+	return p.peek().is() == "values" || p.atNestedQuery()
 }
 
 // sourceList reads (a JOIN b) and MySQL's (a, b).
-func (p *parser) sourceList(lateral bool) Source {
-	p.expectSymbol(leftParen)
+func (p *parser) sourceList() Source {
 	s := p.joined(false)
-	for p.acceptSymbol(comma) {
+	for p.accept(",") {
 		left, right := s, p.joined(true)
-		s = Source{Join: &Join{Kind: CrossJoin, Left: &left, Right: &right}}
-		s.Span = p.since(left.From)
-		s.Join.Span = s.Span
-	}
-	p.expectSymbol(rightParen)
-	if lateral || p.alias(true).Name != "" {
-		p.fail() // an alias of a whole join hides the names in it
+		span := p.since(left.From)
+		s = Source{Span: span, Join: &Join{Span: span, Kind: CrossJoin, Left: &left, Right: &right}}
 	}
 	return s
-}
-
-// namedSource reads a table or a table function.
-func (p *parser) namedSource(s *Source) {
-	name := p.name()
-	p.names.add(name.last().Name)
-	if !p.atSymbol(leftParen) {
-		s.Table = p.table(name)
-		return
-	}
-	s.Function = p.call(name)
-	p.sourceAlias(s)
 }
 
 // sourceAlias reads [AS] alias [(columns)].
 func (p *parser) sourceAlias(s *Source) {
 	s.Alias = p.alias(p.d.Family == SQLite)
-	if s.Alias.Name != "" && p.atSymbol(leftParen) {
+	if s.Alias.Name != "" && p.at("(") {
 		s.Columns = p.identList()
 	}
 }
 
-// onlyTable reads PostgreSQL's ONLY name and ONLY (name).
-func (p *parser) onlyTable() *Table {
+// table reads a table with what stands around its name, PostgreSQL's ONLY (name)
+// included.
+func (p *parser) table() *Table {
 	from := p.tok.start
-	p.expect(kwOnly)
-	parens := p.acceptSymbol(leftParen)
-	t := &Table{Name: p.name(), Only: true}
-	p.names.add(t.Name.last().Name)
-	if parens {
-		p.expectSymbol(rightParen)
+	if p.d.Family == PostgreSQL && p.accept("only") && p.at("(") {
+		return p.tableOf(from, parens(p, (*parser).tableName))
 	}
-	t.Alias = p.alias(false)
+	return p.tableOf(from, p.tableName())
+}
+
+// tableOf reads what stands behind the name of a table.
+func (p *parser) tableOf(from int, name Name) *Table {
+	t := p.tables.put(Table{Name: name})
+	if p.d.Family == PostgreSQL {
+		p.accept("*")
+	}
+	if p.mysql {
+		t.Partition = p.partition()
+	}
+	t.Alias = p.alias(p.d.Family == SQLite)
+	if p.d.Family == PostgreSQL && t.Alias.Name != "" && p.at("(") {
+		p.fail() // other names for the columns
+	}
+	p.hints()
 	t.Span = p.since(from)
 	return t
 }
 
-// tableName reads the name of a table alone.
-func (p *parser) tableName() *Table {
-	name := p.name()
-	p.names.add(name.last().Name)
-	return &Table{Span: name.Span, Name: name}
-}
-
-// table reads what stands behind the name of a table.
-func (p *parser) table(name Name) *Table {
-	t := &Table{Name: name}
-	if p.d.Family == PostgreSQL && p.acceptSymbol(star) {
-		t.Only = true
-	}
-	if p.mysql && p.at(kwPartition) {
-		t.Partition = p.partition()
-	}
-	t.Alias = p.alias(p.d.Family == SQLite)
-	if p.d.Family == PostgreSQL && t.Alias.Name != "" && p.atSymbol(leftParen) {
-		p.fail() // other names for the columns
-	}
-	t.Hints = p.tableHints()
-	t.Span = p.since(name.From)
-	return t
-}
-
+// partition reads PARTITION (a, b), if it is there.
 func (p *parser) partition() Span {
 	from := p.tok.start
-	p.expect(kwPartition)
-	if !p.atSymbol(leftParen) {
-		p.fail()
+	if !p.accept("partition") {
 		return Span{}
 	}
 	p.skipParens()
 	return p.since(from)
 }
 
-// tableHints reads MySQL's USE INDEX (…) and SQLite's INDEXED BY.
-func (p *parser) tableHints() Span {
-	from := p.tok.start
-	found := false
-	for {
-		switch {
-		case p.mysql && (p.at(kwUse) || p.at(kwForce) || p.at(kwIgnore)):
-			p.next()
-			p.indexHint()
-		case p.d.Family == SQLite && p.accept(kwIndexed):
-			p.expect(kwBy)
-			p.ident()
-		case p.d.Family == SQLite && p.at(kwNot):
-			p.next()
-			p.expect(kwIndexed)
-		case !found:
-			return Span{}
-		default:
-			return p.since(from)
+// hints reads MySQL's USE INDEX (…) and SQLite's INDEXED BY.
+func (p *parser) hints() {
+	for p.mysql && (p.accept("use") || p.accept("force") || p.accept("ignore")) {
+		if !p.accept("index") {
+			p.expect("key")
 		}
-		found = true
-	}
-}
-
-func (p *parser) indexHint() {
-	if !p.acceptText("INDEX") {
-		p.expectText("KEY")
-	}
-	if p.accept(kwFor) {
-		if !p.accept(kwJoin) {
-			if !p.accept(kwOrder) {
-				p.expect(kwGroup)
-			}
-			p.expect(kwBy)
+		if p.accept("for") && !p.accept("join") && !p.accept("order", "by") {
+			p.expect("group", "by")
 		}
+		p.skipParens()
 	}
-	if !p.atSymbol(leftParen) {
-		p.fail()
+	if p.d.Family != SQLite {
 		return
 	}
-	p.skipParens()
+	if p.accept("indexed", "by") {
+		p.ident()
+	}
+	p.accept("not", "indexed")
 }

@@ -98,10 +98,10 @@ const (
 	First SetOp = iota
 	UnionAll
 	Union
-	Intersect
+	ExceptAll
 	Except
 	IntersectAll
-	ExceptAll
+	Intersect
 )
 
 // Part is one branch of a query: a SELECT, a query in parentheses, VALUES, or a
@@ -130,10 +130,7 @@ type Core struct {
 	Rollup    bool // WITH ROLLUP, GROUPING SETS, CUBE
 	Having    Expr
 	Windows   []Window
-	// ItemsEnd is behind the last selected item, where a column can be added;
-	// BodyEnd is behind the last clause, or behind FROM's predecessor where there
-	// is no clause.
-	ItemsEnd, BodyEnd int
+	ItemsEnd  int // behind the last selected item, where a column can be added
 }
 
 // Item is one selected expression.
@@ -174,9 +171,7 @@ type Limit struct {
 // Lock is one locking clause.
 type Lock struct {
 	Span
-	Exclusive bool   // FOR UPDATE, FOR NO KEY UPDATE
-	Of        []Name // FOR UPDATE OF a, b
-	Wait      string // "", "NOWAIT", "SKIP LOCKED", or MariaDB's "WAIT n"
+	Of []Name // FOR UPDATE OF a, b
 }
 
 // Window is one name of a WINDOW clause.
@@ -203,13 +198,9 @@ type Source struct {
 // Table is one reference to a table by name.
 type Table struct {
 	Span
-	Name  Name
-	Alias Ident
-	// Hints are what stands behind the name and its alias (USE INDEX (…), INDEXED
-	// BY …), and Partition is PARTITION (…).
-	Hints, Partition Span
-	// Only is PostgreSQL's ONLY or a star behind the name.
-	Only bool
+	Name      Name
+	Alias     Ident
+	Partition Span // PARTITION (…)
 }
 
 // JoinKind is how two sources are joined.
@@ -228,7 +219,6 @@ const (
 type Join struct {
 	Span
 	Kind        JoinKind
-	Natural     bool
 	Left, Right *Source
 	On          Expr
 	Using       []Ident
@@ -241,23 +231,16 @@ type Input struct {
 	Table Table // into which; its alias is that of PostgreSQL and SQLite
 	// Ignore is INSERT IGNORE and INSERT OR IGNORE; Or is another word of SQLite's
 	// INSERT OR … (ABORT, FAIL, ROLLBACK), in upper case.
-	Ignore bool
-	Or     string
-	// HasColumns tells INSERT INTO t () VALUES () from INSERT INTO t VALUES (…).
-	HasColumns bool
-	Columns    []Ident
-	Rows       []Row   // VALUES, and MySQL's SET as one row
-	ByColumns  bool    // MySQL's INSERT … SET
-	Query      *Query  // INSERT … SELECT
-	Default    bool    // DEFAULT VALUES
-	RowAlias   *Source // MySQL's VALUES (…) AS new (a, b): an alias with columns
-	Overriding string  // PostgreSQL's OVERRIDING … VALUE, in upper case
+	Ignore   bool
+	Or       string
+	Columns  []Ident
+	Rows     []Row   // VALUES, and MySQL's SET as one row
+	Query    *Query  // INSERT … SELECT
+	Default  bool    // DEFAULT VALUES
+	RowAlias *Source // MySQL's VALUES (…) AS new (a, b): an alias with columns
 
 	Conflicts []Conflict
 	Returning []Item
-	// RowsEnd is behind the last row; ReturningAt is where a RETURNING could be
-	// added.
-	RowsEnd, ReturningAt int
 }
 
 // Row is one tuple of VALUES. Tuples that are written alike, byte by byte, share
@@ -274,13 +257,11 @@ type Row struct {
 // MySQL's ON DUPLICATE KEY UPDATE, and ON CONFLICT of the others.
 type Conflict struct {
 	Span
-	Duplicate  bool // MySQL's, of any unique key
-	Target     []Expr
-	Constraint Ident // ON CONSTRAINT name
-	Partial    Expr  // WHERE of the target
-	Nothing    bool  // DO NOTHING
-	Set        []Assignment
-	Where      Expr // of DO UPDATE
+	Target  []Expr // of ON CONFLICT (…); without it any unique key is meant
+	Partial Expr   // WHERE of the target
+	Nothing bool   // DO NOTHING
+	Set     []Assignment
+	Where   Expr // of DO UPDATE
 }
 
 // Assignment is one column = value of SET. PostgreSQL's and SQLite's
@@ -311,7 +292,4 @@ type Change struct {
 	OrderBy   []Order
 	Limit     *Limit
 	Returning []Item
-	// WhereAt is where a WHERE could be added; ReturningAt where a RETURNING
-	// could be.
-	WhereAt, ReturningAt int
 }

@@ -1,0 +1,165 @@
+package sqlparse
+
+import "strings"
+
+// class says where a word has its special meaning, in one of the dialects at
+// least: where they differ, a statement that uses the word as a name is Unknown
+// rather than misread.
+type class uint8
+
+const (
+	reserved class = 1 << iota // no name, unless it is quoted or stands behind a dot
+	callable                   // although reserved, a function before a parenthesis
+	bound                      // no alias without AS
+	infix                      // goes on with the expression that stands before it
+	constant                   // a value
+	clock                      // CURRENT_TIMESTAMP and its like: a function without parentheses
+	modifier                   // MySQL's words behind SELECT
+	unit                       // of MySQL's INTERVAL
+)
+
+func (c class) is(other class) bool { return c&other != 0 }
+
+// classes are the words of each class.
+var classes = map[class]string{
+	reserved: `all and as asc between by case collate cross default delete desc distinct else except exists false for
+		from group having in inner insert intersect into is join left like limit natural not null on or order replace
+		right select set straight_join table then true union update using values when where with`,
+	callable: `all default insert left like replace right values`,
+	bound: `against at div do end escape fetch force full glob ignore ilike indexed isnull lateral lock match member
+		minus mod notnull nulls offset operator outer overlaps overriding partition procedure regexp returning rlike
+		rows separator similar sounds tablesample use window xor`,
+	infix: `at between collate div escape glob ilike in is isnull like match member mod not notnull operator overlaps
+		regexp rlike similar sounds`,
+	constant: `default false null true current_timestamp`,
+	clock: `current_timestamp current_date current_time current_user current_role current_catalog current_schema
+		localtime localtimestamp session_user system_user utc_date utc_time utc_timestamp`,
+	modifier: `straight_join high_priority sql_small_result sql_big_result sql_buffer_result sql_no_cache sql_cache
+		sql_calc_found_rows`,
+	unit: `microsecond second minute hour day week month quarter year second_microsecond minute_microsecond
+		minute_second hour_microsecond hour_second hour_minute day_microsecond day_second day_minute day_hour year_month`,
+	0: `array binary bit cast character conflict constraint convert cube date delayed distinctrow double duplicate
+		filter first grouping history index interval key last local locked low_priority materialized mode next no
+		nothing nowait of only over precision quick recursive respect rollup row sets share skip ties time timestamp to
+		unknown value varying wait within without zone`,
+}
+
+// operators are those that the grammar knows, longer ones first.
+const operators = "<=> ->> <= >= <> != == || && << >> -> :: := ( ) , ; . * + - / % [ ] = < >"
+
+// wordID is the place of a word or an operator in the table of those that the grammar
+// knows. At 0 there is none.
+type wordID uint16
+
+const places = 1 << 10
+
+type known struct {
+	text  string
+	class class
+}
+
+var (
+	words   [places]known
+	longest = learn()
+)
+
+// learn fills the table and returns the length of the longest word.
+func learn() (length int) {
+	for c, list := range classes {
+		for word := range strings.FieldsSeq(list + " " + operators) {
+			id := find([]byte(word))
+			words[id].text = word
+			if !strings.Contains(operators, word) {
+				words[id].class |= c
+			}
+			length = max(length, len(word))
+		}
+	}
+	return length
+}
+
+// find returns the place of a word in lower case, or the empty one for it: words that
+// would have the same place stand one behind another.
+func find(word []byte) wordID {
+	n := len(word)
+	at := (uint(word[0])*37+uint(word[n-1])*11+uint(word[n/2])*97+uint(n)*59)%(places-1) + 1
+	for words[at].text != "" && words[at].text != string(word) {
+		at = at%(places-1) + 1
+	}
+	return wordID(at)
+}
+
+// idOf returns what a word in any case, or an operator, is.
+func idOf(text string) wordID {
+	var lower [24]byte
+	if len(text) > longest {
+		return 0
+	}
+	for i := range len(text) {
+		c := text[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	return find(lower[:len(text)])
+}
+
+// operatorLength returns how many bytes of text, which starts with an Op token, are
+// one operator. MySQL and SQLite lack some of those, and report an error.
+func (p *parser) operatorLength(text string) int {
+	switch {
+	case strings.HasPrefix(text, "::"), strings.HasPrefix(text, ":="):
+		return 2
+	case strings.IndexByte("(),;.[]{}:", text[0]) >= 0:
+		return 1
+	case p.d.Family == PostgreSQL:
+		return postgresOperator(text)
+	case len(text) > 1 && strings.IndexByte("=>|&<", text[1]) >= 0:
+		for op := range strings.FieldsSeq(operators) {
+			if strings.HasPrefix(text, op) {
+				return len(op)
+			}
+		}
+	}
+	return 1
+}
+
+// postgresOperator returns the length of the operator at the start of text: as
+// many operator characters as there are, up to a comment, and a sign at the end
+// only behind a character that no SQL standard operator has.
+func postgresOperator(text string) int {
+	n, special := 0, false
+	for n < len(text) && strings.IndexByte("+-*/<>=~!@#%^&|`?", text[n]) >= 0 {
+		if rest := text[n:]; n > 0 && (strings.HasPrefix(rest, "--") || strings.HasPrefix(rest, "/*")) {
+			break
+		}
+		special = special || strings.IndexByte("~!@#%^&|`?", text[n]) >= 0
+		n++
+	}
+	for !special && n > 1 && (text[n-1] == '+' || text[n-1] == '-') {
+		n--
+	}
+	return max(n, 1)
+}
+
+// comparisonOf returns the comparison that an operator is, or 0.
+func comparisonOf(operator string) Comparison {
+	switch operator {
+	case "=", "==":
+		return Equal
+	case "<>", "!=":
+		return NotEqual
+	case "<":
+		return Less
+	case "<=":
+		return LessEqual
+	case ">":
+		return Greater
+	case ">=":
+		return GreaterEqual
+	case "<=>":
+		return NullSafeEqual
+	}
+	return 0
+}
