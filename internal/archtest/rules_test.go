@@ -45,9 +45,9 @@ var house = []room{
 	// Floor 3.
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
-	{"sharding/internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
+	{"internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
 	{"sharding/internal/merge", nil, "it makes rows of rows, whoever fetched them and whatever chose them"},
-	{"sharding/internal/plan", []string{"sharding", "sharding/internal/merge", "sharding/internal/sqlparse", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
+	{"sharding/internal/plan", []string{"sharding", "sharding/internal/merge", "internal/sqlparse", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
 	{"sharding/shardsql", []string{"sharding", "sharding/internal/...", "internal/..."}, "it sends what the planner says, whoever asks through database/sql"},
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},

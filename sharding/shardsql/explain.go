@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Kind is what becomes of a statement.

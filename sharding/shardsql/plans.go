@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // plans keeps plans by their texts. A plan belongs to one snapshot of the router:

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // aggregates are the functions whose partial results are combined.

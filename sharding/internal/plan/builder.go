@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // builder walks over a statement and collects the references to tables, and what

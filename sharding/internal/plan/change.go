@@ -3,8 +3,8 @@ package plan
 import (
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // change walks over an UPDATE or DELETE.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // combination is how the answers of several shards become the one that a single

@@ -3,7 +3,7 @@ package plan
 import (
 	"strings"
 
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqlparse"
 )
 
 func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {

@@ -14,10 +14,10 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 var update = flag.Bool("update", false, "write the plans that are made into testdata")

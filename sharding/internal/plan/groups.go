@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // grouping is how the groups of several shards become those of one table. Each shard

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 func TestAHintChoosesATargetUnlessTheStatementSaysOtherwise(t *testing.T) {

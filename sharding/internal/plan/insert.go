@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // insertion is an INSERT of rows into a sharded table: where in a row the columns

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Lookup is rows that are looked for by a unique key which does not lead to their

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // origin returns where the tables of a statement still lie that a Migration is moving,

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/testkit/corpus"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Statements that go to one place go there; those that several shards have to

@@ -3,10 +3,10 @@ package plan
 import (
 	"fmt"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Plan says where a statement goes, as soon as its arguments are known. It is

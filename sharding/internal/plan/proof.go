@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // proof says in which slots the rows of one table lie that a statement is about,

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqlparse"
 )
 
 // prove gives each sharded reference what the conditions prove of it, and what is

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // rows routes the rows of an INSERT: the whole text where all belong to one target,

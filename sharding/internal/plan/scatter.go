@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Shards is a statement that goes to several targets, and how their answers are

@@ -3,7 +3,7 @@ package plan
 import (
 	"strings"
 
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqlparse"
 )
 
 // union takes in a UNION, which every shard answers for its rows: UNION ALL returns the

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // unnumbered is the column of an INSERT's table that the source of a migration numbered

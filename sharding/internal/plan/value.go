@@ -3,8 +3,8 @@ package plan
 import (
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // value returns how the values of an expression compare, or why that is not known:

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/internal/sqlparse"
 )
 
 // Writes is a statement that writes to several targets. All of them take their part,
