@@ -191,3 +191,30 @@ func TestWithOneDatabaseBroadcastAndShardedTablesShareATransaction(t *testing.T)
 	}
 	sameRates(t, []*sql.DB{db}, "1a")
 }
+
+// Copies may have their rows in different places, so that a LIMIT alone finds others.
+func TestALimitOfACopyLeavesTheSameRowsForEveryShardOrIsRefused(t *testing.T) {
+	routed, copies := rated(t, sharding.BestEffort)
+	for i, db := range copies {
+		for _, id := range [][]int{{1, 2}, {2, 1}, {1, 2}}[i] {
+			exec(t, db, "INSERT INTO rates (id, name) VALUES (?, ?)", id, string(rune('a'+id)))
+		}
+	}
+	for user := range 8 {
+		exec(t, routed, "INSERT INTO orders (id, user_id) VALUES (?, ?)", user+1, user)
+	}
+	if n := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates WHERE name > 'a' ORDER BY name DESC, id LIMIT 1) = 2"); n != 8 {
+		t.Errorf("%d rows beside the last rate, want 8", n)
+	}
+	for _, query := range []string{"SELECT COUNT(*) FROM orders WHERE (SELECT id FROM rates ORDER BY at LIMIT 1) = 2", "SELECT orders.id FROM orders JOIN (SELECT id FROM rates LIMIT 1) AS r ON r.id = orders.id"} {
+		if _, err := routed.Query(query); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if _, err := routed.Exec("INSERT INTO rates (id, name, at) VALUES (3, 'c', DATETIME(?))", "now"); !errors.Is(err, sharding.ErrCopies) {
+		t.Errorf("each copy would have a time of its own: %v", err)
+	}
+	if _, err := routed.Query("SELECT id FROM orders WHERE DATE(?) > '2026-01-01'", "now"); !errors.Is(err, sharding.ErrUnmergeable) { //nolint:rowserrcheck,sqlclosecheck // there are none
+		t.Errorf("each shard would read its own clock: %v", err)
+	}
+}

@@ -55,6 +55,9 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 		if err != nil || !s.IsBroadcast(name) {
 			return found, err
 		}
+		if found.Unique, err = unique(ctx, srv, d.home, name); err != nil {
+			return plan.Table{}, err
+		}
 		return found, owned(ctx, srv, d.home, name, found)
 	}
 	targets := t.Map.Targets()
@@ -67,16 +70,9 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	if err != nil {
 		return plan.Table{}, err
 	}
-	keys, err := dialect.UniqueKeys(ctx, pool, srv, at.Table)
-	if err != nil {
+	if found.Unique, err = unique(ctx, srv, pool, at.Table); err != nil {
 		return plan.Table{}, err
 	}
-	for _, key := range keys {
-		for i := range key {
-			key[i] = strings.ToLower(key[i])
-		}
-	}
-	found.Unique = keys
 	leads := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		leads[alt.Column] = alt.Rule
@@ -92,6 +88,17 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 		found.Columns[column] = kept
 	}
 	return found, nil
+}
+
+// unique reads the columns of a table's unique keys, in lower case.
+func unique(ctx context.Context, srv *server, pool *sql.DB, table string) ([][]string, error) {
+	keys, err := dialect.UniqueKeys(ctx, pool, srv, table)
+	for _, key := range keys {
+		for i := range key {
+			key[i] = strings.ToLower(key[i])
+		}
+	}
+	return keys, err
 }
 
 // owned takes in for which columns a database makes values of its own.

@@ -41,13 +41,17 @@ type Fold func(column, text string) string
 // database that it may order and group by.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(7) {
+	switch m.IntN(9) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
 		return m.distinct()
 	case 4:
 		return m.union()
+	case 5:
+		return m.derived()
+	case 6:
+		return m.outer()
 	}
 	return m.rows()
 }
@@ -171,6 +175,41 @@ func (m *maker) union() Query {
 		items[i] += m.direction()
 	}
 	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args, of: of}
+}
+
+// derived is of a derived table or a CTE: of rows, or of groups by user_id.
+func (m *maker) derived() Query {
+	items := slices.Concat([]string{"id", "user_id"}, some(m, Columns[2:], 2))
+	from := " FROM orders" + m.where()
+	inner, by, of := strings.Join(items, ", ")+from, "t.id", about(items)
+	if m.IntN(2) == 0 {
+		inner, of = "user_id, MIN(id) AS id, COUNT(*) AS n, SUM(paid) AS s"+from+" GROUP BY user_id", nil
+		by = pick(m, []string{"t.user_id", "n, t.id", "s DESC, user_id", "id"})
+	}
+	text := fmt.Sprintf(pick(m, []string{"SELECT * FROM (SELECT %s) AS t", "WITH t AS (SELECT %s) SELECT * FROM t"}), inner)
+	switch m.IntN(3) {
+	case 0:
+		text += " WHERE t.user_id = " + m.value(m.Int64N(20))
+	case 1:
+		text += " WHERE user_id IN (" + m.value(m.Int64N(20)) + ", " + m.value(m.Int64N(20)) + ")"
+	}
+	return Query{Text: text + " ORDER BY " + by + m.limit(), Args: m.args, of: of}
+}
+
+// outer joins rows of users, and may leave out those that have no other.
+func (m *maker) outer() Query {
+	text := "SELECT o.id, p.id AS other, p.paid FROM orders o LEFT JOIN orders p ON p.user_id = o.user_id AND p.paid = " + m.value(m.Int64N(3)) + " WHERE o.id < " + m.value(m.Int64N(99))
+	switch m.IntN(5) {
+	case 0:
+		text += " AND p.user_id = " + m.value(m.Int64N(20))
+	case 1:
+		text += " AND (p.user_id = " + m.value(m.Int64N(20)) + " OR p.user_id IS NULL)"
+	case 2:
+		text += " AND p.id > " + m.value(m.Int64N(300)) + " AND o.user_id = " + m.value(m.Int64N(20))
+	case 3:
+		text += " AND p.user_id IN (" + m.value(m.Int64N(20)) + ", " + m.value(m.Int64N(20)) + ")"
+	}
+	return Query{Text: text + " ORDER BY o.id, other" + m.limit(), Args: m.args}
 }
 
 // number is an aggregate that compares with numbers.

@@ -139,7 +139,7 @@ func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int)
 func (c *combiner) counted(call *sqlparse.Call, at int) (a merge.Aggregate, v Value, why string) {
 	v = Value{Type: merge.Type{Kind: merge.Integer}}
 	a = merge.Aggregate{Function: merge.Count}
-	if len(call.Args) == 1 && c.apart(call.Args[0]) && c.distincts() == 1 {
+	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
 		a.Column = c.place(call, at)
 		return a, v, ""
 	}
@@ -160,11 +160,7 @@ func (c *combiner) counted(call *sqlparse.Call, at int) (a merge.Aggregate, v Va
 }
 
 // apart reports whether equal values of a column are on one shard.
-func (c *combiner) apart(e sqlparse.Expr) bool {
-	col, ok := c.scope.column(e)
-	if !ok || col.of.role != sharded {
-		return false
-	}
+func apart(col column) bool {
 	l := col.of.lead(col.name)
 	return l != nil && l.always && (l.holds == Integers || l.holds == Bytes)
 }

@@ -16,12 +16,17 @@ type builder struct {
 	refs     []*reference
 	facts    []fact
 	edges    []edge
+	carried  []carried
 	assigned []assignment
 	rekeyed  []rekeyed
 	named    *named // the rows of an UPDATE or DELETE
 	scopes   map[*sqlparse.Core]*scope
 	text     string
 	limited  bool     // something in it has a LIMIT
+	limits   []limit  // of its subqueries
+	clocks   []int    // parameters for which functions of SQLite may read the clock
+	twice    bool     // a CTE in it is read twice
+	ranks    int      // how many window functions and variables there are in it
 	ctes     []string // the names of all CTEs
 	restless string   // why several databases may make different values of it
 	oddity   *oddity  // the first thing that no plan can be made for
@@ -32,6 +37,12 @@ type oddity struct {
 	table string
 	err   error
 	hint  string
+}
+
+// limit is a query with a LIMIT, and the references in it.
+type limit struct {
+	query *sqlparse.Query
+	refs  []*reference
 }
 
 // fact is a condition that the rows of some references satisfy as far as they
@@ -50,15 +61,15 @@ type edge struct{ from, to column }
 type names struct {
 	outer *names
 	name  string
+	query *sqlparse.Query // nil where its columns are not known
+	uses  int
 }
 
-func (n *names) has(name string) bool {
-	for ; n != nil; n = n.outer {
-		if n.name == name {
-			return true
-		}
+func (n *names) find(name string) *names {
+	for n != nil && n.name != name {
+		n = n.outer
 	}
-	return false
+	return n
 }
 
 // with walks over CTEs and returns the names that what follows sees.
@@ -75,13 +86,16 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 	}
 	if w.Recursive { // then each sees itself, and all others
 		for _, cte := range w.Tables {
-			seen = &names{seen, strings.ToLower(cte.Name.Name)}
+			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
 		}
 	}
 	for _, cte := range w.Tables {
 		b.query(cte.Query, outer, seen)
 		if !w.Recursive {
-			seen = &names{seen, strings.ToLower(cte.Name.Name)}
+			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
+			if len(cte.Columns) == 0 {
+				seen.query = cte.Query
+			}
 		}
 	}
 	return seen
@@ -108,6 +122,7 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 	if q == nil {
 		return
 	}
+	first := len(b.refs)
 	seen = b.with(q.With, outer, seen)
 	inner := outer
 	for _, p := range q.Parts {
@@ -128,7 +143,9 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 	for _, o := range q.OrderBy {
 		b.expression(o.Expr, inner, seen)
 	}
-	b.limit(q.Limit, outer, seen)
+	if b.limit(q.Limit, outer, seen); q.Limit != nil {
+		b.limits = append(b.limits, limit{q, b.refs[first:len(b.refs):len(b.refs)]})
+	}
 	for _, l := range q.Locks {
 		b.qualifiers(l.Of, inner)
 	}
@@ -143,7 +160,7 @@ func (b *builder) limit(l *sqlparse.Limit, s *scope, seen *names) {
 }
 
 func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
-	s, first := &scope{outer: outer}, len(b.refs)
+	s, first, ranks := &scope{outer: outer}, len(b.refs), b.ranks
 	b.scopes[c] = s
 	for i := range c.From {
 		b.source(&c.From[i], s, seen)
@@ -158,7 +175,7 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	for _, w := range c.Windows {
 		b.expression(w.Over, s, seen)
 	}
-	s.inside = b.refs[first:len(b.refs):len(b.refs)]
+	s.inside, s.ranks = b.refs[first:len(b.refs):len(b.refs)], b.ranks > ranks
 	return s
 }
 
@@ -175,6 +192,7 @@ func (b *builder) only(q *sqlparse.Query) *scope {
 // anything, so it holds for all references of the scope.
 func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 	b.condition(e, s, s.refs, seen)
+	b.tighten(e, s)
 }
 
 func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
@@ -226,6 +244,9 @@ func (b *builder) source(src *sqlparse.Source, s *scope, seen *names) []*referen
 		b.expression(src.Function, s, seen)
 	}
 	r := &reference{role: derived, name: strings.ToLower(src.Alias.Name)}
+	if len(src.Columns) == 0 {
+		b.carry(r, src.Query, nil)
+	}
 	s.refs = append(s.refs, r)
 	return []*reference{r}
 }
@@ -239,6 +260,12 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 	}
 	if j.Kind == sqlparse.LeftJoin || j.Kind == sqlparse.FullJoin {
 		absent(right)
+	}
+	switch j.Kind {
+	case sqlparse.LeftJoin:
+		s.outers = append(s.outers, outerJoin{j, left, right})
+	case sqlparse.RightJoin:
+		s.outers = append(s.outers, outerJoin{j, right, left})
 	}
 	switch j.Kind {
 	case sqlparse.InnerJoin, sqlparse.CrossJoin:
@@ -259,7 +286,7 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 // absent marks references of which an outer join makes rows of NULLs.
 func absent(refs []*reference) {
 	for _, r := range refs {
-		r.nullable = true
+		r.nullable++
 	}
 }
 
@@ -319,28 +346,6 @@ func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
 	}
 }
 
-// selected returns the column that a query selects at a place, as far as a row of its
-// result depends on rows with that value alone: nothing there limits or ranks, and
-// groups are of one value.
-func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
-	s := b.only(q)
-	if s == nil || q.Limit != nil {
-		return column{}, false
-	}
-	core := q.Parts[0].Select
-	if at >= len(core.Items) || core.Items[at].Star || core.Rollup || len(core.DistinctOn) > 0 {
-		return column{}, false
-	}
-	c, ok := s.column(core.Items[at].Expr)
-	if core.Having == nil && len(core.GroupBy) == 0 {
-		return c, ok
-	}
-	return c, ok && slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool {
-		by, known := s.column(e)
-		return known && by == c
-	})
-}
-
 // equal adds an edge where the database takes two values for equal only if the
 // rules do. A text that equals a number is not one of those.
 func (b *builder) equal(from, to column) {
@@ -384,8 +389,11 @@ func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 	if t.Alias.Name != "" {
 		r.name = strings.ToLower(t.Alias.Name)
 	}
-	if len(t.Name.Parts) == 1 && seen.has(strings.ToLower(last.Name)) {
+	if cte := seen.find(strings.ToLower(last.Name)); cte != nil && len(t.Name.Parts) == 1 {
 		r.role, r.at = derived, nil
+		cte.uses++
+		b.twice = b.twice || cte.uses > 1
+		b.carry(r, cte.query, cte)
 		return r
 	}
 	r.schema, r.known = b.schema.table(last.Name)

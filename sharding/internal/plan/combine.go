@@ -79,8 +79,10 @@ const addKey = "; add a condition on the sharding key, so that one shard answers
 // form accepts SELECT, and several with UNION.
 func (c *combiner) form() string {
 	switch {
-	case c.query.With != nil:
-		return "a WITH is not combined" + addKey
+	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
+		return "a recursive WITH, or one beside a UNION, is not combined" + addKey
+	case c.twice:
+		return "a CTE that is read twice is not combined, as its readers may need rows of other shards" + addKey
 	case c.statement.Limiting:
 		return "a hint in a comment limits each shard's answer; leave it out"
 	case len(c.query.Locks) > 0:
@@ -124,13 +126,46 @@ func (c *combiner) branch() string {
 
 // roots looks for a sharded table from one row of which each row of the answer comes.
 func (c *combiner) roots() string {
-	if slices.ContainsFunc(c.scope.refs, func(r *reference) bool { return r.role == derived }) {
-		return "a subquery or CTE in FROM is not combined" + addKey
-	}
-	if slices.ContainsFunc(c.scope.refs, func(r *reference) bool { return r.role == sharded && !r.nullable && c.near(r) }) {
+	if c.rooted(c.scope) {
 		return ""
 	}
 	return "the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key"
+}
+
+// rooted reports whether each row of a SELECT, before it is grouped, comes from rows of a
+// sharded table in one slot: one row of it, or a row of a derived table.
+func (c *combiner) rooted(s *scope) bool {
+	return slices.ContainsFunc(s.refs, func(r *reference) bool {
+		return r.nullable == 0 && (r.role == sharded && c.near(r) || r.query != nil && c.parted(r.query))
+	})
+}
+
+// parted reports whether the rows of a derived table are those that the shards make of
+// their rows: it is rooted, and groups have a column that is on one shard.
+func (c *combiner) parted(q *sqlparse.Query) bool {
+	core, s := q.Parts[0].Select, c.only(q)
+	if s.ranks || q.Limit != nil || q.With != nil || core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
+		return false
+	}
+	switch {
+	case len(core.GroupBy) > 0:
+		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(s, e) })
+	case core.Distinct:
+		return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && c.keyed(s, i.Expr) })
+	}
+	return core.Having == nil && !sums(q)
+}
+
+// keyed reports whether an expression is a sharding key, of which no row has NULL.
+func (c *combiner) keyed(s *scope, e sqlparse.Expr) bool {
+	col, ok := s.column(e)
+	for ok && col.of.query != nil && col.of.nullable == 0 {
+		i := slices.IndexFunc(c.carried, func(k carried) bool { return k.to == col })
+		if ok = i >= 0; ok {
+			col = c.carried[i].from
+		}
+	}
+	return ok && col.of.role == sharded && col.of.nullable == 0 && strings.EqualFold(col.name, col.of.table.Key) && apart(col)
 }
 
 // near reports whether the rows of all other sharded tables lie in the slot of the
@@ -158,7 +193,28 @@ func (c *combiner) expressions() string {
 			return "a table function is not combined" + addKey
 		}
 	}
+	for _, l := range c.limits {
+		if l.query != c.query && !slices.ContainsFunc(l.refs, func(r *reference) bool { return r.role == sharded }) && !c.total(l.query) {
+			return "which rows LIMIT leaves of a copied table may differ from database to database; order by a unique key of it"
+		}
+	}
 	return c.restless
+}
+
+// total reports whether a query of one table has an order in which no two rows are equal.
+func (c *combiner) total(q *sqlparse.Query) bool {
+	s := c.only(q)
+	if s == nil || len(s.inside) == 0 {
+		return s != nil
+	}
+	return len(s.inside) == 1 && len(s.refs) == 1 && slices.ContainsFunc(s.refs[0].schema.Unique, func(key []string) bool {
+		return !slices.ContainsFunc(key, func(name string) bool {
+			return !slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
+				by, ok := s.column(o.Expr)
+				return ok && by == column{s.refs[0], name}
+			})
+		})
+	})
 }
 
 func hasFunction(s *sqlparse.Source) bool {
@@ -301,4 +357,101 @@ func (c *combiner) stars() bool {
 		}
 	}
 	return false
+}
+
+// union takes in a UNION, which every shard answers for its rows: UNION ALL returns the
+// rows of all shards, UNION each row once.
+func (c *combiner) union() string {
+	once := c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	for _, c.core = range c.cores {
+		if c.sums() || len(c.core.GroupBy) > 0 || c.core.Having != nil || c.core.Distinct {
+			return "DISTINCT and groups in a UNION are not combined; send its SELECTs one by one"
+		}
+		if c.stars() && (once || len(c.query.OrderBy) > 0) {
+			return "UNION and ORDER BY over it need select lists without *" + addKey
+		}
+	}
+	for at := range c.cores[0].Items {
+		if !once {
+			break
+		}
+		v, why := c.alike(at)
+		if why != "" {
+			return why
+		}
+		v = v.untruncated()
+		c.of.distinct = append(c.of.distinct, v.Type)
+		c.of.whole = c.of.whole || v.loose()
+		c.hideAll(at, v)
+	}
+	if c.of.limit = c.query.Limit; len(c.query.OrderBy) == 0 {
+		return c.countable(c.of.limit)
+	}
+	for _, o := range c.query.OrderBy {
+		at := c.result(o.Expr)
+		if at < 0 {
+			return "ORDER BY over a UNION takes names and numbers of what its first SELECT selects; " + c.text(o.Expr) + " is none"
+		}
+		v, why := c.alike(at)
+		if why != "" {
+			return why
+		}
+		c.hideAll(at, v)
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: v.Type})
+	}
+	return c.countable(c.of.limit)
+}
+
+// alike returns how the values of a result column compare, which has to be the same in
+// all branches.
+func (c *combiner) alike(at int) (first Value, why string) {
+	for i, core := range c.cores {
+		c.core, c.scope = core, c.scopes[core]
+		if at >= len(core.Items) {
+			return first, "the SELECTs of a UNION have as many columns each"
+		}
+		v, why := c.value(core.Items[at].Expr)
+		switch {
+		case why != "":
+			return v, why
+		case v.As == Number:
+			return v, c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey
+		case i == 0:
+			first = v
+		case !v.same(first):
+			return v, "the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey
+		}
+	}
+	return first, ""
+}
+
+// hideAll selects a result column besides, in every branch.
+func (c *combiner) hideAll(at int, v Value) {
+	for _, c.core = range c.cores {
+		c.hide(v.selected(c.text(c.core.Items[at].Expr)))
+	}
+}
+
+// result returns which result column a name or a number in ORDER BY means, or -1.
+func (c *combiner) result(e sqlparse.Expr) int {
+	c.core = c.cores[0]
+	c.scope = c.scopes[c.core]
+	found, why := c.ordered(e)
+	name, isName := bare(e).(*sqlparse.Column)
+	for at, item := range c.core.Items {
+		if why == "" && item.Expr == found {
+			return at
+		}
+		column, isColumn := bare(item.Expr).(*sqlparse.Column)
+		if isName && isColumn && item.Alias.Name == "" && len(name.Name.Parts) == 1 && strings.EqualFold(column.Name.Parts[len(column.Name.Parts)-1].Name, name.Name.Parts[0].Name) {
+			return at
+		}
+	}
+	return -1
+}
+
+// same reports whether two values compare in the same way.
+func (v Value) same(w Value) bool {
+	a, b := v.Type, w.Type
+	return v.As == w.As && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
 }

@@ -122,6 +122,9 @@ func (p *Plan) copies(args []any) (Route, error) {
 	case p.uncopied != nil:
 		return Route{}, p.refusal(p.uncopied.table, p.uncopied.err, p.uncopied.hint)
 	}
+	if err := p.timeless(args, sharding.ErrCopies); err != nil {
+		return Route{}, err
+	}
 	written := p.broadcast[i]
 	if in := p.statement.Insert; in != nil {
 		if column := numbered(in, written, args); column != "" {

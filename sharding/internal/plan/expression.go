@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -26,6 +27,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		b.query(e.Query, s, seen)
 	case *sqlparse.Exists:
 		b.query(e.Query, s, seen)
+		b.limits = slices.DeleteFunc(b.limits, func(l limit) bool { return l.query == e.Query }) // one is as good as another
 	case *sqlparse.In:
 		b.expression(e.X, s, seen)
 		b.expressions(e.List, s, seen)
@@ -55,31 +57,56 @@ func words(list string) map[string]bool {
 // steadily notes the first function or variable whose value may differ from one
 // database to another.
 func (b *builder) steadily(e sqlparse.Expr) {
-	if b.restless != "" {
-		return
+	why := b.unsteady(e)
+	if b.restless == "" {
+		b.restless = why
 	}
+}
+
+func (b *builder) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
 		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
 		switch {
 		case e.Over:
-			b.restless = "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
+			b.ranks++
+			return "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
-		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || readsClock(e)):
-			b.restless = name + " may have another value wherever it is computed; compute it before, and give it as an argument"
+		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || b.readsClock(e)):
+			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Opaque:
 		if strings.Contains(e.Of(b.text), "@") {
-			b.restless = "a variable has another value on each connection; give the value as an argument"
+			b.ranks++
+			return "a variable has another value on each connection; give the value as an argument"
 		}
 	}
+	return ""
 }
 
-func readsClock(e *sqlparse.Call) bool {
+// readsClock reports whether a function of SQLite reads the clock. Whether it does so for
+// a parameter is known with the argument.
+func (b *builder) readsClock(e *sqlparse.Call) bool {
 	for _, arg := range e.Args {
-		if l, ok := bare(arg).(*sqlparse.Literal); ok && strings.EqualFold(l.Value, "now") {
-			return true
+		switch arg := bare(arg).(type) {
+		case *sqlparse.Literal:
+			if strings.EqualFold(arg.Value, "now") {
+				return true
+			}
+		case *sqlparse.Param:
+			b.clocks = append(b.clocks, arg.Index)
 		}
 	}
 	return len(e.Args) == 0 || len(e.Args) == 1 && strings.EqualFold(e.Name.Parts[0].Name, "strftime")
+}
+
+// timeless refuses an argument for which each of several databases would read its clock.
+func (p *Plan) timeless(args []any, as error) error {
+	for _, i := range p.clocks {
+		v, err := plain(operand{param: i}.value(args))
+		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {
+			return p.refusal(p.refs[0].label(), as, "each database would read its own clock for 'now'; give the time as an argument")
+		}
+	}
+	return nil
 }

@@ -53,6 +53,9 @@ func TestStatementsOfTheCorpusGoWhereTheyAreExpectedTo(t *testing.T) {
 	if missed > 0 {
 		t.Errorf("%d of %d are not", missed, one)
 	}
+	if refused > 2 {
+		t.Errorf("%d of %d are not combined, which were 2", refused, scatter)
+	}
 }
 
 // planned is what the planner makes of a statement, "" where it does not go to one

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"database/sql/driver"
 	"fmt"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -25,6 +26,7 @@ type Plan struct {
 	named     *named
 	oddity    *oddity
 	texts     texts
+	clocks    []int            // parameters for which functions of SQLite may read the clock
 	origin    *sharding.Target // nil unless a migration's source serves the tables
 	unread    string           // a table of which nobody has read yet what serves it
 	// unnumbered is the column that an INSERT has to give a value, or nil.
@@ -69,8 +71,9 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	if statement.Executable {
 		b.unread(statement, sqltext.VersionedHint)
 	}
+	b.pass()
 	b.prove()
-	p.refs, p.assigned, p.rekeyed, p.named, p.oddity = b.refs, b.assigned, b.rekeyed, b.named, b.oddity
+	p.refs, p.assigned, p.rekeyed, p.named, p.oddity, p.clocks = b.refs, b.assigned, b.rekeyed, b.named, b.oddity, b.clocks
 	p.unnumbered = unnumberedOf(p.insert)
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)
@@ -301,4 +304,30 @@ func verb(v sqlparse.Verb) string {
 		return "delete"
 	}
 	return "statement"
+}
+
+// Arrange puts named arguments into the order of the statement's parameters, by which
+// a plan finds them; the caller may give them in any order.
+func (p *Plan) Arrange(args []driver.NamedValue) {
+	for i := 0; i < len(args); {
+		at := p.place(args[i].Name)
+		if at < 0 || at >= len(args) || at == i || args[at].Name == args[i].Name {
+			i++
+			continue
+		}
+		args[i], args[at] = args[at], args[i]
+	}
+	for i := range args {
+		args[i].Ordinal = i + 1
+	}
+}
+
+// place returns which argument a parameter takes, -1 for what no parameter is called.
+func (p *Plan) place(name string) int {
+	for _, q := range p.statement.Params {
+		if q.Name != "" && q.Name[1:] == name {
+			return q.Index
+		}
+	}
+	return -1
 }

@@ -26,8 +26,9 @@ type reference struct {
 	known   bool            // somebody has
 	at      *sqlparse.Table // nil for a derived one
 	written bool
-	// nullable: an outer join makes rows without one of it.
-	nullable bool
+	// nullable is how many outer joins make rows without one of it.
+	nullable int
+	query    *sqlparse.Query // of a derived one whose columns are known
 	// renamed: it stands where no alias can be given, so what qualifies columns with
 	// the table's name has to be renamed with it.
 	renamed bool
@@ -123,6 +124,8 @@ type scope struct {
 	outer  *scope
 	refs   []*reference
 	inside []*reference // of a SELECT, those of its subqueries included
+	outers []outerJoin  // those inside others before them
+	ranks  bool         // there is a window function or a variable in it
 }
 
 // resolve returns the column that a name means, or false where that is not

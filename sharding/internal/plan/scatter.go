@@ -73,6 +73,9 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	if p.combination == nil {
 		return Route{}, p.refusal(p.unmerged.table, p.unmerged.err, p.unmerged.hint)
 	}
+	if err := p.timeless(args, sharding.ErrUnmergeable); err != nil {
+		return Route{}, err
+	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")

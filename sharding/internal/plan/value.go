@@ -147,12 +147,44 @@ func (c *combiner) unsorted(e sqlparse.Expr, found Column) string {
 	return "how " + c.text(e) + " compares is not known" + addKey
 }
 
-// columnOf returns what the database says of the column that an expression is.
+// columnOf returns what the database says of the column that an expression is, or what
+// is known of the expression that a derived table selects for it.
 func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 	col, ok := c.scope.column(e)
 	if !ok || !col.of.known {
 		return Column{}, false
 	}
 	found, ok := col.of.schema.Columns[col.name]
+	if q := col.of.query; q != nil && found.Value.Type.Kind == 0 {
+		inner := *c
+		inner.core, inner.scope = q.Parts[0].Select, c.only(q)
+		for _, item := range inner.core.Items {
+			if strings.EqualFold(item.Alias.Name, col.name) {
+				found.Value, found.Unsorted = inner.selects(item.Expr)
+			}
+		}
+	}
 	return found, ok
+}
+
+// selects returns how the values of an expression compare that a derived table selects.
+func (c *combiner) selects(e sqlparse.Expr) (Value, string) {
+	call, ok := bare(e).(*sqlparse.Call)
+	function := merge.Function(0)
+	if ok && aggregated(call) {
+		function = aggregates[nameOf(call)]
+	}
+	switch {
+	case function == 0:
+		return c.value(e)
+	case function == merge.Count && c.dialect.Engine == merge.SQLite:
+		return Value{Type: merge.Type{Kind: merge.Stored}}, ""
+	case function == merge.Count:
+		return Value{Type: merge.Type{Kind: merge.Integer}}, ""
+	case function == merge.Sum || function == merge.Avg:
+		return c.summand(call.Args[0])
+	}
+	v, why := c.least(call.Args[0])
+	v.Type.Collation = merge.Binary
+	return v, why
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -139,7 +140,7 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 	if set.all && !hint.All {
 		return Route{}, p.missing(args)
 	}
-	if err := p.divisible(); err != nil {
+	if err := errors.Join(p.divisible(), p.timeless(args, sharding.ErrCrossShard)); err != nil {
 		return Route{}, err
 	}
 	if err := p.keyStays(args); err != nil {

@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+)
+
+// carried is a column of a derived table that is one of a table in its query.
+type carried struct {
+	from, to column // of the table, of the derived one
+	query    *sqlparse.Query
+	cte      *names // that the query is, or nil
+}
+
+// carry gives a derived table the columns that its query selects.
+func (b *builder) carry(r *reference, q *sqlparse.Query, cte *names) {
+	s := b.only(q)
+	if s == nil {
+		return
+	}
+	r.query, r.known, r.schema.Columns = q, true, map[string]Column{}
+	for _, item := range q.Parts[0].Select.Items {
+		if item.Star {
+			b.carryAll(r, s, item.Of, cte)
+			continue
+		}
+		from, ok := s.column(item.Expr)
+		name := item.Alias.Name
+		if c, isColumn := bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
+			name = c.Name.Parts[len(c.Name.Parts)-1].Name
+		} else if name == "" {
+			name = bare(item.Expr).Bytes().Of(b.text)
+		}
+		b.carryOne(r, strings.ToLower(name), from, ok, cte)
+	}
+}
+
+// carryAll gives a derived table the columns of a star.
+func (b *builder) carryAll(r *reference, s *scope, star sqlparse.Name, cte *names) {
+	for _, of := range s.refs {
+		if len(star.Parts) > 0 && !strings.EqualFold(of.name, star.Parts[len(star.Parts)-1].Name) {
+			continue
+		}
+		r.known = r.known && of.known
+		for name := range of.schema.Columns {
+			b.carryOne(r, name, column{of, name}, true, cte)
+		}
+		for _, l := range of.leads {
+			if !of.known {
+				b.carryOne(r, l.column, column{of, l.column}, true, cte)
+			}
+		}
+	}
+}
+
+// carryOne gives a derived table one column, which has the values of another one if it is
+// carried. Of two columns with one name nothing is known.
+func (b *builder) carryOne(r *reference, name string, from column, isCarried bool, cte *names) {
+	if _, twice := r.schema.Columns[name]; twice || !isCarried {
+		r.schema.Columns[name] = Column{}
+		r.leads = slices.DeleteFunc(r.leads, func(l *lead) bool { return l.column == name })
+		b.carried = slices.DeleteFunc(b.carried, func(c carried) bool { return c.to == column{r, name} })
+		return
+	}
+	known := from.of.schema.Columns[from.name]
+	known.Holds = from.of.holds(from.name)
+	r.schema.Columns[name] = known
+	if l := from.of.lead(from.name); l != nil {
+		as := *l
+		as.column = name
+		r.leads = append(r.leads, &as)
+	}
+	b.carried = append(b.carried, carried{from, column{r, name}, r.query, cte})
+}
+
+// pass lets what is known of columns pass out of derived tables, and into those of which
+// each row depends on rows with one value of the column alone. A CTE that is read twice
+// takes nothing in, as its other reader may need more rows.
+func (b *builder) pass() {
+	for _, c := range b.carried {
+		b.edges = append(b.edges, edge{c.from, c.to})
+		if (c.cte == nil || c.cte.uses == 1) && b.each(c.query, c.from) {
+			b.edges = append(b.edges, edge{c.to, c.from})
+		}
+	}
+}
+
+// selected returns the column that a query selects at a place, as far as a row of its
+// result depends on rows with that value alone.
+func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
+	s := b.only(q)
+	if s == nil {
+		return column{}, false
+	}
+	items := q.Parts[0].Select.Items
+	if at >= len(items) || items[at].Star {
+		return column{}, false
+	}
+	c, ok := s.column(items[at].Expr)
+	return c, ok && b.each(q, c)
+}
+
+// each reports whether a row of the result of a query depends on rows with one value of
+// a column alone, which it selects: nothing there limits or ranks, and groups are of one
+// value.
+func (b *builder) each(q *sqlparse.Query, c column) bool {
+	s := b.only(q)
+	if s == nil || s.ranks || q.Limit != nil {
+		return false
+	}
+	core := q.Parts[0].Select
+	switch {
+	case core.Rollup || len(core.DistinctOn) > 0:
+		return false
+	case len(core.GroupBy) > 0:
+		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool {
+			by, known := s.column(e)
+			return known && by == c
+		})
+	}
+	return core.Having == nil && !sums(q)
+}
+
+// sums reports whether a query that is one SELECT has an aggregate.
+func sums(q *sqlparse.Query) bool {
+	return slices.ContainsFunc(q.Parts[0].Select.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) }) ||
+		slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
+}
