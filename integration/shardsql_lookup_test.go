@@ -124,3 +124,39 @@ func TestTheRowsThatAreNotLeftOutReturnInTheirOrder(t *testing.T) {
 		}
 	}
 }
+
+// Writers of the same rows on two databases meet on the first of these, and one waits for
+// the other; none holds a row that the other needs to go on.
+func TestWritersOfTheSameRowsOnTwoDatabasesGoOn(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := memberTwins(t, open, sharding.BestEffort)
+			mustExec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0)")
+			const writers, times = 4, 20
+			errs := make(chan error)
+			for writer := range writers {
+				keys := []any{1, 2}
+				if writer%2 > 0 {
+					slices.Reverse(keys)
+				}
+				go func() {
+					var err error
+					for range times {
+						_, one := routed.ExecContext(t.Context(), "UPDATE members SET paid = paid + 1 WHERE user_id IN (?, ?)", keys...)
+						err = errors.Join(err, one)
+					}
+					errs <- err
+				}()
+			}
+			for range writers {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+			var paid int
+			if err := routed.QueryRowContext(t.Context(), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 2*writers*times {
+				t.Error(paid, err)
+			}
+		})
+	}
+}
