@@ -42,7 +42,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 		if !p.Routed() {
 			return none, err
 		}
-		if err := c.moved(ctx, s, err); err != nil {
+		if err := c.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
 			return none, err
 		}
 	}

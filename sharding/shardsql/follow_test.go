@@ -213,3 +213,16 @@ func TestAnInsertThatLeavesAColumnToTheSourceIsRefusedFromTheSwitchOn(t *testing
 		t.Errorf("%d rows", n)
 	}
 }
+
+func TestTheRefusalOfAShardWhoseSlotMovesAwayIsTold(t *testing.T) {
+	m := newMoving(t)
+	m.closes(t, sharding.OnShards)()
+	exec(t, m.routed, "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+	exec(t, m.db, "CREATE TRIGGER fence BEFORE UPDATE ON orders_1 BEGIN SELECT RAISE(ABORT, '"+sharding.FenceMessage+"'); END")
+	if _, err := m.routed.Exec("UPDATE orders SET note = 'x' WHERE user_id = 1"); !errors.Is(err, sharding.ErrSlotMoving) {
+		t.Errorf("%v", err)
+	}
+	if _, err := m.routed.Exec("UPDATE orders SET note = 'x' WHERE user_id IN (1, 2)"); !errors.Is(err, sharding.ErrSlotMoving) {
+		t.Errorf("among others: %v", err)
+	}
+}
