@@ -16,9 +16,7 @@ func (s Span) Bytes() Span { return s }
 // CURRENT_TIMESTAMP are no columns.
 type Column struct {
 	Span
-	Name Name
-	// Text reports SQLite's "x", which is the text x where no column is called so.
-	Text bool
+	Name Name // SQLite's "x" is the text x where no column is called so
 }
 
 // LiteralKind says what a literal is.

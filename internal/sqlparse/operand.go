@@ -209,9 +209,7 @@ func (p *parser) named() Expr {
 	case p.at("("):
 		return p.function(t.is(), name)
 	}
-	first := name.Parts[0]
-	text := p.d.Family == SQLite && len(name.Parts) == 1 && first.Quoted && p.text[first.From] == '"'
-	return p.columns.put(Column{name.Span, name, text})
+	return p.columns.put(Column{name.Span, name})
 }
 
 // prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text

@@ -372,7 +372,7 @@ func conjuncts(e sqlparse.Expr) []sqlparse.Expr {
 // column returns the column that an expression is as a whole.
 func (s *scope) column(e sqlparse.Expr) (column, bool) {
 	c, ok := bare(e).(*sqlparse.Column)
-	if !ok || c.Text || len(c.Name.Parts) > 2 {
+	if !ok || len(c.Name.Parts) > 2 {
 		return column{}, false
 	}
 	qualifier := ""
