@@ -19,14 +19,16 @@ type Hint struct {
 	Table string
 	// Fresh are the numbers of the rows behind VALUES, from 0 and ascending, of which a
 	// generator made an id in the primary key just now: no row has it yet. An upsert
-	// looks for all other rows on the shards before it stores them. Ids that the caller
-	// gave are not fresh, and neither are those of a row that is sent once more after
-	// an error that leaves open whether it was stored.
+	// looks for all other rows on the shards before it stores them; for these it does
+	// where it names another unique key than the primary key. Ids that the caller gave are
+	// not fresh, and neither are those of a row that is sent once more after an error that
+	// leaves open whether it was stored.
 	Fresh []int
 	// Keyed says that an UPDATE or DELETE is about rows of models: its condition names
 	// them by their primary keys, and the sharding key was added to it. If it touches
 	// fewer rows than it names, the others are looked for on all shards, and the
-	// statement is refused where a row lies under another key.
+	// statement is refused where a row lies under another key. Such an UPDATE sets most
+	// columns to what they are, so it looks for no other unique key than the primary key.
 	Keyed bool
 	// Single says that the transaction was begun for this statement alone, and not by
 	// the caller. It may write all copies of a broadcast table, as the statement does

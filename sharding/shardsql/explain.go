@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -97,7 +98,7 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
 	}
-	lookups, err := p.Lookups(args, r, nil)
+	lookups, err := p.Lookups(args, r, writehint.Hint{})
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
 	}

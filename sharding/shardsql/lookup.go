@@ -22,7 +22,7 @@ func (c *conn) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []d
 	if table == "" {
 		return nil
 	}
-	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table).IsFresh)
+	all, err := p.Lookups(unwrapped(args), to, writehint.Of(ctx, table))
 	if err != nil {
 		return err
 	}

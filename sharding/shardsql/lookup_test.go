@@ -157,6 +157,10 @@ func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
 	if _, err := w.routed.ExecContext(ctx, upsert); err != nil {
 		t.Error(err)
 	}
+	const byEmail = "INSERT INTO members (id, user_id, paid, email) VALUES (9, 1, 0, 'a') ON CONFLICT (email) DO UPDATE SET paid = 9"
+	if _, err := w.routed.ExecContext(ctx, byEmail); !errors.Is(err, sharding.ErrTooManyShards) {
+		t.Errorf("by a key that is not new: %v", err)
+	}
 }
 
 func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
@@ -172,7 +176,14 @@ func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if _, err := w.routed.ExecContext(keyed(t), "UPDATE members SET email = 'a' WHERE user_id = 2 AND id = 2"); err != nil {
+		t.Errorf("a model's: %v", err)
+	}
+	if _, err := w.routed.ExecContext(keyed(t), "UPDATE members SET id = 1 WHERE user_id = 2 AND id = 2"); !errors.Is(err, sharding.ErrCrossShard) {
+		t.Errorf("the id of a model: %v", err)
+	}
 	exec(t, w.routed, "UPDATE members SET email = ?, id = 3 WHERE user_id = 2 AND id = 2", "c")
+	exec(t, w.routed, "UPDATE members SET email = ?, id = id WHERE user_id = 2", "c") // as it is
 	if id := one[int64](t, w.routed, "SELECT id FROM members WHERE email = 'c'"); id != 3 {
 		t.Error(id)
 	}

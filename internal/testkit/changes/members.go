@@ -42,9 +42,9 @@ func (m *Members) text() string {
 		return "INSERT INTO members" + m.values(m.made)
 	case 2, 3:
 		if m.SQLite {
-			return "INSERT INTO members" + m.values(m.byID) + " ON CONFLICT (id) DO UPDATE SET paid = members.paid + excluded.paid, email = members.email"
+			return "INSERT INTO members" + m.values(m.byID) + " ON CONFLICT (id) DO UPDATE SET paid = members.paid + excluded.paid, email = members.email" + m.key("excluded.user_id")
 		}
-		return "INSERT INTO members" + m.values(m.any) + " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), paid = paid + VALUES(paid)"
+		return "INSERT INTO members" + m.values(m.any) + " ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), paid = paid + VALUES(paid)" + m.key("VALUES(user_id)")
 	case 4:
 		if m.SQLite {
 			return "INSERT INTO members" + m.values(m.byEmail) + " ON CONFLICT (email) DO UPDATE SET paid = excluded.paid"
@@ -74,6 +74,14 @@ func (m *Members) text() string {
 		return "UPDATE members SET email = " + m.email(row.email) + " WHERE id = " + m.value(m.Int64N(40)) + " AND user_id = " + m.value(row.user)
 	}
 	return "UPDATE members SET paid = paid + 1 WHERE user_id = " + m.value(m.Int64N(20))
+}
+
+// key gives the row that is there the sharding key of the new one, or does not.
+func (m *Members) key(of string) string {
+	if m.IntN(2) == 0 {
+		return ""
+	}
+	return ", user_id = " + of
 }
 
 // made is a row that no other has a key of.

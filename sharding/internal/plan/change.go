@@ -30,6 +30,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.expression(set.Value, s, seen)
 		b.assignment(set, s)
 	}
+	b.rekeys(c, s)
 	for _, o := range c.OrderBy {
 		b.expression(o.Expr, s, seen)
 	}
@@ -76,9 +77,6 @@ func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 		b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
 		l := c.of.lead(c.name)
 		if l == nil {
-			if c.of.role == sharded {
-				b.rekey(c, set.Value, s)
-			}
 			continue
 		}
 		v, constant := constant(set.Value)

@@ -15,6 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"; nothing is opened
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -224,7 +225,7 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		}
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
-	lookups, err := p.Lookups(args, r, nil)
+	lookups, err := p.Lookups(args, r, writehint.Hint{})
 	if err != nil {
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}

@@ -55,7 +55,9 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 		b.expression(set.Value, s, seen)
 		for _, name := range set.Columns {
 			last := name.Parts[len(name.Parts)-1].Name
-			if l := s.refs[0].lead(strings.ToLower(last)); l != nil && !keeps(set, s) {
+			// The row that is there is looked for, or meets the new one by its slot: it has
+			// the same.
+			if l := s.refs[0].lead(strings.ToLower(last)); l != nil && !keeps(set, s) && !renews(set, l.column) {
 				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
 			}
 			b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
@@ -23,7 +24,8 @@ type Lookup struct {
 	rows    []*sought
 	// keys are those that an UPDATE or DELETE names for its rows; nil for an INSERT.
 	keys []any
-	// taken: the key is to be given to a row, so no other shard may have it.
+	// taken: the key is to be given to a row, so no other shard may have it. Where its own
+	// shard has it already, that decides.
 	taken  bool
 	byText map[string][]*sought
 }
@@ -61,19 +63,19 @@ func (p *Plan) Seeks() string {
 }
 
 // Lookups returns what has to be looked for before the statement is sent to where Bind
-// has said; isFresh names rows of VALUES that are new for certain.
-func (p *Plan) Lookups(args []any, to Route, isFresh func(row int) bool) (all []*Lookup, err error) {
+// has said.
+func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
 	if to.Kind != One && to.Kind != Several || p.Seeks() == "" {
 		return nil, nil
 	}
 	if p.insert == nil {
-		return p.taken(args, to.Target), nil
+		return p.taken(args, to, h)
 	}
 	if len(p.insert.of.table.Map.Targets()) == 1 {
 		return nil, nil // which keeps its unique keys by itself
 	}
 	for i := range p.insert.seeks {
-		l, err := p.insert.lookup(&p.insert.seeks[i], args, isFresh)
+		l, err := p.insert.lookup(&p.insert.seeks[i], args, h)
 		if err != nil {
 			return nil, p.refusal(p.insert.of.table.Name, err, "")
 		}
@@ -90,13 +92,14 @@ type seek struct {
 	columns []string
 	at      []int   // the places of the columns in a row
 	carried []place // columns whose values may lead to the shard
+	always  bool    // for rows with new ids, too: another key than the primary key is named
 }
 
-func (in *insertion) lookup(s *seek, args []any, isFresh func(int) bool) (*Lookup, error) {
+func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, error) {
 	l := &Lookup{Table: in.of.table, columns: s.columns}
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
-		if isFresh != nil && isFresh(i) || in.carries(s, row, args) {
+		if !s.always && h.IsFresh(i) || in.carries(s, row, args) {
 			continue
 		}
 		key, err := s.key(row, args)
@@ -247,33 +250,9 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 	return l
 }
 
-// rekeyed is an UPDATE of a unique key that does not lead to the shard.
-type rekeyed struct {
-	of     *reference
-	column string
-	value  operand
-}
-
-func (p *Plan) taken(args []any, own sharding.Target) (all []*Lookup) {
-	for _, r := range p.rekeyed {
-		v := r.value.value(args)
-		if v == nil || len(r.of.table.Map.Targets()) == 1 {
-			continue
-		}
-		all = append(all, &Lookup{
-			Table: r.of.table, plan: p, columns: []string{r.column}, taken: true,
-			rows: []*sought{{key: []driver.Value{v}, own: []sharding.Target{own}}},
-		})
-	}
-	return all
-}
-
 // Questions returns what is asked of the shards where the rows should be, or, with
 // elsewhere, of all others about the rows that have not been found.
 func (l *Lookup) Questions(elsewhere bool) (all []Question) {
-	if l.taken && !elsewhere {
-		return nil
-	}
 	for _, target := range l.Table.Map.Targets() {
 		var keys [][]driver.Value
 		for _, r := range l.rows {
@@ -330,15 +309,31 @@ func (l *Lookup) Found(at sharding.Target, elsewhere bool, rows [][]driver.Value
 		if elsewhere {
 			return l.refusal(at, nil)
 		}
-		// A row that no text finds is equal by the column's collation: its shard settles that.
-		for _, r := range l.rowsOf(Text(row[:len(l.columns)])) {
-			if l.keys != nil && !l.names(key) || l.keys == nil && err == nil && slot != r.slot {
+		same := l.rowsOf(Text(row[:len(l.columns)]))
+		for _, r := range same {
+			if !l.belongs(r, key, slot, err == nil) {
 				return l.refusal(at, r)
 			}
 			r.found = true
 		}
+		// One that no text finds is equal to one of them by the column's collation.
+		if len(same) == 0 && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
+			return l.refusal(at, nil)
+		}
 	}
 	return nil
+}
+
+// belongs reports whether a row on its own shard, with a sharding key that may have a
+// slot, may be the one that is looked for.
+func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known bool) bool {
+	switch {
+	case l.taken:
+		return true
+	case l.keys != nil:
+		return l.names(key)
+	}
+	return !known || slot == r.slot
 }
 
 func (l *Lookup) rowsOf(key string) []*sought {

@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -71,7 +72,7 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 	if err != nil {
 		return ""
 	}
-	lookups, err := p.Lookups(s.Args, route, nil)
+	lookups, err := p.Lookups(s.Args, route, writehint.Hint{})
 	switch {
 	case err != nil:
 		return ""

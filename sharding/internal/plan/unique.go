@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"database/sql/driver"
 	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -83,14 +85,15 @@ func (b *builder) depends(out *insertion, columns []string) {
 	for _, key := range keys {
 		known := slices.ContainsFunc(out.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
 		if !known && !out.of.meets(key) {
-			b.seek(out, key)
+			b.seek(out, key, columns != nil)
 		}
 	}
 }
 
 // seek takes in a unique key by which rows have to be looked for.
-func (b *builder) seek(out *insertion, key []string) {
+func (b *builder) seek(out *insertion, key []string, named bool) {
 	s, table := seek{columns: key}, out.of.table.Name
+	s.always = named && len(out.of.schema.Unique) > 0 && !slices.Equal(key, out.of.schema.Unique[0])
 	for _, column := range key {
 		at := slices.IndexFunc(out.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
 		switch {
@@ -119,21 +122,83 @@ func (r *reference) meets(key []string) bool {
 	})
 }
 
-// rekey takes in that an UPDATE sets a column of a unique key. Where the key does not
-// lead to the shard it has to be one value, which is looked for on the others.
-func (b *builder) rekey(c column, value sqlparse.Expr, s *scope) {
-	if same, ok := s.column(value); ok && same == c {
-		return
+// rekeyed is an UPDATE of a unique key that does not lead to the shard.
+type rekeyed struct {
+	of      *reference
+	columns []string
+	values  []operand // what the row gets; nil where that is not known
+	primary bool
+}
+
+// rekeys takes in which unique keys an UPDATE sets: columns of them to values, while the
+// condition tells the others.
+func (b *builder) rekeys(c *sqlparse.Change, s *scope) {
+	for _, r := range s.refs {
+		for i, key := range r.schema.Unique {
+			if r.role == sharded && !r.meets(key) {
+				b.rekey(c, s, rekeyed{of: r, columns: key, primary: i == 0})
+			}
+		}
 	}
-	for _, key := range c.of.schema.Unique {
-		if !slices.Contains(key, c.name) || c.of.meets(key) {
+}
+
+func (b *builder) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
+	set := false
+	for _, name := range r.columns {
+		values := listed(c.Where, s, column{r.of, name})
+		if at := slices.IndexFunc(c.Set, func(a sqlparse.Assignment) bool { return sets(a, column{r.of, name}, s) }); at >= 0 {
+			set, values = true, nil
+			if v, ok := constant(c.Set[at].Value); ok && len(c.Set[at].Columns) == 1 {
+				values = []operand{v}
+			}
+		}
+		if len(values) == 1 {
+			r.values = append(r.values, values[0])
+		}
+	}
+	if len(r.values) < len(r.columns) {
+		r.values = nil
+	}
+	if set {
+		b.rekeyed = append(b.rekeyed, r)
+	}
+}
+
+// sets reports whether an assignment gives a column another value than it has.
+func sets(a sqlparse.Assignment, c column, s *scope) bool {
+	return !keeps(a, s) && slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool {
+		qualifier := ""
+		if len(n.Parts) > 1 {
+			qualifier = n.Parts[len(n.Parts)-2].Name
+		}
+		is, ok := s.resolve(qualifier, n.Parts[len(n.Parts)-1].Name)
+		return ok && is == c
+	})
+}
+
+// taken returns what is looked for before an UPDATE sets a unique key. In an update of
+// models the primary key alone is: the others hold on their shard, as for an INSERT.
+func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
+	for _, r := range p.rekeyed {
+		if h.Keyed && !r.primary || len(r.of.table.Map.Targets()) == 1 {
 			continue
 		}
-		v, ok := constant(value)
-		if !ok || len(key) > 1 {
-			b.odd(c.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; look it up first, or put "+c.of.table.Key+" into the unique key")
-			return
+		if r.values == nil {
+			return nil, p.refusal(r.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(r.columns, ", ")+" may be on another shard; set each of these columns to a value, or put "+r.of.table.Key+" into the unique key")
 		}
-		b.rekeyed = append(b.rekeyed, rekeyed{c.of, c.name, v})
+		key, leads := make([]driver.Value, len(r.values)), false
+		for i, v := range r.values {
+			key[i] = v.value(args)
+			l := r.of.lead(r.columns[i])
+			leads = leads || l != nil && l.slotOf(key[i]).one
+		}
+		if leads || slices.Contains(key, nil) { // NULL equals no other
+			continue
+		}
+		if to.Kind == Several {
+			return nil, p.refusal(r.of.table.Name, sharding.ErrCrossShard, "rows of several shards would get the same "+strings.Join(r.columns, ", ")+"; change one row at a time")
+		}
+		all = append(all, &Lookup{Table: r.of.table, plan: p, columns: r.columns, taken: true, rows: []*sought{{key: key, own: []sharding.Target{to.Target}}}})
 	}
+	return all, nil
 }

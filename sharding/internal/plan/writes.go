@@ -146,11 +146,6 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 	if err := p.keyStays(args); err != nil {
 		return Route{}, err
 	}
-	for _, r := range p.rekeyed {
-		if r.value.value(args) != nil {
-			return Route{}, p.refusal(first.Name, sharding.ErrCrossShard, "rows of several shards would get the same "+r.column+"; change one row at a time")
-		}
-	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
