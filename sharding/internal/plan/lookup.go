@@ -22,8 +22,7 @@ type Lookup struct {
 	plan    *Plan
 	columns []string // of the unique key
 	rows    []*sought
-	// keys are those that an UPDATE or DELETE names for its rows; nil for an INSERT.
-	keys []any
+	models  bool // the rows are those that an UPDATE or DELETE names
 	// taken: the key is to be given to a row, so no other shard may have it. Where its own
 	// shard has it already, that decides.
 	taken  bool
@@ -36,6 +35,7 @@ type sought struct {
 	key    []driver.Value
 	own    []sharding.Target // where it should be
 	slot   sharding.Slot     // of an INSERT: in which it is stored
+	keys   []any             // of an UPDATE or DELETE: the sharding keys under which it may lie
 	found  bool
 }
 
@@ -153,6 +153,7 @@ type named struct {
 	columns []string
 	values  [][]operand // of each column: one but for IN
 	keys    []operand
+	paired  bool // each row is listed with its own sharding key
 }
 
 // name returns the rows that a condition names, or nil.
@@ -164,50 +165,75 @@ func (b *builder) name(c *sqlparse.Change, s *scope) *named {
 	if n.of.meets(n.columns) {
 		return nil
 	}
-	n.keys = listed(c.Where, s, column{n.of, strings.ToLower(n.of.table.Key)})
+	keys, keysIn := listed(c.Where, s, column{n.of, strings.ToLower(n.of.table.Key)})
+	if n.keys = keys; len(keys) == 0 {
+		return nil
+	}
+	var rows sqlparse.Expr // the condition that lists them
 	for _, name := range n.columns {
-		values := listed(c.Where, s, column{n.of, name})
-		if len(values) == 0 || len(values) > 1 && len(n.columns) > 1 {
+		values, in := listed(c.Where, s, column{n.of, name})
+		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
 			return nil
+		}
+		if len(values) > 1 {
+			rows = in
 		}
 		n.values = append(n.values, values)
 	}
-	if len(n.keys) == 0 {
-		return nil
-	}
+	n.paired = rows != nil && rows == keysIn
 	return n
 }
 
-// listed returns the values one of which a column has by a condition.
-func listed(where sqlparse.Expr, s *scope, c column) (values []operand) {
+// listed returns the values one of which a column has by a condition, and that condition.
+func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) {
 	if where == nil {
-		return nil
+		return nil, nil
 	}
 	for _, e := range conjuncts(where) {
-		x, list := e, []sqlparse.Expr(nil)
+		left, list := e, []sqlparse.Expr(nil)
 		switch e := e.(type) {
 		case *sqlparse.Compare:
 			if e.Op == sqlparse.Equal {
-				x, list = e.Left, []sqlparse.Expr{e.Right}
+				left, list = e.Left, []sqlparse.Expr{e.Right}
 			}
 		case *sqlparse.In:
 			if !e.Not && e.Query == nil {
-				x, list = e.X, e.List
+				left, list = e.X, e.List
 			}
 		}
-		if is, ok := s.column(x); !ok || is != c {
-			continue
+		if at := placeOf(left, s, c); at >= 0 {
+			return valuesAt(list, at), e
 		}
-		for _, item := range list {
-			v, ok := constant(item)
-			if !ok {
-				return nil
-			}
-			values = append(values, v)
-		}
-		return values
 	}
-	return nil
+	return nil, nil
+}
+
+// placeOf returns where a column stands in the left side of a comparison, -1 if it does
+// not.
+func placeOf(left sqlparse.Expr, s *scope, c column) int {
+	is := func(e sqlparse.Expr) bool { found, ok := s.column(e); return ok && found == c }
+	if tuple, ok := bare(left).(*sqlparse.Tuple); ok {
+		return slices.IndexFunc(tuple.Items, is)
+	}
+	if is(left) {
+		return 0
+	}
+	return -1
+}
+
+// valuesAt returns what the values of a list have at a place, nil where one is no value.
+func valuesAt(list []sqlparse.Expr, at int) (values []operand) {
+	for _, e := range list {
+		if tuple, ok := bare(e).(*sqlparse.Tuple); ok && at < len(tuple.Items) {
+			e = tuple.Items[at]
+		}
+		v, ok := constant(e)
+		if !ok {
+			return nil
+		}
+		values = append(values, v)
+	}
+	return values
 }
 
 // Names returns the table of which an UPDATE or DELETE names rows by their primary key
@@ -225,9 +251,10 @@ func (l *Lookup) Len() int { return len(l.rows) }
 // Named returns what finds out where the rows are that such a statement names.
 func (p *Plan) Named(args []any, to Route) *Lookup {
 	n := p.named
-	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, keys: []any{}}
-	for _, key := range n.keys {
-		l.keys = append(l.keys, key.value(args))
+	l := &Lookup{Table: n.of.table, plan: p, columns: n.columns, models: true}
+	keys := make([]any, len(n.keys))
+	for i, key := range n.keys {
+		keys[i] = key.value(args)
 	}
 	own := []sharding.Target{to.Target}
 	if to.Kind == Several {
@@ -237,14 +264,22 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 		}
 	}
 	seen := map[string]bool{}
-	for i := range n.values[0] {
+	most := 1
+	for _, values := range n.values {
+		most = max(most, len(values))
+	}
+	for i := range most {
 		key := make([]driver.Value, len(n.columns))
 		for c, values := range n.values {
 			key[c] = values[min(i, len(values)-1)].value(args)
 		}
 		if text := Text(key); !seen[text] && !slices.Contains(key, nil) {
 			seen[text] = true
-			l.rows = append(l.rows, &sought{key: key, own: own})
+			r := &sought{key: key, own: own, keys: keys}
+			if n.paired {
+				r.keys = keys[i : i+1]
+			}
+			l.rows = append(l.rows, r)
 		}
 	}
 	return l
@@ -317,7 +352,7 @@ func (l *Lookup) Found(at sharding.Target, elsewhere bool, rows [][]driver.Value
 			r.found = true
 		}
 		// One that no text finds is equal to one of them by the column's collation.
-		if len(same) == 0 && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
+		if len(same) == 0 && !l.models && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
 			return l.refusal(at, nil)
 		}
 	}
@@ -330,8 +365,8 @@ func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known 
 	switch {
 	case l.taken:
 		return true
-	case l.keys != nil:
-		return l.names(key)
+	case l.models:
+		return r.isUnder(key)
 	}
 	return !known || slot == r.slot
 }
@@ -347,11 +382,11 @@ func (l *Lookup) rowsOf(key string) []*sought {
 	return l.byText[key]
 }
 
-// names reports whether the statement names a sharding key. Keys that are no numbers
-// and no texts have several forms, and are taken for named.
-func (l *Lookup) names(key driver.Value) bool {
+// isUnder reports whether a sharding key is one of the row's. Those that are no numbers and
+// no texts have several forms, and are taken for it.
+func (r *sought) isUnder(key driver.Value) bool {
 	text := Text([]driver.Value{key})
-	return slices.ContainsFunc(l.keys, func(k any) bool {
+	return slices.ContainsFunc(r.keys, func(k any) bool {
 		switch v, _ := plain(k); v.(type) {
 		case int64, int, uint64, string, []byte:
 			return Text([]driver.Value{k}) == text
@@ -380,7 +415,7 @@ func (l *Lookup) refusal(at sharding.Target, r *sought) error {
 	switch {
 	case l.taken:
 		return l.plan.refusal(l.Table.Name, sharding.ErrCrossShard, "a row with this "+columns+" is in "+where+" already, and a row of another shard would get it; give it another one")
-	case l.keys != nil:
+	case l.models:
 		return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange, "the row with this "+columns+" lies in "+where+", under another "+l.Table.Key+"; read it again")
 	}
 	return l.plan.refusal(l.Table.Name, sharding.ErrKeyChange,

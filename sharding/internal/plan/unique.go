@@ -145,7 +145,7 @@ func (b *builder) rekeys(c *sqlparse.Change, s *scope) {
 func (b *builder) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 	set := false
 	for _, name := range r.columns {
-		values := listed(c.Where, s, column{r.of, name})
+		values, _ := listed(c.Where, s, column{r.of, name})
 		if at := slices.IndexFunc(c.Set, func(a sqlparse.Assignment) bool { return sets(a, column{r.of, name}, s) }); at >= 0 {
 			set, values = true, nil
 			if v, ok := constant(c.Set[at].Value); ok && len(c.Set[at].Columns) == 1 {
