@@ -214,7 +214,7 @@ func (m *maker) outer() Query {
 
 // number is an aggregate that compares with numbers.
 func (m *maker) number() string {
-	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)"})
+	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)", "SUM(user_id) - SUM(paid)", "AVG(paid) * COUNT(*)", "COUNT(*) * 1.0 / COUNT(paid)", "AVG(paid) * 3", "AVG(user_id) + 0.3333"})
 }
 
 // sortable is an aggregate that sorts everywhere, unlike those of members of ENUM.
@@ -231,6 +231,8 @@ func (m *maker) aggregate() string {
 		"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "MIN(paid)", "MAX(user_id)", "COUNT(note)",
 		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(body)", "COUNT(DISTINCT body)", "COUNT(DISTINCT word)", "MIN(state)", "MAX(state)",
 		"AVG(paid)", "AVG(amount)", "AVG(user_id)", "COUNT(DISTINCT paid)", "COUNT(DISTINCT note)", "COUNT(DISTINCT user_id)", "COUNT(DISTINCT at)",
+		"SUM(paid) - SUM(user_id)", "ROUND(AVG(paid), 2)", "ROUND(AVG(user_id))", "COUNT(*) * 1.0 / COUNT(DISTINCT user_id)", "COALESCE(AVG(amount), 0)", "AVG(paid) * 3", "ROUND(AVG(amount) * 100.0 / SUM(paid), 1)",
+		"SUM(paid) / NULLIF(COUNT(note), 0)", "MAX(id) - MIN(id)", "ROUND(SUM(amount), 1)", "SUM(amount) * 2 / COUNT(*) + 0.25", "IFNULL(MAX(paid), 0.5)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // ErrUnoffered: an expression, aggregate or division that is not combined here.
@@ -31,21 +34,17 @@ const (
 	PostgreSQL
 )
 
-// Expr is an expression over the columns of a row: of HAVING, or of a select list
-// over aggregates. Truth is 1, 0 or NULL. An Expr is immutable.
-type Expr struct {
-	eval func(row []driver.Value) (operand, error)
-}
+// Expr is an expression over the columns of a row and the arguments of the statement: of
+// HAVING, or of a select list over aggregates. Its values are numbers; truth is 1, 0 or
+// NULL. An Expr is immutable.
+type Expr func(row, args []driver.Value) (operand, error)
 
-// operand is a value in an expression: NULL, a float, an integer, a decimal, or a
-// value that is only compared.
+// operand is a value in an expression: NULL, a float, an integer, or a decimal.
 type operand struct {
 	form  form
 	float float64
 	exact decimal
 	text  bool // the decimal was a string
-	value driver.Value
-	typ   Type
 }
 
 type form uint8
@@ -55,27 +54,30 @@ const (
 	isInteger
 	isDecimal
 	isFloat
-	isOther
 )
 
 func logical(b bool) operand { return operand{form: isInteger, exact: wholeDecimal(truth(b))} }
 
 // Column is a column of the row.
-func Column(i int, t Type) Expr {
-	return Expr{func(row []driver.Value) (operand, error) { return operandOf(row[i], t) }}
+func Column(i int, k Kind) Expr {
+	return func(row, _ []driver.Value) (operand, error) { return operandOf(row[i], k) }
 }
 
-// Constant is a value that is written in the statement, or an argument.
-func Constant(v driver.Value, t Type) Expr {
-	o, err := operandOf(keep(v), t)
-	return Expr{func([]driver.Value) (operand, error) { return o, err }}
+// Argument is one of the arguments.
+func Argument(i int) Expr {
+	return func(_, args []driver.Value) (operand, error) { return operandOf(args[i], Stored) }
 }
 
-func operandOf(v driver.Value, t Type) (operand, error) {
+// Constant is a value that is written in the statement.
+func Constant(v driver.Value, k Kind) Expr {
+	o, err := operandOf(v, k)
+	return func(_, _ []driver.Value) (operand, error) { return o, err }
+}
+
+func operandOf(v driver.Value, k Kind) (o operand, err error) {
 	if v == nil {
 		return operand{}, nil
 	}
-	k := t.Kind
 	if k == Stored {
 		switch v.(type) {
 		case int64, bool:
@@ -84,8 +86,7 @@ func operandOf(v driver.Value, t Type) (operand, error) {
 			k = Float
 		}
 	}
-	o := operand{value: v, typ: t}
-	ok := true
+	var ok bool
 	switch k {
 	case Integer:
 		o.form = isInteger
@@ -99,7 +100,7 @@ func operandOf(v driver.Value, t Type) (operand, error) {
 		o.form = isFloat
 		o.float, ok = floatOf(v)
 	default:
-		o.form = isOther
+		return o, unoffered("an expression over what is no number")
 	}
 	if !ok {
 		return o, unexpected(k, v)
@@ -109,23 +110,40 @@ func operandOf(v driver.Value, t Type) (operand, error) {
 
 // result is the value as the driver would have given it.
 func (o operand) result() driver.Value {
-	switch o.form {
-	case isNull:
+	switch {
+	case o.form == isNull:
 		return nil
-	case isFloat:
+	case o.form == isFloat:
 		return o.float
-	case isInteger:
-		if o.exact.digits.IsUint64() && !o.exact.digits.IsInt64() {
-			return o.exact.digits.Uint64()
-		}
-		return o.exact.digits.Int64()
-	case isDecimal:
-		if o.text {
-			return string(o.exact.text())
-		}
+	case o.form == isDecimal && o.text:
+		return string(o.exact.text())
+	case o.form == isDecimal:
 		return o.exact.text()
+	case o.exact.digits.IsUint64() && !o.exact.digits.IsInt64():
+		return o.exact.digits.Uint64()
 	}
-	return o.value
+	return o.exact.digits.Int64()
+}
+
+// like is the value in the form of another one, which the database has computed by the
+// same expression: with as many digits behind its point.
+func (o operand) like(v driver.Value) (driver.Value, error) {
+	s, isText := textOf(v)
+	if _, whole := v.(int64); whole && o.form == isDecimal && o.exact.shown() == 0 {
+		o.form, o.exact.digits = isInteger, o.exact.rounded()
+		return o.result(), nil
+	}
+	if !isText || o.form == isNull {
+		return o.result(), nil
+	}
+	_, fraction, _ := strings.Cut(s, ".")
+	missing := len(fraction) - o.exact.shown()
+	if missing < 0 || o.form == isFloat {
+		return nil, unoffered("a number with other digits than its database shows")
+	}
+	_, o.text = v.(string)
+	o.form, o.exact = isDecimal, decimal{digits: new(big.Int).Mul(o.exact.rounded(), power(missing)), scale: len(fraction)}
+	return o.result(), nil
 }
 
 func (o operand) asFloat() float64 {
@@ -136,56 +154,53 @@ func (o operand) asFloat() float64 {
 }
 
 // isTrue tells a condition's truth; NULL is known to be neither.
-func (o operand) isTrue() (truth, known bool, err error) {
+func (o operand) isTrue() (truth, known bool) {
 	switch o.form {
 	case isNull:
-		return false, false, nil
-	case isOther:
-		return false, true, unoffered("a condition that is no number")
+		return false, false
 	case isFloat:
-		return o.float != 0, true, nil
+		return o.float != 0, true
 	}
-	return o.exact.sign() != 0, true, nil
+	return o.exact.sign() != 0, true
 }
 
 // Filtered returns the rows for which the condition is true: HAVING.
-func Filtered(rows Rows, condition Expr) Rows {
+func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
 		for {
 			if err := rows.Next(dest); err != nil {
 				return err
 			}
-			o, err := condition.eval(dest)
+			o, err := condition(dest, args)
 			if err != nil {
 				return err
 			}
-			if ok, _, err := o.isTrue(); ok || err != nil {
-				return err
+			if ok, _ := o.isTrue(); ok {
+				return nil
 			}
 		}
 	}
 	return s
 }
 
-// Computed returns a row of expressions for each row, the columns having these names.
-func Computed(rows Rows, names []string, columns []Expr) Rows {
+// Computed puts expressions over other columns into some columns of each row. There they
+// find a value that the database has made by the same expression, whose form they take, or
+// NULL.
+func Computed(rows Rows, columns map[int]Expr, args []driver.Value) Rows {
 	s := over(rows)
-	s.columns = names
-	var row []driver.Value
 	s.step = func(dest []driver.Value) error {
-		if row == nil {
-			row = make([]driver.Value, len(rows.Columns()))
-		}
-		if err := rows.Next(row); err != nil {
+		if err := rows.Next(dest); err != nil {
 			return err
 		}
 		for i, e := range columns {
-			o, err := e.eval(row)
-			if err != nil {
-				return fmt.Errorf("%w (%s)", err, names[i])
+			o, err := e(dest, args)
+			if err == nil {
+				dest[i], err = o.like(dest[i])
 			}
-			dest[i] = o.result()
+			if err != nil {
+				return fmt.Errorf("%w (%s)", err, s.Columns()[i])
+			}
 		}
 		return nil
 	}
@@ -194,39 +209,37 @@ func Computed(rows Rows, names []string, columns []Expr) Rows {
 
 // binaryOf evaluates both operands; NULL if one is.
 func binaryOf(a, b Expr, f func(x, y operand) (operand, error)) Expr {
-	return Expr{func(row []driver.Value) (operand, error) {
-		x, err := a.eval(row)
+	return func(row, args []driver.Value) (operand, error) {
+		x, err := a(row, args)
 		if err != nil {
 			return x, err
 		}
-		y, err := b.eval(row)
+		y, err := b(row, args)
 		if err != nil || x.form == isNull || y.form == isNull {
 			return operand{}, err
 		}
 		return f(x, y)
-	}}
+	}
 }
 
 // Arithmetic is a op b, op being one of + - * /. It is NULL where an operand is.
 func Arithmetic(d Dialect, op byte, a, b Expr) Expr {
 	return binaryOf(a, b, func(x, y operand) (operand, error) {
 		switch {
-		case x.form == isOther || y.form == isOther:
-			return x, unoffered("arithmetic with what is no number")
 		case op == '/' && y.asFloat() == 0:
 			if d.Engine == PostgreSQL {
 				return x, ErrDivision
 			}
 			return operand{}, nil
 		case x.form == isFloat || y.form == isFloat:
-			return floatArithmetic(op, x.asFloat(), y.asFloat())
+			return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
 		}
 		return d.exactArithmetic(op, x, y)
 	})
 }
 
-func floatArithmetic(op byte, x, y float64) (operand, error) {
-	var f float64
+func floatArithmetic(op byte, x, y float64) operand {
+	f := x / y
 	switch op {
 	case '+':
 		f = x + y
@@ -234,15 +247,11 @@ func floatArithmetic(op byte, x, y float64) (operand, error) {
 		f = x - y
 	case '*':
 		f = x * y
-	case '/':
-		f = x / y
-	default:
-		return operand{}, unoffered("operator " + string(op))
 	}
 	if math.IsNaN(f) {
-		return operand{}, nil
+		return operand{}
 	}
-	return operand{form: isFloat, float: f}, nil
+	return operand{form: isFloat, float: f}
 }
 
 func (d Dialect) exactArithmetic(op byte, x, y operand) (operand, error) {
@@ -254,10 +263,8 @@ func (d Dialect) exactArithmetic(op byte, x, y operand) (operand, error) {
 		o.exact = x.exact.minus(y.exact)
 	case '*':
 		o.exact = x.exact.times(y.exact)
-	case '/':
-		return d.quotient(o, x, y)
 	default:
-		return o, unoffered("operator " + string(op))
+		return d.quotient(o, x, y)
 	}
 	if o.form == isInteger {
 		return d.inRange(op, o, x, y)
@@ -275,7 +282,7 @@ func (d Dialect) inRange(op byte, o, x, y operand) (operand, error) {
 	case o.exact.digits.IsInt64():
 		return o, nil
 	case d.Engine == SQLite:
-		return floatArithmetic(op, x.asFloat(), y.asFloat())
+		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
 	}
 	return o, ErrOverflow
 }
@@ -287,49 +294,86 @@ func (d Dialect) quotient(o, x, y operand) (operand, error) {
 		o.form, o.exact = isDecimal, x.exact.over(y.exact, d.Division)
 		return o, nil
 	case o.form == isInteger:
-		o.exact.digits = x.exact.at(0)
-		o.exact = decimal{digits: o.exact.digits.Quo(o.exact.digits, y.exact.at(0))}
+		o.exact = decimal{digits: new(big.Int).Quo(x.exact.at(0), y.exact.at(0))}
 		return d.inRange('/', o, x, y)
 	}
 	return o, unoffered("a quotient of decimals on PostgreSQL")
 }
 
-var comparisons = map[string]func(c int) bool{
-	"=":  func(c int) bool { return c == 0 },
-	"<>": func(c int) bool { return c != 0 },
-	"<":  func(c int) bool { return c < 0 },
-	"<=": func(c int) bool { return c <= 0 },
-	">":  func(c int) bool { return c > 0 },
-	">=": func(c int) bool { return c >= 0 },
+// Round is ROUND(x, digits) with digits from 0.
+func Round(d Dialect, x Expr, digits int) Expr {
+	return func(row, args []driver.Value) (operand, error) {
+		o, err := x(row, args)
+		switch {
+		case err != nil || o.form == isNull:
+		case d.Engine == SQLite:
+			o = operand{form: isFloat, float: roundHalfUp(o.asFloat(), digits)}
+		case o.form == isFloat:
+			if unit := math.Pow10(digits); !math.IsInf(o.float*unit, 0) {
+				o.float = math.RoundToEven(o.float*unit) / unit
+			}
+		case o.exact.scale > digits:
+			o.exact.fewer = o.exact.scale - digits
+			o.exact = decimal{digits: o.exact.rounded(), scale: digits}
+		default:
+			o.exact.fewer = 0
+		}
+		return o, err
+	}
 }
 
-// Comparison is a op b, op being one of = <> < <= > >=. Numbers compare with numbers;
-// other values with such of the same Type.
-func Comparison(d Dialect, op string, a, b Expr) Expr {
-	holds := comparisons[op]
-	return binaryOf(a, b, func(x, y operand) (operand, error) {
-		if holds == nil {
-			return x, unoffered("operator " + op)
+// roundHalfUp rounds all digits of a float, halves away from zero.
+func roundHalfUp(f float64, digits int) float64 {
+	if math.Abs(f) >= 1<<52 {
+		return f
+	}
+	d, _ := decimalOf(strconv.FormatFloat(f, 'f', 1074, 64))
+	d.fewer = d.scale - digits
+	return decimal{digits: d.rounded(), scale: digits}.float()
+}
+
+// Coalesce is the first value that is not NULL.
+func Coalesce(list ...Expr) Expr {
+	return func(row, args []driver.Value) (o operand, err error) {
+		for _, e := range list {
+			if o, err = e(row, args); err != nil || o.form != isNull {
+				return o, err
+			}
 		}
-		c, err := d.compare(x, y)
-		return logical(holds(c)), err
+		return o, nil
+	}
+}
+
+// NullIf is NULL where a equals b, else a.
+func NullIf(d Dialect, a, b Expr) Expr {
+	equal := Comparison(d, "=", a, b)
+	return func(row, args []driver.Value) (operand, error) {
+		o, err := equal(row, args)
+		if is, _ := o.isTrue(); is || err != nil {
+			return operand{}, err
+		}
+		return a(row, args)
+	}
+}
+
+var comparisons = map[string][]int{"=": {0}, "<>": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}
+
+// Comparison is a op b, op being one of = <> < <= > >=.
+func Comparison(d Dialect, op string, a, b Expr) Expr {
+	return binaryOf(a, b, func(x, y operand) (operand, error) {
+		return logical(slices.Contains(comparisons[op], d.compare(x, y))), nil
 	})
 }
 
-func (d Dialect) compare(x, y operand) (int, error) {
-	switch {
-	case x.form == isOther && y.form == isOther:
-		return compareOthers(x, y)
-	case x.form == isOther || y.form == isOther:
-		return 0, unoffered("a comparison of a number with what is none")
-	case x.form != isFloat && y.form != isFloat:
-		return x.exact.compare(y.exact), nil
+func (d Dialect) compare(x, y operand) int {
+	if x.form != isFloat && y.form != isFloat {
+		return x.exact.compare(y.exact)
 	}
 	c := bytes.Compare(appendFloat(nil, x.asFloat()), appendFloat(nil, y.asFloat()))
 	if c == 0 && d.Engine == SQLite && x.form != y.form {
 		c = x.whole().Cmp(y.whole()) // SQLite does not round the integer
 	}
-	return c, nil
+	return c
 }
 
 // whole is the number without what stands behind its point.
@@ -341,19 +385,6 @@ func (o operand) whole() *big.Int {
 	return whole
 }
 
-func compareOthers(x, y operand) (int, error) {
-	if x.typ.Kind != y.typ.Kind || x.typ.Collation != y.typ.Collation || !bytes.Equal(x.typ.Pad, y.typ.Pad) {
-		return 0, unoffered("a comparison of a " + kinds[x.typ.Kind] + " with a " + kinds[y.typ.Kind])
-	}
-	row, keys := []driver.Value{x.value, y.value}, []Key{{Type: x.typ}}
-	p, err := appendKeys(nil, keys, row)
-	if err != nil {
-		return 0, err
-	}
-	q, err := appendKeys(nil, keys, row[1:])
-	return bytes.Compare(p, q), err
-}
-
 // And is true if all conditions are, and false if one is false, whatever is NULL.
 func And(conditions ...Expr) Expr { return junction(false, conditions) }
 
@@ -362,17 +393,14 @@ func Or(conditions ...Expr) Expr { return junction(true, conditions) }
 
 // junction is decided by a condition of that truth.
 func junction(decides bool, conditions []Expr) Expr {
-	return Expr{func(row []driver.Value) (operand, error) {
+	return func(row, args []driver.Value) (operand, error) {
 		answer := logical(!decides)
 		for _, e := range conditions {
-			o, err := e.eval(row)
+			o, err := e(row, args)
 			if err != nil {
 				return o, err
 			}
-			is, known, err := o.isTrue()
-			switch {
-			case err != nil:
-				return o, err
+			switch is, known := o.isTrue(); {
 			case !known:
 				answer = operand{}
 			case is == decides:
@@ -380,42 +408,25 @@ func junction(decides bool, conditions []Expr) Expr {
 			}
 		}
 		return answer, nil
-	}}
+	}
 }
 
 // Not is NULL for NULL.
 func Not(condition Expr) Expr {
-	return Expr{func(row []driver.Value) (operand, error) {
-		o, err := condition.eval(row)
-		if err != nil {
-			return o, err
-		}
-		is, known, err := o.isTrue()
+	return func(row, args []driver.Value) (operand, error) {
+		o, err := condition(row, args)
+		is, known := o.isTrue()
 		if !known || err != nil {
 			return operand{}, err
 		}
 		return logical(!is), nil
-	}}
-}
-
-// In is true if x equals one of the list, and NULL if that depends on a NULL.
-func In(d Dialect, x Expr, list ...Expr) Expr {
-	equal := make([]Expr, len(list))
-	for i, e := range list {
-		equal[i] = Comparison(d, "=", x, e)
 	}
-	return Or(equal...)
-}
-
-// Between is low <= x AND x <= high.
-func Between(d Dialect, x, low, high Expr) Expr {
-	return And(Comparison(d, ">=", x, low), Comparison(d, "<=", x, high))
 }
 
 // IsNull is true or false, never NULL.
 func IsNull(x Expr) Expr {
-	return Expr{func(row []driver.Value) (operand, error) {
-		o, err := x.eval(row)
+	return func(row, args []driver.Value) (operand, error) {
+		o, err := x(row, args)
 		return logical(o.form == isNull), err
-	}}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"testing"
-	"time"
 )
 
 var (
@@ -15,12 +14,12 @@ var (
 	postgres = Dialect{Engine: PostgreSQL, Division: Division{Most: 1000}}
 )
 
-func integerConstant(v driver.Value) Expr { return Constant(v, Type{Kind: Integer}) }
-func decimalConstant(v driver.Value) Expr { return Constant(v, Type{Kind: Decimal}) }
+func integerConstant(v driver.Value) Expr { return Constant(v, Integer) }
+func decimalConstant(v driver.Value) Expr { return Constant(v, Decimal) }
 
 func computed(t *testing.T, e Expr) (driver.Value, error) {
 	t.Helper()
-	rows, err := readTo(Computed(of([][]driver.Value{{nil}})[0], columns(1), []Expr{e}))
+	rows, err := readTo(Computed(of([][]driver.Value{{nil}})[0], map[int]Expr{0: e}, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -42,41 +41,39 @@ func TestMySQLRoundsAQuotientBeforeItGoesOnAndMariaDBAfter(t *testing.T) {
 
 func TestArithmeticEndsAsItDoesInTheDatabase(t *testing.T) {
 	const most = int64(math.MaxInt64)
-	one, none := integerConstant(int64(1)), Constant(nil, Type{Kind: Integer})
+	one, none := integerConstant(int64(1)), Constant(nil, Integer)
 	for name, test := range map[string]struct {
 		expr Expr
 		want driver.Value
 		err  error
 	}{
-		"MySQL, too large":            {Arithmetic(mysql, '+', integerConstant(most), one), nil, ErrOverflow},
-		"PostgreSQL, too large":       {Arithmetic(postgres, '+', integerConstant(most), one), nil, ErrOverflow},
-		"SQLite, too large":           {Arithmetic(lite, '+', integerConstant(most), one), 0x1p63, nil},
-		"MySQL, by zero":              {Arithmetic(mysql, '/', one, integerConstant(int64(0))), nil, nil},
-		"PostgreSQL, by zero":         {Arithmetic(postgres, '/', one, integerConstant(int64(0))), nil, ErrDivision},
-		"MySQL, integers":             {Arithmetic(mysql, '/', one, integerConstant(int64(3))), []byte("0.3333"), nil},
-		"PostgreSQL, integers":        {Arithmetic(postgres, '/', integerConstant(int64(-7)), integerConstant(int64(2))), int64(-3), nil},
-		"PostgreSQL, decimals":        {Arithmetic(postgres, '/', decimalConstant("1"), one), nil, ErrUnoffered},
-		"decimals keep their digits":  {Arithmetic(mysql, '-', decimalConstant("1.50"), decimalConstant("0.5")), "1.00", nil},
-		"digits of a product add up":  {Arithmetic(mysql, '*', decimalConstant([]byte("-1.50")), decimalConstant([]byte("0.02"))), []byte("-0.0300"), nil},
-		"MariaDB shows four digits":   {Arithmetic(maria, '+', Arithmetic(maria, '/', decimalConstant("-446"), integerConstant(int64(7))), decimalConstant("2.50")), "-61.2143", nil},
-		"a float makes a float":       {Arithmetic(mysql, '*', decimalConstant("1.5"), Constant(2.0, Type{Kind: Float})), 3.0, nil},
-		"NULL":                        {Arithmetic(mysql, '+', one, none), nil, nil},
-		"an unsigned integer":         {integerConstant(uint64(math.MaxUint64)), uint64(math.MaxUint64), nil},
-		"a text that is no number":    {decimalConstant("x"), nil, ErrValue},
-		"arithmetic of texts":         {Arithmetic(mysql, '+', one, Constant("1", Type{Kind: Bytes})), nil, ErrUnoffered},
-		"a text beside a number":      {Comparison(mysql, "=", one, Constant("1", Type{Kind: Bytes})), nil, ErrUnoffered},
-		"texts of several collations": {Comparison(mysql, "=", Constant("a", Type{Kind: Bytes}), Constant("a", Type{Kind: Bytes, Pad: []byte(" ")})), nil, ErrUnoffered},
-		"padded texts":                {Comparison(mysql, "=", Constant("a", Type{Kind: Bytes, Pad: []byte(" ")}), Constant("a ", Type{Kind: Bytes, Pad: []byte(" ")})), int64(1), nil},
-		"times":                       {Comparison(mysql, "<", Constant(time.Unix(1, 0), Type{Kind: Time}), Constant(time.Unix(2, 0), Type{Kind: Time})), int64(1), nil},
-		"exact decimals":              {Comparison(mysql, ">", decimalConstant("0.30000000000000000001"), decimalConstant("0.3")), int64(1), nil},
-		"a text as a condition":       {Not(Constant("x", Type{Kind: Bytes})), nil, ErrUnoffered},
-		"another operator":            {Arithmetic(mysql, '%', one, one), nil, ErrUnoffered},
-		"another comparison":          {Comparison(mysql, "LIKE", one, one), nil, ErrUnoffered},
-		"too many digits":             {Arithmetic(mysql, '*', decimalConstant("0.1234567890123456"), decimalConstant("0.1234567890123456")), nil, ErrUnoffered},
-		"an error in AND":             {And(Comparison(mysql, "=", none, none), Comparison(mysql, "=", one, decimalConstant("x"))), nil, ErrValue},
-		"an IN list with NULL":        {In(mysql, one, integerConstant(int64(2)), none), nil, nil},
-		"in an IN list with NULL":     {In(mysql, one, none, one), int64(1), nil},
-		"not between, NULL":           {Not(Between(mysql, one, integerConstant(int64(2)), none)), int64(1), nil},
+		"MySQL, too large":           {Arithmetic(mysql, '+', integerConstant(most), one), nil, ErrOverflow},
+		"PostgreSQL, too large":      {Arithmetic(postgres, '+', integerConstant(most), one), nil, ErrOverflow},
+		"SQLite, too large":          {Arithmetic(lite, '+', integerConstant(most), one), 0x1p63, nil},
+		"MySQL, by zero":             {Arithmetic(mysql, '/', one, integerConstant(int64(0))), nil, nil},
+		"PostgreSQL, by zero":        {Arithmetic(postgres, '/', one, integerConstant(int64(0))), nil, ErrDivision},
+		"MySQL, integers":            {Arithmetic(mysql, '/', one, integerConstant(int64(3))), []byte("0.3333"), nil},
+		"PostgreSQL, integers":       {Arithmetic(postgres, '/', integerConstant(int64(-7)), integerConstant(int64(2))), int64(-3), nil},
+		"PostgreSQL, decimals":       {Arithmetic(postgres, '/', decimalConstant("1"), one), nil, ErrUnoffered},
+		"decimals keep their digits": {Arithmetic(mysql, '-', decimalConstant("1.50"), decimalConstant("0.5")), "1.00", nil},
+		"digits of a product add up": {Arithmetic(mysql, '*', decimalConstant([]byte("-1.50")), decimalConstant([]byte("0.02"))), []byte("-0.0300"), nil},
+		"MariaDB shows four digits":  {Arithmetic(maria, '+', Arithmetic(maria, '/', decimalConstant("-446"), integerConstant(int64(7))), decimalConstant("2.50")), "-61.2143", nil},
+		"a float makes a float":      {Arithmetic(mysql, '*', decimalConstant("1.5"), Constant(2.0, Float)), 3.0, nil},
+		"NULL":                       {Arithmetic(mysql, '+', one, none), nil, nil},
+		"an unsigned integer":        {integerConstant(uint64(math.MaxUint64)), uint64(math.MaxUint64), nil},
+		"a text that is no number":   {decimalConstant("x"), nil, ErrValue},
+		"arithmetic of texts":        {Arithmetic(mysql, '+', one, Constant("1", Bytes)), nil, ErrUnoffered},
+		"exact decimals":             {Comparison(mysql, ">", decimalConstant("0.30000000000000000001"), decimalConstant("0.3")), int64(1), nil},
+		"a rounded decimal":          {Round(mysql, decimalConstant("-2.345"), 2), "-2.35", nil},
+		"all digits of a quotient":   {Round(maria, Arithmetic(maria, '/', decimalConstant("5"), integerConstant(int64(3))), 6), "1.666667", nil},
+		"a rounded quotient":         {Round(mysql, Arithmetic(mysql, '/', decimalConstant("5"), integerConstant(int64(3))), 6), "1.6667", nil},
+		"a rounded float":            {Round(mysql, Constant(2.5, Float), 0), 2.0, nil},
+		"a rounded float of SQLite":  {Round(lite, Constant(2.5, Float), 0), 3.0, nil},
+		"the first that is not NULL": {Coalesce(none, one), int64(1), nil},
+		"NULL for an equal":          {NullIf(mysql, one, decimalConstant("1.0")), nil, nil},
+		"a text as a condition":      {Not(Constant("x", Bytes)), nil, ErrUnoffered},
+		"too many digits":            {Arithmetic(mysql, '*', decimalConstant("0.1234567890123456"), decimalConstant("0.1234567890123456")), nil, ErrUnoffered},
+		"an error in AND":            {And(Comparison(mysql, "=", none, none), Comparison(mysql, "=", one, decimalConstant("x"))), nil, ErrValue},
 	} {
 		got, err := computed(t, test.expr)
 		if !errors.Is(err, test.err) || !reflect.DeepEqual(got, test.want) {
@@ -87,9 +84,32 @@ func TestArithmeticEndsAsItDoesInTheDatabase(t *testing.T) {
 
 func TestHavingKeepsRowsOfWhichTheConditionIsTrue(t *testing.T) {
 	rows := of([][]driver.Value{{int64(1)}, {int64(5)}, {nil}, {int64(9)}})[0]
-	condition := Comparison(lite, ">", Column(0, Type{Kind: Stored}), integerConstant(int64(4)))
-	got := read(t, Filtered(rows, condition))
+	condition := Comparison(lite, ">", Column(0, Stored), Argument(1))
+	got := read(t, Filtered(rows, condition, []driver.Value{nil, int64(4)}))
 	if want := [][]driver.Value{{int64(5)}, {int64(9)}}; !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v, want %v", got, want)
+	}
+}
+
+// A value of MySQL has the digits that the same expression has on one shard.
+func TestAComputedValueHasTheFormThatTheDatabaseGivesIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		of   driver.Value
+		expr Expr
+		want driver.Value
+		err  error
+	}{
+		"more digits":  {[]byte("3.0000"), integerConstant(int64(0)), []byte("0.0000"), nil},
+		"as a string":  {"3.5", decimalConstant([]byte("-7")), "-7.0", nil},
+		"an integer":   {int64(3), decimalConstant("7"), int64(7), nil},
+		"nothing":      {nil, decimalConstant("7.5"), "7.5", nil},
+		"NULL":         {"3.5", Constant(nil, Decimal), nil, nil},
+		"fewer digits": {"3.5", decimalConstant("7.25"), nil, ErrUnoffered},
+		"a float":      {"3.5", Constant(7.5, Float), nil, ErrUnoffered},
+	} {
+		rows, err := readTo(Computed(of([][]driver.Value{{test.of}})[0], map[int]Expr{0: test.expr}, nil))
+		if !errors.Is(err, test.err) || err == nil && !reflect.DeepEqual(rows[0][0], test.want) {
+			t.Errorf("%s: %v, %v; want %v, %v", name, rows, err, test.want, test.err)
+		}
 	}
 }

@@ -15,34 +15,28 @@ type Function uint8
 
 // The functions.
 const (
-	// First is the value of the first row, of columns that are equal in the group.
+	// First is the first value that is not NULL, of columns that are equal in the group.
 	First Function = iota + 1
 	// Count adds partial counts up. With Distinct it counts the distinct tuples.
 	Count
-	// Sum adds partial sums up. With Distinct it adds the Column of each distinct
-	// tuple once.
+	// Sum adds partial sums up.
 	Sum
 	// Min and Max are of partial ones.
 	Min
 	Max
-	// Avg is the Sum of Column divided by the Count of CountColumn, or, with
-	// Distinct, by the number of distinct tuples.
-	Avg
 )
 
 // Aggregate is a column of combined groups.
 type Aggregate struct {
 	Function Function
 	Column   int // of the value, from 0; unused by a Count with Distinct
-	// Kind is that of the result of Sum and Avg: Integer (a sum that overflows is
-	// an error), Decimal, Float, or Stored.
+	// Kind is that of the result of Sum: Integer (a sum that overflows is an error),
+	// Decimal, Float, or Stored.
 	Kind Kind
 	// By is the column that decides which value is the least, for Min and Max: the
 	// same Column, or a hidden one with its weight.
-	By          Key
-	CountColumn int      // of the partial counts, for Avg without Distinct
-	Division    Division // of decimals, for Avg
-	// Distinct are the columns of DISTINCT, which each target returns for each of
+	By Key
+	// Distinct are the columns of COUNT(DISTINCT), which each target returns for each of
 	// their values in a group. A tuple with a NULL does not count.
 	Distinct []Key
 }
@@ -188,15 +182,12 @@ func (g *grouped) add(to *group, i int) error {
 			return err
 		}
 		s.count++
-		if a.Function == Count {
-			return nil
-		}
-		return s.sum.add(g.row[a.Column], a.Kind)
+		return nil
 	}
 	v := g.row[a.Column]
 	switch a.Function {
 	case First:
-		if s.count++; s.count == 1 {
+		if s.value == nil && v != nil {
 			return g.set(to, s, v)
 		}
 		return nil
@@ -204,11 +195,6 @@ func (g *grouped) add(to *group, i int) error {
 		return s.addCount(v)
 	case Sum:
 		return s.sum.add(v, a.Kind)
-	case Avg:
-		if err := s.sum.add(v, a.Kind); err != nil {
-			return err
-		}
-		return s.addCount(g.row[a.CountColumn])
 	case Min, Max:
 		return g.extreme(to, s, a)
 	}
@@ -296,8 +282,6 @@ func (s *state) result(a *Aggregate) (driver.Value, error) {
 		return s.count, nil
 	case Sum:
 		return s.sum.result(a.Kind)
-	case Avg:
-		return s.sum.average(a.Kind, s.count, a.Division)
 	}
 	return s.value, nil
 }

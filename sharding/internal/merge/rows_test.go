@@ -30,10 +30,10 @@ var stages = map[string]func(sources []Rows) Rows{
 		return Grouped(Ordered(s, byFirst), Grouping{Keys: byFirst, Ordered: true, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}, NewMemory(1<<20))
 	},
 	"filtered": func(s []Rows) Rows {
-		return Filtered(Concat(s), Constant(int64(1), Type{Kind: Integer}))
+		return Filtered(Concat(s), Constant(int64(1), Integer), nil)
 	},
 	"computed": func(s []Rows) Rows {
-		return Computed(Concat(s), columns(1), []Expr{Column(0, Type{Kind: Integer})})
+		return Computed(Concat(s), map[int]Expr{1: Column(0, Integer)}, nil)
 	},
 }
 

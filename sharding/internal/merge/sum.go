@@ -116,21 +116,3 @@ func number(f float64) driver.Value {
 	}
 	return f
 }
-
-// average returns the sum divided by a count.
-func (s *sum) average(k Kind, count int64, division Division) (driver.Value, error) {
-	switch {
-	case !s.some || count == 0:
-		return nil, nil
-	case k == Decimal:
-		if division.Most == 0 {
-			return nil, unoffered("an average of decimals without a Division")
-		}
-		return s.written(s.total().over(wholeDecimal(count), division)), nil
-	case k == Float:
-		return s.floats() / float64(count), nil
-	case k == Stored:
-		return number(s.floats() / float64(count)), nil
-	}
-	return nil, unoffered("an average of integers; say Decimal, Float or Stored")
-}

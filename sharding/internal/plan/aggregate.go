@@ -8,8 +8,11 @@ import (
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// aggregates are the functions whose partial results are combined.
-var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": merge.Avg, "min": merge.Min, "max": merge.Max}
+// aggregates are the functions of groups, and how their partial results are combined. An
+// average is computed of a sum and a count.
+var aggregates = map[string]merge.Function{"count": merge.Count, "sum": merge.Sum, "avg": average, "min": merge.Min, "max": merge.Max}
+
+const average merge.Function = 100
 
 func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts[0].Name) }
 
@@ -27,38 +30,34 @@ func aggregated(e sqlparse.Expr) bool {
 	return false
 }
 
+// combined returns how the partial results of an expression are combined, if it is an
+// aggregate by itself, else 0.
+func combined(e sqlparse.Expr) merge.Function {
+	call, ok := bare(e).(*sqlparse.Call)
+	if !ok || aggregates[nameOf(call)] == average || !aggregated(call) {
+		return 0
+	}
+	return aggregates[nameOf(call)]
+}
+
 // partial returns how the partial results of an aggregate are combined, and how the
 // results compare. at is its place among the selected columns, or -1. What it needs
 // besides is in hidden columns.
 func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, v Value, why string) {
-	const only = "only COUNT, SUM, AVG, MIN and MAX by themselves and COALESCE(SUM(x), 0) are combined" + addKey
-	call, ok := bare(e).(*sqlparse.Call)
-	if !ok || call.Odd {
-		return a, v, only
-	}
-	if sum := summed(call); sum != nil { // NULL of no values is 0 on each shard: they add up
-		v, why = c.summand(sum.Args[0])
-		c.of.group.zero = true
-		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v, why
-	}
-	function := aggregates[nameOf(call)]
-	switch {
-	case function == merge.Count && call.Distinct:
+	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
+	switch function := aggregates[nameOf(call)]; {
+	case call.Odd || call.Distinct && function != merge.Count:
+		return a, v, c.text(call) + " is not combined" + addKey
+	case call.Distinct:
 		return c.counted(call, at)
-	case function == merge.Min || function == merge.Max:
-		return c.extreme(call, function, at)
-	case function == 0 || call.Distinct:
-		return a, v, only
 	case function == merge.Count:
 		return merge.Aggregate{Function: merge.Count, Column: c.place(e, at)}, Value{Type: merge.Type{Kind: merge.Integer}}, ""
+	case function == merge.Sum:
+		v, why = c.summand(call.Args[0])
+		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v, why
+	default:
+		return c.extreme(call, function, at)
 	}
-	if v, why = c.summand(call.Args[0]); why != "" {
-		return a, v, why
-	}
-	if function == merge.Avg {
-		return c.average(call, v), v, ""
-	}
-	return merge.Aggregate{Function: function, Kind: v.Type.Kind, Column: c.place(e, at)}, v, ""
 }
 
 // place returns the column of the shards' rows that has an expression: the selected
@@ -70,23 +69,14 @@ func (c *combiner) place(e sqlparse.Expr, at int) int {
 	return c.beside(c.text(e))
 }
 
-// beside selects an expression besides, and returns its column.
-func (c *combiner) beside(text string) int { return len(c.core.Items) + c.hide(text) }
-
-// summed returns the SUM of COALESCE(SUM(x), 0).
-func summed(call *sqlparse.Call) *sqlparse.Call {
-	if name := nameOf(call); name != "coalesce" && name != "ifnull" || len(call.Args) != 2 {
-		return nil
+// beside selects an expression besides, once, and returns its column.
+func (c *combiner) beside(text string) int {
+	for i, hidden := range c.of.hidden[c.core.ItemsEnd] {
+		if hidden == hiddenAs(text, i) {
+			return len(c.core.Items) + i
+		}
 	}
-	otherwise, ok := call.Args[1].(*sqlparse.Literal)
-	if !ok || otherwise.Kind != sqlparse.Integer || otherwise.Value != "0" {
-		return nil
-	}
-	sum, ok := bare(call.Args[0]).(*sqlparse.Call)
-	if !ok || aggregates[nameOf(sum)] != merge.Sum || sum.Odd || sum.Distinct || len(sum.Args) != 1 {
-		return nil
-	}
-	return sum
+	return len(c.core.Items) + c.hide(text)
 }
 
 // summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
@@ -104,15 +94,6 @@ func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
 		return v, ""
 	}
 	return v, "only numbers are added; " + c.text(e) + " is none" + addKey
-}
-
-// average divides the sum of all shards by their count.
-func (c *combiner) average(call *sqlparse.Call, v Value) merge.Aggregate {
-	of := c.text(call.Args[0])
-	return merge.Aggregate{
-		Function: merge.Avg, Kind: v.Type.Kind, Division: c.dialect.Division,
-		Column: c.beside("SUM(" + of + ")"), CountColumn: c.beside("COUNT(" + of + ")"),
-	}
 }
 
 func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int) (a merge.Aggregate, v Value, why string) {

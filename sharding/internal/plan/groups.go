@@ -13,25 +13,24 @@ import (
 // returns its own groups, without HAVING, ORDER BY and LIMIT, and besides what is
 // selected the keys of the groups and the aggregates that HAVING and ORDER BY name.
 type grouping struct {
-	keys    []Value           // of the hidden columns that tell groups apart
-	columns []merge.Aggregate // of a combined group: what is selected, then what is not
-	values  []Value           // how these columns compare
-	shown   int               // how many of them are selected
-	split   []string          // what a shard groups by besides, for COUNT(DISTINCT)
-	zero    bool              // there is a COALESCE(SUM(x), 0)
-	having  condition         // nil without HAVING
-	sort    []merge.Key       // of columns
+	keys    []Value            // of the hidden columns that tell groups apart
+	columns []merge.Aggregate  // of a combined group: what is selected, then what is not
+	values  []Value            // how these columns compare
+	made    map[int]merge.Expr // of columns: what is computed of others
+	params  []int              // the arguments of these expressions, and of having
+	shown   int                // how many columns are selected
+	split   []string           // what a shard groups by besides, for COUNT(DISTINCT)
+	zero    bool               // there is COALESCE or IFNULL
+	having  merge.Expr         // nil without HAVING
+	sort    []merge.Key        // of columns
 }
-
-// condition makes an expression with the arguments of a statement.
-type condition func(args []any) (merge.Expr, error)
 
 // grouped takes in GROUP BY, HAVING, and the order of groups.
 func (c *combiner) grouped() string {
 	if c.stars() {
 		return "GROUP BY needs a select list without *" + addKey
 	}
-	g := &grouping{shown: len(c.core.Items)}
+	g := &grouping{shown: len(c.core.Items), made: map[int]merge.Expr{}}
 	c.of.group = g
 	for _, e := range c.core.GroupBy {
 		if c.ambiguous(e) {
@@ -53,16 +52,36 @@ func (c *combiner) grouped() string {
 			return why
 		}
 	}
-	if why := c.having(); why != "" {
-		return why
+	for _, part := range []func() string{c.computed, c.having, c.sortGroups} {
+		if why := part(); why != "" {
+			return why
+		}
 	}
-	if why := c.sortGroups(); why != "" {
-		return why
-	}
-	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // of no rows the shards return none, and no 0
-		return "COALESCE(SUM(x), 0) beside COUNT(DISTINCT) without GROUP BY is not combined; select one of them"
+	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // of no rows the shards return none, and no 0.00
+		return "COALESCE of aggregates beside COUNT(DISTINCT) is not combined without GROUP BY; select one of them"
 	}
 	return ""
+}
+
+// computed takes in what is selected and computed of aggregates.
+func (c *combiner) computed() string {
+	for i, item := range c.core.Items {
+		if !aggregated(item.Expr) || combined(item.Expr) != 0 {
+			continue
+		}
+		if why := c.compute(i, item.Expr); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// compute makes an expression the value of a column of a combined group, in which one of
+// the shards' values is.
+func (c *combiner) compute(at int, e sqlparse.Expr) string {
+	made, kind, why := c.number(e)
+	c.of.group.made[at], c.of.group.values[at].Type.Kind = made, kind
+	return why
 }
 
 // ambiguous reports whether a name is that of a column and the alias of something else,
@@ -91,17 +110,20 @@ func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.st
 // hide selects an expression besides, and returns its place among the hidden ones.
 func (c *combiner) hide(text string) int {
 	list := c.of.hidden[c.core.ItemsEnd]
-	c.of.hidden[c.core.ItemsEnd] = append(list, text+" AS shardid_"+strconv.Itoa(len(list)+1))
+	c.of.hidden[c.core.ItemsEnd] = append(list, hiddenAs(text, len(list)))
 	return len(list)
 }
+
+func hiddenAs(text string, at int) string { return text + " AS shardid_" + strconv.Itoa(at+1) }
 
 // groupItem takes in a selected column: an aggregate, or one of GROUP BY.
 func (c *combiner) groupItem(item *sqlparse.Item, at int) string {
 	if aggregated(item.Expr) {
-		a, v, why := c.partial(item.Expr, at)
-		if why == "" {
-			c.of.group.add(a, v)
+		a, v, why := merge.Aggregate{Function: merge.First, Column: at}, Value{}, ""
+		if combined(item.Expr) != 0 {
+			a, v, why = c.partial(item.Expr, at)
 		}
+		c.of.group.add(a, v)
 		return why
 	}
 	key, ok := c.by(item.Expr)
@@ -170,11 +192,15 @@ func (c *combiner) column(e sqlparse.Expr) (at int, why string) {
 			e = item.Expr // what is selected is not what compares, or the driver may make a time of it
 		}
 	}
-	if call, ok := e.(*sqlparse.Call); ok && aggregated(call) {
+	if aggregated(e) {
 		if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
 			return 0, "parameters in " + c.text(e) + " are not combined; select it"
 		}
-		if why := c.member(call); why != "" {
+		if combined(e) == 0 {
+			at := g.add(merge.Aggregate{Function: merge.First, Column: c.beside(c.text(e))}, Value{})
+			return at, c.compute(at, e)
+		}
+		if why := c.member(e.(*sqlparse.Call)); why != "" { //nolint:forcetypeassert // it is an aggregate
 			return 0, why
 		}
 		a, v, why := c.partial(e, -1)
@@ -220,94 +246,4 @@ func nullsFirst(o sqlparse.Order) bool {
 		return o.Nulls == sqlparse.NullsFirst
 	}
 	return !o.Descending
-}
-
-// having takes in HAVING: comparisons of columns and aggregates with numbers.
-func (c *combiner) having() string {
-	if c.core.Having == nil {
-		return ""
-	}
-	if len(c.core.GroupBy) == 0 {
-		return "HAVING without GROUP BY is not combined" + addKey
-	}
-	made, why := c.condition(c.core.Having)
-	c.of.group.having = made
-	return why
-}
-
-func (c *combiner) condition(e sqlparse.Expr) (condition, string) {
-	switch e := bare(e).(type) {
-	case *sqlparse.Operation:
-		if e.Op == sqlparse.And || e.Op == sqlparse.Or {
-			return c.logic(e)
-		}
-	case *sqlparse.Not:
-		of, why := c.condition(e.X)
-		return func(args []any) (merge.Expr, error) {
-			x, err := of(args)
-			return merge.Not(x), err
-		}, why
-	case *sqlparse.Compare:
-		return c.comparison(e)
-	}
-	return nil, "in HAVING only comparisons with numbers are combined" + addKey
-}
-
-func (c *combiner) logic(e *sqlparse.Operation) (condition, string) {
-	parts := make([]condition, len(e.Operands))
-	for i, operand := range e.Operands {
-		var why string
-		if parts[i], why = c.condition(operand); why != "" {
-			return nil, why
-		}
-	}
-	return func(args []any) (merge.Expr, error) {
-		all := make([]merge.Expr, len(parts))
-		for i, part := range parts {
-			var err error
-			if all[i], err = part(args); err != nil {
-				return merge.Expr{}, err
-			}
-		}
-		if e.Op == sqlparse.And {
-			return merge.And(all...), nil
-		}
-		return merge.Or(all...), nil
-	}, ""
-}
-
-var comparisons = map[sqlparse.Comparison]string{
-	sqlparse.Equal: "=", sqlparse.NotEqual: "<>", sqlparse.Less: "<", sqlparse.LessEqual: "<=", sqlparse.Greater: ">", sqlparse.GreaterEqual: ">=",
-}
-
-func (c *combiner) comparison(e *sqlparse.Compare) (condition, string) {
-	left, right, op := e.Left, e.Right, e.Op
-	if _, first := constant(left); first {
-		left, right, op = right, left, mirrored(op)
-	}
-	v, ok := constant(right)
-	word := comparisons[op]
-	if !ok || word == "" {
-		return nil, "in HAVING only comparisons with numbers are combined" + addKey
-	}
-	if v.param >= 0 && !c.plainParams() {
-		return nil, "numbered and named parameters are not combined with HAVING; write ? for each"
-	}
-	at, why := c.column(left)
-	if why != "" {
-		return nil, why
-	}
-	t, d := c.of.group.values[at].Type, c.dialect
-	if c.of.group.columns[at].Function == merge.Avg && d.Engine == merge.MySQL && !d.Division.Rounds {
-		return nil, "HAVING compares an AVG with more digits than it shows on MariaDB; compare the SUM with a multiple of the COUNT" + addKey
-	}
-	switch t.Kind {
-	case merge.Integer, merge.Decimal, merge.Float, merge.Stored:
-	default:
-		return nil, "in HAVING only comparisons with numbers are combined; put the condition into WHERE if it is about a column of GROUP BY"
-	}
-	return func(args []any) (merge.Expr, error) {
-		n, err := numeric(v.value(args), t)
-		return merge.Comparison(d, word, merge.Column(at, t), n), err
-	}, ""
 }

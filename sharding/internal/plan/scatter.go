@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"slices"
@@ -30,11 +31,13 @@ type Shards struct {
 
 // Group is how the groups of the shards are combined.
 type Group struct {
-	Keys    []merge.Key       // columns of the shards' rows
-	Columns []merge.Aggregate // of a combined group
-	Shown   int               // how many of them the caller gets: the first ones
-	Having  *merge.Expr       // nil without HAVING
-	Sort    []merge.Key       // of combined groups
+	Keys    []merge.Key        // columns of the shards' rows
+	Columns []merge.Aggregate  // of a combined group
+	Shown   int                // how many of them the caller gets: the first ones
+	Made    map[int]merge.Expr // of Columns: what is computed of others
+	Having  merge.Expr         // nil without HAVING
+	Args    []driver.Value     // of Made and Having
+	Sort    []merge.Key        // of combined groups
 }
 
 // Shard is what goes to one target.
@@ -157,19 +160,27 @@ func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 	return "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10), nil
 }
 
-// bind makes the grouping with the arguments of HAVING. The keys of the groups are
+// bind makes the grouping with the arguments of its expressions, which are numbers: how
+// texts and times compare with them is the database's to know. The keys of the groups are
 // the first hidden columns.
 func (g *grouping) bind(args []any) (*Group, error) {
-	bound := &Group{Columns: g.columns, Shown: g.shown, Sort: g.sort}
+	bound := &Group{Columns: g.columns, Made: g.made, Shown: g.shown, Having: g.having, Sort: g.sort, Args: make([]driver.Value, len(args))}
 	for i, v := range g.keys {
 		bound.Keys = append(bound.Keys, merge.Key{Column: g.shown + i, Type: v.Type})
 	}
-	if g.having != nil {
-		e, err := g.having(args)
+	for _, i := range g.params {
+		v, err := plain(operand{param: i}.value(args))
 		if err != nil {
 			return nil, err
 		}
-		bound.Having = &e
+		switch n := v.(type) {
+		case int:
+			v = int64(n)
+		case nil, int64, float64:
+		default:
+			return nil, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
+		}
+		bound.Args[i] = v
 	}
 	return bound, nil
 }
@@ -253,28 +264,4 @@ func (p *Plan) split() edit {
 		return edit{last, last, ", " + list}
 	}
 	return edit{query.After, query.After, " GROUP BY " + list}
-}
-
-// numeric makes a constant of a number that a column is compared with. How texts and
-// times compare with it is the database's to know.
-func numeric(v any, with merge.Type) (merge.Expr, error) {
-	v, err := plain(v)
-	if err != nil {
-		return merge.Expr{}, err
-	}
-	t := merge.Type{Kind: merge.Integer}
-	switch n := v.(type) {
-	case nil:
-	case int:
-		v = int64(n)
-	case int64:
-	case float64:
-		t.Kind = merge.Float
-	default:
-		return merge.Expr{}, fmt.Errorf("%w: HAVING compares with %T; only numbers are combined", sharding.ErrUnmergeable, v)
-	}
-	if with.Kind == merge.Stored {
-		t.Kind = merge.Stored
-	}
-	return merge.Constant(v, t), nil
 }

@@ -181,7 +181,7 @@ func (c *combiner) selects(e sqlparse.Expr) (Value, string) {
 		return Value{Type: merge.Type{Kind: merge.Stored}}, ""
 	case function == merge.Count:
 		return Value{Type: merge.Type{Kind: merge.Integer}}, ""
-	case function == merge.Sum || function == merge.Avg:
+	case function == merge.Sum || function == average:
 		return c.summand(call.Args[0])
 	}
 	v, why := c.least(call.Args[0])
