@@ -2,10 +2,10 @@ package shardsql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -41,7 +41,7 @@ func pads(collation string) bool {
 
 // texts reads how the columns of a table compare that hold texts and members of ENUM
 // and SET, on MySQL and MariaDB.
-func texts(ctx context.Context, pool *sql.DB, table string, to map[string]plan.Column) (err error) {
+func texts(ctx context.Context, pool dialect.Querier, table string, to map[string]plan.Column) (err error) {
 	rows, err := pool.QueryContext(ctx, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, CHARACTER_OCTET_LENGTH > @@max_sort_length FROM information_schema.COLUMNS
 		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
 	if err != nil {
@@ -107,7 +107,7 @@ const wholeTexts = 4096
 // of the weights, on MariaDB by as many of the text where each character has one weight,
 // and on MySQL by the whole text where it is not padded. By as many bytes MariaDB may
 // group them.
-func weight(ctx context.Context, pool *sql.DB, collation string) (plan.Value, error) {
+func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.Value, error) {
 	charset, _, _ := strings.Cut(collation, "_")
 	v := plan.Value{Type: merge.Type{Kind: merge.Bytes}, As: plan.Weight}
 	var space []byte

@@ -54,7 +54,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
 	router := c.database.router
 	s := router.Snapshot()
-	p, err := c.database.plan(ctx, s, query)
+	p, err := c.database.plan(ctx, s, query, c.on)
 	if err != nil || !p.Routed() || c.tx.began() {
 		return p, s, err
 	}
@@ -63,7 +63,7 @@ func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding
 	}
 	if now := router.Snapshot(); now != s {
 		s = now
-		p, err = c.database.plan(ctx, s, query)
+		p, err = c.database.plan(ctx, s, query, c.on)
 	}
 	return p, s, err
 }

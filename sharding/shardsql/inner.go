@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"slices"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // inner is a connection of a pool behind the database, in use by one statement or
@@ -53,6 +55,17 @@ func (c *conn) session(ctx context.Context, pool *sql.DB) (conn *sql.Conn, own b
 	}
 	conn, err = pool.Conn(ctx)
 	return conn, true, err
+}
+
+// on returns what a question besides is asked on.
+func (c *conn) on(pool *sql.DB) dialect.Querier {
+	switch b := c.tx.has(pool); {
+	case b != nil:
+		return b.inner.conn
+	case c.home != nil && pool == c.database.home:
+		return c.home
+	}
+	return pool
 }
 
 // leaveHome gives that connection back.

@@ -126,12 +126,8 @@ func (c *conn) answer(ctx context.Context, t *transaction, pool *sql.DB, q plan.
 }
 
 func (c *conn) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
-	if t != nil {
-		for _, b := range t.begun {
-			if b.pool == pool {
-				return b.inner, nil
-			}
-		}
+	if b := t.has(pool); b != nil {
+		return b.inner, nil
 	}
 	conn, own, err := c.session(ctx, pool)
 	return inner{conn: conn, kept: !own}, err

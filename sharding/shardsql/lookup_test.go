@@ -287,22 +287,36 @@ func TestARowOfAModelThatIsThereOrNowhereIsNoStaleKey(t *testing.T) {
 	}
 }
 
-// A session at home keeps its connection, which may be the only one of its pool.
-func TestASessionAtHomeLooksOnItsOwnConnection(t *testing.T) {
-	w := membered(t)
-	c, err := w.routed.Conn(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+// A session at home keeps its connection, and so does a transaction; it may be the only
+// one of its pool when a table is named for the first time.
+func TestWhatHoldsTheOnlyConnectionAsksOnIt(t *testing.T) {
 	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (7, ?, 0) ON CONFLICT (id) DO UPDATE SET paid = 9"
-	for _, user := range []int{2, 6, 2} {
-		exec(t, c, "CREATE TABLE IF NOT EXISTS mine (id INTEGER)")
-		if _, err := c.ExecContext(within(t), upsert, user); err != nil {
+	for name, begin := range map[string]func(*sql.DB) (execer, func() error, error){
+		"a session": func(db *sql.DB) (execer, func() error, error) {
+			c, err := db.Conn(within(t))
+			return c, c.Close, err
+		},
+		"a transaction": func(db *sql.DB) (execer, func() error, error) {
+			tx, err := db.BeginTx(within(t), nil)
+			return tx, tx.Commit, err
+		},
+	} {
+		w := membered(t)
+		on, end, err := begin(w.routed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, on, "CREATE TABLE mine (id INTEGER)")
+		for _, user := range []int{2, 6, 2} {
+			if _, err := on.ExecContext(within(t), upsert, user); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := on.ExecContext(within(t), upsert, 4); !errors.Is(err, sharding.ErrKeyChange) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := end(); err != nil {
 			t.Error(err)
 		}
-	}
-	if _, err := c.ExecContext(within(t), upsert, 3); !errors.Is(err, sharding.ErrKeyChange) {
-		t.Error(err)
 	}
 }

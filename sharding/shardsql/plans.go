@@ -49,7 +49,7 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
 }
 
 // plan returns the plan of a text for a snapshot.
-func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string) (*plan.Plan, error) {
+func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string, on connected) (*plan.Plan, error) {
 	if p := d.plans.find(s, text); p != nil {
 		return p, nil
 	}
@@ -60,7 +60,7 @@ func (d *database) plan(ctx context.Context, s *sharding.Snapshot, text string) 
 	st := srv.parse(text)
 	options, complete := plan.Options{Home: d.homeName, Quote: srv.Quote, Merge: srv.arithmetic(), Alone: len(d.copies()) == 1}, true
 	if concerns(s, st) {
-		options.Schema, complete = d.schema(ctx, srv, s, st.Names)
+		options.Schema, complete = d.schema(ctx, srv, s, st.Names, on)
 	}
 	p := plan.Of(st, s, options)
 	if complete {

@@ -21,9 +21,13 @@ type schemas struct {
 	tables map[string]plan.Table // by logical names in lower case
 }
 
+// connected returns what a database is asked on: the connection that the asking
+// transaction or session has there, as its pool may have no other one, or the pool.
+type connected func(pool *sql.DB) dialect.Querier
+
 // schema returns what is known of some tables. A table that does not exist, or that
 // may not be read, is left out; complete is false then, as it may come to exist.
-func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string) (found plan.Schema, complete bool) {
+func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string, on connected) (found plan.Schema, complete bool) {
 	d.schemas.mu.Lock()
 	defer d.schemas.mu.Unlock()
 	found, complete = plan.Schema{}, true
@@ -32,7 +36,7 @@ func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot
 		t, known := d.schemas.tables[name]
 		if !known {
 			var err error
-			if t, err = d.look(ctx, srv, s, name); err != nil {
+			if t, err = d.look(ctx, srv, s, name, on); err != nil {
 				complete = false
 				continue
 			}
@@ -48,24 +52,24 @@ func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot
 
 // look reads the columns of a table: of a sharded one, those of its first physical
 // table, as all are made alike.
-func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string) (plan.Table, error) {
+func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string, on connected) (plan.Table, error) {
 	t, ok := s.Lookup(name)
 	if !ok {
-		found, err := columns(ctx, srv, d.home, name, false)
+		found, err := columns(ctx, srv, on(d.home), name, false)
 		if err != nil || !s.IsBroadcast(name) {
 			return found, err
 		}
-		if found.Unique, err = unique(ctx, srv, d.home, name); err != nil {
+		if found.Unique, err = unique(ctx, srv, on(d.home), name); err != nil {
 			return plan.Table{}, err
 		}
-		return found, owned(ctx, srv, d.home, name, found)
+		return found, owned(ctx, srv, on(d.home), name, found)
 	}
 	targets := t.Map.Targets()
 	if len(targets) == 0 {
 		return plan.Table{}, sharding.ErrRouteUnread
 	}
 	at := targets[0]
-	pool := d.pool(at.DB)
+	pool := on(d.pool(at.DB))
 	found, err := columns(ctx, srv, pool, at.Table, true)
 	if err != nil {
 		return plan.Table{}, err
@@ -91,7 +95,7 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 }
 
 // unique reads the columns of a table's unique keys, in lower case.
-func unique(ctx context.Context, srv *server, pool *sql.DB, table string) ([][]string, error) {
+func unique(ctx context.Context, srv *server, pool dialect.Querier, table string) ([][]string, error) {
 	keys, err := dialect.UniqueKeys(ctx, pool, srv, table)
 	for _, key := range keys {
 		for i := range key {
@@ -102,7 +106,7 @@ func unique(ctx context.Context, srv *server, pool *sql.DB, table string) ([][]s
 }
 
 // owned takes in for which columns a database makes values of its own.
-func owned(ctx context.Context, srv *server, pool *sql.DB, table string, t plan.Table) error {
+func owned(ctx context.Context, srv *server, pool dialect.Querier, table string, t plan.Table) error {
 	own, err := dialect.OwnValues(ctx, pool, srv, table)
 	for name, of := range own {
 		kept := t.Columns[name]
@@ -114,7 +118,7 @@ func owned(ctx context.Context, srv *server, pool *sql.DB, table string, t plan.
 
 // columns reads the names of a table's columns, and how values of them compare: those
 // of integers alone unless sorts says that more is wanted.
-func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts bool) (plan.Table, error) {
+func columns(ctx context.Context, srv *server, pool dialect.Querier, table string, sorts bool) (plan.Table, error) {
 	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // their names are what is asked for
 	if err != nil {
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
@@ -148,7 +152,7 @@ func columns(ctx context.Context, srv *server, pool *sql.DB, table string, sorts
 
 // compares returns how a database compares the values of a column but for texts of
 // MySQL and MariaDB.
-func compares(ctx context.Context, srv *server, pool *sql.DB, table string, c *sql.ColumnType) (merge.Type, error) {
+func compares(ctx context.Context, srv *server, pool dialect.Querier, table string, c *sql.ColumnType) (merge.Type, error) {
 	if srv.Name() == "sqlite" {
 		found, _, err := dialect.ReadColumn(ctx, pool, srv, table, c.Name())
 		collation, known := storedBy[found.Collation]

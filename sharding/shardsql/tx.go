@@ -73,10 +73,8 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 	if t.broken != nil {
 		return nil, t.broken
 	}
-	for _, b := range t.begun {
-		if b.pool == pool {
-			return b, nil
-		}
+	if b := t.has(pool); b != nil {
+		return b, nil
 	}
 	if len(t.begun) > 0 && !t.spans {
 		return nil, t.crossing(pool)
@@ -87,6 +85,18 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 	}
 	t.begun = append(t.begun, b)
 	return b, nil
+}
+
+// has returns what has begun on a database, or nil.
+func (t *transaction) has(pool *sql.DB) *begun {
+	if t != nil {
+		for _, b := range t.begun {
+			if b.pool == pool {
+				return b
+			}
+		}
+	}
+	return nil
 }
 
 // crossing is the refusal of a statement for another database.
