@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	driver "github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -23,6 +24,7 @@ import (
 // replicates to: what is read tells where it was read.
 type lockShop struct {
 	*sqlxhook.Hook
+	db   *sqlx.DB // routed
 	gorm *gorm.DB
 	dbs  sharding.DBs
 }
@@ -45,9 +47,10 @@ func newLockShop(t *testing.T, s shopServer) *lockShop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shop.Hook, err = sqlxhook.New(sqlxhook.Config{Router: router, DriverName: "mysql"}); err != nil {
+	if shop.Hook, err = sqlxhook.New(sqlxhook.Config{Router: router}); err != nil {
 		t.Fatal(err)
 	}
+	shop.db = routedSqlx(t, router, home)
 	shop.gorm = openGORM(t, home, true)
 	plugin := gormplugin.New(gormplugin.Config{Generators: gormSet(), Router: router, Replicas: map[string][]*sql.DB{"east": {replica}}})
 	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{mysql.New(mysql.Config{Conn: replica})}})
@@ -77,8 +80,8 @@ const lockOrder = "SELECT note FROM orders WHERE id = ? FOR UPDATE"
 
 // lockingForms are transactions that lock order 4 and go on.
 func (s *lockShop) lockingForms() map[string]func(ctx context.Context, note *string) (end func() error, err error) {
-	begin := func(ctx context.Context, key int64, lock func(tx *sqlxhook.Tx) error) (func() error, error) {
-		tx, err := s.Begin(ctx, "orders", key)
+	begin := func(ctx context.Context, lock func(tx *sqlx.Tx) error) (func() error, error) {
+		tx, err := s.db.BeginTxx(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -86,19 +89,18 @@ func (s *lockShop) lockingForms() map[string]func(ctx context.Context, note *str
 	}
 	return map[string]func(ctx context.Context, note *string) (end func() error, err error){
 		"sqlx": func(ctx context.Context, note *string) (func() error, error) {
-			return begin(ctx, 4, func(tx *sqlxhook.Tx) error { return tx.GetContext(ctx, note, lockOrder, 4) })
+			return begin(ctx, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, note, lockOrder, 4) })
 		},
-		"sqlx, another shard of the database": func(ctx context.Context, note *string) (func() error, error) {
-			return begin(ctx, 6, func(tx *sqlxhook.Tx) error {
-				near, err := tx.For("orders", 4)
-				if err != nil {
+		"sqlx, after another shard of the database": func(ctx context.Context, note *string) (func() error, error) {
+			return begin(ctx, func(tx *sqlx.Tx) error {
+				if _, err := tx.ExecContext(ctx, "UPDATE orders SET note = 'x' WHERE id = ?", 6); err != nil {
 					return err
 				}
-				return near.GetContext(ctx, note, lockOrder, 4)
+				return tx.GetContext(ctx, note, lockOrder, 4)
 			})
 		},
 		"sqlx by names": func(ctx context.Context, note *string) (func() error, error) {
-			return begin(ctx, 4, func(tx *sqlxhook.Tx) error {
+			return begin(ctx, func(tx *sqlx.Tx) error {
 				rows, err := s.NamedQuery(ctx, tx, "SELECT note FROM orders WHERE id = :id FOR UPDATE", map[string]any{"id": 4})
 				if err != nil {
 					return err
@@ -146,18 +148,14 @@ func TestForUpdateLocksTheRowOfItsShardOnItsSource(t *testing.T) {
 // waits checks that statements outside of transactions meet the lock, too.
 func (s *lockShop) waits(t *testing.T, name string) {
 	t.Helper()
-	shard, err := s.For("orders", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var note string
-	if err := shard.GetContext(t.Context(), &note, lockOrder+" NOWAIT", 4); !isLockWait(err) {
-		t.Errorf("%s: a bound handle read %q, %v", name, note, err)
+	if err := s.db.GetContext(t.Context(), &note, lockOrder+" NOWAIT", 4); !isLockWait(err) {
+		t.Errorf("%s: sqlx read %q, %v", name, note, err)
 	}
-	if err := shard.GetContext(t.Context(), &note, lockOrder+" NOWAIT", 8); err != nil || note != "source" {
-		t.Errorf("%s: a bound handle read %q, %v", name, note, err)
+	if err := s.db.GetContext(t.Context(), &note, lockOrder+" NOWAIT", 8); err != nil || note != "source" {
+		t.Errorf("%s: sqlx read %q, %v", name, note, err)
 	}
-	err = s.gorm.Clauses(clause.Locking{Strength: "UPDATE", Options: "NOWAIT"}).First(&gormOrder{}, 4).Error
+	err := s.gorm.Clauses(clause.Locking{Strength: "UPDATE", Options: "NOWAIT"}).First(&gormOrder{}, 4).Error
 	if !isLockWait(err) {
 		t.Errorf("%s: gorm: %v", name, err)
 	}

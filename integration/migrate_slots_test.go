@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
@@ -137,31 +138,30 @@ func (a gormSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
 	return r.RowsAffected, sharding.SlotMoving(r.Error)
 }
 
-type sqlxSlotApp struct{ hook *sqlxhook.Hook }
+type sqlxSlotApp struct {
+	hook *sqlxhook.Hook
+	db   *sqlx.DB
+}
 
-func (a sqlxSlotApp) do(ctx context.Context, o slotOrder, query string, args ...any) (int64, error) {
-	shard, err := a.hook.For("orders", o.UserID)
+func (a sqlxSlotApp) do(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := a.db.ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
-	}
-	result, err := shard.ExecContext(ctx, query, args...)
-	if err != nil {
-		return 0, sharding.SlotMoving(err)
 	}
 	return result.RowsAffected()
 }
 
 func (a sqlxSlotApp) insert(ctx context.Context, o slotOrder) error {
-	_, err := a.hook.Insert(ctx, a.hook.Shards(), "orders", []slotOrder{o})
-	return sharding.SlotMoving(err)
+	_, err := a.hook.Insert(ctx, a.db, "orders", []slotOrder{o})
+	return err
 }
 
 func (a sqlxSlotApp) update(ctx context.Context, o slotOrder) (int64, error) {
-	return a.do(ctx, o, "UPDATE orders SET note = ? WHERE user_id = ? AND id = ?", o.Note, o.UserID, o.ID)
+	return a.do(ctx, "UPDATE orders SET note = ? WHERE user_id = ? AND id = ?", o.Note, o.UserID, o.ID)
 }
 
 func (a sqlxSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
-	return a.do(ctx, o, "DELETE FROM orders WHERE user_id = ? AND id = ?", o.UserID, o.ID)
+	return a.do(ctx, "DELETE FROM orders WHERE user_id = ? AND id = ?", o.UserID, o.ID)
 }
 
 // plainSlotApp asks the router and writes what it wants by itself.
@@ -208,11 +208,11 @@ func (s *slotShop) apps(t *testing.T) (all []slotApp, routers []*sharding.Router
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: routers[0]})); err != nil {
 		t.Fatal(err)
 	}
-	hook, err := sqlxhook.New(sqlxhook.Config{Router: routers[1], DriverName: "mysql"})
+	hook, err := sqlxhook.New(sqlxhook.Config{Router: routers[1]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []slotApp{gormSlotApp{db}, sqlxSlotApp{hook}, plainSlotApp{routers[2]}}, routers, func() {
+	return []slotApp{gormSlotApp{db}, sqlxSlotApp{hook, routedSqlx(t, routers[1], s.home)}, plainSlotApp{routers[2]}}, routers, func() {
 		for _, f := range followers {
 			_ = f.Close(context.Background())
 		}

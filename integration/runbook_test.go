@@ -94,16 +94,17 @@ func newClerk(t *testing.T, dbs sharding.DBs, orders sharding.Table) func() int6
 	if err := router.Load(ctx); err != nil {
 		t.Fatal(err)
 	}
-	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{Default: counter}, Router: router, DriverName: "mysql"})
+	h, err := sqlxhook.New(sqlxhook.Config{Generators: keygen.Set{Default: counter}, Router: router})
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := routedSqlx(t, router, dbs["legacy"])
 	return func() int64 {
 		order := struct {
 			ID     int64 `db:"id" keygen:""`
 			UserID int64 `db:"user_id"`
 		}{UserID: 5}
-		if _, err := h.Insert(ctx, h.Shards(), "orders", &order); err != nil {
+		if _, err := h.Insert(ctx, db, "orders", &order); err != nil {
 			t.Fatal(err)
 		}
 		return order.ID

@@ -9,22 +9,22 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// sqlxTheatre moves its tickets, by user, to two tables on their own server and
+// sqlxHarness moves its tickets, by user, to two tables on their own server and
 // two on another one.
-func sqlxTheatre(t *testing.T, near, far interface {
+func sqlxHarness(t *testing.T, near, far interface {
 	Open(tb testing.TB, database string) *sql.DB
-}) *gatesuite.Theatre {
+}) *gatesuite.Harness {
 	t.Helper()
-	dbs := sharding.DBs{"source": near.Open(t, "theatre"), "a": near.Open(t, "theatre_a"), "b": far.Open(t, "theatre_b")}
+	dbs := sharding.DBs{"source": near.Open(t, "tickets"), "a": near.Open(t, "tickets_a"), "b": far.Open(t, "tickets_b")}
 	create := "CREATE TABLE tickets (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(500) NOT NULL)"
 	return gatesuite.New(t, "mysql", dbs, create, "user_id")
 }
 
 func TestSqlxWritersSeeNothingOfAMigrationOnMariaDB(t *testing.T) {
-	sqlxTheatre(t, server.RunMariaDB(t), server.RunMariaDB(t)).ThereAndBack(t, 4)
+	sqlxHarness(t, server.RunMariaDB(t), server.RunMariaDB(t)).ThereAndBack(t, 4)
 }
 
 func TestSqlxWritersSeeNothingOfAMigrationOnMySQL(t *testing.T) {
 	one := server.RunMySQL(t)
-	sqlxTheatre(t, one, one).ThereAndBack(t, 4)
+	sqlxHarness(t, one, one).ThereAndBack(t, 4)
 }

@@ -1,7 +1,7 @@
 package integration_test
 
 import (
-	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,12 +11,22 @@ import (
 
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
 )
+
+// routedSqlx returns the databases of a router as one.
+func routedSqlx(t *testing.T, router *sharding.Router, home *sql.DB) *sqlx.DB {
+	t.Helper()
+	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), "mysql")
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
 
 // sqlxShop is two MariaDB servers with two tables of orders each.
 type sqlxShop struct {
 	*sqlxhook.Hook
+	db     *sqlx.DB // routed
 	router *sharding.Router
 	dbs    sharding.DBs
 }
@@ -41,10 +51,11 @@ func runSqlxShop(t *testing.T, options ...sharding.Option) sqlxShop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Hook, err = sqlxhook.New(sqlxhook.Config{Generators: sqlxSet(), Router: s.router, DriverName: "mysql"})
+	s.Hook, err = sqlxhook.New(sqlxhook.Config{Generators: sqlxSet(), Router: s.router})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.db = routedSqlx(t, s.router, s.dbs["east"])
 	return s
 }
 
@@ -67,22 +78,14 @@ func (s sqlxShop) stored(t *testing.T) (n [4]int) {
 func TestSqlxShardsOverTwoMariaDBServers(t *testing.T) {
 	s := runSqlxShop(t)
 	rows := sqlxRows(1000)
-	groups, err := sqlxhook.GroupBy(t.Context(), s.Hook, "orders", rows)
-	if err != nil || len(groups) != 4 {
-		t.Fatalf("%d groups, %v", len(groups), err)
-	}
-	for _, g := range groups {
-		if _, err := s.Insert(t.Context(), g.Shard, "orders", g.Items); err != nil {
+	for i := range rows {
+		if _, err := s.Insert(t.Context(), s.db, "orders", &rows[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, row := range rows {
-		shard, err := s.For("orders", row.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var key string
-		if err := shard.GetContext(t.Context(), &key, "SELECT orders.key FROM orders WHERE id = ?", row.ID); err != nil || key != row.Key {
+		if err := s.db.GetContext(t.Context(), &key, "SELECT orders.key FROM orders WHERE id = ?", row.ID); err != nil || key != row.Key {
 			t.Fatalf("order %d: %q, %v", row.ID, key, err)
 		}
 	}
@@ -94,7 +97,7 @@ func TestSqlxShardsOverTwoMariaDBServers(t *testing.T) {
 func TestSqlxBatchesAreSplitOverTwoMariaDBServers(t *testing.T) {
 	s := runSqlxShop(t, sharding.Transactions(sharding.BestEffort))
 	rows := sqlxRows(1000)
-	res, err := s.Insert(t.Context(), s.Shards(), "orders", rows)
+	res, err := s.Insert(t.Context(), s.db, "orders", rows)
 	if err != nil || res.RowsAffected != 1000 || res.IDs[999] != int64(rows[999].ID) {
 		t.Fatalf("%d rows, %v", res.RowsAffected, err)
 	}
@@ -102,56 +105,53 @@ func TestSqlxBatchesAreSplitOverTwoMariaDBServers(t *testing.T) {
 	for i := range rows {
 		rows[i].Key = "again"
 	}
-	if _, err := s.NamedExec(t.Context(), s.Shards(), upsert, rows); err != nil {
+	if _, err := s.NamedExec(t.Context(), s.db, upsert, rows); err != nil {
 		t.Fatal(err)
 	}
 	taken := sqlxRows(4)
 	taken[3].ID = rows[0].ID
-	if _, err := s.Insert(t.Context(), s.Shards(), "orders", taken); err == nil {
+	if _, err := s.Insert(t.Context(), s.db, "orders", taken); err == nil {
 		t.Error("a key that is taken was accepted")
 	}
 	if got := s.stored(t); got != [4]int{250, 250, 250, 250} {
 		t.Error(got)
 	}
-	again, err := sqlxhook.Collect(t.Context(), s.Hook, s.router.Targets("orders"), 0,
-		func(ctx context.Context, shard *sqlxhook.Shard) (ids []int64, err error) {
-			err = shard.SelectContext(ctx, &ids, "SELECT id FROM orders WHERE `key` = ?", "again")
-			return ids, err
-		})
-	if slices.Sort(again); err != nil || !slices.Equal(again, res.IDs) {
+	var again []int64
+	err = s.db.SelectContext(t.Context(), &again, "SELECT id FROM orders WHERE `key` = ? ORDER BY id", "again")
+	if err != nil || !slices.Equal(again, res.IDs) {
 		t.Errorf("%d rows were updated, %v", len(again), err)
+	}
+	many := sqlxRows(20000) // 80,000 parameters: two statements
+	if res, err := s.Insert(t.Context(), s.db, "orders", many); err != nil || res.RowsAffected != 20000 {
+		t.Errorf("%d rows, %v", res.RowsAffected, err)
 	}
 }
 
 func TestSqlxTransactionsStayOnTheirMariaDBServer(t *testing.T) {
 	s := runSqlxShop(t)
-	tx, err := s.Begin(t.Context(), "orders", 4)
+	tx, err := s.db.Beginx()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: 4, Key: "k"}); err != nil {
+	for _, id := range []uint64{4, 6} {
+		if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: id, Key: "k"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: 5, Key: "k"}); !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Error(err)
 	}
-	near, err := tx.For("orders", 6)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders JOIN regions ON regions.id = orders.user_id SET orders.`key` = 'x' WHERE orders.id = 4"); err != nil {
+		t.Errorf("an UPDATE that reads a broadcast table: %v", err)
 	}
-	if _, err := s.Insert(t.Context(), near, "orders", &sqlxOrder{ID: 6, Key: "k"}); err != nil {
-		t.Error(err)
-	}
-	if _, err := tx.For("orders", 5); !errors.Is(err, sharding.ErrCrossDatabase) {
-		t.Error(err)
-	}
-	if _, err := s.Insert(t.Context(), tx, "orders", &sqlxOrder{ID: 5, Key: "k"}); !errors.Is(err, sharding.ErrMisplaced) {
-		t.Error(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), "UPDATE orders JOIN regions ON regions.id = orders.user_id SET orders.`key` = 'x' WHERE orders.id = 4"); !errors.Is(err, sharding.ErrRawTable) {
-		t.Errorf("an UPDATE that names a broadcast table may write it: %v", err)
+	var route *sharding.RouteError
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders JOIN regions ON regions.id = orders.user_id SET regions.name = 'x' WHERE orders.id = 4"); !errors.As(err, &route) {
+		t.Errorf("an UPDATE that writes one copy of a broadcast table: %v", err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Insert(t.Context(), s.Shards(), "orders", sqlxRows(2)); !errors.Is(err, sharding.ErrCrossDatabase) {
+	if _, err := s.Insert(t.Context(), s.db, "orders", sqlxRows(2)); !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Error(err)
 	}
 	if got := s.stored(t); got != [4]int{1, 0, 1, 0} {
@@ -164,20 +164,16 @@ func TestSqlxWritesABroadcastTableOnBothMariaDBServers(t *testing.T) {
 		ID   int64  `db:"id"`
 		Name string `db:"name"`
 	}
-	s := runSqlxShop(t, sharding.Transactions(sharding.BestEffort))
-	if _, err := s.Insert(t.Context(), s.Shards(), "regions", []region{{1, "here"}, {2, "there"}}); err != nil {
+	s := runSqlxShop(t)
+	if _, err := s.Insert(t.Context(), s.db, "regions", []region{{1, "here"}, {2, "there"}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []sqlxOrder{{ID: 4, UserID: 1, Key: "k"}, {ID: 5, UserID: 2, Key: "k"}} {
-		shard, err := s.For("orders", row.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Insert(t.Context(), shard, "orders", &row); err != nil {
+		if _, err := s.Insert(t.Context(), s.db, "orders", &row); err != nil {
 			t.Fatal(err)
 		}
 		var name string
-		err = shard.GetContext(t.Context(), &name, "SELECT regions.name FROM orders JOIN regions ON regions.id = orders.user_id WHERE orders.id = ? FOR UPDATE", row.ID)
+		err := s.db.GetContext(t.Context(), &name, "SELECT regions.name FROM orders JOIN regions ON regions.id = orders.user_id WHERE orders.id = ? FOR UPDATE", row.ID)
 		if want := map[uint64]string{4: "here", 5: "there"}[row.ID]; err != nil || name != want {
 			t.Errorf("%q, %v", name, err)
 		}

@@ -62,9 +62,9 @@
 //
 // The adapters route by what the database will execute, and refuse what they
 // cannot prove. This is what gormplugin does, whose documentation has the table
-// that its tests go through cell by cell; with sqlxhook the handle says which
-// shard is meant, and conditions are not read. m slots means a condition that
-// leaves several slots (IN, OR).
+// that its tests go through cell by cell. Package shardsql, which sqlx uses as any other
+// database, accepts more and says so itself. m slots means a condition that leaves
+// several slots (IN, OR).
 //
 //	statement        key = one slot   m slots                  no key             broadcast table
 //	SELECT rows      one query        split, merged in order   ErrMissingKey *    one copy

@@ -67,8 +67,8 @@ type Alt struct {
 type Policy int
 
 const (
-	// Default is FanOutReads in package shardsql. gormplugin and sqlxhook, which do not
-	// stand on it yet, take it for Refuse.
+	// Default is FanOutReads in package shardsql. gormplugin, which does not stand on it
+	// yet, takes it for Refuse.
 	Default Policy = iota
 	// Refuse answers it with [ErrMissingKey].
 	Refuse

@@ -1,6 +1,7 @@
 package sqlxhook
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,51 +20,25 @@ func (a *args) tail() []any  { return a.all[len(a.all)-a.tails:] }
 
 // collect reads the arguments out of the rows.
 func (p *plan) collect(a *args, r *rows) error {
-	params := len(p.head) + r.n*len(p.group) + len(p.tail)
-	copies := p.memory != nil && r.places.first != nil
-	*a = args{heads: len(p.head), tails: len(p.tail)}
-	if copies {
-		a.all = p.memory.take(r, params)
-	} else {
-		a.all = make([]any, params)
-	}
-	group, fields := a.all, p.fields
+	*a = args{make([]any, len(p.head)+r.n*len(p.group)+len(p.tail)), len(p.head), len(p.tail)}
+	out, fields := a.all, p.fields
 	if r.n > 1 {
-		if err := p.collectOnce(a, r); err != nil {
+		if err := cmp.Or(once(a.head(), p.head, r), once(a.tail(), p.tail, r)); err != nil {
 			return err
 		}
-		group, fields = a.group(), p.group
+		out, fields = a.group(), p.group
 	}
-	if copies && len(p.memory.slots) == len(p.fields) {
+	return p.copied(r, func(i int, row reflect.Value) (err error) {
+		values := out[i*len(fields) : (i+1)*len(fields)]
+		for f := range values {
+			if fields[f].own >= 0 && fields[f].numbered == nil { // as most are
+				values[f] = row.Field(fields[f].own).Interface()
+			} else if values[f], err = fields[f].value(row); err != nil {
+				return &RowError{Row: i, Field: fields[f].name, Err: err}
+			}
+		}
 		return nil
-	}
-	for i := range r.n {
-		if err := read(group[i*len(fields):], fields, r, i, copies); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read reads fields of row i, but for those that are copied.
-func read(out []any, fields []field, r *rows, i int, copies bool) (err error) {
-	for f := range fields {
-		if copies && fields[f].slot.form != reflected {
-			continue
-		}
-		if out[f], err = fields[f].valueIn(r, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collectOnce reads what a batch has once.
-func (p *plan) collectOnce(a *args, r *rows) error {
-	if err := once(a.head(), p.head, r); err != nil {
-		return err
-	}
-	return once(a.tail(), p.tail, r)
+	})
 }
 
 // once reads parameters that occur once per statement, outside the VALUES
@@ -90,22 +65,9 @@ func once(out []any, fields []field, r *rows) error {
 	return nil
 }
 
-// pick returns the arguments of some of the rows, of width parameters each.
-func (a *args) pick(some []int, width int) args {
-	group := make([]any, 0, len(some)*width)
-	for _, i := range some {
-		group = append(group, a.group()[i*width:(i+1)*width]...)
-	}
-	return args{a.around(group), a.heads, a.tails}
-}
-
 // of returns the arguments for rows from to to, of width parameters each.
 func (a *args) of(from, to, width int) []any {
-	return a.around(a.group()[from*width : to*width : to*width])
-}
-
-// around returns a group of arguments with those of head and tail around it.
-func (a *args) around(group []any) []any {
+	group := a.group()[from*width : to*width : to*width]
 	if a.heads+a.tails == 0 {
 		return group
 	}

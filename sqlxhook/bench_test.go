@@ -8,7 +8,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -163,64 +162,4 @@ func BenchmarkInsertSQLite(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkShards compares statements on a shard with the same ones on a plain
-// database. The database does nothing.
-func BenchmarkShards(b *testing.B) {
-	db := openSilent(b, nil)
-	router, err := sharding.New(sharding.DBs{"main": db},
-		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(10), Map: spread(b, []string{"main"}, "orders_%d")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	plain, _ := newHook(b, sqlxhook.Config{DriverName: "mysql"})
-	sharded, _ := newHook(b, sqlxhook.Config{DriverName: "mysql", Router: router})
-	insert := func(h *sqlxhook.Hook, handle func() (sqlxhook.Execer, error), rows any) func(*testing.B) {
-		return func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				e, err := handle()
-				if err == nil {
-					_, err = h.NamedExec(b.Context(), e, insertOrder, rows)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	}
-	onDB := func() (sqlxhook.Execer, error) { return sqlx.NewDb(db, "mysql"), nil }
-	onShard := func() (sqlxhook.Execer, error) { return sharded.For("orders", 5000) }
-	onShards := func() (sqlxhook.Execer, error) { return sharded.Shards(), nil }
-	for _, n := range []int{1, 1000} {
-		rows := presetRows(n)
-		for i := range rows {
-			rows[i].UserID = 5000
-		}
-		b.Run(fmt.Sprintf("plain/%d", n), insert(plain, onDB, rows))
-		b.Run(fmt.Sprintf("shard/%d", n), insert(sharded, onShard, rows))
-		b.Run(fmt.Sprintf("shards/%d", n), insert(sharded, onShards, rows))
-	}
-	b.Run("plain/delete", func(b *testing.B) {
-		db := sqlx.NewDb(db, "mysql")
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := db.ExecContext(b.Context(), "DELETE FROM orders WHERE user_id = ?", 5000); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("shard/delete", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			s, err := sharded.For("orders", 5000)
-			if err == nil {
-				_, err = s.ExecContext(b.Context(), "DELETE FROM orders WHERE user_id = ?", 5000)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

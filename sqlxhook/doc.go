@@ -1,7 +1,7 @@
-// Package sqlxhook inserts rows through sqlx with generated keys, and finds the
-// shard of a row. It stands beside sqlx as a layer of functions, where others
-// put a hook into the driver: it calls ExecContext or QueryxContext on your
-// *sqlx.DB, *sqlx.Tx or *sqlx.Conn and changes nothing about them.
+// Package sqlxhook inserts rows through sqlx with generated keys. It stands beside
+// sqlx as a layer of functions, where others put a hook into the driver: it calls
+// ExecContext or QueryxContext on your *sqlx.DB, *sqlx.Tx or *sqlx.Conn and changes
+// nothing about them.
 //
 //	type Order struct {
 //		ID     int64 `db:"id" keygen:"order"`
@@ -43,65 +43,41 @@
 //
 // # Sharding
 //
-// With a router, a statement that names a sharded table is sent with a handle
-// that is bound to a shard, and names tables by their logical names:
+// Where rows lie is no business of this package: the databases of a
+// [sharding.Router] are one *sqlx.DB, with all methods of sqlx's, and logical names.
 //
-//	shard, err := h.For("orders", userID)                // one database, one table
-//	res, err := h.Insert(ctx, shard, "orders", &order)
-//	err = shard.SelectContext(ctx, &orders, "SELECT * FROM orders WHERE user_id = ?", userID)
-//	tx, err := h.Begin(ctx, "orders", userID)       // a transaction on that database
-//	res, err := h.Insert(ctx, h.Shards(), "orders", all) // each row to its shard
+//	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), "mysql")
+//	h, err := sqlxhook.New(sqlxhook.Config{Generators: ids, Router: router})
+//	res, err := h.Insert(ctx, db, "orders", &orders) // each row to its shard
+//	err = db.SelectContext(ctx, &orders, "SELECT * FROM orders WHERE user_id = ?", userID)
+//	tx, err := db.BeginTxx(ctx, nil)                 // on the database of its first statement
 //
-// [GroupBy] and [GroupKeys] split rows and lists of keys by shard, [Hook.Each] and
-// [Collect] go through shards at once. What is not proven to reach the right
-// shard is refused with a [sharding.RouteError] before anything is sent:
+// Package shardsql says which statements one shard answers, which several do, and
+// which are refused with a [sharding.RouteError] before anything is sent. What a
+// statement does not say stands in its context: sharding.OnKey and On choose a shard,
+// AllShards allows all of them, and Unsharded takes names as they are. A hook has no
+// database of its own, so that one serves the routed database, a plain one, and
+// what wraps either.
 //
-//	the statement                          is refused unless
-//	names a sharded table, by any name     it is sent with a Shard, a Tx or Shards, or sharding.Unsharded is set
-//	names a table of another shard         the tables are of one Group
-//	inserts into a sharded table           it shows the key of each row, as a parameter or literal, and the row belongs there
-//	has an id that carries the shard       it agrees with the key ([sharding.Table].Also)
-//	sets a column that leads to the shard  never: a row keeps its key
-//	is sent with Shards                    it is an INSERT, writes a broadcast table, or a hint chooses the shard
-//	has rows for several databases         the router allows sharding.BestEffort
-//	writes a broadcast table               it is sent with Shards
-//	names a sharded table, and is none of  it is sent with Shard.Unguarded, or sharding.Unsharded is set
-//	SELECT, INSERT, REPLACE, UPDATE and
-//	DELETE, or more than one statement
-//
-// Texts are read by their words, not parsed: where a table may stand, a column or
-// alias with the name of a sharded table is taken for it in statements that begin
-// with WITH. WHERE conditions are not read, as the handle says which shard is
-// meant. A bound handle asks no other shard: an UPDATE or DELETE by an id whose row
-// lies elsewhere touches 0 rows, and an INSERT or upsert of such an id stores a
-// second row. Unique keys, primary ones among them, hold within a table only. Ids
-// lead to their row's shard by themselves when their generator is a
-// [keygen.Bucketed] and their column is in Also.
-//
-// What a query builder such as squirrel or goqu writes is sent like any other text,
-// with its arguments: SELECT, UPDATE and DELETE by the methods of a [Shard] or a
-// [Tx]. Its INSERTs are refused, as their parameters have no names by which rows
-// could be looked at: insert structs or maps with [Hook.Insert].
+// With Config.Router, ids lead to their row's shard by themselves when their generator
+// is a [keygen.Bucketed] and their column is in [sharding.Table].Also: they are made
+// with the slot of the row's sharding key, which has to be a field of the struct. A
+// batch is one statement as long as it has the size for it, whatever the number of its
+// shards: those of one database write it in one transaction, and several databases
+// only where the router allows [sharding.BestEffort].
 //
 // # While a table is migrated
 //
-// With a [sharding.Migration] in the router, handles lead to the source until its
-// switch. What will be refused on the shards is refused there already. The column
-// that the source numbers is sent as NULL when it is empty, and the number is
-// stored in the row afterwards; a batch of such rows is sent row by row, in one
-// transaction, as no database tells all numbers of a batch for certain. Upserts
-// leave the field empty.
+// With a [sharding.Migration] in the router, the column that the source numbers is sent
+// as NULL when it is empty, and the number is stored in the row afterwards; a batch of
+// such rows is sent row by row, in one transaction, as no database tells all numbers of
+// a batch for certain. Upserts leave the field empty. From the switch on generators
+// fill it: a statement that the switch has overtaken is refused with
+// [sharding.ErrNotNumbered], and then filled and sent again. One that finds its table
+// closed waits for the next place; in a transaction that has done something it fails
+// with [sharding.ErrRouteMoved]: roll back and run the transaction again.
 //
-// When the place of a statement is closed by the switch, or by a rollback,
-//
-//	it was sent with                     then
-//	a Shard of For or ForBy              it waits, and is sent again where the table is now
-//	Shards                               the same; nothing remains of what was done of a batch
-//	a Tx                                 sharding.ErrRouteMoved: roll back and run the transaction again
-//	a Shard of At, Each or GroupBy       sharding.ErrRouteMoved: take new targets, or group again
-//
-// Call [sharding.Router.Load] once when the program starts. [Hook.Fill] fills
-// whatever the route, as it does not know the table.
+// [Hook.Fill] fills whatever the route, as it does not know the table.
 //
 // # Failure modes
 //

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/internal/keyfield"
-	"github.com/shardid/shardid/sharding"
 )
 
 // Errors that the methods of Hook wrap; test for them with errors.Is. All of
@@ -89,13 +88,3 @@ func (e *PartialError) Error() string {
 
 // Unwrap returns e.Err.
 func (e *PartialError) Unwrap() error { return e.Err }
-
-// oneCopyError says why a statement for one database must not change a broadcast
-// table.
-type oneCopyError struct{}
-
-// Error says what would be wrong then.
-func (oneCopyError) Error() string { return "one copy alone would change" }
-
-// Unwrap returns sharding.ErrRawTable, as for all texts whose shards are not clear.
-func (oneCopyError) Unwrap() error { return sharding.ErrRawTable }

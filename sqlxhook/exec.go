@@ -8,6 +8,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -43,8 +45,7 @@ func (r Result) LastInsertId() (int64, error) {
 // call is one call under way: its rows are filled and its arguments taken.
 type call struct {
 	plan    *plan
-	rows    rows // none when they are some of another call's
-	n       int  // rows of the statement
+	rows    rows
 	args    args
 	cuts    []int // behind which rows a batch is cut; nil when it is one statement
 	filling filling
@@ -54,7 +55,6 @@ type call struct {
 // they were.
 func (c *call) prepare(ctx context.Context) error {
 	p, r := c.plan, &c.rows
-	c.n = r.n
 	if err := p.accepts(r); err != nil {
 		return err
 	}
@@ -62,9 +62,6 @@ func (c *call) prepare(ctx context.Context) error {
 		return err
 	}
 	err := p.collect(&c.args, r)
-	if err == nil {
-		err = p.place.check(r.n, &c.args)
-	}
 	if err == nil {
 		c.cuts, err = p.singly(r)
 	}
@@ -101,9 +98,9 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 	if err != nil {
 		return Result{}, false, err
 	}
-	res, sent, err = c.sendAll(ctx, tx)
+	res, sent, err = c.sendAll(writehint.With(ctx, writehint.Hint{Table: c.plan.stmt.table, Single: true}), tx)
 	if err == nil {
-		return res, true, sharding.SlotMoving(tx.Commit())
+		return res, true, tx.Commit()
 	}
 	err = whole(err)
 	rolled := tx.Rollback()
@@ -125,7 +122,7 @@ func whole(err error) error {
 
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
-		res, err := execute(ctx, e, c.plan.text(c.n), c.args.all)
+		res, err := execute(ctx, e, c.plan.text(c.rows.n), c.args.all)
 		if err == nil {
 			c.number(0, res)
 		}
@@ -152,7 +149,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 func execute(ctx context.Context, e Execer, query string, args []any) (Result, error) {
 	res, err := e.ExecContext(ctx, query, args...)
 	if err != nil {
-		return Result{}, sharding.SlotMoving(err)
+		return Result{}, err
 	}
 	n, err := res.RowsAffected()
 	return Result{RowsAffected: n, last: res}, err
@@ -164,15 +161,22 @@ func reached(err error) bool {
 	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !undone(err)
 }
 
+// undone reports whether err proves that the statement did nothing: its table is missing,
+// or it was refused before it was sent.
+func undone(err error) bool {
+	var refused *sharding.RouteError
+	return errors.As(err, &refused) || dialect.FaultOf(err) == dialect.NoTable
+}
+
 // query sends the call's only statement.
 func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 	if c.cuts != nil {
 		c.filling.undo(&c.rows)
-		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.n, len(c.cuts), c.cuts[0])
+		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
 	}
-	found, err := q.QueryxContext(ctx, c.plan.text(c.n), c.args.all...)
+	found, err := q.QueryxContext(ctx, c.plan.text(c.rows.n), c.args.all...)
 	if err != nil && !reached(err) {
 		c.filling.undo(&c.rows)
 	}
-	return found, sharding.SlotMoving(err)
+	return found, err
 }

@@ -60,17 +60,6 @@ func (f family) readings() []sqltext.Flavor {
 	return []sqltext.Flavor{sqltext.MySQL, sqltext.SQLite}
 }
 
-// guardReadings adds the readings that a server's sql_mode can switch to, where
-// they can differ: only backslashes and double quotes are read in several ways.
-func (f family) guardReadings(query string) []sqltext.Flavor {
-	all := f.readings()
-	if (f == mysql || f == unknown) && strings.ContainsAny(query, `\"`) {
-		const backslash, quotes = sqltext.BackslashEscapes, sqltext.DoubleQuoteStrings
-		all = append(all, sqltext.MySQL&^backslash, sqltext.MySQL&^quotes, sqltext.MySQL&^(backslash|quotes))
-	}
-	return all
-}
-
 // quote quotes a checked identifier.
 func (f family) quote(ident string) (string, error) {
 	if err := dialect.CheckIdent(ident); err != nil {

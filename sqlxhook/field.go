@@ -14,9 +14,9 @@ import (
 type field struct {
 	name   string        // "Order.ID" or a parameter's name, for messages
 	index  []int         // path in a struct; nil for a map
+	own    int           // index in the row itself, -1 behind others and in a map
 	mapKey reflect.Value // in a map
 	typ    reflect.Type  // nil in a map
-	slot   slot          // for its copies
 	fixed  bool          // its value never takes more than fixedSize bytes
 
 	numbered *keyfield.Type // NULL is stored when it is empty, and the database numbers the row; nil for all others
@@ -27,7 +27,10 @@ const fixedSize = 32
 
 // structField returns the field of a struct type at a path.
 func structField(name string, t reflect.Type, index []int) field {
-	f := field{name: name, index: index, typ: t.FieldByIndex(index).Type, slot: slotOf(t, index)}
+	f := field{name: name, index: index, own: -1, typ: t.FieldByIndex(index).Type}
+	if len(index) == 1 {
+		f.own = index[0]
+	}
 	k := f.typ.Kind()
 	f.fixed = f.typ == timeType || k >= reflect.Bool && k <= reflect.Complex128 && !isValuer(f.typ)
 	return f
@@ -35,11 +38,11 @@ func structField(name string, t reflect.Type, index []int) field {
 
 // of returns the field of row, which is addressable when row is.
 func (f *field) of(row reflect.Value) (reflect.Value, error) {
-	switch len(f.index) {
-	case 0:
+	switch {
+	case f.own >= 0:
+		return row.Field(f.own), nil
+	case f.index == nil:
 		return f.ofMap(row)
-	case 1:
-		return row.Field(f.index[0]), nil
 	}
 	return f.nested(row)
 }

@@ -48,9 +48,6 @@ func (f *filling) fillKey(ctx context.Context, k *key, r *rows) error {
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	if k.isWordIn(r) {
-		return f.fillWords(ctx, k, r, empty)
-	}
 	store, err := k.supply.draw(ctx, *r, empty)
 	if err != nil {
 		return err
@@ -75,28 +72,8 @@ func (f *filling) fillKey(ctx context.Context, k *key, r *rows) error {
 	return nil
 }
 
-// fillWords is fill for what takes any id and held zero.
-func (f *filling) fillWords(ctx context.Context, k *key, r *rows, empty []int) error {
-	ids, err := k.supply.(integers).drawInts(ctx, *r, empty)
-	if err != nil {
-		return err
-	}
-	for i, row := range empty {
-		*r.word(row, &k.field.slot) = ids[i]
-	}
-	f.add(filled{key: k, rows: empty})
-	return nil
-}
-
-// isWordIn reports whether the key is a signed number of 64 bits whose address in
-// the rows is known.
-func (k *key) isWordIn(r *rows) bool { return k.word && r.places.first != nil }
-
 // isEmpty reports whether row i has no key.
 func (k *key) isEmpty(r *rows, i int) (bool, error) {
-	if k.isWordIn(r) {
-		return *r.word(i, &k.field.slot) == 0, nil
-	}
 	v, err := k.field.in(r, i)
 	switch {
 	case err != nil || !k.typ.IsEmpty(v):
@@ -174,12 +151,6 @@ func ids(keys []key, r *rows) []int64 {
 		}
 	}
 	out := make([]int64, r.n)
-	if k.isWordIn(r) {
-		for i := range out {
-			out[i] = *r.word(i, &k.field.slot)
-		}
-		return out
-	}
 	for i := range out {
 		v, err := k.field.of(r.at(i))
 		id, ok := int64(0), false
@@ -227,20 +198,7 @@ func (s source[K]) keys(ctx context.Context, n int) ([]K, error) {
 	return keys, keygen.Fill(ctx, s.gen, keys)
 }
 
-// integers is a supply of int64 ids.
-type integers interface {
-	drawInts(ctx context.Context, r rows, empty []int) ([]int64, error)
-}
-
 // sequence is the source of ids.
 type sequence struct{ source[int64] }
 
-var (
-	_ supply   = sequence{}
-	_ integers = sequence{}
-	_ integers = gene{}
-)
-
-func (s sequence) drawInts(ctx context.Context, _ rows, empty []int) ([]int64, error) {
-	return s.keys(ctx, len(empty))
-}
+var _ supply = sequence{}

@@ -7,19 +7,17 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/jmoiron/sqlx/reflectx"
-
-	"github.com/shardid/shardid/sharding"
 )
 
-// Execer is what a Hook sends statements to; *sqlx.DB, *sqlx.Tx, *sqlx.Conn,
-// *Shard and *Tx are Execers.
+// Execer is what a Hook sends statements to; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are
+// Execers.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	Rebind(query string) string
 }
 
-// Queryer is what a Hook sends queries to; *sqlx.DB, *sqlx.Tx, *sqlx.Conn, *Shard
-// and *Tx are Queryers.
+// Queryer is what a Hook sends queries to; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are
+// Queryers.
 type Queryer interface {
 	QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error)
 	Rebind(query string) string
@@ -54,36 +52,6 @@ func (h *Hook) handleOf(e rebinder) handle {
 		h.lastDriver.Store(known)
 	}
 	return handle{known.family, style, h.mapperOf(e)}
-}
-
-// bindingOf returns what the handle may name; nil when there is no router, or
-// when the context lifts what it says. Handles that are not the hook's own lead
-// to no shard.
-func (h *Hook) bindingOf(ctx context.Context, e rebinder) *binding {
-	l := h.layout()
-	switch {
-	case l == nil, sharding.HintOf(ctx).Unsharded:
-		return nil
-	}
-	if s := h.own(e); s != nil {
-		return s.bound
-	}
-	return l.nowhere
-}
-
-// own returns the shard that a handle is, nil if it is none of this hook.
-func (h *Hook) own(e rebinder) *Shard {
-	var s *Shard
-	switch e := e.(type) {
-	case *Shard:
-		s = e
-	case *Tx:
-		s = e.Shard
-	}
-	if s == nil || s.hook != h {
-		return nil
-	}
-	return s
 }
 
 func driverOf(e rebinder) string {
@@ -128,7 +96,7 @@ type knownDriver struct {
 // placeholders as they like, so they are asked each time.
 func (d *knownDriver) isOf(e rebinder, name string) bool {
 	switch e.(type) {
-	case *sqlx.DB, *sqlx.Tx, *Shard, *Tx:
+	case *sqlx.DB, *sqlx.Tx:
 		return name == d.name
 	}
 	return name == d.name && styleOf(e) == d.style

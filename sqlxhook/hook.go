@@ -46,14 +46,13 @@ type Config struct {
 	// DriverName is the database's family: "mysql", "mariadb", "sqlite" or
 	// "postgres", or a driver's name that contains one of these. It stands in
 	// for handles that do not tell: *sqlx.Conn never does, and "sqlmock" says
-	// nothing. The handles that For, Begin and GroupBy return bear it. Required when
-	// Router is set, and then not that of PostgreSQL.
+	// nothing.
 	DriverName string
 
-	// Router places the rows of sharded tables, which MySQL, MariaDB and SQLite can
-	// hold. Statements that name a sharded
-	// table are refused unless their handle is bound to a shard; see [Hook.For].
-	// Nil means that no table is sharded.
+	// Router is that of the routed database (see package shardsql). With it, generated
+	// ids of sharded tables carry the slot of their rows ([sharding.Table].Also), and
+	// a table that is being migrated is numbered by its source until the switch. Nil
+	// means that keys are filled without regard to tables.
 	Router *sharding.Router
 }
 
@@ -66,10 +65,7 @@ type Hook struct {
 	maxParams  int
 	maxBytes   int
 	family     family
-	driver     string
 	router     *sharding.Router
-	dbs        map[string]*sqlx.DB // the router's, by its names for them
-	known      atomic.Pointer[layout]
 	plans      plans
 	texts      texts
 	lastDriver atomic.Pointer[knownDriver]
@@ -83,26 +79,13 @@ func New(c Config) (*Hook, error) {
 	h := &Hook{
 		generators: c.Generators, mapper: c.Mapper, ownMapper: c.Mapper != nil,
 		maxParams: c.MaxParams, maxBytes: c.MaxBytes,
-		family: familyOf(c.DriverName), driver: c.DriverName, router: c.Router,
+		family: familyOf(c.DriverName), router: c.Router,
 		plans: plans{m: map[planKey]*plan{}}, texts: texts{m: map[batch]string{}},
 	}
 	if h.mapper == nil {
 		h.mapper = reflectx.NewMapperFunc("db", sqlx.NameMapper)
 	}
-	if c.Router != nil {
-		h.wrap(c.Router)
-	}
 	return h, nil
-}
-
-// wrap wraps the router's databases, once.
-func (h *Hook) wrap(r *sharding.Router) {
-	h.dbs = map[string]*sqlx.DB{}
-	for _, name := range r.Databases() {
-		db := sqlx.NewDb(r.DB(name), h.driver)
-		db.Mapper = h.mapper
-		h.dbs[name] = db
-	}
 }
 
 func (c Config) validate() error {
@@ -116,17 +99,10 @@ func (c Config) validate() error {
 	if err := c.Generators.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("Config.Generators: %w", err))
 	}
-	return errors.Join(append(errs, c.validateDriver())...)
-}
-
-func (c Config) validateDriver() error {
-	switch f := familyOf(c.DriverName); {
-	case f == unknown && (c.DriverName != "" || c.Router != nil):
-		return fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres; it is required with a Router", c.DriverName)
-	case f == postgres && c.Router != nil:
-		return fmt.Errorf("DriverName %q: a Router is for MySQL, MariaDB and SQLite; shards on PostgreSQL cannot be routed to", c.DriverName)
+	if c.DriverName != "" && familyOf(c.DriverName) == unknown {
+		errs = append(errs, fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres", c.DriverName))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (h *Hook) limitsOf(f family) limits {
@@ -170,36 +146,19 @@ func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any)
 	if nilness.Is(q) {
 		return nil, errNoHandle
 	}
-	found, err := h.queryOn(ctx, q, query, arg)
-	if err != nil {
-		return nil, fmt.Errorf("sqlxhook: %w", err)
-	}
-	return found, nil
-}
-
-func (h *Hook) queryOn(ctx context.Context, q Queryer, query string, arg any) (*sqlx.Rows, error) {
-	s := h.own(q)
-	if s == nil {
-		return h.querySent(ctx, q, q, query, arg)
-	}
-	at, err := s.present(ctx)
-	for err == nil {
-		var found *sqlx.Rows
-		if found, err = h.querySent(ctx, at, at.conn.(Queryer), query, arg); err == nil {
-			return found, nil
+	for {
+		var c call
+		err := h.prepare(ctx, &c, q, query, false, arg)
+		if err == nil {
+			var found *sqlx.Rows
+			if found, err = c.query(ctx, q); err == nil {
+				return found, nil
+			}
 		}
-		at, err = at.next(ctx, err)
+		if !h.refills(&c, err) {
+			return nil, fmt.Errorf("sqlxhook: %w", err)
+		}
 	}
-	return nil, err
-}
-
-// querySent plans the query for a handle and sends it to another one.
-func (h *Hook) querySent(ctx context.Context, on, to Queryer, query string, arg any) (*sqlx.Rows, error) {
-	var c call
-	if err := h.prepare(ctx, &c, on, query, false, arg); err != nil {
-		return nil, err
-	}
-	return c.query(ctx, to)
 }
 
 // Insert inserts one row or a slice of them into a table. The columns are the
@@ -237,53 +196,33 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 	if nilness.Is(e) {
 		return Result{}, errNoHandle
 	}
-	res, err := h.execOn(ctx, e, query, insert, arg)
-	if err != nil {
-		return res, fmt.Errorf("sqlxhook: %w", err)
-	}
-	return res, nil
-}
-
-func (h *Hook) execOn(ctx context.Context, e Execer, query string, insert bool, arg any) (Result, error) {
-	s := h.own(e)
-	if all, ok := e.(*everywhere); ok && all.hook == h {
-		var err error
-		if s, err = h.hinted(ctx); err != nil {
-			return Result{}, err
+	for {
+		var c call
+		var res Result
+		sent := false
+		err := h.prepare(ctx, &c, e, query, insert, arg)
+		if err == nil {
+			if res, sent, err = c.exec(ctx, e); err == nil {
+				return res, nil
+			}
 		}
-		if s == nil {
-			return h.spread(ctx, query, insert, arg)
+		if sent || !h.refills(&c, err) && !restarts(e, err) {
+			return res, fmt.Errorf("sqlxhook: %w", err)
 		}
 	}
-	if s == nil {
-		res, _, err := h.execSent(ctx, e, e, query, insert, arg)
-		return res, err
-	}
-	at, err := s.present(ctx)
-	var res Result
-	for err == nil {
-		var sent bool
-		if res, sent, err = h.execSent(ctx, at, at.conn.(Execer), query, insert, arg); err == nil || sent {
-			return res, s.hook.closed(at, err)
-		}
-		at, err = at.next(ctx, err)
-	}
-	return res, err
 }
 
-// execSent plans the statement for a handle and sends it to another one. sent
-// reports whether it may have done anything.
-func (h *Hook) execSent(ctx context.Context, on rebinder, to Execer, query string, insert bool, arg any) (res Result, sent bool, err error) {
-	var c call
-	if err := h.prepare(ctx, &c, on, query, insert, arg); err != nil {
-		return Result{}, false, err
-	}
-	return c.exec(ctx, to)
+// refills reports whether a call that did nothing failed because the database numbers
+// no rows any more, so that the keys are to be generated now.
+func (h *Hook) refills(c *call, err error) bool {
+	return errors.Is(err, sharding.ErrNotNumbered) && c.plan.numbered != nil && h.router.Snapshot() != c.plan.key.snapshot
 }
 
-// closed is the error of a statement that cannot be sent again.
-func (h *Hook) closed(s *Shard, err error) error {
-	return h.router.Closed(s.bound.layout.snapshot, err)
+// restarts reports whether the transaction of a batch that is the hook's own met a table
+// that had moved. Nothing remains of it.
+func restarts(e Execer, err error) bool {
+	_, own := e.(*sqlx.DB)
+	return own && errors.Is(err, sharding.ErrRouteMoved)
 }
 
 // prepare does all of a call that comes before the first statement is sent. On an
@@ -293,11 +232,31 @@ func (h *Hook) prepare(ctx context.Context, c *call, e rebinder, query string, i
 		return err
 	}
 	k := h.keyOfCall(e, query, insert, &c.rows)
-	k.bound = h.bindingOf(ctx, e)
+	if h.router != nil && !sharding.HintOf(ctx).Unsharded {
+		k.snapshot = h.router.Snapshot()
+	}
 	if c.plan, err = h.plan(&k, &c.rows); err != nil {
 		return err
 	}
+	if c.plan.unread() {
+		if err = h.router.Load(ctx); err != nil {
+			return err
+		}
+		k.snapshot = h.router.Snapshot()
+		if c.plan, err = h.plan(&k, &c.rows); err != nil {
+			return err
+		}
+	}
 	return c.prepare(ctx)
+}
+
+// unread reports whether nobody has read yet which place serves the table.
+func (p *plan) unread() bool {
+	if p.table == nil {
+		return false
+	}
+	_, err := p.table.Everywhere()
+	return errors.Is(err, sharding.ErrRouteUnread)
 }
 
 // keyOfCall returns the key of the call's plan. With insert, query is a table's

@@ -492,7 +492,7 @@ func TestAHandleThatIsClosedSendsNothingAndTheIDsAreTakenBack(t *testing.T) {
 
 func TestANilHandleIsRefused(t *testing.T) {
 	h, _ := newHook(t, sqlxhook.Config{})
-	for _, e := range []sqlxhook.Execer{nil, (*sqlx.DB)(nil), (*sqlx.Tx)(nil), (*sqlx.Conn)(nil), (*sqlxhook.Shard)(nil), (*sqlxhook.Tx)(nil)} {
+	for _, e := range []sqlxhook.Execer{nil, (*sqlx.DB)(nil), (*sqlx.Tx)(nil), (*sqlx.Conn)(nil)} {
 		if _, err := h.Insert(t.Context(), e, "orders", &order{}); !errors.Is(err, sqlxhook.ErrNil) || !strings.Contains(err.Error(), "handle is nil") {
 			t.Errorf("%T: %v", e, err)
 		}

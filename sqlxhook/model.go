@@ -19,7 +19,6 @@ type key struct {
 	supply  supply
 	integer bool // it holds int64 ids as numbers
 	plain   bool // an integer, which holds zero when it is empty
-	word    bool // plain, and takes any id
 
 	numbered bool // the database fills it
 }
@@ -86,7 +85,6 @@ func (h *Hook) supplyOf(k *key, tag keyfield.Tag) (supply, error) {
 		return source[[16]byte]{binaries, typ.SetBinary}, nil
 	}
 	k.integer = !typ.IsText()
-	k.word = k.field.slot.form == word && k.field.typ.Kind() <= reflect.Int64 // unsigned ones refuse negative ids
 	return sequence{source[int64]{ints, typ.Set}}, nil
 }
 

@@ -7,32 +7,22 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// numbered reports whether the database numbers the column of t: the source of a
-// migration does, as long as it serves t.
-func numbered(t *sharding.Table, column string) bool {
-	o := t.Origin()
-	return o != nil && o.Numbered != "" && strings.EqualFold(o.Numbered, column)
-}
-
-// leave leaves the keys to the database that it numbers.
-func leave(keys []key, t *sharding.Table) {
-	for i := range keys {
-		keys[i].numbered = numbered(t, keys[i].column)
-	}
-}
-
-// leaveNumbered is leave for a statement, which stores NULL for those keys.
+// leaveNumbered leaves the column to the database that it numbers, which is sent NULL
+// for it: the source of a migration does, as long as it serves t.
 func (p *plan) leaveNumbered(t *sharding.Table) {
-	leave(p.keys, t)
+	o := t.Origin()
+	if o == nil || o.Numbered == "" {
+		return
+	}
 	for i := range p.keys {
 		k := &p.keys[i]
-		if !k.numbered {
+		if !strings.EqualFold(o.Numbered, k.column) {
 			continue
 		}
-		p.numbered = k
+		k.numbered, p.numbered = true, k
 		for f := range p.fields {
 			if p.fields[f].name == k.column {
-				p.fields[f].numbered, p.fields[f].slot = &k.typ, slot{}
+				p.fields[f].numbered = &k.typ
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jmoiron/sqlx/reflectx"
+
+	"github.com/shardid/shardid/sharding"
 )
 
 // plan is a statement compiled for one row type, ready to be sent. It is
@@ -14,16 +16,15 @@ import (
 type plan struct {
 	key               planKey
 	stmt              *statement
-	single            string  // the text for one row
-	fields            []field // of all parameters
-	head, group, tail []field // parts of fields
-	memory            *memory
-	fixed             int        // bytes of one row, -1 if they differ
-	keys              []key      // to be filled; none unless the statement inserts
-	missing           error      // why the statement cannot store a generated key
-	place             *placement // of the rows of a sharded table
-	numbered          *key       // of keys, the one that the database fills, if any
-	broadcast         string     // the broadcast table that is written, if any
+	single            string          // the text for one row
+	fields            []field         // of all parameters
+	head, group, tail []field         // parts of fields
+	copies            reflect.Type    // array of the rows' type, nil unless rows are copied whole
+	fixed             int             // bytes of one row, -1 if they differ
+	keys              []key           // to be filled; none unless the statement inserts
+	missing           error           // why the statement cannot store a generated key
+	table             *sharding.Table // that is inserted into, nil unless it is sharded
+	numbered          *key            // of keys, the one that the database fills, if any
 	family            family
 	limits            limits
 	texts             *texts // of the hook; nil when the plan itself is not cached
@@ -31,32 +32,25 @@ type plan struct {
 
 // planKey is what a plan depends on.
 type planKey struct {
-	query  string
-	typ    reflect.Type
-	mapper *reflectx.Mapper
-	style  style
-	insert bool // query is a table's name
-	family family
-	bound  *binding // nil when names may be what they are
+	query    string
+	typ      reflect.Type
+	mapper   *reflectx.Mapper
+	style    style
+	insert   bool // query is a table's name
+	family   family
+	snapshot *sharding.Snapshot // nil without a router, and when names are physical names
 }
 
 // compile makes the plan of a query that k is the key of, or whose table it is.
 func (h *Hook) compile(k planKey, query string) (*plan, error) {
-	x, err := h.expand(k.bound, query, k.family)
+	stmt, err := parse(query, k.family)
 	if err != nil {
 		return nil, err
 	}
-	stmt, err := parse(x.text, k.family)
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), family: k.family, limits: h.limitsOf(k.family), broadcast: x.writes}
+	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), family: k.family, limits: h.limitsOf(k.family)}
 	// Where placeholders are numbered, "?" is an operator.
 	if p.params() > 0 && (stmt.dollar || stmt.question && k.style == "") {
 		return nil, fmt.Errorf("%w: it mixes :name with ? or $1; name every parameter", ErrStatement)
-	}
-	if p.place, err = h.placementOf(k, &x, stmt); err != nil {
-		return nil, err
 	}
 	if err := p.bind(); err != nil {
 		return nil, err
@@ -64,13 +58,22 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 	if stmt.insert {
 		p.keys, err = h.keysOf(k.mapper, k.typ)
 		p.missing = stmt.missing(p.keys)
-		if p.place != nil {
-			h.carry(p.keys, k.mapper, k.typ, p.place.table)
-			p.leaveNumbered(p.place.table)
-		}
+		h.place(p)
 	}
-	p.memory = memoryOf(p)
+	p.copies = copiesOf(k.typ, p.fields)
 	return p, err
+}
+
+// place takes in what the router knows of the table that p inserts into.
+func (h *Hook) place(p *plan) {
+	if p.key.snapshot == nil {
+		return
+	}
+	if t, ok := p.key.snapshot.Lookup(p.stmt.table); ok {
+		p.table = t
+		h.carry(p.keys, p.key.mapper, p.key.typ, t)
+		p.leaveNumbered(t)
+	}
 }
 
 // bind resolves the statement's parameters.
@@ -94,7 +97,7 @@ func (p *plan) bind() error {
 // fieldOf finds the field or map key that a parameter names.
 func fieldOf(m *reflectx.Mapper, t reflect.Type, param string) (field, error) {
 	if t.Kind() == reflect.Map {
-		return field{name: param, mapKey: reflect.ValueOf(param).Convert(t.Key())}, nil
+		return field{name: param, own: -1, mapKey: reflect.ValueOf(param).Convert(t.Key())}, nil
 	}
 	fi := m.TypeMap(t).Names[param]
 	if fi == nil {
@@ -110,7 +113,7 @@ func (s *statement) missing(keys []key) error {
 		stored := slices.Contains(s.head.params, k.column)
 		for i, v := range s.values {
 			named := s.columns == nil || i < len(s.columns) && strings.EqualFold(s.columns[i], k.column)
-			stored = stored || named && slices.Contains(v.params, k.column)
+			stored = stored || named && slices.Contains(v, k.column)
 		}
 		if !stored {
 			return fmt.Errorf("%s: %w: column %s, parameter :%[3]s", k.field.name, ErrKeyColumnMissing, k.column)

@@ -12,8 +12,6 @@ type rows struct {
 	many bool
 	n    int
 	typ  reflect.Type // of a row, pointers followed
-
-	places places
 }
 
 // take takes the argument apart. No row is nil then.
@@ -21,7 +19,7 @@ func (r *rows) take(arg any) error {
 	v := reflect.ValueOf(arg)
 	if v.Kind() == reflect.Pointer {
 		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent one
-			r.v, r.n, r.typ, r.places.first = row, 1, row.Type(), dataOf(&arg)
+			r.v, r.n, r.typ = row, 1, row.Type()
 			return nil
 		}
 	}
@@ -42,7 +40,6 @@ func (r *rows) take(arg any) error {
 	if !isRow(r.typ) {
 		return fmt.Errorf("%T: %w", arg, ErrArgument)
 	}
-	r.places = placesOf(v, r.typ)
 	return nil
 }
 

@@ -29,19 +29,12 @@ func (t *text) size() int {
 // once per row. Without a group everything is head.
 type statement struct {
 	head, group, tail text
-	insert            bool     // INSERT or REPLACE
-	table             string   // that is inserted into
-	columns           []string // of the column list; nil without one
-	values            []value  // of the group, one per column
-	groups            int      // VALUES groups in the text
-	question, dollar  bool     // has "?", has "$1"
-}
-
-// value is one item of a VALUES group.
-type value struct {
-	params  []string
-	plain   bool // nothing but one parameter, perhaps with a cast
-	literal any  // int64, or string without escapes, when it is nothing but one; otherwise nil
+	insert            bool       // INSERT or REPLACE
+	table             string     // that is inserted into
+	columns           []string   // of the column list; nil without one
+	values            [][]string // the parameters in each item of the group
+	groups            int        // VALUES groups in the text
+	question, dollar  bool       // has "?", has "$1"
 }
 
 // parse reads the query in every reading the family allows, which must agree.
@@ -191,59 +184,24 @@ func (p *parser) names(i int) []string {
 	return names
 }
 
-// items returns the items between the parentheses at open and shut.
-func (p *parser) items(open, shut int) []value {
-	var items []value
+// items returns the parameters in each item between the parentheses at open and shut.
+func (p *parser) items(open, shut int) [][]string {
+	var items [][]string
 	for i := open + 1; i < shut; i++ {
-		var v value
-		ends := func(i int) bool { return i >= shut || p.is(i, ",") }
-		v.plain = p.tokens[i].Kind == sqltext.Named && (ends(i+1) || p.is(i+1, "::") && ends(i+3))
-		switch {
-		case ends(i + 1):
-			v.literal = literal(p.sql, p.tokens[i])
-		case ends(i+2) && (p.is(i, "-") || p.is(i, "+")):
-			v.literal = p.signed(i)
-		}
+		var params []string
 		for depth := 0; i < shut && (depth > 0 || !p.is(i, ",")); i++ {
 			switch t := p.tokens[i]; {
 			case t.Kind == sqltext.Named:
-				v.params = append(v.params, name(p.sql, t))
+				params = append(params, name(p.sql, t))
 			case p.is(i, "("):
 				depth++
 			case p.is(i, ")"):
 				depth--
 			}
 		}
-		items = append(items, v)
+		items = append(items, params)
 	}
 	return items
-}
-
-// signed returns the value of the number behind the sign at i, nil if there is
-// none.
-func (p *parser) signed(i int) any {
-	number := p.tokens[i+1]
-	if n, err := strconv.ParseInt(p.tokens[i].Text(p.sql)+number.Text(p.sql), 10, 64); err == nil && number.Kind == sqltext.Number {
-		return n
-	}
-	return nil
-}
-
-// literal returns the value of a number or of a string; nil for other tokens, and
-// where the server might read something else than what stands there.
-func literal(sql string, t sqltext.Token) any {
-	text := t.Text(sql)
-	switch t.Kind {
-	case sqltext.Number:
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n
-		}
-	case sqltext.String:
-		if inner := strings.Trim(text, "'"); len(inner)+2 == len(text) && !strings.ContainsAny(inner, `\'`) {
-			return inner
-		}
-	}
-	return nil
 }
 
 // countGroups counts the VALUES groups, the first of which closes at shut.

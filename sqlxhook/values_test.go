@@ -157,9 +157,9 @@ func TestArgumentsOutliveTheirRows(t *testing.T) {
 	}
 }
 
-func TestArgumentsTakeTheirMemoryInOnePiece(t *testing.T) {
+func TestTheArgumentsOfARowShareOneCopyOfIt(t *testing.T) {
 	h, _ := newHook(t, sqlxhook.Config{})
-	for n, most := range map[int]float64{1: 1, 1000: 3} {
+	for n, most := range map[int]float64{1: 2, 1000: 1 + 2*(1000/64) + 1000%64} {
 		rows := presetRows(n)
 		var arg any = rows
 		plan, err := sqlxhook.Plan(h, sqlx.NewDb(nil, "mysql"), insertOrder, arg)

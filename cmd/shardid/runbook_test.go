@@ -23,6 +23,7 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -83,15 +84,14 @@ func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *shard
 	return err
 }
 
-func runbookSQLX(ctx context.Context, driverName string, ids keygen.Set, router *sharding.Router) (found []Order) {
-	h, err := sqlxhook.New(sqlxhook.Config{Generators: ids, Router: router, DriverName: driverName})
+func runbookSQLX(ctx context.Context, driverName string, home *sql.DB, ids keygen.Set, router *sharding.Router) (found []Order) {
+	h, err := sqlxhook.New(sqlxhook.Config{Generators: ids, Router: router})
 	check(err)
+	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), driverName)
 
-	_, err = h.Insert(ctx, h.Shards(), "orders", &Order{UserID: 5, Note: "by sqlx"})
+	_, err = h.Insert(ctx, db, "orders", &Order{UserID: 5, Note: "by sqlx"})
 	check(err)
-	shard, err := h.For("orders", 5) // the source, or the shard of user 5
-	check(err)
-	check(shard.SelectContext(ctx, &found, "SELECT * FROM orders WHERE user_id = 5 ORDER BY id DESC LIMIT 3"))
+	check(db.SelectContext(ctx, &found, "SELECT * FROM orders WHERE user_id = 5 ORDER BY id DESC LIMIT 3"))
 	return found
 }
 
@@ -120,7 +120,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 		db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: m.source}, &gorm.Config{Logger: logger.Discard})
 		check(err)
 		check(runbookGORM(ctx, db, ids, router))
-		return fmt.Sprint(runbookSQLX(ctx, "sqlite", ids, router))
+		return fmt.Sprint(runbookSQLX(ctx, "sqlite", m.source, ids, router))
 	}
 	if got := write(); got != "[{53 5 by sqlx []} {52 5 twice []} {51 5 alone []}]" {
 		t.Errorf("before the switch: %s", got)

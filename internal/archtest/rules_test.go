@@ -63,7 +63,7 @@ var house = []room{
 	{"internal/testshards", []string{"sharding"}, "it makes the tables for tests of siblings that must not know each other"},
 	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
 	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
-	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
+	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
 
 	// Floor 5.
 	{"cmd/shardid", []string{"..."}, ""},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
@@ -18,12 +19,12 @@ const (
 	segmentStep = 1000
 )
 
-// control is the database that keeps the counters, and the generators that take
-// their ids from it, one for each table, called like it.
+// control is the database that keeps the counters, the generators that take their
+// ids from it, one for each table, called like it, and what else is open.
 type control struct {
 	db         *sql.DB
 	generators keygen.Set
-	open       []*segment.Generator
+	open       []io.Closer
 }
 
 // install makes shardid's own tables and a counter for each table, above all

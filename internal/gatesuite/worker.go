@@ -2,6 +2,7 @@ package gatesuite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,29 +12,30 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sqlxhook"
 )
 
-// clerk writes tickets of one user and knows what must be there.
-type clerk struct {
-	*Theatre
+// worker writes tickets of one user and knows what must be there.
+type worker struct {
+	*Harness
 	user  int64
 	owned map[int64]Ticket
 }
 
-// open has clerks at work until the returned function is called, which returns
+// open has workers at work until the returned function is called, which returns
 // what must be there.
-func (h *Theatre) open(t *testing.T, n int) (closed func() map[int64]Ticket) {
+func (h *Harness) open(t *testing.T, n int) (closed func() map[int64]Ticket) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	clerks := make([]*clerk, n)
+	workers := make([]*worker, n)
 	var all sync.WaitGroup
-	for i := range clerks {
-		clerks[i] = &clerk{h, int64(i + 1), map[int64]Ticket{}}
+	for i := range workers {
+		workers[i] = &worker{h, int64(i + 1), map[int64]Ticket{}}
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
 			for ctx.Err() == nil {
-				if err := clerks[i].work(context.WithoutCancel(ctx), random); err != nil {
-					t.Errorf("clerk %d: %v", i, err)
+				if err := workers[i].work(context.WithoutCancel(ctx), random); err != nil {
+					t.Errorf("worker %d: %v", i, err)
 					return
 				}
 				h.done.Add(1)
@@ -45,15 +47,15 @@ func (h *Theatre) open(t *testing.T, n int) (closed func() map[int64]Ticket) {
 		stop()
 		all.Wait()
 		owned := map[int64]Ticket{}
-		for _, c := range clerks {
+		for _, c := range workers {
 			maps.Copy(owned, c.owned)
 		}
 		return owned
 	}
 }
 
-// more waits until the clerks have done something.
-func (h *Theatre) more(t *testing.T) {
+// more waits until the workers have done something.
+func (h *Harness) more(t *testing.T) {
 	t.Helper()
 	for from := h.done.Load(); h.done.Load() < from+100 && !t.Failed(); {
 		time.Sleep(time.Millisecond)
@@ -61,7 +63,7 @@ func (h *Theatre) more(t *testing.T) {
 }
 
 // work makes one change, or reads what was written last.
-func (c *clerk) work(ctx context.Context, random *rand.Rand) error {
+func (c *worker) work(ctx context.Context, random *rand.Rand) error {
 	for _, row := range c.owned {
 		switch random.IntN(7) {
 		case 0:
@@ -78,8 +80,8 @@ func (c *clerk) work(ctx context.Context, random *rand.Rand) error {
 	return c.buy(ctx, random.IntN(3)+1)
 }
 
-// buy inserts through any shard, or two rows through the handle of theirs.
-func (c *clerk) buy(ctx context.Context, n int) error {
+// buy inserts one row by its names, or several.
+func (c *worker) buy(ctx context.Context, n int) error {
 	if c.Table.Key == "id" {
 		n = 1 // several would be on several databases
 	}
@@ -87,15 +89,13 @@ func (c *clerk) buy(ctx context.Context, n int) error {
 	for i := range rows {
 		rows[i] = Ticket{UserID: c.user, Note: "new"}
 	}
-	on := c.Shards()
+	insert := func() (sqlxhook.Result, error) { return c.Insert(ctx, c.DB, "tickets", rows) }
 	if n == 2 {
-		s, err := c.For("tickets", c.key(rows[0]))
-		if err != nil {
-			return err
+		insert = func() (sqlxhook.Result, error) {
+			return c.NamedExec(ctx, c.DB, "INSERT INTO tickets (note, id, user_id) VALUES (:note, :id, :user_id)", rows)
 		}
-		on = s
 	}
-	res, err := c.Insert(ctx, on, "tickets", rows)
+	res, err := insert()
 	if err != nil {
 		return err
 	}
@@ -108,43 +108,39 @@ func (c *clerk) buy(ctx context.Context, n int) error {
 	return nil
 }
 
-func (c *clerk) update(ctx context.Context, row Ticket) error {
-	s, err := c.For("tickets", c.key(row))
-	if err != nil {
-		return err
-	}
+func (c *worker) update(ctx context.Context, row Ticket) error {
 	row.Note = fmt.Sprintf("%.400s+", row.Note)
-	if _, err := c.NamedExec(ctx, s, "UPDATE tickets SET note = :note WHERE id = :id", row); err != nil {
+	if _, err := c.NamedExec(ctx, c.DB, "UPDATE tickets SET note = :note WHERE id = :id AND user_id = :user_id", row); err != nil {
 		return err
 	}
 	c.owned[row.ID] = row
 	return nil
 }
 
-func (c *clerk) remove(ctx context.Context, row Ticket) error {
-	s, err := c.For("tickets", c.key(row))
-	if err != nil {
+func (c *worker) remove(ctx context.Context, row Ticket) error {
+	if err := one(c.DB.NamedExecContext(ctx, "DELETE FROM tickets WHERE id = :id AND user_id = :user_id", row)); err != nil {
 		return err
-	}
-	res, err := s.ExecContext(ctx, "DELETE FROM tickets WHERE id = ?", row.ID)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("%d rows had id %d (%w)", n, row.ID, err)
 	}
 	delete(c.owned, row.ID)
 	return nil
 }
 
-// check reads a row as it was written last.
-func (c *clerk) check(ctx context.Context, row Ticket) error {
-	s, err := c.For("tickets", c.key(row))
+// one checks that a statement changed one row.
+func one(res sql.Result, err error) error {
 	if err != nil {
 		return err
 	}
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		return fmt.Errorf("%d rows (%w)", n, err)
+	}
+	return nil
+}
+
+// check reads a row as it was written last.
+func (c *worker) check(ctx context.Context, row Ticket) error {
 	var got Ticket
-	if err := s.GetContext(ctx, &got, "SELECT id, user_id, note FROM tickets WHERE id = ?", row.ID); err != nil || got != row {
+	err := c.DB.GetContext(ctx, &got, c.DB.Rebind("SELECT id, user_id, note FROM tickets WHERE id = ? AND user_id = ?"), row.ID, row.UserID)
+	if err != nil || got != row {
 		return fmt.Errorf("row %+v reads as %+v (%w)", row, got, err)
 	}
 	return nil
@@ -152,7 +148,7 @@ func (c *clerk) check(ctx context.Context, row Ticket) error {
 
 // exchange puts a new row in the place of another one, in a transaction that is
 // run again when the table moves meanwhile.
-func (c *clerk) exchange(ctx context.Context, row Ticket) error {
+func (c *worker) exchange(ctx context.Context, row Ticket) error {
 	if c.Table.Key == "id" {
 		return nil // the new row may belong into another database
 	}
@@ -170,13 +166,13 @@ func (c *clerk) exchange(ctx context.Context, row Ticket) error {
 	}
 }
 
-func (c *clerk) exchangeOnce(ctx context.Context, old Ticket, fresh *Ticket) error {
-	tx, err := c.Begin(ctx, "tickets", c.key(old))
+func (c *worker) exchangeOnce(ctx context.Context, old Ticket, fresh *Ticket) error {
+	tx, err := c.DB.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(ctx, "DELETE FROM tickets WHERE id = ?", old.ID); err != nil {
+	if err := one(tx.NamedExecContext(ctx, "DELETE FROM tickets WHERE id = :id AND user_id = :user_id", old)); err != nil {
 		return err
 	}
 	if _, err := c.Insert(ctx, tx, "tickets", fresh); err != nil {

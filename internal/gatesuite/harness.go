@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -21,24 +22,24 @@ type Ticket struct {
 	Note   string `db:"note"`
 }
 
-// Theatre is a source with a table of tickets that moves to four tables in two
+// Harness is a source with a table of tickets that moves to four tables in two
 // other databases.
-type Theatre struct {
+type Harness struct {
 	*sqlxhook.Hook
+	DB    *sqlx.DB     // routed
 	DBs   sharding.DBs // source, a and b
 	Table sharding.Table
 
 	router *sharding.Router
-	driver string
-	done   atomic.Int64 // changes and reads of the clerks
+	done   atomic.Int64 // changes and reads of the workers
 }
 
-// New makes the theatre. The driver's name says how the databases write their
+// New makes the harness. The driver's name says how the databases write their
 // arguments, create makes the table in the source, and key is the column that the
 // shards go by.
-func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Theatre {
+func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Harness {
 	t.Helper()
-	h := &Theatre{DBs: dbs, driver: driver}
+	h := &Harness{DBs: dbs}
 	_, err := dbs["source"].ExecContext(t.Context(), create)
 	must(t, err)
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "tickets_%d")
@@ -50,10 +51,11 @@ func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *The
 		// After a rollback the source goes on above the highest id, so that the
 		// generator's next must be far above, as those of a clock are.
 		Generators: keygen.Set{Default: keygen.Counting(1<<40, 1<<20)},
-		Router:     h.router, DriverName: driver,
+		Router:     h.router,
 	})
 	must(t, err)
-	must(t, h.router.Load(t.Context()))
+	h.DB = sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: h.router, Home: dbs["source"]}), driver)
+	t.Cleanup(func() { _ = h.DB.Close() })
 	return h
 }
 
@@ -65,7 +67,7 @@ func must(t *testing.T, err error) {
 }
 
 // Job is the migration of the tickets.
-func (h *Theatre) Job(t *testing.T) *migrate.Job {
+func (h *Harness) Job(t *testing.T) *migrate.Job {
 	t.Helper()
 	j, err := migrate.New(migrate.Config{
 		Source: h.DBs["source"], Shards: sharding.DBs{"a": h.DBs["a"], "b": h.DBs["b"]},
@@ -79,7 +81,7 @@ func (h *Theatre) Job(t *testing.T) *migrate.Job {
 const longPause = 10 * time.Minute
 
 // Cutover copies the tickets and switches to the shards.
-func (h *Theatre) Cutover(t *testing.T, j *migrate.Job) {
+func (h *Harness) Cutover(t *testing.T, j *migrate.Job) {
 	t.Helper()
 	must(t, j.Run(t.Context()))
 	done, err := j.Cutover(t.Context(), longPause)
@@ -87,7 +89,7 @@ func (h *Theatre) Cutover(t *testing.T, j *migrate.Job) {
 	t.Logf("cutover: pause %s, %d changes drained", done.Pause, done.Drained)
 }
 
-func (h *Theatre) rollback(t *testing.T, j *migrate.Job) {
+func (h *Harness) rollback(t *testing.T, j *migrate.Job) {
 	t.Helper()
 	done, err := j.Rollback(t.Context(), longPause)
 	must(t, err)
@@ -95,12 +97,12 @@ func (h *Theatre) rollback(t *testing.T, j *migrate.Job) {
 }
 
 // ThereAndBack migrates twice to the shards and back, and there once more, while
-// clerks are at work. None of them may see an error or a ticket that is not as it
+// workers are at work. None of them may see an error or a ticket that is not as it
 // was left.
-func (h *Theatre) ThereAndBack(t *testing.T, clerks int) {
+func (h *Harness) ThereAndBack(t *testing.T, workers int) {
 	t.Helper()
 	j := h.Job(t)
-	closed := h.open(t, clerks)
+	closed := h.open(t, workers)
 	h.more(t)
 	for range 2 {
 		h.Cutover(t, j)
@@ -118,29 +120,21 @@ func (h *Theatre) ThereAndBack(t *testing.T, clerks int) {
 }
 
 // All reads the rows from where they are, and that each is where it belongs.
-func (h *Theatre) All(t *testing.T) map[int64]Ticket {
+func (h *Harness) All(t *testing.T) map[int64]Ticket {
 	t.Helper()
 	found := map[int64]Ticket{}
 	for _, at := range h.router.Targets("tickets") {
 		var rows []Ticket
-		must(t, sqlx.NewDb(h.DBs[at.DB], h.driver).SelectContext(t.Context(), &rows, "SELECT id, user_id, note FROM "+at.Table))
+		must(t, sqlx.NewDb(h.DBs[at.DB], h.DB.DriverName()).SelectContext(t.Context(), &rows, "SELECT id, user_id, note FROM "+at.Table))
 		for _, row := range rows {
 			if _, twice := found[row.ID]; twice {
 				t.Errorf("row %d is on two shards", row.ID)
 			}
 			found[row.ID] = row
-			if want, err := h.router.Target("tickets", h.key(row)); err != nil || want != at {
+			if want, err := h.router.Target("tickets", map[string]int64{"id": row.ID, "user_id": row.UserID}[h.Table.Key]); err != nil || want != at {
 				t.Errorf("row %d is on %s, not %s (%v)", row.ID, at, want, err)
 			}
 		}
 	}
 	return found
-}
-
-// key is what the row's shard goes by.
-func (h *Theatre) key(row Ticket) int64 {
-	if h.Table.Key == "id" {
-		return row.ID
-	}
-	return row.UserID
 }
