@@ -14,6 +14,8 @@ require (
 	github.com/rs/xid v1.6.0
 	github.com/shardid/shardid v0.0.0
 	github.com/sony/sonyflake v1.2.0
+	github.com/sqlc-dev/marino v0.3.1
+	github.com/sqlc-dev/meyer v0.1.2
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/driver/postgres v1.6.0
 	gorm.io/driver/sqlite v1.6.0

@@ -113,10 +113,10 @@ func (p *parser) atName() bool {
 }
 
 // isPlainWord reports whether a word can be a name: @x is a variable, and 1_000
-// is a number where a name cannot begin with a digit.
+// is a number, and $x a parameter, where a name cannot begin like that.
 func (p *parser) isPlainWord(t token) bool {
 	c := p.text[t.start]
-	return c != '@' && c != '$' && (p.mysql || c < '0' || c > '9')
+	return c != '@' && (p.mysql || c != '$' && (c < '0' || c > '9'))
 }
 
 // ident reads one name.
@@ -145,6 +145,9 @@ func (p *parser) takeIdent() Ident {
 		id.Name = unquoted(p.textOf(t))
 	} else {
 		id.Name = sqltext.Ident(p.text, sqltext.Token{Kind: t.kind, Start: t.start, End: t.end})
+	}
+	if p.mysql && id.Name == "" && t.kind == sqltext.QuotedIdent {
+		p.failAt(t) // MySQL has no empty names
 	}
 	return id
 }

@@ -72,6 +72,7 @@ func (p *parser) operators(x Expr, pending bool) Expr {
 // reports whether an operand follows.
 func (p *parser) infix(operands []Expr) (list []Expr, more bool) {
 	t := p.tok
+	p.noHash()
 	p.next()
 	switch t.is() {
 	case "isnull", "notnull":
@@ -158,11 +159,13 @@ func (p *parser) soup(operands []Expr, closing string) []Expr {
 }
 
 func (p *parser) soupOf(operands []Expr) []Expr {
+	p.noHash()
 	from := p.tok.start
 	switch {
 	case p.at(")"), p.at(";"), p.at(":="), p.tok.kind == 0,
 		p.at("select"), p.at("update"), p.at("delete"), p.at("join"), p.at("into"), p.at("table"),
-		p.d.Family == SQLite && p.at("in") && p.peek().is() != "(": // a table
+		p.d.Family == SQLite && p.at("in") && p.peek().is() != "(",         // a table
+		p.d.Family == SQLite && p.at(".") && p.last.kind == sqltext.String: // 'orders'.id
 		p.fail()
 		return operands
 	case p.accept("from"):

@@ -40,6 +40,7 @@ func (p *parser) unread() Expr {
 
 // symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
 func (p *parser) symbolOperand() Expr {
+	p.noHash()
 	t := p.tok
 	switch t.is() {
 	case "(":
