@@ -125,9 +125,6 @@ func (v *view) operand(e sqlparse.Expr) string {
 	case *sqlparse.Parens:
 		return v.operand(e.X)
 	case *sqlparse.Column:
-		if e.Text {
-			return "" // it may be a text
-		}
 		return v.ourColumn(e)
 	case *sqlparse.Param:
 		return fmt.Sprintf("?%d", e.Index)
