@@ -96,10 +96,11 @@ func routeValue(text string) any {
 
 // routeResult is what becomes of a statement, as JSON.
 type routeResult struct {
-	Kind   shardsql.Kind `json:"kind"`
-	Shards []routeShard  `json:"shards,omitempty"`
-	Merge  string        `json:"merge,omitempty"`
-	Reason string        `json:"reason,omitempty"`
+	Kind    shardsql.Kind `json:"kind"`
+	Lookups []routeShard  `json:"lookups,omitempty"`
+	Shards  []routeShard  `json:"shards,omitempty"`
+	Merge   string        `json:"merge,omitempty"`
+	Reason  string        `json:"reason,omitempty"`
 }
 
 type routeShard struct {
@@ -112,6 +113,9 @@ func (f routeFlags) print(w io.Writer, e shardsql.Explanation) error {
 	result := routeResult{Kind: e.Kind, Merge: e.Merge}
 	if e.Err != nil {
 		result.Reason = e.Err.Error()
+	}
+	for _, s := range e.Lookups {
+		result.Lookups = append(result.Lookups, routeShard{s.Target.String(), s.Text, s.Args})
 	}
 	for _, s := range e.Shards {
 		shard := routeShard{Text: s.Text, Args: s.Args}
@@ -130,15 +134,13 @@ func (f routeFlags) print(w io.Writer, e shardsql.Explanation) error {
 func (r routeResult) text() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, routeWords[r.Kind])
+	for _, s := range r.Lookups {
+		fmt.Fprintln(&b, "  is the row in "+s.line())
+	}
 	for _, s := range r.Shards {
-		if r.Kind == shardsql.Home {
-			continue
+		if r.Kind != shardsql.Home {
+			fmt.Fprintln(&b, "  "+s.line())
 		}
-		fmt.Fprintf(&b, "  %s: %s", s.Target, s.Text)
-		if len(s.Args) > 0 {
-			fmt.Fprintf(&b, " with %v", s.Args)
-		}
-		b.WriteByte('\n')
 	}
 	if r.Merge != "" {
 		fmt.Fprintln(&b, "  "+r.Merge)
@@ -147,6 +149,13 @@ func (r routeResult) text() string {
 		fmt.Fprintln(&b, "  "+r.Reason)
 	}
 	return b.String()
+}
+
+func (s routeShard) line() string {
+	if len(s.Args) == 0 {
+		return s.Target + ": " + s.Text
+	}
+	return fmt.Sprintf("%s: %s with %v", s.Target, s.Text, s.Args)
 }
 
 var routeWords = map[shardsql.Kind]string{

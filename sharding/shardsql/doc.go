@@ -25,28 +25,30 @@
 // is one transaction, or stands behind a savepoint of the caller's. Several databases
 // are written together only where [sharding.Transactions] lets transactions span them;
 // when one of them cannot commit after another one has, the error is a
-// [sharding.PartialCommitError]. What each shard would compute otherwise (NOW, variables)
-// and what it would count by itself (LIMIT) is refused. An INSERT returns
-// its rows in the order of VALUES; where IGNORE or DO NOTHING leaves some out, the others
+// [sharding.PartialCommitError]. What each shard would compute otherwise (NOW,
+// variables) and what it would count by itself (LIMIT) is refused. An INSERT returns its
+// rows in the order of VALUES; where IGNORE or DO NOTHING leaves some out, the others
 // are recognised by a unique key.
 //
-// A unique key that does not lead to the shard holds on each shard by itself. So before a
-// write depends on such a key, its rows are looked for by it: those of an upsert (ON
-// CONFLICT, ON DUPLICATE KEY UPDATE, IGNORE, REPLACE) by the key that it names, or by all
-// that the table has, first on their own shards, and what is not there on all others,
-// within [sharding.FanOut]. A row that exists under a sharding key of another slot is
-// refused with [sharding.ErrKeyChange], as the upsert would store it twice. What an UPDATE
-// sets a unique key to is looked for on the other shards. No look is needed where the key
-// has the sharding key among its columns, or a column of [sharding.Table].Also whose value
-// carries the slot. A look takes no locks: two upserts of one new row under two sharding
-// keys can still store it twice. An INSERT that names no conflict is sent as it is, and so
-// are other unique keys than the primary key that an upsert gives the values of its row.
+// A unique key that does not lead to the shard holds on each shard by itself. So before
+// a write depends on such a key, its rows are looked for by it: those of an upsert (ON
+// CONFLICT, ON DUPLICATE KEY UPDATE, IGNORE, REPLACE) by the key that it names, or by
+// all that the table has, first on their own shards, and what is not there on all
+// others, within [sharding.FanOut]. A row that exists under a sharding key of another
+// slot is refused with [sharding.ErrKeyChange], as the upsert would store it twice. What
+// an UPDATE sets a unique key to is looked for on the other shards. No look is needed
+// where the key has the sharding key among its columns, or a column of
+// [sharding.Table].Also whose value carries the slot. In a transaction the databases on
+// which it has begun are asked on its connections, and the others on one of their own. A
+// look takes no locks: two upserts of one new row under two sharding keys can still
+// store it twice. An INSERT that names no conflict is sent as it is, and so are other
+// unique keys than the primary key that an upsert gives the values of its row.
 //
-// A write to a broadcast table goes to the home database and to those of the router, each
-// of which has a copy. By itself it may always span databases, as it could not be done
-// otherwise; in a transaction it needs [sharding.BestEffort]. What each would make for itself is refused with
-// [sharding.ErrCopies]: numbers and computed defaults that are left out, functions that are
-// not known to give the same everywhere, LIMIT.
+// A write to a broadcast table goes to the home database and to those of the router,
+// each of which has a copy. By itself it may always span databases, as it could not be
+// done otherwise; in a transaction it needs [sharding.BestEffort]. What each would make
+// for itself is refused with [sharding.ErrCopies]: numbers and computed defaults that
+// are left out, functions that are not known to give the same everywhere, LIMIT.
 //
 // It is being built. Still refused, where several shards would have to answer: UNION of
 // groups, INTERSECT and EXCEPT; a CTE that is read twice; a derived table that limits or
