@@ -18,7 +18,7 @@ func (p *Plan) rows(args []any, hinted sharding.Target, byHint bool) (Route, err
 	for i := range in.input.Rows {
 		slot, err := in.slot(&in.input.Rows[i], args)
 		if err != nil {
-			return Route{}, p.refusal(in.of.table.Name, err, "")
+			return Route{}, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")
 		}
 		at, err := in.of.table.On(slot)
 		if err != nil {

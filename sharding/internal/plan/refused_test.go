@@ -1,0 +1,148 @@
+package plan_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// refusedPage lists the statements of the acceptance corpus that are refused.
+const refusedPage = "../../../docs/refused-statements.md"
+
+// refused is a statement of the corpus, and why it is refused.
+type refused struct {
+	statement corpus.Statement
+	file      string
+	err       error
+	always    bool // with ids that carry the slot as well
+}
+
+func TestThePageOfRefusedStatementsIsTheOneThatIsMade(t *testing.T) {
+	all, list := refusedStatements(t)
+	made := page(all, list)
+	if *update {
+		if err := os.WriteFile(refusedPage, []byte(made), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(refusedPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != made {
+		t.Errorf("%s is not the page that is made; run go test ./sharding/internal/plan -run TestThePageOfRefusedStatements -update and read the difference", refusedPage)
+	}
+}
+
+// refusedStatements returns how many statements there are, and those that are refused
+// without ids that carry the slot, as all are that are refused with them.
+func refusedStatements(t *testing.T) (all int, list []refused) {
+	t.Helper()
+	for _, f := range acceptance(t) {
+		db := open(t)
+		if err := f.CreateTables(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		options := plan.Options{Schema: schemaOf(t, db, f), Home: "db0", Merge: merge.Dialect{Engine: merge.MySQL}, Quote: func(name string) string { return "`" + name + "`" }}
+		with, without := routerOf(t, f, true), routerOf(t, f, false)
+		all += len(f.Statements)
+		for _, s := range f.Statements {
+			err := refusal(without, s, options)
+			always := refusal(with, s, options)
+			if always != nil {
+				err = always
+			}
+			var route *sharding.RouteError
+			if err == nil {
+				continue
+			}
+			if !errors.As(err, &route) {
+				t.Errorf("%s.sql:%d is refused by %v, which is no RouteError", f.Name, s.Line, err)
+				continue
+			}
+			if route.Hint == "" {
+				t.Errorf("%s.sql:%d is refused without a hint: %v", f.Name, s.Line, err)
+			}
+			list = append(list, refused{s, f.Name, err, always != nil})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b refused) int { return cmp.Compare(order(a), order(b)) })
+	return all, list
+}
+
+// order puts first what is refused whatever the ids are.
+func order(r refused) int {
+	if r.always {
+		return 0
+	}
+	return 1
+}
+
+// refusal returns why a statement is refused, outside of transactions and without an
+// option that allows more.
+func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error {
+	reads := sqlparse.Dialect{Family: sqlparse.MySQL}
+	if s.Dialect == corpus.SQLite {
+		reads.Family = sqlparse.SQLite
+	}
+	p := plan.Of(sqlparse.Parse(s.Text, reads), r.Snapshot(), options)
+	route, err := p.Bind(s.Args, sharding.Hint{})
+	if err != nil {
+		return err
+	}
+	if _, err := p.Lookups(s.Args, route, writehint.Hint{}); err != nil {
+		return err
+	}
+	if route.Kind == plan.Several && spans(route.Writes) {
+		return &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, // as shardsql does
+			Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+	}
+	return nil
+}
+
+// page is the page of the statements.
+func page(all int, list []refused) string {
+	always := 0
+	for _, r := range list {
+		if r.always {
+			always++
+		}
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, `# Which everyday statements are refused
+
+This page is generated: go test ./sharding/internal/plan -run TestThePageOfRefusedStatements -update
+
+[The acceptance corpus](../sharding/internal/plan/testdata/acceptance) has %d statements of a
+shop, a SaaS and a chat, taken from the schemas of public projects. On shards in two
+databases, with the defaults, outside of transactions, %d of them are accepted where the
+ids carry the slot (Also), and %d where they do not. The others are refused, each with
+what to do instead.
+
+`, all, all-always, all-len(list))
+	heading := ""
+	for _, r := range list {
+		next := "## Refused where the ids do not carry the slot\n\n"
+		if r.always {
+			next = "## Refused whatever the ids are\n\n"
+		}
+		if next != heading {
+			heading = next
+			out.WriteString(heading)
+		}
+		fmt.Fprintf(&out, "### %s (%s)\n\n```sql\n%s\n```\n\n> %v\n\n", r.statement.Name, r.file, r.statement.Text, r.err)
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
