@@ -8,6 +8,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
 
@@ -156,6 +158,40 @@ func BenchmarkInsertSQLite(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if err := insert(h, db, make([]order, n)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkRouted compares inserts into the table of one shard, through the routed
+// database, with those into a plain one of the same file.
+func BenchmarkRouted(b *testing.B) {
+	db := open(b)
+	db.SetMaxOpenConns(1)
+	db.MustExec("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
+	for i := range 4 {
+		db.MustExec(fmt.Sprintf("CREATE TABLE orders_%d (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)", i))
+	}
+	db.MustExec("CREATE TABLE plain (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	router, err := sharding.New(sharding.DBs{"main": db.DB},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(10), Map: spread(b, []string{"main"}, "orders_%d")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, shards := routed(b, router, db.DB, keygen.Set{Named: map[string]keygen.Generator[int64]{"order": keygen.Counting(1, 1)}})
+	for _, n := range []int{1, 1000} {
+		for table, to := range map[string]*sqlx.DB{"plain": db, "orders": shards} {
+			b.Run(fmt.Sprintf("%s/%d", table, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					rows := make([]order, n)
+					for i := range rows {
+						rows[i].UserID = 5000
+					}
+					if _, err := h.Insert(b.Context(), to, table, rows); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -75,9 +75,8 @@
 // fill it: a statement that the switch has overtaken is refused with
 // [sharding.ErrNotNumbered], and then filled and sent again. One that finds its table
 // closed waits for the next place; in a transaction that has done something it fails
-// with [sharding.ErrRouteMoved]: roll back and run the transaction again.
-//
-// [Hook.Fill] fills whatever the route, as it does not know the table.
+// with [sharding.ErrRouteMoved]: roll back and run the transaction again. [Hook.Fill]
+// fills whatever the route, as it does not know the table.
 //
 // # Failure modes
 //

@@ -122,7 +122,7 @@ func whole(err error) error {
 
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
-		res, err := execute(ctx, e, c.plan.text(c.rows.n), c.args.all)
+		res, err := execute(c.hinted(ctx, 0, c.rows.n), e, c.plan.text(c.rows.n), c.args.all)
 		if err == nil {
 			c.number(0, res)
 		}
@@ -131,7 +131,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	var sum Result
 	from := 0
 	for _, to := range c.cuts {
-		res, err := execute(ctx, e, c.plan.text(to-from), c.args.of(from, to, len(c.plan.group)))
+		res, err := execute(c.hinted(ctx, from, to), e, c.plan.text(to-from), c.args.of(from, to, len(c.plan.group)))
 		if err != nil && from > 0 {
 			return sum, true, &PartialError{Done: from, Err: err}
 		}
@@ -144,6 +144,22 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 		from = to
 	}
 	return sum, true, nil
+}
+
+// hinted tells package shardsql which of the rows from from to to have ids that were made
+// just now: a statement that minds rows which are there need not look for them.
+func (c *call) hinted(ctx context.Context, from, to int) context.Context {
+	made, stmt := &c.filling.first, c.plan.stmt
+	if c.plan.table == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() {
+		return ctx
+	}
+	var fresh []int
+	for _, row := range made.rows {
+		if from <= row && row < to {
+			fresh = append(fresh, row-from)
+		}
+	}
+	return writehint.With(ctx, writehint.Hint{Table: stmt.table, Column: made.key.column, Fresh: fresh})
 }
 
 func execute(ctx context.Context, e Execer, query string, args []any) (Result, error) {
@@ -174,7 +190,7 @@ func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 		c.filling.undo(&c.rows)
 		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
 	}
-	found, err := q.QueryxContext(ctx, c.plan.text(c.rows.n), c.args.all...)
+	found, err := q.QueryxContext(c.hinted(ctx, 0, c.rows.n), c.plan.text(c.rows.n), c.args.all...)
 	if err != nil && !reached(err) {
 		c.filling.undo(&c.rows)
 	}

@@ -165,16 +165,6 @@ func ids(keys []key, r *rows) []int64 {
 	return out
 }
 
-// anyEmpty reports whether a row lacks one of the keys.
-func anyEmpty(keys []key, r *rows) (bool, error) {
-	for i := range keys {
-		if empty, err := keys[i].empty(r); err != nil || len(empty) > 0 {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
 // supply draws keys of any kind.
 type supply interface {
 	// draw draws keys for the empty rows of r and returns what stores the i-th of

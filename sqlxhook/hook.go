@@ -1,6 +1,7 @@
 package sqlxhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,6 +197,7 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 	if nilness.Is(e) {
 		return Result{}, errNoHandle
 	}
+	_, own := e.(*sqlx.DB)
 	for {
 		var c call
 		var res Result
@@ -206,7 +208,8 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 				return res, nil
 			}
 		}
-		if sent || !h.refills(&c, err) && !restarts(e, err) {
+		// A batch's own transaction that met a table which had moved begins anew.
+		if moved := own && errors.Is(err, sharding.ErrRouteMoved); sent || !moved && !h.refills(&c, err) {
 			return res, fmt.Errorf("sqlxhook: %w", err)
 		}
 	}
@@ -216,13 +219,6 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 // no rows any more, so that the keys are to be generated now.
 func (h *Hook) refills(c *call, err error) bool {
 	return errors.Is(err, sharding.ErrNotNumbered) && c.plan.numbered != nil && h.router.Snapshot() != c.plan.key.snapshot
-}
-
-// restarts reports whether the transaction of a batch that is the hook's own met a table
-// that had moved. Nothing remains of it.
-func restarts(e Execer, err error) bool {
-	_, own := e.(*sqlx.DB)
-	return own && errors.Is(err, sharding.ErrRouteMoved)
 }
 
 // prepare does all of a call that comes before the first statement is sent. On an
@@ -294,14 +290,15 @@ func (p *plan) accepts(r *rows) error {
 	if r.n > 1 && p.stmt.groups != 1 {
 		return fmt.Errorf("%w: %d rows need exactly one VALUES (…) group, which is repeated; it has %d", ErrStatement, r.n, p.stmt.groups)
 	}
-	if p.missing == nil {
-		return nil
+	for i := range p.keys {
+		if p.missing == nil {
+			break
+		}
+		if empty, err := p.keys[i].empty(r); err != nil || len(empty) > 0 {
+			return cmp.Or(err, p.missing)
+		}
 	}
-	empty, err := anyEmpty(p.keys, r)
-	if err == nil && empty {
-		err = p.missing
-	}
-	return err
+	return nil
 }
 
 // insertSQL writes the INSERT of a struct type, or of the maps in r.

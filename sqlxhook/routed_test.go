@@ -289,6 +289,36 @@ func TestAnUpsertOfARowThatAnotherShardHasStoresNoSecondOne(t *testing.T) {
 	}
 }
 
+// An upsert looks on all shards for rows with the ids that it is given, which is more
+// than FanOut allows here, and not for those that were made just now.
+func TestAnUpsertDoesNotLookForIDsThatWereMadeJustNow(t *testing.T) {
+	m := newMarket(t, sharding.FanOut(3, 1))
+	h, err := sqlxhook.New(sqlxhook.Config{
+		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"line": keygen.Counting(1, 1)}}, Router: m.router, MaxParams: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const values = " INTO lines (id, user_id) VALUES (:id, :user_id)"
+	for _, query := range []string{"REPLACE" + values, "INSERT OR IGNORE" + values, "INSERT" + values + " ON CONFLICT (id) DO NOTHING"} {
+		if res, err := h.NamedExec(t.Context(), m.db, query, users(4, 2, 6)); err != nil || res.RowsAffected != 3 { // two statements
+			t.Errorf("%s: %+v, %v", query, res, err)
+		}
+		old := users(4, 2, 6)
+		old[2].ID = 1000
+		if _, err := h.NamedExec(t.Context(), m.db, query, old); !errors.Is(err, sharding.ErrTooManyShards) || old[0].ID != 0 {
+			t.Errorf("%s: %v, %v", query, old, err)
+		}
+	}
+	found, err := h.NamedQuery(t.Context(), m.db, "INSERT"+values+" ON CONFLICT (id) DO NOTHING RETURNING id", users(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := found.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARowWhoseIDLeadsElsewhereIsRefused(t *testing.T) {
 	m := newMarket(t)
 	for _, verb := range []string{"INSERT INTO", "REPLACE INTO", "INSERT OR REPLACE INTO", "INSERT OR IGNORE INTO", "replace\tinto"} {

@@ -30,6 +30,7 @@ func (t *text) size() int {
 type statement struct {
 	head, group, tail text
 	insert            bool       // INSERT or REPLACE
+	replaces          bool       // REPLACE, IGNORE or OR: it minds rows that are there
 	table             string     // that is inserted into
 	columns           []string   // of the column list; nil without one
 	values            [][]string // the parameters in each item of the group
@@ -98,7 +99,7 @@ func (p *parser) parse() (start, end int) {
 	if i >= len(p.tokens) || !p.is(i, "INSERT") && !p.is(i, "REPLACE") {
 		return none, none
 	}
-	p.stmt.insert = true
+	p.stmt.insert, p.stmt.replaces = true, p.is(i, "REPLACE")
 	i = p.target(i + 1)
 	open, columns := p.values(i)
 	if open < 0 {
@@ -137,9 +138,10 @@ func (p *parser) verb() int {
 // behind it.
 func (p *parser) target(i int) int {
 	if p.is(i, "OR") { // SQLite's INSERT OR IGNORE
-		i += 2
+		p.stmt.replaces, i = true, i+2
 	}
 	for p.is(i, "LOW_PRIORITY") || p.is(i, "DELAYED") || p.is(i, "HIGH_PRIORITY") || p.is(i, "IGNORE") || p.is(i, "INTO") {
+		p.stmt.replaces = p.stmt.replaces || p.is(i, "IGNORE")
 		i++
 	}
 	for i+2 < len(p.tokens) && p.is(i+1, ".") {

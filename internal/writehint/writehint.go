@@ -24,6 +24,9 @@ type Hint struct {
 	// not fresh, and neither are those of a row that is sent once more after an error that
 	// leaves open whether it was stored.
 	Fresh []int
+	// Column is the one that Fresh is about, in any case, where it need not be the primary
+	// key.
+	Column string
 	// Keyed says that an UPDATE or DELETE is about rows of models: its condition names
 	// them by their primary keys, and the sharding key was added to it. If it touches
 	// fewer rows than it names, the others are looked for on all shards, and the

@@ -148,6 +148,7 @@ func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
 		"none":             {},
 		"one of both":      {Table: "members", Fresh: []int{1}},
 		"of another table": {Table: "orders", Fresh: []int{0, 1}},
+		"of another key":   {Table: "members", Fresh: []int{0, 1}, Column: "email"},
 	} {
 		if _, err := w.routed.ExecContext(writehint.With(within(t), h), upsert); !errors.Is(err, sharding.ErrTooManyShards) || !strings.Contains(err.Error(), "sharding.FanOut") {
 			t.Errorf("%s: %v", name, err)
@@ -155,6 +156,10 @@ func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
 	}
 	ctx := writehint.With(within(t), writehint.Hint{Table: "Members", Fresh: []int{0, 1}})
 	if _, err := w.routed.ExecContext(ctx, upsert); err != nil {
+		t.Error(err)
+	}
+	named := writehint.With(within(t), writehint.Hint{Table: "members", Fresh: []int{0, 1}, Column: "ID"})
+	if _, err := w.routed.ExecContext(named, upsert); err != nil {
 		t.Error(err)
 	}
 	const byEmail = "INSERT INTO members (id, user_id, paid, email) VALUES (9, 1, 0, 'a') ON CONFLICT (email) DO UPDATE SET paid = 9"

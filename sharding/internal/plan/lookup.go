@@ -95,11 +95,19 @@ type seek struct {
 	always  bool    // for rows with new ids, too: another key than the primary key is named
 }
 
+// isOf reports whether rows with new ids need not be looked for by the key.
+func (s *seek) isOf(h writehint.Hint) bool {
+	if h.Column != "" {
+		return len(s.columns) == 1 && strings.EqualFold(s.columns[0], h.Column)
+	}
+	return !s.always
+}
+
 func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, error) {
 	l := &Lookup{Table: in.of.table, columns: s.columns}
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
-		if !s.always && h.IsFresh(i) || in.carries(s, row, args) {
+		if h.IsFresh(i) && s.isOf(h) || in.carries(s, row, args) {
 			continue
 		}
 		key, err := s.key(row, args)
