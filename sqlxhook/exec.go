@@ -146,8 +146,8 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	return sum, true, nil
 }
 
-// hinted tells package shardsql which of the rows from from to to have ids that were made
-// just now: a statement that minds rows which are there need not look for them.
+// hinted tells package shardsql which rows of a statement have ids that were made just
+// now: if it minds rows that are there, it need not look for these.
 func (c *call) hinted(ctx context.Context, from, to int) context.Context {
 	made, stmt := &c.filling.first, c.plan.stmt
 	if c.plan.table == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() {
