@@ -35,7 +35,8 @@ type Explanation struct {
 	Shards []Shard // of One, Scatter and Several, in the order in which they are asked
 	// Lookups are asked first, for rows that the statement depends on and that another
 	// shard may have: the shards where the rows belong, and then all others about what
-	// was not found, so that some may not be sent.
+	// was not found, so that some may not be sent. One may ask all shards of a database,
+	// of which Target is the first.
 	Lookups []Shard
 	// Merge says how the answers of several shards are combined.
 	Merge string

@@ -74,8 +74,8 @@ func (c *conn) seek(ctx context.Context, t *transaction, l *plan.Lookup) error {
 		if err != nil {
 			return err
 		}
-		for i, q := range questions {
-			if err := l.Found(q.Target, elsewhere, answers[i]); err != nil {
+		for _, rows := range answers {
+			if err := l.Found(elsewhere, rows); err != nil {
 				return err
 			}
 		}

@@ -241,7 +241,7 @@ func asked(lookups []*plan.Lookup) (lines []string) {
 				if elsewhere {
 					line = "    and elsewhere: "
 				}
-				lines = append(lines, line+q.Target.String()+" "+q.Text+" "+fmt.Sprint(q.Args))
+				lines = append(lines, line+q.Target.DB+" "+q.Text+" "+fmt.Sprint(q.Args))
 			}
 		}
 	}

@@ -39,15 +39,17 @@ type sought struct {
 	found  bool
 }
 
-// Question is a query of a Lookup. Its answers are for [Lookup.Found].
+// Question is a query of a Lookup for one database. Its answers are for [Lookup.Found].
 type Question struct {
-	Target sharding.Target
+	Target sharding.Target // the first of those that it asks
 	Text   string
 	Args   []driver.Value
 }
 
-// mostSought is how many rows one query looks for.
-const mostSought = 400
+const (
+	mostSought = 400  // rows that are looked for in one condition
+	mostArgs   = 8000 // arguments of one query, unless one condition has more
+)
 
 // Seeks returns the table whose rows may have to be looked for before the statement is
 // sent, or "".
@@ -296,7 +298,7 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 // Questions returns what is asked of the shards where the rows should be, or, with
 // elsewhere, of all others about the rows that have not been found.
 func (l *Lookup) Questions(elsewhere bool) (all []Question) {
-	for _, target := range l.Table.Map.Targets() {
+	for number, target := range l.Table.Map.Targets() {
 		var keys [][]driver.Value
 		for _, r := range l.rows {
 			if !r.found && slices.Contains(r.own, target) != elsewhere {
@@ -304,15 +306,35 @@ func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 			}
 		}
 		for some := range slices.Chunk(keys, mostSought) {
-			all = append(all, Question{Target: target, Text: l.text(target, len(some)), Args: slices.Concat(some...)})
+			all = l.ask(all, number, target, some)
 		}
 	}
 	return all
 }
 
-// text is SELECT id, user_id FROM orders_3 WHERE id IN (?, ?).
-func (l *Lookup) text(at sharding.Target, rows int) string {
-	quote, params := l.plan.options.Quote, 0
+// ask adds a shard to the question for its database, or to a new one where that has
+// enough.
+func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys [][]driver.Value) []Question {
+	i := len(all) - 1
+	for i >= 0 && all[i].Target.DB != target.DB {
+		i--
+	}
+	if i < 0 || len(all[i].Args)+len(keys)*len(l.columns) > mostArgs {
+		all, i = append(all, Question{Target: target}), len(all)
+	}
+	q := &all[i]
+	if q.Text != "" {
+		q.Text += " UNION ALL "
+	}
+	q.Text += l.text(number, target, len(keys), len(q.Args))
+	q.Args = append(q.Args, slices.Concat(keys...)...)
+	return all
+}
+
+// text is SELECT 3, id, user_id FROM orders_3 WHERE id IN (?, ?). The number tells which
+// target answers.
+func (l *Lookup) text(number int, at sharding.Target, rows, params int) string {
+	quote := l.plan.options.Quote
 	param := func() string {
 		if params++; l.plan.options.Merge.Engine == merge.PostgreSQL {
 			return "$" + strconv.Itoa(params)
@@ -337,32 +359,44 @@ func (l *Lookup) text(at sharding.Target, rows int) string {
 	if len(list) == 1 {
 		where = list[0] + " IN (" + strings.Join(some, ", ") + ")"
 	}
-	return "SELECT " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
+	return "SELECT " + strconv.Itoa(number) + ", " + strings.Join(list, ", ") + ", " + quote(l.Table.Key) + " FROM " + quote(at.Table) + " WHERE " + where
 }
 
-// Found takes in the rows that a shard has answered a question with, and refuses the
-// statement where one lies under a key of another slot.
-func (l *Lookup) Found(at sharding.Target, elsewhere bool, rows [][]driver.Value) error {
+// Found takes in the rows that answer a question, and refuses the statement where one
+// lies under a key of another slot.
+func (l *Lookup) Found(elsewhere bool, rows [][]driver.Value) error {
+	targets := l.Table.Map.Targets()
 	for _, row := range rows {
-		key := row[len(l.columns)]
-		slot, err := l.Table.Slot(key)
-		if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
-			continue // the move of its slot has left it behind
+		number, err := strconv.Atoi(Text(row[:1]))
+		if err != nil || number >= len(targets) {
+			return fmt.Errorf("plan: a look-up is answered by target %v", row[0])
 		}
-		if elsewhere {
-			return l.refusal(at, nil)
+		if err := l.found(targets[number], elsewhere, row[1:]); err != nil {
+			return err
 		}
-		same := l.rowsOf(Text(row[:len(l.columns)]))
-		for _, r := range same {
-			if !l.belongs(r, key, slot, err == nil) {
-				return l.refusal(at, r)
-			}
-			r.found = true
+	}
+	return nil
+}
+
+func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) error {
+	key := row[len(l.columns)]
+	slot, err := l.Table.Slot(key)
+	if on, moving := l.Table.On(slot); err == nil && moving == nil && on != at {
+		return nil // the move of its slot has left it behind
+	}
+	if elsewhere {
+		return l.refusal(at, nil)
+	}
+	same := l.rowsOf(Text(row[:len(l.columns)]))
+	for _, r := range same {
+		if !l.belongs(r, key, slot, err == nil) {
+			return l.refusal(at, r)
 		}
-		// One that no text finds is equal to one of them by the column's collation.
-		if len(same) == 0 && !l.models && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
-			return l.refusal(at, nil)
-		}
+		r.found = true
+	}
+	// One that no text finds is equal to one of them by the column's collation.
+	if len(same) == 0 && !l.models && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
+		return l.refusal(at, nil)
 	}
 	return nil
 }
