@@ -55,9 +55,8 @@
 // Package shardsql says which statements one shard answers, which several do, and
 // which are refused with a [sharding.RouteError] before anything is sent. What a
 // statement does not say stands in its context: sharding.OnKey and On choose a shard,
-// AllShards allows all of them, and Unsharded takes names as they are. A hook has no
-// database of its own, so that one serves the routed database, a plain one, and
-// what wraps either.
+// AllShards allows all of them, and Unsharded takes names as they are. One hook serves
+// the routed database, a plain one, and what wraps either.
 //
 // With Config.Router, ids lead to their row's shard by themselves when their generator
 // is a [keygen.Bucketed] and their column is in [sharding.Table].Also: they are made
@@ -73,7 +72,8 @@
 // such rows is sent row by row, in one transaction, as no database tells all numbers of
 // a batch for certain. Upserts leave the field empty. From the switch on generators
 // fill it: a statement that the switch has overtaken is refused with
-// [sharding.ErrNotNumbered], and then filled and sent again. One that finds its table
+// [sharding.ErrNotNumbered], and then filled and sent again; one that a rollback to a
+// source that numbers again has overtaken loses its ids. One that finds its table
 // closed waits for the next place; in a transaction that has done something it fails
 // with [sharding.ErrRouteMoved]: roll back and run the transaction again. [Hook.Fill]
 // fills whatever the route, as it does not know the table.

@@ -147,10 +147,11 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 }
 
 // hinted tells package shardsql which rows of a statement have ids that were made just
-// now: if it minds rows that are there, it need not look for these.
+// now. If it minds rows that are there, it need not look for these; and the source of a
+// migration that serves again may number them itself.
 func (c *call) hinted(ctx context.Context, from, to int) context.Context {
-	made, stmt := &c.filling.first, c.plan.stmt
-	if c.plan.table == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() {
+	made, stmt, t := &c.filling.first, c.plan.stmt, c.plan.table
+	if t == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() && t.Unnumbered() == "" {
 		return ctx
 	}
 	var fresh []int

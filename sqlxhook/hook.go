@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 
 	"github.com/shardid/shardid/internal/nilness"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 )
@@ -216,9 +217,10 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 }
 
 // refills reports whether a call that did nothing failed because the database numbers
-// no rows any more, so that the keys are to be generated now.
+// no rows any more, or does so again, so that the keys are to be filled otherwise.
 func (h *Hook) refills(c *call, err error) bool {
-	return errors.Is(err, sharding.ErrNotNumbered) && c.plan.numbered != nil && h.router.Snapshot() != c.plan.key.snapshot
+	other := errors.Is(err, sharding.ErrNotNumbered) && c.plan.numbered != nil || errors.Is(err, writehint.ErrNumbered)
+	return other && h.router.Snapshot() != c.plan.key.snapshot
 }
 
 // prepare does all of a call that comes before the first statement is sent. On an
@@ -290,10 +292,7 @@ func (p *plan) accepts(r *rows) error {
 	if r.n > 1 && p.stmt.groups != 1 {
 		return fmt.Errorf("%w: %d rows need exactly one VALUES (…) group, which is repeated; it has %d", ErrStatement, r.n, p.stmt.groups)
 	}
-	for i := range p.keys {
-		if p.missing == nil {
-			break
-		}
+	for i := 0; p.missing != nil && i < len(p.keys); i++ {
 		if empty, err := p.keys[i].empty(r); err != nil || len(empty) > 0 {
 			return cmp.Or(err, p.missing)
 		}

@@ -320,42 +320,77 @@ func TestAnInsertReadsTheRouteThatNobodyHasRead(t *testing.T) {
 	}
 }
 
-// A rollback closes one shard after another, so that it can come between two statements
-// of a batch.
-func TestABatchInATransactionOfItsOwnBeginsAnewWhenATableMoves(t *testing.T) {
-	source, b := open(t), open(t)
-	near := &faulty{file: filepath.Join(t.TempDir(), "a"), driver: source.Driver()}
-	a := sqlx.NewDb(sql.OpenDB(near), "sqlite")
-	defer func() { _ = a.Close() }()
-	for name, db := range map[string]*sqlx.DB{"lines_closed": source, "lines_0": a, "lines_1": b, "lines_2": a, "lines_3": b} {
+// autumn is a migration of lines that has switched to its shards; the source's table and
+// route are given back by back.
+type autumn struct {
+	h            *sqlxhook.Hook
+	db           *sqlx.DB // routed
+	source, a, b *sqlx.DB
+	near         *faulty // of a
+}
+
+func newAutumn(t *testing.T) *autumn {
+	t.Helper()
+	m := &autumn{source: open(t), b: open(t)}
+	m.near = &faulty{file: filepath.Join(t.TempDir(), "a"), driver: m.source.Driver()}
+	m.a = sqlx.NewDb(sql.OpenDB(m.near), "sqlite")
+	t.Cleanup(func() { _ = m.a.Close() })
+	for name, db := range map[string]*sqlx.DB{"lines_closed": m.source, "lines_0": m.a, "lines_1": m.b, "lines_2": m.a, "lines_3": m.b} {
 		db.MustExec("CREATE TABLE " + name + " (id INTEGER PRIMARY KEY, user_id INTEGER)")
 	}
-	source.MustExec("CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
-	source.MustExec("INSERT INTO shardid_route VALUES ('lines', 'autumn', 1, 'shards')")
-	router, err := sharding.New(sharding.DBs{"source": source.DB, "a": a.DB, "b": b.DB},
+	m.source.MustExec("CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
+	m.source.MustExec("INSERT INTO shardid_route VALUES ('lines', 'autumn', 1, 'shards')")
+	router, err := sharding.New(sharding.DBs{"source": m.source.DB, "a": m.a.DB, "b": m.b.DB},
 		sharding.Table{Name: "lines", Key: "user_id", Rule: sharding.Low(2), Map: spread(t, []string{"a", "b"}, "lines_%d")},
 		sharding.Migration{Source: "source", Tables: map[string]string{"lines": "id"}}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := sqlxhook.New(sqlxhook.Config{
-		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"line": keygen.Counting(1, 1)}}, Router: router, MaxParams: 2,
+	m.h, err = sqlxhook.New(sqlxhook.Config{
+		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"line": keygen.Counting(1000, 1)}}, Router: router, MaxParams: 2,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: source.DB}), "sqlite")
-	defer func() { _ = db.Close() }()
-	near.after = func() {
-		b.MustExec("ALTER TABLE lines_1 RENAME TO lines_1_closed")
-		source.MustExec("ALTER TABLE lines_closed RENAME TO lines")
-		source.MustExec("UPDATE shardid_route SET epoch = 2, route = 'returned'")
-	}
+	m.db = sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: m.source.DB}), "sqlite")
+	t.Cleanup(func() { _ = m.db.Close() })
+	return m
+}
+
+func (m *autumn) back(route sharding.Route) {
+	m.b.MustExec("ALTER TABLE lines_1 RENAME TO lines_1_closed")
+	m.source.MustExec("ALTER TABLE lines_closed RENAME TO lines")
+	m.source.MustExec("UPDATE shardid_route SET epoch = 2, route = ?", route)
+}
+
+// A rollback closes one shard after another, so that it can come between two statements
+// of a batch.
+func TestABatchInATransactionOfItsOwnBeginsAnewWhenATableMoves(t *testing.T) {
+	m := newAutumn(t)
+	m.near.after = func() { m.back(sharding.Returned) }
 	rows := users(4, 5)
-	if res, err := h.Insert(t.Context(), db, "lines", rows); err != nil || res.RowsAffected != 2 {
+	if res, err := m.h.Insert(t.Context(), m.db, "lines", rows); err != nil || res.RowsAffected != 2 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if left, found := idsIn(t, a, "lines_0"), idsIn(t, source, "lines"); len(left) != 0 || fmt.Sprint(found) != fmt.Sprint([]int64{rows[0].ID, rows[1].ID}) {
+	if left, found := idsIn(t, m.a, "lines_0"), idsIn(t, m.source, "lines"); len(left) != 0 || fmt.Sprint(found) != fmt.Sprint([]int64{rows[0].ID, rows[1].ID}) {
 		t.Errorf("%v of %v are on the source, %v on the shard", found, rows, left)
+	}
+}
+
+// After a rollback of a job that numbers ids anew the source numbers its rows itself.
+func TestIDsThatWereMadeForShardsAreGivenUpWhenTheSourceNumbersAgain(t *testing.T) {
+	m := newAutumn(t)
+	if _, err := m.h.Insert(t.Context(), m.db, "lines", users(4)); err != nil {
+		t.Fatal(err)
+	}
+	m.back(sharding.OnSource)
+	rows := users(5)
+	res, err := m.h.Insert(t.Context(), m.db, "lines", rows)
+	if err != nil || rows[0].ID != 1 || fmt.Sprint(res.IDs) != "[1]" {
+		t.Errorf("%+v, %+v, %v", rows, res, err)
+	}
+	own := []line{{ID: 70, UserID: 5}} // of the program, which must know
+	if _, err := m.h.Insert(t.Context(), m.db, "lines", own); err != nil || fmt.Sprint(idsIn(t, m.source, "lines")) != "[1 70]" {
+		t.Errorf("%v, %v", own, err)
 	}
 }

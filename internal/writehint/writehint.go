@@ -6,6 +6,7 @@ package writehint
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,12 @@ type Hint struct {
 	// without a transaction.
 	Single bool
 }
+
+// ErrNumbered: the source of a migration serves again and numbers the column of which
+// the rows have ids that were made just now. The engine returns it before it sends
+// anything, so that the adapter leaves the column to the source and sends the statement
+// again. Users do not see it.
+var ErrNumbered = errors.New("the source numbers the column again")
 
 type key struct{}
 

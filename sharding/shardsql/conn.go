@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"strings"
 
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -129,6 +131,20 @@ func route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedV
 		return plan.Route{}, err
 	case r.Kind == plan.Home:
 		r.Text = query
+		return r, nil
 	}
-	return r, nil
+	return r, numbered(ctx, p)
+}
+
+// numbered refuses ids that an adapter made for shards, where the source of a migration
+// serves again and numbers its rows itself.
+func numbered(ctx context.Context, p *plan.Plan) error {
+	table, column := p.Numbers()
+	if column == "" {
+		return nil
+	}
+	if h := writehint.Of(ctx, table); len(h.Fresh) == 0 || !strings.EqualFold(h.Column, column) {
+		return nil
+	}
+	return &sharding.RouteError{Op: "insert", Table: table, Column: column, Err: writehint.ErrNumbered, Hint: "send it again without the ids"}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -224,5 +225,27 @@ func TestTheRefusalOfAShardWhoseSlotMovesAwayIsTold(t *testing.T) {
 	}
 	if _, err := m.routed.Exec("UPDATE orders SET note = 'x' WHERE user_id IN (1, 2)"); !errors.Is(err, sharding.ErrSlotMoving) {
 		t.Errorf("among others: %v", err)
+	}
+}
+
+func TestIDsThatAnAdapterMadeAreNotSentToASourceThatNumbers(t *testing.T) {
+	m := newMoving(t)
+	for name, c := range map[string]struct {
+		hint writehint.Hint
+		want error
+	}{
+		"made just now":    {writehint.Hint{Table: "Orders", Column: "ID", Fresh: []int{0}}, writehint.ErrNumbered},
+		"of another table": {writehint.Hint{Table: "items", Column: "id", Fresh: []int{0}}, nil},
+		"another column":   {writehint.Hint{Table: "orders", Column: "user_id", Fresh: []int{0}}, nil},
+		"of the program":   {writehint.Hint{Table: "orders", Column: "id"}, nil},
+	} {
+		exec(t, m.db, "DELETE FROM orders")
+		_, err := m.routed.ExecContext(writehint.With(t.Context(), c.hint), "INSERT INTO orders (id, user_id) VALUES (7, 1)")
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := one[int64](t, m.db, "SELECT COUNT(*) FROM orders"); n == 1 != (c.want == nil) {
+			t.Errorf("%s: %d rows", name, n)
+		}
 	}
 }

@@ -61,3 +61,13 @@ func isEmpty(e sqlparse.Expr, params int, args []any) bool {
 	value, err := plain(v.after(params).value(args))
 	return err == nil && value == nil
 }
+
+// Numbers returns the table and the column that the source of a migration numbers, of an
+// INSERT that it still serves, and otherwise "".
+func (p *Plan) Numbers() (table, column string) {
+	if p.origin == nil || p.insert == nil {
+		return "", ""
+	}
+	t := p.insert.of.table
+	return t.Name, t.Origin().Numbered
+}
