@@ -162,9 +162,14 @@ func TestRowsWithNewIDsAreNotLookedFor(t *testing.T) {
 	if _, err := w.routed.ExecContext(named, upsert); err != nil {
 		t.Error(err)
 	}
-	const byEmail = "INSERT INTO members (id, user_id, paid, email) VALUES (9, 1, 0, 'a') ON CONFLICT (email) DO UPDATE SET paid = 9"
-	if _, err := w.routed.ExecContext(ctx, byEmail); !errors.Is(err, sharding.ErrTooManyShards) {
-		t.Errorf("by a key that is not new: %v", err)
+	for text, want := range map[string]error{
+		"INSERT INTO members (id, user_id, paid, email) VALUES (9, 1, 0, 'a') ON CONFLICT (email) DO UPDATE SET paid = 9":           sharding.ErrTooManyShards,
+		"INSERT INTO members (id, user_id, paid, email) VALUES (9, 1, 0, 'a') ON CONFLICT DO UPDATE SET user_id = excluded.user_id": sharding.ErrTooManyShards,
+		"INSERT INTO members (id, user_id, paid, email) VALUES (10, 1, 0, 'b') ON CONFLICT DO UPDATE SET paid = 9":                  nil,
+	} {
+		if _, err := w.routed.ExecContext(ctx, text); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ type seek struct {
 	columns []string
 	at      []int   // the places of the columns in a row
 	carried []place // columns whose values may lead to the shard
-	always  bool    // for rows with new ids, too: another key than the primary key is named
+	always  bool    // for rows with new ids, too: the statement names it, or changes a sharding key, and it is not the primary key
 }
 
 // isOf reports whether rows with new ids need not be looked for by the key.

@@ -23,8 +23,12 @@ func (b *builder) conflicting(st *sqlparse.Statement, out *insertion) {
 			b.resets(out, set)
 		}
 	}
-	if len(st.Insert.Conflicts) == 0 && (st.Insert.Ignore || st.Verb == sqlparse.Replace) {
+	if st.Insert.Ignore || st.Verb == sqlparse.Replace { // whatever ON CONFLICT names
 		b.depends(out, nil)
+	}
+	for i := range out.seeks {
+		s := &out.seeks[i]
+		s.always = s.always && !slices.Equal(s.columns, out.of.schema.Unique[0])
 	}
 }
 
@@ -48,6 +52,11 @@ func (b *builder) resets(out *insertion, set sqlparse.Assignment) {
 	r := out.of
 	if keeps(set, &scope{refs: []*reference{r}}) {
 		return
+	}
+	if slices.ContainsFunc(r.leads, func(l *lead) bool { return assigns(set, l.column) }) {
+		for i := range out.seeks { // the row that is there has to have the slot of the new one
+			out.seeks[i].always = len(r.schema.Unique) > 0
+		}
 	}
 	for i, key := range r.schema.Unique {
 		at := slices.IndexFunc(key, func(column string) bool { return assigns(set, column) })
@@ -92,8 +101,7 @@ func (b *builder) depends(out *insertion, columns []string) {
 
 // seek takes in a unique key by which rows have to be looked for.
 func (b *builder) seek(out *insertion, key []string, named bool) {
-	s, table := seek{columns: key}, out.of.table.Name
-	s.always = named && len(out.of.schema.Unique) > 0 && !slices.Equal(key, out.of.schema.Unique[0])
+	s, table := seek{columns: key, always: named && len(out.of.schema.Unique) > 0}, out.of.table.Name
 	for _, column := range key {
 		at := slices.IndexFunc(out.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
 		switch {
