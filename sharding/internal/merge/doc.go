@@ -6,13 +6,12 @@
 //
 //	rows, ORDER BY, LIMIT     Ordered → Limited → Cut
 //	rows in any order         Concat → Limited → Cut
-//	DISTINCT, UNION           Concat → Distinct, or Ordered → Unique
+//	DISTINCT, UNION           Concat or Ordered → Distinct → Limited → Cut
 //	aggregates, GROUP BY      Concat → Grouped → Computed → Filtered (HAVING) → Sorted → Limited → Cut
 //
 // Rows are read when they are asked for, one from each source at most. Only Distinct,
 // Sorted and Grouped hold more; what they hold is counted by a [Memory], and a
-// [MemoryError] ends the answer when it is used up. With Grouping.Ordered, Grouped
-// holds one group.
+// [MemoryError] ends the answer when it is used up.
 //
 // Values are compared as their databases compare them, by the [Type] of the column.
 // A comparison never guesses: a value that is not of its column's type is an

@@ -56,16 +56,13 @@ type Grouping struct {
 	// Keys tell groups apart. Without any, all rows are one group, and there is one
 	// even without rows, as there is for aggregates without GROUP BY.
 	Keys []Key
-	// Ordered: the rows are ordered by Keys, so one group is held at a time. Else
-	// groups come in the order of their first rows.
-	Ordered bool
 	// Names are those of the Aggregates' columns, one each.
 	Names      []string
 	Aggregates []Aggregate
 }
 
-// Grouped combines the rows of each group into one. It holds all groups, or one if
-// they are ordered.
+// Grouped combines the rows of each group into one. It holds all groups, and returns them
+// in the order of their first rows.
 func Grouped(rows Rows, by Grouping, memory *Memory) Rows {
 	g := &grouped{stage: over(rows), Grouping: by, memory: memory, index: map[string]*group{}}
 	g.columns = by.Names
@@ -78,16 +75,13 @@ type grouped struct {
 	Grouping
 
 	memory *Memory
-	index  map[string]*group // unless they are ordered
-	groups []*group          // not yet returned
+	index  map[string]*group
+	groups []*group // not yet returned
 	row    []driver.Value
 	key    []byte
-	some   bool // there was a group
-	done   bool // the rows were read to their end
 }
 
 type group struct {
-	key    []byte // of the last one only matters, if they are ordered
 	states []state
 	seen   map[string]struct{} // tuples of DISTINCT
 	size   int
@@ -101,72 +95,46 @@ type state struct {
 	count int64
 }
 
+// next reads all rows.
 func (g *grouped) next(dest []driver.Value) error {
+	source := g.sources[0]
+	g.row = make([]driver.Value, len(source.Columns()))
 	for {
-		if len(g.groups) > 0 && (g.done || g.Ordered && len(g.groups) > 1) {
-			return g.emit(dest)
-		}
-		if g.done {
-			return io.EOF
-		}
-		err := g.read()
+		err := source.Next(g.row)
 		if errors.Is(err, io.EOF) {
-			err = g.end()
+			break
+		}
+		if err == nil {
+			err = g.take()
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if len(g.groups) == 0 && len(g.Keys) == 0 {
+		g.groups = append(g.groups, &group{states: make([]state, len(g.Aggregates))})
+	}
+	g.index, g.step = nil, g.emit
+	return g.emit(dest)
 }
 
-func (g *grouped) end() error {
-	g.done, g.index = true, nil
-	if g.some || len(g.Keys) > 0 {
-		return nil
-	}
-	_, err := g.group()
-	return err
-}
-
-// read adds a row to its group.
-func (g *grouped) read() error {
-	source := g.sources[0]
-	if g.row == nil {
-		g.row = make([]driver.Value, len(source.Columns()))
-	}
-	err := source.Next(g.row)
-	if err != nil {
-		return err
-	}
+// take adds the present row to its group.
+func (g *grouped) take() (err error) {
 	if g.key, err = appendKeys(g.key[:0], g.Keys, g.row); err != nil {
 		return err
 	}
-	to, err := g.group()
+	to := g.index[string(g.key)]
+	if to == nil {
+		to = &group{states: make([]state, len(g.Aggregates))}
+		g.index[string(g.key)], g.groups = to, append(g.groups, to)
+		err = g.hold(to, sizeOfGroup+len(g.key)+sizeOfState*len(g.Aggregates))
+	}
 	for i := range g.Aggregates {
 		if err == nil {
 			err = g.add(to, i)
 		}
 	}
 	return err
-}
-
-// group returns the group of the present key.
-func (g *grouped) group() (*group, error) {
-	if g.Ordered && len(g.groups) > 0 {
-		if last := g.groups[len(g.groups)-1]; bytes.Equal(last.key, g.key) {
-			return last, nil
-		}
-	} else if found := g.index[string(g.key)]; found != nil {
-		return found, nil
-	}
-	made := &group{states: make([]state, len(g.Aggregates))}
-	if g.Ordered {
-		made.key = bytes.Clone(g.key)
-	} else if !g.done {
-		g.index[string(g.key)] = made
-	}
-	g.groups, g.some = append(g.groups, made), true
-	return made, g.hold(made, sizeOfGroup+len(g.key)+sizeOfState*len(g.Aggregates))
 }
 
 func (g *grouped) hold(of *group, n int) error {
@@ -262,6 +230,9 @@ func (g *grouped) set(to *group, s *state, v driver.Value) error {
 
 // emit returns the first group and forgets it.
 func (g *grouped) emit(dest []driver.Value) error {
+	if len(g.groups) == 0 {
+		return io.EOF
+	}
 	first := g.groups[0]
 	g.groups[0] = nil
 	g.groups = g.groups[1:]
@@ -284,4 +255,27 @@ func (s *state) result(a *Aggregate) (driver.Value, error) {
 		return s.sum.result(a.Kind)
 	}
 	return s.value, nil
+}
+
+// Distinct returns the first of the rows whose keys are equal. It holds the keys that
+// it has seen.
+func Distinct(rows Rows, keys []Key, memory *Memory) Rows {
+	s, seen := over(rows), map[string]struct{}{}
+	var key []byte
+	s.step = func(dest []driver.Value) error {
+		for {
+			err := rows.Next(dest)
+			if err != nil {
+				return err
+			}
+			if key, err = appendKeys(key[:0], keys, dest); err != nil {
+				return err
+			}
+			if _, known := seen[string(key)]; !known {
+				seen[string(key)] = struct{}{}
+				return memory.take(sizeOfEntry + len(key))
+			}
+		}
+	}
+	return s
 }

@@ -76,14 +76,6 @@ func TestGroupsOfPartsAreGroupsOfTheWhole(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("round %d: %v, want %v", round, got, want)
 		}
-		ordered := by
-		ordered.Ordered = true
-		for i, p := range parts {
-			parts[i] = read(t, Sorted(Concat(of(p)), byGroup, NewMemory(1<<20)))
-		}
-		if got = read(t, Grouped(Ordered(of(parts...), byGroup), ordered, NewMemory(1<<20))); !reflect.DeepEqual(got, want) {
-			t.Fatalf("round %d, ordered: %v, want %v", round, got, want)
-		}
 	}
 }
 

@@ -22,12 +22,8 @@ var stages = map[string]func(sources []Rows) Rows{
 	"distinct": func(s []Rows) Rows {
 		return Distinct(Concat(s), byFirst, NewMemory(1<<20))
 	},
-	"unique": func(s []Rows) Rows { return Unique(Ordered(s, byFirst), byFirst) },
 	"grouped": func(s []Rows) Rows {
 		return Grouped(Concat(s), Grouping{Keys: byFirst, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}, NewMemory(1<<20))
-	},
-	"ordered groups": func(s []Rows) Rows {
-		return Grouped(Ordered(s, byFirst), Grouping{Keys: byFirst, Ordered: true, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}, NewMemory(1<<20))
 	},
 	"filtered": func(s []Rows) Rows {
 		return Filtered(Concat(s), Constant(int64(1), Integer), nil)
@@ -168,7 +164,7 @@ func TestHiddenColumnsAreCut(t *testing.T) {
 	}
 }
 
-func TestDistinctAndUniqueKeepTheFirstOfEqualRows(t *testing.T) {
+func TestDistinctKeepsTheFirstOfEqualRows(t *testing.T) {
 	r := random(3)
 	for range 500 {
 		all := domains()
@@ -188,11 +184,6 @@ func TestDistinctAndUniqueKeepTheFirstOfEqualRows(t *testing.T) {
 		got := read(t, Distinct(Concat(of(rows)), keys, NewMemory(1<<20)))
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s: %q, want %q", d.name, got, want)
-		}
-		slices.SortStableFunc(want, func(a, b []driver.Value) int { return compareWithNulls(keys[0], a[0], b[0], d.compare) })
-		got = read(t, Unique(Sorted(Concat(of(rows)), keys, NewMemory(1<<20)), keys))
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("%s, unique: %q, want %q", d.name, got, want)
 		}
 	}
 }
@@ -230,11 +221,12 @@ func TestTheMemoryErrorSaysTheBound(t *testing.T) {
 	}
 }
 
-func TestOrderedGroupsGiveTheirMemoryBack(t *testing.T) {
-	memory := NewMemory(4000)
-	by := Grouping{Keys: byFirst, Ordered: true, Names: columns(1), Aggregates: []Aggregate{{Function: Count, Distinct: byFirst}}}
-	if got := read(t, Grouped(of(numbers(0, 10_000))[0], by, memory)); len(got) != 10_000 {
-		t.Fatalf("%d groups", len(got))
+func TestGroupsGiveTheirMemoryBackToTheSort(t *testing.T) {
+	by := Grouping{Keys: byFirst, Names: columns(1), Aggregates: []Aggregate{{Function: First}}}
+	groups := func(m *Memory) Rows { return Grouped(of(numbers(0, 1000))[0], by, m) }
+	memory := NewMemory(1 << 20)
+	if got := read(t, groups(memory)); len(got) != 1000 || memory.used != 0 {
+		t.Fatalf("%d groups, %d bytes are held", len(got), memory.used)
 	}
 }
 

@@ -36,15 +36,11 @@ func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination
 	why := c.form()
 	for _, core := range c.cores {
 		if why == "" {
-			c.core, c.scope = core, b.scopes[core]
+			c.enter(core)
 			why = c.branch()
 		}
 	}
-	switch {
-	case why != "":
-	case len(c.cores) > 1:
-		why = c.union()
-	default:
+	if why == "" {
 		why = c.answer()
 	}
 	if why != "" {
@@ -223,74 +219,121 @@ func hasFunction(s *sqlparse.Source) bool {
 
 // answer takes in what is selected: groups, or rows.
 func (c *combiner) answer() string {
-	sums := c.sums()
-	switch {
-	case c.core.Distinct && (sums || len(c.core.GroupBy) > 0):
-		return "DISTINCT of groups is not combined" + addKey
-	case sums || len(c.core.GroupBy) > 0 || c.core.Having != nil:
-		return c.grouped()
-	case c.core.Distinct:
-		if why := c.distinct(); why != "" {
+	once := c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	for _, c.core = range c.cores {
+		groups := c.core.Having != nil || len(c.core.GroupBy) > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
+		switch {
+		case len(c.cores) > 1 && (groups || c.core.Distinct):
+			return "DISTINCT and groups in a UNION are not combined; send its SELECTs one by one"
+		case c.core.Distinct && groups:
+			return "DISTINCT of groups is not combined" + addKey
+		case groups:
+			return c.grouped()
+		case c.stars() && (once || len(c.cores) > 1 && len(c.query.OrderBy) > 0):
+			return "DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey
+		}
+	}
+	if once {
+		if why := c.once(); why != "" {
 			return why
 		}
 	}
 	return c.sorted()
 }
 
-// sums reports whether what the present SELECT selects is an aggregate.
-func (c *combiner) sums() bool {
-	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
-}
-
-// distinct takes in DISTINCT: hidden columns, each equal to a selected one, make no
+// once takes in DISTINCT and UNION: hidden columns, each equal to a selected one, make no
 // two rows differ. Only weights without their padding may: then 'a' and 'a ' are two
 // rows of a shard, and a LIMIT there would count both.
-func (c *combiner) distinct() string {
-	for _, item := range c.core.Items {
-		if item.Star {
-			return "DISTINCT needs a select list without *" + addKey
-		}
-		v, why := c.value(item.Expr)
+func (c *combiner) once() string {
+	for at := range c.cores[0].Items {
+		v, why := c.result(at)
 		if why != "" {
 			return why
 		}
 		v = v.untruncated()
 		c.of.distinct = append(c.of.distinct, v.Type)
 		c.of.whole = c.of.whole || v.loose()
-		c.hide(v.selected(c.text(item.Expr)))
-	}
-	for _, o := range c.query.OrderBy {
-		e, why := c.ordered(o.Expr)
-		if why != "" {
-			return why
-		}
-		if !slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return c.text(i.Expr) == c.text(e) }) {
-			return "DISTINCT is ordered by what is selected; select " + c.text(e)
-		}
+		c.hideResult(at, v)
 	}
 	return ""
 }
 
 // sorted takes in ORDER BY and LIMIT.
 func (c *combiner) sorted() string {
-	c.of.limit = c.query.Limit
-	if why := c.countable(c.of.limit); why != "" {
-		return why
-	}
 	for _, o := range c.query.OrderBy {
-		e, why := c.ordered(o.Expr)
+		v, why := c.sort(o.Expr)
 		if why != "" {
 			return why
 		}
-		v, why := c.value(e)
-		if why != "" {
-			return why
-		}
-		c.hide(v.selected(c.text(e)))
 		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: v.Type})
 	}
-	return ""
+	c.of.limit = c.query.Limit
+	return c.countable(c.of.limit)
 }
+
+// sort selects besides what the rows are ordered by: a result column, or any expression
+// where each row of the answer is one of a SELECT.
+func (c *combiner) sort(by sqlparse.Expr) (v Value, why string) {
+	c.enter(c.cores[0])
+	e, why := c.ordered(by)
+	if why != "" {
+		return v, why
+	}
+	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
+	switch {
+	case at >= 0:
+		if v, why = c.result(at); why == "" {
+			c.hideResult(at, v)
+		}
+	case len(c.of.distinct) > 0 || len(c.cores) > 1:
+		why = "DISTINCT and UNION are ordered by what is selected; select " + c.text(e)
+	default:
+		if v, why = c.value(e); why == "" {
+			c.hide(v.selected(c.text(e)))
+		}
+	}
+	return v, why
+}
+
+// isCalled reports whether a name in ORDER BY is that of a result column.
+func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
+	name, ok := by.(*sqlparse.Column)
+	column, isColumn := bare(i.Expr).(*sqlparse.Column)
+	return ok && isColumn && i.Alias.Name == "" && len(name.Name.Parts) == 1 && strings.EqualFold(column.Name.Parts[len(column.Name.Parts)-1].Name, name.Name.Parts[0].Name)
+}
+
+// result returns how the values of a result column compare, which has to be the same in
+// all branches of a UNION.
+func (c *combiner) result(at int) (first Value, why string) {
+	for i, core := range c.cores {
+		c.enter(core)
+		if at >= len(core.Items) {
+			return first, "the SELECTs of a UNION have as many columns each"
+		}
+		v, why := c.value(core.Items[at].Expr)
+		switch {
+		case why != "":
+			return v, why
+		case v.As == Number && len(c.cores) > 1:
+			return v, c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey
+		case i == 0:
+			first = v
+		case !v.same(first):
+			return v, "the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey
+		}
+	}
+	return first, ""
+}
+
+// hideResult selects a result column besides, in every branch.
+func (c *combiner) hideResult(at int, v Value) {
+	for _, c.core = range c.cores {
+		c.hide(v.selected(c.text(c.core.Items[at].Expr)))
+	}
+}
+
+// enter makes a SELECT the present one.
+func (c *combiner) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
 
 // countable accepts a LIMIT that can be computed before, and whose parameters can be
 // left out: those that are not numbered by their places cannot.
@@ -357,101 +400,4 @@ func (c *combiner) stars() bool {
 		}
 	}
 	return false
-}
-
-// union takes in a UNION, which every shard answers for its rows: UNION ALL returns the
-// rows of all shards, UNION each row once.
-func (c *combiner) union() string {
-	once := c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
-	for _, c.core = range c.cores {
-		if c.sums() || len(c.core.GroupBy) > 0 || c.core.Having != nil || c.core.Distinct {
-			return "DISTINCT and groups in a UNION are not combined; send its SELECTs one by one"
-		}
-		if c.stars() && (once || len(c.query.OrderBy) > 0) {
-			return "UNION and ORDER BY over it need select lists without *" + addKey
-		}
-	}
-	for at := range c.cores[0].Items {
-		if !once {
-			break
-		}
-		v, why := c.alike(at)
-		if why != "" {
-			return why
-		}
-		v = v.untruncated()
-		c.of.distinct = append(c.of.distinct, v.Type)
-		c.of.whole = c.of.whole || v.loose()
-		c.hideAll(at, v)
-	}
-	if c.of.limit = c.query.Limit; len(c.query.OrderBy) == 0 {
-		return c.countable(c.of.limit)
-	}
-	for _, o := range c.query.OrderBy {
-		at := c.result(o.Expr)
-		if at < 0 {
-			return "ORDER BY over a UNION takes names and numbers of what its first SELECT selects; " + c.text(o.Expr) + " is none"
-		}
-		v, why := c.alike(at)
-		if why != "" {
-			return why
-		}
-		c.hideAll(at, v)
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: v.Type})
-	}
-	return c.countable(c.of.limit)
-}
-
-// alike returns how the values of a result column compare, which has to be the same in
-// all branches.
-func (c *combiner) alike(at int) (first Value, why string) {
-	for i, core := range c.cores {
-		c.core, c.scope = core, c.scopes[core]
-		if at >= len(core.Items) {
-			return first, "the SELECTs of a UNION have as many columns each"
-		}
-		v, why := c.value(core.Items[at].Expr)
-		switch {
-		case why != "":
-			return v, why
-		case v.As == Number:
-			return v, c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey
-		case i == 0:
-			first = v
-		case !v.same(first):
-			return v, "the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey
-		}
-	}
-	return first, ""
-}
-
-// hideAll selects a result column besides, in every branch.
-func (c *combiner) hideAll(at int, v Value) {
-	for _, c.core = range c.cores {
-		c.hide(v.selected(c.text(c.core.Items[at].Expr)))
-	}
-}
-
-// result returns which result column a name or a number in ORDER BY means, or -1.
-func (c *combiner) result(e sqlparse.Expr) int {
-	c.core = c.cores[0]
-	c.scope = c.scopes[c.core]
-	found, why := c.ordered(e)
-	name, isName := bare(e).(*sqlparse.Column)
-	for at, item := range c.core.Items {
-		if why == "" && item.Expr == found {
-			return at
-		}
-		column, isColumn := bare(item.Expr).(*sqlparse.Column)
-		if isName && isColumn && item.Alias.Name == "" && len(name.Name.Parts) == 1 && strings.EqualFold(column.Name.Parts[len(column.Name.Parts)-1].Name, name.Name.Parts[0].Name) {
-			return at
-		}
-	}
-	return -1
-}
-
-// same reports whether two values compare in the same way.
-func (v Value) same(w Value) bool {
-	a, b := v.Type, w.Type
-	return v.As == w.As && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
 }

@@ -86,6 +86,12 @@ func (v Value) untruncated() Value {
 	return v
 }
 
+// same reports whether two values compare in the same way.
+func (v Value) same(w Value) bool {
+	a, b := v.Type, w.Type
+	return v.As == w.As && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
+}
+
 // Holding is what a column holds, as far as it decides which values are equal.
 type Holding uint8
 
