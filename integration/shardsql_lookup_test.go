@@ -49,7 +49,7 @@ func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
 				programs = 20_000
 			}
 			done := 0
-			m := &changes.Members{Maker: &changes.Maker{}, IsRefusal: func(err error) bool {
+			m := &changes.Members{Maker: &changes.Maker{}, Slots: 4, IsRefusal: func(err error) bool {
 				return errors.Is(err, sharding.ErrKeyChange) || errors.Is(err, sharding.ErrCrossShard)
 			}}
 			for seed := range uint64(programs) {

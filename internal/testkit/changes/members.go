@@ -8,7 +8,7 @@ import (
 )
 
 // MemberColumns are those of the table members, for CREATE TABLE. Neither id nor email
-// leads to the shard; user_id does, whose remainder by 4 is the slot.
+// leads to the shard; user_id does, whose remainder by Members.Slots is the slot.
 const MemberColumns = " (id BIGINT NOT NULL, user_id BIGINT NOT NULL, paid INT NOT NULL, email VARCHAR(20), PRIMARY KEY (id), UNIQUE (email))"
 
 // Members makes the statements of a program about members: those that depend on a row
@@ -17,6 +17,7 @@ const MemberColumns = " (id BIGINT NOT NULL, user_id BIGINT NOT NULL, paid INT N
 type Members struct {
 	*Maker
 	IsRefusal func(error) bool
+	Slots     int64
 	// Refused is how many statements were refused, each of them with reason.
 	Refused int
 	last    int64 // id that was made
@@ -132,11 +133,11 @@ func (m *Members) refused(ctx context.Context, whole Queries, s Statement, faile
 	m.Refused++
 	for i, r := range m.rows {
 		for _, other := range m.rows[:i] {
-			if (r.id == other.id || r.email != "" && r.email == other.email) && r.user%4 != other.user%4 {
+			if (r.id == other.id || r.email != "" && r.email == other.email) && r.user%m.Slots != other.user%m.Slots {
 				return nil
 			}
 		}
-		if found, err := r.isElsewhere(ctx, whole); err != nil || found {
+		if found, err := r.isElsewhere(ctx, whole, m.Slots); err != nil || found {
 			return err
 		}
 	}
@@ -144,8 +145,8 @@ func (m *Members) refused(ctx context.Context, whole Queries, s Statement, faile
 }
 
 // isElsewhere reports whether a row of another slot has one of the keys.
-func (r member) isElsewhere(ctx context.Context, whole Queries) (found bool, err error) {
-	rows, err := whole.QueryContext(ctx, "SELECT id FROM members WHERE (id = ? OR email = ?) AND user_id % 4 <> ?", r.id, r.email, r.user%4)
+func (r member) isElsewhere(ctx context.Context, whole Queries, slots int64) (found bool, err error) {
+	rows, err := whole.QueryContext(ctx, "SELECT id FROM members WHERE (id = ? OR email = ?) AND user_id % ? <> ?", r.id, r.email, slots, r.user%slots)
 	if err != nil {
 		return false, err
 	}
