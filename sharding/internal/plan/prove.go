@@ -284,6 +284,13 @@ func (b *builder) tighten(where sqlparse.Expr, s *scope) {
 	}
 }
 
+// isAll reports whether an operand is ALL (query), with which everything compares as true
+// where the query has no rows.
+func isAll(e sqlparse.Expr) bool {
+	call, ok := bare(e).(*sqlparse.Call)
+	return ok && nameOf(call) == "all"
+}
+
 // rejects reports whether a condition is never true of a row in which the columns of
 // these references are NULL.
 func (s *scope) rejects(e sqlparse.Expr, absent []*reference) bool {
@@ -293,7 +300,7 @@ func (s *scope) rejects(e sqlparse.Expr, absent []*reference) bool {
 	}
 	switch e := bare(e).(type) {
 	case *sqlparse.Compare:
-		return e.Op != sqlparse.NullSafeEqual && (null(e.Left) || null(e.Right))
+		return e.Op != sqlparse.NullSafeEqual && (null(e.Left) && !isAll(e.Right) || null(e.Right) && !isAll(e.Left))
 	case *sqlparse.In:
 		return !e.Not && null(e.X)
 	case *sqlparse.Between:
