@@ -62,13 +62,15 @@ func (c *conn) missed(ctx context.Context, t *transaction, l *plan.Lookup, touch
 
 // seek asks the shards where the rows should be, and then all others about the rest.
 func (c *conn) seek(ctx context.Context, t *transaction, l *plan.Lookup) error {
+	shards := 0 // that are asked
 	for _, elsewhere := range []bool{false, true} {
 		questions := l.Questions(elsewhere)
-		if elsewhere && len(questions) > 0 {
-			if err := c.database.router.Limits().Check(len(l.Table.Map.Targets())); err != nil {
-				return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
-					Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
-			}
+		for _, q := range questions {
+			shards += q.Shards
+		}
+		if err := c.database.router.Limits().Check(min(shards, len(l.Table.Map.Targets()))); elsewhere && err != nil {
+			return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
+				Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
 		}
 		answers, err := c.answers(ctx, t, questions)
 		if err != nil {

@@ -285,6 +285,29 @@ func TestAStaleKeyOfAModelIsTold(t *testing.T) {
 	}
 }
 
+// An id that carries the slot tells where its row is, and no other shard is asked.
+func TestAStaleKeyBesideAnIDThatLeadsToTheShardIsTold(t *testing.T) {
+	w := written(t, sharding.SingleShard)
+	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (6, 2, 0)")
+	for _, table := range []string{"orders_1", "orders_3"} {
+		exec(t, w.dbs["b"], "DROP TABLE "+table)
+	}
+	ctx := writehint.With(within(t), writehint.Hint{Table: "orders", Keyed: true})
+	for user, stale := range map[int]bool{0: true, 6: true, 2: false} {
+		_, err := w.routed.ExecContext(ctx, "UPDATE orders SET paid = 1 WHERE id = 6 AND user_id = ?", user)
+		if errors.Is(err, sharding.ErrKeyChange) != stale || !stale && err != nil {
+			t.Errorf("of user %d: %v", user, err)
+		}
+	}
+	r, err := w.routed.ExecContext(ctx, "DELETE FROM orders WHERE id = 10 AND user_id = 2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.RowsAffected(); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
 func TestARowOfAModelThatIsThereOrNowhereIsNoStaleKey(t *testing.T) {
 	w := membered(t)
 	exec(t, w.routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 2, 0)")

@@ -36,6 +36,7 @@ type sought struct {
 	own    []sharding.Target // where it should be
 	slot   sharding.Slot     // of an INSERT: in which it is stored
 	keys   []any             // of an UPDATE or DELETE: the sharding keys under which it may lie
+	only   *sharding.Target  // where it lies if anywhere, as its key leads there
 	found  bool
 }
 
@@ -44,6 +45,7 @@ type Question struct {
 	Target sharding.Target // the first of those that it asks
 	Text   string
 	Args   []driver.Value
+	Shards int // how many it asks
 }
 
 const (
@@ -172,8 +174,8 @@ func (b *builder) name(c *sqlparse.Change, s *scope) *named {
 		return nil
 	}
 	n := &named{of: s.refs[0], columns: s.refs[0].schema.Unique[0]}
-	if n.of.meets(n.columns) {
-		return nil
+	if slices.Contains(n.columns, strings.ToLower(n.of.table.Key)) {
+		return nil // another key names another row
 	}
 	keys, keysIn := listed(c.Where, s, column{n.of, strings.ToLower(n.of.table.Key)})
 	if n.keys = keys; len(keys) == 0 {
@@ -285,7 +287,7 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 		}
 		if text := Text(key); !seen[text] && !slices.Contains(key, nil) {
 			seen[text] = true
-			r := &sought{key: key, own: own, keys: keys}
+			r := &sought{key: key, own: own, keys: keys, only: n.target(key)}
 			if n.paired {
 				r.keys = keys[i : i+1]
 			}
@@ -295,13 +297,27 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 	return l
 }
 
+// target returns where a row lies whose key leads to its shard, or nil.
+func (n *named) target(key []driver.Value) *sharding.Target {
+	for i, column := range n.columns {
+		if l := n.of.lead(column); l != nil {
+			if s := l.slotOf(key[i]); s.one {
+				if at, err := n.of.table.On(s.only); err == nil {
+					return &at
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Questions returns what is asked of the shards where the rows should be, or, with
 // elsewhere, of all others about the rows that have not been found.
 func (l *Lookup) Questions(elsewhere bool) (all []Question) {
 	for number, target := range l.Table.Map.Targets() {
 		var keys [][]driver.Value
 		for _, r := range l.rows {
-			if !r.found && slices.Contains(r.own, target) != elsewhere {
+			if !r.found && slices.Contains(r.own, target) != elsewhere && (r.only == nil || *r.only == target) {
 				keys = append(keys, r.key)
 			}
 		}
@@ -323,6 +339,7 @@ func (l *Lookup) ask(all []Question, number int, target sharding.Target, keys []
 		all, i = append(all, Question{Target: target}), len(all)
 	}
 	q := &all[i]
+	q.Shards++
 	if q.Text != "" {
 		q.Text += " UNION ALL "
 	}
