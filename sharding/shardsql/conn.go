@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
@@ -120,12 +122,15 @@ func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedVal
 // route binds a plan. The text of a statement that stays at home is its own, and its
 // target has no database.
 func route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
-	var few [8]any
-	values := few[:0]
+	memory, _ := values.Get().(*[]any)
+	defer values.Put(memory)
+	list := slices.Grow(*memory, len(args))
 	for _, a := range args {
-		values = append(values, a.Value)
+		list = append(list, a.Value)
 	}
-	r, err := p.Bind(values, sharding.HintOf(ctx))
+	r, err := p.Bind(list, sharding.HintOf(ctx)) // which keeps none of them
+	clear(list)
+	*memory = list[:0]
 	switch {
 	case err != nil:
 		return plan.Route{}, err
@@ -148,3 +153,6 @@ func numbered(ctx context.Context, p *plan.Plan) error {
 	}
 	return &sharding.RouteError{Op: "insert", Table: table, Column: column, Err: writehint.ErrNumbered, Hint: "send it again without the ids"}
 }
+
+// values are memory for the arguments of a statement.
+var values = sync.Pool{New: func() any { return new([]any) }}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
 )
@@ -99,7 +98,7 @@ func (i inner) release() error {
 func (i inner) query(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	r := &rows{inner: i}
 	err := i.conn.Raw(func(raw any) (err error) {
-		r.Rows, r.statement, err = queryRaw(ctx, raw.(driver.Conn), text, args)
+		r.Rows, r.statement, err = queryRaw(ctx, raw.(driver.Conn), text, args, &r.arguments)
 		return err
 	})
 	if err != nil {
@@ -121,9 +120,9 @@ func (i inner) exec(ctx context.Context, text string, args []driver.NamedValue) 
 
 // queryRaw does what database/sql does with a driver's connection. The statement is
 // to be closed after the rows, where the driver needed one.
-func queryRaw(ctx context.Context, on driver.Conn, text string, args []driver.NamedValue) (driver.Rows, driver.Stmt, error) {
+func queryRaw(ctx context.Context, on driver.Conn, text string, args []driver.NamedValue, memory *arguments) (driver.Rows, driver.Stmt, error) {
 	if q, ok := on.(driver.QueryerContext); ok {
-		checked, err := check(on, nil, args)
+		checked, err := memory.checked(on, nil, args)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,15 +134,15 @@ func queryRaw(ctx context.Context, on driver.Conn, text string, args []driver.Na
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := queryStatement(ctx, on, st, args)
+	rows, err := queryStatement(ctx, on, st, args, memory)
 	if err != nil {
 		return nil, nil, errors.Join(err, st.Close())
 	}
 	return rows, st, nil
 }
 
-func queryStatement(ctx context.Context, on driver.Conn, st driver.Stmt, args []driver.NamedValue) (driver.Rows, error) {
-	checked, err := check(on, st, args)
+func queryStatement(ctx context.Context, on driver.Conn, st driver.Stmt, args []driver.NamedValue, memory *arguments) (driver.Rows, error) {
+	checked, err := memory.checked(on, st, args)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +157,9 @@ func queryStatement(ctx context.Context, on driver.Conn, st driver.Stmt, args []
 }
 
 func execRaw(ctx context.Context, on driver.Conn, text string, args []driver.NamedValue) (result driver.Result, err error) {
+	var memory arguments
 	if e, ok := on.(driver.ExecerContext); ok {
-		checked, err := check(on, nil, args)
+		checked, err := memory.checked(on, nil, args)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func execRaw(ctx context.Context, on driver.Conn, text string, args []driver.Nam
 			err = closed
 		}
 	}()
-	checked, err := check(on, st, args)
+	checked, err := memory.checked(on, st, args)
 	if err != nil {
 		return nil, err
 	}
@@ -198,45 +198,6 @@ func prepareRaw(ctx context.Context, on driver.Conn, text string) (driver.Stmt, 
 		return nil, err
 	}
 	return on.Prepare(text)
-}
-
-// check returns the arguments as the inner driver wants them. It asks the
-// statement, then the connection, then takes database/sql's own conversion.
-func check(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	checked := slices.Clone(args)
-	n := 0
-	for i := range checked {
-		at := &checked[n]
-		*at = args[i]
-		at.Ordinal = n + 1
-		switch err := checkOne(on, st, at); {
-		case err == nil:
-			n++
-		case !errors.Is(err, driver.ErrRemoveArgument):
-			return nil, err
-		}
-	}
-	return checked[:n], nil
-}
-
-func checkOne(on driver.Conn, st driver.Stmt, a *driver.NamedValue) (err error) {
-	for _, checker := range []any{st, on} {
-		if c, ok := checker.(driver.NamedValueChecker); ok {
-			if err := c.CheckNamedValue(a); !errors.Is(err, driver.ErrSkip) {
-				return err
-			}
-			break
-		}
-	}
-	var converter driver.ValueConverter = driver.DefaultParameterConverter
-	if c, ok := st.(driver.ColumnConverter); ok { //nolint:staticcheck // older drivers have it
-		converter = c.ColumnConverter(a.Ordinal - 1)
-	}
-	a.Value, err = converter.ConvertValue(a.Value)
-	return err
 }
 
 // unnamed returns the arguments of a driver that knows neither names nor contexts.

@@ -13,26 +13,37 @@ import (
 
 // plans keeps plans by their texts. A plan belongs to one snapshot of the router:
 // when there is another one, all go. Texts that are long are seldom sent twice, and
-// are not kept.
+// are not kept. The others are of two generations: when the young ones are many, the
+// old ones go, and those become the old. What is asked for is young again, so lists
+// and batches of every length push out each other, and not what is sent often.
 type plans struct {
-	mu       sync.RWMutex
-	snapshot *sharding.Snapshot
-	kept     map[string]*plan.Plan
-	bytes    int
+	mu         sync.RWMutex
+	snapshot   *sharding.Snapshot
+	young, old map[string]*plan.Plan
+	bytes      int // of the young texts
 }
 
+// A plan takes up to 60 bytes for a byte of its text, where that is a list of values.
 const (
 	maxText  = 16 << 10 // bytes of a text that is kept
-	maxTexts = 4 << 20  // bytes of all texts; then they are forgotten
+	maxYoung = 1 << 19  // bytes of the texts of a generation
 )
 
 func (p *plans) find(s *sharding.Snapshot, text string) *plan.Plan {
 	p.mu.RLock()
-	defer p.mu.RUnlock()
 	if p.snapshot != s {
+		p.mu.RUnlock()
 		return nil
 	}
-	return p.kept[text]
+	found, old := p.young[text], false
+	if found == nil {
+		found, old = p.old[text], true
+	}
+	p.mu.RUnlock()
+	if found != nil && old {
+		p.keep(s, text, found)
+	}
+	return found
 }
 
 func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
@@ -41,10 +52,15 @@ func (p *plans) keep(s *sharding.Snapshot, text string, made *plan.Plan) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.snapshot != s || p.bytes+len(text) > maxTexts {
-		p.snapshot, p.kept, p.bytes = s, map[string]*plan.Plan{}, 0
+	switch {
+	case p.snapshot != s:
+		p.snapshot, p.young, p.old, p.bytes = s, map[string]*plan.Plan{}, nil, 0
+	case p.young[text] != nil: // somebody else was faster
+		return
+	case p.bytes+len(text) > maxYoung:
+		p.young, p.old, p.bytes = map[string]*plan.Plan{}, p.young, 0
 	}
-	p.kept[strings.Clone(text)] = made
+	p.young[strings.Clone(text)] = made
 	p.bytes += len(text)
 }
 

@@ -13,6 +13,7 @@ type rows struct {
 	driver.Rows
 	inner     inner
 	statement driver.Stmt // closed after the rows, where there is one
+	arguments arguments   // of the query: its driver may keep them
 }
 
 var (

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
@@ -54,11 +55,12 @@ func (p *Plan) atOrigin() (Route, error) {
 }
 
 // Routed reports whether the statement names a table of the router.
-func (p *Plan) Routed() bool {
-	for _, name := range p.statement.Names {
-		if _, ok := p.snapshot.Lookup(name); ok {
-			return true
-		}
-	}
-	return len(p.sharded) > 0
+func (p *Plan) Routed() bool { return p.routed }
+
+// namesRouted is what Routed reports.
+func (p *Plan) namesRouted() bool {
+	return len(p.sharded) > 0 || slices.ContainsFunc(p.statement.Names, func(name string) bool {
+		_, ok := p.snapshot.Lookup(name)
+		return ok
+	})
 }

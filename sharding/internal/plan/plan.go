@@ -20,6 +20,7 @@ type Plan struct {
 	refs      []*reference // all but derived ones
 	sharded   []*reference
 	broadcast []*reference
+	routed    bool       // it names a table of the router
 	insert    *insertion // of an INSERT into a sharded table
 	assigned  []assignment
 	rekeyed   []rekeyed
@@ -88,6 +89,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
+	p.routed = p.namesRouted()
 	return p
 }
 

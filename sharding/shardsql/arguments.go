@@ -1,0 +1,84 @@
+package shardsql
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"errors"
+	"time"
+)
+
+// arguments is memory for the arguments of one statement, as the inner driver wants
+// them.
+type arguments struct {
+	one driver.NamedValue
+	few [4]driver.NamedValue
+}
+
+// checked returns the arguments as the inner driver wants them. It asks the
+// statement, then the connection, then takes database/sql's own conversion. Arguments
+// that are wanted as they are, are not copied.
+func (m *arguments) checked(on driver.Conn, st driver.Stmt, args []driver.NamedValue) ([]driver.NamedValue, error) {
+	checker, ok := st.(driver.NamedValueChecker)
+	if !ok {
+		checker, _ = on.(driver.NamedValueChecker)
+	}
+	columns, _ := st.(driver.ColumnConverter) //nolint:staticcheck // older drivers have it
+	same, list := true, m.few[:0]
+	for i, arg := range args {
+		if same && checker == nil && columns == nil && arg.Ordinal == i+1 && driver.IsValue(arg.Value) {
+			continue
+		}
+		m.one = arg
+		if m.one.Ordinal = i + 1; !same {
+			m.one.Ordinal = len(list) + 1
+		}
+		err := convert(checker, columns, &m.one)
+		removed := errors.Is(err, driver.ErrRemoveArgument)
+		if err != nil && !removed {
+			return nil, err
+		}
+		if same && (removed || !alike(m.one, arg)) {
+			if same = false; len(args) > len(m.few) {
+				list = make([]driver.NamedValue, 0, len(args))
+			}
+			list = append(list, args[:i]...)
+		}
+		if !same && !removed {
+			list = append(list, m.one)
+		}
+	}
+	if same {
+		return args, nil
+	}
+	return list, nil
+}
+
+func convert(checker driver.NamedValueChecker, columns driver.ColumnConverter, a *driver.NamedValue) (err error) { //nolint:staticcheck // as above
+	if checker != nil {
+		if err := checker.CheckNamedValue(a); !errors.Is(err, driver.ErrSkip) {
+			return err
+		}
+	}
+	var converter driver.ValueConverter = driver.DefaultParameterConverter
+	if columns != nil {
+		converter = columns.ColumnConverter(a.Ordinal - 1)
+	}
+	a.Value, err = converter.ConvertValue(a.Value)
+	return err
+}
+
+// alike reports whether two arguments are the same. Types that no driver has to know
+// are taken for changed.
+func alike(a, b driver.NamedValue) bool {
+	if a.Ordinal != b.Ordinal || a.Name != b.Name {
+		return false
+	}
+	switch x := a.Value.(type) {
+	case nil, int64, float64, bool, string, time.Time:
+		return a.Value == b.Value
+	case []byte:
+		y, ok := b.Value.([]byte)
+		return ok && (x == nil) == (y == nil) && bytes.Equal(x, y)
+	}
+	return false
+}
