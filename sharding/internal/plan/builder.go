@@ -192,7 +192,7 @@ func (b *builder) only(q *sqlparse.Query) *scope {
 // anything, so it holds for all references of the scope.
 func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 	b.condition(e, s, s.refs, seen)
-	b.tighten(e, s)
+	b.tighten(e, s, 0)
 }
 
 func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
@@ -252,6 +252,7 @@ func (b *builder) source(src *sqlparse.Source, s *scope, seen *names) []*referen
 }
 
 func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
+	before := len(s.outers)
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
 	both := slices.Concat(left, right)
@@ -271,6 +272,7 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 	case sqlparse.InnerJoin, sqlparse.CrossJoin:
 		b.condition(j.On, s, both, seen)
 		b.using(j, left, right, true)
+		b.tighten(j.On, s, before)
 	case sqlparse.LeftJoin:
 		b.condition(j.On, s, right, seen)
 		b.using(j, left, right, false)

@@ -261,14 +261,16 @@ type outerJoin struct {
 	present, absent []*reference
 }
 
-// tighten takes outer joins for inner ones of which the condition of every row of the
-// result leaves no row that was made of NULLs.
-func (b *builder) tighten(where sqlparse.Expr, s *scope) {
-	all := conjuncts(where)
-	for _, j := range slices.Backward(s.outers) {
+// tighten takes those outer joins from a place on for inner ones of which a condition, which
+// all rows satisfy, leaves no row that was made of NULLs.
+func (b *builder) tighten(condition sqlparse.Expr, s *scope, from int) {
+	all := conjuncts(condition)
+	for i := len(s.outers) - 1; i >= from; i-- {
+		j := s.outers[i]
 		if !slices.ContainsFunc(all, func(e sqlparse.Expr) bool { return s.rejects(e, j.absent) }) {
 			continue
 		}
+		s.outers = slices.Delete(s.outers, i, i+1)
 		for _, r := range j.absent {
 			r.nullable--
 		}
