@@ -31,9 +31,12 @@ type Hint struct {
 	// Keyed says that an UPDATE or DELETE is about rows of models: its condition names
 	// them by their primary keys, and the sharding key was added to it. If it touches
 	// fewer rows than it names, the others are looked for on all shards, and the
-	// statement is refused where a row lies under another key. Such an UPDATE sets most
-	// columns to what they are, so it looks for no other unique key than the primary key.
+	// statement is refused where a row lies under another key. It implies Model.
 	Keyed bool
+	// Model says that an UPDATE sets the columns of a model, most of them to what they are
+	// already. It looks for no other unique key than the primary key: the others hold
+	// within a table, as they do for an INSERT.
+	Model bool
 	// Single says that the transaction was begun for this statement alone, and not by
 	// the caller. It may write all copies of a broadcast table, as the statement does
 	// without a transaction.

@@ -194,8 +194,10 @@ func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := w.routed.ExecContext(keyed(t), "UPDATE members SET email = 'a' WHERE user_id = 2 AND id = 2"); err != nil {
-		t.Errorf("a model's: %v", err)
+	for name, h := range map[string]writehint.Hint{"keyed": {Table: "members", Keyed: true}, "a model": {Table: "members", Model: true}} {
+		if _, err := w.routed.ExecContext(writehint.With(within(t), h), "UPDATE members SET email = 'a' WHERE user_id = 2 AND id = 2"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if _, err := w.routed.ExecContext(keyed(t), "UPDATE members SET id = 1 WHERE user_id = 2 AND id = 2"); !errors.Is(err, sharding.ErrCrossShard) {
 		t.Errorf("the id of a model: %v", err)

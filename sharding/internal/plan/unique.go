@@ -188,7 +188,7 @@ func sets(a sqlparse.Assignment, c column, s *scope) bool {
 // models the primary key alone is: the others hold on their shard, as for an INSERT.
 func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err error) {
 	for _, r := range p.rekeyed {
-		if h.Keyed && !r.primary || len(r.of.table.Map.Targets()) == 1 {
+		if (h.Keyed || h.Model) && !r.primary || len(r.of.table.Map.Targets()) == 1 {
 			continue
 		}
 		if r.values == nil {
