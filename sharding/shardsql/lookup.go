@@ -93,18 +93,24 @@ func (c *conn) answers(ctx context.Context, t *transaction, questions []plan.Que
 		pool := c.database.poolOrHome(q.Target.DB)
 		pools[pool] = append(pools[pool], i)
 	}
+	ask := func(pool *sql.DB, places []int) {
+		for _, i := range places {
+			if answers[i], errs[i] = c.answer(ctx, t, pool, questions[i]); errs[i] != nil {
+				return
+			}
+		}
+	}
 	var wg sync.WaitGroup
 	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
 	for pool, places := range pools {
+		if len(pools) == 1 {
+			ask(pool, places)
+			continue
+		}
 		workers <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-workers }()
-			for _, i := range places {
-				answers[i], errs[i] = c.answer(ctx, t, pool, questions[i])
-				if errs[i] != nil {
-					return
-				}
-			}
+			ask(pool, places)
 		})
 	}
 	wg.Wait()
