@@ -66,6 +66,10 @@ func (r *Router) Load(ctx context.Context) error {
 	return nil // the table is missing for another reason, which the next statement will tell
 }
 
+// Unread reports whether the tables of a [Migration] are refused because Load has not
+// succeeded yet.
+func (r *Router) Unread() bool { return r.gate != nil && r.Snapshot().routing == nil }
+
 // first reads the rows for the first time.
 func (r *Router) first(ctx context.Context) error {
 	select {

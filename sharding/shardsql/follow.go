@@ -29,7 +29,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 		}
 		to, err := route(ctx, p, query, args)
 		if err != nil {
-			if c.reconsiders(ctx, p, s, err) {
+			if c.reconsiders(ctx, p, s) {
 				continue
 			}
 			return none, err
@@ -70,9 +70,10 @@ func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding
 
 // reconsiders reports whether a statement that is refused is to be planned once more,
 // as another place serves its tables: the source accepts what shards do not. In a
-// transaction that has begun only what nobody has read yet is read.
-func (c *conn) reconsiders(ctx context.Context, p *plan.Plan, s *sharding.Snapshot, refused error) bool {
-	if !p.Routed() || c.tx.began() && !errors.Is(refused, sharding.ErrRouteUnread) {
+// transaction that has begun nothing is read, as it may hold the only connection of the
+// pool that would be read through.
+func (c *conn) reconsiders(ctx context.Context, p *plan.Plan, s *sharding.Snapshot) bool {
+	if !p.Routed() || c.tx.began() {
 		return false
 	}
 	changed, err := c.database.router.Refresh(ctx, s)

@@ -145,6 +145,7 @@ func TestATransactionThatHasDoneSomethingIsToldThatItsTableMoved(t *testing.T) {
 
 func TestATransactionReadsTheRouteThatNobodyHasRead(t *testing.T) {
 	m := newMoving(t)
+	m.db.SetMaxOpenConns(1) // which the transaction holds when it meets the table
 	tx, err := m.routed.Begin()
 	if err != nil {
 		t.Fatal(err)

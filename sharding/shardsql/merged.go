@@ -10,10 +10,10 @@ import (
 )
 
 // merged combines the rows of shards as the plan says.
-func merged(sources []merge.Rows, s *plan.Shards) driver.Rows {
+func merged(sources []merge.Rows, s *plan.Shards) merge.Rows {
 	memory := merge.NewMemory(answerMemory)
 	if s.Group != nil {
-		return &answer{groups(sources, s, memory)}
+		return groups(sources, s, memory)
 	}
 	columns := sources[0].Columns()
 	hidden := len(s.Distinct) + len(s.Order)
@@ -35,7 +35,7 @@ func merged(sources []merge.Rows, s *plan.Shards) driver.Rows {
 		}
 		all = merge.Distinct(all, keys, memory)
 	}
-	return &answer{merge.Cut(limited(all, s), hidden)}
+	return merge.Cut(limited(all, s), hidden)
 }
 
 func limited(all merge.Rows, s *plan.Shards) merge.Rows {
@@ -65,7 +65,16 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 
 // answer is the rows of several shards. Its errors are those of sharding where the
 // merge has found them.
-type answer struct{ merge.Rows }
+type answer struct {
+	merge.Rows
+
+	end func() // of the queries' context
+}
+
+func (a *answer) Close() error {
+	defer a.end()
+	return a.Rows.Close()
+}
 
 func (a *answer) Next(dest []driver.Value) error {
 	err := a.Rows.Next(dest)

@@ -26,11 +26,13 @@ func (c *conn) scatter(ctx context.Context, s *plan.Shards, args []driver.NamedV
 	if err != nil {
 		return nil, err
 	}
-	sources, err := c.ask(ctx, lanes, s, chosen(args, s.Args))
+	ctx, end := context.WithCancel(ctx) // the first error makes the other answers useless
+	sources, err := c.ask(ctx, end, lanes, s, chosen(args, s.Args))
 	if err != nil {
+		end()
 		return nil, err
 	}
-	return merged(sources, s), nil
+	return &answer{merged(sources, s), end}, nil
 }
 
 // chosen returns the arguments that every shard gets.
@@ -146,30 +148,34 @@ func (d *database) turn(db *sql.DB) chan struct{} {
 }
 
 // ask sends the query on every lane, on several at the same time, and returns the
-// rows of each target. After an error nothing is left open.
-func (c *conn) ask(ctx context.Context, lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, error) {
+// rows of each target. The error is the one that came first, at which the others are
+// stopped: what drivers say of that, nobody knows. After it nothing is left open.
+func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, error) {
 	sources := make([]merge.Rows, len(s.Targets))
-	errs := make([]error, len(lanes))
+	var first error
+	var once sync.Once
 	var wg sync.WaitGroup
 	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
-	for i, l := range lanes {
+	for _, l := range lanes {
 		workers <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-workers }()
-			errs[i] = l.ask(ctx, s, args, sources)
+			if err := l.ask(ctx, s, args, sources); err != nil {
+				once.Do(func() { first = err })
+				stop()
+			}
 		})
 	}
 	wg.Wait()
-	err := errors.Join(errs...)
-	if err == nil {
+	if first == nil {
 		return sources, nil
 	}
 	for _, r := range sources {
 		if r != nil {
-			err = errors.Join(err, r.Close())
+			_ = r.Close() // the first error is the one that matters
 		}
 	}
-	return nil, err
+	return nil, first
 }
 
 // ask reads the answers of all targets but the last into memory, as the connection

@@ -50,10 +50,15 @@ func (c *conn) Begin() (driver.Tx, error) {
 	return c.BeginTx(context.Background(), driver.TxOptions{})
 }
 
-// BeginTx returns a transaction that begins with its first statement.
+// BeginTx returns a transaction that begins with its first statement. A route that
+// nobody has read yet is read now: later the transaction may hold the connection that
+// this takes. What cannot be read is refused by the statement that needs it.
 func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if router := c.database.router; router.Unread() {
+		_ = router.Load(ctx) //nolint:errcheck // the statement that needs it tells
 	}
 	c.tx = c.newTransaction(options)
 	return c.tx, nil

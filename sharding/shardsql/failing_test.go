@@ -1,0 +1,87 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+var errCable = errors.New("the cable is cut")
+
+// asking is a database whose queries may be answered by something else.
+type asking struct {
+	file   string
+	answer func(ctx context.Context, query string) error
+}
+
+func (a asking) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (a asking) Connect(context.Context) (driver.Conn, error) {
+	c, err := (&sqlite.Driver{}).Open("file:" + a.file)
+	return askingConn{c, a}, err
+}
+
+type askingConn struct {
+	driver.Conn
+	asking
+}
+
+func (c askingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c askingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.answer(ctx, query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+// A driver may tell of a query that was interrupted in words of its own.
+func TestTheShardThatFailedFirstIsNamedAndTheOthersAreStopped(t *testing.T) {
+	begun := make(chan bool, 1)
+	db := sql.OpenDB(asking{filepath.Join(t.TempDir(), "a.db"), func(ctx context.Context, query string) error {
+		switch {
+		case !strings.Contains(query, "user_name"):
+		case strings.Contains(query, "orders_1"):
+			begun <- true
+			<-ctx.Done()
+			return errors.New("interrupted")
+		case strings.Contains(query, "orders_3"):
+			<-begun
+			return errCable
+		}
+		return nil
+	}})
+	t.Cleanup(func() { _ = db.Close() })
+	m, err := sharding.Spread([]string{"a"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Mod(4), Map: m}, sharding.FanOut(8, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, db, "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_name TEXT)")
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+	t.Cleanup(func() { _ = routed.Close() })
+	rows, err := routed.QueryContext(t.Context(), "SELECT id FROM orders WHERE user_name <> ''")
+	var shard *sharding.ShardError
+	if !errors.Is(err, errCable) || !errors.As(err, &shard) || shard.Target.Table != "orders_3" {
+		t.Errorf("%v, %v", rows, err)
+	}
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are left in use", n)
+	}
+}
