@@ -39,10 +39,12 @@
 // an UPDATE sets a unique key to is looked for on the other shards. No look is needed
 // where the key has the sharding key among its columns, or a column of
 // [sharding.Table].Also whose value carries the slot. In a transaction the databases on
-// which it has begun are asked on its connections, and the others on one of their own. A
-// look takes no locks: two upserts of one new row under two sharding keys can still
-// store it twice. An INSERT that names no conflict is sent as it is, and so are other
-// unique keys than the primary key that an upsert gives the values of its row.
+// which it has begun are asked on its connections, and the others on one of their own,
+// for which it may have to wait: give its statements a context that ends where pools may
+// be exhausted. A look takes no locks: two upserts of one new row under two sharding
+// keys can still store it twice. An INSERT that names no conflict is sent as it is, and
+// so are other unique keys than the primary key that an upsert gives the values of its
+// row.
 //
 // A write to a broadcast table goes to the home database and to those of the router,
 // each of which has a copy. By itself it may always span databases, as it could not be

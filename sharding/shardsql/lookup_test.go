@@ -363,3 +363,29 @@ func TestWhatHoldsTheOnlyConnectionAsksOnIt(t *testing.T) {
 		}
 	}
 }
+
+// Look-ups hold no connection while they wait for another one.
+func TestUpsertsAtOnceGoOnWithOneConnectionOfEachPool(t *testing.T) {
+	w := membered(t)
+	const upsert = "INSERT INTO members (id, user_id, paid) VALUES (?, ?, 0) ON CONFLICT (id) DO UPDATE SET paid = paid + 1"
+	ctx := within(t)
+	errs := make(chan error)
+	for user := range 8 {
+		go func() {
+			var err error
+			for i := range 20 {
+				_, one := w.routed.ExecContext(ctx, upsert, 8*(i/2)+user, user)
+				err = errors.Join(err, one)
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := one[int64](t, w.routed, "SELECT COUNT(*) FROM members WHERE paid = 1"); got != 80 {
+		t.Error(got)
+	}
+}
