@@ -209,6 +209,24 @@ func TestAUniqueKeyIsSetToWhatNoOtherShardHas(t *testing.T) {
 	}
 }
 
+// A key by which no row can be looked for refuses what depends on it, but not new rows.
+func TestAUniqueKeyOfAnExpressionMeetsNoNewRow(t *testing.T) {
+	w := membered(t)
+	for name, db := range w.dbs {
+		for _, shard := range map[string][]int{"a": {0, 2}, "b": {1, 3}}[name] {
+			exec(t, db, fmt.Sprintf("CREATE UNIQUE INDEX lower_%d ON members_%d (lower(email))", shard, shard))
+		}
+	}
+	const ignore = "INSERT OR IGNORE INTO members (id, user_id, paid, email) VALUES (7, 2, 0, 'a')"
+	if _, err := w.routed.ExecContext(within(t), ignore); !errors.Is(err, sharding.ErrCrossShard) || !strings.Contains(err.Error(), "expression") {
+		t.Error(err)
+	}
+	if _, err := w.routed.ExecContext(writehint.With(within(t), writehint.Hint{Table: "members", Fresh: []int{0}}), ignore); err != nil {
+		t.Error(err)
+	}
+	exec(t, w.routed, "INSERT INTO members (id, user_id, paid, email) VALUES (8, 2, 0, 'b') ON CONFLICT (id) DO NOTHING")
+}
+
 // What the move of a slot has left on its old shard is no row.
 func TestARowThatAMoveHasLeftBehindIsNotMet(t *testing.T) {
 	w := membered(t)

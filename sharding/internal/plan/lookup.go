@@ -96,7 +96,10 @@ type seek struct {
 	columns []string
 	at      []int   // the places of the columns in a row
 	carried []place // columns whose values may lead to the shard
-	always  bool    // for rows with new ids, too: the statement names it, or changes a sharding key, and it is not the primary key
+	// always: for rows with new ids, too, as the statement names it or changes a sharding
+	// key, and it is not the primary key.
+	always bool
+	why    string // why rows cannot be looked for by it, or ""
 }
 
 // isOf reports whether rows with new ids need not be looked for by the key.
@@ -113,6 +116,9 @@ func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, err
 		row := &in.input.Rows[i]
 		if h.IsFresh(i) && s.isOf(h) || in.carries(s, row, args) {
 			continue
+		}
+		if s.why != "" {
+			return nil, fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
 		}
 		key, err := s.key(row, args)
 		if err != nil {

@@ -101,22 +101,21 @@ func (b *builder) depends(out *insertion, columns []string) {
 
 // seek takes in a unique key by which rows have to be looked for.
 func (b *builder) seek(out *insertion, key []string, named bool) {
-	s, table := seek{columns: key, always: named && len(out.of.schema.Unique) > 0}, out.of.table.Name
+	s := seek{columns: key, always: named && len(out.of.schema.Unique) > 0}
 	for _, column := range key {
 		at := slices.IndexFunc(out.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
 		switch {
 		case column == "":
-			b.odd(table, sharding.ErrCrossShard, "a unique key has an expression, by which a row cannot be looked for on other shards; name the columns of another one: ON CONFLICT (…)")
-			return
+			s.why = "a unique key has an expression, by which a row cannot be looked for on other shards; name the columns of another one: ON CONFLICT (…)"
 		case at < 0 && len(key) == 1:
 			return // the database numbers the row, or gives it NULL
 		case at < 0:
-			b.odd(table, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; give "+column+" a value, by which it is looked for")
-			return
-		}
-		s.at = append(s.at, at)
-		if l := out.of.lead(column); l != nil {
-			s.carried = append(s.carried, place{l, at})
+			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, by which it is looked for"
+		default:
+			s.at = append(s.at, at)
+			if l := out.of.lead(column); l != nil {
+				s.carried = append(s.carried, place{l, at})
+			}
 		}
 	}
 	out.seeks = append(out.seeks, s)
