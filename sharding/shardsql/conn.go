@@ -67,18 +67,12 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			to.Kind, to.Writes = plan.Several, whole(to, args)
 		}
 		switch to.Kind {
-		case plan.Scatter:
-			return c.scatter(ctx, to.Shards, args)
 		case plan.Several:
 			return c.writeRows(ctx, to.Writes, args, models)
 		case plan.Copies:
 			return c.copyRows(ctx, query, to.Target.Table, args)
 		}
-		inner, err := c.inner(ctx, to.Target.DB)
-		if err != nil {
-			return nil, err
-		}
-		return inner.query(ctx, to.Text, args)
+		return c.read(ctx, c.replicas(ctx, p), to, args)
 	})
 }
 
@@ -109,7 +103,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 // drain executes a query without a use for its rows.
 func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedValue) (driver.Result, error) {
-	rows, err := c.scatter(ctx, s, args)
+	rows, err := c.scatter(ctx, nil, s, args)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,9 @@
 // the column that the source numbered is refused with [sharding.ErrNotNumbered] from the
 // switch on.
 //
+// Queries about shards outside of transactions may go to read-only copies of the
+// databases: see [Config.Replicas].
+//
 // A session at home (SET, locks, temporary tables, LAST_INSERT_ID) goes on in a
 // transaction and on a *sql.Conn, for the statements that go home.
 //

@@ -18,6 +18,7 @@ import (
 // moving is a source whose table of orders moves to two tables of the same file.
 type moving struct {
 	db, routed *sql.DB
+	router     *sharding.Router
 	epoch      int
 }
 
@@ -43,6 +44,7 @@ func newMoving(t *testing.T) *moving {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.router = router
 	m.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
 	t.Cleanup(func() { _ = m.routed.Close() })
 	return m

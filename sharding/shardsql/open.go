@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/shardid/shardid/sharding"
@@ -16,12 +18,40 @@ type Config struct {
 	// Home is the pool of all tables that the router does not know. It must be
 	// given; it may be one of the router's databases.
 	Home *sql.DB
+	// Replicas are read-only copies of the router's databases, by their names there.
+	// Queries about rows of shards go to the copies in turn, one shard's as well as
+	// those of several. The database itself answers in transactions, queries that lock
+	// rows, those with [sharding.Primary] in their context, and those about tables that
+	// the source of a [sharding.Migration] serves. Copies are behind their database by
+	// as much as it takes them to follow. Defaults to none.
+	Replicas map[string][]*sql.DB
+}
+
+// Check returns everything that is wrong with c. What [OpenDB] makes of such a c fails
+// with the same error, whatever it is asked.
+func (c Config) Check() error {
+	var errs []error
+	if c.Router == nil {
+		errs = append(errs, errors.New("Config.Router is nil"))
+	} else {
+		errs = append(errs, c.checkReplicas())
+	}
+	if c.Home == nil {
+		errs = append(errs, errors.New("Config.Home is nil"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("shardsql: %w", err)
+	}
+	return nil
 }
 
 // OpenDB returns the database. It sends nothing yet. The limits of its own pool
 // (SetMaxOpenConns and its like) bound how many statements work at the same time;
 // an idle connection of it holds none of the pools behind it.
 func OpenDB(c Config) *sql.DB {
+	if err := c.Check(); err != nil {
+		return sql.OpenDB(unusable{err})
+	}
 	return sql.OpenDB(&connector{database: newDatabase(c)})
 }
 
@@ -30,6 +60,7 @@ type database struct {
 	router   *sharding.Router
 	home     *sql.DB
 	homeName string // by which the router knows the home pool, or ""
+	replicas replicas
 	plans    plans
 	schemas  schemas
 	turns    turns
@@ -39,7 +70,7 @@ type database struct {
 }
 
 func newDatabase(c Config) *database {
-	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c)}
+	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c)}
 }
 
 // pool returns the pool of a database of the router.
@@ -68,3 +99,15 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 
 // Driver returns the driver of the home pool, by which libraries tell the dialect.
 func (c *connector) Driver() driver.Driver { return c.database.home.Driver() }
+
+// unusable is what stands for a database whose Config is wrong.
+type unusable struct{ err error }
+
+// Connect returns what is wrong.
+func (u unusable) Connect(context.Context) (driver.Conn, error) { return nil, u.err }
+
+// Driver returns u.
+func (u unusable) Driver() driver.Driver { return u }
+
+// Open returns what is wrong.
+func (u unusable) Open(string) (driver.Conn, error) { return nil, u.err }

@@ -17,12 +17,12 @@ import (
 const answerMemory = 64 << 20
 
 // scatter sends a query to several shards and returns the rows that one table would
-// have returned.
-func (c *conn) scatter(ctx context.Context, s *plan.Shards, args []driver.NamedValue) (driver.Rows, error) {
+// have returned. Their databases are asked, or the copies in from.
+func (c *conn) scatter(ctx context.Context, from replicas, s *plan.Shards, args []driver.NamedValue) (driver.Rows, error) {
 	if err := c.database.router.Limits().Check(len(s.Targets)); err != nil {
 		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
-	lanes, err := c.lanes(ctx, s.Targets)
+	lanes, err := c.lanes(ctx, from, s.Targets)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ type lane struct {
 // pool has fewer, and in a transaction the one that it has. Connections of a pool
 // are reserved together, as two queries that each hold a part of what they need
 // would wait for each other.
-func (c *conn) lanes(ctx context.Context, targets []plan.Shard) (all []lane, err error) {
+func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (all []lane, err error) {
 	pools := map[string][]int{}
 	for i, t := range targets {
 		pools[t.Target.DB] = append(pools[t.Target.DB], i)
@@ -75,7 +75,7 @@ func (c *conn) lanes(ctx context.Context, targets []plan.Shard) (all []lane, err
 			continue
 		}
 		delete(pools, t.Target.DB)
-		some, err := c.reserve(ctx, t.Target.DB, places)
+		some, err := c.reserve(ctx, from, t.Target.DB, places)
 		all = append(all, some...)
 		if err != nil {
 			return all, &sharding.ShardError{Target: t.Target, Err: err}
@@ -93,7 +93,7 @@ func releaseAll(all []lane) error {
 }
 
 // reserve takes connections of one pool for the targets in these places.
-func (c *conn) reserve(ctx context.Context, pool string, places []int) (all []lane, err error) {
+func (c *conn) reserve(ctx context.Context, from replicas, pool string, places []int) (all []lane, err error) {
 	if c.tx != nil {
 		in, err := c.tx.on(ctx, pool)
 		if err != nil {
@@ -101,7 +101,10 @@ func (c *conn) reserve(ctx context.Context, pool string, places []int) (all []la
 		}
 		return []lane{{in, places}}, nil
 	}
-	db := c.database.poolOrHome(pool)
+	db := c.replica(from, pool)
+	if db == nil {
+		db = c.database.poolOrHome(pool)
+	}
 	if c.home != nil && db == c.database.home { // the pool may have no other one
 		return []lane{{inner{conn: c.home, kept: true}, places}}, nil
 	}

@@ -24,6 +24,7 @@ type builder struct {
 	text     string
 	limited  bool     // something in it has a LIMIT
 	limits   []limit  // of its subqueries
+	locks    bool     // some query in it locks rows
 	clocks   []int    // parameters for which functions of SQLite may read the clock
 	twice    bool     // a CTE in it is read twice
 	ranks    int      // how many window functions and variables there are in it
@@ -146,6 +147,7 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 	if b.limit(q.Limit, outer, seen); q.Limit != nil {
 		b.limits = append(b.limits, limit{q, b.refs[first:len(b.refs):len(b.refs)]})
 	}
+	b.locks = b.locks || len(q.Locks) > 0
 	for _, l := range q.Locks {
 		b.qualifiers(l.Of, inner)
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"database/sql/driver"
 	"fmt"
+	"slices"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
@@ -29,6 +30,7 @@ type Plan struct {
 	texts     texts
 	clocks    []int            // parameters for which functions of SQLite may read the clock
 	origin    *sharding.Target // nil unless a migration's source serves the tables
+	locks     bool             // some query in it locks rows
 	unread    string           // a table of which nobody has read yet what serves it
 	// unnumbered is the column that an INSERT has to give a value, or nil.
 	unnumbered *unnumbered
@@ -74,7 +76,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.pass()
 	b.prove()
-	p.refs, p.assigned, p.rekeyed, p.named, p.oddity, p.clocks = b.refs, b.assigned, b.rekeyed, b.named, b.oddity, b.clocks
+	p.refs, p.assigned, p.rekeyed, p.named, p.oddity, p.clocks, p.locks = b.refs, b.assigned, b.rekeyed, b.named, b.oddity, b.clocks, b.locks
 	p.unnumbered = unnumberedOf(p.insert)
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(statement, options.Merge)
@@ -306,6 +308,13 @@ func verb(v sqlparse.Verb) string {
 		return "delete"
 	}
 	return "statement"
+}
+
+// Copied reports whether a copy of its databases may answer: it is a query about rows
+// of shards, locks none of them, and no source of a migration serves its tables.
+func (p *Plan) Copied() bool {
+	return p.statement.Verb == sqlparse.Select && !p.locks && len(p.sharded) > 0 &&
+		!slices.ContainsFunc(p.sharded, func(r *reference) bool { return r.table.Origin() != nil })
 }
 
 // Arrange puts named arguments into the order of the statement's parameters, by which

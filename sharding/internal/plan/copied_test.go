@@ -1,0 +1,32 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+func TestCopiesMayAnswerQueriesThatLockNothing(t *testing.T) {
+	w := newWorld(t)
+	for text, want := range map[string]bool{
+		"SELECT note FROM orders WHERE user_id = 5":                                                                                 true,
+		"SELECT COUNT(*) FROM orders":                                                                                               true,
+		"SELECT note FROM orders WHERE user_id = 5 FOR UPDATE":                                                                      false,
+		"SELECT note FROM orders WHERE user_id = 5 FOR SHARE":                                                                       false,
+		"SELECT note FROM orders WHERE user_id = 5 LOCK IN SHARE MODE":                                                              false,
+		"SELECT * FROM (SELECT note FROM orders WHERE user_id = 5 FOR UPDATE) o":                                                    false,
+		"WITH o AS (SELECT note FROM orders WHERE user_id = 5 FOR UPDATE) SELECT * FROM o":                                          false,
+		"SELECT 1 FROM orders WHERE user_id = 5 AND EXISTS (SELECT 1 FROM items WHERE items.user_id = 5 FOR UPDATE)":                false,
+		"(SELECT note FROM orders WHERE user_id = 5) UNION ALL (SELECT note FROM orders WHERE user_id = 5 AND paid = 1 FOR UPDATE)": false,
+		"INSERT INTO orders (user_id, id) VALUES (5, 1005)":                                                                         false,
+		"UPDATE orders SET note = 'x' WHERE user_id = 5":                                                                            false,
+		"SELECT * FROM countries":                                                                                                   false,
+		"SELECT * FROM coupons":                                                                                                     false,
+	} {
+		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema})
+		if p.Copied() != want {
+			t.Errorf("%s: %t", text, p.Copied())
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// replicas are the read-only copies of the router's databases, by their names. It is
+// safe for concurrent use.
+type replicas map[string]*rotation
+
+// rotation hands out pools in turn.
+type rotation struct {
+	pools []*sql.DB
+	next  atomic.Uint64
+}
+
+func newReplicas(c Config) replicas {
+	if len(c.Replicas) == 0 {
+		return nil
+	}
+	r := replicas{}
+	for name, pools := range c.Replicas {
+		if len(pools) > 0 {
+			r[name] = &rotation{pools: slices.Clone(pools)}
+		}
+	}
+	return r
+}
+
+// checkReplicas returns everything that is wrong with Config.Replicas.
+func (c Config) checkReplicas() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Replicas)) {
+		if c.Router.DB(name) == nil {
+			errs = append(errs, fmt.Errorf("Config.Replicas: the router has no database %q", name))
+		}
+		for i, pool := range c.Replicas[name] {
+			if pool == nil {
+				errs = append(errs, fmt.Errorf("Config.Replicas: replica %d of %q is nil", i, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replicas returns where a statement may be read besides the databases, nil where only
+// the databases may answer: what a transaction has written is not in their copies yet.
+func (c *conn) replicas(ctx context.Context, p *plan.Plan) replicas {
+	if all := c.database.replicas; all != nil && c.tx == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
+		return all
+	}
+	return nil
+}
+
+// pick returns the copy of a database that is the next to be read, nil if there is none.
+func (r replicas) pick(name string) *sql.DB {
+	t := r[name]
+	if t == nil {
+		return nil
+	}
+	return t.pools[(t.next.Add(1)-1)%uint64(len(t.pools))]
+}
+
+// replica returns the pool to read a database's copy from, or nil. A session at home
+// goes on there.
+func (c *conn) replica(from replicas, name string) *sql.DB {
+	if from == nil || c.home != nil && c.database.poolOrHome(name) == c.database.home {
+		return nil
+	}
+	return from.pick(name)
+}
+
+// read sends a query to its databases, or to their copies. One that has not followed yet
+// to where a migration has switched a table is not asked again.
+func (c *conn) read(ctx context.Context, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.readFrom(ctx, from, to, args)
+	if from != nil && dialect.FaultOf(err) == dialect.NoTable {
+		return c.readFrom(ctx, nil, to, args)
+	}
+	return rows, err
+}
+
+func (c *conn) readFrom(ctx context.Context, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
+	if to.Kind == plan.Scatter {
+		return c.scatter(ctx, from, to.Shards, args)
+	}
+	in, err := c.reader(ctx, from, to.Target.DB)
+	if err != nil {
+		return nil, err
+	}
+	return in.query(ctx, to.Text, args)
+}
+
+// reader returns a connection to a database, or to a copy of it, for one query.
+func (c *conn) reader(ctx context.Context, from replicas, name string) (inner, error) {
+	pool := c.replica(from, name)
+	if pool == nil {
+		return c.inner(ctx, name)
+	}
+	conn, err := pool.Conn(ctx)
+	return inner{conn: conn}, err
+}

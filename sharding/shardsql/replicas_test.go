@@ -1,0 +1,160 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// copied is a shop whose database b has two replicas; the notes of rows say where they
+// were read: "b", "first" and "second".
+func copied(t *testing.T) *sql.DB {
+	t.Helper()
+	s := newShop(t)
+	open := files(t)
+	var pools []*sql.DB
+	for _, name := range []string{"first", "second"} {
+		pool := open(name)
+		pools = append(pools, pool)
+		for _, table := range []string{"orders_1", "orders_3"} {
+			exec(t, pool, "CREATE TABLE "+table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, note TEXT)")
+		}
+		exec(t, pool, "INSERT INTO orders_1 VALUES (5, 5, ?)", name)
+	}
+	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
+	exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES (4, 4, 'a')")
+	routed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"b": pools, "a": nil}})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+const noteOf5 = "SELECT note FROM orders WHERE user_id = 5"
+
+func TestReadsGoToReplicasInTurn(t *testing.T) {
+	routed := copied(t)
+	for _, query := range []string{noteOf5, "SELECT MAX(note) FROM orders WHERE id = 5"} {
+		read := map[string]int{}
+		for range 4 {
+			read[one[string](t, routed, query)]++
+		}
+		if read["first"] != 2 || read["second"] != 2 {
+			t.Errorf("%s: read from %v", query, read)
+		}
+	}
+	if from := one[string](t, routed, "SELECT note FROM orders WHERE user_id = 4"); from != "a" {
+		t.Errorf("a database without replicas was read from %q", from)
+	}
+}
+
+type contextual struct {
+	querier
+	ctx context.Context
+}
+
+func (c contextual) QueryRowContext(_ context.Context, query string, args ...any) *sql.Row {
+	return c.querier.QueryRowContext(c.ctx, query, args...)
+}
+
+func TestReadsThatMustNotGoToReplicasGoToTheDatabase(t *testing.T) {
+	routed := copied(t)
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]string{
+		"transaction":       one[string](t, tx, noteOf5),
+		"several shards":    one[string](t, tx, "SELECT MAX(note) FROM orders WHERE user_id IN (5, 7)"),
+		"primary":           one[string](t, contextual{routed, sharding.Primary(t.Context())}, noteOf5),
+		"primary, all":      one[string](t, contextual{routed, sharding.Primary(t.Context())}, "SELECT MAX(note) FROM orders"),
+		"rows of an UPDATE": one[string](t, tx, "UPDATE orders SET note = note WHERE user_id = 5 RETURNING note"),
+	} {
+		if got != "b" {
+			t.Errorf("%s: read from %q", name, got)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, routed, "UPDATE orders SET note = note || '!' WHERE user_id = 5")
+	if got := one[string](t, routed, "DELETE FROM orders WHERE user_id = 5 RETURNING note"); got != "b!" {
+		t.Errorf("a DELETE returned what %q has", got)
+	}
+}
+
+func TestACopyThatHasNoTableYetIsNotRead(t *testing.T) {
+	s := newShop(t)
+	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
+	empty := files(t)("empty")
+	routed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"b": {empty}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, query := range []string{noteOf5, "SELECT MAX(note) FROM orders"} {
+		if from := one[string](t, routed, query); from != "b" {
+			t.Errorf("%s: read from %q", query, from)
+		}
+	}
+}
+
+func TestWhatTheSourceOfAMigrationServesIsNotReadFromReplicas(t *testing.T) {
+	m := newMoving(t)
+	exec(t, m.db, "INSERT INTO orders VALUES (1, 1, 'source')")
+	replica := files(t)("replica")
+	exec(t, replica, "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	exec(t, replica, "INSERT INTO orders VALUES (1, 1, 'replica')")
+	routed := shardsql.OpenDB(shardsql.Config{Router: m.router, Home: m.db, Replicas: map[string][]*sql.DB{"main": {replica}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	if from := one[string](t, routed, "SELECT note FROM orders WHERE user_id = 1"); from != "source" {
+		t.Errorf("read from the %s", from)
+	}
+}
+
+func TestASessionInADatabaseIsNotLeftForItsReplica(t *testing.T) {
+	s := newShop(t)
+	exec(t, s.dbs["b"], "INSERT INTO orders_1 VALUES (5, 5, 'b')")
+	exec(t, s.dbs["b"], "CREATE TABLE coupons (code TEXT)")
+	routed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.dbs["b"], Replicas: map[string][]*sql.DB{"b": {s.home}}})
+	t.Cleanup(func() { _ = routed.Close() })
+	session, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	exec(t, session, "CREATE TEMP TABLE chosen (user_id INTEGER)")
+	exec(t, session, "INSERT INTO chosen VALUES (5)")
+	if note := one[string](t, session, "SELECT o.note FROM orders o JOIN chosen c ON c.user_id = o.user_id WHERE o.user_id = 5"); note != "b" {
+		t.Error(note)
+	}
+}
+
+func TestAConfigThatIsWrongFailsWhateverIsAsked(t *testing.T) {
+	s := newShop(t)
+	for name, c := range map[string]struct {
+		config shardsql.Config
+		says   []string
+	}{
+		"replicas": {
+			shardsql.Config{Router: s.router, Home: s.home, Replicas: map[string][]*sql.DB{"nowhere": {s.home}, "a": {nil}}},
+			[]string{`no database "nowhere"`, `replica 0 of "a" is nil`},
+		},
+		"empty": {shardsql.Config{}, []string{"Config.Router is nil", "Config.Home is nil"}},
+	} {
+		db := shardsql.OpenDB(c.config)
+		_, executed := db.ExecContext(t.Context(), "SELECT 1")
+		for _, err := range []error{c.config.Check(), db.PingContext(t.Context()), executed} {
+			for _, says := range c.says {
+				if err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("%s: %v, want %q", name, err, says)
+				}
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := (shardsql.Config{Router: s.router, Home: s.home}).Check(); err != nil {
+		t.Error(err)
+	}
+}
