@@ -135,12 +135,12 @@ func TestCopiesAreWrittenOutsideOfATransactionInEveryMode(t *testing.T) {
 func TestCopiesAreWrittenInATransactionOfTheirOwn(t *testing.T) {
 	routed, copies := rated(t, sharding.SingleShard)
 	ctx := writehint.With(t.Context(), writehint.Hint{Table: "rates", Single: true})
-	for name, end := range map[string]func(*sql.Tx) error{"b": (*sql.Tx).Rollback, "a": (*sql.Tx).Commit} {
+	for _, end := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit} {
 		tx, err := routed.BeginTx(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO rates (id, name, at) VALUES (1, ?, 0)", name); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO rates (id, name, at) VALUES (1, 'a', 0)"); err != nil {
 			t.Error(err)
 		}
 		if err := end(tx); err != nil {
