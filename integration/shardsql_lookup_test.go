@@ -6,10 +6,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
@@ -158,5 +161,29 @@ func TestWritersOfTheSameRowsOnTwoDatabasesGoOn(t *testing.T) {
 				t.Error(paid, err)
 			}
 		})
+	}
+}
+
+func TestThePrimaryKeyIsTheFirstUniqueKey(t *testing.T) {
+	const table = "CREATE TABLE uniquely (a INT NOT NULL, note VARCHAR(40), z INT NOT NULL, y INT NOT NULL, UNIQUE (a), PRIMARY KEY (z, y))"
+	dbs := map[string]*sql.DB{"PostgreSQL": postgres(server.SharePostgres(t))(t)}
+	for name, open := range writing(t) {
+		dbs[name] = open(t, "uniquely")
+	}
+	for name, db := range dbs {
+		mustExec(t, db, table)
+		if name == "PostgreSQL" {
+			mustExec(t, db, "CREATE UNIQUE INDEX b ON uniquely (lower(note))")
+		} else {
+			mustExec(t, db, "CREATE UNIQUE INDEX b ON uniquely (note(10))")
+		}
+		d, err := dialect.Detect(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := dialect.UniqueKeys(t.Context(), db, d, "uniquely")
+		if err != nil || len(keys) != 3 || !reflect.DeepEqual(keys[0], []string{"z", "y"}) || !slices.ContainsFunc(keys, func(k []string) bool { return reflect.DeepEqual(k, []string{""}) }) {
+			t.Errorf("%s: %q, %v", name, keys, err)
+		}
 	}
 }
