@@ -179,8 +179,8 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 		}
 		return p.one(target, args)
 	}
-	all := slots{}
-	for _, r := range p.sharded {
+	all := first.slots(args)
+	for _, r := range p.sharded[1:] {
 		all = all.or(r.slots(args))
 	}
 	target, single, err := targetOf(first.table, all)
@@ -239,8 +239,9 @@ func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, 
 		}
 		return target, false, nil
 	}
-	if s.empty() {
-		s = oneSlot(0)
+	if s.one || s.empty() { // whose only slot is 0
+		target, err = t.On(s.only)
+		return target, err == nil, err
 	}
 	for i, slot := range s.list() {
 		at, err := t.On(slot)

@@ -1,0 +1,58 @@
+package plan_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// byKey is the plan of the SELECT by key that GORM writes.
+func byKey(tb testing.TB) *plan.Plan {
+	tb.Helper()
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dbs := sharding.DBs{"a": closed(tb), "b": closed(tb)}
+	r, err := sharding.New(dbs, sharding.Tables(sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	st := sqlparse.Parse("SELECT * FROM `orders` WHERE `orders`.`user_id` = ? AND `orders`.`id` = ? ORDER BY `orders`.`id` LIMIT 1", sqlparse.Dialect{Family: sqlparse.MySQL})
+	return plan.Of(st, r.Snapshot(), plan.Options{Quote: func(name string) string { return "`" + name + "`" }})
+}
+
+func bind(p *plan.Plan, args []any) {
+	if to, err := p.Bind(args, sharding.Hint{}); err != nil || to.Target.Table != "orders_1" {
+		panic(err)
+	}
+}
+
+func TestAPlanThatIsBoundAgainAllocatesNothing(t *testing.T) {
+	p, args := byKey(t), []any{int64(5), int64(7)}
+	if n := testing.AllocsPerRun(100, func() { bind(p, args) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkBind(b *testing.B) {
+	p, args := byKey(b), []any{int64(5), int64(7)}
+	b.ReportAllocs()
+	for b.Loop() {
+		bind(p, args)
+	}
+}
+
+// closed is a database that is never asked.
+func closed(tb testing.TB) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
