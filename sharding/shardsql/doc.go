@@ -55,12 +55,14 @@
 // It is being built. Still refused, where several shards would have to answer: UNION of
 // groups, INTERSECT and EXCEPT; a CTE that is read twice; a derived table that limits or
 // ranks its rows, or groups them by something else than the sharding key; of expressions
-// over aggregates all but + - * /, ROUND, COALESCE, IFNULL and NULLIF; orders and groups of
-// expressions but for DATE, YEAR and its like, DATE_FORMAT of digits, LOWER, UPPER, and
-// sums and products of columns and integers; those of texts whose collation has several
-// levels of weights on MySQL and MariaDB, or is none of SQLite's own; and while it runs, a
-// query that would have to compare texts of more than max_sort_length (1,024 bytes) in
-// groups, or of more than 4,096 bytes with a collation of MySQL that does not pad.
+// over aggregates all but + - * /, ROUND, COALESCE, IFNULL and NULLIF, and on MySQL and
+// MariaDB those that go on with an AVG; there orders, groups and sums of expressions but for
+// conditions, CASE, COALESCE and IF of one type, DATE, YEAR and its like, DATE_FORMAT of
+// digits, LOWER, UPPER, LENGTH, ABS, and sums and products of columns and integers; those of
+// texts whose collation has several levels of weights on MySQL and MariaDB, or is none of
+// SQLite's own; and while it runs, a query that would have to compare texts of more than
+// max_sort_length (1,024 bytes) in groups, or of more than 4,096 bytes with a collation of
+// MySQL that does not pad.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,
 // statements go there as they are; one that finds its table closed by a switch or a

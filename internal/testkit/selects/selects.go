@@ -18,7 +18,8 @@ import (
 var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", "word", "body", "state"}
 
 // expressions are what it may be ordered and grouped by besides, on any database.
-var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "DATE(at)", "(user_id - paid)"}
+var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
+	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "DATE(at)", "(user_id - paid)"}
 
 // texts are the columns that may be of a collation which takes several texts for one.
 var texts = []string{"note", "code", "word", "body"}
@@ -214,7 +215,7 @@ func (m *maker) outer() Query {
 
 // number is an aggregate that compares with numbers.
 func (m *maker) number() string {
-	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)", "SUM(user_id) - SUM(paid)", "AVG(paid) * COUNT(*)", "COUNT(*) * 1.0 / COUNT(paid)", "AVG(paid) * 3", "AVG(user_id) + 0.3333"})
+	return pick(m, []string{"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "AVG(paid)", "COUNT(DISTINCT note)", "COALESCE(SUM(paid), 0)", "SUM(user_id) - SUM(paid)", "AVG(paid) * COUNT(*)", "COUNT(*) * 1.0 / COUNT(paid)", "SUM(user_id) / COUNT(*)"})
 }
 
 // sortable is an aggregate that sorts everywhere, unlike those of members of ENUM.
@@ -231,7 +232,8 @@ func (m *maker) aggregate() string {
 		"COUNT(*)", "COUNT(paid)", "SUM(paid)", "SUM(user_id)", "MIN(id)", "MAX(id)", "MIN(paid)", "MAX(user_id)", "COUNT(note)",
 		"MIN(note)", "MAX(note)", "MIN(code)", "MAX(word)", "MIN(body)", "COUNT(DISTINCT body)", "COUNT(DISTINCT word)", "MIN(state)", "MAX(state)",
 		"AVG(paid)", "AVG(amount)", "AVG(user_id)", "COUNT(DISTINCT paid)", "COUNT(DISTINCT note)", "COUNT(DISTINCT user_id)", "COUNT(DISTINCT at)",
-		"SUM(paid) - SUM(user_id)", "ROUND(AVG(paid), 2)", "ROUND(AVG(user_id))", "COUNT(*) * 1.0 / COUNT(DISTINCT user_id)", "COALESCE(AVG(amount), 0)", "AVG(paid) * 3", "ROUND(AVG(amount) * 100.0 / SUM(paid), 1)",
+		"SUM(CASE WHEN paid = 1 THEN amount ELSE 0 END)", "COUNT(CASE WHEN note LIKE 'a%' THEN 1 END)", "SUM(paid = 1)", "AVG(CASE WHEN paid = 1 THEN 1.0 ELSE 0 END)", "MAX(COALESCE(paid, 7))",
+		"SUM(paid) - SUM(user_id)", "ROUND(AVG(paid), 2)", "ROUND(AVG(user_id))", "COUNT(*) * 1.0 / COUNT(DISTINCT user_id)", "COALESCE(AVG(amount), 0)", "SUM(paid) / COUNT(*) * 3", "ROUND(SUM(amount) * 100.0 / SUM(paid), 1)",
 		"SUM(paid) / NULLIF(COUNT(note), 0)", "MAX(id) - MIN(id)", "ROUND(SUM(amount), 1)", "SUM(amount) * 2 / COUNT(*) + 0.25", "IFNULL(MAX(paid), 0.5)",
 		"COALESCE(SUM(paid), 0)", "IFNULL(SUM(amount), 0)", "SUM(amount)", "SUM(paid * user_id)", "SUM(amount + 1)", "MIN(LOWER(note))", "MAX(paid - 1)",
 	})

@@ -82,7 +82,7 @@ func (c *combiner) beside(text string) int {
 // summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
 // of integers are decimals.
 func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
-	v, why := c.value(e)
+	v, why := c.typed(e)
 	if why != "" {
 		return v, why
 	}

@@ -13,16 +13,17 @@ import (
 // returns its own groups, without HAVING, ORDER BY and LIMIT, and besides what is
 // selected the keys of the groups and the aggregates that HAVING and ORDER BY name.
 type grouping struct {
-	keys    []Value            // of the hidden columns that tell groups apart
-	columns []merge.Aggregate  // of a combined group: what is selected, then what is not
-	values  []Value            // how these columns compare
-	made    map[int]merge.Expr // of columns: what is computed of others
-	params  []int              // the arguments of these expressions, and of having
-	shown   int                // how many columns are selected
-	split   []string           // what a shard groups by besides, for COUNT(DISTINCT)
-	zero    bool               // there is COALESCE or IFNULL
-	having  merge.Expr         // nil without HAVING
-	sort    []merge.Key        // of columns
+	keys      []Value            // of the hidden columns that tell groups apart
+	columns   []merge.Aggregate  // of a combined group: what is selected, then what is not
+	values    []Value            // how these columns compare
+	made      map[int]merge.Expr // of columns: what is computed of others
+	params    []int              // the arguments of these expressions, and of having
+	shown     int                // how many columns are selected
+	split     []string           // what a shard groups by besides, for COUNT(DISTINCT)
+	zero      bool               // there is COALESCE or IFNULL
+	quotients int                // how many divisions are computed
+	having    merge.Expr         // nil without HAVING
+	sort      []merge.Key        // of columns
 }
 
 // grouped takes in GROUP BY, HAVING, and the order of groups.

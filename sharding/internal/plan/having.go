@@ -20,7 +20,11 @@ func (c *combiner) having() (why string) {
 	if !c.plainParams() && slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, c.core.Having.Bytes()) }) {
 		return "numbered and named parameters are not combined with HAVING; write ? for each"
 	}
+	before := c.of.group.quotients
 	c.of.group.having, why = c.condition(c.core.Having)
+	if why == "" && c.of.group.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
+		return "with how many digits MariaDB compares an AVG or a quotient in HAVING is not known; compare a SUM with a multiple of the COUNT" + addKey
+	}
 	return why
 }
 
@@ -172,8 +176,14 @@ var arithmetic = map[sqlparse.Operator]byte{sqlparse.Add: '+', sqlparse.Sub: '-'
 
 func (c *combiner) operation(e *sqlparse.Operation) (made merge.Expr, kind merge.Kind, why string) {
 	op := arithmetic[e.Op]
-	if op == 0 {
+	switch op {
+	case 0:
 		return nil, 0, onlyNumbers
+	case '/':
+		c.of.group.quotients++
+	}
+	if c.dialect.Engine == merge.MySQL && averages(e) {
+		return nil, 0, "with how many digits servers go on with an AVG depends on how they sort; write SUM(x) / COUNT(x)" + addKey
 	}
 	for i, operand := range e.Operands {
 		next, of, why := c.number(operand)
@@ -189,14 +199,25 @@ func (c *combiner) operation(e *sqlparse.Operation) (made merge.Expr, kind merge
 	return made, kind, ""
 }
 
+// averages reports whether there is an AVG in an expression.
+func averages(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	return ok && aggregates[nameOf(call)] == average || slices.ContainsFunc(sqlparse.Operands(e), averages)
+}
+
 // average is the sum of all shards divided by their count.
 func (c *combiner) average(e *sqlparse.Call) (merge.Expr, merge.Kind, string) {
 	of := c.text(e.Args[0])
+	_, why := c.value(e.Args[0])
+	if why != "" {
+		return nil, 0, why
+	}
 	v, why := c.summand(e.Args[0])
 	if why != "" {
 		return nil, 0, why
 	}
 	g := c.of.group
+	g.quotients++
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), v.Type.Kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.beside("COUNT(" + of + ")")}, v), merge.Integer)
 	if c.dialect.Engine == merge.SQLite { // an average is a float there

@@ -69,6 +69,8 @@ func (f Form) of(text string) string {
 // selected returns what is selected to compare the values of an expression.
 func (v Value) selected(text string) string {
 	switch n := strconv.Itoa(v.Type.Most); {
+	case v.Type.Kind == merge.Stored && strings.ContainsAny(text, " ("):
+		return "+(" + text + ")"
 	case v.Type.Kind == merge.Stored:
 		return "+" + text // so that the driver does not make a time of a text
 	case v.Type.Most > 0:

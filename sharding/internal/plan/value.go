@@ -1,54 +1,176 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
-// value returns how the values of an expression compare, or why that is not known:
-// of columns, and of functions and sums of columns and literals whose type is certain.
+// value returns how the values of an expression compare that is copied to another place of
+// the text, or why that is not known.
 func (c *combiner) value(e sqlparse.Expr) (Value, string) {
-	switch e := bare(e).(type) {
+	if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
+		return Value{}, c.text(e) + " has parameters, and is compared over several shards; compute it before" + addKey
+	}
+	return c.typed(e)
+}
+
+// typed returns how the values of columns compare, and those of expressions whose type is
+// certain.
+func (c *combiner) typed(e sqlparse.Expr) (Value, string) {
+	e = bare(e)
+	if found, ok := c.columnOf(e); ok {
+		if found.Value.Type.Kind == 0 {
+			return Value{}, c.unsorted(e, found)
+		}
+		return found.Value, ""
+	}
+	if why := c.constantNames(e); why != "" {
+		return Value{}, why
+	}
+	if c.dialect.Engine == merge.SQLite {
+		return c.stored(e)
+	}
+	switch e := e.(type) {
 	case *sqlparse.Call:
 		return c.function(e)
 	case *sqlparse.Operation:
+		if e.Op <= sqlparse.And {
+			return truth, ""
+		}
 		return c.arithmetic(e)
+	case *sqlparse.Compare, *sqlparse.Not, *sqlparse.In, *sqlparse.Between, *sqlparse.IsNull, *sqlparse.Like:
+		return truth, ""
+	case *sqlparse.Case:
+		results := c.results(e)
+		if len(results) == 0 {
+			return Value{}, c.unsorted(e, Column{})
+		}
+		return c.oneOf(e, results)
 	}
-	found, ok := c.columnOf(e)
-	if !ok || found.Value.Type.Kind == 0 {
-		return Value{}, c.unsorted(e, found)
-	}
-	return found.Value, ""
+	return Value{}, c.unsorted(e, Column{})
 }
 
-// inner returns how the values of a column in an expression compare.
-func (c *combiner) inner(e sqlparse.Expr) (Value, string) {
-	if c.ambiguous(e) {
-		return Value{}, c.text(e) + " is a column and the alias of something else; give it another alias"
+// truth is how 0, 1 and NULL compare.
+var truth = Value{Type: merge.Type{Kind: merge.Integer}}
+
+// constantNames refuses names in an expression that mean something else where the
+// expression is copied to.
+func (c *combiner) constantNames(e sqlparse.Expr) string {
+	switch e := bare(e).(type) {
+	case *sqlparse.Subquery, *sqlparse.Exists:
+		return "how " + c.text(e) + " compares is not known" + addKey
+	case *sqlparse.In:
+		if e.Query != nil {
+			return "how " + c.text(e) + " compares is not known" + addKey
+		}
+	case *sqlparse.Column:
+		_, known := c.scope.column(e)
+		if alias := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
+			return i.Alias.Name != "" && len(e.Name.Parts) == 1 && strings.EqualFold(i.Alias.Name, e.Name.Parts[0].Name)
+		}); alias && !known || c.ambiguous(e) {
+			return c.text(e) + " is a column and the alias of something else; give it another alias"
+		}
 	}
-	return c.value(e)
+	for _, operand := range sqlparse.Operands(e) {
+		if why := c.constantNames(operand); operand != nil && why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
-// function returns how the results of a function of one column compare.
+// stored returns how results of SQLite compare: by their bytes, where no collation comes
+// from a column or is written.
+func (c *combiner) stored(e sqlparse.Expr) (Value, string) {
+	_, cast := e.(*sqlparse.Cast)
+	_, column := e.(*sqlparse.Column)
+	if cast || column || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
+		return Value{}, c.unsorted(e, Column{})
+	}
+	return Value{Type: merge.Type{Kind: merge.Stored}}, ""
+}
+
+// results returns what CASE may return, nothing where that is not certain.
+func (c *combiner) results(e *sqlparse.Case) (all []sqlparse.Expr) {
+	branches := e.Operands
+	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
+	case strings.TrimSpace(before) == "":
+		branches = branches[1:]
+	case !strings.EqualFold(strings.TrimSpace(before), "when"):
+		return nil
+	}
+	for i := 1; i < len(branches); i += 2 {
+		all = append(all, branches[i])
+	}
+	if len(branches)%2 == 1 {
+		all = append(all, branches[len(branches)-1])
+	}
+	return all
+}
+
+// oneOf returns how values compare each of which is that of one of several expressions.
+func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value, why string) {
+	for _, one := range list {
+		v := truth
+		if l, ok := bare(one).(*sqlparse.Literal); ok {
+			switch {
+			case l.Kind == sqlparse.Null:
+				continue
+			case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
+				v.Type.Kind = merge.Decimal
+			case l.Kind != sqlparse.Integer || len(l.Value) > 18:
+				return of, c.unsorted(e, Column{})
+			}
+		} else if v, why = c.typed(one); why != "" {
+			return of, why
+		}
+		switch {
+		case of.Type.Kind == 0:
+			of = v
+		case v.number() && of.number():
+			of.Type.Kind = max(of.Type.Kind, v.Type.Kind)
+		case !v.same(of):
+			return of, c.unsorted(e, Column{})
+		}
+	}
+	if of.Type.Kind == 0 || of.As == Number {
+		return of, c.unsorted(e, Column{})
+	}
+	return of, ""
+}
+
+// number reports whether values are numbers of MySQL or MariaDB.
+func (v Value) number() bool {
+	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
+}
+
+// function returns how the results of a function compare.
 func (c *combiner) function(call *sqlparse.Call) (Value, string) {
 	unknown, name := c.unsorted(call, Column{}), nameOf(call)
 	if call.Odd || call.Distinct || call.Star || call.Over || len(call.Args) == 0 || aggregates[name] != 0 {
 		return Value{}, unknown
 	}
-	v, why := c.inner(call.Args[0])
+	switch {
+	case lengths[name]:
+		return truth, ""
+	case name == "coalesce" || name == "ifnull":
+		return c.oneOf(call, call.Args)
+	case name == "if" && len(call.Args) == 3:
+		return c.oneOf(call, call.Args[1:])
+	}
+	v, why := c.typed(call.Args[0])
 	one := len(call.Args) == 1
 	switch {
 	case why != "":
 		return v, why
-	case v.Type.Kind == merge.Stored && one && (folds[name] || name == "date"):
-		return Value{Type: merge.Type{Kind: merge.Stored}}, "" // SQLite compares results by their bytes
-	case one && folds[name] && v.As == Weight, one && name == "date" && v.Type.Kind == merge.Time:
+	case one && folds[name] && v.As == Weight, one && name == "date" && v.Type.Kind == merge.Time, one && name == "abs" && v.number():
 		return v, ""
 	case v.Type.Kind != merge.Time:
 	case one && clocks[name]:
-		return Value{Type: merge.Type{Kind: merge.Integer}}, ""
+		return truth, ""
 	case len(call.Args) == 2 && name == "date_format" && fixed(call.Args[1]):
 		return Value{Type: merge.Type{Kind: merge.Bytes}}, ""
 	}
@@ -56,8 +178,9 @@ func (c *combiner) function(call *sqlparse.Call) (Value, string) {
 }
 
 var (
-	folds  = words("lower upper lcase ucase")           // their results have the collation of the column
-	clocks = words("year month day hour minute second") // their results are integers
+	folds   = words("lower upper lcase ucase")           // their results have the collation of the column
+	clocks  = words("year month day hour minute second") // their results are integers
+	lengths = words("length char_length character_length octet_length bit_length instr locate")
 )
 
 // fixed reports whether an expression is a format of DATE_FORMAT that makes digits in
@@ -92,19 +215,15 @@ func (c *combiner) arithmetic(e *sqlparse.Operation) (Value, string) {
 			}
 			continue
 		}
-		v, why := c.inner(operand)
+		v, why := c.typed(operand)
 		if why != "" {
 			return v, why
 		}
-		switch v.Type.Kind {
-		case merge.Stored, merge.Integer, merge.Decimal, merge.Float:
-			kind = max(kind, v.Type.Kind) // Stored is of SQLite, which has no other kind
-		default:
+		if !v.number() {
 			return Value{}, unknown
 		}
-		if columns++; v.As != Plain {
-			return Value{}, unknown
-		}
+		kind = max(kind, v.Type.Kind)
+		columns++
 	}
 	if columns == 0 {
 		return Value{}, unknown
