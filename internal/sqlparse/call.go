@@ -129,23 +129,16 @@ func (p *parser) castType() {
 	}
 }
 
-// caseEnd reads CASE … END.
+// caseEnd reads CASE … END: what stands between its words.
 func (p *parser) caseEnd() Expr {
 	c := &Case{}
 	from := p.tok.start
-	p.expect("case")
-	if !p.at("when") {
+	for p.expect("case"); !p.accept("end") && !p.failed; {
+		if !p.accept("when") && !p.accept("then") {
+			p.accept("else")
+		}
 		c.Operands = append(c.Operands, p.expr())
 	}
-	for p.accept("when") {
-		c.Operands = append(c.Operands, p.expr())
-		p.expect("then")
-		c.Operands = append(c.Operands, p.expr())
-	}
-	if p.accept("else") {
-		c.Operands = append(c.Operands, p.expr())
-	}
-	p.expect("end")
 	c.Span = p.since(from)
 	return c
 }

@@ -206,7 +206,12 @@ func (p *parser) conflict() Conflict {
 		p.expect("duplicate", "key", "update")
 		c.Set = p.assignments()
 	case p.accept("conflict"):
-		p.conflictTarget(&c)
+		if p.accept("on", "constraint") {
+			p.ident()
+		} else if p.at("(") {
+			c.Target = parens(p, (*parser).exprs)
+			c.Partial = p.optional("where")
+		}
 		p.expect("do")
 		if c.Nothing = p.accept("nothing"); !c.Nothing {
 			p.expect("update", "set")
@@ -218,14 +223,4 @@ func (p *parser) conflict() Conflict {
 	}
 	c.Span = p.since(from)
 	return c
-}
-
-func (p *parser) conflictTarget(c *Conflict) {
-	switch {
-	case p.accept("on", "constraint"):
-		p.ident()
-	case p.at("("):
-		c.Target = parens(p, (*parser).exprs)
-		c.Partial = p.optional("where")
-	}
 }

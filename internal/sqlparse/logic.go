@@ -157,7 +157,7 @@ func (p *parser) is(x Expr) Expr {
 		p.noteName()
 		same = not
 	case p.at("true"), p.at("false"), p.d.Family != SQLite:
-		if p.tok.kind == sqltext.Op || p.tok.is() == "" && !p.atName() {
+		if p.at("distinct") || p.tok.kind == sqltext.Op || p.tok.is() == "" && !p.atName() {
 			p.fail()
 		}
 		p.next() // another test: IS TRUE, IS UNKNOWN
