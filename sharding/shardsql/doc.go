@@ -30,6 +30,10 @@
 // rows in the order of VALUES; where IGNORE or DO NOTHING leaves some out, the others
 // are recognised by a unique key.
 //
+// An INSERT that leaves a column of [sharding.Table].Also to a database that numbers it
+// (AUTO_INCREMENT, identity, INTEGER PRIMARY KEY) is refused with
+// [sharding.ErrMissingKey]: the number would not lead to the row's shard.
+//
 // A unique key that does not lead to the shard holds on each shard by itself. So before
 // a write depends on such a key, its rows are looked for by it: those of an upsert (ON
 // CONFLICT, ON DUPLICATE KEY UPDATE, IGNORE, REPLACE) by the key that it names, or by

@@ -77,6 +77,10 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	if found.Unique, err = unique(ctx, srv, pool, at.Table); err != nil {
 		return plan.Table{}, err
 	}
+	own, err := dialect.OwnValues(ctx, pool, srv, at.Table)
+	if err != nil {
+		return plan.Table{}, err
+	}
 	leads := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		leads[alt.Column] = alt.Rule
@@ -88,7 +92,7 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 		}
 		column = strings.ToLower(column)
 		kept := found.Columns[column]
-		kept.Holds = holds(c, rule)
+		kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
 		found.Columns[column] = kept
 	}
 	return found, nil

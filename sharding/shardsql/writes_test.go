@@ -301,3 +301,26 @@ func BenchmarkAThousandRows(b *testing.B) {
 		})
 	}
 }
+
+func TestAnIDThatTheDatabaseWouldNumberIsRefused(t *testing.T) {
+	s := newShop(t)
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(s.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	t.Cleanup(func() { _ = routed.Close() })
+	for _, query := range []string{"INSERT INTO orders (user_id) VALUES (5)", "INSERT INTO orders (id, user_id) VALUES (9, 5), (NULL, 5)"} {
+		if _, err := routed.Exec(query); !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(err.Error(), "keygen") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	exec(t, routed, "INSERT INTO orders (id, user_id) VALUES (0, 4)") // SQLite stores it as it is
+	if n := one[int](t, routed, "SELECT COUNT(*) FROM orders WHERE id = 0"); n != 1 {
+		t.Error(n)
+	}
+}

@@ -166,6 +166,10 @@ func newWorld(t *testing.T) *world {
 		sharding.Table{Name: "pages", Key: "slug", Rule: sharding.HashText(4), Map: spread("pages_%d")},
 		sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: spread("members_%d")},
 		sharding.Table{Name: "seats", Key: "user_id", Rule: sharding.Mod(4), Map: spread("seats_%d")},
+		sharding.Table{
+			Name: "invoices", Key: "user_id", Rule: sharding.Mod(4), Map: spread("invoices_%d"), Group: "shop",
+			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
+		},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
@@ -199,7 +203,8 @@ var schema = plan.Schema{
 		Columns: map[string]plan.Column{"id": whole, "user_id": whole, "email": texts, "paid": whole},
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
-	"seats": {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
+	"invoices": {Columns: map[string]plan.Column{"id": {Holds: plan.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
+	"seats":    {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
 		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},

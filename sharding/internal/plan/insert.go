@@ -15,7 +15,9 @@ type insertion struct {
 	input *sqlparse.Input
 	key   int // place of the sharding key
 	leads []place
-	seeks []seek
+	// numbered are those of leads that the database numbers where a row gives no value.
+	numbered []place
+	seeks    []seek
 }
 
 type place struct {
@@ -99,9 +101,15 @@ func (b *builder) insertion(st *sqlparse.Statement, r *reference) *insertion {
 			out.key = i
 		}
 		out.leads = append(out.leads, place{l, i})
+		if r.schema.Columns[l.column].Numbered {
+			out.numbered = append(out.numbered, place{l, i})
+		}
 	}
 	if out.key < 0 {
 		return refuse(sharding.ErrMissingKey, "add the column "+r.table.Key)
+	}
+	if l := out.leftOut(); l != nil {
+		return refuse(numbers(l), numbersLeadNowhere)
 	}
 	b.conflicting(st, out)
 	if in.Query != nil {

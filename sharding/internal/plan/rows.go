@@ -7,6 +7,7 @@ import (
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // rows routes the rows of an INSERT: the whole text where all belong to one target,
@@ -16,6 +17,9 @@ func (p *Plan) rows(args []any, hinted sharding.Target, byHint bool) (Route, err
 	var first sharding.Target
 	var parts []Part // from the second target on
 	for i := range in.input.Rows {
+		if l := in.empty(&in.input.Rows[i], args, p.options.Merge.Engine == merge.MySQL); l != nil {
+			return Route{}, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
+		}
 		slot, err := in.slot(&in.input.Rows[i], args)
 		if err != nil {
 			return Route{}, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")

@@ -30,7 +30,7 @@ type Column struct {
 	// Unsorted is why Value is not known, where there is more to say than that.
 	Unsorted string
 	// Numbered: the database makes a number where none is given or, on MySQL and
-	// MariaDB, where 0 is.
+	// MariaDB, where 0 is. Known of broadcast tables, and of columns that lead to slots.
 	Numbered bool
 	// Varies: where no value is given, the database computes one, such as the time;
 	// Touched: it does so at every change of a row. Both are known of broadcast tables.

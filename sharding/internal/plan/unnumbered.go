@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -47,6 +49,53 @@ func (p *Plan) given(args []any) error {
 		Op: "insert", Table: p.insert.of.table.Name, Column: u.column, Err: sharding.ErrNotNumbered,
 		Hint: "have a generator make it; the source of the migration numbered it until the first switch",
 	}
+}
+
+// A number that the database makes is not one of the row's slot, so nobody would find the
+// row by it.
+const numbersLeadNowhere = "its number would not lead to the row's shard; have a generator of package keygen make it, with the slot in it"
+
+func numbers(l *lead) error {
+	return fmt.Errorf("%w: the database would number %s", sharding.ErrMissingKey, l.column)
+}
+
+// leftOut returns a column that leads to slots, which the INSERT does not name and the
+// database would number.
+func (in *insertion) leftOut() *lead {
+	for _, l := range in.of.leads {
+		named := slices.ContainsFunc(in.leads, func(p place) bool { return p.lead == l })
+		if !named && in.of.schema.Columns[l.column].Numbered {
+			return l
+		}
+	}
+	return nil
+}
+
+// empty returns a column that leads to slots, which the database would number in a row:
+// for NULL and DEFAULT, and where zero says so, for 0.
+func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
+	for _, l := range in.numbered {
+		if l.at < len(row.Values) && (isEmpty(row.Values[l.at], row.FirstParam, args) || zero && isZero(row.Values[l.at], row.FirstParam, args)) {
+			return l.lead
+		}
+	}
+	return nil
+}
+
+func isZero(e sqlparse.Expr, params int, args []any) bool {
+	v, ok := constant(e)
+	if !ok {
+		return false
+	}
+	value, err := plain(v.after(params).value(args))
+	if err != nil {
+		return false
+	}
+	if text, ok := value.([]byte); ok {
+		value = string(text)
+	}
+	n, err := strconv.ParseFloat(fmt.Sprint(value), 64)
+	return err == nil && n == 0
 }
 
 // isEmpty reports whether a value of a row leaves it to the database.
