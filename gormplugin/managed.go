@@ -19,9 +19,7 @@ type managed struct {
 	kind   keyfield.Type
 	hooks  bool // filled before the model's own hooks run
 	gen    generator
-	number bool    // a map gets the id as an int64
-	word   bool    // 64 bits at a fixed place of the struct
-	offset uintptr // of the word
+	number bool // a map gets the id as an int64
 }
 
 // encodings are the digits that tags may ask for.
@@ -51,7 +49,6 @@ func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyf
 	}
 	m := managed{Field: f, model: s.Name, kind: kind, hooks: tag.Hooks, gen: gen}
 	m.number = isInteger(f.IndirectFieldType.Kind())
-	m.offset, m.word = wordOf(s.ModelType, f)
 	return m, nil
 }
 

@@ -6,31 +6,26 @@ import (
 )
 
 // part is one managed field of the rows of one statement, with the keys drawn
-// for it. given and places say, in order of the keys, which rows got one: where
-// the field is a word its places, and otherwise the rows' numbers.
+// for it.
 type part struct {
-	field  *managed
-	rows   rows
-	keys   keys
-	places []*int64
-	given  []int
-	omit   bool // the statement leaves the field out on purpose
+	field *managed
+	rows  rows
+	keys  keys
+	given []int // the number of the row that got a key, in the order of the keys
+	omit  bool  // the statement leaves the field out on purpose
 	// slotted says that the keys carry the slots of their rows.
 	slotted bool
-	isWord  bool // the places are those of words; texts of ids never are
 }
 
 // reset prepares a part for a statement. It keeps its memory.
 func (p *part) reset(f *managed, r rows) {
 	p.field, p.rows, p.omit = f, r, false
-	p.isWord = f.word && r.structs.IsValid() && (r.structs.Kind() == reflect.Slice || r.structs.CanAddr())
 	p.keys.reset(&f.gen)
 }
 
 // restart makes all keys unused again.
 func (p *part) restart() {
-	clear(p.places)
-	p.places, p.given = p.places[:0], p.given[:0]
+	p.given = p.given[:0]
 }
 
 // forget drops all that is the user's.
@@ -41,15 +36,6 @@ func (p *part) forget() {
 
 // empty counts the rows that have no key.
 func (p *part) empty() (n int) {
-	if p.isWord {
-		w := wordsOf(p.rows.structs, p.field.offset)
-		for i := range w.n {
-			if at := w.at(i); at != nil && *at == 0 {
-				n++
-			}
-		}
-		return n
-	}
 	for i := range p.rows.len() {
 		if p.rows.empty(i, p.field) {
 			n++
@@ -69,14 +55,11 @@ func (p *part) emptyRows() (numbers []int) {
 }
 
 // used is how many of the keys rows have been given.
-func (p *part) used() int { return len(p.places) + len(p.given) }
+func (p *part) used() int { return len(p.given) }
 
 // assign gives keys to the rows without, as far as the keys last. missing is
 // how many rows it could not give one.
 func (p *part) assign(ctx context.Context) (missing int, err error) {
-	if p.isWord {
-		return p.assignWords(), nil
-	}
 	for i := range p.rows.len() {
 		switch {
 		case !p.rows.empty(i, p.field):
@@ -90,25 +73,6 @@ func (p *part) assign(ctx context.Context) (missing int, err error) {
 		}
 	}
 	return missing, nil
-}
-
-func (p *part) assignWords() (missing int) {
-	w := wordsOf(p.rows.structs, p.field.offset)
-	ids, places := p.keys.ints, p.places
-	for i := range w.n {
-		at := w.at(i)
-		if at == nil || *at != 0 {
-			continue
-		}
-		if len(places) == len(ids) {
-			missing++
-			continue
-		}
-		*at = ids[len(places)]
-		places = append(places, at)
-	}
-	p.places = places
-	return missing
 }
 
 // takeBack empties the fields that were given a key, except those for which keep
@@ -125,44 +89,16 @@ func (p *part) takeBack(ctx context.Context, keep func(k int) bool) (taken int) 
 
 // clear empties the field of the k-th row that was given a key.
 func (p *part) clear(ctx context.Context, k int) {
-	if len(p.places) > 0 {
-		*p.places[k] = 0
-		return
-	}
 	p.rows.clear(ctx, p.given[k], p.field)
 }
 
 // isLast reports whether the k-th row that was given a key is the last one of
 // the statement.
-func (p *part) isLast(k int) bool {
-	if len(p.places) == 0 {
-		return p.given[k] == p.rows.len()-1
-	}
-	w := wordsOf(p.rows.structs, p.field.offset)
-	return w.at(w.n-1) == p.places[k]
-}
-
-// numbers returns the rows that were given a key, by key.
-func (p *part) numbers() []int {
-	if len(p.places) == 0 {
-		return p.given
-	}
-	w := wordsOf(p.rows.structs, p.field.offset)
-	numbers := make([]int, 0, len(p.places))
-	for i := 0; i < w.n && len(numbers) < len(p.places); i++ {
-		if w.at(i) == p.places[len(numbers)] {
-			numbers = append(numbers, i)
-		}
-	}
-	return numbers
-}
+func (p *part) isLast(k int) bool { return p.given[k] == p.rows.len()-1 }
 
 // value returns what the k-th row that was given a key has in the field now.
 func (p *part) value(ctx context.Context, k int) any {
-	if len(p.places) == 0 {
-		return p.rows.get(ctx, p.given[k], p.field)
-	}
-	return reflect.NewAt(p.field.FieldType, reflect.ValueOf(p.places[k]).UnsafePointer()).Elem().Interface()
+	return p.rows.get(ctx, p.given[k], p.field)
 }
 
 // values returns what the rows that were given a key have in the field now.
@@ -176,9 +112,6 @@ func (p *part) values(ctx context.Context) []any {
 
 // isOwn reports whether the k-th row still has the key it was given.
 func (p *part) isOwn(ctx context.Context, k int) bool {
-	if len(p.places) > 0 {
-		return *p.places[k] == p.keys.ints[k]
-	}
 	scratch := reflect.New(p.field.FieldType).Elem()
 	if err := p.keys.put(k, &p.field.kind, scratch); err != nil {
 		return false

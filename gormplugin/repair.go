@@ -144,10 +144,6 @@ func (fl *filling) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error
 
 // replace gives the k-th row that was given a key another one.
 func (p *part) replace(ctx context.Context, k int, id int64) error {
-	if len(p.places) > 0 {
-		*p.places[k] = id
-		return nil
-	}
 	one := &keys{source: p.keys.source, ints: []int64{id}}
 	if err := p.rows.set(ctx, p.given[k], p.field, one, 0); err != nil {
 		return p.field.fail(err)
@@ -187,7 +183,7 @@ func (p *part) findRouted(db *gorm.DB, fl *filling) (map[any]bool, error) {
 	look := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(stmt.Context)}).Table(stmt.Table).
 		Select(column.Name).Where(clause.IN{Column: column, Values: p.values(stmt.Context)})
 	if t, ok := fl.snapshot.Lookup(stmt.Table); ok && !strings.EqualFold(t.Key, column.Name) {
-		keys, err := fl.shardingKeys(stmt, p.numbers())
+		keys, err := fl.shardingKeys(stmt, p.given)
 		if err != nil {
 			return nil, err
 		}

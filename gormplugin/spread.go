@@ -79,7 +79,7 @@ func (fl *filling) spread(db *gorm.DB) error {
 	}
 	numbers := map[*part][]int{}
 	for i := range fl.parts {
-		numbers[&fl.parts[i]] = fl.parts[i].numbers()
+		numbers[&fl.parts[i]] = fl.parts[i].given
 	}
 	return fl.empty(db, func(p *part, k int) bool {
 		return inserted[plain(r.before[numbers[p][k]][r.key].Interface())]

@@ -193,7 +193,7 @@ func freshRows(stmt *gorm.Statement, columns []string) map[int]bool {
 	fresh := map[int]bool{}
 	for i := range fl.parts {
 		if p := &fl.parts[i]; slices.Contains(columns, p.field.DBName) {
-			for _, number := range p.numbers() {
+			for _, number := range p.given {
 				fresh[number] = true
 			}
 		}

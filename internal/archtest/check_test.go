@@ -34,6 +34,9 @@ func outsideComplaint(i importing) string {
 	if !ok || matchesAny(i.room, t.only) {
 		return ""
 	}
+	if len(t.only) == 0 {
+		return fmt.Sprintf("%s: package %s must not import %s: %s (nobody may)", i.file, i.room, i.target, t.why)
+	}
 	return fmt.Sprintf("%s: package %s must not import %s: %s (only %s may)", i.file, i.room, i.target, t.why, strings.Join(t.only, ", "))
 }
 

@@ -76,10 +76,11 @@ func TestTheShardThatFailedFirstIsNamedAndTheOthersAreStopped(t *testing.T) {
 	}
 	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
 	t.Cleanup(func() { _ = routed.Close() })
-	rows, err := routed.QueryContext(t.Context(), "SELECT id FROM orders WHERE user_name <> ''")
+	var id int64
+	err = routed.QueryRowContext(t.Context(), "SELECT id FROM orders WHERE user_name <> ''").Scan(&id)
 	var shard *sharding.ShardError
 	if !errors.Is(err, errCable) || !errors.As(err, &shard) || shard.Target.Table != "orders_3" {
-		t.Errorf("%v, %v", rows, err)
+		t.Errorf("%d, %v", id, err)
 	}
 	if n := db.Stats().InUse; n != 0 {
 		t.Errorf("%d connections are left in use", n)

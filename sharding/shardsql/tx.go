@@ -58,7 +58,7 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 		return nil, err
 	}
 	if router := c.database.router; router.Unread() {
-		_ = router.Load(ctx) //nolint:errcheck // the statement that needs it tells
+		_ = router.Load(ctx) // the statement that needs it tells
 	}
 	c.tx = c.newTransaction(options)
 	return c.tx, nil
