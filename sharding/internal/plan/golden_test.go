@@ -170,6 +170,7 @@ func newWorld(t *testing.T) *world {
 			Name: "invoices", Key: "user_id", Rule: sharding.Mod(4), Map: spread("invoices_%d"), Group: "shop",
 			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
 		},
+		sharding.Table{Name: "logins", Key: "user_id", Rule: sharding.Mod(4), Map: spread("logins_%d"), OnMissing: sharding.Refuse},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {

@@ -68,7 +68,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	case sqlparse.Update, sqlparse.Delete:
 		b.change(statement.Change)
 	default:
-		b.unread(statement, "it cannot be read "+statement.Why+"; write it otherwise, or choose a shard with sharding.On")
+		b.unread(statement, unreadHint(statement))
 	}
 	b.complete(statement)
 	if statement.Executable {
@@ -93,17 +93,6 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	p.routed = p.namesRouted()
 	return p
-}
-
-// unread refuses what nobody can read, if it names a table of the router.
-func (b *builder) unread(st *sqlparse.Statement, hint string) {
-	for _, name := range st.Names {
-		if t, ok := b.snapshot.Lookup(name); ok {
-			b.odd(t.Name, sharding.ErrRawTable, hint)
-		} else if b.snapshot.IsBroadcast(name) {
-			b.odd(name, sharding.ErrRawTable, hint)
-		}
-	}
 }
 
 // Kind is what a bound plan does.
@@ -265,11 +254,7 @@ func (p *Plan) missing(args []any) error {
 			break
 		}
 	}
-	hint := "add a condition on " + r.table.Key
-	if p.statement.Change != nil {
-		hint += ", or let it go to every shard with sharding.AllShards"
-	}
-	return p.refusal(r.table.Name, sharding.ErrMissingKey, hint)
+	return p.refusal(r.table.Name, sharding.ErrMissingKey, p.remedy(r.table))
 }
 
 // one is the statement with the names of one target.
@@ -280,7 +265,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 	for _, r := range p.refs {
 		if r.role == home && target.DB != p.options.Home {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard,
-				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; declare it with sharding.Broadcast if every database has a copy", p.sharded[0].table.Name, target.DB))
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; "+copyOrRead, p.sharded[0].table.Name, target.DB))
 		}
 		if r.role == broadcast && r.written && !p.options.Alone {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
@@ -294,21 +279,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 }
 
 func (p *Plan) refusal(table string, err error, hint string) error {
-	return &sharding.RouteError{Op: verb(p.statement.Verb), Table: table, Err: err, Hint: hint}
-}
-
-func verb(v sqlparse.Verb) string {
-	switch v {
-	case sqlparse.Select:
-		return "query"
-	case sqlparse.Insert, sqlparse.Replace:
-		return "insert"
-	case sqlparse.Update:
-		return "update"
-	case sqlparse.Delete:
-		return "delete"
-	}
-	return "statement"
+	return &sharding.RouteError{Op: operation(p.statement), Table: table, Err: err, Hint: hint}
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query about rows

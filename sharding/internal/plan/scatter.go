@@ -85,7 +85,7 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	}
 	for _, r := range p.refs {
 		if r.role == home {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; declare it with sharding.Broadcast if every database has a copy")
+			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; "+copyOrRead)
 		}
 	}
 	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct}

@@ -173,7 +173,7 @@ func (p *Plan) divisible() error {
 	for _, r := range p.refs {
 		switch {
 		case r.role == home:
-			return p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; declare it with sharding.Broadcast if every database has a copy")
+			return p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; "+copyOrRead)
 		case r.role == broadcast && r.written:
 			return p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
 		}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
+)
+
+// operation returns what a statement does, for messages: "query", "DROP of".
+func operation(st *sqlparse.Statement) string {
+	switch st.Verb {
+	case sqlparse.Select:
+		return "query"
+	case sqlparse.Insert, sqlparse.Replace:
+		return "insert"
+	case sqlparse.Update:
+		return "update"
+	case sqlparse.Delete:
+		return "delete"
+	}
+	if word := definition(st); word != "" {
+		return word + " of"
+	}
+	return "statement"
+}
+
+// definition returns the first word of a statement that makes, changes or empties
+// tables, "" of another one.
+func definition(st *sqlparse.Statement) string {
+	s := sqltext.NewScanner(st.Text, 0)
+	for t, ok := s.Next(); ok; t, ok = s.Next() {
+		if t.Kind != sqltext.Word {
+			continue
+		}
+		switch word := strings.ToUpper(t.Text(st.Text)); word {
+		case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
+			return word
+		}
+		break
+	}
+	return ""
+}
+
+// unread refuses what nobody can read, if it names a table of the router.
+func (b *builder) unread(st *sqlparse.Statement, hint string) {
+	for _, name := range st.Names {
+		if t, ok := b.snapshot.Lookup(name); ok {
+			b.odd(t.Name, sharding.ErrRawTable, hint)
+		} else if b.snapshot.IsBroadcast(name) {
+			if definition(st) != "" {
+				hint = "run it in every database that has a copy: on Router.DB for each of Router.Databases, and on the home database"
+			}
+			b.odd(name, sharding.ErrRawTable, hint)
+		}
+	}
+}
+
+// unreadHint says what to do instead of a statement that cannot be read.
+func unreadHint(st *sqlparse.Statement) string {
+	switch definition(st) {
+	case "":
+		return "it cannot be read " + st.Why + "; write it otherwise, or send it with physical names to Router.DB"
+	case "TRUNCATE":
+		return "empty its tables by DELETE with sharding.AllShards, or run it for each of Router.Targets on Router.DB"
+	}
+	return "make and change its tables on every target: gormplugin.Migrate does; or run it for each of Router.Targets on Router.DB"
+}
+
+// copyOrRead says what to do where a table of the home database is wanted elsewhere.
+const copyOrRead = "declare it with sharding.Broadcast if every database has a copy, or read it first and give its values as arguments, in place of a subquery or join"
+
+// remedy says what leads a statement to fewer than all shards, or allows all.
+func (p *Plan) remedy(t *sharding.Table) string {
+	condition := "add a condition on " + t.Key
+	switch {
+	case p.insert != nil:
+		return condition
+	case p.statement.Change != nil:
+		return condition + ", choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards"
+	case p.probes():
+		return "GORM's AutoMigrate asks so: let gormplugin.Migrate make the tables, or AutoMigrate on Router.DB for each of Router.Targets; otherwise " + condition + ", or use sharding.AllShards"
+	}
+	return condition + ", or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
+}
+
+// probes reports whether a query is SELECT * FROM t LIMIT 1.
+func (p *Plan) probes() bool {
+	q := p.statement.Query
+	if q == nil || q.With != nil || len(q.Parts) != 1 || q.Parts[0].Select == nil || q.Limit == nil || q.Limit.Offset != nil {
+		return false
+	}
+	core := q.Parts[0].Select
+	one, ok := q.Limit.Count.(*sqlparse.Literal)
+	return ok && one.Value == "1" && core.Where == nil && len(core.Items) == 1 && core.Items[0].Star && len(p.refs) == 1
+}
