@@ -33,6 +33,42 @@ type builder struct {
 	oddity   *oddity  // the first thing that no plan can be made for
 }
 
+func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, schema Schema) *builder {
+	return &builder{snapshot: s, schema: schema, text: st.Text, scopes: map[*sqlparse.Core]*scope{}}
+}
+
+// walk walks over a statement and returns what an INSERT inserts, if it is one.
+func (b *builder) walk(st *sqlparse.Statement) *insertion {
+	switch st.Verb {
+	case sqlparse.Select:
+		b.query(st.Query, nil, nil)
+	case sqlparse.Insert, sqlparse.Replace:
+		return b.input(st)
+	case sqlparse.Update, sqlparse.Delete:
+		b.change(st.Change)
+	default:
+		b.unread(st, unreadHint(st))
+	}
+	return nil
+}
+
+// Tables returns the tables whose columns the plan of a statement depends on, in lower
+// case: no aliases, no CTEs, and none of a text that is not read and so never split.
+func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
+	if st.Executable {
+		return nil
+	}
+	b := newBuilder(st, s, nil)
+	b.walk(st)
+	var names []string
+	for _, r := range b.refs {
+		if name := strings.ToLower(r.label()); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // oddity is a reason why a statement has no plan.
 type oddity struct {
 	table string

@@ -59,17 +59,8 @@ type Options struct {
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	p := &Plan{statement: statement, snapshot: snapshot, options: options, origin: origin(statement, snapshot), unread: unread(statement, snapshot)}
-	b := &builder{snapshot: snapshot, schema: options.Schema, text: statement.Text, scopes: map[*sqlparse.Core]*scope{}}
-	switch statement.Verb {
-	case sqlparse.Select:
-		b.query(statement.Query, nil, nil)
-	case sqlparse.Insert, sqlparse.Replace:
-		p.insert = b.input(statement)
-	case sqlparse.Update, sqlparse.Delete:
-		b.change(statement.Change)
-	default:
-		b.unread(statement, unreadHint(statement))
-	}
+	b := newBuilder(statement, snapshot, options.Schema)
+	p.insert = b.walk(statement)
 	b.complete(statement)
 	if statement.Executable {
 		b.unread(statement, sqltext.VersionedHint)
