@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -380,6 +381,41 @@ func TestWhatHoldsTheOnlyConnectionAsksOnIt(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestATransactionGoesOnWhileAnotherStatementWaitsForItsConnectionToReadColumns(t *testing.T) {
+	w := membered(t)
+	pool := w.dbs["a"]
+	tx, err := w.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, tx, "CREATE TABLE mine (id INTEGER)")
+	read := func(on queryer, query string) error {
+		rows, err := on.QueryContext(within(t), query)
+		if err != nil {
+			return err
+		}
+		return errors.Join(rows.Close(), rows.Err())
+	}
+	waiting := make(chan error)
+	go func() { waiting <- read(w.routed, "SELECT id FROM members WHERE user_id = 2") }()
+	for pool.Stats().WaitCount == 0 {
+		runtime.Gosched()
+	}
+	if err := read(tx, "SELECT user_id FROM members WHERE user_id = 2"); err != nil {
+		t.Error(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}
+
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // Look-ups hold no connection while they wait for another one.

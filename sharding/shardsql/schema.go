@@ -15,7 +15,8 @@ import (
 )
 
 // schemas keeps what the databases say of the columns of tables. A table is looked
-// at when a statement names it for the first time.
+// at when a statement names it for the first time, by each statement that does: who waits
+// for a connection to look must not keep a transaction waiting that holds it.
 type schemas struct {
 	mu     sync.Mutex
 	tables map[string]plan.Table // by logical names in lower case
@@ -28,26 +29,37 @@ type connected func(pool *sql.DB) dialect.Querier
 // schema returns what is known of some tables. A table that does not exist, or that
 // may not be read, is left out; complete is false then, as it may come to exist.
 func (d *database) schema(ctx context.Context, srv *server, s *sharding.Snapshot, names []string, on connected) (found plan.Schema, complete bool) {
-	d.schemas.mu.Lock()
-	defer d.schemas.mu.Unlock()
 	found, complete = plan.Schema{}, true
 	for _, name := range names {
 		name = strings.ToLower(name)
-		t, known := d.schemas.tables[name]
+		t, known := d.schemas.of(name)
 		if !known {
 			var err error
 			if t, err = d.look(ctx, srv, s, name, on); err != nil {
 				complete = false
 				continue
 			}
-			if d.schemas.tables == nil {
-				d.schemas.tables = map[string]plan.Table{}
-			}
-			d.schemas.tables[name] = t
+			d.schemas.keep(name, t)
 		}
 		found[name] = t
 	}
 	return found, complete
+}
+
+func (s *schemas) of(table string) (t plan.Table, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, known = s.tables[table]
+	return t, known
+}
+
+func (s *schemas) keep(table string, t plan.Table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tables == nil {
+		s.tables = map[string]plan.Table{}
+	}
+	s.tables[table] = t
 }
 
 // look reads the columns of a table: of a sharded one, those of its first physical
