@@ -51,13 +51,18 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 }
 
 // PrepareContext returns the statement. The databases prepare it when it is
-// executed, as only its arguments tell which of them does.
+// executed for the first time, as only its arguments tell which of them does.
 func (c *conn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	return &statement{conn: c, text: query}, nil
 }
 
 // QueryContext sends the query where its rows are.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.query(ctx, nil, query, args)
+}
+
+// query is QueryContext for a statement that was prepared, or nil.
+func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return follow(ctx, c, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
 		if err := c.lookUp(ctx, p, to, args); err != nil {
 			return nil, err
@@ -72,13 +77,18 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		case plan.Copies:
 			return c.copyRows(ctx, query, to.Target.Table, args)
 		}
-		return c.read(ctx, c.replicas(ctx, p), to, args)
+		return c.read(ctx, st, c.replicas(ctx, p), to, args)
 	})
 }
 
 // ExecContext sends the statement where its rows are. A query whose rows nobody
 // wants is sent to all shards that would answer.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.exec(ctx, nil, query, args)
+}
+
+// exec is ExecContext for a statement that was prepared, or nil.
+func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
 	if c.tx != nil && len(args) == 0 {
 		if verb, name := savepointOf(query); verb != noSavepoint {
 			return c.tx.point(ctx, verb, name, query)
@@ -97,7 +107,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		case plan.Copies:
 			return c.copy(ctx, query, to.Target.Table, args)
 		}
-		return c.writeOne(ctx, to, args, models)
+		return c.writeOne(ctx, st, to, args, models)
 	})
 }
 

@@ -75,6 +75,11 @@
 // the column that the source numbered is refused with [sharding.ErrNotNumbered] from the
 // switch on.
 //
+// A prepared statement is prepared in the databases that its arguments lead to, once for
+// each connection, and closed there with it: 1,000 texts for a database; others are sent
+// unprepared, as all are in transactions, in the home database, and in scatters. Its
+// rows are copied once more.
+//
 // Queries about shards outside of transactions may go to read-only copies of the
 // databases: see [Config.Replicas].
 //

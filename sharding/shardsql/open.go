@@ -61,6 +61,7 @@ type database struct {
 	home     *sql.DB
 	homeName string // by which the router knows the home pool, or ""
 	replicas replicas
+	prepared prepared
 	plans    plans
 	schemas  schemas
 	turns    turns

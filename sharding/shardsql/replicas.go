@@ -83,29 +83,36 @@ func (c *conn) replica(from replicas, name string) *sql.DB {
 
 // read sends a query to its databases, or to their copies. One that has not followed yet
 // to where a migration has switched a table is not asked again.
-func (c *conn) read(ctx context.Context, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.readFrom(ctx, from, to, args)
+func (c *conn) read(ctx context.Context, st *statement, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.readFrom(ctx, st, from, to, args)
 	if from != nil && dialect.FaultOf(err) == dialect.NoTable {
-		return c.readFrom(ctx, nil, to, args)
+		return c.readFrom(ctx, st, nil, to, args)
 	}
 	return rows, err
 }
 
-func (c *conn) readFrom(ctx context.Context, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
+func (c *conn) readFrom(ctx context.Context, st *statement, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
 	if to.Kind == plan.Scatter {
 		return c.scatter(ctx, from, to.Shards, args)
 	}
-	in, err := c.reader(ctx, from, to.Target.DB)
+	pool := c.replica(from, to.Target.DB)
+	copied := pool != nil
+	if !copied {
+		pool = c.database.poolOrHome(to.Target.DB)
+	}
+	if rows, ok, err := st.query(ctx, pool, to.Text, args); ok {
+		return rows, err
+	}
+	in, err := c.reader(ctx, pool, copied, to.Target.DB)
 	if err != nil {
 		return nil, err
 	}
 	return in.query(ctx, to.Text, args)
 }
 
-// reader returns a connection to a database, or to a copy of it, for one query.
-func (c *conn) reader(ctx context.Context, from replicas, name string) (inner, error) {
-	pool := c.replica(from, name)
-	if pool == nil {
+// reader returns a connection to a database, or to the pool of a copy, for one query.
+func (c *conn) reader(ctx context.Context, pool *sql.DB, copied bool, name string) (inner, error) {
+	if !copied {
 		return c.inner(ctx, name)
 	}
 	conn, err := pool.Conn(ctx)

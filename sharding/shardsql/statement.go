@@ -7,8 +7,9 @@ import (
 
 // statement is a text that is executed several times on one connection.
 type statement struct {
-	conn *conn
-	text string
+	conn  *conn
+	text  string
+	inner map[preparedAs]*shared // by where and as what the databases prepared it
 }
 
 var (
@@ -23,17 +24,14 @@ func (s *statement) NumInput() int { return -1 }
 // CheckNamedValue leaves arguments to the inner driver.
 func (s *statement) CheckNamedValue(*driver.NamedValue) error { return nil }
 
-// Close has nothing to do.
-func (s *statement) Close() error { return nil }
-
 // QueryContext sends the query where its rows are.
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.QueryContext(ctx, s.text, args)
+	return s.conn.query(ctx, s, s.text, args)
 }
 
 // ExecContext sends the statement where its rows are.
 func (s *statement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return s.conn.ExecContext(ctx, s.text, args)
+	return s.conn.exec(ctx, s, s.text, args)
 }
 
 // Query is QueryContext without a context.

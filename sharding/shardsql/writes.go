@@ -42,15 +42,11 @@ func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 
 // writeOne is write for one shard. For one model it needs no transaction, as what touches
 // no row has nothing to undo.
-func (c *conn) writeOne(ctx context.Context, to plan.Route, args []driver.NamedValue, models *plan.Lookup) (driver.Result, error) {
+func (c *conn) writeOne(ctx context.Context, st *statement, to plan.Route, args []driver.NamedValue, models *plan.Lookup) (driver.Result, error) {
 	if models != nil && models.Len() > 1 {
 		return c.write(ctx, whole(to, args), args, models)
 	}
-	inner, err := c.inner(ctx, to.Target.DB)
-	if err != nil {
-		return nil, err
-	}
-	r, err := inner.exec(ctx, to.Text, args)
+	r, err := c.send(ctx, st, to, args)
 	if err != nil || models == nil {
 		return r, err
 	}
@@ -59,6 +55,17 @@ func (c *conn) writeOne(ctx context.Context, to plan.Route, args []driver.NamedV
 		return nil, err
 	}
 	return r, c.missed(ctx, c.tx, models, touched)
+}
+
+func (c *conn) send(ctx context.Context, st *statement, to plan.Route, args []driver.NamedValue) (driver.Result, error) {
+	if r, ok, err := st.exec(ctx, to, args); ok {
+		return r, err
+	}
+	inner, err := c.inner(ctx, to.Target.DB)
+	if err != nil {
+		return nil, err
+	}
+	return inner.exec(ctx, to.Text, args)
 }
 
 // whole is a write to one shard as one of several.

@@ -1,0 +1,238 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"reflect"
+	"sync"
+
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// maxPrepared is how many texts are kept prepared for a database. Others are sent as
+// statements are that nobody has prepared.
+const maxPrepared = 1000
+
+// prepared are the statements that outer statements have prepared, one for each text of
+// a pool, which prepares it on its connections as they come and go.
+type prepared struct {
+	mu  sync.Mutex
+	all map[*sql.DB]map[string]*shared
+}
+
+// shared is what the outer statements of one text have in common.
+type shared struct {
+	pool  *sql.DB
+	text  string
+	users int // guarded by prepared.mu
+
+	mu sync.Mutex
+	st *sql.Stmt // nil before it was prepared
+}
+
+// join returns what is shared for a text, nil where there are too many.
+func (p *prepared) join(pool *sql.DB, text string) *shared {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[*sql.DB]map[string]*shared{}
+	}
+	of := p.all[pool]
+	if of == nil {
+		of = map[string]*shared{}
+		p.all[pool] = of
+	}
+	s := of[text]
+	if s == nil {
+		if len(of) >= maxPrepared {
+			return nil
+		}
+		s = &shared{pool: pool, text: text}
+		of[text] = s
+	}
+	s.users++
+	return s
+}
+
+// leave is called once for each join. The last one closes the statement.
+func (p *prepared) leave(s *shared) error {
+	p.mu.Lock()
+	s.users--
+	last := s.users == 0
+	if last {
+		delete(p.all[s.pool], s.text)
+	}
+	p.mu.Unlock()
+	if !last || s.st == nil { // nobody else has s any more
+		return nil
+	}
+	return s.st.Close()
+}
+
+func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.st == nil {
+		st, err := s.pool.PrepareContext(ctx, s.text)
+		if err != nil {
+			return nil, err
+		}
+		s.st = st
+	}
+	return s.st, nil
+}
+
+// in returns the prepared statement of a text, or nil where it is sent unprepared: in
+// transactions and sessions, which hold a connection, and at home, where a session may
+// begin with any statement.
+func (s *statement) in(ctx context.Context, pool *sql.DB, text string) (*sql.Stmt, error) {
+	c := s.conn
+	if c.tx != nil || pool == c.database.home {
+		return nil, nil //nolint:nilnil // said above
+	}
+	key := preparedAs{pool, text}
+	of := s.inner[key]
+	if of == nil {
+		if of = c.database.prepared.join(pool, text); of == nil {
+			return nil, nil //nolint:nilnil // said above
+		}
+		if s.inner == nil {
+			s.inner = map[preparedAs]*shared{}
+		}
+		s.inner[key] = of
+	}
+	return of.prepared(ctx)
+}
+
+type preparedAs struct {
+	pool *sql.DB
+	text string
+}
+
+// Close closes the databases' statements, unless others use them.
+func (s *statement) Close() error {
+	var errs []error
+	for _, of := range s.inner {
+		errs = append(errs, s.conn.database.prepared.leave(of))
+	}
+	s.inner = nil
+	return errors.Join(errs...)
+}
+
+// asked returns the arguments as database/sql takes them.
+func asked(args []driver.NamedValue) []any {
+	list := make([]any, len(args))
+	for i, a := range args {
+		if list[i] = a.Value; a.Name != "" {
+			list[i] = sql.Named(a.Name, a.Value)
+		}
+	}
+	return list
+}
+
+// query reads what a prepared statement answers; ok is false where none is prepared.
+func (s *statement) query(ctx context.Context, pool *sql.DB, text string, args []driver.NamedValue) (r driver.Rows, ok bool, err error) {
+	if s == nil {
+		return nil, false, nil
+	}
+	st, err := s.in(ctx, pool, text) //nolint:sqlclosecheck // with the outer statement
+	if err != nil || st == nil {
+		return nil, err != nil, err
+	}
+	rows, err := st.QueryContext(ctx, asked(args)...) //nolint:rowserrcheck // by who reads them
+	if err != nil {
+		return nil, true, err
+	}
+	read := &preparedRows{Rows: rows}
+	if err := read.describe(); err != nil {
+		return nil, true, errors.Join(err, rows.Close()) //nolint:sqlclosecheck // others keep them
+	}
+	return read, true, nil
+}
+
+// exec is query for a statement without rows.
+func (s *statement) exec(ctx context.Context, to plan.Route, args []driver.NamedValue) (r driver.Result, ok bool, err error) {
+	if s == nil {
+		return nil, false, nil
+	}
+	st, err := s.in(ctx, s.conn.database.poolOrHome(to.Target.DB), to.Text) //nolint:sqlclosecheck // with the outer statement
+	if err != nil || st == nil {
+		return nil, err != nil, err
+	}
+	r, err = st.ExecContext(ctx, asked(args)...)
+	return r, true, err
+}
+
+// preparedRows are rows of database/sql, which keep their connection until they are
+// closed.
+type preparedRows struct {
+	*sql.Rows
+	names []string
+	types []*sql.ColumnType
+	into  []any // pointers to row
+	row   []any
+}
+
+func (r *preparedRows) describe() (err error) {
+	if r.names, err = r.Rows.Columns(); err != nil {
+		return err
+	}
+	if r.types, err = r.ColumnTypes(); err != nil {
+		return err
+	}
+	r.row, r.into = make([]any, len(r.names)), make([]any, len(r.names))
+	for i := range r.row {
+		r.into[i] = &r.row[i]
+	}
+	return nil
+}
+
+func (r *preparedRows) Columns() []string { return r.names }
+
+func (r *preparedRows) Next(dest []driver.Value) error {
+	if !r.Rows.Next() {
+		if err := r.Err(); err != nil {
+			return err
+		}
+		return io.EOF
+	}
+	if err := r.Scan(r.into...); err != nil {
+		return err
+	}
+	for i, v := range r.row {
+		dest[i] = v
+	}
+	return nil
+}
+
+// HasNextResultSet is asked behind the last row, where database/sql has closed the rows
+// unless there are others.
+func (r *preparedRows) HasNextResultSet() bool {
+	_, closed := r.Rows.Columns()
+	return closed == nil
+}
+
+func (r *preparedRows) NextResultSet() error {
+	if r.Rows.NextResultSet() {
+		return r.describe()
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+func (r *preparedRows) ColumnTypeScanType(i int) reflect.Type { return r.types[i].ScanType() }
+
+func (r *preparedRows) ColumnTypeDatabaseTypeName(i int) string { return r.types[i].DatabaseTypeName() }
+
+func (r *preparedRows) ColumnTypeLength(i int) (length int64, ok bool) { return r.types[i].Length() }
+
+func (r *preparedRows) ColumnTypeNullable(i int) (nullable, ok bool) { return r.types[i].Nullable() }
+
+func (r *preparedRows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	return r.types[i].DecimalSize()
+}

@@ -1,0 +1,228 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// preparing counts the statements about orders that a database has prepared and closed.
+type preparing struct {
+	file string
+
+	mu               sync.Mutex
+	prepared, closed int
+}
+
+func (p *preparing) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (p *preparing) Connect(context.Context) (driver.Conn, error) {
+	c, err := (&sqlite.Driver{}).Open("file:" + p.file + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	return preparingConn{c, p}, err
+}
+
+func (p *preparing) counts() [2]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return [2]int{p.prepared, p.closed}
+}
+
+type preparingConn struct {
+	driver.Conn
+	of *preparing
+}
+
+func (c preparingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c preparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c preparingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	st, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	if err != nil || !strings.Contains(query, "orders") {
+		return st, err
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.prepared++
+	return preparedHere{st, c.of}, nil
+}
+
+type preparedHere struct {
+	driver.Stmt
+	of *preparing
+}
+
+func (s preparedHere) Close() error {
+	s.of.mu.Lock()
+	s.of.closed++
+	s.of.mu.Unlock()
+	return s.Stmt.Close()
+}
+
+func (s preparedHere) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
+}
+
+func (s preparedHere) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+}
+
+// preparingShop is databases a and b with one table of orders each.
+func preparingShop(t *testing.T) (routed *sql.DB, counted map[string]*preparing, pools sharding.DBs) {
+	t.Helper()
+	counted, pools = map[string]*preparing{}, sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		counted[name] = &preparing{file: filepath.Join(t.TempDir(), name)}
+		db := sql.OpenDB(counted[name])
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(1)
+		pools[name] = db
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, 2, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		exec(t, pools[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, note BLOB)")
+	}
+	router, err := sharding.New(pools, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: files(t)("home")})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed, counted, pools
+}
+
+func prepare(t *testing.T, on interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}, query string,
+) *sql.Stmt {
+	t.Helper()
+	st, err := on.PrepareContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+func TestAPreparedStatementIsPreparedOnceForEachConnection(t *testing.T) {
+	routed, counted, _ := preparingShop(t)
+	write := prepare(t, routed, "INSERT INTO orders (id, user_id, note) VALUES (?, ?, ?)") //nolint:sqlclosecheck // below
+	read := prepare(t, routed, "SELECT note, id FROM orders WHERE user_id = ? AND id = ?")
+	again := prepare(t, routed, "SELECT note, id FROM orders WHERE user_id = ? AND id = ?")
+	for id := range int64(10) {
+		if r, err := write.ExecContext(t.Context(), id, id, []byte{byte(id)}); err != nil {
+			t.Fatal(err)
+		} else if n, err := r.RowsAffected(); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		for _, st := range []*sql.Stmt{read, again} {
+			var note []byte
+			var found int64
+			if err := st.QueryRowContext(t.Context(), id, id).Scan(&note, &found); err != nil || found != id || !reflect.DeepEqual(note, []byte{byte(id)}) {
+				t.Errorf("%d: %d, %v, %v", id, found, note, err)
+			}
+		}
+	}
+	for name, of := range counted {
+		if got := of.counts(); got != [2]int{2, 0} {
+			t.Errorf("%s: %d statements prepared and closed, want 2 and 0", name, got)
+		}
+	}
+	for _, st := range []*sql.Stmt{read, again, write} {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, of := range counted {
+		if got := of.counts(); got != [2]int{2, 2} {
+			t.Errorf("%s: %d statements prepared and closed, want 2 and 2", name, got)
+		}
+	}
+}
+
+func TestRowsOfAPreparedStatementGiveTheirConnectionBack(t *testing.T) {
+	routed, _, pools := preparingShop(t)
+	exec(t, routed, "INSERT INTO orders (id, user_id, note) VALUES (1, 1, x'00'), (3, 1, NULL)")
+	st := prepare(t, routed, "SELECT id, note FROM orders WHERE user_id = ? ORDER BY id") //nolint:sqlclosecheck // by prepare
+	for range 3 {                                                                         // the pool has one connection
+		rows, err := st.QueryContext(t.Context(), 1) //nolint:sqlclosecheck // behind the last row
+		if err != nil {
+			t.Fatal(err)
+		}
+		types, err := rows.ColumnTypes()
+		if err != nil || types[1].DatabaseTypeName() != "BLOB" {
+			t.Error(types, err)
+		}
+		n := 0
+		for rows.Next() { // to the end: nobody has to close them then
+			n++
+		}
+		if rows.Err() != nil || n != 2 || pools["b"].Stats().InUse != 0 {
+			t.Errorf("%d rows, %v, %d connections in use", n, rows.Err(), pools["b"].Stats().InUse)
+		}
+	}
+}
+
+func TestAPreparedStatementWorksInATransaction(t *testing.T) {
+	routed, _, pools := preparingShop(t)
+	write := prepare(t, routed, "INSERT INTO orders (id, user_id) VALUES (?, ?)")
+	tx, err := routed.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.StmtContext(t.Context(), write).Exec(1, 1); err != nil { //nolint:sqlclosecheck // with tx
+		t.Error(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	if n := one[int](t, pools["b"], "SELECT COUNT(*) FROM orders_1"); n != 0 {
+		t.Errorf("%d rows were written outside of the transaction", n)
+	}
+}
+
+func TestPreparedStatementsAreUsedAndClosedSideBySide(t *testing.T) {
+	routed, counted, _ := preparingShop(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for user := range 10 {
+				st, err := routed.PrepareContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE user_id = ?")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var n int
+				if err := st.QueryRowContext(t.Context(), user).Scan(&n); err != nil {
+					t.Error(err)
+				}
+				if err := st.Close(); err != nil { //nolint:sqlclosecheck // its error is wanted
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for name, of := range counted {
+		if got := of.counts(); got[0] != got[1] {
+			t.Errorf("%s: %d statements prepared and closed", name, got)
+		}
+	}
+}
