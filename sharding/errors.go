@@ -65,6 +65,11 @@ var (
 	// is meant. Returned by the adapters before anything is sent.
 	ErrRawTable = errors.New("SQL text names a sharded table")
 
+	// ErrSettings: the sessions of two databases differ in what decides what a statement
+	// means or what its rows look like, such as their time zones. Returned by package
+	// shardsql, which names the setting, before anything else is sent there.
+	ErrSettings = errors.New("databases are set up differently")
+
 	// ErrSlotMoving: the key's slot is on its way to another shard. The same
 	// statement succeeds when it has arrived; nothing was done, so try again.
 	// Returned by Router.Target, Snapshot.Everywhere, and the shard's database

@@ -83,6 +83,13 @@
 // Queries about shards outside of transactions may go to read-only copies of the
 // databases: see [Config.Replicas].
 //
+// All databases have to be set up as the home database is: on MySQL and MariaDB their
+// sessions are asked for sql_mode, time zone, collation, max_sort_length and
+// div_precision_increment, and their drivers for parseTime, when a pool is used for the
+// first time. One that differs is refused with [sharding.ErrSettings]. Whether drivers
+// count the rows that an UPDATE leaves as they are (clientFoundRows) cannot be asked: give
+// all data source names the same.
+//
 // A session at home (SET, locks, temporary tables, LAST_INSERT_ID) goes on in a
 // transaction and on a *sql.Conn, for the statements that go home.
 //

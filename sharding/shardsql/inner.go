@@ -25,11 +25,23 @@ func (c *conn) inner(ctx context.Context, pool string) (inner, error) {
 	if pool == "" || pool == c.database.homeName {
 		return c.atHome(ctx)
 	}
-	conn, err := c.database.poolOrHome(pool).Conn(ctx)
+	conn, err := c.database.connect(ctx, c.database.poolOrHome(pool))
 	if err != nil {
 		return inner{}, err
 	}
 	return inner{conn: conn}, nil
+}
+
+// connect returns a connection of a pool, which is set up as the home database is.
+func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.agrees(ctx, pool, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 // atHome returns the connection to the home database, which stays with c until c goes
@@ -52,7 +64,7 @@ func (c *conn) session(ctx context.Context, pool *sql.DB) (conn *sql.Conn, own b
 	if c.home != nil && pool == c.database.home {
 		return c.home, false, nil
 	}
-	conn, err = pool.Conn(ctx)
+	conn, err = c.database.connect(ctx, pool)
 	return conn, true, err
 }
 

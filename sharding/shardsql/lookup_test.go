@@ -391,7 +391,7 @@ func TestATransactionGoesOnWhileAnotherStatementWaitsForItsConnectionToReadColum
 		t.Fatal(err)
 	}
 	exec(t, tx, "CREATE TABLE mine (id INTEGER)")
-	read := func(on queryer, query string) error {
+	read := func(on querier, query string) error {
 		var n int
 		return on.QueryRowContext(within(t), query).Scan(&n)
 	}
@@ -409,10 +409,6 @@ func TestATransactionGoesOnWhileAnotherStatementWaitsForItsConnectionToReadColum
 	if err := <-waiting; err != nil {
 		t.Error(err)
 	}
-}
-
-type queryer interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // Look-ups hold no connection while they wait for another one.

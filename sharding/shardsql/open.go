@@ -65,6 +65,7 @@ type database struct {
 	plans    plans
 	schemas  schemas
 	turns    turns
+	settled  settled
 
 	once   sync.Mutex
 	server *server // nil until a connection has asked

@@ -115,6 +115,6 @@ func (c *conn) reader(ctx context.Context, pool *sql.DB, copied bool, name strin
 	if !copied {
 		return c.inner(ctx, name)
 	}
-	conn, err := pool.Conn(ctx)
+	conn, err := c.database.connect(ctx, pool)
 	return inner{conn: conn}, err
 }

@@ -120,7 +120,7 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 		return nil, ctx.Err()
 	}
 	for i := range n {
-		conn, err := db.Conn(ctx)
+		conn, err := c.database.connect(ctx, db)
 		if err != nil {
 			return all, err
 		}

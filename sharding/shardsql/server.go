@@ -64,6 +64,10 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		s.reads = sqlparse.Dialect{Family: sqlparse.SQLite}
 		return nil
 	}
+	var err error
+	if d.settled.home, err = readSession(ctx, d.home); err != nil {
+		return err
+	}
 	var text string
 	if err := d.home.QueryRowContext(ctx, "SELECT @@SESSION.sql_mode, @@SESSION.div_precision_increment").Scan(&text, &s.more); err != nil {
 		return err

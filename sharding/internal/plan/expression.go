@@ -37,10 +37,11 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	}
 }
 
-// steady are functions whose value depends on their arguments alone.
+// steady are functions whose value depends on their arguments alone, and on settings that
+// all databases share, such as the time zone.
 var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
 	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
-	"year month day hour minute second date_format json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values")
+	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values")
 
 // timeFunctions are functions of SQLite that read the clock without arguments, and for the
 // text now.
