@@ -53,6 +53,13 @@ func TestDatabasesThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 						t.Errorf("%s: %s: %v", params, query, err)
 					}
 				}
+				if setting != "" {
+					prepared := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+					t.Cleanup(func() { _ = prepared.Close() })
+					if err := countPrepared(t, prepared, one); !errors.Is(err, sharding.ErrSettings) {
+						t.Errorf("%s: prepared: %v", params, err)
+					}
+				}
 				tx, err := routed.BeginTx(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -70,4 +77,14 @@ func TestDatabasesThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func countPrepared(t *testing.T, db *sql.DB, query string) error {
+	t.Helper()
+	st, err := db.PrepareContext(t.Context(), query)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }()
+	return st.QueryRowContext(t.Context()).Scan(new(int))
 }

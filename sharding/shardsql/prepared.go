@@ -96,6 +96,9 @@ func (s *statement) in(ctx context.Context, pool *sql.DB, text string) (*sql.Stm
 	key := preparedAs{pool, text}
 	of := s.inner[key]
 	if of == nil {
+		if err := c.database.agrees(ctx, pool, pool); err != nil {
+			return nil, err
+		}
 		if of = c.database.prepared.join(pool, text); of == nil {
 			return nil, nil //nolint:nilnil // said above
 		}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -55,19 +57,16 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 }
 
 func readSession(ctx context.Context, on dialect.Querier) (session, error) {
-	query := "SELECT "
+	queries := make([]string, len(settings))
 	for i, s := range settings {
-		if i > 0 {
-			query += ", "
-		}
-		query += s.query
+		queries[i] = s.query
 	}
 	values := make([]any, len(settings))
 	places := make([]any, len(settings))
 	for i := range values {
 		places[i] = &values[i]
 	}
-	if err := on.QueryRowContext(ctx, query).Scan(places...); err != nil {
+	if err := on.QueryRowContext(ctx, "SELECT "+strings.Join(queries, ", ")).Scan(places...); err != nil {
 		return nil, err
 	}
 	found := make(session, len(settings))
@@ -75,9 +74,9 @@ func readSession(ctx context.Context, on dialect.Querier) (session, error) {
 		if text, ok := v.([]byte); ok {
 			v = string(text)
 		}
-		found[i] = fmt.Sprintf("%q", fmt.Sprint(v))
+		found[i] = strconv.Quote(fmt.Sprint(v))
 		if i == len(settings)-1 { // of which only the type matters
-			found[i] = fmt.Sprint(reflect.TypeOf(v) != reflect.TypeFor[string]())
+			found[i] = strconv.FormatBool(reflect.TypeOf(v) != reflect.TypeFor[string]())
 		}
 	}
 	return found, nil
