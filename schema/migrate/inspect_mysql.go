@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -32,34 +33,19 @@ func (p probe) mysqlTable(ctx context.Context) error {
 
 // mysqlCounter looks at how far the key's type is used.
 func (p probe) mysqlCounter(ctx context.Context) error {
-	var typ string
-	err := p.QueryRowContext(ctx, "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLUMN_NAME = ?",
-		p.shape.name, p.shape.key).Scan(&typ)
+	column, err := dialect.WholeNumbers(ctx, p, dialect.MySQL{}, p.shape.name, p.shape.key)
 	if err != nil {
 		return err
 	}
-	most := mysqlHighest(strings.ToLower(typ))
+	typ, most := column.Type, cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
 		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.key, typ), "make columns of other tables and programs that hold such ids as wide")
 	}
 	highest, err := p.number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.side.Quote(p.shape.key), p.side.Quote(p.shape.name)))
-	if used := float64(highest) / most; err == nil && used >= 0.5 {
+	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
 		p.add(RangeUsed, Warn, fmt.Sprintf("%.0f %% of the range of %s is used", 100*used, typ), "finish the migration before inserts fail")
 	}
 	return err
-}
-
-// mysqlHighest is the largest value of an integer type that is an int64.
-func mysqlHighest(typ string) float64 {
-	name, _, _ := strings.Cut(strings.Fields(typ)[0], "(")
-	bits := map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}[name]
-	if bits == 0 {
-		return math.MaxInt64
-	}
-	if !strings.Contains(typ, "unsigned") {
-		bits--
-	}
-	return float64(uint64(1)<<bits - 1)
 }
 
 func (p probe) mysqlChecks(ctx context.Context) error {
