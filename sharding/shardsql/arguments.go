@@ -4,8 +4,26 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"errors"
+	"reflect"
 	"time"
 )
+
+// value asks a driver.Valuer once: one that gives another value each time it is asked
+// would be stored on the shard of another one.
+func value(a *driver.NamedValue) (err error) {
+	v, ok := a.Value.(driver.Valuer)
+	if !ok {
+		return nil
+	}
+	if of := reflect.ValueOf(v); of.Kind() == reflect.Pointer && of.IsNil() && of.Type().Elem().Implements(valuer) {
+		a.Value = nil // as database/sql does
+		return nil
+	}
+	a.Value, err = v.Value()
+	return err
+}
+
+var valuer = reflect.TypeFor[driver.Valuer]()
 
 // arguments is memory for the arguments of one statement, as the inner driver wants
 // them.

@@ -32,7 +32,7 @@ var (
 
 // CheckNamedValue leaves arguments as they are: the driver of the database that
 // gets the statement is asked when it is known.
-func (c *conn) CheckNamedValue(*driver.NamedValue) error { return nil }
+func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
 // Ping asks the home database.
 func (c *conn) Ping(ctx context.Context) error { return c.database.home.PingContext(ctx) }

@@ -69,7 +69,8 @@
 // MySQL that does not pad.
 //
 // The tables of a [sharding.Migration] are followed: while the source serves them,
-// statements go there as they are; one that finds its table closed by a switch or a
+// statements go there as they are, but for ALTER, DROP, RENAME and TRUNCATE of them,
+// which the migration would not notice; one that finds its table closed by a switch or a
 // rollback waits for the next place and is planned again, in a transaction that has
 // done something it fails with [sharding.ErrRouteMoved]. An INSERT without a value for
 // the column that the source numbered is refused with [sharding.ErrNotNumbered] from the

@@ -14,7 +14,8 @@ import (
 // first, by its shards after the switch, and by the source again after a rollback.
 // Each of these closes the old place before it opens the new one, and nobody tells
 // this process: a statement that comes too late fails because its table is missing.
-// It has done nothing then, so it is planned and sent once more.
+// It has done nothing then, so it is planned and sent once more, unless its text may be
+// several statements.
 
 // follow plans a statement and sends it, and again whenever it finds its place closed.
 func follow[T any](ctx context.Context, c *conn, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
@@ -34,12 +35,15 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 			}
 			return none, err
 		}
+		if to.Anywhere {
+			to.Target.DB = c.tx.begunOn()
+		}
 		done, err := send(p, to)
 		if err == nil {
 			c.tx.used()
 			return done, nil
 		}
-		if !p.Routed() {
+		if !p.Routed() || !p.Single() {
 			return none, err
 		}
 		if err := c.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
@@ -101,6 +105,20 @@ func (c *conn) moved(ctx context.Context, sent *sharding.Snapshot, failed error)
 
 // began reports whether a transaction has begun on a database.
 func (t *transaction) began() bool { return t != nil && len(t.begun) > 0 }
+
+// begunOn returns the name of a database that the transaction has begun on, "" if that
+// is the home database, or none.
+func (t *transaction) begunOn() string {
+	if !t.began() || t.has(t.conn.database.home) != nil {
+		return ""
+	}
+	for _, name := range t.conn.database.router.Databases() {
+		if t.has(t.conn.database.router.DB(name)) != nil {
+			return name
+		}
+	}
+	return ""
+}
 
 // used notes that a statement of the transaction has been executed.
 func (t *transaction) used() {

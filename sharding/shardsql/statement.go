@@ -22,7 +22,7 @@ var (
 func (s *statement) NumInput() int { return -1 }
 
 // CheckNamedValue leaves arguments to the inner driver.
-func (s *statement) CheckNamedValue(*driver.NamedValue) error { return nil }
+func (s *statement) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
 // QueryContext sends the query where its rows are.
 func (s *statement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {

@@ -270,6 +270,9 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 			t.broken = fmt.Errorf("shardsql: a statement could not be ended on %s: %w", t.conn.database.nameOf(b.pool), err)
 		}
 	}
+	if t.broken == nil {
+		return failed
+	}
 	return errors.Join(failed, t.broken)
 }
 

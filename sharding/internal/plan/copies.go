@@ -118,7 +118,7 @@ func (p *Plan) copies(args []any) (Route, error) {
 	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
 	switch {
 	case i < 0 || p.options.Alone:
-		return Route{Kind: Home}, nil
+		return Route{Kind: Home, Anywhere: i < 0 && len(p.broadcast) == len(p.refs)}, nil
 	case p.uncopied != nil:
 		return Route{}, p.refusal(p.uncopied.table, p.uncopied.err, p.uncopied.hint)
 	}

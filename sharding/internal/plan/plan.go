@@ -109,8 +109,11 @@ type Route struct {
 	// Target is that of One, of the first sharded table of the statement.
 	Target sharding.Target
 	Text   string
-	Shards *Shards // of Scatter
-	Writes *Writes // of Several
+	// Anywhere says of Home that it reads broadcast tables alone, so that any database
+	// has its rows.
+	Anywhere bool
+	Shards   *Shards // of Scatter
+	Writes   *Writes // of Several
 }
 
 // Bind returns where the statement goes with these arguments. Its errors are
@@ -127,7 +130,7 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	}
 	switch {
 	case p.origin != nil:
-		return p.atOrigin()
+		return p.atOrigin(hint)
 	case p.oddity != nil:
 		return Route{}, p.refusal(p.oddity.table, p.oddity.err, p.oddity.hint)
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
@@ -181,17 +184,20 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 
 // agree refuses a statement that is sent to one target although its own conditions
 // lead to another one. Without keys of its own it has none to disagree, and the target
-// that sharding.On names is what the caller wants.
+// that sharding.On names is what the caller wants; but new rows must belong there.
 func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
-	if !keyed {
-		return nil
-	}
 	for _, r := range p.sharded {
+		if !keyed && (p.insert == nil || r != p.insert.of) {
+			continue
+		}
 		s := r.slots(args)
 		if s.all || s.empty() {
 			continue
 		}
 		at, single, err := targetOf(p.sharded[0].table, s)
+		if err == nil && !keyed && (!single || at != target) {
+			return p.refusal(r.table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
+		}
 		if err == nil && (!single || at != target) {
 			err = fmt.Errorf("%w: its conditions lead elsewhere than the key of the context", sharding.ErrCrossShard)
 		}
