@@ -15,24 +15,12 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// A namedDatabase makes a database of this name and opens it.
-type namedDatabase func(t *testing.T, name string) *sql.DB
+// A namedDatabase makes a database of this name for the test and opens it.
+type namedDatabase func(tb testing.TB, name string) *sql.DB
 
 func writing(t *testing.T) map[string]namedDatabase {
 	t.Helper()
-	maria, my := server.ShareMariaDB(t), server.ShareMySQL(t)
-	return map[string]namedDatabase{
-		"MariaDB": func(t *testing.T, name string) *sql.DB {
-			t.Helper()
-			mustExec(t, maria.Open(t, "app"), "CREATE DATABASE "+name)
-			return maria.Open(t, name)
-		},
-		"MySQL": func(t *testing.T, name string) *sql.DB {
-			t.Helper()
-			mustExec(t, my.Open(t, "app"), "CREATE DATABASE "+name)
-			return my.Open(t, name)
-		},
-	}
+	return map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open, "MySQL": server.ShareMySQL(t).Open}
 }
 
 // On MySQL and MariaDB, writes to several shards leave what one table has.
