@@ -20,7 +20,7 @@ func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts
 // subqueries are their own.
 func aggregated(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 {
-		return len(call.Args) == 1 || call.Star || call.Distinct // MAX(a, b) of SQLite is none
+		return len(call.Args) <= 1 || call.Distinct // MAX(a, b) of SQLite is none
 	}
 	for _, operand := range sqlparse.Operands(e) {
 		if operand != nil && aggregated(operand) {

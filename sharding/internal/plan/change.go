@@ -64,6 +64,7 @@ type assignment struct {
 func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 	for _, name := range set.Columns {
 		last := name.Parts[len(name.Parts)-1]
+		b.rowid(s.refs[0], last.Name)
 		qualifier := ""
 		if len(name.Parts) > 1 {
 			qualifier = name.Parts[len(name.Parts)-2].Name

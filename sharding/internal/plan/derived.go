@@ -67,7 +67,10 @@ func (b *builder) carryOne(r *reference, name string, from column, isCarried boo
 	known := from.of.schema.Columns[from.name]
 	known.Holds = from.of.holds(from.name)
 	r.schema.Columns[name] = known
-	if l := from.of.lead(from.name); l != nil {
+	// All columns of a row that lead to a shard lead to one: those of another table may be
+	// of another row.
+	if l := from.of.lead(from.name); l != nil && (r.led == nil || r.led == from.of) {
+		r.led = from.of
 		as := *l
 		as.column = name
 		r.leads = append(r.leads, &as)

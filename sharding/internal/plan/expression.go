@@ -17,6 +17,10 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // qualified with the name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.steadily(e)
+	if call, ok := e.(*sqlparse.Call); ok && s.isOuters(call) {
+		b.ranks++
+		b.restless = "an aggregate in a subquery is that of the query around it; write it there"
+	}
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
@@ -47,6 +51,9 @@ var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper
 // text now.
 var timeFunctions = words("date time datetime julianday unixepoch strftime")
 
+// clockNames are functions without a value of their own that are no aggregates.
+var clockNames = words("now sysdate curdate curtime current_date current_time current_timestamp localtime localtimestamp utc_date utc_time utc_timestamp unix_timestamp rand random uuid")
+
 func words(list string) map[string]bool {
 	all := map[string]bool{}
 	for word := range strings.FieldsSeq(list) {
@@ -73,6 +80,9 @@ func (b *builder) unsteady(e sqlparse.Expr) string {
 			b.ranks++
 			return "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
+		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
+			b.ranks++ // it may be an aggregate
+			fallthrough
 		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || b.readsClock(e)):
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
@@ -110,4 +120,28 @@ func (p *Plan) timeless(args []any, as error) error {
 		}
 	}
 	return nil
+}
+
+// isOuters reports whether an aggregate in a subquery is over rows of a query around it:
+// all of its columns are of there.
+func (s *scope) isOuters(call *sqlparse.Call) bool {
+	if s == nil || s.outer == nil || !aggregated(call) {
+		return false
+	}
+	columns := s.columnsOf(call, nil)
+	return len(columns) > 0 && !slices.ContainsFunc(columns, func(c column) bool { return slices.Contains(s.refs, c.of) })
+}
+
+// columnsOf adds the columns of an expression that are known.
+func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
+	if e == nil {
+		return found
+	}
+	if c, ok := s.column(e); ok {
+		return append(found, c)
+	}
+	for _, operand := range sqlparse.Operands(e) {
+		found = s.columnsOf(operand, found)
+	}
+	return found
 }

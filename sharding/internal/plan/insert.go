@@ -53,10 +53,14 @@ func (b *builder) input(st *sqlparse.Statement) *insertion {
 
 func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	b.expression(c.Partial, s, seen)
+	for _, name := range target(c) {
+		b.rowid(s.refs[0], name)
+	}
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 		for _, name := range set.Columns {
 			last := name.Parts[len(name.Parts)-1].Name
+			b.rowid(s.refs[0], last)
 			// The row that is there is looked for, or meets the new one by its slot: it has
 			// the same.
 			if l := s.refs[0].lead(strings.ToLower(last)); l != nil && !keeps(set, s) && !renews(set, l.column) {
@@ -85,6 +89,9 @@ func (b *builder) insertion(st *sqlparse.Statement, r *reference) *insertion {
 	refuse := func(err error, hint string) *insertion {
 		b.odd(r.table.Name, err, hint)
 		return out
+	}
+	for _, c := range in.Columns {
+		b.rowid(r, c.Name)
 	}
 	switch {
 	case in.Default:
@@ -203,4 +210,15 @@ func (o operand) after(params int) operand {
 		o.param += params
 	}
 	return o
+}
+
+// rowid refuses a write to the primary key of SQLite by another name than its own.
+func (b *builder) rowid(r *reference, name string) {
+	name = strings.ToLower(name)
+	if name != "rowid" && name != "oid" && name != "_rowid_" || r.role != sharded {
+		return
+	}
+	if _, own := r.schema.Columns[name]; !own {
+		b.odd(r.table.Name, sharding.ErrCrossShard, "name the primary key instead of "+name+", by which a row cannot be looked for on other shards")
+	}
 }

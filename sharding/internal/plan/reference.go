@@ -35,8 +35,9 @@ type reference struct {
 	columns []sqlparse.Ident // that qualify columns with it
 
 	leads []*lead
-	given []proof // of rows that are inserted: what they have
-	proof proof   // nil: nothing is proved
+	led   *reference // of a derived one: of which table its leads are columns
+	given []proof    // of rows that are inserted: what they have
+	proof proof      // nil: nothing is proved
 }
 
 // column is a column of a reference, its name in lower case.

@@ -87,7 +87,8 @@ func (c *combiner) constantNames(e sqlparse.Expr) string {
 func (c *combiner) stored(e sqlparse.Expr) (Value, string) {
 	_, cast := e.(*sqlparse.Cast)
 	_, column := e.(*sqlparse.Column)
-	if cast || column || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
+	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
+	if cast || column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
 		return Value{}, c.unsorted(e, Column{})
 	}
 	return Value{Type: merge.Type{Kind: merge.Stored}}, ""

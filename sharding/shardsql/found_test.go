@@ -1,0 +1,87 @@
+package shardsql_test
+
+import (
+	"database/sql"
+	"fmt"
+	"reflect"
+	"testing"
+)
+
+// Each of these was answered otherwise than by one table. Now it is answered alike, or
+// refused.
+func TestQueriesThatWereAnsweredOtherwiseAreAlikeOrRefused(t *testing.T) {
+	w := newTwin(t, 200)
+	for _, query := range []string{
+		"SELECT count(*) FROM (SELECT a.user_id AS x, b.user_id AS y FROM orders a, orders b) d",
+		"SELECT count(*) FROM (SELECT a.user_id AS x, b.user_id AS y FROM orders a JOIN orders b ON b.id = a.id + 1) d",
+		"SELECT d.y FROM (SELECT a.user_id AS x, b.user_id AS y FROM orders a JOIN orders b ON b.id = a.id + 1) d WHERE d.x = 5 ORDER BY d.y",
+		"WITH d AS (SELECT a.user_id AS x, b.user_id AS y FROM orders a LEFT JOIN orders b ON b.id = a.id + 1) SELECT d.y FROM d WHERE d.x = 5 ORDER BY d.y",
+		"SELECT count(*) FROM (SELECT a.*, b.user_id AS y FROM orders a JOIN orders b ON b.id = a.id + 1) d WHERE d.user_id = 5",
+		"SELECT count(*) FROM (SELECT b.user_id AS y, a.* FROM orders a JOIN orders b ON b.id = a.id + 1) d WHERE d.user_id = 5",
+		"SELECT id FROM orders WHERE user_id = 5 AND id NOT IN (SELECT i FROM (SELECT a.user_id AS x, b.user_id AS y, a.id AS i FROM orders a JOIN orders b ON b.id = a.id + 1) d WHERE d.x = 5) ORDER BY id",
+		"SELECT count() FROM orders",
+		"SELECT n FROM (SELECT count() n FROM orders) d",
+		"SELECT count(*) FROM (SELECT user_id, count() n FROM orders) d",
+		"SELECT (SELECT max(o.id)) FROM orders o",
+		"SELECT (SELECT count(o.id) FROM orders p WHERE p.user_id = o.user_id) FROM orders o",
+		"SELECT d.n FROM (SELECT user_id, group_concat(id) n FROM orders) d WHERE d.user_id = 1",
+		"SELECT d.n FROM (SELECT user_id, (SELECT max(o.id)) n FROM orders o) d WHERE d.user_id = 16",
+		"SELECT count(DISTINCT +word) FROM orders",
+		"SELECT count(*) FROM (SELECT DISTINCT +word FROM orders) d",
+		"SELECT lower(+word), count(*) FROM orders GROUP BY +word ORDER BY 1",
+		"SELECT lower(word) FROM orders WHERE word > '' AND user_id IN (1, 18) ORDER BY +word LIMIT 1",
+	} {
+		want, err := texts(w.one, query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		if got, err := texts(w.routed, query); err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %.100v, one table has %.100v", query, got, want)
+		}
+	}
+}
+
+func texts(db *sql.DB, query string) (all []string, err error) {
+	rows, err := db.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var v any
+		columns, err := rows.Columns()
+		if err != nil {
+			return nil, err
+		}
+		places := make([]any, len(columns))
+		for i := range places {
+			places[i] = new(any)
+		}
+		places[0] = &v
+		if err := rows.Scan(places...); err != nil {
+			return nil, err
+		}
+		all = append(all, fmt.Sprint(v))
+	}
+	return all, rows.Err()
+}
+
+// SQLite has three more names for its primary key.
+func TestThePrimaryKeyIsNotWrittenByAnotherName(t *testing.T) {
+	w := newTwin(t, 100)
+	for _, query := range []string{
+		"INSERT OR REPLACE INTO orders (rowid, user_id) VALUES (7, 5)",
+		"INSERT OR IGNORE INTO orders (oid, user_id) VALUES (7, 1)",
+		"INSERT INTO orders (rowid, user_id) VALUES (7, 2) ON CONFLICT DO UPDATE SET paid = 77",
+		"INSERT INTO orders (id, user_id) VALUES (7, 4) ON CONFLICT (rowid) DO UPDATE SET paid = 77",
+		"INSERT INTO orders (id, user_id) VALUES (7, 4) ON CONFLICT (id) DO UPDATE SET _rowid_ = 8",
+		"UPDATE orders SET rowid = 7 WHERE user_id = 14",
+	} {
+		if _, err := w.routed.Exec(query); err == nil {
+			t.Errorf("%s is accepted", query)
+		}
+	}
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders WHERE id = 7"); n != 1 {
+		t.Errorf("%d rows have the id", n)
+	}
+}
