@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
@@ -77,4 +79,115 @@ func (p *Plan) namesRouted() bool {
 		_, ok := p.snapshot.Lookup(name)
 		return ok
 	})
+}
+
+// unnumbered is the column of an INSERT's table that the source of a migration numbered
+// until its first switch. A statement that was written before the switch leaves it empty.
+type unnumbered struct {
+	column string
+	at     int // its place in a row, -1 where the INSERT does not name it
+}
+
+// unnumberedOf returns nil where there is no such column, and where only its place in
+// the table tells which value is meant for it.
+func unnumberedOf(in *insertion) *unnumbered {
+	if in == nil || in.of.table.Unnumbered() == "" {
+		return nil
+	}
+	u := &unnumbered{column: in.of.table.Unnumbered(), at: -1}
+	if !in.input.Default && len(in.input.Columns) == 0 {
+		return nil
+	}
+	u.at = slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, u.column) })
+	return u
+}
+
+// given refuses an INSERT that leaves a column to a database that must not number it.
+func (p *Plan) given(args []any) error {
+	u := p.unnumbered
+	if u == nil {
+		return nil
+	}
+	empty := u.at < 0
+	for i := range p.insert.input.Rows {
+		row := &p.insert.input.Rows[i]
+		empty = empty || u.at < len(row.Values) && isEmpty(row.Values[u.at], row.FirstParam, args)
+	}
+	if !empty {
+		return nil
+	}
+	return &sharding.RouteError{
+		Op: "insert", Table: p.insert.of.table.Name, Column: u.column, Err: sharding.ErrNotNumbered,
+		Hint: "have a generator make it; the source of the migration numbered it until the first switch",
+	}
+}
+
+// A number that the database makes is not one of the row's slot, so nobody would find the
+// row by it.
+const numbersLeadNowhere = "its number would not lead to the row's shard; have a generator of package keygen make it, with the slot in it"
+
+func numbers(l *lead) error {
+	return fmt.Errorf("%w: the database would number %s", sharding.ErrMissingKey, l.column)
+}
+
+// leftOut returns a column that leads to slots, which the INSERT does not name and the
+// database would number.
+func (in *insertion) leftOut() *lead {
+	for _, l := range in.of.leads {
+		named := slices.ContainsFunc(in.leads, func(p place) bool { return p.lead == l })
+		if !named && in.of.schema.Columns[l.column].Numbered {
+			return l
+		}
+	}
+	return nil
+}
+
+// empty returns a column that leads to slots, which the database would number in a row:
+// for NULL and DEFAULT, and where zero says so, for 0.
+func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
+	for _, l := range in.numbered {
+		if l.at < len(row.Values) && (isEmpty(row.Values[l.at], row.FirstParam, args) || zero && isZero(row.Values[l.at], row.FirstParam, args)) {
+			return l.lead
+		}
+	}
+	return nil
+}
+
+func isZero(e sqlparse.Expr, params int, args []any) bool {
+	v, ok := constant(e)
+	if !ok {
+		return false
+	}
+	value, err := plain(v.after(params).value(args))
+	if err != nil {
+		return false
+	}
+	if text, ok := value.([]byte); ok {
+		value = string(text)
+	}
+	n, err := strconv.ParseFloat(fmt.Sprint(value), 64)
+	return err == nil && n == 0
+}
+
+// isEmpty reports whether a value of a row leaves it to the database.
+func isEmpty(e sqlparse.Expr, params int, args []any) bool {
+	if l, ok := bare(e).(*sqlparse.Literal); ok && l.Kind == sqlparse.Default {
+		return true
+	}
+	v, ok := constant(e)
+	if !ok {
+		return false
+	}
+	value, err := plain(v.after(params).value(args))
+	return err == nil && value == nil
+}
+
+// Numbers returns the table and the column that the source of a migration numbers, of an
+// INSERT that it still serves, and otherwise "".
+func (p *Plan) Numbers() (table, column string) {
+	if p.origin == nil || p.insert == nil {
+		return "", ""
+	}
+	t := p.insert.of.table
+	return t.Name, t.Origin().Numbered
 }
