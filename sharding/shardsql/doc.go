@@ -61,8 +61,8 @@
 // ranks its rows, or groups them by something else than the sharding key; of expressions
 // over aggregates all but + - * /, ROUND, COALESCE, IFNULL and NULLIF, and on MySQL and
 // MariaDB those that go on with an AVG; there orders, groups and sums of expressions but for
-// conditions, CASE, COALESCE and IF of one type, DATE, YEAR and its like, DATE_FORMAT of
-// digits, LOWER, UPPER, LENGTH, ABS, and sums and products of columns and integers; those of
+// conditions, CASE, COALESCE and IF of one type, DATE, YEAR and its like, FROM_UNIXTIME,
+// DATE_FORMAT of digits, LOWER, UPPER, LENGTH, ABS, and sums and products of columns and integers; those of
 // texts whose collation has several levels of weights on MySQL and MariaDB, or is none of
 // SQLite's own; and while it runs, a query that would have to compare texts of more than
 // max_sort_length (1,024 bytes) in groups, or of more than 4,096 bytes with a collation of

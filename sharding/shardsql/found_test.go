@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // Each of these was answered otherwise than by one table. Now it is answered alike, or
@@ -83,5 +86,28 @@ func TestThePrimaryKeyIsNotWrittenByAnotherName(t *testing.T) {
 	}
 	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders WHERE id = 7"); n != 1 {
 		t.Errorf("%d rows have the id", n)
+	}
+}
+
+// A column of MySQL may be called so, and Plan knows no columns.
+func TestAColumnOfMySQLMayBeCalledAsThePrimaryKeyOfSQLiteIs(t *testing.T) {
+	m, err := sharding.MapOf(sharding.Target{DB: "a", Table: "orders_0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:none?mode=memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(1), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dialect, kind := range map[string]shardsql.Kind{"mysql": shardsql.One, "sqlite": shardsql.Refused} {
+		e, err := shardsql.Plan(router, dialect, "UPDATE orders SET oid = 1 WHERE user_id = 5")
+		if err != nil || e.Kind != kind {
+			t.Errorf("%s: %v, %v", dialect, e, err)
+		}
 	}
 }

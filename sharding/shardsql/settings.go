@@ -31,15 +31,17 @@ type session []string
 
 // settled keeps which pools are set up as the home database is.
 type settled struct {
-	mu    sync.Mutex
 	home  session
-	pools map[*sql.DB]bool
+	pools sync.Map // of *sql.DB: each statement asks, and nobody waits
 }
 
 // agrees refuses a database that is not set up as the home database is. Each pool is
 // asked when a connection of it is used for the first time.
 func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
-	if pool == d.home || d.server.Name() != "mysql" || d.settled.has(pool) {
+	if pool == d.home || d.server.Name() != "mysql" {
+		return nil
+	}
+	if _, agrees := d.settled.pools.Load(pool); agrees {
 		return nil
 	}
 	found, err := readSession(ctx, on)
@@ -52,7 +54,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 				Hint: "set it to the same in all data source names, or on all servers"}
 		}
 	}
-	d.settled.keep(pool)
+	d.settled.pools.Store(pool, true)
 	return nil
 }
 
@@ -80,19 +82,4 @@ func readSession(ctx context.Context, on dialect.Querier) (session, error) {
 		}
 	}
 	return found, nil
-}
-
-func (s *settled) has(pool *sql.DB) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pools[pool]
-}
-
-func (s *settled) keep(pool *sql.DB) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pools == nil {
-		s.pools = map[*sql.DB]bool{}
-	}
-	s.pools[pool] = true
 }

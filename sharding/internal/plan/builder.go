@@ -22,6 +22,7 @@ type builder struct {
 	named    *named // the rows of an UPDATE or DELETE
 	scopes   map[*sqlparse.Core]*scope
 	text     string
+	sqlite   bool
 	limited  bool     // something in it has a LIMIT
 	limits   []limit  // of its subqueries
 	locks    bool     // some query in it locks rows

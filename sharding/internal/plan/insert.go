@@ -215,7 +215,7 @@ func (o operand) after(params int) operand {
 // rowid refuses a write to the primary key of SQLite by another name than its own.
 func (b *builder) rowid(r *reference, name string) {
 	name = strings.ToLower(name)
-	if name != "rowid" && name != "oid" && name != "_rowid_" || r.role != sharded {
+	if name != "rowid" && name != "oid" && name != "_rowid_" || r.role != sharded || !b.sqlite {
 		return
 	}
 	if _, own := r.schema.Columns[name]; !own {

@@ -60,6 +60,7 @@ type Options struct {
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	p := &Plan{statement: statement, snapshot: snapshot, options: options, origin: origin(statement, snapshot), unread: unread(statement, snapshot)}
 	b := newBuilder(statement, snapshot, options.Schema)
+	b.sqlite = options.Merge.Engine == merge.SQLite
 	p.insert = b.walk(statement)
 	b.complete(statement)
 	if statement.Executable {
