@@ -9,29 +9,64 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// highest returns the highest number that max_id holds.
-func (s *Store) highest() int64 {
-	if most := s.most.Load(); most > 0 {
+// counterTable is a table with a counter in each row.
+type counterTable struct {
+	name  string
+	key   string // the column that names the counter
+	value string // the column that holds it
+	next  int64  // how far the next id is above the value: 0 where ranges are [old, new), 1 where (old, new]
+	seed  string // how a row is made
+	kind  int    // index of Store.most
+
+	also map[string]string // what a reservation sets besides, by dialect
+}
+
+// The tables of other people are as their own code makes them.
+const (
+	leafKind = iota
+	tinyIDKind
+	cosIDKind
+	counterKinds
+)
+
+// explained adds to an error of the database what to do about a table that is not
+// ours to make.
+func (of *counterTable) explained(err error) error {
+	if of.kind == leafKind {
+		return err
+	}
+	switch dialect.FaultOf(err) {
+	case dialect.NoTable, dialect.NoColumn:
+		return &keygen.SetupError{Err: err, Cure: "open the store on the database that has the table " + of.name + ", as its own people make it"}
+	case dialect.NoRight:
+		return &keygen.SetupError{Err: err, Cure: "give the user SELECT and UPDATE on " + of.name}
+	}
+	return err
+}
+
+// highest returns the highest number that the table's value holds.
+func (s *Store) highest(of *counterTable) int64 {
+	if most := s.most[of.kind].Load(); most > 0 {
 		return most
 	}
 	return math.MaxInt64
 }
 
-// lookAtCounters looks once at the table that holds the counters: at what its column
+// lookAtCounters looks once at a table that holds counters: at what its column
 // holds, and whether it outlives a crash. A table that is missing is found by the
 // statements that use it.
-func (s *Store) lookAtCounters(ctx context.Context, on session) error {
-	if s.most.Load() > 0 {
+func (s *Store) lookAtCounters(ctx context.Context, on session, of *counterTable) error {
+	if s.most[of.kind].Load() > 0 {
 		return nil
 	}
-	most, err := on.holds(ctx, "leaf_alloc", "max_id")
+	most, err := on.holds(ctx, of.name, of.value)
 	if err != nil || most == 0 {
 		return err
 	}
-	if err := on.durable(ctx, "leaf_alloc", "max_id is above the ids in use"); err != nil {
+	if err := on.durable(ctx, of.name, of.value+" is above the ids in use"); err != nil {
 		return err
 	}
-	s.most.Store(most)
+	s.most[of.kind].Store(most)
 	return nil
 }
 

@@ -1,7 +1,8 @@
 // Package sqlstore keeps what generators need to remember in the application's
 // own database, MySQL, MariaDB, PostgreSQL or SQLite: segments in leaf_alloc,
 // worker ids in WORKER_NODE, leased worker ids in worker_lease. The first two
-// tables are those of Leaf and UidGenerator; schema.Apply creates all of them.
+// tables are those of Leaf and UidGenerator; schema.Apply creates all of them. The
+// tables of tinyid ([TinyID]) and CosId ([Store.CosID]) are sources as they are.
 //
 // # Promise
 //
@@ -9,7 +10,8 @@
 // trip. It is taken on a connection of the pool's own, never inside a
 // transaction of the caller's, whose rollback would give the range back. The
 // ranges are Leaf's, [old max_id, new max_id), so a tag can be shared with a
-// running Leaf.
+// running Leaf; those of tinyid's table and of CosId's are (old, new], as theirs are,
+// and each may reserve while the other does.
 //
 // A lease is written down with its ceiling, and committed, before it is used.
 // Two leases on one worker id never share a tick, whatever the clocks of the
@@ -42,7 +44,7 @@
 // bootstrapped anew from a member that had fallen behind is not noticed; do then as
 // after a restored backup, below.
 //
-// Segments of a [Store.Tag] do not: ids reserved on the lost server and not yet
+// Segments of a [Store.Tag], a [TinyID] or [Store.CosID] do not: ids reserved on the lost server and not yet
 // replicated are given again, without an error. Segments of a
 // [Store.GuardedTag] begin ten steps higher on another server, which covers a
 // replica that was behind by less. So it is with worker ids of WORKER_NODE: those of

@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/keygen/ticket"
 	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/schema"
 )
@@ -62,6 +63,76 @@ func ExampleStore_GuardedTag() {
 	defer func() { _ = ids.Close() }()
 	fmt.Println(ids.Next(ctx)) // the first use begins ten steps higher
 	// Output: 80000 <nil>
+}
+
+// Two databases of tinyid, one of which counts the odd ids.
+func ExampleStore_TinyID() {
+	ctx := context.Background()
+	var servers []ticket.Server
+	for remainder := range int64(2) {
+		db, store := exampleStore(ctx)
+		defer func() { _ = db.Close() }()
+		if err := makeTinyIDs(ctx, db, remainder); err != nil {
+			fmt.Println(err)
+			return
+		}
+		source, err := store.TinyID("order", 2, remainder)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		servers = append(servers, source)
+	}
+	ids, err := ticket.New(ctx, ticket.Config{Servers: servers})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+	for range 4 {
+		fmt.Println(ids.Next(ctx))
+	}
+	// Output:
+	// 1001 <nil>
+	// 1002 <nil>
+	// 1003 <nil>
+	// 1004 <nil>
+}
+
+// makeTinyIDs makes what tinyid has made already where it runs.
+func makeTinyIDs(ctx context.Context, db *sql.DB, remainder int64) error {
+	for _, text := range []string{
+		`CREATE TABLE tiny_id_info (biz_type TEXT PRIMARY KEY, max_id BIGINT, step INT, delta INT, remainder INT, update_time TIMESTAMP, version BIGINT)`,
+		fmt.Sprintf(`INSERT INTO tiny_id_info VALUES ('order', 1000, 100000, 2, %d, NULL, 0)`, remainder),
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ExampleStore_CosID() {
+	ctx := context.Background()
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+	for _, text := range []string{ // what CosId has made already where it runs
+		"CREATE TABLE cosid (name TEXT PRIMARY KEY, last_max_id BIGINT, last_fetch_time BIGINT)",
+		"INSERT INTO cosid VALUES ('shop.order', 41, 0)",
+	} {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	ids, err := segment.New(ctx, segment.Config{Source: store.CosID("shop.order")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+	fmt.Println(ids.Next(ctx))
+	// Output: 42 <nil>
 }
 
 func ExampleStore_WorkerNode() {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 // Tag returns the source of the segments of one biz_tag of leaf_alloc, for
 // package segment. It also says the row's step. The row must exist; schema.Seed
 // creates it.
-func (s *Store) Tag(name string) keygen.Source { return &tag{store: s, name: name} }
+func (s *Store) Tag(name string) keygen.Source { return newTag(s, leafAlloc, name) }
 
 // GuardedTag is Tag for a database that may fail over to a replica which has not
 // received the latest reservations. Each reservation says, in the same
@@ -31,14 +32,36 @@ func (s *Store) Tag(name string) keygen.Source { return &tag{store: s, name: nam
 // MySQL and MariaDB, it refuses sessions with binlog_format=STATEMENT, whose
 // replicas would ask themselves who they are.
 func (s *Store) GuardedTag(name string) keygen.Source {
-	return &tag{store: s, name: name, guarded: true}
+	t := newTag(s, leafAlloc, name)
+	t.guarded = true
+	return t
 }
 
+var leafAlloc = &counterTable{
+	kind: leafKind, name: "leaf_alloc", key: "biz_tag", value: "max_id",
+	also: map[string]string{postgresName: touched, sqliteName: touched},
+	seed: "create it with schema.Seed",
+}
+
+// touched sets the time of a change where the column does not by itself.
+const touched = `, "update_time" = CURRENT_TIMESTAMP`
+
+// tag is one counter of a table.
 type tag struct {
 	store   *Store
+	table   *counterTable
 	name    string // in messages no longer than the column
 	guarded bool
-	proven  atomic.Bool // a reservation has raised max_id by what it was to
+	proven  atomic.Bool // a reservation has raised the value by what it was to
+
+	// Ids leave the remainder when divided by delta, of which there are as many in a
+	// range as it is long by delta. Fixed tells that the row says both, too.
+	delta, remainder int64
+	fixed            bool
+}
+
+func newTag(s *Store, of *counterTable, name string) *tag {
+	return &tag{store: s, table: of, name: name, delta: 1}
 }
 
 var (
@@ -46,8 +69,8 @@ var (
 	_ keygen.Stepper = (*tag)(nil)
 )
 
-// The new max_id is computed by the database under the row's lock and read from
-// the statement's own answer. The condition on max_id keeps it from running out of
+// The new value is computed by the database under the row's lock and read from
+// the statement's own answer. The condition on the value keeps it from running out of
 // the column, which MySQL may answer by storing less, and SQLite by turning it into
 // a float. So a row that meets it is also changed, which clientFoundRows=true does
 // not tell: a driver then counts the rows that were found. The
@@ -55,107 +78,131 @@ var (
 // be committed by itself and could be rolled back after the range was handed
 // out. Columns that some Leaf tables name otherwise are left alone.
 const (
-	mysqlReserve     = `UPDATE "leaf_alloc" SET "max_id" = LAST_INSERT_ID("max_id" + %[1]d) WHERE "biz_tag" = %[2]s AND "max_id" <= %[4]d AND @@autocommit = 1%[3]s`
-	returningReserve = `UPDATE "leaf_alloc" SET "max_id" = "max_id" + ?, "update_time" = CURRENT_TIMESTAMP WHERE "biz_tag" = ? AND "max_id" <= ?`
+	mysqlReserve     = `UPDATE "%[1]s" SET "%[2]s" = LAST_INSERT_ID("%[2]s" + %[3]d)%[4]s WHERE "%[5]s" = %[6]s AND "%[2]s" <= %[7]d AND @@autocommit = 1%[8]s`
+	returningReserve = `UPDATE "%[1]s" SET "%[2]s" = "%[2]s" + ?%[3]s WHERE "%[4]s" = ? AND "%[2]s" <= ?%[5]s RETURNING "%[2]s"`
 )
 
 // Reserve takes n ids, n at least 1.
 func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
-	if n < 1 {
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: cannot reserve %d ids", t.name, n)
+	if n < 1 || n > math.MaxInt64/t.delta {
+		return keygen.Span{}, fmt.Errorf("sqlstore: %s: cannot reserve %d ids", t, n)
 	}
+	span, err := t.reserve(ctx, n)
+	if err != nil {
+		return keygen.Span{}, fmt.Errorf("sqlstore: %s: %w", t, err)
+	}
+	return span, nil
+}
+
+// String names the counter in messages.
+func (t *tag) String() string {
+	if t.table == leafAlloc {
+		return fmt.Sprintf("tag %.128q", t.name)
+	}
+	return fmt.Sprintf("%s %.128q", t.table.name, t.name)
+}
+
+func (t *tag) reserve(ctx context.Context, n int64) (keygen.Span, error) {
+	width := n * t.delta
 	raise := t.raise
 	if !t.proven.Load() {
 		raise = t.prove
 	}
-	end, err := raise(ctx, n)
+	end, err := raise(ctx, width)
 	if err != nil {
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: %w", t.name, err)
+		return keygen.Span{}, err
 	}
-	span := keygen.Span{First: end - n, Count: n, Step: 1}
+	old := end - width
+	first := old + t.table.next
+	first += ((t.remainder-first)%t.delta + t.delta) % t.delta
+	span := keygen.Span{First: first, Count: n, Step: t.delta}
 	switch {
-	case span.First < 0:
-		return keygen.Span{}, fmt.Errorf("sqlstore: tag %.128q: %w: max_id was %d; seed the tag above the ids in use", t.name, keygen.ErrRegressed, span.First)
+	case old < 0:
+		return keygen.Span{}, fmt.Errorf("%w: %s was %d; seed the tag above the ids in use", keygen.ErrRegressed, t.table.value, old)
 	case span.First == 0 && n == 1:
-		return t.Reserve(ctx, n)
+		return t.reserve(ctx, n)
 	case span.First == 0: // the id 0 is nobody's
-		span.First, span.Count = 1, n-1
+		span.First, span.Count = t.delta, n-1
 	}
 	return span, nil
 }
 
 // prove reserves a tag's first range between two looks at its row. What changes
-// max_id on its way into the table, such as a trigger, shows there before an id of
+// the value on its way into the table, such as a trigger, shows there before an id of
 // the range is given; who may not see triggers finds them so, too.
-func (t *tag) prove(ctx context.Context, n int64) (end int64, err error) {
-	before, err := t.read(ctx, "max_id")
+func (t *tag) prove(ctx context.Context, width int64) (end int64, err error) {
+	before, err := t.read(ctx, t.table.value)
 	if err != nil {
 		return 0, err
 	}
-	if end, err = t.raise(ctx, n); err != nil {
+	if end, err = t.raise(ctx, width); err != nil {
 		return 0, writable(err)
 	}
-	after, err := t.read(ctx, "max_id")
+	after, err := t.read(ctx, t.table.value)
 	if err != nil {
 		return 0, err
 	}
-	if end-n < before || after < end {
-		return 0, meddled(before, after, n, end)
+	if end-width < before || after < end {
+		return 0, t.table.meddled(before, after, width, end)
 	}
 	t.proven.Store(true)
 	return end, nil
 }
 
-// meddled is the error of a statement that raised max_id by n, where max_id or the
-// statement's answer, end, is not what follows from that.
-func meddled(before, after, n, end int64) error {
-	if after-n >= before {
+// meddled is the error of a statement that raised a value by width, where the value or
+// the statement's answer, end, is not what follows from that.
+func (of *counterTable) meddled(before, after, width, end int64) error {
+	if after-width >= before {
 		return &keygen.SetupError{
-			Err: fmt.Errorf("leaf_alloc.max_id was %d and is %d, and the statement that raised it by %d answered with %d: "+
-				"a trigger on leaf_alloc hides the answer, as every trigger does on MySQL and MariaDB", before, after, n, end),
+			Err: fmt.Errorf("%s.%s was %d and is %d, and the statement that raised it by %d answered with %d: "+
+				"a trigger on %[1]s hides the answer, as every trigger does on MySQL and MariaDB", of.name, of.value, before, after, width, end),
 			Cure: "drop the trigger",
 		}
 	}
 	return &keygen.SetupError{
-		Err:  fmt.Errorf("leaf_alloc.max_id was %d, and is %d after a statement that raised it by %d: a trigger on leaf_alloc sets max_id", before, after, n),
-		Cure: "drop the trigger, and see that max_id is above the highest id in use",
+		Err: fmt.Errorf("%s.%s was %d, and is %d after a statement that raised it by %d: a trigger on %[1]s sets %[2]s",
+			of.name, of.value, before, after, width),
+		Cure: fmt.Sprintf("drop the trigger, and see that %s is above the highest id in use", of.value),
 	}
 }
 
-// raise adds n to max_id and returns its new value. For a guarded tag on another
+// raise adds width to the value and returns the new one. For a guarded tag on another
 // server, the counters of all tags are raised first.
-func (t *tag) raise(ctx context.Context, n int64) (end int64, err error) {
+func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.lookAtCounters(ctx, s); err != nil {
+		if err := t.store.lookAtCounters(ctx, s, t.table); err != nil {
 			return err
 		}
-		end, err = t.raiseOn(ctx, s, n)
+		end, err = t.raiseOn(ctx, s, width)
 		if errors.Is(err, sql.ErrNoRows) && t.guarded {
-			if err = s.jump(ctx, t.store.highest()); err == nil {
-				end, err = t.raiseOn(ctx, s, n)
+			if err = s.jump(ctx, t.store.highest(t.table)); err == nil {
+				end, err = t.raiseOn(ctx, s, width)
 			}
 		}
 		if errors.Is(err, sql.ErrNoRows) {
-			err = t.explain(ctx, s, n)
+			err = t.explain(ctx, s, width)
 		}
-		return err
+		return t.table.explained(err)
 	})
 	return end, err
 }
 
-// guard is a condition that a reservation is subject to.
+// guard is the conditions that a reservation is subject to besides.
 func (t *tag) guard(server dialect.Server) string {
-	if !t.guarded {
-		return ""
+	switch {
+	case t.guarded:
+		return sameServer(server)
+	case t.fixed:
+		return fmt.Sprintf(` AND "delta" = %d AND "remainder" = %d`, t.delta, t.remainder)
 	}
-	return sameServer(server)
+	return ""
 }
 
-func (t *tag) raiseOn(ctx context.Context, s session, n int64) (int64, error) {
+func (t *tag) raiseOn(ctx context.Context, s session, width int64) (int64, error) {
 	if s.server.Name() == mysqlName {
-		return t.raiseMySQL(ctx, s, n)
+		return t.raiseMySQL(ctx, s, width)
 	}
-	return t.raiseReturning(ctx, s, n)
+	return t.raiseReturning(ctx, s, width)
 }
 
 // plainTag is a biz_tag that can stand in a string literal as it is.
@@ -163,12 +210,14 @@ var plainTag = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
 // raiseMySQL sends a plain tag inside the text, as a statement with parameters
 // is prepared first, which is a round trip more.
-func (t *tag) raiseMySQL(ctx context.Context, s session, n int64) (int64, error) {
+func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, error) {
 	literal, args := "?", []any{t.name}
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, n, literal, t.guard(s.server), t.store.highest()-n)), args...)
+	of := t.table
+	text := fmt.Sprintf(mysqlReserve, of.name, of.value, width, of.also[mysqlName], of.key, literal, t.store.highest(of)-width, t.guard(s.server))
+	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -180,34 +229,40 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, n int64) (int64, error)
 
 // raiseReturning reads to the end of the answer: only then has the statement
 // committed.
-func (t *tag) raiseReturning(ctx context.Context, s session, n int64) (end int64, err error) {
-	count := 0
+func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end int64, err error) {
+	of, count := t.table, 0
+	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, t.guard(s.server))
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		count++
 		return rows.Scan(&end)
-	}, returningReserve+t.guard(s.server)+` RETURNING "max_id"`, n, t.name, t.store.highest()-n)
+	}, text, width, t.name, t.store.highest(of)-width)
 	switch {
 	case err == nil && count == 0:
 		err = sql.ErrNoRows
 	case count > 1:
-		err = errors.Join(err, &keygen.SetupError{Err: errors.New("leaf_alloc has several rows of the tag"), Cure: "make biz_tag its primary key"})
+		err = errors.Join(err, &keygen.SetupError{Err: fmt.Errorf("%s has several rows of this %s", of.name, of.key), Cure: "make " + of.key + " its primary key, or give it a unique index"})
 	}
 	return end, err
 }
 
 // explain says why the UPDATE found no row, or changed none.
-func (t *tag) explain(ctx context.Context, s session, n int64) error {
-	maxID, err := t.look(ctx, s, "max_id")
-	most := t.store.highest()
+func (t *tag) explain(ctx context.Context, s session, width int64) error {
+	of, most := t.table, t.store.highest(t.table)
+	value, err := t.look(ctx, s, of.value)
 	switch {
 	case err != nil:
 		return err
-	case maxID > most-n:
-		return fmt.Errorf("%w: max_id is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, maxID, most)
+	case value > most-width:
+		return fmt.Errorf("%w: %s is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, of.value, value, most)
+	}
+	if t.fixed {
+		if err := t.sameFamily(ctx, s); err != nil {
+			return err
+		}
 	}
 	return &keygen.SetupError{
-		Err: errors.New("the UPDATE of leaf_alloc did not change max_id: the connection has autocommit off, so that a reserved range could be rolled back, " +
-			"or it has binlog_format=STATEMENT and the tag is guarded, or a trigger keeps max_id as it is"),
+		Err: fmt.Errorf("the UPDATE of %s did not change %s: the connection has autocommit off, so that a reserved range could be rolled back, "+
+			"or it has binlog_format=STATEMENT and the tag is guarded, or a trigger keeps %[2]s as it is", of.name, of.value),
 		Cure: "open the store's database without these settings, and drop the trigger",
 	}
 }
@@ -216,7 +271,7 @@ func (t *tag) explain(ctx context.Context, s session, n int64) error {
 func (t *tag) Step(ctx context.Context) (step int64, err error) {
 	step, err = t.read(ctx, "step")
 	if err != nil {
-		return 0, fmt.Errorf("sqlstore: tag %.128q: read the step: %w", t.name, err)
+		return 0, fmt.Errorf("sqlstore: %s: read the step: %w", t, err)
 	}
 	return step, nil
 }
@@ -224,11 +279,11 @@ func (t *tag) Step(ctx context.Context) (step int64, err error) {
 // read reads a number from the tag's row.
 func (t *tag) read(ctx context.Context, name string) (n int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.lookAtCounters(ctx, s); err != nil {
+		if err := t.store.lookAtCounters(ctx, s, t.table); err != nil {
 			return err
 		}
 		n, err = t.look(ctx, s, name)
-		return err
+		return t.table.explained(err)
 	})
 	return n, err
 }
@@ -245,12 +300,13 @@ func (t *tag) look(ctx context.Context, s session, name string) (n int64, err er
 
 // column reads a number from the tag's row.
 func (t *tag) column(ctx context.Context, s session, name string) (n int64, err error) {
-	err = s.row(ctx, `SELECT "`+name+`" FROM "leaf_alloc" WHERE "biz_tag" = ?`, t.name).Scan(&n)
+	of := t.table
+	err = s.row(ctx, fmt.Sprintf(`SELECT "%s" FROM "%s" WHERE "%s" = ?`, name, of.name, of.key), t.name).Scan(&n)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		err = fmt.Errorf("%w: leaf_alloc has no row of this biz_tag; create it with schema.Seed", keygen.ErrUnknownTag)
+		err = fmt.Errorf("%w: %s has no row of this %s; %s", keygen.ErrUnknownTag, of.name, of.key, of.seed)
 	case err != nil && strings.HasPrefix(err.Error(), "sql: Scan error"):
-		err = &keygen.SetupError{Err: fmt.Errorf("leaf_alloc.%s of this biz_tag is NULL or no whole number: %w", name, err), Cure: "set it to one"}
+		err = &keygen.SetupError{Err: fmt.Errorf("%s.%s of this %s is NULL or no whole number: %w", of.name, name, of.key, err), Cure: "set it to one"}
 	}
 	return n, err
 }

@@ -51,7 +51,9 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 			return err
 		}
 		s.server.Store(nil)
-		s.most.Store(0)
+		for i := range s.most {
+			s.most[i].Store(0)
+		}
 		s.leasable.Store(false)
 	}
 	return err

@@ -13,12 +13,12 @@ import (
 )
 
 // Store reaches the tables leaf_alloc, WORKER_NODE, worker_namespace and
-// worker_lease in one database. It is safe for concurrent use and holds nothing
+// worker_lease in one database, and tinyid's and CosId's where they are there. It is safe for concurrent use and holds nothing
 // that needs closing; the *sql.DB stays the caller's.
 type Store struct {
 	db     *sql.DB
 	server atomic.Pointer[dialect.Server] // nil until the database has said what it is
-	most   atomic.Int64                   // what leaf_alloc.max_id holds at most; 0 until it was looked at
+	most   [counterKinds]atomic.Int64     // what the columns of counters hold at most; 0 until they were looked at
 
 	leasable atomic.Bool // the tables of leases were looked at
 }

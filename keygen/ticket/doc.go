@@ -10,8 +10,9 @@
 //	SET GLOBAL auto_increment_increment = 2, GLOBAL auto_increment_offset = 1; -- 2 on the other server
 //
 // [Table] is the table of one MySQL or MariaDB server, [Generator] goes round
-// all of them. Counters of other makes join in when they fulfil [Server], those
-// of package redisgen do.
+// all of them. Counters of other makes join in when they fulfil [Server]: those of
+// package redisgen do, and tinyid's databases (sqlstore.TinyID), each of which counts
+// with the same delta and a remainder of its own.
 //
 // # Promise
 //

@@ -20,7 +20,8 @@ type Config struct {
 
 	// Step is how many ids to reserve at a time from each server. With 1 every id
 	// is asked for by itself, as Flickr does. Defaults to 0, which means that the
-	// number follows the demand, as in package segment.
+	// number follows the demand, as in package segment, beginning with what a server
+	// says that is a [keygen.Stepper].
 	Step int64
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // Server is a source that counts offset, offset+increment, and so on: a [Table],
-// or a counter elsewhere.
+// or a counter elsewhere. One that is a [keygen.Stepper], too, says how many ids are
+// taken of it at a time, unless Config.Step does.
 type Server interface {
 	keygen.Source
 	Numbering() (offset, increment int64)
@@ -40,7 +41,7 @@ const restTime = int64(time.Second)
 func (m *member) open(ctx context.Context, step int64) {
 	for ctx.Err() == nil {
 		gen, err := segment.New(ctx, segment.Config{
-			Source:   checked{m},
+			Source:   m.source(),
 			Step:     step,
 			Observer: segment.Observer{Refill: func(_ keygen.Span, _ time.Duration, err error) { m.note(err) }},
 		})
@@ -121,6 +122,18 @@ func (m *member) failure() error {
 		return fmt.Errorf("%s: %w", m.name, *err)
 	}
 	return nil
+}
+
+// source is the member's server as a segment's generator asks it, which takes as many
+// ids at a time as a server says that has a step of its own.
+func (m *member) source() keygen.Source {
+	if stepper, ok := m.server.(keygen.Stepper); ok {
+		return struct {
+			checked
+			keygen.Stepper
+		}{checked{m}, stepper}
+	}
+	return checked{m}
 }
 
 // checked is the member's server with a check that its ids are of its numbering.
