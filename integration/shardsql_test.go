@@ -167,44 +167,58 @@ func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 // On MySQL and MariaDB, whatever several shards answer is what one table answers.
 // Of equal texts either may return any.
 func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
-		t.Run(name, func(t *testing.T) {
-			routed, whole := twins(t, open)
-			fold := folding(name == "MariaDB")
-			queries := 500
-			if os.Getenv("SHARDID_SOAK") != "" {
-				queries = 50_000
-			}
-			refused := 0
-			for seed := range uint64(queries) {
-				q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2")
-				want, err := q.Answer(t.Context(), whole, fold)
-				if err != nil {
-					t.Fatalf("%s: %v", q.Text, err)
-				}
-				switch got, err := q.Answer(t.Context(), routed, fold); {
-				case errors.Is(err, sharding.ErrUnmergeable):
-					refused++
-				case err != nil || !slices.Equal(got, want):
-					t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
-				}
-			}
-			if t.Logf("%d of %d queries are refused", refused, queries); refused*5 > queries {
-				t.Error("too many")
-			}
-		})
+	for name, open := range writing(t) {
+		for layout, m := range layouts(t) {
+			t.Run(name+", "+layout, func(t *testing.T) { answerRandomQueries(t, open.of(layout), m, folding(name == "MariaDB")) })
+		}
+	}
+}
+
+// layouts are tables of orders: numbered ones, and those that bear the logical name.
+func layouts(t *testing.T) map[string]sharding.Map {
+	t.Helper()
+	numbered, err := sharding.Spread([]string{"a", "b"}, 4, "twin_orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := sharding.Spread([]string{"a", "b"}, 2, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]sharding.Map{"numbered": numbered, "named": named}
+}
+
+func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold selects.Fold) {
+	t.Helper()
+	routed, whole := twins(t, open, m)
+	queries := 500
+	if os.Getenv("SHARDID_SOAK") != "" {
+		queries = 50_000
+	}
+	refused := 0
+	for seed := range uint64(queries) {
+		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2")
+		want, err := q.Answer(t.Context(), whole, fold)
+		if err != nil {
+			t.Fatalf("%s: %v", q.Text, err)
+		}
+		switch got, err := q.Answer(t.Context(), routed, fold); {
+		case errors.Is(err, sharding.ErrUnmergeable):
+			refused++
+		case err != nil || !slices.Equal(got, want):
+			t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
+		}
+	}
+	if t.Logf("%d of %d queries are refused", refused, queries); refused*5 > queries {
+		t.Error("too many")
 	}
 }
 
 // twins returns a routed database with orders, and one that has the same rows in one
 // table.
-func twins(t *testing.T, open database) (routed, whole *sql.DB) {
+func twins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql.DB) {
 	t.Helper()
-	dbs, whole := sharding.DBs{"a": open(t), "b": open(t)}, open(t)
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "twin_orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dbs, whole := sharding.DBs{"a": open(t, "twin_a"), "b": open(t, "twin_b")}, open(t, "twin_whole")
 	const columns = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount DECIMAL(10,2), at DATETIME, note VARCHAR(20) CHARACTER SET utf8mb4, code VARCHAR(20) COLLATE utf8mb4_bin, word VARCHAR(20) CHARACTER SET latin1, body LONGTEXT CHARACTER SET utf8mb4, state ENUM('new', 'paid', 'A', 'open'))"
 	for _, at := range m.Targets() {
 		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)

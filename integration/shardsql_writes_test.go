@@ -18,6 +18,14 @@ import (
 // A namedDatabase makes a database of this name for the test and opens it.
 type namedDatabase func(tb testing.TB, name string) *sql.DB
 
+// of opens databases whose names end with that of a layout.
+func (open namedDatabase) of(layout string) namedDatabase {
+	return func(tb testing.TB, name string) *sql.DB {
+		tb.Helper()
+		return open(tb, name+"_"+layout)
+	}
+}
+
 func writing(t *testing.T) map[string]namedDatabase {
 	t.Helper()
 	return map[string]namedDatabase{"MariaDB": server.ShareMariaDB(t).Open, "MySQL": server.ShareMySQL(t).Open}
@@ -26,36 +34,37 @@ func writing(t *testing.T) map[string]namedDatabase {
 // On MySQL and MariaDB, writes to several shards leave what one table has.
 func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 	for name, open := range writing(t) {
-		t.Run(name, func(t *testing.T) {
-			routed, whole := writtenTwins(t, open)
-			programs := 150
-			if os.Getenv("SHARDID_SOAK") != "" {
-				programs = 20_000
-			}
-			done := 0
-			for seed := range uint64(programs) {
-				m := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 6))}
-				n, err := m.Program(sharding.AllShards(t.Context()), routed, whole)
-				if done += n; err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-			}
-			if t.Logf("%d statements", done); done < 3*programs {
-				t.Error("too few succeed")
-			}
-		})
+		for layout, m := range layouts(t) {
+			t.Run(name+", "+layout, func(t *testing.T) { writeRandomly(t, open.of(layout), m) })
+		}
+	}
+}
+
+func writeRandomly(t *testing.T, open namedDatabase, m sharding.Map) {
+	t.Helper()
+	routed, whole := writtenTwins(t, open, m)
+	programs := 150
+	if os.Getenv("SHARDID_SOAK") != "" {
+		programs = 20_000
+	}
+	done := 0
+	for seed := range uint64(programs) {
+		maker := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 6))}
+		n, err := maker.Program(sharding.AllShards(t.Context()), routed, whole)
+		if done += n; err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	if t.Logf("%d statements", done); done < 3*programs {
+		t.Error("too few succeed")
 	}
 }
 
 // writtenTwins returns a routed database with orders whose ids carry the slot, and one
 // with a single table.
-func writtenTwins(t *testing.T, open namedDatabase) (routed, whole *sql.DB) {
+func writtenTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql.DB) {
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "written_a"), "b": open(t, "written_b")}, open(t, "written_whole")
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "written_orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, at := range m.Targets() {
 		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
 	}

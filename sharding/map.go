@@ -34,9 +34,10 @@ type Map struct {
 
 // Spread lays tables physical tables, numbered from 0, over the databases in
 // turn: table t lies on dbs[t % len(dbs)] and is called
-// fmt.Sprintf(pattern, t), so pattern needs one %d ("orders_%02d"). Slot s is
-// on table s % tables, and the rule's slots must be a multiple of tables. Each
-// database occurs once.
+// fmt.Sprintf(pattern, t), so pattern needs one %d ("orders_%02d"). With one table
+// a database it may have none: all are called pattern then, which may be the logical
+// name. Slot s is on table s % tables, and the rule's slots must be a multiple of
+// tables. Each database occurs once.
 func Spread(dbs []string, tables int, pattern string) (Map, error) {
 	if len(dbs) == 0 {
 		return Map{}, errors.New("sharding: Spread: no databases")
@@ -48,7 +49,8 @@ func Spread(dbs []string, tables int, pattern string) (Map, error) {
 		return Map{}, fmt.Errorf("sharding: Spread: database %q occurs twice; name each once, or place slots with MapOf", name)
 	}
 	m, err := newMap(spread(dbs, tables, pattern))
-	if strings.Contains(fmt.Sprintf(pattern, 0), "%!") || err == nil && len(m.targets) != tables {
+	constant := tables == len(dbs) && !strings.Contains(pattern, "%")
+	if !constant && strings.Contains(fmt.Sprintf(pattern, 0), "%!") || err == nil && len(m.targets) != tables {
 		return Map{}, fmt.Errorf("sharding: Spread: pattern %q needs one %%d, for the table's number, as in orders_%%02d", pattern)
 	}
 	if err != nil {
@@ -61,7 +63,11 @@ func Spread(dbs []string, tables int, pattern string) (Map, error) {
 func spread(dbs []string, tables int, pattern string) []Target {
 	targets := make([]Target, tables)
 	for t := range targets {
-		targets[t] = Target{dbs[t%len(dbs)], fmt.Sprintf(pattern, t)}
+		name := pattern
+		if strings.Contains(pattern, "%") {
+			name = fmt.Sprintf(pattern, t)
+		}
+		targets[t] = Target{dbs[t%len(dbs)], name}
 	}
 	return targets
 }

@@ -77,8 +77,10 @@ func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
 		add("Tables: is empty; name the tables of the job")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Tables)) {
-		if _, ok := s.Lookup(name); !ok {
+		if t, ok := s.Lookup(name); !ok {
 			add("Tables: %q: %w", name, ErrUnknownTable)
+		} else if slices.ContainsFunc(t.Map.targets, func(at Target) bool { return foldTarget(at) == foldTarget(Target{m.Source, name}) }) {
+			add("Tables: %q: its target in %s is the table that is being migrated; shards there need names of their own", name, m.Source)
 		}
 		if column := m.Tables[name]; column != "" {
 			if err := dialect.CheckIdent(column); err != nil {

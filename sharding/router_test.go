@@ -127,7 +127,8 @@ func TestNewReportsEveryMistakeWithTableAndField(t *testing.T) {
 		sharding.Table{Name: "e", Key: "id", Rule: sharding.Low(1), Map: shared},
 		sharding.Table{Name: "f", Key: "id", Rule: sharding.Low(1), Map: shared},
 		sharding.Table{Name: "F", Key: "id", Rule: sharding.Low(1), Map: spread(t, names, 2, "f_%d")},
-		sharding.Table{Name: "g_1", Key: "id", Rule: sharding.Low(1), Map: spread(t, names, 2, "G_%d")},
+		sharding.Table{Name: "g_1", Key: "id", Rule: sharding.Low(2), Map: spread(t, names, 4, "G_%d")},
+		sharding.Table{Name: "j", Key: "id", Rule: sharding.Low(1), Map: spread(t, names, 2, "h")},
 		sharding.Table{Name: "h", Key: "id", Rule: crooked{slots: 1 << 20}, Map: spread(t, names, 2, "h_%d")},
 		sharding.Table{
 			Name: "i", Key: "id", Rule: (*crooked)(nil), Map: spread(t, names, 2, "i_%d"),
@@ -146,7 +147,8 @@ func TestNewReportsEveryMistakeWithTableAndField(t *testing.T) {
 		`table "d": Map: target nowhere/d_0: the router has no database "nowhere"`,
 		`table "f": Map: target db0/shared_0 belongs to table "e" already`,
 		`table "F": Name: occurs twice`,
-		`table "g_1": Map: target db1/G_1 bears the name of logical table "g_1"`,
+		`table "g_1": Map: target db1/G_1 bears the logical name, and db1/G_3 is in the same database`,
+		`table "j": Map: target db0/h bears the name of logical table "h"`,
 		`table "h": Rule: has 1048576 slots`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -15,6 +15,7 @@ type Snapshot struct {
 	byName    map[string]*Table // by folded logical name
 	broadcast map[string]string // folded to as given
 	named     []string          // the same, in order
+	physical  map[string]*Table // by folded names of targets that are not logical ones
 
 	sharded   []Table    // as tables are when no migration is under way
 	migration *Migration // nil when there is none
@@ -43,6 +44,14 @@ func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snap
 		errs = append(errs, s.checkGroups())
 	}
 	s.sharded = s.tables
+	s.physical = map[string]*Table{}
+	for i := range s.tables {
+		for _, target := range s.tables[i].Map.targets {
+			if s.byName[fold(target.Table)] == nil {
+				s.physical[fold(target.Table)] = &s.tables[i]
+			}
+		}
+	}
 	return s, errors.Join(errs...)
 }
 
@@ -57,20 +66,15 @@ func (s *Snapshot) add(t *Table) error {
 	return nil
 }
 
-// checkNames finds physical tables that are claimed twice or that bear a
-// logical name.
+// checkNames finds physical tables that are claimed twice or that bear the name of
+// another table.
 func (s *Snapshot) checkNames() error {
 	var errs []error
 	owner := map[Target]string{}
 	for i := range s.tables {
 		t := &s.tables[i]
 		for _, target := range t.Map.targets {
-			if logical, ok := s.byName[fold(target.Table)]; ok {
-				errs = append(errs, fmt.Errorf("table %q: Map: target %s bears the name of logical table %q; give physical tables names of their own", t.Name, target, logical.Name))
-			}
-			if name, ok := s.broadcast[fold(target.Table)]; ok {
-				errs = append(errs, fmt.Errorf("table %q: Map: target %s bears the name of broadcast table %q", t.Name, target, name))
-			}
+			errs = append(errs, s.checkName(t, target))
 			if first, taken := owner[foldTarget(target)]; taken && first != fold(t.Name) {
 				errs = append(errs, fmt.Errorf("table %q: Map: target %s belongs to table %q already", t.Name, target, first))
 			}
@@ -78,6 +82,27 @@ func (s *Snapshot) checkNames() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkName refuses a target with the name of a logical table, unless it is t's own name
+// and no other target of t is in that database.
+func (s *Snapshot) checkName(t *Table, target Target) error {
+	if name, ok := s.broadcast[fold(target.Table)]; ok {
+		return fmt.Errorf("table %q: Map: target %s bears the name of broadcast table %q", t.Name, target, name)
+	}
+	logical, ok := s.byName[fold(target.Table)]
+	switch {
+	case !ok:
+		return nil
+	case logical != t:
+		return fmt.Errorf("table %q: Map: target %s bears the name of logical table %q; give physical tables names of their own", t.Name, target, logical.Name)
+	}
+	for _, other := range t.Map.targets {
+		if other.DB == target.DB && other != target {
+			return fmt.Errorf("table %q: Map: target %s bears the logical name, and %s is in the same database; only a table that is alone there may be called so", t.Name, target, other)
+		}
+	}
+	return nil
 }
 
 // checkGroups compares each table with the first of its group.
@@ -232,6 +257,10 @@ func (s *Snapshot) Lookup(name string) (*Table, bool) {
 	t, ok := s.byName[fold(name)]
 	return t, ok
 }
+
+// Physical returns the table of which one target, in whichever database, bears this name,
+// in any case; nil if there is none. Names of logical tables are none of these.
+func (s *Snapshot) Physical(name string) *Table { return s.physical[fold(name)] }
 
 // Table returns the table with this logical name, in any case.
 func (s *Snapshot) Table(name string) (Table, bool) {

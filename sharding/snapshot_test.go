@@ -93,6 +93,33 @@ func TestMistakesInOptionsAndGroupsAreReported(t *testing.T) {
 	}
 }
 
+func TestATableThatIsAloneInItsDatabaseMayBearItsLogicalName(t *testing.T) {
+	names, dbs := databases(2)
+	router, err := sharding.New(dbs,
+		sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(2), Map: spread(t, names, 2, "Orders")},
+		sharding.Table{Name: "logs", Key: "id", Rule: sharding.Low(2), Map: spread(t, names, 4, "logs_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := router.Target("orders", 3); err != nil || at != (sharding.Target{DB: names[1], Table: "Orders"}) {
+		t.Error(at, err)
+	}
+	for name, want := range map[string]string{"orders": "", "ORDERS": "", "logs": "", "Logs_3": "logs", "logs_4": ""} {
+		got := ""
+		if table := router.Snapshot().Physical(name); table != nil {
+			got = table.Name
+		}
+		if got != want {
+			t.Errorf("%s is of table %q, want %q", name, got, want)
+		}
+	}
+	_, err = sharding.New(dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(2), Map: spread(t, names, 2, "orders")},
+		sharding.Migration{Source: names[1], Tables: map[string]string{"Orders": "id"}})
+	if err == nil || !strings.Contains(err.Error(), "its target in "+names[1]+" is the table that is being migrated") {
+		t.Error(err)
+	}
+}
+
 func anyOf(t *testing.T, tables ...string) sharding.Map {
 	t.Helper()
 	var on []sharding.Target

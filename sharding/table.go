@@ -12,9 +12,11 @@ import (
 // Table is a sharded table, known to the application by one logical name. It is
 // an [Option] of [New].
 type Table struct {
-	// Name is the logical name, the one in models and statements. No physical
-	// table may be called so: SQL that slips through then fails instead of
-	// reading a forgotten table. Names are compared without regard to case.
+	// Name is the logical name, the one in models and statements. A physical table may
+	// be called so where it is the only one of the table in its database, as in Vitess
+	// and Citus; otherwise none may, so that SQL which is sent to a database directly
+	// fails instead of reading a forgotten table. Names are compared without regard to
+	// case.
 	Name string
 	// Key is the column that holds the sharding key.
 	Key string

@@ -200,6 +200,9 @@ func (c ExpandConfig) plan(ctx context.Context, grown sharding.EpochRule, server
 		return Expansion{}, fmt.Errorf("%w: Add: %w", ErrConfig, err)
 	}
 	e.Next.Rule, e.Next.Map = grown, m.At(c.Table.Map.Version()+1)
+	if _, err := sharding.New(c.DBs, e.Next); err != nil {
+		return Expansion{}, fmt.Errorf("%w: Add: %w", ErrConfig, err)
+	}
 	e.Steps, err = c.steps(ctx, e)
 	return e, err
 }

@@ -26,15 +26,30 @@ type twin struct {
 	dbs         sharding.DBs
 }
 
-func newTwin(t testing.TB, rows int) *twin {
+func newTwin(t testing.TB, rows int) *twin { return newTwinIn(t, fourTables(t), rows) }
+
+// fourTables are two in each of two databases.
+func fourTables(t testing.TB) sharding.Map { return spread(t, 4, "orders_%d") }
+
+// layouts are the tables of twins: numbered ones, and those that bear the logical name.
+func layouts(t testing.TB) map[string]sharding.Map {
+	return map[string]sharding.Map{"numbered": fourTables(t), "of one name": spread(t, 2, "orders")}
+}
+
+func spread(t testing.TB, tables int, pattern string) sharding.Map {
+	t.Helper()
+	m, err := sharding.Spread([]string{"a", "b"}, tables, pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newTwinIn(t testing.TB, m sharding.Map, rows int) *twin {
 	t.Helper()
 	open := files(t)
 	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
 	const columns = " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, paid INTEGER, note TEXT, amount REAL, at DATETIME, code TEXT, word TEXT COLLATE NOCASE, body TEXT COLLATE RTRIM, state TEXT)"
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, at := range m.Targets() {
 		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+columns)
 	}
@@ -179,7 +194,13 @@ func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 
 // Whatever is answered is what one table answers, and nearly everything is.
 func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
-	w := newTwin(t, 300)
+	for name, m := range layouts(t) {
+		t.Run(name, func(t *testing.T) { answerRandomQueries(t, newTwinIn(t, m, 300)) })
+	}
+}
+
+func answerRandomQueries(t *testing.T, w *twin) {
+	t.Helper()
 	queries := 2000
 	if os.Getenv("SHARDID_SOAK") != "" {
 		queries = 200_000
@@ -290,11 +311,7 @@ func TestAnErrorOfAShardNamesIt(t *testing.T) {
 
 func TestAQueryThatNeedsTooManyShardsIsRefused(t *testing.T) {
 	w := newTwin(t, 0)
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	router, err := sharding.New(w.dbs, sharding.FanOut(3, 1), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.Refuse})
+	router, err := sharding.New(w.dbs, sharding.FanOut(3, 1), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t), OnMissing: sharding.Refuse})
 	if err != nil {
 		t.Fatal(err)
 	}

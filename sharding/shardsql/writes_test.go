@@ -18,14 +18,12 @@ import (
 
 // written is a table in four shards in two databases, whose ids carry the slot, and
 // one table beside it.
-func written(t testing.TB, mode sharding.TxMode) *twin {
+func written(t testing.TB, mode sharding.TxMode) *twin { return writtenIn(t, fourTables(t), mode) }
+
+func writtenIn(t testing.TB, m sharding.Map, mode sharding.TxMode) *twin {
 	t.Helper()
 	open := files(t)
 	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, at := range m.Targets() {
 		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
 	}
@@ -57,7 +55,13 @@ func (w *twin) rows(t testing.TB) (a, b int64) {
 }
 
 func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
-	w := written(t, sharding.BestEffort)
+	for name, m := range layouts(t) {
+		t.Run(name, func(t *testing.T) { writeRandomly(t, writtenIn(t, m, sharding.BestEffort)) })
+	}
+}
+
+func writeRandomly(t *testing.T, w *twin) {
+	t.Helper()
 	programs := 300
 	if os.Getenv("SHARDID_SOAK") != "" {
 		programs = 50_000

@@ -151,6 +151,10 @@ func newWorld(t *testing.T) *world {
 		}
 		return m
 	}
+	stocks, err := sharding.Spread([]string{"a", "b"}, 2, "stocks")
+	if err != nil {
+		t.Fatal(err)
+	}
 	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
 	router, err := sharding.New(dbs,
 		sharding.Table{
@@ -171,6 +175,7 @@ func newWorld(t *testing.T) *world {
 			Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
 		},
 		sharding.Table{Name: "logins", Key: "user_id", Rule: sharding.Mod(4), Map: spread("logins_%d"), OnMissing: sharding.Refuse},
+		sharding.Table{Name: "stocks", Key: "shop_id", Rule: sharding.Mod(2), Map: stocks},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
@@ -205,6 +210,7 @@ var schema = plan.Schema{
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
 	"invoices": {Columns: map[string]plan.Column{"id": {Holds: plan.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
+	"stocks":   {Columns: map[string]plan.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
 	"seats":    {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
 		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},

@@ -27,6 +27,7 @@ type Plan struct {
 	rekeyed   []rekeyed
 	named     *named
 	oddity    *oddity
+	physical  *oddity // it names a physical table
 	texts     texts
 	clocks    []int            // parameters for which functions of SQLite may read the clock
 	origin    *sharding.Target // nil unless a migration's source serves the tables
@@ -68,6 +69,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.pass()
 	b.prove()
+	p.physical = b.physical(statement)
 	p.refs, p.assigned, p.rekeyed, p.named, p.oddity, p.clocks, p.locks = b.refs, b.assigned, b.rekeyed, b.named, b.oddity, b.clocks, b.locks
 	p.unnumbered = unnumberedOf(p.insert)
 	if statement.Verb == sqlparse.Select {
@@ -121,7 +123,11 @@ type Route struct {
 // [sharding.RouteError]s.
 func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	switch {
-	case hint.Unsharded || len(p.refs) == 0 && p.oddity == nil:
+	case hint.Unsharded:
+		return Route{Kind: Home}, nil
+	case p.physical != nil:
+		return Route{}, p.refusal(p.physical.table, p.physical.err, p.physical.hint)
+	case len(p.refs) == 0 && p.oddity == nil:
 		return Route{Kind: Home}, nil
 	case p.unread != "":
 		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")

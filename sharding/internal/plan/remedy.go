@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -55,6 +57,20 @@ func (b *builder) unread(st *sqlparse.Statement, hint string) {
 			b.odd(name, sharding.ErrRawTable, hint)
 		}
 	}
+}
+
+// physical refuses a physical name, which is not routed: rows would be read and written
+// past the conditions that lead to them.
+func (b *builder) physical(st *sqlparse.Statement) *oddity {
+	for _, name := range st.Names {
+		t := b.snapshot.Physical(name)
+		named := func(r *reference) bool { return strings.EqualFold(r.label(), name) }
+		if t != nil && (!slices.Contains(b.ctes, name) || slices.ContainsFunc(b.refs, named)) {
+			return &oddity{name, sharding.ErrRawTable, fmt.Sprintf("it is a physical table of %[1]s; write %[1]s, with a condition on %[2]s, "+
+				"or send it to Router.DB; sharding.Unsharded is for another table of this name", t.Name, t.Key)}
+		}
+	}
+	return nil
 }
 
 // unreadHint says what to do instead of a statement that cannot be read.

@@ -63,8 +63,12 @@ func (p *Plan) names(target sharding.Target) (edits []edit, err error) {
 }
 
 // rename puts the name of a physical table in the place of a logical one, which
-// stays as the alias by which columns are qualified.
+// stays as the alias by which columns are qualified. A table that bears the logical name
+// has no need of that.
 func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
+	if r.label() == physical {
+		return edits
+	}
 	name := r.at.Name.Span
 	quoted := p.options.Quote(physical)
 	edits = append(edits, edit{name.From, name.To, quoted})
