@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -194,7 +193,7 @@ func (c Config) checkReferences(t Table) error {
 		if err := dialect.CheckIdent(r.Column); err != nil {
 			errs = append(errs, fmt.Errorf("table %q: References: Column: %w", t.Name, err))
 		}
-		if !slices.ContainsFunc(c.Tables, func(other Table) bool { return strings.EqualFold(other.Name, r.Table) }) {
+		if !c.names(r.Table) {
 			errs = append(errs, fmt.Errorf("table %q: References: Table: %q is no table of the job", t.Name, r.Table))
 		}
 	}

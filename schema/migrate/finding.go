@@ -59,6 +59,7 @@ const (
 	Journal          Code = "journal"           // a SQLite file whose readers and writers wait for each other
 	Size             Code = "size"              // what the shards need on disk
 	Unreachable      Code = "unreachable"       // a database does not answer
+	SameTable        Code = "same_table"        // a table of a shard is the source's own
 	NotEmpty         Code = "not_empty"         // a table of a shard has rows that are no job's
 	OtherJob         Code = "other_job"         // a table, or one of a shard, is another job's
 	Replica          Code = "replica"           // rows may come from another server, which runs no triggers

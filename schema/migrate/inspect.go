@@ -47,6 +47,7 @@ type inspection struct {
 	found  []Finding
 	packet int64  // the source's max_allowed_packet
 	mark   string // of the job, "" before its first run
+	home   string // the place of the source
 
 	// Of each table, by its name in the configuration:
 	needed map[string][]string // collations
@@ -74,6 +75,10 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
 		i.drafts = map[string]draft{}
 		var shapes []shape
+		var err error
+		if i.home, err = s.place(ctx); err != nil {
+			return err
+		}
 		for _, t := range i.job.cfg.Tables {
 			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})
 			if err != nil {
@@ -374,6 +379,12 @@ func (p probe) targets(ctx context.Context) error {
 // target looks at one table of a shard. One that is the job's own exists.
 func (p probe) target(ctx context.Context, t Table, name string) (exists bool, err error) {
 	p.shape.name = name
+	if p.job.cfg.names(name) {
+		if is, err := p.place(ctx); err != nil || is == p.home {
+			p.add(SameTable, Block, "the shard is the table of the source itself", "give the shards in the source's database names of their own")
+			return true, err
+		}
+	}
 	if ours, err := p.owned(ctx, name); err != nil || ours {
 		return true, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -108,33 +109,58 @@ func (w *world) look(ctx context.Context) error {
 	})
 }
 
-// separate: in a file with one writer at a time, nothing could be written to the
-// shards while the source is locked.
+// separate refuses shards where the source is: in a file with one writer at a time,
+// nothing could be written to them while the source is locked. In a database of a server
+// they need names of their own.
 func (w *world) separate(ctx context.Context) error {
-	if w.source.Name() != "sqlite" {
-		return nil
+	var home string
+	err := w.source.do(ctx, func(s *session) (err error) {
+		home, err = s.place(ctx)
+		return err
+	})
+	if err != nil || home == "" {
+		return err
 	}
-	files := map[string]string{}
-	for _, side := range append([]*side{w.source}, w.sides...) {
-		if side.Name() != "sqlite" {
-			continue
-		}
+	for _, side := range w.sides {
 		err := side.do(ctx, func(s *session) error {
-			file, err := s.list(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main' AND file <> ''")
-			if err != nil || len(file) == 0 {
+			is, err := s.place(ctx)
+			if err != nil || is != home {
 				return err
 			}
-			if files[file[0]] == w.source.name {
-				return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, side.name)
-			}
-			files[file[0]] = side.name
-			return nil
+			return w.beside(side)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// beside says why shards of a side cannot be where the source is.
+func (w *world) beside(of *side) error {
+	if of.Name() == "sqlite" {
+		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, of.name)
+	}
+	for _, to := range w.targetsOn(of) {
+		if w.cfg.names(to.name) {
+			return fmt.Errorf("%w: shard %s on %s is the table of the source itself; shards in its database need names of their own", ErrConfig, to.name, of.name)
+		}
+	}
+	return nil
+}
+
+// place tells databases apart; "" is one that nobody else can open.
+func (c *session) place(ctx context.Context) (string, error) {
+	if c.side.Name() != "sqlite" {
+		return c.side.seam.server(ctx, c)
+	}
+	file, err := c.list(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'")
+	return strings.Join(file, ""), err
+}
+
+// names reports whether a table of the job is called so.
+func (c Config) names(table string) bool {
+	return slices.ContainsFunc(c.Tables, func(t Table) bool { return strings.EqualFold(t.Name, table) })
 }
 
 func (w *world) close() {
