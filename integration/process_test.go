@@ -15,10 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/redisgen"
 	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/keygen/workerid"
@@ -61,17 +64,32 @@ func fewWorkers() keygen.Layout {
 	return l
 }
 
-func printIDs(driver, dsn string) error {
-	ctx := context.Background()
+// redisDriver stands for leases in Redis, whose address is the DSN.
+const redisDriver = "redis"
+
+// childsLedger is the ledger of a child.
+func childsLedger(ctx context.Context, driver, dsn string) (workerid.Ledger, error) {
+	if driver == redisDriver {
+		return redisgen.NewLeases(redis.NewClient(&redis.Options{Addr: dsn}), "shop:worker")
+	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	store, err := sqlstore.New(ctx, db)
 	if err != nil {
+		return nil, err
+	}
+	return store.Leases(), nil
+}
+
+func printIDs(driver, dsn string) error {
+	ctx := context.Background()
+	ledger, err := childsLedger(ctx, driver, dsn)
+	if err != nil {
 		return err
 	}
-	lease := workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "children", Term: time.Second}
+	lease := workerid.LeasedConfig{Ledger: ledger, Namespace: "children", Term: time.Second}
 	if lease.File = os.Getenv(fileVar); lease.File != "" {
 		lease.Term = 10 * time.Minute
 	}

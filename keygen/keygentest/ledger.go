@@ -33,6 +33,9 @@ func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Run("who lost the worker id can neither renew nor return it", s.fenced)
 	t.Run("a context that has ended ends the call", s.ended)
 	t.Run("worker ids above the highest that was asked for rest", s.highest)
+	t.Run("a sticky holder gets the worker id that it had last", s.sticky)
+	t.Run("a new sticky holder gets the worker id that rested longest when all had one", s.stickyRest)
+	t.Run("a sticky holder takes its worker id from the lease that it left behind", s.takenOver)
 	t.Run("another layout in the same namespace is refused", s.otherLayout)
 	t.Run("layouts that make the same ids are one", s.sameIDs)
 	t.Run("a former layout is replaced when its leases have ended", s.formerLayout)
@@ -263,6 +266,77 @@ func (s ledgerSuite) highest(t *testing.T) {
 	}
 	c.Most = 0
 	if e := s.takeExpired(t, by(c, "d")); e.Worker != 0 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// sticky is a claim of an instance, of which each start is another owner.
+func sticky(c workerid.Claim, instance string, start int) workerid.Claim {
+	c.Owner, c.Holder, c.Sticky = fmt.Sprint(instance, " start ", start), instance, true
+	return c
+}
+
+func (s ledgerSuite) sticky(t *testing.T) {
+	c := s.claim(t, "", 9)
+	c.Term = time.Minute
+	instances := []string{"10.0.0.7:80", "10.0.0.8:80", "10.0.0.9:80"}
+	had := map[string]workerid.Entry{}
+	for _, instance := range instances {
+		had[instance] = s.take(t, sticky(c, instance, 1))
+	}
+	for i, instance := range instances { // the first one rested longest
+		e := had[instance]
+		if err := s.ledger.Return(t.Context(), sticky(c, instance, 1), e, e.NotBefore+1+int64(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := s.take(t, sticky(c, "10.0.0.6:80", 1)); e.Worker != 3 {
+		t.Errorf("a new instance got %d, which another one had", e.Worker)
+	}
+	for start := 2; start < 4; start++ {
+		for _, instance := range []string{instances[2], instances[0], instances[1]} {
+			e := s.take(t, sticky(c, instance, start))
+			if e.Worker != had[instance].Worker || e.Generation <= had[instance].Generation || e.NotBefore <= had[instance].NotBefore {
+				t.Errorf("%s had %+v, and at its start %d got %+v", instance, had[instance], start, e)
+			}
+			had[instance] = e
+		}
+	}
+}
+
+func (s ledgerSuite) stickyRest(t *testing.T) {
+	c := s.claim(t, "", 1)
+	c.Term = time.Minute
+	longest := s.take(t, sticky(c, "a", 1))
+	other := s.take(t, sticky(c, "b", 1))
+	for end, e := range map[int64]workerid.Entry{longest.NotBefore + 1: longest, other.NotBefore + 5: other} {
+		instance := map[int64]string{longest.Worker: "a", other.Worker: "b"}[e.Worker]
+		if err := s.ledger.Return(t.Context(), sticky(c, instance, 1), e, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := s.takeExpired(t, sticky(c, "c", 1)); e.Worker != longest.Worker {
+		t.Errorf("with all worker ids used once, a new instance got %d", e.Worker)
+	}
+}
+
+func (s ledgerSuite) takenOver(t *testing.T) {
+	c := s.claim(t, "", 9)
+	c.Term = time.Minute
+	first := sticky(c, "10.0.0.7:80", 1)
+	killed := s.take(t, first)
+	ceiling, err := s.ledger.Renew(t.Context(), first, killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := s.take(t, sticky(c, "10.0.0.7:80", 2))
+	if next.Worker != killed.Worker || next.NotBefore < ceiling {
+		t.Errorf("%+v after %+v, renewed up to %d", next, killed, ceiling)
+	}
+	if ceiling, err := s.ledger.Renew(t.Context(), first, killed); !errors.Is(err, keygen.ErrWorkerLost) {
+		t.Errorf("who was left behind renewed: %d, %v", ceiling, err)
+	}
+	if e := s.take(t, by(c, "somebody")); e.Worker == killed.Worker {
 		t.Errorf("%+v", e)
 	}
 }

@@ -155,24 +155,33 @@ func (l *MemoryLedger) note(term time.Duration) {
 	l.noted, l.safeFrom = l.identity, l.now().Add(terms)
 }
 
-// choose returns the worker id whose ceiling was passed longest ago, or else the
-// first that nobody had.
+// choose returns the worker id that a claim gets; see workerid.Ledger.
 func (s space) choose(c workerid.Claim, now int64) (int64, error) {
-	best := int64(-1)
+	rested, last := int64(-1), int64(-1)
 	for id, r := range s.rows {
 		if r.owner == c.Owner {
 			return id, nil
 		}
+		if c.Sticky && r.holder == c.Holder && id <= c.Most && (last < 0 || id < last) {
+			last = id
+		}
 		free := r.ceiling <= now && id <= c.Most
-		if free && (best < 0 || r.ceiling < s.rows[best].ceiling || r.ceiling == s.rows[best].ceiling && id < best) {
-			best = id
+		if free && (rested < 0 || r.ceiling < s.rows[rested].ceiling || r.ceiling == s.rows[rested].ceiling && id < rested) {
+			rested = id
 		}
 	}
-	if best >= 0 {
-		return best, nil
+	unused := int64(len(s.rows))
+	if unused > c.Most {
+		unused = -1
 	}
-	if id := int64(len(s.rows)); id <= c.Most {
-		return id, nil
+	order := []int64{rested, unused}
+	if c.Sticky {
+		order = []int64{last, unused, rested}
+	}
+	for _, id := range order {
+		if id >= 0 {
+			return id, nil
+		}
 	}
 	return 0, fmt.Errorf("%w: all %d worker ids are held, by %s", keygen.ErrNoWorker, len(s.rows), s.holders())
 }

@@ -1,11 +1,14 @@
 package redisgen_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/redisgen"
+	"github.com/shardid/shardid/keygen/workerid"
 )
 
 func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
@@ -31,17 +34,69 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	}
 }
 
+func TestLeasesWithoutClientOrPrefixAreRefused(t *testing.T) {
+	if _, err := redisgen.NewLeases((*textStandIn)(nil), "shop"); err == nil || !strings.Contains(err.Error(), "client is nil") {
+		t.Errorf("%v", err)
+	}
+	if _, err := redisgen.NewLeases(&textStandIn{}, ""); err == nil || !strings.Contains(err.Error(), "prefix") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a script never answers is not taken for a lease.
+func TestAnswersThatNoScriptGivesAreErrors(t *testing.T) {
+	claim := workerid.Claim{Namespace: "shop", Owner: "a", Most: 3, Layout: keygen.Twitter(), Term: time.Minute}
+	for _, answer := range []string{"", "ok", "ok 1", "ok 1 2 3 x", "full", "full x", "lost", "what"} {
+		l, err := redisgen.NewLeases(&textStandIn{answer}, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := l.Take(t.Context(), claim); err == nil {
+			t.Errorf("%q was taken for %+v", answer, e)
+		}
+		if ceiling, err := l.Renew(t.Context(), claim, workerid.Entry{}); err == nil && !strings.HasPrefix(answer, "ok 1") {
+			t.Errorf("%q was taken for %d", answer, ceiling)
+		}
+	}
+	l, err := redisgen.NewLeases(&textStandIn{"anonymous"}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var setup *keygen.SetupError
+	if _, err := l.Take(t.Context(), claim); !errors.As(err, &setup) {
+		t.Errorf("a server without a run_id: %v", err)
+	}
+}
+
+func TestLeasesNeedUnitsAndEpochsOfWholeMicroseconds(t *testing.T) {
+	l, err := redisgen.NewLeases(&textStandIn{"ok 1 1 1 1"}, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit, epoch := keygen.Twitter(), keygen.Twitter()
+	unit.Unit = 1500 * time.Nanosecond
+	epoch.Epoch = epoch.Epoch.Add(time.Nanosecond)
+	for _, layout := range []keygen.Layout{unit, epoch} {
+		claim := workerid.Claim{Namespace: "shop", Owner: "a", Most: 3, Layout: layout, Term: time.Minute}
+		if _, err := l.Take(t.Context(), claim); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
 	var (
 		counter redisgen.Counter
 		serials redisgen.Serials
 		texts   redisgen.Texts
+		leases  redisgen.Leases
 	)
+	_, taken := leases.Take(t.Context(), workerid.Claim{Namespace: "a", Owner: "b", Layout: keygen.Twitter()})
 	_, reserved := counter.Reserve(t.Context(), 1)
 	_, seeded := counter.Seed(t.Context(), 1)
 	_, next := serials.Next(t.Context())
 	_, text := texts.Next(t.Context())
-	for name, err := range map[string]error{"Reserve": reserved, "Seed": seeded, "Next": next, "Texts": text, "Serials.Seed": serials.Seed(t.Context(), 1)} {
+	for name, err := range map[string]error{"Reserve": reserved, "Seed": seeded, "Next": next, "Texts": text, "Take": taken, "Create": leases.Create(t.Context(), "a"), "Serials.Seed": serials.Seed(t.Context(), 1)} {
 		if err == nil || !strings.Contains(err.Error(), "client is nil") {
 			t.Errorf("%s: %v", name, err)
 		}

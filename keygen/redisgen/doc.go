@@ -1,9 +1,10 @@
 // Package redisgen issues keys from counters in Redis: spans of a counter for
-// package segment, and dated serials such as 20261121000042. It works on one
-// server, on several independent masters and on a Redis Cluster.
+// package segment, and dated serials such as 20261121000042. It also leases worker
+// ids there ([Leases]). It works on one server, on several independent masters (but
+// leases do not) and on a Redis Cluster, from version 5 on, of Redis or Valkey.
 //
-// No Redis client is imported: [New] and [NewSerials] take anything with the
-// method Eval of go-redis v9, whose Client, ClusterClient and UniversalClient
+// No Redis client is imported: [New], [NewSerials] and [NewLeases] take anything with
+// the method Eval of go-redis v9, whose Client, ClusterClient and UniversalClient
 // fit as they are.
 //
 // # Promise
@@ -37,6 +38,26 @@
 //     is gone, evicted say, that is ErrRegressed for new processes, too.
 //
 // After such a loss, raise the counter above the keys in use with Seed.
+//
+// # Leases
+//
+// [Leases] keep the contract of package workerid, as those of sqlstore do: a worker id
+// is given with its ceiling, by generation, for one layout in each namespace. Redis
+// may forget what it has answered, and need not for a lease: the ledger notes which
+// server it is (its run_id, another one after each start) beside the leases. On
+// another server, after a restart, and where the key of the namespace has gone, every
+// lease is lost and those that follow begin two terms later, above all that can have
+// been promised. So ids are unique without any file of Redis', and a restart of Redis
+// costs a pause: generators have what is left of their leases, and then none until two
+// terms have passed since the first of them met the new server. A slot that moves to
+// another node of a cluster counts as a fail-over, too.
+//
+// Two things are not noticed. A master that is cut off from the others, and goes on
+// renewing leases for longer than two terms after another one was promoted, gives them
+// twice: set min-replicas-to-write and min-replicas-max-lag for Sentinel, by which it
+// stops; a master of a Redis Cluster stops by itself after cluster-node-timeout. Keep
+// either below a term. And an older copy of the key that is put back by hand (RESTORE)
+// into the running server it came from is taken for the newest.
 //
 // # Several masters
 //

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/redisgen"
 	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/workerid"
 )
 
 // standIn does what the scripts do, so that the examples run without a server.
@@ -62,6 +64,42 @@ func ExampleNew() {
 	// 1
 	// 2
 	// 3
+}
+
+// textStandIn answers the scripts of leases.
+type textStandIn struct{ answer string }
+
+type textReply string
+
+func (r textReply) Text() (string, error) { return string(r), nil }
+
+func (s *textStandIn) Eval(context.Context, string, []string, ...any) textReply {
+	return textReply(s.answer)
+}
+
+// Worker ids are leased in Redis, and a process has the same one after each start.
+func ExampleNewLeases() {
+	ctx := context.Background()
+	layout := keygen.Twitter()
+	now := layout.Tick(time.Now())
+	client := &textStandIn{fmt.Sprintf("ok 7 1 %d %d", now, now+30_000)} // redis.NewClient(…)
+	ledger, err := redisgen.NewLeases(client, "shop:worker")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	workers, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders", Instance: "10.0.0.7:8080"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lease, err := workers.Acquire(ctx, layout) // as snowflake.New does
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lease.ID())
+	// Output: 7
 }
 
 // Serials begin with the day, of the zone that the business is in.

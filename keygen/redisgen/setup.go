@@ -11,7 +11,7 @@ import (
 const rights = "give the user the right to EVAL, and to GET, SET, INCRBY, INCR and EXPIREAT on the keys of its counters"
 
 // cures say what to do about answers of Redis that another try gets again.
-var cures = []struct{ answer, cure string }{
+var cures = []cure{
 	{"not an integer", "the key does not hold a counter; choose another key, or delete it and Seed the counter above the keys in use"},
 	{"WRONGTYPE", "the key does not hold a counter; give the counter a key of its own"},
 	{"NOAUTH", "give the client user and password"},
@@ -20,9 +20,26 @@ var cures = []struct{ answer, cure string }{
 	{"The user executing the script can't", rights}, // NOPERM of a command within, on Redis 7.0
 }
 
+// leaseCures are those of the scripts of leases.
+var leaseCures = []cure{
+	{"WRONGTYPE", "the key does not hold leases; give the ledger a prefix of its own"},
+	{"NOAUTH", "give the client user and password"},
+	{"WRONGPASS", "check the client's user and password"},
+	{"NOPERM", leaseRights},
+	{"The user executing the script can't", leaseRights},
+}
+
+// leaseRights is the cure for a missing one of leases.
+const leaseRights = "give the user the right to EVAL, and to TIME, INFO, and HGETALL and HSET on the keys of its leases"
+
 // explained adds to an error of Redis what to do, when nothing but doing it helps.
 // It goes by the text, as there is no other sign.
-func explained(err error) error {
+func explained(err error) error { return explainedBy(err, cures) }
+
+// cure is what to do about an answer of Redis.
+type cure struct{ answer, cure string }
+
+func explainedBy(err error, cures []cure) error {
 	if err == nil {
 		return nil
 	}

@@ -96,16 +96,21 @@ func (t taking) addNamespace(ctx context.Context, s session) (*statement, error)
 
 // choose takes the first of the free worker ids that nobody else is just taking.
 func (t taking) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
-	ids, err := t.free(ctx, s, t.freeAt(now))
+	ids, fresh, err := t.free(ctx, s, t.freeAt(now))
 	if err != nil {
 		return e, nil, err
+	}
+	if t.claim.Sticky && !fresh {
+		if due, err := t.unused(ctx, s); due != nil || err != nil {
+			return e, due, err
+		}
 	}
 	for _, id := range ids {
 		r, found, err := s.lock(ctx, t.claim.Namespace, id, skipLocked(s.server))
 		if err != nil {
 			return e, nil, err
 		}
-		if found && (r.owner == t.claim.Owner || r.ceiling <= t.freeAt(now)) {
+		if found && (r.owner == t.claim.Owner || t.claim.Sticky && r.holder == shown(t.claim.Holder) || r.ceiling <= t.freeAt(now)) {
 			e, err := t.write(ctx, s, h, r, now)
 			return e, nil, err
 		}
@@ -130,23 +135,48 @@ func (t taking) floor() int64 {
 // do not take one in the same millisecond.
 const candidates = 64
 
-// freeRows come in the order of the contract: the owner's own, the one that
-// rested longest, one that nobody ever had.
-const freeRows = `SELECT "worker_id" FROM "worker_lease"
+// The rows come in the order of the contract: the owner's own, the one that rested
+// longest, one that nobody ever had. Sticky holders have an order of their own: the
+// owner's, the one that the holder had last, one that nobody had, the one that rested.
+const (
+	freeRows = `SELECT "worker_id", 1 FROM "worker_lease"
 	WHERE "namespace" = ? AND ("owner" = ? OR "ceiling" <= ? AND "worker_id" <= ?)
 	ORDER BY CASE WHEN "owner" = ? THEN 0 WHEN "generation" > 0 THEN 1 ELSE 2 END, "ceiling", "worker_id" LIMIT ?`
 
+	stickyRows = `SELECT "worker_id", CASE WHEN "owner" = ? OR "holder" = ? OR "generation" = 0 THEN 1 ELSE 0 END FROM "worker_lease"
+	WHERE "namespace" = ? AND ("owner" = ? OR "holder" = ? AND "worker_id" <= ? OR "ceiling" <= ? AND "worker_id" <= ?)
+	ORDER BY CASE WHEN "owner" = ? THEN 0 WHEN "holder" = ? THEN 1 WHEN "generation" = 0 THEN 2 ELSE 3 END, "ceiling", "worker_id" LIMIT ?`
+)
+
 // free returns worker ids that were free a moment ago; whether they are is seen
-// when they are locked.
-func (t taking) free(ctx context.Context, s session, now int64) (ids []int64, err error) {
-	c := t.claim
+// when they are locked. Fresh tells that the first of them is the owner's or holder's,
+// or that nobody had it.
+func (t taking) free(ctx context.Context, s session, now int64) (ids []int64, fresh bool, err error) {
+	c, text := t.claim, freeRows
+	args := []any{c.Namespace, c.Owner, now, c.Most, c.Owner, candidates}
+	if c.Sticky {
+		holder := shown(c.Holder)
+		text = stickyRows
+		args = []any{c.Owner, holder, c.Namespace, c.Owner, holder, c.Most, now, c.Most, c.Owner, holder, candidates}
+	}
 	err = s.each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
+		var id, is int64
+		err := rows.Scan(&id, &is)
+		fresh = fresh || len(ids) == 0 && is == 1
 		ids = append(ids, id)
 		return err
-	}, freeRows, c.Namespace, c.Owner, now, c.Most, c.Owner, candidates)
-	return ids, err
+	}, text, args...)
+	return ids, fresh, err
+}
+
+// unused returns the statement that makes rows for worker ids that nobody ever had,
+// nil when all have one.
+func (t taking) unused(ctx context.Context, s session) (*statement, error) {
+	first, err := s.rows(ctx, t.claim.Namespace)
+	if err != nil || first > t.claim.Most {
+		return nil, err
+	}
+	return t.addRowsOf(first, min(first+newRows-1, t.claim.Most)), nil
 }
 
 // lease is a row of worker_lease: who has a worker id, until when, and in which
@@ -206,14 +236,11 @@ const newRows = 16
 // addRows returns the statement that makes rows for worker ids that nobody ever
 // had.
 func (t taking) addRows(ctx context.Context, s session, now int64) (*statement, error) {
-	first, err := s.rows(ctx, t.claim.Namespace)
-	if err != nil {
-		return nil, err
+	due, err := t.unused(ctx, s)
+	if due == nil && err == nil {
+		err = t.noWorker(ctx, s, now)
 	}
-	if first > t.claim.Most {
-		return nil, t.noWorker(ctx, s, now)
-	}
-	return t.addRowsOf(first, min(first+newRows-1, t.claim.Most)), nil
+	return due, err
 }
 
 // addRowsOf returns the statement that makes the rows of the worker ids first to

@@ -6,7 +6,16 @@
 // An assigner gives the id it was asked to give, or an error; it never guesses
 // one. Whether two processes can hold the same id depends on the assigner and
 // stands in its comment. Assigners that keep worker ids in a database are in
-// sqlstore.
+// sqlstore. Ledgers of leases are in sqlstore (MySQL, MariaDB, PostgreSQL, SQLite),
+// redisgen and zookeeper. There is none for MongoDB, and none is planned: who has MongoDB
+// alone numbers processes by their deployment ([Env], [Ordinal]), or writes a [Ledger].
+//
+// # The same worker id after each start
+//
+// LeasedConfig.Instance, a process's host and port say, lets a process have the worker
+// id that it had before, from every ledger and as long as there are enough of them. It
+// is for people who read ids, and for whoever compares them with a file of machines:
+// what is unique does not depend on it.
 //
 // # Starting without the database
 //

@@ -42,6 +42,15 @@ type LeasedConfig struct {
 	// stands in the package's comment. Defaults to none: a start needs the database.
 	File string
 
+	// Instance names this process for as long as it exists, through all of its starts:
+	// "10.0.0.7:8080", or a pod's name of a StatefulSet. It gets the worker id that it
+	// had last, as long as there are enough of them, also when it was killed a moment
+	// ago: its ids then begin where the lease of before could have ended, a Term ahead
+	// of the clock at most. At most 128 characters. Two generators with one Instance
+	// in one namespace take the worker id from each other; no id comes twice, but they
+	// wait. Defaults to none: worker ids are taken in turn.
+	Instance string
+
 	// Former is the layout that the namespace had before, for a change of layouts in
 	// it: leases are refused as long as one of a process with Former is in force, and
 	// then begin above all of them. Processes with Former are refused from then on.
@@ -90,6 +99,8 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 		return nil, errNoLedger
 	case length == 0 || length > maxNamespace:
 		return nil, fmt.Errorf("workerid: LeasedConfig.Namespace has %d characters; it must have 1 to %d", length, maxNamespace)
+	case utf8.RuneCountInString(cfg.Instance) > maxHolder || !utf8.ValidString(cfg.Instance):
+		return nil, fmt.Errorf("workerid: LeasedConfig.Instance is %q; it must be UTF-8 text of at most %d characters", cfg.Instance, maxHolder)
 	case cfg.Term < minTerm:
 		return nil, fmt.Errorf("workerid: LeasedConfig.Term is %v; the shortest is %v", cfg.Term, minTerm)
 	}
@@ -98,7 +109,10 @@ func NewLeased(cfg LeasedConfig) (*Leased, error) {
 			return nil, fmt.Errorf("workerid: LeasedConfig.Former: %w", err)
 		}
 	}
-	l := &Leased{cfg: cfg, holder: holder()}
+	l := &Leased{cfg: cfg, holder: cfg.Instance}
+	if l.holder == "" {
+		l.holder = holder()
+	}
 	if cfg.File != "" {
 		l.memory = &memory{file: cfg.File, now: time.Now}
 	}
@@ -137,6 +151,7 @@ func (l *Leased) Acquire(ctx context.Context, layout keygen.Layout) (keygen.Leas
 		Namespace: l.cfg.Namespace,
 		Owner:     rand.Text(),
 		Holder:    l.holder,
+		Sticky:    l.cfg.Instance != "",
 		Most:      int64(1)<<layout.WorkerBits() - 1,
 		Layout:    layout,
 		Former:    l.cfg.Former,

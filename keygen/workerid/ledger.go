@@ -28,6 +28,11 @@ type Ledger interface {
 	// id, and its Ceiling is the ledger's present plus the term, or NotBefore where
 	// that is above: then nothing can be issued before a renewal raises it.
 	//
+	// With c.Sticky the worker id that a claim with the same Holder took last comes
+	// after those of c.Owner, also when its ceiling was not passed yet: whoever has it
+	// loses it. Then comes one that nobody ever had, and last the one whose ceiling
+	// was passed longest ago.
+	//
 	// The ledger notes c.Layout for a namespace. Another layout than the one noted,
 	// by its Fingerprint, is an error that wraps keygen.ErrLayout: equal ids could be
 	// made of different worker ids. Claim.Standing says when it replaces the one
@@ -51,6 +56,7 @@ type Claim struct {
 	Namespace string // the worker ids of one namespace are distinct; 1 to 64 characters
 	Owner     string // random, of this lease alone
 	Holder    string // for people: who it is, at most 128 characters
+	Sticky    bool   // Holder is the same at each start, and of one lease at a time
 	Most      int64  // the highest worker id
 	Layout    keygen.Layout
 	Former    keygen.Layout // LeasedConfig.Former

@@ -126,17 +126,47 @@ func (b book) choose(ctx context.Context, a asking) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	free := candidates(known, a, now)
-	for _, e := range free {
-		if taken, err := b.write(ctx, a, e, now); taken != nil || err != nil {
-			return deref(taken), err
-		}
+	own, free := candidates(known, a, now)
+	if a.claim.Sticky {
+		return b.chooseSticky(ctx, a, known, own, free, now)
+	}
+	if e, err := b.first(ctx, a, append(own, free...), now); e != nil || err != nil {
+		return deref(e), err
 	}
 	e, err := b.begin(ctx, a, known, now)
-	if errors.Is(err, keygen.ErrNoWorker) && len(free) > 0 {
+	if errors.Is(err, keygen.ErrNoWorker) && len(own)+len(free) > 0 {
 		return e, errBusy
 	}
 	return e, err
+}
+
+// chooseSticky takes a worker id that nobody had before one that others had.
+func (b book) chooseSticky(ctx context.Context, a asking, known map[int64]entry, own, free []entry, now int64) (entry, error) {
+	if e, err := b.first(ctx, a, own, now); e != nil || err != nil {
+		return deref(e), err
+	}
+	e, full := b.begin(ctx, a, known, now)
+	if !errors.Is(full, keygen.ErrNoWorker) {
+		return e, full
+	}
+	if e, err := b.first(ctx, a, free, now); e != nil || err != nil {
+		return deref(e), err
+	}
+	if len(own)+len(free) > 0 {
+		return e, errBusy
+	}
+	return e, full
+}
+
+// first takes the first of some worker ids whose record has not changed, nil when all
+// have.
+func (b book) first(ctx context.Context, a asking, some []entry, now int64) (*entry, error) {
+	for _, e := range some {
+		if taken, err := b.write(ctx, a, e, now); taken != nil || err != nil {
+			return taken, err
+		}
+	}
+	return nil, nil //nolint:nilnil // none
 }
 
 func deref(e *entry) entry {
@@ -146,21 +176,25 @@ func deref(e *entry) entry {
 	return *e
 }
 
-// candidates are the worker ids that the asker may have, its own first and then
-// those that rested longest.
-func candidates(known map[int64]entry, a asking, now int64) []entry {
-	var own, free []entry
+// candidates are the worker ids that the asker may have: its own, and of a sticky
+// holder the one that it had last, and those of others, the one that rested longest
+// first.
+func candidates(known map[int64]entry, a asking, now int64) (own, free []entry) {
+	var last []entry
 	for _, e := range known {
 		switch {
 		case e.worker > a.most:
 		case e.Owner == a.owner && a.resumes(e):
 			own = append(own, e)
+		case a.claim.Sticky && e.Holder == a.holder:
+			last = append(last, e)
 		case e.Until <= now:
 			free = append(free, e)
 		}
 	}
+	slices.SortFunc(last, func(x, y entry) int { return cmp.Compare(x.worker, y.worker) })
 	slices.SortFunc(free, func(x, y entry) int { return cmp.Or(cmp.Compare(x.Until, y.Until), cmp.Compare(x.worker, y.worker)) })
-	return append(own, free...)
+	return append(own, last...), free
 }
 
 // list reads all records.
