@@ -3,6 +3,7 @@ package parsers_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,27 +82,31 @@ func (v *view) ourColumn(c *sqlparse.Column) string {
 
 // condition notes the facts that a condition consists of.
 func (v *view) condition(e sqlparse.Expr) {
-	switch e := e.(type) {
-	case *sqlparse.Parens:
-		v.condition(e.X)
-	case *sqlparse.Operation:
-		if e.Op == sqlparse.And {
-			for _, operand := range e.Operands {
-				v.condition(operand)
-			}
-		}
-	case *sqlparse.Compare:
-		op := [...]string{"", "=", "<>", "<", "<=", ">", ">=", "<=>"}[e.Op]
-		v.fact(v.operand(e.Left), op, v.operand(e.Right))
-	case *sqlparse.In:
-		if e.Query == nil {
-			v.fact(append([]string{v.operand(e.X), not(e.Not) + "in"}, v.operands(e.List)...)...)
-		}
-	case *sqlparse.Between:
-		v.fact(v.operand(e.X), not(e.Not)+"between", v.operand(e.Low), v.operand(e.High))
-	case *sqlparse.IsNull:
-		v.fact(v.operand(e.X), not(e.Not)+"null")
+	o, ok := e.(*sqlparse.Operation)
+	if !ok {
+		return
 	}
+	switch o.Op {
+	case sqlparse.Parens, sqlparse.And:
+		for _, operand := range o.Operands {
+			v.condition(operand)
+		}
+	case sqlparse.In:
+		v.fact(slices.Insert(v.operands(o.Operands), 1, not(o.Not)+"in")...)
+	case sqlparse.Between:
+		v.fact(slices.Insert(v.operands(o.Operands), 1, not(o.Not)+"between")...)
+	case sqlparse.IsNull:
+		v.fact(v.operand(o.Operands[0]), not(o.Not)+"null")
+	default:
+		if op := comparing[o.Op]; op != "" {
+			v.fact(v.operand(o.Operands[0]), op, v.operand(o.Operands[1]))
+		}
+	}
+}
+
+var comparing = map[sqlparse.Operator]string{
+	sqlparse.Equal: "=", sqlparse.NotEqual: "<>", sqlparse.Less: "<", sqlparse.LessEqual: "<=",
+	sqlparse.Greater: ">", sqlparse.GreaterEqual: ">=", sqlparse.NullSafeEqual: "<=>",
 }
 
 func not(is bool) string {
@@ -122,8 +127,13 @@ func (v *view) operands(list []sqlparse.Expr) []string {
 // operand returns how an operand is called in a fact, "" where it has no part in one.
 func (v *view) operand(e sqlparse.Expr) string {
 	switch e := e.(type) {
-	case *sqlparse.Parens:
-		return v.operand(e.X)
+	case *sqlparse.Operation:
+		switch e.Op {
+		case sqlparse.Parens:
+			return v.operand(e.Operands[0])
+		case sqlparse.Tuple:
+			return tuple(v.operands(e.Operands))
+		}
 	case *sqlparse.Column:
 		return v.ourColumn(e)
 	case *sqlparse.Param:
@@ -139,8 +149,6 @@ func (v *view) operand(e sqlparse.Expr) string {
 		case sqlparse.Null:
 			return "NULL"
 		}
-	case *sqlparse.Tuple:
-		return tuple(v.operands(e.Items))
 	}
 	return ""
 }

@@ -35,33 +35,33 @@ func (s *slab[T]) put(v T) *T {
 
 // arena holds what most trees have several of.
 type arena struct {
-	columns  slab[Column]
-	literals slab[Literal]
-	compares slab[Compare]
-	params   slab[Param]
-	idents   slab[Ident]
-	exprs    slab[Expr]
-	items    slab[Item]
-	sources  slab[Source]
-	orders   slab[Order]
-	tables   slab[Table]
+	columns    slab[Column]
+	literals   slab[Literal]
+	operations slab[Operation]
+	params     slab[Param]
+	idents     slab[Ident]
+	exprs      slab[Expr]
+	items      slab[Item]
+	sources    slab[Source]
+	orders     slab[Order]
+	tables     slab[Table]
 }
 
 // ordinary is what an ordinary statement needs, in one allocation.
 type ordinary struct {
-	statement Statement
-	params    [4]*Param
-	names     [2]string
-	own       [3]Param
-	columns   [4]Column
-	literals  [1]Literal
-	compares  [2]Compare
-	idents    [8]Ident
-	exprs     [2]Expr
-	items     [1]Item
-	sources   [1]Source
-	orders    [1]Order
-	tables    [1]Table
+	statement  Statement
+	params     [4]*Param
+	names      [2]string
+	own        [3]Param
+	columns    [4]Column
+	literals   [1]Literal
+	operations [3]Operation
+	idents     [8]Ident
+	exprs      [6]Expr
+	items      [1]Item
+	sources    [1]Source
+	orders     [1]Order
+	tables     [1]Table
 }
 
 // begin gives the parser the memory of an ordinary statement.
@@ -69,16 +69,9 @@ func (p *parser) begin() {
 	o := &ordinary{}
 	p.out = &o.statement
 	p.out.Text, p.out.Params, p.names.list = p.text, o.params[:0], o.names[:0]
-	p.params.free, p.columns.free, p.literals.free, p.compares.free = o.own[:], o.columns[:], o.literals[:], o.compares[:]
+	p.params.free, p.columns.free, p.literals.free, p.operations.free = o.own[:], o.columns[:], o.literals[:], o.operations[:]
 	p.idents.free, p.arena.exprs.free, p.arena.items.free = o.idents[:], o.exprs[:], o.items[:]
 	p.arena.sources.free, p.orders.free, p.tables.free = o.sources[:], o.orders[:], o.tables[:]
-}
-
-// pair returns two expressions as a list.
-func (a *arena) pair(x, y Expr) []Expr {
-	list := a.exprs.take(2)
-	list[0], list[1] = x, y
-	return list
 }
 
 // list reads what commas separate.

@@ -13,7 +13,7 @@ func (p *parser) function(word string, name Name) Expr {
 		if !p.accept("(", ")") {
 			items = parens(p, (*parser).exprs)
 		}
-		return &Tuple{p.since(name.From), items}
+		return p.around(Tuple, name.From, items...)
 	case word == "cast", word == "convert" && p.mysql:
 		return p.cast(name)
 	}
@@ -27,7 +27,7 @@ func (p *parser) cast(name Name) Expr {
 	x := p.expr()
 	if p.accept("as") || p.accept(",") {
 		p.skipUntilParen()
-		return &Cast{p.since(name.From), x}
+		return p.around(Cast, name.From, x)
 	}
 	if !p.at("using") {
 		p.fail()
@@ -131,14 +131,13 @@ func (p *parser) castType() {
 
 // caseEnd reads CASE … END: what stands between its words.
 func (p *parser) caseEnd() Expr {
-	c := &Case{}
+	var operands []Expr
 	from := p.tok.start
 	for p.expect("case"); !p.accept("end") && !p.failed; {
 		if !p.accept("when") && !p.accept("then") {
 			p.accept("else")
 		}
-		c.Operands = append(c.Operands, p.expr())
+		operands = append(operands, p.expr())
 	}
-	c.Span = p.since(from)
-	return c
+	return p.around(Case, from, operands...)
 }

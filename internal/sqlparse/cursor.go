@@ -158,6 +158,15 @@ func (p *parser) accept(all ...string) bool {
 	return true
 }
 
+// acceptClass moves behind a word of a class if it is there.
+func (p *parser) acceptClass(c class) bool {
+	is := p.tok.class().is(c)
+	if is {
+		p.next()
+	}
+	return is
+}
+
 // expect moves behind words or operators that have to be there.
 func (p *parser) expect(all ...string) {
 	for _, is := range all {

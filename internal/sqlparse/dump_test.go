@@ -45,8 +45,8 @@ var (
 )
 
 var enums = map[reflect.Type][]string{
-	reflect.TypeFor[Operator]():    {"", "OR", "XOR", "AND", "+", "-", "*", "/", "%"},
-	reflect.TypeFor[Comparison]():  {"", "=", "<>", "<", "<=", ">", ">=", "<=>"},
+	reflect.TypeFor[Operator](): {"", "OR", "XOR", "AND", "Not", "=", "<>", "<", "<=", ">", ">=", "<=>", "In", "Between", "IsNull", "Like",
+		"+", "-", "*", "/", "%", "Exists", "Tuple", "Parens", "Case", "Cast", "Opaque"},
 	reflect.TypeFor[LiteralKind](): {"", "Integer", "Decimal", "Text", "Binary", "Bool", "Null", "Default", "Typed"},
 	reflect.TypeFor[SetOp]():       {"", "UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT"},
 	reflect.TypeFor[JoinKind]():    {"inner", "left", "right", "full", "cross"},
@@ -82,7 +82,7 @@ func (d *dumper) field(name string, v reflect.Value, depth int) {
 			fmt.Fprintf(&d.out, "%s%s none\n", strings.Repeat("  ", depth), name)
 		}
 	case reflect.Struct:
-		fmt.Fprintf(&d.out, "%s%s %s%s\n", strings.Repeat("  ", depth), name, d.typeOf(name, v), d.line(v))
+		fmt.Fprintf(&d.out, "%s%s%s%s\n", strings.Repeat("  ", depth), name, d.typeOf(name, v), d.line(v))
 		d.fields(v, depth+1)
 	}
 }
@@ -90,10 +90,10 @@ func (d *dumper) field(name string, v reflect.Value, depth int) {
 // typeOf says which type a field is of, where its name does not.
 func (d *dumper) typeOf(name string, v reflect.Value) string {
 	t := v.Type().Name()
-	if strings.HasPrefix(name, t) || name == "Items" && t == "Item" || name == "From" || name == "Tables" || name == "Targets" {
+	if t == "Operation" || strings.HasPrefix(name, t) || name == "Items" && t == "Item" || name == "From" || name == "Tables" || name == "Targets" {
 		return ""
 	}
-	return t
+	return " " + t
 }
 
 // line returns the short values of a node and its text.

@@ -6,7 +6,7 @@ package sqlparse
 // operands, and for + - * / %. Where two comparisons stand side by side without
 // parentheses (id = 5 IN (0), id = 12 IS FALSE), or another operator (||, &, ->,
 // COLLATE, ::, two texts in a row) stands among operands, dialects differ: that
-// is an Opaque of its operands.
+// is an operation [Opaque].
 type Expr interface{ Bytes() Span }
 
 // Bytes returns the span itself: it makes every node with a Span an Expr.
@@ -67,158 +67,70 @@ type Call struct {
 	Over bool // a window function; what stands in OVER (…) is among Args
 }
 
-// Operator is an operator of logic or arithmetic.
+// Operator is what an [Operation] does with its operands.
 type Operator uint8
 
-// The operators. Comparisons are Compare.
+// The operators. A looser one stands before a tighter one; those from Exists on bind
+// nothing beside them.
 const (
-	Or Operator = iota + 1
-	Xor
+	Or  Operator = iota + 1 // of two operands or more, as Xor, And, Add and Mul are
+	Xor                     // MySQL
 	And
-	Add
-	Sub
-	Mul
-	Div
-	Mod
-)
-
-// Operation is operands with one operator between all of them: a AND b AND c is
-// one. Sub, Div and Mod have two operands.
-type Operation struct {
-	Span
-	Op       Operator
-	Operands []Expr
-}
-
-// Not is NOT x. (! x is Opaque.)
-type Not struct {
-	Span
-	X Expr
-}
-
-// Comparison is one of =, <>, <, <=, >, >=, <=>.
-type Comparison uint8
-
-// The comparisons.
-const (
-	Equal Comparison = iota + 1
+	Not
+	Equal // of two operands, as the other comparisons are
 	NotEqual
 	Less
 	LessEqual
 	Greater
 	GreaterEqual
 	NullSafeEqual // <=>, IS of SQLite with a value, IS NOT DISTINCT FROM
+	In            // x IN (list): x and the list; x IN (query): x and a Subquery
+	Between       // x, low, high
+	IsNull
+	Like // LIKE, ILIKE, REGEXP, GLOB and their like; with ESCAPE of three operands
+	Add
+	Sub
+	Mul
+	Div
+	Mod
+	Exists // of a Subquery
+	Tuple  // (a, b, …) with at least two operands, or ROW(a, …)
+	Parens // (x)
+	Case   // CASE … END with all its operands in the order of the text
+	Cast   // CAST(x AS type), CONVERT(x, type) and x::type
+	Opaque // of an expression of which only the operands are known
 )
 
-// Compare is one comparison of two operands.
-type Compare struct {
+// Operation is an operator, or syntax that is like one, with its operands.
+type Operation struct {
 	Span
-	Op          Comparison
-	Left, Right Expr
+	Op       Operator
+	Not      bool // NOT IN, NOT BETWEEN, IS NOT NULL, NOT LIKE; NOT EXISTS is a Not
+	Operands []Expr
 }
 
-// In is x [NOT] IN (list) or x [NOT] IN (query).
-type In struct {
-	Span
-	X     Expr
-	Not   bool
-	List  []Expr
-	Query *Query
-}
-
-// Between is x [NOT] BETWEEN low AND high.
-type Between struct {
-	Span
-	X, Low, High Expr
-	Not          bool
-}
-
-// IsNull is x IS [NOT] NULL.
-type IsNull struct {
-	Span
-	X   Expr
-	Not bool
-}
-
-// Like is x [NOT] LIKE pattern, ILIKE, REGEXP, GLOB and their like, with ESCAPE.
-type Like struct {
-	Span
-	Operands []Expr // two, or three
-	Not      bool
-}
-
-// Exists is [NOT] EXISTS (query); NOT is a Not around it.
-type Exists struct {
-	Span
-	Query *Query
-}
-
-// Subquery is a query in parentheses as an operand.
+// Subquery is a query in parentheses as an operand, or SQLite's table behind IN.
 type Subquery struct {
 	Span
 	Query *Query
 }
 
-// Tuple is (a, b, …) with at least two operands, or ROW(a, …).
-type Tuple struct {
-	Span
-	Items []Expr
+// As returns an expression as the operation that it is, nil if it is not one of this
+// operator.
+func As(e Expr, op Operator) *Operation {
+	if o, ok := e.(*Operation); ok && o.Op == op {
+		return o
+	}
+	return nil
 }
 
-// Parens is (x).
-type Parens struct {
-	Span
-	X Expr
-}
-
-// Case is CASE … END with all its operands in the order of the text.
-type Case struct {
-	Span
-	Operands []Expr
-}
-
-// Cast is CAST(x AS type), CONVERT(x, type) and x::type.
-type Cast struct {
-	Span
-	X Expr
-}
-
-// Opaque is an expression of which only the operands are known.
-type Opaque struct {
-	Span
-	Operands []Expr
-}
-
-// Operands returns the expressions directly below one that is neither a column nor
-// has a query of its own.
+// Operands returns the expressions directly below one, those of its queries left out.
 func Operands(e Expr) []Expr {
 	switch e := e.(type) {
 	case *Operation:
 		return e.Operands
-	case *Not:
-		return []Expr{e.X}
-	case *Compare:
-		return []Expr{e.Left, e.Right}
-	case *In:
-		return append([]Expr{e.X}, e.List...)
-	case *Between:
-		return []Expr{e.X, e.Low, e.High}
-	case *IsNull:
-		return []Expr{e.X}
-	case *Like:
-		return e.Operands
 	case *Call:
 		return e.Args
-	case *Tuple:
-		return e.Items
-	case *Parens:
-		return []Expr{e.X}
-	case *Case:
-		return e.Operands
-	case *Cast:
-		return []Expr{e.X}
-	case *Opaque:
-		return e.Operands
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import "github.com/shardid/shardid/internal/sqltext"
 // stands to its right, AND and OR included.
 func (p *parser) expr() Expr {
 	if !p.enter() {
-		return &Opaque{}
+		return &Operation{}
 	}
 	defer p.leave()
 	from, outer := p.tok.start, p.assigned
@@ -23,7 +23,7 @@ func (p *parser) expr() Expr {
 func (p *parser) exprs() []Expr { return list(p, &p.arena.exprs, (*parser).expr) }
 
 // tighter are the operators that bind tighter than each.
-var tighter = [...]Operator{Or: Xor, Xor: And, And: Add, Add: Mul, Sub: Mul, Mul: Mod + 1, Div: Mod + 1, Mod: Mod + 1}
+var tighter = [...]Operator{Or: Xor, Xor: And, And: Add, Add: Mul, Sub: Mul, Mul: Exists, Div: Exists, Mod: Exists}
 
 // binary reads operands with operators between them that bind as tight as one, or
 // tighter.
@@ -36,178 +36,194 @@ func (p *parser) binary(loosest Operator, operand func(*parser) Expr) Expr {
 	return x
 }
 
-// operator returns the operator of logic or arithmetic at tok, or 0.
+// operator returns the operator of logic, comparison or arithmetic at tok, or 0.
 func (p *parser) operator() Operator {
-	switch p.tok.is() {
-	case "and":
-		return And
-	case "or":
-		return Or
-	case "+":
-		return Add
-	case "-":
-		return Sub
-	case "*":
-		return Mul
-	case "/":
-		return Div
-	case "%":
-		return Mod
+	if p.tok.class().is(onlyMySQL) && (!p.mysql || p.d.PipesAsConcat && p.at("||")) {
+		return 0
 	}
-	switch {
-	case !p.mysql:
-	case p.at("xor"):
-		return Xor
-	case p.at("&&"):
-		return And
-	case p.at("||") && !p.d.PipesAsConcat:
-		return Or
-	}
-	return 0
+	return words[p.tok.id].operator
 }
 
 // combine makes an operation of two operands, or adds one to an operation.
 func (p *parser) combine(op Operator, x, y Expr) Expr {
-	if o, ok := x.(*Operation); ok && o.Op == op && op != Sub && op != Div && op != Mod {
+	if o := As(x, op); o != nil && op != Sub && op != Div && op != Mod {
 		o.Operands = append(o.Operands, y)
 		o.To = p.last.end
 		return o
 	}
-	return &Operation{p.since(x.Bytes().From), op, p.pair(x, y)}
+	return p.operation(op, x, y)
+}
+
+// operation is an operator between two operands that were read.
+func (p *parser) operation(op Operator, x, y Expr) *Operation {
+	operands := p.arena.exprs.take(2)
+	operands[0], operands[1] = x, y
+	return p.operations.put(Operation{Span: p.since(x.Bytes().From), Op: op, Operands: operands})
 }
 
 func (p *parser) sum() Expr { return p.binary(Add, (*parser).operand) }
 
 func (p *parser) not() Expr {
 	if !p.at("not") {
-		return p.predicate()
+		return p.predicate(p.sum())
 	}
 	if !p.enter() {
-		return &Opaque{}
+		return &Operation{}
 	}
 	defer p.leave()
 	from := p.tok.start
 	p.next()
 	x := p.not()
-	if _, whole := x.(*Not); p.mysql && !whole && flattens(x) {
+	if p.mysql && As(x, Not) == nil && binds(x) {
 		return p.opaque(from, x) // HIGH_NOT_PRECEDENCE reads (NOT a) = b
 	}
-	return &Not{p.since(from), x}
+	return p.around(Not, from, x)
 }
 
-// predicate reads one comparison, or an operand without one. What has more
+// around is syntax around an operand that was read.
+func (p *parser) around(op Operator, from int, operands ...Expr) *Operation {
+	return &Operation{Span: p.since(from), Op: op, Operands: operands}
+}
+
+// predicate reads one comparison behind its left operand, if it is there. What has more
 // operators than that is Opaque.
-func (p *parser) predicate() Expr {
-	x := p.sum()
-	if !p.goesOn() {
-		return x
+func (p *parser) predicate(x Expr) Expr {
+	if p.goesOn() {
+		x = p.comparison(x)
 	}
-	c, pending := p.comparison(x)
-	if pending || p.goesOn() {
-		return p.operators(c, pending)
+	for p.goesOn() {
+		x = p.opaque(x.Bytes().From, p.comparison(x))
+	}
+	return x
+}
+
+// right reads the operand to the right of an operator.
+func (p *parser) right() Expr {
+	from, not := p.tok.start, false
+	for p.accept("not") {
+		not = true
+	}
+	x := p.sum()
+	if not {
+		return p.opaque(from, x)
+	}
+	return x
+}
+
+// comparison reads the operator at tok, whose left operand was read, with what stands to
+// its right.
+func (p *parser) comparison(x Expr) Expr {
+	if op := p.operator(); op != 0 {
+		p.next()
+		return p.operation(op, x, p.right())
+	}
+	if p.accept("not", "null") || p.accept("notnull") {
+		return p.isNull(x, true)
+	}
+	not := p.accept("not")
+	switch {
+	case p.accept("in"):
+		return p.in(x, not)
+	case p.accept("between"):
+		return p.between(x, not)
+	case p.accept("similar", "to"), p.acceptClass(pattern):
+		l := p.operation(Like, x, p.right())
+		if p.accept("escape") {
+			l.Operands = append(l.Operands, p.right())
+		}
+		l.To, l.Not = p.last.end, not
+		return l
+	case not:
+		p.fail()
+	case p.accept("is"):
+		return p.is(x)
+	case p.accept("isnull"):
+		return p.isNull(x, false)
+	}
+	return p.other(x)
+}
+
+func (p *parser) isNull(x Expr, not bool) Expr {
+	return &Operation{p.since(x.Bytes().From), IsNull, not, []Expr{x}}
+}
+
+// is reads what stands behind IS: NULL, another test, or a value, with which SQLite compares.
+func (p *parser) is(x Expr) Expr {
+	not, distinct := p.accept("not"), false
+	switch {
+	case p.accept("null"):
+		return p.isNull(x, not)
+	case p.accept("true"), p.accept("false"), p.d.Family != SQLite && p.accept("unknown"):
+		return p.opaque(x.Bytes().From, x)
+	case p.accept("distinct", "from"):
+		p.noteName()
+		distinct = true
+	}
+	c := p.operation(NullSafeEqual, x, p.right())
+	if not != distinct || !distinct && p.d.Family != SQLite {
+		return p.opaque(c.From, c)
 	}
 	return c
 }
 
-// comparison reads the comparison at tok, whose left operand was read, and returns
-// that where none is. It reports whether an AND of BETWEEN is still to come.
-func (p *parser) comparison(x Expr) (c Expr, pending bool) {
-	from := x.Bytes().From
-	if op := comparisonOf(p.tok.is()); op != 0 {
-		p.next()
-		y := p.sum()
-		return p.compares.put(Compare{p.since(from), op, x, y}), false
-	}
-	if !p.mysql && p.accept("not", "null") {
-		return &IsNull{p.since(from), x, true}, false
-	}
-	not := p.accept("not")
-	switch {
-	case p.at("in"):
-		return p.in(x, not), false
-	case p.accept("between"):
-		return p.between(x, not)
-	case p.accept("like"), p.accept("ilike"), p.accept("regexp"), p.accept("rlike"), p.accept("glob"), p.accept("match"), p.accept("similar", "to"):
-		l := &Like{Operands: []Expr{x, p.sum()}, Not: not}
-		if p.accept("escape") {
-			l.Operands = append(l.Operands, p.sum())
-		}
-		l.Span = p.since(from)
-		return l, false
-	case not:
-		p.fail()
-	case p.accept("is"):
-		return p.is(x), false
-	case p.accept("isnull"):
-		return &IsNull{p.since(from), x, false}, false
-	case p.accept("notnull"):
-		return &IsNull{p.since(from), x, true}, false
-	}
-	return x, false
-}
-
-// is reads IS NULL, and IS of a value where that is a comparison.
-func (p *parser) is(x Expr) Expr {
-	from, not := x.Bytes().From, p.accept("not")
-	same := !not
-	switch {
-	case p.accept("null"):
-		return &IsNull{p.since(from), x, not}
-	case p.accept("distinct", "from"):
-		p.noteName()
-		same = not
-	case p.at("true"), p.at("false"), p.d.Family != SQLite:
-		if p.at("distinct") || p.tok.kind == sqltext.Op || p.tok.is() == "" && !p.atName() {
-			p.fail()
-		}
-		p.next() // another test: IS TRUE, IS UNKNOWN
-		return p.opaque(from, x)
-	}
-	y := p.sum()
-	if same {
-		return &Compare{p.since(from), NullSafeEqual, x, y}
-	}
-	return p.opaque(from, x, y)
-}
-
-// in reads x IN (list), x IN (query) and SQLite's x IN table.
+// in reads what stands behind IN: (list), (query), or SQLite's table.
 func (p *parser) in(x Expr, not bool) Expr {
-	from := x.Bytes().From
-	p.expect("in")
-	if !p.at("(") && p.d.Family != SQLite { // POSITION(x IN y), IN BOOLEAN MODE
-		return p.opaque(from, x, p.sum())
-	}
-	in := &In{X: x, Not: not}
-	first := p.peek()
+	list := p.arena.exprs.take(1)
+	list[0] = x
 	switch {
-	case !p.at("("):
-		in.Query = p.inTable()
-	case first.is() == "select", first.is() == "with", first.is() == "values" && !p.mysql, first.is() == "table" && p.d.Family != SQLite:
-		in.Query = p.parenthesized()
-	case first.is() == ")" && p.d.Family == SQLite:
-		p.accept("(", ")")
-	default:
-		in.List = parens(p, (*parser).exprs)
+	case p.d.Family == SQLite && p.accept("(", ")"):
+	case p.at("("):
+		list = p.inParens(list)
+	case p.d.Family == SQLite:
+		list = append(list, p.inTable())
+	default: // POSITION(x IN y), IN BOOLEAN MODE
+		return p.opaque(x.Bytes().From, x, p.right())
 	}
-	in.Span = p.since(from)
-	return in
+	return p.operations.put(Operation{p.since(x.Bytes().From), In, not, list})
 }
 
-func (p *parser) inTable() *Query {
+// inParens adds a query, or the expressions of a list, to operands.
+func (p *parser) inParens(operands []Expr) []Expr {
+	from := p.tok.start
+	if p.next(); p.atQueryWord() {
+		q := p.query()
+		p.expect(")")
+		return append(operands, &Subquery{p.since(from), q})
+	}
+	for more := true; more; more = p.accept(",") {
+		x := p.expr()
+		if q, ok := x.(*Subquery); ok { // IN ((SELECT …)) is IN of one value to some
+			x = p.around(Parens, q.From, q)
+		}
+		operands = append(operands, x)
+	}
+	p.expect(")")
+	return operands
+}
+
+func (p *parser) inTable() Expr {
 	n := p.tableName()
 	if p.at("(") {
 		p.fail() // a table function
 	}
-	return &Query{Span: n.Span, Parts: []*Part{{Span: n.Span, Table: &Table{Span: n.Span, Name: n}}}, After: n.To}
+	return &Subquery{n.Span, &Query{Span: n.Span, Parts: []*Part{{Span: n.Span, Table: &Table{Span: n.Span, Name: n}}}, After: n.To}}
 }
 
-func (p *parser) between(x Expr, not bool) (c Expr, pending bool) {
-	from, low := x.Bytes().From, p.sum()
-	if !p.accept("and") {
-		return p.opaque(from, x, low), true
+// between reads what stands behind BETWEEN.
+func (p *parser) between(x Expr, not bool) Expr {
+	if !p.enter() {
+		return x
 	}
-	high := p.sum()
-	return &Between{p.since(from), x, low, high, not}, false
+	defer p.leave()
+	from, low := x.Bytes().From, p.right()
+	odd := p.goesOn()
+	low = p.predicate(low)
+	p.expect("and")
+	high := p.right()
+	if odd {
+		return p.opaque(from, x, low, high)
+	}
+	return &Operation{p.since(from), Between, not, []Expr{x, low, high}}
 }
 
 // goesOn reports whether the expression that was read goes on at tok with an
@@ -216,19 +232,11 @@ func (p *parser) goesOn() bool {
 	switch p.tok.kind {
 	case sqltext.Op:
 		op := p.operator()
-		return !endsOperand(p.tok.is()) && (op == 0 || op > And)
+		return !p.tok.class().is(ending) && (op == 0 || op > And)
 	case sqltext.Word: // but for SQLite's hint behind ON of a join
 		return p.tok.class().is(infix) && !(p.d.Family == SQLite && p.atBoth("not", "indexed"))
 	case sqltext.String:
 		return p.last.kind == sqltext.String
-	}
-	return false
-}
-
-func endsOperand(operator string) bool {
-	switch operator {
-	case "(", ")", ",", ";", ".":
-		return true
 	}
 	return false
 }

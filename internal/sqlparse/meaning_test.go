@@ -85,17 +85,12 @@ func sourceMeaning(s Source) string {
 	return "(join " + sourceMeaning(*s.Join.Left) + " " + sourceMeaning(*s.Join.Right) + " " + exprMeaning(s.Join.On, 0) + ")"
 }
 
-var operatorNames = map[Operator]string{Or: "OR", And: "AND", Add: "+", Sub: "-", Mul: "*"}
-
-var comparisonNames = map[Comparison]string{Equal: "=", NotEqual: "<>", Less: "<", LessEqual: "<=", Greater: ">", GreaterEqual: ">="}
+var operatorNames = map[Operator]string{
+	Or: "OR", And: "AND", Not: "not", Equal: "=", NotEqual: "<>", Less: "<", LessEqual: "<=", Greater: ">", GreaterEqual: ">=",
+	In: "in", Between: "between", IsNull: "null", Like: "like", Add: "+", Sub: "-", Mul: "*", Exists: "exists", Parens: "parens", Case: "case",
+}
 
 func exprMeaning(x Expr, shift int) string {
-	of := func(not bool, name string, operands ...Expr) string {
-		if not {
-			name = "not-" + name
-		}
-		return "(" + name + " " + meanings(operands, shift) + ")"
-	}
 	switch x := x.(type) {
 	case *Column:
 		return nameMeaning(x.Name)
@@ -107,37 +102,32 @@ func exprMeaning(x Expr, shift int) string {
 	case *Param:
 		return fmt.Sprintf("?%d", x.Index+shift)
 	case *Operation:
-		return of(false, operatorNames[x.Op], x.Operands...)
-	case *Not:
-		return of(false, "not", x.X)
-	case *Compare:
-		return of(false, comparisonNames[x.Op], x.Left, x.Right)
-	case *In:
-		if x.Query != nil {
-			return strings.TrimSuffix(of(x.Not, "in", x.X), ")") + " " + queryMeaning(x.Query) + ")"
-		}
-		return of(x.Not, "in", append([]Expr{x.X}, x.List...)...)
-	case *Between:
-		return of(x.Not, "between", x.X, x.Low, x.High)
-	case *IsNull:
-		return of(x.Not, "null", x.X)
-	case *Like:
-		return of(x.Not, "like", x.Operands...)
-	case *Exists:
-		return "(exists " + queryMeaning(x.Query) + ")"
+		return operationMeaning(x, shift)
 	case *Subquery:
 		if nested := x.Query.Parts[0].Nested; nested != nil { // ((SELECT …))
-			return of(false, "parens", &Subquery{Query: nested})
+			return "(parens " + exprMeaning(&Subquery{Query: nested}, shift) + ")"
 		}
 		return "(subquery " + queryMeaning(x.Query) + ")"
-	case *Parens:
-		return of(false, "parens", x.X)
-	case *Case:
-		return of(false, "case", x.Operands...)
 	case *Call:
-		return of(false, nameMeaning(x.Name), x.Args...)
-	case *Opaque:
-		return "(opaque)"
+		return "(" + nameMeaning(x.Name) + " " + meanings(x.Args, shift) + ")"
 	}
 	return fmt.Sprintf("%T", x)
+}
+
+func operationMeaning(o *Operation, shift int) string {
+	name := operatorNames[o.Op]
+	if o.Not {
+		name = "not-" + name
+	}
+	switch o.Op {
+	case Opaque:
+		return "(opaque)"
+	case Exists:
+		return "(exists " + queryMeaning(o.Operands[0].(*Subquery).Query) + ")"
+	case In:
+		if q, ok := o.Operands[1].(*Subquery); ok {
+			return "(" + name + " " + exprMeaning(o.Operands[0], shift) + " " + queryMeaning(q.Query) + ")"
+		}
+	}
+	return "(" + name + " " + meanings(o.Operands, shift) + ")"
 }

@@ -3,31 +3,28 @@ package sqlparse
 import "github.com/shardid/shardid/internal/sqltext"
 
 // opaque makes an expression of which only the operands are known.
-func (p *parser) opaque(from int, operands ...Expr) *Opaque {
+func (p *parser) opaque(from int, operands ...Expr) *Operation {
 	var list []Expr
 	for _, x := range operands {
 		list = flatten(list, x)
 	}
-	return &Opaque{p.since(from), list}
+	return p.around(Opaque, from, list...)
 }
 
-// flattens reports whether what stands beside an expression may bind operands of it.
-func flattens(x Expr) bool {
-	switch x.(type) {
-	case *Operation, *Opaque, *Compare, *Between, *IsNull, *Not, *Like, *In:
-		return true
-	}
-	return false
+// binds reports whether what stands beside an expression may bind operands of it.
+func binds(x Expr) bool {
+	o, ok := x.(*Operation)
+	return ok && (o.Op < Exists || o.Op == Opaque)
 }
 
 // flatten adds the operands of an expression to a list: what binds other
 // operands than it seems to must not look as if it was read.
 func flatten(list []Expr, x Expr) []Expr {
-	if in, ok := x.(*In); ok && in.Query != nil {
-		return append(flatten(list, in.X), &Subquery{in.Query.Span, in.Query})
-	}
-	if !flattens(x) {
+	if !binds(x) {
 		return append(list, x)
+	}
+	if o := As(x, Opaque); o != nil && list == nil {
+		return o.Operands // it is flat already, and goes
 	}
 	for _, operand := range Operands(x) {
 		list = flatten(list, operand)
@@ -35,114 +32,52 @@ func flatten(list []Expr, x Expr) []Expr {
 	return list
 }
 
-// operators reads the rest of an expression whose first part was read, up to
-// logic or its end, and keeps the operands alone. It waits for an AND where one of a
-// BETWEEN is pending.
-func (p *parser) operators(x Expr, pending bool) Expr {
-	operands, waiting := []Expr{x}, 0
-	if pending {
-		waiting++
-	}
-	for !p.failed {
-		more := true
-		switch {
-		case waiting > 0 && p.accept("and"):
-			waiting--
-		case !p.goesOn():
-			if waiting > 0 {
-				p.fail()
-			}
-			return p.opaque(x.Bytes().From, operands...)
-		default:
-			if p.at("between") {
-				waiting++
-			}
-			operands, more = p.infix(operands)
-		}
-		if more {
-			for p.accept("not") {
-			}
-			operands = append(operands, p.operand())
-		}
-	}
-	return &Opaque{}
-}
-
-// infix reads one operator, and its operand where that is no expression. It
-// reports whether an operand follows.
-func (p *parser) infix(operands []Expr) (list []Expr, more bool) {
-	t := p.tok
+// other reads an operator that the tree does not know, with what stands to its right.
+func (p *parser) other(x Expr) Expr {
+	from, t := x.Bytes().From, p.tok
 	p.noHash()
 	p.next()
+	operands, complete := flatten(nil, x), t.kind == sqltext.String // a text behind a text
 	switch t.is() {
-	case "isnull", "notnull":
-		return operands, false
-	case "not":
-		p.accept("null")
-		return operands, false
-	case "is":
-		p.accept("not")
-		if p.accept("distinct", "from") {
-			p.noteName()
-			return operands, true
-		}
-		return operands, !p.accept("null") && !p.accept("true") && !p.accept("false") && !p.accept("unknown")
-	case "in":
-		return p.infixIn(operands)
 	case "collate":
+		complete = true
 		if p.tok.kind == sqltext.String {
 			p.next()
 		} else if !p.accept("binary") {
 			p.name()
 		}
-		return operands, false
-	case "at":
-		if p.accept("local") {
-			return operands, false
+	case "[":
+		operands, complete = p.soup(operands, "]"), true
+	case "::":
+		complete = true
+		if p.d.Family != PostgreSQL {
+			p.failAt(t) // $a::b is one name for SQLite
 		}
-		p.expect("time", "zone")
-	case "similar":
-		p.expect("to")
+		p.castType()
+	case "at":
+		if complete = p.accept("local"); !complete {
+			p.expect("time", "zone")
+		}
 	case "sounds":
 		p.expect("like")
 	case "member":
 		p.accept("of")
 	case "operator":
 		p.skipParens()
-	case "[":
-		return p.soup(operands, "]"), false
-	case "::":
-		if p.d.Family != PostgreSQL {
-			p.failAt(t) // $a::b is one name for SQLite
-		}
-		p.castType()
-		return operands, false
 	case ":=":
 		p.assigned = true
 	}
-	return operands, t.kind != sqltext.String // a text behind a text
-}
-
-// infixIn reads what stands behind IN.
-func (p *parser) infixIn(operands []Expr) (list []Expr, more bool) {
-	from := p.tok.start
-	switch {
-	case p.d.Family == SQLite && p.accept("(", ")"):
-		return operands, false
-	case p.d.Family == SQLite && !p.at("("):
-		q := p.inTable()
-		return append(operands, &Subquery{p.since(from), q}), false
-	case p.at("(") && !p.atSourceQuery():
-		return append(operands, parens(p, (*parser).exprs)...), false
+	if !complete {
+		operands = flatten(operands, p.right())
 	}
-	return operands, true
+	return p.around(Opaque, from, operands...)
 }
 
 // parenSoup reads a parenthesis of which only the operands matter.
 func (p *parser) parenSoup(from int) Expr {
 	p.expect("(")
 	operands := p.soup(nil, ")")
-	return &Opaque{p.since(from), operands}
+	return p.around(Opaque, from, operands...)
 }
 
 // soup reads up to a closing token and behind it, and adds the operands that it

@@ -11,7 +11,7 @@ func (p *parser) operand() Expr {
 	x := p.bare()
 	for p.d.Family == PostgreSQL && p.accept("::") {
 		p.castType()
-		x = &Cast{p.since(x.Bytes().From), x}
+		x = p.around(Cast, x.Bytes().From, x)
 	}
 	return x
 }
@@ -35,7 +35,7 @@ func (p *parser) bare() Expr {
 // unread is the expression of a text that cannot be read.
 func (p *parser) unread() Expr {
 	p.fail()
-	return &Opaque{}
+	return &Operation{}
 }
 
 // symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
@@ -55,10 +55,8 @@ func (p *parser) symbolOperand() Expr {
 		}
 		p.next()
 		return p.literals.put(Literal{p.since(t.start), Decimal, p.text[t.start:p.last.end]})
-	case ")", ",", ";", "*", "/", "%", "||", "&&", "[", "::", ":=":
-		return p.unread()
 	}
-	if comparisonOf(t.is()) != 0 {
+	if t.class().is(noPrefix) {
 		return p.unread()
 	}
 	p.next()
@@ -68,7 +66,7 @@ func (p *parser) symbolOperand() Expr {
 // prefix reads the operand behind a prefix.
 func (p *parser) prefix(from int) Expr {
 	if !p.enter() {
-		return &Opaque{}
+		return &Operation{}
 	}
 	defer p.leave()
 	return p.opaque(from, p.operand())
@@ -81,7 +79,7 @@ func (p *parser) negative(from int) Expr {
 	}
 	l := p.literal()
 	if l.Kind != Integer && l.Kind != Decimal {
-		return &Opaque{Span: p.since(from)}
+		return p.around(Opaque, from)
 	}
 	l.From, l.Value = from, "-"+l.Value
 	return l
@@ -96,9 +94,9 @@ func (p *parser) parens() Expr {
 	}
 	items := parens(p, (*parser).exprs)
 	if len(items) > 1 {
-		return &Tuple{p.since(from), items}
+		return p.around(Tuple, from, items...)
 	}
-	return &Parens{p.since(from), items[0]}
+	return p.around(Parens, from, items...)
 }
 
 // literal reads a number or a text.
@@ -144,8 +142,9 @@ func (p *parser) wordOperand() Expr {
 	case t.is() == "case":
 		return p.caseEnd()
 	case p.accept("exists"):
+		from := p.tok.start
 		q := p.parenthesized()
-		return &Exists{p.since(t.start), q}
+		return p.around(Exists, t.start, &Subquery{p.since(from), q})
 	case t.class().is(constant|clock) && p.peek().is() != "(" && !(t.class().is(clock) && p.peek().is() == "."):
 		return p.constant()
 	case p.mysql && t.is() == "interval":
@@ -153,8 +152,7 @@ func (p *parser) wordOperand() Expr {
 	case p.mysql && p.accept("binary"):
 		return p.prefix(t.start)
 	case p.d.Family == PostgreSQL && p.accept("array", "["):
-		operands := p.soup(nil, "]")
-		return &Opaque{p.since(t.start), operands}
+		return p.around(Opaque, t.start, p.soup(nil, "]")...)
 	}
 	return p.named()
 }
@@ -167,7 +165,7 @@ func (p *parser) variable() Expr {
 	for p.accept(".") {
 		p.anyIdent()
 	}
-	return &Opaque{Span: p.since(from)}
+	return p.around(Opaque, from)
 }
 
 // constant reads a word that is a value.

@@ -20,10 +20,11 @@ func (p *parser) startsQuery(t token, ahead sqltext.Scanner) bool {
 	return false
 }
 
+// atQueryWord reports whether tok is a word that begins a query.
+func (p *parser) atQueryWord() bool { return p.startsQuery(p.tok, p.scanner) }
+
 // atQuery reports whether tok begins a query, parentheses before it included.
-func (p *parser) atQuery() bool {
-	return p.startsQuery(p.tok, p.scanner) || p.at("(") && p.atNestedQuery()
-}
+func (p *parser) atQuery() bool { return p.atQueryWord() || p.at("(") && p.atNestedQuery() }
 
 // atNestedQuery reports whether the parenthesis at tok begins a query: (SELECT …)
 // UNION …, but not ((SELECT …) + 1).

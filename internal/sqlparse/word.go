@@ -5,22 +5,26 @@ import "strings"
 // class says where a word has its special meaning, in one of the dialects at
 // least: where they differ, a statement that uses the word as a name is Unknown
 // rather than misread.
-type class uint8
+type class uint16
 
 const (
-	reserved class = 1 << iota // no name, unless it is quoted or stands behind a dot
-	callable                   // although reserved, a function before a parenthesis
-	bound                      // no alias without AS
-	infix                      // goes on with the expression that stands before it
-	constant                   // a value
-	clock                      // CURRENT_TIMESTAMP and its like: a function without parentheses
-	modifier                   // MySQL's words behind SELECT
-	unit                       // of MySQL's INTERVAL
+	reserved  class = 1 << iota // no name, unless it is quoted or stands behind a dot
+	callable                    // although reserved, a function before a parenthesis
+	bound                       // no alias without AS
+	infix                       // goes on with the expression that stands before it
+	constant                    // a value
+	clock                       // CURRENT_TIMESTAMP and its like: a function without parentheses
+	modifier                    // MySQL's words behind SELECT
+	unit                        // of MySQL's INTERVAL
+	pattern                     // compares a text with a pattern
+	onlyMySQL                   // an operator of MySQL alone
+	ending                      // ends an expression
+	noPrefix                    // an operator that no operand begins with
 )
 
 func (c class) is(other class) bool { return c&other != 0 }
 
-// classes are the words of each class.
+// classes are the words and the operators of each class.
 var classes = map[class]string{
 	reserved: `all and as asc between by case collate cross default delete desc distinct else except exists false for
 		from group having in inner insert intersect into is join left like limit natural not null on or order replace
@@ -38,6 +42,10 @@ var classes = map[class]string{
 		sql_calc_found_rows`,
 	unit: `microsecond second minute hour day week month quarter year second_microsecond minute_microsecond
 		minute_second hour_microsecond hour_second hour_minute day_microsecond day_second day_minute day_hour year_month`,
+	pattern:   `like ilike regexp rlike glob match`,
+	onlyMySQL: `xor && ||`,
+	ending:    `( ) , ; .`,
+	noPrefix:  `) , ; * / % || && [ :: := = == <> != < <= > >= <=>`,
 	0: `array binary bit cast character conflict constraint convert cube date delayed distinctrow double duplicate
 		filter first grouping history index interval key last local locked low_priority materialized mode next no
 		nothing nowait of only over precision quick recursive respect rollup row sets share skip ties time timestamp to
@@ -47,6 +55,13 @@ var classes = map[class]string{
 // operators are those that the grammar knows, longer ones first.
 const operators = "<=> ->> <= >= <> != == || && << >> -> :: := ( ) , ; . * + - / % [ ] = < >"
 
+// grammar are the operators whose precedence is known.
+var grammar = map[string]Operator{
+	"or": Or, "||": Or, "xor": Xor, "and": And, "&&": And,
+	"=": Equal, "==": Equal, "<>": NotEqual, "!=": NotEqual, "<": Less, "<=": LessEqual, ">": Greater, ">=": GreaterEqual, "<=>": NullSafeEqual,
+	"+": Add, "-": Sub, "*": Mul, "/": Div, "%": Mod,
+}
+
 // wordID is the place of a word or an operator in the table of those that the grammar
 // knows. At 0 there is none.
 type wordID uint16
@@ -54,8 +69,9 @@ type wordID uint16
 const places = 1 << 10
 
 type known struct {
-	text  string
-	class class
+	text     string
+	class    class
+	operator Operator
 }
 
 var (
@@ -65,15 +81,22 @@ var (
 
 // learn fills the table and returns the length of the longest word.
 func learn() (length int) {
+	note := func(word string) *known {
+		length = max(length, len(word))
+		entry := &words[find([]byte(word))]
+		entry.text = word
+		return entry
+	}
 	for c, list := range classes {
-		for word := range strings.FieldsSeq(list + " " + operators) {
-			id := find([]byte(word))
-			words[id].text = word
-			if !strings.Contains(operators, word) {
-				words[id].class |= c
-			}
-			length = max(length, len(word))
+		for word := range strings.FieldsSeq(list) {
+			note(word).class |= c
 		}
+	}
+	for symbol := range strings.FieldsSeq(operators) {
+		note(symbol)
+	}
+	for word, meaning := range grammar {
+		note(word).operator = meaning
 	}
 	return length
 }
@@ -141,25 +164,4 @@ func postgresOperator(text string) int {
 		n--
 	}
 	return max(n, 1)
-}
-
-// comparisonOf returns the comparison that an operator is, or 0.
-func comparisonOf(operator string) Comparison {
-	switch operator {
-	case "=", "==":
-		return Equal
-	case "<>", "!=":
-		return NotEqual
-	case "<":
-		return Less
-	case "<=":
-		return LessEqual
-	case ">":
-		return Greater
-	case ">=":
-		return GreaterEqual
-	case "<=>":
-		return NullSafeEqual
-	}
-	return 0
 }

@@ -362,19 +362,17 @@ func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen 
 func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
 	var left, right column
 	var first, second bool
-	switch e := e.(type) {
-	case *sqlparse.Compare:
-		if e.Op != sqlparse.Equal {
-			return
+	if o := sqlparse.As(e, sqlparse.Equal); o != nil {
+		left, first = s.column(o.Operands[0])
+		right, second = s.column(o.Operands[1])
+	}
+	if o := sqlparse.As(e, sqlparse.In); o != nil && !o.Not && len(o.Operands) == 2 {
+		left, first = s.column(o.Operands[0])
+		if q, ok := o.Operands[1].(*sqlparse.Subquery); ok {
+			if right, second = b.selected(q.Query, 0); second {
+				holds = slices.Concat(holds, []*reference{right.of})
+			}
 		}
-		left, first = s.column(e.Left)
-		right, second = s.column(e.Right)
-	case *sqlparse.In:
-		left, first = s.column(e.X)
-		if right, second = b.selected(e.Query, 0); second && !e.Not {
-			holds = slices.Concat(holds, []*reference{right.of})
-		}
-		first = first && !e.Not
 	}
 	if !first || !second {
 		return
@@ -399,8 +397,8 @@ func (b *builder) equal(from, to column) {
 // conjuncts returns the conditions that all hold where e does.
 func conjuncts(e sqlparse.Expr) []sqlparse.Expr {
 	e = bare(e)
-	op, ok := e.(*sqlparse.Operation)
-	if !ok || op.Op != sqlparse.And {
+	op := sqlparse.As(e, sqlparse.And)
+	if op == nil {
 		return []sqlparse.Expr{e}
 	}
 	var list []sqlparse.Expr

@@ -29,15 +29,12 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		}
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
-	case *sqlparse.Exists:
-		b.query(e.Query, s, seen)
-		b.limits = slices.DeleteFunc(b.limits, func(l limit) bool { return l.query == e.Query }) // one is as good as another
-	case *sqlparse.In:
-		b.expression(e.X, s, seen)
-		b.expressions(e.List, s, seen)
-		b.query(e.Query, s, seen)
 	default:
 		b.expressions(sqlparse.Operands(e), s, seen)
+		if sqlparse.As(e, sqlparse.Exists) != nil { // one row is as good as another
+			of := sqlparse.Operands(e)[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // EXISTS has a query
+			b.limits = slices.DeleteFunc(b.limits, func(l limit) bool { return l.query == of })
+		}
 	}
 }
 
@@ -86,8 +83,8 @@ func (b *builder) unsteady(e sqlparse.Expr) string {
 		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || b.readsClock(e)):
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
-	case *sqlparse.Opaque:
-		if strings.Contains(e.Of(b.text), "@") {
+	case *sqlparse.Operation:
+		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(b.text), "@") {
 			b.ranks++
 			return "a variable has another value on each connection; give the value as an argument"
 		}

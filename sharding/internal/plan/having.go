@@ -31,35 +31,42 @@ func (c *combiner) having() (why string) {
 const onlyNumbers = "in HAVING only comparisons of numbers are combined; put the condition into WHERE if it is about a column of GROUP BY"
 
 func (c *combiner) condition(e sqlparse.Expr) (merge.Expr, string) {
-	switch e := bare(e).(type) {
-	case *sqlparse.Operation:
-		join := map[sqlparse.Operator]func(...merge.Expr) merge.Expr{sqlparse.And: merge.And, sqlparse.Or: merge.Or}[e.Op]
-		if join == nil {
-			return nil, onlyNumbers
-		}
-		parts, why := each(e.Operands, c.condition)
-		return join(parts...), why
-	case *sqlparse.Not:
-		of, why := c.condition(e.X)
+	o, ok := bare(e).(*sqlparse.Operation)
+	if !ok {
+		return nil, onlyNumbers
+	}
+	made, why := c.truth(o)
+	if o.Not {
+		made = merge.Not(made)
+	}
+	return made, why
+}
+
+// truth is an operation whose value is true, false or NULL, without its NOT.
+func (c *combiner) truth(o *sqlparse.Operation) (merge.Expr, string) {
+	switch o.Op {
+	case sqlparse.And:
+		parts, why := each(o.Operands, c.condition)
+		return merge.And(parts...), why
+	case sqlparse.Or:
+		parts, why := each(o.Operands, c.condition)
+		return merge.Or(parts...), why
+	case sqlparse.Not:
+		of, why := c.condition(o.Operands[0])
 		return merge.Not(of), why
-	case *sqlparse.IsNull:
-		x, _, why := c.number(e.X)
-		if made := merge.IsNull(x); !e.Not {
-			return made, why
-		}
-		return merge.Not(merge.IsNull(x)), why
-	case *sqlparse.Compare:
-		return c.compare(comparisons[e.Op], e.Left, e.Right)
-	case *sqlparse.Between:
-		low, why := c.compare(">=", e.X, e.Low)
+	case sqlparse.IsNull:
+		x, _, why := c.number(o.Operands[0])
+		return merge.IsNull(x), why
+	case sqlparse.Between:
+		low, why := c.compare(">=", o.Operands[0], o.Operands[1])
 		if why != "" {
 			return nil, why
 		}
-		high, why := c.compare("<=", e.X, e.High)
-		if made := merge.And(low, high); !e.Not {
-			return made, why
-		}
-		return merge.Not(merge.And(low, high)), why
+		high, why := c.compare("<=", o.Operands[0], o.Operands[2])
+		return merge.And(low, high), why
+	}
+	if op := comparisons[o.Op]; op != "" {
+		return c.compare(op, o.Operands[0], o.Operands[1])
 	}
 	return nil, onlyNumbers
 }
@@ -76,7 +83,7 @@ func each(list []sqlparse.Expr, of func(sqlparse.Expr) (merge.Expr, string)) (al
 	return all, ""
 }
 
-var comparisons = map[sqlparse.Comparison]string{
+var comparisons = map[sqlparse.Operator]string{
 	sqlparse.Equal: "=", sqlparse.NotEqual: "<>", sqlparse.Less: "<", sqlparse.LessEqual: "<=", sqlparse.Greater: ">", sqlparse.GreaterEqual: ">=",
 }
 
@@ -85,11 +92,8 @@ func (c *combiner) compare(op string, left, right sqlparse.Expr) (merge.Expr, st
 		made, _, why := c.number(e)
 		return made, why
 	})
-	switch {
-	case why != "":
+	if why != "" {
 		return nil, why
-	case op == "":
-		return nil, onlyNumbers
 	}
 	return merge.Comparison(c.dialect, op, sides[0], sides[1]), ""
 }
@@ -104,7 +108,9 @@ func (c *combiner) number(e sqlparse.Expr) (made merge.Expr, kind merge.Kind, wh
 		c.of.group.params = append(c.of.group.params, e.Index)
 		return merge.Argument(e.Index), c.exact(), ""
 	case *sqlparse.Operation:
-		return c.operation(e)
+		if e.Op < sqlparse.Not || e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod {
+			return c.operation(e)
+		}
 	case *sqlparse.Call:
 		switch name := nameOf(e); {
 		case combined(e) != 0 || e.Odd || e.Over:

@@ -209,18 +209,13 @@ func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) 
 	}
 	for _, e := range conjuncts(where) {
 		left, list := e, []sqlparse.Expr(nil)
-		switch e := e.(type) {
-		case *sqlparse.Compare:
-			if e.Op == sqlparse.Equal {
-				left, list = e.Left, []sqlparse.Expr{e.Right}
-			}
-		case *sqlparse.In:
-			if !e.Not && e.Query == nil {
-				left, list = e.X, e.List
-			}
+		if o, ok := e.(*sqlparse.Operation); ok && !o.Not && (o.Op == sqlparse.Equal || o.Op == sqlparse.In) {
+			left, list = o.Operands[0], o.Operands[1:]
 		}
 		if at := placeOf(left, s, c); at >= 0 {
-			return valuesAt(list, at), e
+			if values := valuesAt(list, at); len(values) > 0 {
+				return values, e
+			}
 		}
 	}
 	return nil, nil
@@ -230,8 +225,8 @@ func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) 
 // not.
 func placeOf(left sqlparse.Expr, s *scope, c column) int {
 	is := func(e sqlparse.Expr) bool { found, ok := s.column(e); return ok && found == c }
-	if tuple, ok := bare(left).(*sqlparse.Tuple); ok {
-		return slices.IndexFunc(tuple.Items, is)
+	if tuple := sqlparse.As(bare(left), sqlparse.Tuple); tuple != nil {
+		return slices.IndexFunc(tuple.Operands, is)
 	}
 	if is(left) {
 		return 0
@@ -242,8 +237,8 @@ func placeOf(left sqlparse.Expr, s *scope, c column) int {
 // valuesAt returns what the values of a list have at a place, nil where one is no value.
 func valuesAt(list []sqlparse.Expr, at int) (values []operand) {
 	for _, e := range list {
-		if tuple, ok := bare(e).(*sqlparse.Tuple); ok && at < len(tuple.Items) {
-			e = tuple.Items[at]
+		if tuple := sqlparse.As(bare(e), sqlparse.Tuple); tuple != nil && at < len(tuple.Operands) {
+			e = tuple.Operands[at]
 		}
 		v, ok := constant(e)
 		if !ok {

@@ -215,11 +215,11 @@ func constant(e sqlparse.Expr) (operand, bool) {
 // bare returns what stands in parentheses.
 func bare(e sqlparse.Expr) sqlparse.Expr {
 	for {
-		p, ok := e.(*sqlparse.Parens)
-		if !ok {
+		p := sqlparse.As(e, sqlparse.Parens)
+		if p == nil {
 			return e
 		}
-		e = p.X
+		e = p.Operands[0]
 	}
 }
 

@@ -103,24 +103,27 @@ type prover struct {
 
 // expression returns nil for a condition that proves nothing.
 func (p *prover) expression(e sqlparse.Expr) proof {
-	switch e := bare(e).(type) {
-	case *sqlparse.Operation:
-		return p.operation(e)
-	case *sqlparse.Compare:
-		return p.compare(e)
-	case *sqlparse.In:
-		return p.in(e)
-	case *sqlparse.Between:
-		low, first := constant(e.Low)
-		high, second := constant(e.High)
-		if l := p.lead(e.X); l != nil && l.order && first && second && !e.Not {
+	o, ok := bare(e).(*sqlparse.Operation)
+	switch {
+	case !ok || o.Not:
+	case o.Op == sqlparse.And, o.Op == sqlparse.Or:
+		return p.junction(o)
+	case o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual:
+		return p.compare(o)
+	case o.Op == sqlparse.In:
+		return p.in(o)
+	case o.Op == sqlparse.Between:
+		low, first := constant(o.Operands[1])
+		high, second := constant(o.Operands[2])
+		if l := p.lead(o.Operands[0]); l != nil && l.order && first && second {
 			return &within{lead: l, low: &low, high: &high}
 		}
 	}
 	return nil
 }
 
-func (p *prover) operation(e *sqlparse.Operation) proof {
+// junction is conditions with AND or OR between them.
+func (p *prover) junction(e *sqlparse.Operation) proof {
 	var all []proof
 	for _, operand := range e.Operands {
 		proved := p.expression(operand)
@@ -135,10 +138,8 @@ func (p *prover) operation(e *sqlparse.Operation) proof {
 		return nil
 	case e.Op == sqlparse.And:
 		return allOf(all)
-	case e.Op == sqlparse.Or:
-		return anyOf(all)
 	}
-	return nil
+	return anyOf(all)
 }
 
 // lead returns the lead whose values an expression has, or nil.
@@ -150,9 +151,9 @@ func (p *prover) lead(e sqlparse.Expr) *lead {
 	return p.of[c]
 }
 
-func (p *prover) compare(e *sqlparse.Compare) proof {
-	left, right, op := bare(e.Left), bare(e.Right), e.Op
-	if tuple, ok := left.(*sqlparse.Tuple); ok {
+func (p *prover) compare(e *sqlparse.Operation) proof {
+	left, right, op := bare(e.Operands[0]), bare(e.Operands[1]), e.Op
+	if tuple := sqlparse.As(left, sqlparse.Tuple); tuple != nil {
 		return p.tuples(tuple, op, right)
 	}
 	l := p.lead(left)
@@ -177,7 +178,7 @@ func (p *prover) compare(e *sqlparse.Compare) proof {
 }
 
 // mirrored is the comparison with its sides exchanged.
-func mirrored(op sqlparse.Comparison) sqlparse.Comparison {
+func mirrored(op sqlparse.Operator) sqlparse.Operator {
 	switch op {
 	case sqlparse.Less:
 		return sqlparse.Greater
@@ -192,15 +193,15 @@ func mirrored(op sqlparse.Comparison) sqlparse.Comparison {
 }
 
 // tuples is (a, b) = (1, 2).
-func (p *prover) tuples(left *sqlparse.Tuple, op sqlparse.Comparison, other sqlparse.Expr) proof {
-	right, ok := other.(*sqlparse.Tuple)
-	if !ok || op != sqlparse.Equal || len(right.Items) != len(left.Items) {
+func (p *prover) tuples(left *sqlparse.Operation, op sqlparse.Operator, other sqlparse.Expr) proof {
+	right := sqlparse.As(other, sqlparse.Tuple)
+	if right == nil || op != sqlparse.Equal || len(right.Operands) != len(left.Operands) {
 		return nil
 	}
 	var all allOf
-	for i, item := range left.Items {
+	for i, item := range left.Operands {
 		l := p.lead(item)
-		if v, ok := constant(right.Items[i]); ok && l != nil {
+		if v, ok := constant(right.Operands[i]); ok && l != nil {
 			all = append(all, &equals{l, []operand{v}})
 		}
 	}
@@ -211,20 +212,17 @@ func (p *prover) tuples(left *sqlparse.Tuple, op sqlparse.Comparison, other sqlp
 }
 
 // in is x IN (1, 2) and (a, x) IN ((1, 2), (3, 4)).
-func (p *prover) in(e *sqlparse.In) proof {
-	if e.Not || e.Query != nil {
-		return nil
-	}
-	x := bare(e.X)
-	tuple, ok := x.(*sqlparse.Tuple)
-	if !ok {
-		return p.oneOf(x, e.List, func(item sqlparse.Expr) sqlparse.Expr { return item })
+func (p *prover) in(e *sqlparse.Operation) proof {
+	x, values := bare(e.Operands[0]), e.Operands[1:]
+	tuple := sqlparse.As(x, sqlparse.Tuple)
+	if tuple == nil {
+		return p.oneOf(x, values, func(item sqlparse.Expr) sqlparse.Expr { return item })
 	}
 	var all allOf
-	for i, item := range tuple.Items {
-		one := p.oneOf(item, e.List, func(row sqlparse.Expr) sqlparse.Expr {
-			if row, ok := bare(row).(*sqlparse.Tuple); ok && i < len(row.Items) {
-				return row.Items[i]
+	for i, item := range tuple.Operands {
+		one := p.oneOf(item, values, func(row sqlparse.Expr) sqlparse.Expr {
+			if row := sqlparse.As(bare(row), sqlparse.Tuple); row != nil && i < len(row.Operands) {
+				return row.Operands[i]
 			}
 			return nil
 		})
@@ -300,19 +298,18 @@ func (s *scope) rejects(e sqlparse.Expr, absent []*reference) bool {
 		c, ok := s.column(e)
 		return ok && slices.Contains(absent, c.of)
 	}
-	switch e := bare(e).(type) {
-	case *sqlparse.Compare:
-		return e.Op != sqlparse.NullSafeEqual && (null(e.Left) && !isAll(e.Right) || null(e.Right) && !isAll(e.Left))
-	case *sqlparse.In:
-		return !e.Not && null(e.X)
-	case *sqlparse.Between:
-		return !e.Not && null(e.X)
-	case *sqlparse.Like:
-		return !e.Not && null(e.Operands[0])
-	case *sqlparse.IsNull:
-		return e.Not && null(e.X)
-	case *sqlparse.Operation:
-		return e.Op == sqlparse.Or && !slices.ContainsFunc(e.Operands, func(e sqlparse.Expr) bool { return !s.rejects(e, absent) })
+	o, ok := bare(e).(*sqlparse.Operation)
+	switch {
+	case !ok:
+	case o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual:
+		left, right := o.Operands[0], o.Operands[1]
+		return null(left) && !isAll(right) || null(right) && !isAll(left)
+	case o.Op == sqlparse.In, o.Op == sqlparse.Between, o.Op == sqlparse.Like:
+		return !o.Not && null(o.Operands[0])
+	case o.Op == sqlparse.IsNull:
+		return o.Not && null(o.Operands[0])
+	case o.Op == sqlparse.Or:
+		return !slices.ContainsFunc(o.Operands, func(e sqlparse.Expr) bool { return !s.rejects(e, absent) })
 	}
 	return false
 }

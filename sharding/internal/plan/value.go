@@ -37,18 +37,13 @@ func (c *combiner) typed(e sqlparse.Expr) (Value, string) {
 	case *sqlparse.Call:
 		return c.function(e)
 	case *sqlparse.Operation:
-		if e.Op <= sqlparse.And {
+		switch {
+		case e.Op <= sqlparse.Like:
 			return truth, ""
+		case e.Op == sqlparse.Case:
+			return c.oneOf(e, c.results(e))
 		}
 		return c.arithmetic(e)
-	case *sqlparse.Compare, *sqlparse.Not, *sqlparse.In, *sqlparse.Between, *sqlparse.IsNull, *sqlparse.Like:
-		return truth, ""
-	case *sqlparse.Case:
-		results := c.results(e)
-		if len(results) == 0 {
-			return Value{}, c.unsorted(e, Column{})
-		}
-		return c.oneOf(e, results)
 	}
 	return Value{}, c.unsorted(e, Column{})
 }
@@ -60,12 +55,8 @@ var truth = Value{Type: merge.Type{Kind: merge.Integer}}
 // expression is copied to.
 func (c *combiner) constantNames(e sqlparse.Expr) string {
 	switch e := bare(e).(type) {
-	case *sqlparse.Subquery, *sqlparse.Exists:
+	case *sqlparse.Subquery:
 		return "how " + c.text(e) + " compares is not known" + addKey
-	case *sqlparse.In:
-		if e.Query != nil {
-			return "how " + c.text(e) + " compares is not known" + addKey
-		}
 	case *sqlparse.Column:
 		_, known := c.scope.column(e)
 		if alias := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
@@ -85,7 +76,7 @@ func (c *combiner) constantNames(e sqlparse.Expr) string {
 // stored returns how results of SQLite compare: by their bytes, where no collation comes
 // from a column or is written.
 func (c *combiner) stored(e sqlparse.Expr) (Value, string) {
-	_, cast := e.(*sqlparse.Cast)
+	cast := sqlparse.As(e, sqlparse.Cast) != nil
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
 	if cast || column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
@@ -95,7 +86,7 @@ func (c *combiner) stored(e sqlparse.Expr) (Value, string) {
 }
 
 // results returns what CASE may return, nothing where that is not certain.
-func (c *combiner) results(e *sqlparse.Case) (all []sqlparse.Expr) {
+func (c *combiner) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	branches := e.Operands
 	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
 	case strings.TrimSpace(before) == "":
