@@ -102,6 +102,8 @@ func TestAComputedValueHasTheFormThatTheDatabaseGivesIt(t *testing.T) {
 		"more digits":  {[]byte("3.0000"), integerConstant(int64(0)), []byte("0.0000"), nil},
 		"as a string":  {"3.5", decimalConstant([]byte("-7")), "-7.0", nil},
 		"an integer":   {int64(3), decimalConstant("7"), int64(7), nil},
+		"unsigned":     {int64(3), decimalConstant("9223372036854775808"), uint64(1 << 63), nil},
+		"too large":    {int64(3), decimalConstant("18446744073709551616"), nil, ErrOverflow},
 		"nothing":      {nil, decimalConstant("7.5"), "7.5", nil},
 		"NULL":         {"3.5", Constant(nil, Decimal), nil, nil},
 		"fewer digits": {"3.5", decimalConstant("7.25"), nil, ErrUnoffered},

@@ -92,7 +92,7 @@ type state struct {
 	value driver.Value
 	key   []byte // of value, for Min and Max
 	sum   sum
-	count int64
+	count int64 // of tuples of DISTINCT
 }
 
 // next reads all rows.
@@ -160,22 +160,13 @@ func (g *grouped) add(to *group, i int) error {
 		}
 		return nil
 	case Count:
-		return s.addCount(v)
+		return s.sum.add(v, Integer)
 	case Sum:
 		return s.sum.add(v, a.Kind)
 	case Min, Max:
 		return g.extreme(to, s, a)
 	}
 	return unoffered(fmt.Sprintf("aggregate function %d", a.Function))
-}
-
-func (s *state) addCount(v driver.Value) error {
-	d, ok := decimalOf(v)
-	if !ok || d.scale > 0 || !d.digits.IsInt64() {
-		return unexpected(Integer, v)
-	}
-	s.count += d.digits.Int64()
-	return nil
 }
 
 // isNew notes the present row's tuple and reports whether it counts.
@@ -250,7 +241,10 @@ func (g *grouped) emit(dest []driver.Value) error {
 func (s *state) result(a *Aggregate) (driver.Value, error) {
 	switch a.Function {
 	case Count:
-		return s.count, nil
+		if s.sum.form == isNull {
+			return s.count, nil
+		}
+		return s.sum.result(Integer)
 	case Sum:
 		return s.sum.result(a.Kind)
 	}

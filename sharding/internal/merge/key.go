@@ -133,7 +133,8 @@ func (t *Type) append(b []byte, v driver.Value) ([]byte, bool) {
 	case Integer:
 		return appendInteger(b, v)
 	case Decimal:
-		return appendNumber(b, v)
+		s, _ := digitsOf(v)
+		return appendDigits(b, s)
 	case Float:
 		f, ok := floatOf(v)
 		return appendFloat(b, f), ok
@@ -171,18 +172,10 @@ func appendSigned(b []byte, v int64) []byte {
 }
 
 func appendInteger(b []byte, v driver.Value) ([]byte, bool) {
-	switch v := v.(type) {
-	case int64:
-		return appendSigned(b, v), true
-	case uint64:
-		return binary.BigEndian.AppendUint64(append(b, positive), v), true
-	case bool:
-		return appendSigned(b, truth(v)), true
+	if n, ok := v.(int64); ok {
+		return appendSigned(b, n), true
 	}
-	s, ok := textOf(v)
-	if !ok {
-		return b, false
-	}
+	s, _ := digitsOf(v)
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return appendSigned(b, n), true
 	}
@@ -208,18 +201,17 @@ func textOf(v driver.Value) (string, bool) {
 	return "", false
 }
 
-func appendNumber(b []byte, v driver.Value) ([]byte, bool) {
+// digitsOf returns a number that is no float as text.
+func digitsOf(v driver.Value) (string, bool) {
 	switch v := v.(type) {
 	case int64:
-		return appendDigits(b, strconv.FormatInt(v, 10))
+		return strconv.FormatInt(v, 10), true
 	case uint64:
-		return appendDigits(b, strconv.FormatUint(v, 10))
+		return strconv.FormatUint(v, 10), true
+	case bool:
+		return strconv.FormatInt(truth(v), 10), true
 	}
-	s, ok := textOf(v)
-	if !ok {
-		return b, false
-	}
-	return appendDigits(b, s)
+	return textOf(v)
 }
 
 const digits = "0123456789"

@@ -8,53 +8,34 @@ import (
 // sum adds numbers up. Whole numbers that fit are added as such; all others that are
 // no floats exactly; floats with what rounding lost, as SQLite does.
 type sum struct {
-	some    bool // a value that is not NULL was added
-	inexact bool // a float was
-	text    bool // the first value was a string and no slice of bytes
-	small   int64
-	exact   decimal
-	float   float64
-	lost    float64
+	form  form // of what was added: isNull for nothing, isFloat if a float was
+	text  bool // the first value was a string and no slice of bytes
+	small int64
+	exact decimal
+	float float64
+	lost  float64
 }
 
 // add adds a value; NULL adds nothing.
 func (s *sum) add(v driver.Value, k Kind) error {
-	if v == nil {
-		return nil
-	}
-	if !s.some {
-		_, s.text = v.(string)
-		s.some = true
-	}
 	if n, ok := v.(int64); ok && k != Float {
-		s.addWhole(n)
-		return nil
-	}
-	_, isFloat := v.(float64)
-	switch {
-	case k == Float || k == Stored && isFloat:
-		f, ok := floatOf(v)
-		if !ok {
-			return unexpected(k, v)
-		}
-		s.inexact = true
-		s.addFloat(f)
-		return nil
-	case k == Integer || k == Decimal:
-		if d, ok := decimalOf(v); ok && (k == Decimal || d.scale == 0) {
-			s.exact = s.exact.plus(d)
+		if total := s.small + n; (total > s.small) == (n > 0) {
+			s.form, s.small = max(s.form, isInteger), total
 			return nil
 		}
 	}
-	return unexpected(k, v)
-}
-
-func (s *sum) addWhole(n int64) {
-	if total := s.small + n; (total > s.small) == (n > 0) {
-		s.small = total
-		return
+	x, err := numberOf(v, k)
+	if err != nil || x.form == isNull {
+		return err
 	}
-	s.exact = s.exact.plus(wholeDecimal(n))
+	s.text = s.text || s.form == isNull && x.text
+	s.form = max(s.form, x.form)
+	if x.form == isFloat {
+		s.addFloat(x.float)
+	} else {
+		s.exact = s.exact.plus(x.exact)
+	}
+	return nil
 }
 
 func (s *sum) addFloat(f float64) {
@@ -67,52 +48,32 @@ func (s *sum) addFloat(f float64) {
 	s.float = total
 }
 
-func (s *sum) total() decimal { return s.exact.plus(wholeDecimal(s.small)) }
+// result returns the sum as the database would: NULL of no values, an integer, a
+// decimal, or a float. SQLite has NULL for what is no number.
+func (s *sum) result(k Kind) (driver.Value, error) {
+	x := number{form: s.form, text: s.text, exact: s.exact.plus(wholeDecimal(s.small))}
+	switch {
+	case x.form == isFloat:
+		x.float = s.floats(x.exact.float())
+		if k == Stored && math.IsNaN(x.float) {
+			return nil, nil
+		}
+	case x.form != isNull && k == Decimal:
+		x.form = isDecimal
+	case x.form == isInteger && !x.exact.digits.IsInt64():
+		return nil, ErrOverflow
+	}
+	return x.result(), nil
+}
 
-// floats returns the sum as a float.
-func (s *sum) floats() float64 {
-	if s.small != 0 || s.exact.digits != nil {
-		s.addFloat(s.total().float())
-		s.small, s.exact = 0, decimal{}
+// floats returns the sum of all values as a float, whole being the sum of those that are
+// none.
+func (s *sum) floats(whole float64) float64 {
+	if whole != 0 {
+		s.addFloat(whole)
 	}
 	if math.IsInf(s.float, 0) || math.IsNaN(s.lost) {
 		return s.float
 	}
 	return s.float + s.lost
-}
-
-// result returns the sum as the database would: NULL of no values, an integer, a
-// decimal, or a float.
-func (s *sum) result(k Kind) (driver.Value, error) {
-	switch {
-	case !s.some:
-		return nil, nil
-	case k == Float:
-		return s.floats(), nil
-	case k == Decimal:
-		return s.written(s.total()), nil
-	case s.inexact:
-		return number(s.floats()), nil
-	}
-	total := s.total().digits
-	if !total.IsInt64() {
-		return nil, ErrOverflow
-	}
-	return total.Int64(), nil
-}
-
-// written returns a decimal as the driver gives them.
-func (s *sum) written(d decimal) driver.Value {
-	if s.text {
-		return string(d.text())
-	}
-	return d.text()
-}
-
-// number returns a float of SQLite, which has NULL for what is no number.
-func number(f float64) driver.Value {
-	if math.IsNaN(f) {
-		return nil
-	}
-	return f
 }

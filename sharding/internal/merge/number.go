@@ -1,0 +1,226 @@
+package merge
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// number is a value in an expression or a sum: NULL, an integer, a decimal, or a float.
+type number struct {
+	form  form
+	float float64
+	exact decimal // of an integer, too
+	text  bool    // the decimal was a string
+}
+
+type form uint8
+
+const (
+	isNull form = iota
+	isInteger
+	isDecimal
+	isFloat
+)
+
+func logical(b bool) number { return number{form: isInteger, exact: wholeDecimal(truth(b))} }
+
+// numberOf reads a value of a column of numbers.
+func numberOf(v driver.Value, k Kind) (x number, err error) {
+	if v == nil {
+		return number{}, nil
+	}
+	if k == Stored {
+		switch v.(type) {
+		case int64, bool:
+			k = Integer
+		case float64:
+			k = Float
+		}
+	}
+	var ok bool
+	switch k {
+	case Integer:
+		x.form = isInteger
+		x.exact, ok = decimalOf(v)
+		ok = ok && x.exact.scale == 0
+	case Decimal:
+		x.form = isDecimal
+		x.exact, ok = decimalOf(v)
+		_, x.text = v.(string)
+	case Float:
+		x.form = isFloat
+		x.float, ok = floatOf(v)
+	case Stored:
+	default:
+		return x, unoffered("an expression over what is no number")
+	}
+	if !ok {
+		return x, unexpected(k, v)
+	}
+	return x, nil
+}
+
+// result is the value as the driver would have given it.
+func (x number) result() driver.Value {
+	switch {
+	case x.form == isNull:
+		return nil
+	case x.form == isFloat:
+		return x.float
+	case x.form == isDecimal && x.text:
+		return x.exact.text()
+	case x.form == isDecimal:
+		return []byte(x.exact.text())
+	case x.exact.digits.IsInt64():
+		return x.exact.digits.Int64()
+	}
+	return x.exact.digits.Uint64()
+}
+
+// like is the value in the form of another one, which the database has computed by the
+// same expression: with as many digits behind its point.
+func (x number) like(v driver.Value) (driver.Value, error) {
+	s, isText := textOf(v)
+	_, whole := v.(int64)
+	_, fraction, _ := strings.Cut(s, ".")
+	switch {
+	case x.form == isDecimal && whole && x.exact.shown == 0:
+		x.form, x.exact = isInteger, x.exact.rounded(0)
+		if !x.exact.digits.IsInt64() && !x.exact.digits.IsUint64() {
+			return nil, ErrOverflow
+		}
+	case !isText, x.form == isNull:
+	case x.form == isFloat, x.exact.shown > len(fraction):
+		return nil, unoffered("a number with other digits than its database shows")
+	default:
+		x.form, x.exact = isDecimal, x.exact.rounded(x.exact.shown)
+		x.exact.shown = len(fraction)
+		_, x.text = v.(string)
+	}
+	return x.result(), nil
+}
+
+func (x number) asFloat() float64 {
+	if x.form == isFloat {
+		return x.float
+	}
+	return x.exact.float()
+}
+
+// isTrue tells a condition's truth; NULL is not true.
+func (x number) isTrue() bool {
+	switch x.form {
+	case isNull:
+		return false
+	case isFloat:
+		return x.float != 0
+	}
+	return x.exact.digits.Sign() != 0
+}
+
+// arithmetic is x op y, op being one of + - * /.
+func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
+	o := number{form: max(x.form, y.form), text: x.text || y.text}
+	switch {
+	case op == '/' && !y.isTrue() && d.Engine == PostgreSQL:
+		return o, ErrDivision
+	case op == '/' && !y.isTrue():
+		return number{}, nil
+	case o.form == isFloat:
+		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
+	case op == '/' && d.Engine == MySQL:
+		o.form = isDecimal
+	case op == '/' && o.form == isDecimal:
+		return o, unoffered("a quotient of decimals on PostgreSQL")
+	}
+	o.exact = d.exact(op, x.exact, y.exact)
+	switch {
+	case o.form == isDecimal && o.exact.shown > d.Division.Most:
+		return o, unoffered("a product with too many digits after its point")
+	case o.form == isDecimal || o.exact.digits.IsInt64():
+		return o, nil
+	case d.Engine == SQLite: // an integer that is too large becomes a float
+		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
+	}
+	return o, ErrOverflow
+}
+
+func floatArithmetic(op byte, x, y float64) number {
+	f := x / y
+	switch op {
+	case '+':
+		f = x + y
+	case '-':
+		f = x - y
+	case '*':
+		f = x * y
+	}
+	if math.IsNaN(f) {
+		return number{}
+	}
+	return number{form: isFloat, float: f}
+}
+
+// exact computes with what are no floats. MySQL makes decimals of a quotient, the others
+// cut off what is no integer.
+func (d Dialect) exact(op byte, x, y decimal) decimal {
+	switch {
+	case op == '+':
+		return x.plus(y)
+	case op == '-':
+		return x.minus(y)
+	case op == '*':
+		return x.times(y)
+	case d.Engine == MySQL:
+		return x.over(y, d.Division)
+	}
+	return decimal{digits: new(big.Int).Quo(x.digits, y.digits)}
+}
+
+// round is ROUND(x, digits).
+func (d Dialect) round(x number, digits int) number {
+	switch {
+	case d.Engine == SQLite:
+		return number{form: isFloat, float: roundHalfUp(x.asFloat(), digits)}
+	case x.form == isFloat:
+		if unit := math.Pow10(digits); !math.IsInf(x.float*unit, 0) {
+			x.float = math.RoundToEven(x.float*unit) / unit
+		}
+	case x.exact.scale > digits:
+		x.exact = x.exact.rounded(digits)
+	default:
+		x.exact.shown = x.exact.scale
+	}
+	return x
+}
+
+func (d Dialect) compare(x, y number) int {
+	if x.form != isFloat && y.form != isFloat {
+		return x.exact.compare(y.exact)
+	}
+	c := bytes.Compare(appendFloat(nil, x.asFloat()), appendFloat(nil, y.asFloat()))
+	if c == 0 && d.Engine == SQLite && x.form != y.form {
+		return x.rat().Cmp(y.rat()) // SQLite does not round the integer
+	}
+	return c
+}
+
+func (x number) rat() *big.Rat {
+	if x.form == isFloat {
+		return new(big.Rat).SetFloat64(x.float)
+	}
+	return new(big.Rat).SetInt(x.exact.digits)
+}
+
+// roundHalfUp rounds all digits of a float, halves away from zero.
+func roundHalfUp(f float64, digits int) float64 {
+	if math.Abs(f) >= 1<<52 || math.IsNaN(f) {
+		return f
+	}
+	rounded, _ := strconv.ParseFloat(fixed(new(big.Rat).SetFloat64(f), digits), 64)
+	return rounded
+}
