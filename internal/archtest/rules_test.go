@@ -35,6 +35,7 @@ var house = []room{
 	{"keygen/objectid", leaf(), whyLeaf},
 	{"keygen/snowflake", leaf("keygen/internal/clock"), whyLeaf},
 	{"keygen/ticket", leaf("keygen/segment"), "it is segments of several servers that take turns, and serves whoever counts"},
+	{"keygen/periodic", leaf("keygen/segment"), "it is segments that begin at 1 again, and serves whoever counts"},
 	{"keygen/uuid", leaf(), whyLeaf},
 	{"keygen/workerid", leaf("keygen/internal/clock"), whyLeaf},
 	{"keygen/redisgen", leaf("keygen/workerid"), "it is a leaf that gives worker ids, too: who uses one generator compiles no other"},

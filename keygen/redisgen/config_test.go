@@ -34,6 +34,26 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 	}
 }
 
+func TestPeriodsWithoutClientOrPrefixAreRefused(t *testing.T) {
+	if _, err := redisgen.NewPeriods((*standIn)(nil), "shop"); err == nil || !strings.Contains(err.Error(), "client is nil") {
+		t.Errorf("%v", err)
+	}
+	for _, prefix := range []string{"", "a{b}"} {
+		if _, err := redisgen.NewPeriods(newStandIn(), prefix); err == nil || !strings.Contains(err.Error(), "prefix") {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+	p, err := redisgen.NewPeriods(newStandIn(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for group, n := range map[string]int64{"a{b": 1, "a": 0, "b": -1} {
+		if span, err := p.Reserve(t.Context(), group, "2026", time.Now(), time.Now(), n); err == nil {
+			t.Errorf("%d of %q: %+v", n, group, span)
+		}
+	}
+}
+
 func TestLeasesWithoutClientOrPrefixAreRefused(t *testing.T) {
 	if _, err := redisgen.NewLeases((*textStandIn)(nil), "shop"); err == nil || !strings.Contains(err.Error(), "client is nil") {
 		t.Errorf("%v", err)
@@ -90,13 +110,15 @@ func TestWhatNoConstructorHasMadeRefuses(t *testing.T) {
 		serials redisgen.Serials
 		texts   redisgen.Texts
 		leases  redisgen.Leases
+		periods redisgen.Periods
 	)
+	_, period := periods.Reserve(t.Context(), "a", "2026", time.Now(), time.Now(), 1)
 	_, taken := leases.Take(t.Context(), workerid.Claim{Namespace: "a", Owner: "b", Layout: keygen.Twitter()})
 	_, reserved := counter.Reserve(t.Context(), 1)
 	_, seeded := counter.Seed(t.Context(), 1)
 	_, next := serials.Next(t.Context())
 	_, text := texts.Next(t.Context())
-	for name, err := range map[string]error{"Reserve": reserved, "Seed": seeded, "Next": next, "Texts": text, "Take": taken, "Create": leases.Create(t.Context(), "a"), "Serials.Seed": serials.Seed(t.Context(), 1)} {
+	for name, err := range map[string]error{"Reserve": reserved, "Seed": seeded, "Next": next, "Texts": text, "Take": taken, "Periods": period, "Create": leases.Create(t.Context(), "a"), "Serials.Seed": serials.Seed(t.Context(), 1)} {
 		if err == nil || !strings.Contains(err.Error(), "client is nil") {
 			t.Errorf("%s: %v", name, err)
 		}

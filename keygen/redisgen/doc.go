@@ -3,7 +3,7 @@
 // ids there ([Leases]). It works on one server, on several independent masters (but
 // leases do not) and on a Redis Cluster, from version 5 on, of Redis or Valkey.
 //
-// No Redis client is imported: [New], [NewSerials] and [NewLeases] take anything with
+// No Redis client is imported: [New], [NewSerials], [NewPeriods] and [NewLeases] take anything with
 // the method Eval of go-redis v9, whose Client, ClusterClient and UniversalClient
 // fit as they are.
 //
@@ -14,6 +14,9 @@
 // process rise; those of several processes rise together only roughly. The
 // value in Redis is the highest key given so far, as other programs that INCRBY
 // the same key by the same step expect.
+//
+// [Periods] are counters of days, months and years for package periodic, which fetches
+// them by segments.
 //
 // [Serials] rise, one round trip each, within the process and among all
 // processes whose clocks agree about the day. They leave a gap only where an

@@ -8,7 +8,7 @@ import (
 )
 
 // rights is the cure for a missing one.
-const rights = "give the user the right to EVAL, and to GET, SET, INCRBY, INCR and EXPIREAT on the keys of its counters"
+const rights = "give the user the right to EVAL, and to GET, SET, INCRBY, INCR, EXPIREAT and TIME on the keys of its counters"
 
 // cures say what to do about answers of Redis that another try gets again.
 var cures = []cure{

@@ -3,6 +3,7 @@
 // worker ids in WORKER_NODE, leased worker ids in worker_lease. The first two
 // tables are those of Leaf and UidGenerator; schema.Apply creates all of them. The
 // tables of tinyid ([TinyID]) and CosId ([Store.CosID]) are sources as they are.
+// [Periods] are counters of days, months and years for package periodic.
 //
 // # Promise
 //

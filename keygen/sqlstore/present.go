@@ -27,15 +27,23 @@ func (p present) knows(noted string) bool {
 // statement's start: where a statement waited for a lock a later time could be
 // read, but an earlier one only makes leases shorter.
 const (
-	mysqlPresent = `SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), %[1]s, %[2]s,
+	mysqlMicros  = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
+	mysqlPresent = `SELECT ` + mysqlMicros + `, %[1]s, %[2]s,
 		CONCAT_WS(':', @@server_id, @@port, @@hostname), TIMESTAMPDIFF(SECOND, NOW(6), SYSDATE(6))`
+	postgresMicros  = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)`
 	postgresPresent = `SELECT micros, server AS identity, server AS node, server AS birth, 0 FROM (
-		SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint) AS micros,
+		SELECT ` + postgresMicros + ` AS micros,
 			CASE WHEN pg_is_in_recovery() THEN '' ELSE %[1]s END AS server
 		) AS present`
 	sqlitePresent = `SELECT CAST(strftime('%%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%%f', 'now'), 4) AS INTEGER) * 1000,
 		%[1]s, %[2]s, %[2]s, 0`
 )
+
+// serverMicros is the server's clock in microseconds since 1970, on SQLite in whole
+// seconds.
+var serverMicros = map[string]string{
+	mysqlName: mysqlMicros, postgresName: postgresMicros, sqliteName: `CAST(strftime('%s', 'now') AS INTEGER) * 1000000`,
+}
 
 // skewLimit is the difference in seconds between the session's idea of the time
 // and the server's from which on the session's was set by hand.

@@ -58,6 +58,8 @@ type tag struct {
 	// range as it is long by delta. Fixed tells that the row says both, too.
 	delta, remainder int64
 	fixed            bool
+
+	within *within // when ranges may be reserved; nil for at any time
 }
 
 func newTag(s *Store, of *counterTable, name string) *tag {
@@ -194,6 +196,8 @@ func (t *tag) guard(server dialect.Server) string {
 		return sameServer(server)
 	case t.fixed:
 		return fmt.Sprintf(` AND "delta" = %d AND "remainder" = %d`, t.delta, t.remainder)
+	case t.within != nil:
+		return t.within.condition(server)
 	}
 	return ""
 }
@@ -255,16 +259,25 @@ func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	case value > most-width:
 		return fmt.Errorf("%w: %s is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, of.value, value, most)
 	}
-	if t.fixed {
-		if err := t.sameFamily(ctx, s); err != nil {
-			return err
-		}
+	if err := t.conditions(ctx, s); err != nil {
+		return err
 	}
 	return &keygen.SetupError{
 		Err: fmt.Errorf("the UPDATE of %s did not change %s: the connection has autocommit off, so that a reserved range could be rolled back, "+
 			"or it has binlog_format=STATEMENT and the tag is guarded, or a trigger keeps %[2]s as it is", of.name, of.value),
 		Cure: "open the store's database without these settings, and drop the trigger",
 	}
+}
+
+// conditions tells which condition of the tag's own does not hold, nil when all do.
+func (t *tag) conditions(ctx context.Context, s session) error {
+	switch {
+	case t.fixed:
+		return t.sameFamily(ctx, s)
+	case t.within != nil:
+		return t.inTime(ctx, s)
+	}
+	return nil
 }
 
 // Step returns the row's step.

@@ -1,0 +1,277 @@
+package periodic_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/periodic"
+)
+
+func TestConformance(t *testing.T) {
+	m := newMemory(time.Now)
+	cfg := monthly(m, func(c *periodic.Config) { c.Digits = 12 })
+	keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] { return open(t, cfg).IDs("shop7") })
+	keygentest.Keys(t, func(t *testing.T) keygen.Generator[string] { return open(t, cfg).Texts("shop8") })
+}
+
+func TestEachKeyAndPeriodCountsFromOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // on 1 January 2000
+		n := open(t, monthly(newMemory(time.Now), nil))
+		for i, want := range []string{"2000-01-000001", "2000-01-000002"} {
+			if got := next(t, n, "shop7"); got != want {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+		if got := next(t, n, "shop8"); got != "2000-01-000001" {
+			t.Error(got)
+		}
+		time.Sleep(31 * 24 * time.Hour)
+		for _, key := range []string{"shop7", "shop8", ""} {
+			if got := next(t, n, key); got != "2000-02-000001" {
+				t.Error(got)
+			}
+		}
+	})
+}
+
+func TestPeriodsBeginInTheirZone(t *testing.T) {
+	zone := time.FixedZone("CST", 8*60*60)
+	for _, c := range []struct {
+		period periodic.Period
+		digits int
+		at     time.Time
+		text   string
+		id     int64
+	}{
+		{periodic.Day, 4, time.Date(2026, 11, 20, 15, 59, 59, 0, time.UTC), "2026-11-20-0001", 202611200001},
+		{periodic.Day, 4, time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), "2026-11-21-0001", 202611210001},
+		{periodic.Month, 6, time.Date(2026, 11, 30, 16, 0, 0, 0, time.UTC), "2026-12-000001", 202612000001},
+		{periodic.Month, 6, time.Date(2026, 12, 31, 16, 0, 0, 0, time.UTC), "2027-01-000001", 202701000001},
+		{periodic.Year, 3, time.Date(2026, 12, 31, 15, 0, 0, 0, time.UTC), "2026-001", 2026001},
+		{periodic.Year, 14, time.Date(2026, 12, 31, 16, 0, 0, 0, time.UTC), "2027-00000000000001", 202700000000000001},
+	} {
+		now := func() time.Time { return c.at }
+		n := open(t, periodic.Config{Counters: newMemory(now), Name: "order", Period: c.period, Zone: zone, Digits: c.digits, Now: now})
+		number, err := n.Next(t.Context(), "shop7")
+		if err != nil || number.String() != c.text || number.Int64() != c.id || number.Count != 1 {
+			t.Errorf("%v: %v is %d, %v; want %s", c.at, number, number.Int64(), err, c.text)
+		}
+	}
+}
+
+// A day may have 23 or 25 hours.
+func TestADayEndsAtMidnightWhenTheClocksChange(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := time.Date(2026, 10, 25, 0, 30, 0, 0, berlin) // the day has 25 hours
+	now := func() time.Time { return clock }
+	n := open(t, periodic.Config{Counters: newMemory(now), Name: "order", Period: periodic.Day, Zone: berlin, Digits: 3, Now: now})
+	for _, want := range []string{"2026-10-25-001", "2026-10-25-002", "2026-10-26-001"} {
+		if got := next(t, n, ""); got != want {
+			t.Errorf("at %v: %s, want %s", clock, got, want)
+		}
+		clock = clock.Add(12*time.Hour + 15*time.Minute)
+	}
+}
+
+func TestNumbersCostARoundTripForASegment(t *testing.T) {
+	m := newMemory(time.Now)
+	n := open(t, monthly(m, nil))
+	for range 20_000 {
+		next(t, n, "shop7")
+	}
+	if m.calls > 40 {
+		t.Errorf("20,000 numbers cost %d reservations", m.calls)
+	}
+}
+
+func TestTheDigitsBoundThePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := open(t, monthly(newMemory(time.Now), func(c *periodic.Config) { c.Digits = 2 }))
+		for range 98 {
+			next(t, n, "")
+		}
+		if got := next(t, n, ""); got != "2000-01-99" {
+			t.Error(got)
+		}
+		if number, err := n.Next(t.Context(), ""); !errors.Is(err, keygen.ErrExhausted) {
+			t.Errorf("%v, %v", number, err)
+		}
+		time.Sleep(31 * 24 * time.Hour)
+		if got := next(t, n, ""); got != "2000-02-01" {
+			t.Error(got)
+		}
+	})
+}
+
+// Callers of processes whose clocks differ draw while the month changes.
+func TestThePeriodChangesUnderLoadOfClocksThatDisagreeWithoutADuplicate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Now)
+		var mu sync.Mutex
+		seen := map[string]int{}
+		draw := func(n *periodic.Numbers, r *rand.Rand) {
+			last := ""
+			for range 4000 {
+				key := []string{"shop7", "shop8"}[r.IntN(2)]
+				number, err := n.Next(t.Context(), key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				seen[key+" "+number.String()]++
+				mu.Unlock()
+				if number.Period < last {
+					t.Errorf("%s after a number of %s", number, last)
+				}
+				last = number.Period
+				time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+			}
+		}
+		time.Sleep(31*24*time.Hour - 20*time.Second)
+		var wg sync.WaitGroup
+		for i, ahead := range []time.Duration{0, 10 * time.Second, -10 * time.Second} {
+			n := open(t, monthly(m, func(c *periodic.Config) { c.Now = func() time.Time { return time.Now().Add(ahead) } }))
+			for caller := range 3 {
+				wg.Go(func() { draw(n, rand.New(rand.NewPCG(uint64(i), uint64(caller)))) })
+			}
+		}
+		wg.Wait()
+		months := map[string]int{}
+		for number, times := range seen {
+			months[number[6:13]]++
+			if times > 1 {
+				t.Errorf("%s was given %d times", number, times)
+			}
+		}
+		if months["2000-01"] == 0 || months["2000-02"] == 0 || len(seen) != 9*4000 {
+			t.Errorf("%d numbers, %v", len(seen), months)
+		}
+	})
+}
+
+func TestAClockThatTheCountersDisagreeWithGetsNoNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Now)
+		time.Sleep(time.Hour) // into January
+		for _, off := range []time.Duration{62 * 24 * time.Hour, -24 * time.Hour} {
+			n := open(t, monthly(m, func(c *periodic.Config) { c.Now = func() time.Time { return time.Now().Add(off) } }))
+			begin := time.Now()
+			var setup *keygen.SetupError
+			if number, err := n.Next(t.Context(), "shop7"); !errors.Is(err, keygen.ErrClockRollback) || !errors.As(err, &setup) || time.Since(begin) > time.Second {
+				t.Errorf("off by %v: %v, %v after %v", off, number, err, time.Since(begin))
+			}
+		}
+		if len(m.last) != 0 {
+			t.Errorf("counters were made: %v", m.last)
+		}
+	})
+}
+
+func TestAPeriodNeverGoesBackInAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wall := &keygentest.WallClock{}
+		n := open(t, monthly(newMemory(time.Now), func(c *periodic.Config) { c.Now = wall.Now }))
+		time.Sleep(31*24*time.Hour + 10*time.Second)
+		if got := next(t, n, ""); got != "2000-02-000001" {
+			t.Error(got)
+		}
+		wall.Step(-30 * time.Second) // into January, by less than the skew
+		if got := next(t, n, ""); got != "2000-02-000002" {
+			t.Error(got)
+		}
+		wall.Step(-2 * time.Minute)
+		if number, err := n.Next(t.Context(), ""); !errors.Is(err, keygen.ErrClockRollback) {
+			t.Errorf("%v, %v", number, err)
+		}
+		wall.Step(2 * time.Minute)
+		if got := next(t, n, ""); got != "2000-02-000003" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestNumbersGoOnFromMemoryWithoutTheCountersAndThenWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Now)
+		n := open(t, monthly(m, nil))
+		for range 5 {
+			next(t, n, "")
+		}
+		synctest.Wait() // until the next segment is there
+		m.mu.Lock()
+		m.err = errors.New("connection refused")
+		m.mu.Unlock()
+		for range m.last["order//2000-01"] - 5 {
+			next(t, n, "")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if number, err := n.Next(ctx, ""); !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, m.err) {
+			t.Errorf("%v, %v", number, err)
+		}
+		if number, err := n.Next(t.Context(), "another"); !errors.Is(err, m.err) {
+			t.Errorf("%v, %v", number, err)
+		}
+	})
+}
+
+func TestCloseEndsAllKeys(t *testing.T) {
+	n, err := periodic.New(monthly(newMemory(time.Now), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next(t, n, "shop7")
+	for range 2 {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, key := range []string{"shop7", "shop8"} {
+		if number, err := n.Next(t.Context(), key); !errors.Is(err, keygen.ErrClosed) {
+			t.Errorf("%v, %v", number, err)
+		}
+	}
+}
+
+func TestWhatNewHasNotMadeRefuses(t *testing.T) {
+	var n periodic.Numbers
+	if number, err := n.Next(t.Context(), ""); !errors.Is(err, keygen.ErrUnknownGenerator) {
+		t.Errorf("%v, %v", number, err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
+	good := monthly(newMemory(time.Now), nil)
+	for want, change := range map[string]func(*periodic.Config){
+		"Config.Counters":                      func(c *periodic.Config) { c.Counters = (*memory)(nil) },
+		"Config.Name":                          func(c *periodic.Config) { c.Name = "a/b" },
+		"Config.Period":                        func(c *periodic.Config) { c.Period = 4 },
+		"Config.Zone":                          func(c *periodic.Config) { c.Zone = nil },
+		"Config.Digits is 13":                  func(c *periodic.Config) { c.Digits = 13 },
+		"Config.Digits is 0":                   func(c *periodic.Config) { c.Digits = 0 },
+		"Config.Step is -1":                    func(c *periodic.Config) { c.Step = -1 },
+		"Config.Step is 10 and MaxStep 5":      func(c *periodic.Config) { c.MaxStep = 5 },
+		"Config.Skew is 2h0m0s; it is at most": func(c *periodic.Config) { c.Skew = 2 * time.Hour },
+	} {
+		cfg := good
+		change(&cfg)
+		if n, err := periodic.New(cfg); err == nil || n != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want one about %s", err, want)
+		}
+	}
+}
