@@ -22,12 +22,7 @@ func aggregated(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 {
 		return len(call.Args) <= 1 || call.Distinct // MAX(a, b) of SQLite is none
 	}
-	for _, operand := range sqlparse.Operands(e) {
-		if operand != nil && aggregated(operand) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sqlparse.Operands(e), aggregated)
 }
 
 // combined returns how the partial results of an expression are combined, if it is an
@@ -43,21 +38,22 @@ func combined(e sqlparse.Expr) merge.Function {
 // partial returns how the partial results of an aggregate are combined, and how the
 // results compare. at is its place among the selected columns, or -1. What it needs
 // besides is in hidden columns.
-func (c *combiner) partial(e sqlparse.Expr, at int) (a merge.Aggregate, v Value, why string) {
+func (c *combiner) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
-	switch function := aggregates[nameOf(call)]; {
-	case call.Odd || call.Distinct && function != merge.Count:
-		return a, v, c.text(call) + " is not combined" + addKey
+	function := aggregates[nameOf(call)]
+	switch {
+	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) == 0 && function != merge.Count:
+		c.refuse(c.text(call) + " is not combined" + addKey)
+		return merge.Aggregate{}, Value{}
 	case call.Distinct:
 		return c.counted(call, at)
 	case function == merge.Count:
-		return merge.Aggregate{Function: merge.Count, Column: c.place(e, at)}, Value{Type: merge.Type{Kind: merge.Integer}}, ""
+		return merge.Aggregate{Function: merge.Count, Column: c.place(e, at)}, whole
 	case function == merge.Sum:
-		v, why = c.summand(call.Args[0])
-		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v, why
-	default:
-		return c.extreme(call, function, at)
+		v := c.summand(call.Args[0])
+		return merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.place(e, at)}, v
 	}
+	return c.extreme(call, function, at)
 }
 
 // place returns the column of the shards' rows that has an expression: the selected
@@ -81,63 +77,50 @@ func (c *combiner) beside(text string) int {
 
 // summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
 // of integers are decimals.
-func (c *combiner) summand(e sqlparse.Expr) (Value, string) {
-	v, why := c.typed(e)
-	if why != "" {
-		return v, why
-	}
+func (c *combiner) summand(e sqlparse.Expr) Value {
+	v := c.typed(e)
 	switch {
-	case v.As != Plain:
-	case v.Type.Kind == merge.Integer, v.Type.Kind == merge.Decimal:
-		return Value{Type: merge.Type{Kind: merge.Decimal}}, ""
-	case v.Type.Kind == merge.Float, v.Type.Kind == merge.Stored:
-		return v, ""
+	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
+		return Value{Type: merge.Type{Kind: merge.Decimal}}
+	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
+		c.refuse("only numbers are added; " + c.text(e) + " is none" + addKey)
 	}
-	return v, "only numbers are added; " + c.text(e) + " is none" + addKey
+	return v
 }
 
-func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int) (a merge.Aggregate, v Value, why string) {
-	if v, why = c.least(call.Args[0]); why != "" {
-		return a, v, why
-	}
-	v = v.untruncated()
-	a = merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
+func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
+	v := c.least(call.Args[0]).untruncated()
+	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
 	if v.As == Plain {
 		a.Column = c.place(call, at)
 		a.By.Column = a.Column
-		return a, v, ""
+		return a, v
 	}
 	a.By.Column = c.beside(v.selected(c.text(call)))
 	if a.Column = at; at < 0 {
 		a.Column = a.By.Column
 	}
-	return a, v, ""
+	return a, v
 }
 
 // counted counts distinct values: of the sharding key those of each shard, as no
 // two shards have the same; of others the shards return each value once, by grouping
 // by it as well.
-func (c *combiner) counted(call *sqlparse.Call, at int) (a merge.Aggregate, v Value, why string) {
-	v = Value{Type: merge.Type{Kind: merge.Integer}}
-	a = merge.Aggregate{Function: merge.Count}
+func (c *combiner) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+	a, g := merge.Aggregate{Function: merge.Count}, c.of.group
 	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
 		a.Column = c.place(call, at)
-		return a, v, ""
+		return a, whole
 	}
 	for _, e := range call.Args {
-		if c.ambiguous(e) {
-			return a, v, c.text(e) + " is a column and the alias of something else; give it another alias"
-		}
-		told, why := c.told(e)
-		if why != "" {
-			return a, v, why
-		}
+		c.unambiguous(e)
+		told := c.told(e)
 		a.Distinct = append(a.Distinct, merge.Key{Column: c.beside(c.key(told, e)), Type: told.Type})
-		if g := c.of.group; !slices.Contains(g.split, c.text(e)) {
+		if !slices.Contains(g.split, c.text(e)) {
 			g.split = append(g.split, c.text(e))
 		}
 	}
-	return a, v, ""
+	return a, whole
 }
 
 // apart reports whether equal values of a column are on one shard.

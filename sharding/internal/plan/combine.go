@@ -33,23 +33,22 @@ type Order struct {
 // cannot be.
 func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination, *oddity) {
 	c := &combiner{builder: b, statement: st, query: st.Query, of: &combination{hidden: map[int][]string{}}, dialect: d}
-	why := c.form()
+	c.form()
 	for _, core := range c.cores {
-		if why == "" {
-			c.enter(core)
-			why = c.branch()
-		}
+		c.enter(core)
+		c.branch()
 	}
-	if why == "" {
-		why = c.answer()
+	if c.why == "" {
+		c.answer()
 	}
-	if why != "" {
-		return nil, &oddity{c.table(), sharding.ErrUnmergeable, why}
+	if c.why != "" {
+		return nil, &oddity{b.firstSharded(), sharding.ErrUnmergeable, c.why}
 	}
 	return c.of, nil
 }
 
-// combiner makes a combination.
+// combiner makes a combination. It goes on after a refusal, as what it makes is not used
+// then.
 type combiner struct {
 	*builder
 	statement *sqlparse.Statement
@@ -59,30 +58,29 @@ type combiner struct {
 	scope     *scope           // its
 	of        *combination
 	dialect   merge.Dialect
+	why       string // the first refusal, and what to do instead
 }
 
-func (c *combiner) table() string {
-	for _, r := range c.refs {
-		if r.role == sharded {
-			return r.table.Name
-		}
+// refuse notes why answers are not combined.
+func (c *combiner) refuse(why string) {
+	if c.why == "" {
+		c.why = why
 	}
-	return ""
 }
 
 const addKey = "; add a condition on the sharding key, so that one shard answers"
 
 // form accepts SELECT, and several with UNION.
-func (c *combiner) form() string {
+func (c *combiner) form() {
 	switch {
 	case c.query.With != nil && (c.query.With.Recursive || len(c.query.Parts) > 1):
-		return "a recursive WITH, or one beside a UNION, is not combined" + addKey
+		c.refuse("a recursive WITH, or one beside a UNION, is not combined" + addKey)
 	case c.twice:
-		return "a CTE that is read twice is not combined, as its readers may need rows of other shards" + addKey
+		c.refuse("a CTE that is read twice is not combined, as its readers may need rows of other shards" + addKey)
 	case c.statement.Limiting:
-		return "a hint in a comment limits each shard's answer; leave it out"
+		c.refuse("a hint in a comment limits each shard's answer; leave it out")
 	case len(c.query.Locks) > 0:
-		return "a locking clause holds for the transaction of one database" + addKey
+		c.refuse("a locking clause holds for the transaction of one database" + addKey)
 	}
 	for i, part := range c.query.Parts {
 		core := part.Select
@@ -91,41 +89,32 @@ func (c *combiner) form() string {
 		}
 		switch {
 		case core == nil:
-			return "only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + addKey
+			c.refuse("only SELECTs are combined, and by UNION those without ORDER BY and LIMIT of their own" + addKey)
+			return
 		case part.Op == sqlparse.Union && i < len(c.query.Parts)-1 && c.query.Parts[i+1].Op == sqlparse.UnionAll:
-			return "UNION ALL after UNION is not combined" + addKey
+			c.refuse("UNION ALL after UNION is not combined" + addKey)
 		case part.Op > sqlparse.Union:
-			return "INTERSECT and EXCEPT are not combined" + addKey
+			c.refuse("INTERSECT and EXCEPT are not combined" + addKey)
 		}
 		c.cores = append(c.cores, core)
 	}
-	return ""
 }
 
 // branch accepts one SELECT.
-func (c *combiner) branch() string {
+func (c *combiner) branch() {
 	switch {
 	case len(c.core.DistinctOn) > 0:
-		return "DISTINCT ON is not combined" + addKey
+		c.refuse("DISTINCT ON is not combined" + addKey)
 	case c.core.Rollup:
-		return "WITH ROLLUP is not combined" + addKey
+		c.refuse("WITH ROLLUP is not combined" + addKey)
 	case len(c.core.Windows) > 0:
-		return "window functions are not combined" + addKey
+		c.refuse("window functions are not combined" + addKey)
 	case len(c.core.Modifiers) > 0:
-		return c.core.Modifiers[0] + " is not combined; leave it out"
+		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
+	case !c.rooted(c.scope):
+		c.refuse("the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key")
 	}
-	if why := c.roots(); why != "" {
-		return why
-	}
-	return c.expressions()
-}
-
-// roots looks for a sharded table from one row of which each row of the answer comes.
-func (c *combiner) roots() string {
-	if c.rooted(c.scope) {
-		return ""
-	}
-	return "the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key"
+	c.expressions()
 }
 
 // rooted reports whether each row of a SELECT, before it is grouped, comes from rows of a
@@ -147,7 +136,7 @@ func (c *combiner) parted(q *sqlparse.Query) bool {
 	case len(core.GroupBy) > 0:
 		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(s, e) })
 	case core.Distinct:
-		return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && c.keyed(s, i.Expr) })
+		return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return c.keyed(s, i.Expr) })
 	}
 	return core.Having == nil && !sums(q)
 }
@@ -171,30 +160,22 @@ func (c *combiner) near(root *reference) bool {
 	if len(c.cores) > 1 {
 		all = c.scope.inside
 	}
-	for _, r := range all {
-		if r.role != sharded || r == root {
-			continue
-		}
-		if !slices.Contains(c.neighbours(r), root) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(r *reference) bool {
+		return r.role == sharded && r != root && !slices.Contains(c.neighbours(r), root)
+	})
 }
 
 // expressions refuses what a shard computes otherwise than one table would.
-func (c *combiner) expressions() string {
-	for i := range c.core.From {
-		if hasFunction(&c.core.From[i]) {
-			return "a table function is not combined" + addKey
-		}
+func (c *combiner) expressions() {
+	if slices.ContainsFunc(c.core.From, hasFunction) {
+		c.refuse("a table function is not combined" + addKey)
 	}
 	for _, l := range c.limits {
 		if l.query != c.query && !slices.ContainsFunc(l.refs, func(r *reference) bool { return r.role == sharded }) && !c.total(l.query) {
-			return "which rows LIMIT leaves of a copied table may differ from database to database; order by a unique key of it"
+			c.refuse("which rows LIMIT leaves of a copied table may differ from database to database; order by a unique key of it")
 		}
 	}
-	return c.restless
+	c.refuse(c.restless)
 }
 
 // total reports whether a query of one table has an order in which no two rows are equal.
@@ -203,160 +184,148 @@ func (c *combiner) total(q *sqlparse.Query) bool {
 	if s == nil || len(s.inside) == 0 {
 		return s != nil
 	}
-	return len(s.inside) == 1 && len(s.refs) == 1 && slices.ContainsFunc(s.refs[0].schema.Unique, func(key []string) bool {
-		return !slices.ContainsFunc(key, func(name string) bool {
-			return !slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
-				by, ok := s.column(o.Expr)
-				return ok && by == column{s.refs[0], name}
-			})
+	ordered := func(name string) bool {
+		return slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool {
+			by, ok := s.column(o.Expr)
+			return ok && by == column{s.refs[0], name}
 		})
+	}
+	return len(s.inside) == 1 && len(s.refs) == 1 && slices.ContainsFunc(s.refs[0].schema.Unique, func(key []string) bool {
+		return !slices.ContainsFunc(key, func(name string) bool { return !ordered(name) })
 	})
 }
 
-func hasFunction(s *sqlparse.Source) bool {
-	return s.Function != nil || s.Join != nil && (hasFunction(s.Join.Left) || hasFunction(s.Join.Right))
+func hasFunction(s sqlparse.Source) bool {
+	return s.Function != nil || s.Join != nil && (hasFunction(*s.Join.Left) || hasFunction(*s.Join.Right))
 }
 
 // answer takes in what is selected: groups, or rows.
-func (c *combiner) answer() string {
+func (c *combiner) answer() {
 	once := c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
-	for _, c.core = range c.cores {
-		groups := c.core.Having != nil || len(c.core.GroupBy) > 0 || slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) })
+	for _, core := range c.cores {
+		c.enter(core)
+		groups := core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) })
 		switch {
-		case len(c.cores) > 1 && (groups || c.core.Distinct):
-			return "DISTINCT and groups in a UNION are not combined; send its SELECTs one by one"
-		case c.core.Distinct && groups:
-			return "DISTINCT of groups is not combined" + addKey
+		case len(c.cores) > 1 && (groups || core.Distinct):
+			c.refuse("DISTINCT and groups in a UNION are not combined; send its SELECTs one by one")
+		case core.Distinct && groups:
+			c.refuse("DISTINCT of groups is not combined" + addKey)
+		case groups && c.stars():
+			c.refuse("GROUP BY needs a select list without *" + addKey)
 		case groups:
-			return c.grouped()
+			c.grouped()
 		case c.stars() && (once || len(c.cores) > 1 && len(c.query.OrderBy) > 0):
-			return "DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey
+			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
+		default:
+			continue
 		}
+		return
 	}
 	if once {
-		if why := c.once(); why != "" {
-			return why
-		}
+		c.once()
 	}
-	return c.sorted()
+	c.sorted()
 }
 
 // once takes in DISTINCT and UNION: hidden columns, each equal to a selected one, make no
 // two rows differ. Only weights without their padding may: then 'a' and 'a ' are two
 // rows of a shard, and a LIMIT there would count both.
-func (c *combiner) once() string {
+func (c *combiner) once() {
 	for at := range c.cores[0].Items {
-		v, why := c.result(at)
-		if why != "" {
-			return why
-		}
-		v = v.untruncated()
+		v := c.result(at).untruncated()
 		c.of.distinct = append(c.of.distinct, v.Type)
 		c.of.whole = c.of.whole || v.loose()
 		c.hideResult(at, v)
 	}
-	return ""
 }
 
 // sorted takes in ORDER BY and LIMIT.
-func (c *combiner) sorted() string {
+func (c *combiner) sorted() {
 	for _, o := range c.query.OrderBy {
-		v, why := c.sort(o.Expr)
-		if why != "" {
-			return why
-		}
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: v.Type})
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: c.sort(o.Expr).Type})
 	}
-	c.of.limit = c.query.Limit
-	return c.countable(c.of.limit)
+	c.countable()
 }
 
 // sort selects besides what the rows are ordered by: a result column, or any expression
 // where each row of the answer is one of a SELECT.
-func (c *combiner) sort(by sqlparse.Expr) (v Value, why string) {
+func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	c.enter(c.cores[0])
-	e, why := c.ordered(by)
-	if why != "" {
-		return v, why
-	}
+	e := c.ordered(by)
 	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
 	switch {
 	case at >= 0:
-		if v, why = c.result(at); why == "" {
-			c.hideResult(at, v)
-		}
+		v = c.result(at)
+		c.hideResult(at, v)
 	case len(c.of.distinct) > 0 || len(c.cores) > 1:
-		why = "DISTINCT and UNION are ordered by what is selected; select " + c.text(e)
+		c.refuse("DISTINCT and UNION are ordered by what is selected; select " + c.text(e))
 	default:
-		if v, why = c.value(e); why == "" {
-			c.hide(v.selected(c.text(e)))
-		}
+		v = c.value(e)
+		c.hide(v.selected(c.text(e)))
 	}
-	return v, why
+	return v
 }
 
 // isCalled reports whether a name in ORDER BY is that of a result column.
 func isCalled(i sqlparse.Item, by sqlparse.Expr) bool {
-	name, ok := by.(*sqlparse.Column)
 	column, isColumn := bare(i.Expr).(*sqlparse.Column)
-	return ok && isColumn && i.Alias.Name == "" && len(name.Name.Parts) == 1 && strings.EqualFold(column.Name.Parts[len(column.Name.Parts)-1].Name, name.Name.Parts[0].Name)
+	return isColumn && i.Alias.Name == "" && strings.EqualFold(last(column.Name), unqualified(by))
 }
 
 // result returns how the values of a result column compare, which has to be the same in
 // all branches of a UNION.
-func (c *combiner) result(at int) (first Value, why string) {
+func (c *combiner) result(at int) (first Value) {
 	for i, core := range c.cores {
 		c.enter(core)
 		if at >= len(core.Items) {
-			return first, "the SELECTs of a UNION have as many columns each"
+			c.refuse("the SELECTs of a UNION have as many columns each")
+			return first
 		}
-		v, why := c.value(core.Items[at].Expr)
+		v := c.value(core.Items[at].Expr)
 		switch {
-		case why != "":
-			return v, why
 		case v.As == Number && len(c.cores) > 1:
-			return v, c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey
+			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
 		case i == 0:
 			first = v
 		case !v.same(first):
-			return v, "the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey
+			c.refuse("the columns of a UNION compare in several ways: " + c.text(core.Items[at].Expr) + addKey)
 		}
 	}
-	return first, ""
+	return first
 }
 
 // hideResult selects a result column besides, in every branch.
 func (c *combiner) hideResult(at int, v Value) {
 	for _, c.core = range c.cores {
-		c.hide(v.selected(c.text(c.core.Items[at].Expr)))
+		if at < len(c.core.Items) {
+			c.hide(v.selected(c.text(c.core.Items[at].Expr)))
+		}
 	}
 }
 
 // enter makes a SELECT the present one.
 func (c *combiner) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
 
-// countable accepts a LIMIT that can be computed before, and whose parameters can be
+// countable takes in a LIMIT that can be computed before, and whose parameters can be
 // left out: those that are not numbered by their places cannot.
-func (c *combiner) countable(l *sqlparse.Limit) string {
-	if l == nil {
-		return ""
+func (c *combiner) countable() {
+	l := c.query.Limit
+	if c.of.limit = l; l == nil {
+		return
 	}
 	if l.Ties {
-		return "WITH TIES is not combined" + addKey
+		c.refuse("WITH TIES is not combined" + addKey)
 	}
 	for _, e := range []sqlparse.Expr{l.Count, l.Offset} {
-		if e == nil {
-			continue
-		}
 		v, ok := constant(e)
-		if !ok {
-			return "LIMIT and OFFSET have to be numbers or parameters"
-		}
-		if v.param >= 0 && !c.plainParams() {
-			return "numbered and named parameters are not combined with LIMIT; write ? for each"
+		switch {
+		case e == nil:
+		case !ok:
+			c.refuse("LIMIT and OFFSET have to be numbers or parameters")
+		case v.param >= 0 && !c.plainParams():
+			c.refuse("numbered and named parameters are not combined with LIMIT; write ? for each")
 		}
 	}
-	return ""
 }
 
 // plainParams reports whether every parameter takes the argument of its place.
@@ -369,35 +338,28 @@ func (c *combiner) plainParams() bool {
 	return true
 }
 
-// ordered returns the selected expression that a name or a number in ORDER BY means,
-// or the expression itself.
-func (c *combiner) ordered(e sqlparse.Expr) (sqlparse.Expr, string) {
-	switch e := bare(e).(type) {
-	case *sqlparse.Literal:
-		n, err := strconv.Atoi(e.Value)
-		if e.Kind != sqlparse.Integer || err != nil || n < 1 || n > len(c.core.Items) || c.stars() {
-			return nil, "ORDER BY a number needs a select list without *" + addKey
+// ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY
+// means, or the expression itself.
+func (c *combiner) ordered(e sqlparse.Expr) sqlparse.Expr {
+	e = bare(e)
+	if l, ok := e.(*sqlparse.Literal); ok {
+		n, err := strconv.Atoi(l.Value)
+		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !c.stars() {
+			return c.core.Items[n-1].Expr
 		}
-		return c.core.Items[n-1].Expr, ""
-	case *sqlparse.Column:
-		if len(e.Name.Parts) > 1 {
-			return e, ""
-		}
-		for _, item := range c.core.Items {
-			if item.Expr != nil && strings.EqualFold(item.Alias.Name, e.Name.Parts[0].Name) {
-				return item.Expr, ""
-			}
-		}
-		return e, ""
+		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + addKey)
 	}
-	return bare(e), ""
+	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }); at >= 0 {
+		return c.core.Items[at].Expr
+	}
+	return e
+}
+
+// isAlias reports whether an expression is the alias of a selected one.
+func isAlias(i sqlparse.Item, e sqlparse.Expr) bool {
+	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, unqualified(e))
 }
 
 func (c *combiner) stars() bool {
-	for _, item := range c.core.Items {
-		if item.Star {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Star })
 }

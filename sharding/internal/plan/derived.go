@@ -128,6 +128,6 @@ func (b *builder) each(q *sqlparse.Query, c column) bool {
 
 // sums reports whether a query that is one SELECT has an aggregate.
 func sums(q *sqlparse.Query) bool {
-	return slices.ContainsFunc(q.Parts[0].Select.Items, func(i sqlparse.Item) bool { return i.Expr != nil && aggregated(i.Expr) }) ||
+	return slices.ContainsFunc(q.Parts[0].Select.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }) ||
 		slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
 }

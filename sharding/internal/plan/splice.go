@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -96,4 +97,15 @@ func spliced(text string, edits []edit) string {
 	}
 	out.WriteString(text[last:])
 	return out.String()
+}
+
+// last returns the last part of a name.
+func last(n sqlparse.Name) string { return n.Parts[len(n.Parts)-1].Name }
+
+// unqualified returns the name that an expression is without a qualifier, or "".
+func unqualified(e sqlparse.Expr) string {
+	if c, ok := bare(e).(*sqlparse.Column); ok && len(c.Name.Parts) == 1 {
+		return c.Name.Parts[0].Name
+	}
+	return ""
 }

@@ -9,27 +9,25 @@ import (
 )
 
 // value returns how the values of an expression compare that is copied to another place of
-// the text, or why that is not known.
-func (c *combiner) value(e sqlparse.Expr) (Value, string) {
-	if slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) }) {
-		return Value{}, c.text(e) + " has parameters, and is compared over several shards; compute it before" + addKey
+// the text.
+func (c *combiner) value(e sqlparse.Expr) Value {
+	if c.hasParams(e) {
+		c.refuse(c.text(e) + " has parameters, and is compared over several shards; compute it before" + addKey)
 	}
 	return c.typed(e)
 }
 
 // typed returns how the values of columns compare, and those of expressions whose type is
 // certain.
-func (c *combiner) typed(e sqlparse.Expr) (Value, string) {
+func (c *combiner) typed(e sqlparse.Expr) Value {
 	e = bare(e)
 	if found, ok := c.columnOf(e); ok {
 		if found.Value.Type.Kind == 0 {
-			return Value{}, c.unsorted(e, found)
+			return c.unsorted(e, found)
 		}
-		return found.Value, ""
+		return found.Value
 	}
-	if why := c.constantNames(e); why != "" {
-		return Value{}, why
-	}
+	c.namesStay(e)
 	if c.dialect.Engine == merge.SQLite {
 		return c.stored(e)
 	}
@@ -38,51 +36,46 @@ func (c *combiner) typed(e sqlparse.Expr) (Value, string) {
 		return c.function(e)
 	case *sqlparse.Operation:
 		switch {
-		case e.Op <= sqlparse.Like:
-			return truth, ""
+		case e.Op <= sqlparse.Like: // true, false and NULL
+			return whole
 		case e.Op == sqlparse.Case:
 			return c.oneOf(e, c.results(e))
 		}
 		return c.arithmetic(e)
 	}
-	return Value{}, c.unsorted(e, Column{})
+	return c.unknown(e)
 }
 
-// truth is how 0, 1 and NULL compare.
-var truth = Value{Type: merge.Type{Kind: merge.Integer}}
+// whole is how whole numbers compare.
+var whole = Value{Type: merge.Type{Kind: merge.Integer}}
 
-// constantNames refuses names in an expression that mean something else where the
-// expression is copied to.
-func (c *combiner) constantNames(e sqlparse.Expr) string {
-	switch e := bare(e).(type) {
+// namesStay refuses names in an expression that mean something else where the expression is
+// copied to.
+func (c *combiner) namesStay(e sqlparse.Expr) {
+	switch e := e.(type) {
 	case *sqlparse.Subquery:
-		return "how " + c.text(e) + " compares is not known" + addKey
+		c.unknown(e)
 	case *sqlparse.Column:
 		_, known := c.scope.column(e)
-		if alias := slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
-			return i.Alias.Name != "" && len(e.Name.Parts) == 1 && strings.EqualFold(i.Alias.Name, e.Name.Parts[0].Name)
-		}); alias && !known || c.ambiguous(e) {
-			return c.text(e) + " is a column and the alias of something else; give it another alias"
+		if c.ambiguous(e) || !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }) {
+			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
 		}
 	}
 	for _, operand := range sqlparse.Operands(e) {
-		if why := c.constantNames(operand); operand != nil && why != "" {
-			return why
-		}
+		c.namesStay(operand)
 	}
-	return ""
 }
 
 // stored returns how results of SQLite compare: by their bytes, where no collation comes
 // from a column or is written.
-func (c *combiner) stored(e sqlparse.Expr) (Value, string) {
+func (c *combiner) stored(e sqlparse.Expr) Value {
 	cast := sqlparse.As(e, sqlparse.Cast) != nil
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
 	if cast || column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
-		return Value{}, c.unsorted(e, Column{})
+		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: merge.Stored}}, ""
+	return Value{Type: merge.Type{Kind: merge.Stored}}
 }
 
 // results returns what CASE may return, nothing where that is not certain.
@@ -104,20 +97,16 @@ func (c *combiner) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 }
 
 // oneOf returns how values compare each of which is that of one of several expressions.
-func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value, why string) {
+func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	for _, one := range list {
-		v := truth
-		if l, ok := bare(one).(*sqlparse.Literal); ok {
-			switch {
-			case l.Kind == sqlparse.Null:
-				continue
-			case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
-				v.Type.Kind = merge.Decimal
-			case l.Kind != sqlparse.Integer || len(l.Value) > 18:
-				return of, c.unsorted(e, Column{})
-			}
-		} else if v, why = c.typed(one); why != "" {
-			return of, why
+		v, ok := numeral(one)
+		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
+		case isLiteral && l.Kind == sqlparse.Null:
+			continue
+		case isLiteral && !ok:
+			return c.unknown(e)
+		case !isLiteral:
+			v = c.typed(one)
 		}
 		switch {
 		case of.Type.Kind == 0:
@@ -125,13 +114,26 @@ func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value, why s
 		case v.number() && of.number():
 			of.Type.Kind = max(of.Type.Kind, v.Type.Kind)
 		case !v.same(of):
-			return of, c.unsorted(e, Column{})
+			return c.unknown(e)
 		}
 	}
 	if of.Type.Kind == 0 || of.As == Number {
-		return of, c.unsorted(e, Column{})
+		return c.unknown(e)
 	}
-	return of, ""
+	return of
+}
+
+// numeral returns how the values of a whole number or decimal compare that is written.
+func numeral(e sqlparse.Expr) (v Value, ok bool) {
+	l, ok := bare(e).(*sqlparse.Literal)
+	switch {
+	case !ok:
+	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
+		return whole, true
+	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
+		return Value{Type: merge.Type{Kind: merge.Decimal}}, true
+	}
+	return Value{}, false
 }
 
 // number reports whether values are numbers of MySQL or MariaDB.
@@ -140,35 +142,30 @@ func (v Value) number() bool {
 }
 
 // function returns how the results of a function compare.
-func (c *combiner) function(call *sqlparse.Call) (Value, string) {
-	unknown, name := c.unsorted(call, Column{}), nameOf(call)
-	if call.Odd || call.Distinct || call.Star || call.Over || len(call.Args) == 0 || aggregates[name] != 0 {
-		return Value{}, unknown
-	}
+func (c *combiner) function(call *sqlparse.Call) Value {
+	name, one := nameOf(call), len(call.Args) == 1
 	switch {
+	case call.Odd || call.Distinct || call.Star || call.Over || len(call.Args) == 0 || aggregates[name] != 0:
+		return c.unknown(call)
 	case lengths[name]:
-		return truth, ""
-	case name == "from_unixtime" && len(call.Args) == 1: // in the time zone that all databases share
-		return Value{Type: merge.Type{Kind: merge.Time}}, ""
+		return whole
+	case name == "from_unixtime" && one: // in the time zone that all databases share
+		return Value{Type: merge.Type{Kind: merge.Time}}
 	case name == "coalesce" || name == "ifnull":
 		return c.oneOf(call, call.Args)
 	case name == "if" && len(call.Args) == 3:
 		return c.oneOf(call, call.Args[1:])
 	}
-	v, why := c.typed(call.Args[0])
-	one := len(call.Args) == 1
-	switch {
-	case why != "":
-		return v, why
-	case one && folds[name] && v.As == Weight, one && name == "date" && v.Type.Kind == merge.Time, one && name == "abs" && v.number():
-		return v, ""
-	case v.Type.Kind != merge.Time:
-	case one && clocks[name]:
-		return truth, ""
-	case len(call.Args) == 2 && name == "date_format" && fixed(call.Args[1]):
-		return Value{Type: merge.Type{Kind: merge.Bytes}}, ""
+	v := c.typed(call.Args[0])
+	switch time := v.Type.Kind == merge.Time; {
+	case one && (folds[name] && v.As == Weight || name == "date" && time || name == "abs" && v.number()):
+		return v
+	case one && time && clocks[name]:
+		return whole
+	case len(call.Args) == 2 && time && name == "date_format" && fixed(call.Args[1]):
+		return Value{Type: merge.Type{Kind: merge.Bytes}}
 	}
-	return Value{}, unknown
+	return c.unknown(call)
 }
 
 var (
@@ -196,68 +193,65 @@ func fixed(e sqlparse.Expr) bool {
 
 // arithmetic returns how sums, differences and products of columns and integers
 // compare.
-func (c *combiner) arithmetic(e *sqlparse.Operation) (Value, string) {
-	unknown := c.unsorted(e, Column{})
+func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
 	if e.Op != sqlparse.Add && e.Op != sqlparse.Sub && e.Op != sqlparse.Mul {
-		return Value{}, unknown
+		return c.unknown(e)
 	}
 	kind, columns := merge.Integer, 0
 	for _, operand := range e.Operands {
-		if l, ok := bare(operand).(*sqlparse.Literal); ok {
-			if l.Kind != sqlparse.Integer || len(l.Value) > 18 {
-				return Value{}, unknown
-			}
-			continue
+		v, written := numeral(operand)
+		if !written {
+			v = c.typed(operand)
+			columns++
 		}
-		v, why := c.typed(operand)
-		if why != "" {
-			return v, why
-		}
-		if !v.number() {
-			return Value{}, unknown
+		if !v.number() || written && v.Type.Kind != merge.Integer {
+			return c.unknown(e)
 		}
 		kind = max(kind, v.Type.Kind)
-		columns++
 	}
 	if columns == 0 {
-		return Value{}, unknown
+		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: kind}}, ""
+	return Value{Type: merge.Type{Kind: kind}}
 }
 
 // least returns how the values of an expression compare for MIN and MAX.
-func (c *combiner) least(e sqlparse.Expr) (Value, string) {
+func (c *combiner) least(e sqlparse.Expr) Value {
 	found, ok := c.columnOf(e)
 	switch {
 	case !ok || found.Value.As != Number:
 		return c.value(e)
 	case found.Least.Type.Kind == 0:
-		return Value{}, c.unsorted(e, found)
+		return c.unsorted(e, found)
 	}
-	return found.Least, ""
+	return found.Least
 }
 
-// member says why an aggregate is not sorted by: the least or the last member of ENUM or
+// member refuses to sort by an aggregate that is the least or the last member of ENUM or
 // SET, or any of several texts that NOCASE or RTRIM takes for equal.
-func (c *combiner) member(call *sqlparse.Call) string {
+func (c *combiner) member(e sqlparse.Expr) {
+	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	if len(call.Args) != 1 || aggregates[nameOf(call)] == merge.Count {
-		return ""
+		return
 	}
 	found, _ := c.columnOf(call.Args[0])
 	switch {
 	case found.Value.As == Number:
-		return c.text(call) + " is by text, and servers sort by the place of a member; select it without ORDER BY"
+		c.refuse(c.text(call) + " is by text, and servers sort by the place of a member; select it without ORDER BY")
 	case found.Value.Type.Collation != merge.Binary:
-		return c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY"
+		c.refuse(c.text(call) + " may be any of several equal texts, and SQLite sorts it by bytes; select it without ORDER BY")
 	}
-	return ""
 }
 
-func (c *combiner) unsorted(e sqlparse.Expr, found Column) string {
+// unknown refuses an expression of which nobody knows how its values compare.
+func (c *combiner) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{}) }
+
+func (c *combiner) unsorted(e sqlparse.Expr, found Column) Value {
 	if found.Unsorted != "" {
-		return c.text(e) + " is not compared over several shards, as " + found.Unsorted + addKey
+		c.refuse(c.text(e) + " is not compared over several shards, as " + found.Unsorted + addKey)
 	}
-	return "how " + c.text(e) + " compares is not known" + addKey
+	c.refuse("how " + c.text(e) + " compares is not known" + addKey)
+	return Value{}
 }
 
 // columnOf returns what the database says of the column that an expression is, or what
@@ -270,10 +264,12 @@ func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 	found, ok := col.of.schema.Columns[col.name]
 	if q := col.of.query; q != nil && found.Value.Type.Kind == 0 {
 		inner := *c
-		inner.core, inner.scope = q.Parts[0].Select, c.only(q)
+		inner.enter(q.Parts[0].Select)
 		for _, item := range inner.core.Items {
 			if strings.EqualFold(item.Alias.Name, col.name) {
-				found.Value, found.Unsorted = inner.selects(item.Expr)
+				inner.why = ""
+				found.Value = inner.selects(item.Expr)
+				found.Unsorted = inner.why
 			}
 		}
 	}
@@ -281,23 +277,22 @@ func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 }
 
 // selects returns how the values of an expression compare that a derived table selects.
-func (c *combiner) selects(e sqlparse.Expr) (Value, string) {
+func (c *combiner) selects(e sqlparse.Expr) Value {
 	call, ok := bare(e).(*sqlparse.Call)
-	function := merge.Function(0)
-	if ok && aggregated(call) {
-		function = aggregates[nameOf(call)]
-	}
-	switch {
-	case function == 0:
+	if !ok || !aggregated(call) || aggregates[nameOf(call)] == 0 {
 		return c.value(e)
+	}
+	switch function := aggregates[nameOf(call)]; {
 	case function == merge.Count && c.dialect.Engine == merge.SQLite:
-		return Value{Type: merge.Type{Kind: merge.Stored}}, ""
+		return Value{Type: merge.Type{Kind: merge.Stored}}
 	case function == merge.Count:
-		return Value{Type: merge.Type{Kind: merge.Integer}}, ""
+		return whole
+	case len(call.Args) == 0:
+		return c.unknown(call)
 	case function == merge.Sum || function == average:
 		return c.summand(call.Args[0])
 	}
-	v, why := c.least(call.Args[0])
+	v := c.least(call.Args[0])
 	v.Type.Collation = merge.Binary
-	return v, why
+	return v
 }

@@ -30,8 +30,7 @@ type Part struct {
 
 // divide returns why a write cannot be done by several targets, nil where it can.
 func (b *builder) divide(st *sqlparse.Statement, in *insertion) *oddity {
-	d := &combiner{builder: b, statement: st}
-	table, why := d.table(), ""
+	why := ""
 	switch {
 	case st.Insert != nil:
 		why = b.dividesRows(st, in)
@@ -47,7 +46,17 @@ func (b *builder) divide(st *sqlparse.Statement, in *insertion) *oddity {
 	default:
 		return nil
 	}
-	return &oddity{table, sharding.ErrCrossShard, why}
+	return &oddity{b.firstSharded(), sharding.ErrCrossShard, why}
+}
+
+// firstSharded returns the name of the first sharded table, for messages.
+func (b *builder) firstSharded() string {
+	for _, r := range b.refs {
+		if r.role == sharded {
+			return r.table.Name
+		}
+	}
+	return ""
 }
 
 func (b *builder) dividesRows(st *sqlparse.Statement, to *insertion) string {
