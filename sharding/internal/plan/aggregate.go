@@ -42,7 +42,7 @@ func (c *combiner) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	function := aggregates[nameOf(call)]
 	switch {
-	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) == 0 && function != merge.Count:
+	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
 		c.refuse(c.text(call) + " is not combined" + addKey)
 		return merge.Aggregate{}, Value{}
 	case call.Distinct:

@@ -108,7 +108,7 @@ func (c *combiner) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	case *sqlparse.Call:
 		switch name := nameOf(e); {
 		case combined(e) != 0 || e.Odd || e.Over:
-		case aggregates[name] == average && aggregated(e) && !e.Distinct:
+		case aggregates[name] == average && len(e.Args) == 1 && !e.Distinct:
 			return c.average(e)
 		case len(e.Args) == 2 && (name == "coalesce" || name == "ifnull" || name == "nullif"), name == "coalesce" && len(e.Args) > 0, name == "round":
 			return c.call(e, name)

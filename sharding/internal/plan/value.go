@@ -191,8 +191,7 @@ func fixed(e sqlparse.Expr) bool {
 	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
 }
 
-// arithmetic returns how sums, differences and products of columns and integers
-// compare.
+// arithmetic returns how sums, differences and products of columns and numbers compare.
 func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
 	if e.Op != sqlparse.Add && e.Op != sqlparse.Sub && e.Op != sqlparse.Mul {
 		return c.unknown(e)
@@ -204,7 +203,7 @@ func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
 			v = c.typed(operand)
 			columns++
 		}
-		if !v.number() || written && v.Type.Kind != merge.Integer {
+		if !v.number() {
 			return c.unknown(e)
 		}
 		kind = max(kind, v.Type.Kind)
