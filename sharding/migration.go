@@ -37,6 +37,16 @@ type Migration struct {
 	// was closed. It should be above the longest pause that the switch is
 	// allowed. Defaults to 10 s.
 	Patience time.Duration
+	// Preview collects what the shards will do otherwise with the statements that the
+	// source serves, as package shardsql finds them: which they refuse, which several of
+	// them answer, and before which others are asked. Statements of a transaction that
+	// would be on two databases are among them. Nothing more is sent, and the source
+	// answers as ever. Defaults to nil, which costs nothing.
+	Preview *Preview
+	// Strict refuses already while the source serves what the shards will refuse, for
+	// tests. An INSERT that leaves a column to the source that numbers it is accepted
+	// until the switch: no other one is right before that.
+	Strict bool
 }
 
 // Origin is where a table lies before its migration.
@@ -111,6 +121,31 @@ func (m Migration) checkGroups(s *Snapshot) error {
 // immutable.
 type routing map[string]RouteRow
 
+// onSource reports whether the source serves a table.
+func (r *routing) onSource() bool {
+	for _, row := range *r {
+		if row.Route.isSource() {
+			return true
+		}
+	}
+	return false
+}
+
+// onShards returns the routes after the switch of all tables.
+func (r *routing) onShards() *routing {
+	next := maps.Clone(*r)
+	for table, row := range next {
+		row.Route = OnShards
+		next[table] = row
+	}
+	return &next
+}
+
+// Switched returns what the router will know after the switch of all tables of a
+// [Migration] that has a Preview or is Strict; nil without such a one, and as long as its
+// source serves none of them.
+func (s *Snapshot) Switched() *Snapshot { return s.switched }
+
 // served returns s with the tables of m where by says that they are.
 func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
 	if m == nil {
@@ -118,6 +153,9 @@ func (s *Snapshot) served(m *Migration, by *routing) *Snapshot {
 	}
 	next := *s
 	next.migration, next.routing = m, by
+	if next.switched = nil; by != nil && (m.Preview != nil || m.Strict) && by.onSource() {
+		next.switched = s.served(m, by.onShards())
+	}
 	next.tables = slices.Clone(s.sharded)
 	next.byName = make(map[string]*Table, len(next.tables))
 	for i := range next.tables {

@@ -155,6 +155,15 @@ func (r *Router) Broadcasts() []string { return r.Snapshot().Broadcasts() }
 // see [Table].Group. A table and itself are always of one group.
 func (r *Router) SameGroup(a, b string) bool { return r.Snapshot().SameGroup(a, b) }
 
+// Migration returns the [Migration] that the router was given, nil if there was none. It
+// is the router's own; do not write to it.
+func (r *Router) Migration() *Migration {
+	if r.gate == nil {
+		return nil
+	}
+	return &r.gate.Migration
+}
+
 // Limits returns what [FanOut] has set.
 func (r *Router) Limits() Limits { return r.limits }
 

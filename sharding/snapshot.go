@@ -20,6 +20,7 @@ type Snapshot struct {
 	sharded   []Table    // as tables are when no migration is under way
 	migration *Migration // nil when there is none
 	routing   *routing   // of its tables; nil when they were not read yet
+	switched  *Snapshot  // see Switched
 }
 
 // newSnapshot checks everything that the tables promise each other.

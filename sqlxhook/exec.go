@@ -151,6 +151,9 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 // migration that serves again may number them itself.
 func (c *call) hinted(ctx context.Context, from, to int) context.Context {
 	made, stmt, t := &c.filling.first, c.plan.stmt, c.plan.table
+	if t != nil && c.plan.numbered != nil {
+		return writehint.With(ctx, writehint.Hint{Table: stmt.table, Completes: true})
+	}
 	if t == nil || made.key == nil || !stmt.replaces && stmt.endsWithValues() && t.Unnumbered() == "" {
 		return ctx
 	}

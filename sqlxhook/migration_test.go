@@ -284,6 +284,17 @@ func TestTheSourceNumbersTheRows(t *testing.T) {
 	if got := h.All(t); len(got) != 6 {
 		t.Errorf("%d rows", len(got))
 	}
+	for _, s := range h.Preview.Statements() { // the hook will fill the ids
+		if errors.Is(s.Err, sharding.ErrNotNumbered) {
+			t.Errorf("%+v", s)
+		}
+	}
+	if _, err := h.DB.Exec("INSERT INTO tickets (user_id, note) VALUES (1, 'x')"); err != nil {
+		t.Fatal(err)
+	}
+	if worst := h.Preview.Statements()[0]; worst.Text != "INSERT INTO tickets (user_id, note) VALUES (?, …)" || !errors.Is(worst.Err, sharding.ErrNotNumbered) {
+		t.Errorf("raw SQL: %+v", worst)
+	}
 }
 
 func TestABatchThatFailsOnTheSourceGivesItsIDsBack(t *testing.T) {

@@ -38,8 +38,9 @@ Arguments stand for the parameters of the statement: a number, NULL, or else a t
 
 With --log it reads statements from a file, one per line, or from MySQL's or
 MariaDB's general log, and prints how many go to one shard, to several, home, or are
-refused, and why, the most frequent first. Prepared statements of a log are planned
-when they are executed, as the log has their values then.
+refused, and why, the most frequent first, each with a statement without its values.
+Prepared statements of a log are planned when they are executed, as the log has their
+values then.
 
 It knows columns by the configuration alone. What depends on types of other columns,
 as an order over several shards does, is refused although shardsql may answer it.
@@ -206,7 +207,7 @@ func (f routeFlags) planLog(r *sharding.Router, stdin io.Reader, w io.Writer) er
 		}
 		why := routeWhy(e.Err)
 		if reasons[why] == nil {
-			reasons[why] = &routeReason{Reason: why, Example: statement}
+			reasons[why] = &routeReason{Reason: why, Example: e.Fingerprint}
 		}
 		reasons[why].Times++
 	}

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log"
 	"os"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ type Item struct {
 }
 
 // runbookRouter is what a program begins with.
-func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set, *sharding.Router) {
+func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set, *sharding.Router, *sharding.Preview) {
 	store, err := sqlstore.New(ctx, legacy)
 	check(err)
 	orders, err := segment.New(ctx, segment.Config{Source: store.Tag("orders")}) // that seed has raised
@@ -57,13 +58,14 @@ func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set,
 	check(err)
 	itemTables, err := sharding.Spread([]string{"east", "west"}, 4, "items_%d")
 	check(err)
+	preview := new(sharding.Preview)
 	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orderTables, Group: "orders"},
 		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders"},
-		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second})
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: preview})
 	check(err)
 	check(router.Load(ctx)) // who serves now?
-	return ids, router
+	return ids, router, preview
 }
 
 func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *sharding.Router) error {
@@ -95,6 +97,13 @@ func runbookSQLX(ctx context.Context, driverName string, home *sql.DB, ids keyge
 	return found
 }
 
+func runbookPreview(logger *log.Logger, preview *sharding.Preview) bool {
+	for _, s := range preview.Statements() {
+		logger.Printf("%s, %d times: %s (%v)", s.Change, s.Times, s.Text, s.Err)
+	}
+	return true
+}
+
 func check(err error) {
 	if err != nil {
 		panic(err)
@@ -108,7 +117,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	m := newRunbookShop(t)
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--margin", "10000")
-	ids, router := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
+	ids, router, preview := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
 	for name, counter := range ids.Named {
 		closer, is := counter.(*segment.Generator)
 		if !is {
@@ -126,6 +135,10 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 		t.Errorf("before the switch: %s", got)
 	}
 	m.must(t, 0, "run", "--once")
+	var refused strings.Builder
+	if runbookPreview(log.New(&refused, "", 0), preview); refused.Len() > 0 {
+		t.Errorf("the shards will do otherwise:\n%s", refused.String())
+	}
 	m.must(t, 0, "cutover", "--max-pause", "10m")
 	if got := write(); got != "[{10053 5 by sqlx []} {10052 5 twice []} {10051 5 alone []}]" {
 		t.Errorf("after the switch: %s", got)
@@ -156,7 +169,7 @@ func newRunbookShop(t *testing.T) *movable {
 
 func TestTheRunbooksGoBlocksAreThoseThatRun(t *testing.T) {
 	blocks := strings.Split(readFile(t, "../../docs/runbook.md"), "\n```go\n")[1:]
-	want := []string{body(t, "runbookRouter"), body(t, "runbookGORM"), body(t, "runbookSQLX")}
+	want := []string{body(t, "runbookRouter"), body(t, "runbookGORM"), body(t, "runbookSQLX"), body(t, "runbookPreview")}
 	if len(blocks) != len(want) {
 		t.Fatalf("%d Go blocks, want %d", len(blocks), len(want))
 	}

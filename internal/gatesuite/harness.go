@@ -29,6 +29,8 @@ type Harness struct {
 	DB    *sqlx.DB     // routed
 	DBs   sharding.DBs // source, a and b
 	Table sharding.Table
+	// Preview is what the shards will do otherwise.
+	Preview sharding.Preview
 
 	router *sharding.Router
 	done   atomic.Int64 // changes and reads of the workers
@@ -45,7 +47,7 @@ func New(t *testing.T, driver string, dbs sharding.DBs, create, key string) *Har
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "tickets_%d")
 	must(t, err)
 	h.Table = sharding.Table{Name: "tickets", Key: key, Rule: sharding.Low(2), Map: m}
-	h.router, err = sharding.New(dbs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: 15 * time.Minute})
+	h.router, err = sharding.New(dbs, h.Table, sharding.Migration{Source: "source", Tables: map[string]string{"tickets": "id"}, Patience: 15 * time.Minute, Preview: &h.Preview})
 	must(t, err)
 	h.Hook, err = sqlxhook.New(sqlxhook.Config{
 		// After a rollback the source goes on above the highest id, so that the

@@ -23,7 +23,8 @@ type Dialect struct {
 	PipesAsConcat bool
 }
 
-func (d Dialect) flavor() sqltext.Flavor {
+// Rules returns the lexical rules.
+func (d Dialect) Rules() sqltext.Flavor {
 	switch {
 	case d.Flavor != 0:
 		return d.Flavor

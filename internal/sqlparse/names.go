@@ -45,7 +45,7 @@ func (s *nameSet) has(name string) bool {
 // 'DELETE FROM orders'.
 func (p *parser) identifiers() []string {
 	p.names = nameSet{}
-	s := sqltext.NewScanner(p.text, p.d.flavor())
+	s := sqltext.NewScanner(p.text, p.d.Rules())
 	for t, ok := s.Next(); ok; t, ok = s.Next() {
 		switch t.Kind {
 		case sqltext.Comment:

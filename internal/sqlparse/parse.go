@@ -11,7 +11,7 @@ import (
 // [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
 	p, _ := parsers.Get().(*parser)
-	*p = parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.flavor())}
+	*p = parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.Rules())}
 	statement := p.parse()
 	*p = parser{} // it keeps neither the text nor the tree
 	parsers.Put(p)

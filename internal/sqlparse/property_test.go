@@ -118,7 +118,7 @@ func paramFaults(s *Statement, d Dialect, inTree map[*Param]bool) []string {
 
 func scannedParams(text string, d Dialect) int {
 	n := 0
-	scanner := sqltext.NewScanner(text, d.flavor())
+	scanner := sqltext.NewScanner(text, d.Rules())
 	for t, ok := scanner.Next(); ok; t, ok = scanner.Next() {
 		switch {
 		case t.Kind == sqltext.Param && (d.Family != PostgreSQL || text[t.Start] == '$'),
@@ -134,7 +134,7 @@ func scannedParams(text string, d Dialect) int {
 // in Names.
 func nameFaults(s *Statement, d Dialect) []string {
 	var list []string
-	tables := sqltext.NewTables(s.Text, d.flavor())
+	tables := sqltext.NewTables(s.Text, d.Rules())
 	for t, table, ok := tables.Next(); ok; t, table, ok = tables.Next() {
 		before := strings.ToUpper(tables.Previous().Text(s.Text))
 		if !table || !slices.Contains([]string{"FROM", "JOIN", "INTO", "UPDATE"}, before) || tables.Previous().Kind != sqltext.Word {

@@ -41,6 +41,10 @@ type Hint struct {
 	// the caller. It may write all copies of a broadcast table, as the statement does
 	// without a transaction.
 	Single bool
+	// Completes says that from the switch of a migration on the adapter sends the statement
+	// with what it lacks for shards: numbers that the source makes until then, and the
+	// sharding keys of its models.
+	Completes bool
 }
 
 // ErrNumbered: the source of a migration serves again and numbers the column of which

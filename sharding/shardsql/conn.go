@@ -125,14 +125,18 @@ func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedVal
 
 // route binds a plan. The text of a statement that stays at home is its own, and its
 // target has no database.
-func route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
+func (c *conn) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
 	memory, _ := values.Get().(*[]any)
 	defer values.Put(memory)
 	list := slices.Grow(*memory, len(args))
 	for _, a := range args {
 		list = append(list, a.Value)
 	}
-	r, err := p.Bind(list, sharding.HintOf(ctx)) // which keeps none of them
+	hint := sharding.HintOf(ctx)
+	r, err := p.Bind(list, hint) // which keeps none of them
+	if err == nil {
+		err = c.preview(ctx, p, r, list, hint)
+	}
 	clear(list)
 	*memory = list[:0]
 	switch {

@@ -40,6 +40,9 @@ type Explanation struct {
 	Lookups []Shard
 	// Merge says how the answers of several shards are combined.
 	Merge string
+	// Fingerprint is the statement without its values, by which statements are told that
+	// differ in nothing else.
+	Fingerprint string
 	// Err is why the statement is refused, a *sharding.RouteError as a rule.
 	Err error
 }
@@ -90,11 +93,17 @@ func Plan(router *sharding.Router, dialectName, text string, args ...any) (Expla
 	if strings.EqualFold(dialectName, "mariadb") {
 		reads.Family = sqlparse.MariaDB
 	}
-	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, reads), router.Snapshot(), plan.Options{Reads: reads.Rules(), Quote: d.Quote, Merge: merge.Dialect{Engine: engine}})
 	return explained(router, p, sharding.Hint{}, text, args), nil
 }
 
 func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
+	e := becomes(router, p, hint, text, args)
+	e.Fingerprint = p.Fingerprint()
+	return e
+}
+
+func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
 	r, err := p.Bind(args, hint)
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}

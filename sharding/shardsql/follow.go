@@ -28,7 +28,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 		if len(args) > 0 && args[0].Name != "" {
 			p.Arrange(args)
 		}
-		to, err := route(ctx, p, query, args)
+		to, err := c.route(ctx, p, query, args)
 		if err != nil {
 			if c.reconsiders(ctx, p, s) {
 				continue

@@ -66,13 +66,15 @@ type database struct {
 	schemas  schemas
 	turns    turns
 	settled  settled
+	// migration is the one whose statements are previewed, or nil.
+	migration *sharding.Migration
 
 	once   sync.Mutex
 	server *server // nil until a connection has asked
 }
 
 func newDatabase(c Config) *database {
-	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c)}
+	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), migration: previewing(c.Router)}
 }
 
 // pool returns the pool of a database of the router.

@@ -19,6 +19,8 @@ type transaction struct {
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
+	// ahead is the database that a preview takes it to have begun on after a switch.
+	ahead *sql.DB
 	// broken is why nothing of it may be committed, or nil.
 	broken error
 }
@@ -82,7 +84,7 @@ func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
 		return b, nil
 	}
 	if len(t.begun) > 0 && !t.spans {
-		return nil, t.crossing(pool)
+		return nil, t.crossing(t.begun[0].pool, pool)
 	}
 	b, err := t.begin(ctx, pool)
 	if err != nil {
@@ -105,9 +107,9 @@ func (t *transaction) has(pool *sql.DB) *begun {
 }
 
 // crossing is the refusal of a statement for another database.
-func (t *transaction) crossing(pool *sql.DB) error {
+func (t *transaction) crossing(first, pool *sql.DB) error {
 	d := t.conn.database
-	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(t.begun[0].pool), d.nameOf(pool)),
+	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
 		Hint: "use one transaction for each database, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 }
 
@@ -119,7 +121,7 @@ func (t *transaction) admit(legs []leg) error {
 	}
 	for _, l := range legs {
 		if len(t.begun) > 0 && t.begun[0].pool != l.pool {
-			return t.crossing(l.pool)
+			return t.crossing(t.begun[0].pool, l.pool)
 		}
 		if l.pool != legs[0].pool {
 			d := t.conn.database

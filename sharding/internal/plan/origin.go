@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -64,6 +66,30 @@ func (p *Plan) atOrigin(hint sharding.Hint) (Route, error) {
 		}
 	}
 	return Route{Kind: One, Target: *p.origin, Text: p.statement.Text}, nil
+}
+
+// ahead is what is known of a statement for a preview, made when it is asked for.
+type ahead struct {
+	planned, printed sync.Once
+	plan             *Plan
+	fingerprint      string
+}
+
+// Ahead returns the plan that a statement which the source of a migration serves will
+// have after the switch; nil of other statements, and where nobody has asked for a
+// preview (see [sharding.Snapshot.Switched]).
+func (p *Plan) Ahead() *Plan {
+	if p.origin == nil || p.snapshot.Switched() == nil {
+		return nil
+	}
+	p.ahead.planned.Do(func() { p.ahead.plan = Of(p.statement, p.snapshot.Switched(), p.options) })
+	return p.ahead.plan
+}
+
+// Fingerprint returns the statement without its values: see [sqltext.Fingerprint].
+func (p *Plan) Fingerprint() string {
+	p.ahead.printed.Do(func() { p.ahead.fingerprint = sqltext.Fingerprint(p.statement.Text, p.options.Reads) })
+	return p.ahead.fingerprint
 }
 
 // Single reports whether the statement was read. A text that was not may be several

@@ -40,6 +40,7 @@ type Plan struct {
 	combination *combination
 	unmerged    *oddity
 	uncopied    *oddity // why a write would not leave all copies the same, or nil
+	ahead       ahead
 }
 
 // Options are what a plan depends on besides the statement.
@@ -52,6 +53,8 @@ type Options struct {
 	Alone bool
 	// Merge is the arithmetic by which answers of several shards are combined.
 	Merge merge.Dialect
+	// Reads are the lexical rules of the dialect.
+	Reads sqltext.Flavor
 	// Quote encloses a name, as the dialect does.
 	Quote func(name string) string
 }

@@ -1,0 +1,53 @@
+package shardsql_test
+
+import (
+	"database/sql"
+	"fmt"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// While the source of a migration serves a table, its preview says which statements of
+// the program the shards will treat otherwise.
+func Example_preview() {
+	legacy, err := sql.Open("sqlite", "file:preview?mode=memory&cache=shared")
+	check(err)
+	defer func() { check(legacy.Close()) }()
+	_, err = legacy.Exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER, note TEXT)")
+	check(err)
+	east, err := sql.Open("sqlite", "file::memory:")
+	check(err)
+	defer func() { check(east.Close()) }()
+	tables, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
+	check(err)
+
+	preview := new(sharding.Preview)
+	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables},
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id"}, Preview: preview})
+	check(err)
+	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: legacy})
+	defer func() { check(db.Close()) }()
+
+	for user := range 3 {
+		_, err = db.Exec("UPDATE orders SET note = 'seen' WHERE user_id = ?", user)
+		check(err)
+		_, err = db.Exec("UPDATE orders SET note = 'late' WHERE id = ?", user)
+		check(err)
+	}
+	for _, s := range preview.Statements() {
+		fmt.Printf("%s, %d times: %s\n%v\n", s.Change, s.Times, s.Text, s.Err)
+	}
+	// Output:
+	// refused, 3 times: UPDATE orders SET note = ? WHERE id = ?
+	// sharding: update orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,152 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"github.com/shardid/shardid/internal/writehint"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/plan"
+)
+
+// While the source of a migration serves a table, each statement about it is also planned
+// as it will be after the switch, for Migration.Preview and Migration.Strict.
+
+// previewing returns the migration whose statements are previewed, or nil.
+func previewing(r *sharding.Router) *sharding.Migration {
+	if m := r.Migration(); m != nil && (m.Preview != nil || m.Strict) {
+		return m
+	}
+	return nil
+}
+
+// preview notes what becomes of a statement after the switch. The error is that of a
+// strict migration, in place of the statement's answer.
+func (c *conn) preview(ctx context.Context, p *plan.Plan, to plan.Route, args []any, hint sharding.Hint) error {
+	m := c.database.migration
+	if m == nil || hint.Unsharded || c.database.router.Snapshot().Switched() == nil {
+		return nil
+	}
+	next := p.Ahead()
+	if next == nil && !c.tx.begins(to) {
+		return nil
+	}
+	collected := m.Preview != nil
+	if collected && !m.Preview.Count(p.Fingerprint()) && !m.Strict {
+		return nil
+	}
+	change, err := c.ahead(ctx, next, to, args, hint)
+	if collected {
+		m.Preview.Add(p.Fingerprint(), change, err)
+	}
+	if !m.Strict || err == nil || errors.Is(err, sharding.ErrNotNumbered) {
+		return nil
+	}
+	return strict(err)
+}
+
+// strict is a refusal that the source would not have made.
+func strict(err error) error {
+	var refusal *sharding.RouteError
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	early := *refusal
+	early.Hint = strings.TrimSuffix("the shards will refuse it, and Migration.Strict does so now; "+early.Hint, "; ")
+	return &early
+}
+
+// ahead returns what becomes of a statement after the switch, and why it is refused. next
+// is its plan, nil of a statement about other tables in a transaction.
+func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
+	var err error
+	if next != nil {
+		to, err = next.Bind(args, hint)
+	}
+	if completed(ctx, err) {
+		return sharding.Unchanged, nil
+	}
+	if err == nil {
+		err = c.reaches(to)
+	}
+	var lookups []*plan.Lookup
+	if err == nil && next != nil {
+		lookups, err = next.Lookups(args, to, writehint.Of(ctx, next.Seeks()))
+	}
+	switch {
+	case err != nil:
+		return sharding.WillBeRefused, err
+	case len(lookups) > 0:
+		return sharding.LooksFirst, nil
+	case to.Kind == plan.Scatter || to.Kind == plan.Several:
+		return sharding.SeveralShards, nil
+	}
+	return sharding.Unchanged, nil
+}
+
+// completed reports whether the adapter that has sent a statement gives it from the switch
+// on what it is refused for.
+func completed(ctx context.Context, err error) bool {
+	if !errors.Is(err, sharding.ErrNotNumbered) && !errors.Is(err, sharding.ErrMissingKey) {
+		return false
+	}
+	var refusal *sharding.RouteError
+	return errors.As(err, &refusal) && writehint.Of(ctx, refusal.Table).Completes
+}
+
+// reaches refuses a statement for more shards or databases than it may go to together.
+func (c *conn) reaches(to plan.Route) error {
+	var legs []leg
+	add := func(at sharding.Target) { legs = append(legs, leg{pool: c.database.poolOrHome(at.DB)}) }
+	switch to.Kind {
+	case plan.Scatter:
+		for _, s := range to.Shards.Targets {
+			add(s.Target)
+		}
+	case plan.Several:
+		for _, part := range to.Writes.Parts {
+			add(part.Target)
+		}
+	default:
+		return c.tx.admitAhead(c.database.poolOrHome(to.Target.DB))
+	}
+	if err := c.database.router.Limits().Check(len(legs)); err != nil {
+		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	}
+	if c.tx == nil && to.Kind == plan.Scatter {
+		return nil
+	}
+	t := c.tx
+	if t == nil {
+		t = c.newTransaction(driver.TxOptions{})
+	}
+	for _, l := range legs[1:] {
+		if !t.spans && l.pool != legs[0].pool {
+			return t.admit(legs)
+		}
+	}
+	return t.admitAhead(legs[0].pool)
+}
+
+// begins reports whether a statement begins a transaction on a database, of which it can
+// then have no other one.
+func (t *transaction) begins(to plan.Route) bool {
+	return t != nil && !t.spans && !to.Anywhere && (to.Kind == plan.Home || to.Kind == plan.One)
+}
+
+// admitAhead refuses a statement for another database than that on which the transaction
+// will have begun by then.
+func (t *transaction) admitAhead(pool *sql.DB) error {
+	switch {
+	case t == nil || t.spans:
+		return nil
+	case t.ahead == nil:
+		t.ahead = pool
+	case t.ahead != pool:
+		return t.crossing(t.ahead, pool)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package shardsql_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// previewed is a source whose orders will move to four tables of two other databases.
+type previewed struct {
+	source, routed *sql.DB
+	preview        *sharding.Preview
+}
+
+func newPreviewed(t testing.TB, m sharding.Migration, mode sharding.TxMode) *previewed {
+	t.Helper()
+	open := files(t)
+	w := &previewed{source: open("source.db"), preview: m.Preview}
+	const columns = " (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, note TEXT)"
+	exec(t, w.source, "CREATE TABLE orders"+columns)
+	exec(t, w.source, "CREATE TABLE coupons (code TEXT PRIMARY KEY)")
+	exec(t, w.source, "CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
+	dbs := sharding.DBs{"source": w.source, "a": open("a.db"), "b": open("b.db")}
+	layout := fourTables(t)
+	for _, at := range layout.Targets() {
+		exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	m.Source, m.Tables = "source", map[string]string{"orders": "id"}
+	router, err := sharding.New(dbs, m, sharding.Transactions(mode), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: layout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.source})
+	t.Cleanup(func() { _ = w.routed.Close() })
+	return w
+}
+
+// switches has the shards serve.
+func (w *previewed) switches(t *testing.T) {
+	t.Helper()
+	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
+	exec(t, w.source, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
+}
+
+// find returns what was found of a statement.
+func (w *previewed) find(text string) sharding.Previewed {
+	for _, s := range w.preview.Statements() {
+		if s.Text == text {
+			return s
+		}
+	}
+	return sharding.Previewed{}
+}
+
+func TestAPreviewTellsWhatShardsWillDoOtherwise(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, sharding.SingleShard)
+	statements := map[string]struct {
+		text string
+		args []any
+		want sharding.Change
+		err  error
+	}{
+		"a key":              {"UPDATE orders SET note = ? WHERE user_id = ?", []any{"x", 7}, sharding.Unchanged, nil},
+		"no key":             {"UPDATE orders SET note = ?", []any{"x"}, sharding.WillBeRefused, sharding.ErrMissingKey},
+		"keys of two":        {"UPDATE orders SET note = ? WHERE user_id IN (?, …)", []any{"x", 1, 2}, sharding.WillBeRefused, sharding.ErrCrossDatabase},
+		"rows of two":        {"SELECT note FROM orders WHERE user_id IN (?, …) ORDER BY id", []any{1, 2}, sharding.SeveralShards, nil},
+		"all rows":           {"SELECT COUNT(*) FROM orders", nil, sharding.SeveralShards, nil},
+		"not merged":         {"SELECT id, ROW_NUMBER() OVER (ORDER BY id) FROM orders", nil, sharding.WillBeRefused, sharding.ErrUnmergeable},
+		"a unique key":       {"INSERT INTO orders (id, user_id) VALUES (?, …) ON CONFLICT (id) DO NOTHING", []any{50, 7}, sharding.LooksFirst, nil},
+		"the source numbers": {"INSERT INTO orders (user_id, note) VALUES (?, …)", []any{7, "new"}, sharding.WillBeRefused, sharding.ErrNotNumbered},
+		"a definition":       {"CREATE INDEX by_note ON orders (note)", nil, sharding.WillBeRefused, sharding.ErrRawTable},
+		"another table":      {"INSERT INTO coupons VALUES (?)", []any{"code"}, sharding.Unchanged, nil},
+	}
+	for name, s := range statements {
+		exec(t, w.routed, strings.ReplaceAll(s.text, "…", "?"), s.args...)
+		found := w.find(s.text)
+		if found.Change != s.want || !errors.Is(found.Err, s.err) || found.Times != min(int64(s.want), 1) {
+			t.Errorf("%s: %+v, want %s, %v", name, found, s.want, s.err)
+		}
+	}
+	if n := one[int64](t, w.source, "SELECT COUNT(*) FROM orders"); n != 2 {
+		t.Errorf("the source has %d rows", n)
+	}
+	for _, note := range []string{"a", "b", "c"} {
+		exec(t, w.routed, "UPDATE orders SET note = '"+note+"'")
+	}
+	if found := w.find("UPDATE orders SET note = ?"); found.Times != 4 {
+		t.Errorf("%+v", found)
+	}
+	before := w.preview.Statements()
+	w.switches(t)
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders"); n != 0 {
+		t.Errorf("%d rows on shards", n)
+	}
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders"); n != 0 {
+		t.Errorf("%d rows on shards", n)
+	}
+	after := w.preview.Statements()
+	for i := range after {
+		if before[i].Text == "SELECT COUNT(*) FROM orders" {
+			before[i].Times++ // the one that met the closed table
+		}
+		if after[i].Text != before[i].Text || after[i].Times != before[i].Times {
+			t.Errorf("%+v, after the switch %+v", before[i], after[i])
+		}
+	}
+}
+
+// Values may decide where a statement goes.
+func TestAPreviewKeepsTheWorstOfAStatement(t *testing.T) {
+	var told []sharding.Previewed
+	w := newPreviewed(t, sharding.Migration{Preview: &sharding.Preview{Notify: func(p sharding.Previewed) { told = append(told, p) }}}, sharding.SingleShard)
+	for _, users := range [][]any{{1, 5}, {1, 3}, {1, 2}, {1, 3}, {1, 5}} {
+		exec(t, w.routed, "DELETE FROM orders WHERE user_id IN (?, ?)", users...)
+	}
+	var changes []sharding.Change
+	for _, p := range told {
+		changes = append(changes, p.Change)
+	}
+	if fmt.Sprint(changes) != "[several shards refused]" || !errors.Is(told[1].Err, sharding.ErrCrossDatabase) {
+		t.Errorf("%v", told)
+	}
+	if found := w.find("DELETE FROM orders WHERE user_id IN (?, …)"); found.Times != 4 || found.Change != sharding.WillBeRefused {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestAPreviewFindsTransactionsThatWillSpanDatabases(t *testing.T) {
+	const coupon, order, other = "INSERT INTO coupons VALUES (?)", "UPDATE orders SET note = ? WHERE user_id = ?", "DELETE FROM orders WHERE user_id = ?"
+	for _, c := range []struct {
+		mode  sharding.TxMode
+		texts []string
+		want  string // the statement that will be refused
+	}{
+		{sharding.SingleShard, []string{coupon, order}, order},
+		{sharding.SingleShard, []string{order, coupon}, coupon},
+		{sharding.SingleShard, []string{order, other}, other},
+		{sharding.SingleShard, []string{order, order}, ""},
+		{sharding.BestEffort, []string{coupon, order, other}, ""},
+	} {
+		w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, c.mode)
+		for range 2 {
+			tx, err := w.routed.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range c.texts {
+				args := map[string][]any{coupon: {"code"}, order: {"x", 6}, other: {7}}[text]
+				exec(t, tx, text, args...)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch found := w.preview.Statements(); {
+		case c.want == "" && len(found) == 0:
+		case len(found) != 1 || found[0].Text != c.want || found[0].Times != 2 || !errors.Is(found[0].Err, sharding.ErrCrossDatabase):
+			t.Errorf("%v: %+v", c.texts, found)
+		}
+	}
+}
+
+func TestAStrictSourceRefusesWhatShardsWillRefuse(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{Strict: true}, sharding.SingleShard)
+	_, err := w.routed.Exec("UPDATE orders SET note = 'x'")
+	var refusal *sharding.RouteError
+	if !errors.As(err, &refusal) || !errors.Is(err, sharding.ErrMissingKey) || !strings.Contains(refusal.Hint, "Migration.Strict") || !strings.Contains(refusal.Hint, "add a condition on user_id") {
+		t.Errorf("%v", err)
+	}
+	exec(t, w.routed, "INSERT INTO orders (user_id) VALUES (7)") // the generator must not number yet
+	exec(t, w.routed, "UPDATE orders SET note = 'x' WHERE user_id = 7")
+	if n := one[int64](t, w.routed, "SELECT COUNT(*) FROM orders WHERE note = 'x'"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	exec(t, must(w.routed.Conn(t.Context())), "DELETE FROM orders WHERE user_id = 7")
+	if _, err := w.routed.ExecContext(sharding.Unsharded(t.Context()), "DELETE FROM orders"); err != nil {
+		t.Error(err)
+	}
+}
+
+func must[T any](v T, _ error) T { return v }
+
+func TestAPreviewIsSafeForConcurrentUse(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{Preview: new(sharding.Preview)}, sharding.SingleShard)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 50 {
+				exec(t, w.routed, fmt.Sprintf("SELECT id, %d FROM orders WHERE user_id > ?", j), i)
+				w.preview.Statements()
+			}
+		})
+	}
+	wg.Wait()
+	if found := w.preview.Statements(); len(found) != 1 || found[0].Times != 400 {
+		t.Errorf("%+v", found)
+	}
+}
