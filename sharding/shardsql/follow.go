@@ -46,6 +46,9 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 		if !p.Routed() || !p.Single() {
 			return none, err
 		}
+		if isRefusal(err) && c.reconsiders(ctx, p, s) {
+			continue
+		}
 		if err := c.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
 			return none, err
 		}
@@ -70,6 +73,12 @@ func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding
 		p, err = c.database.plan(ctx, s, query, c.on)
 	}
 	return p, s, err
+}
+
+// isRefusal reports whether a statement was refused, and so has done nothing.
+func isRefusal(err error) bool {
+	var refusal *sharding.RouteError
+	return errors.As(err, &refusal)
 }
 
 // reconsiders reports whether a statement that is refused is to be planned once more,

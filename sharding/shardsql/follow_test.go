@@ -181,6 +181,28 @@ func TestAfterARollbackARefusedStatementIsAcceptedAgain(t *testing.T) {
 	})
 }
 
+// What spans databases is refused by what sends it, and not by its plan.
+func TestAfterARollbackAWriteForSeveralDatabasesIsAcceptedAgain(t *testing.T) {
+	w := newPreviewed(t, sharding.Migration{}, sharding.SingleShard)
+	const statement = "UPDATE orders SET note = 'x' WHERE user_id IN (1, 2)"
+	exec(t, w.routed, statement)
+	w.switches(t)
+	for range 2 { // the first one meets the closed table
+		if _, err := w.routed.Exec(statement); !errors.Is(err, sharding.ErrCrossDatabase) {
+			t.Fatalf("%v", err)
+		}
+	}
+	exec(t, w.source, "ALTER TABLE orders_old RENAME TO orders")
+	exec(t, w.source, "UPDATE shardid_route SET epoch = 2, route = 'returned'")
+	testwait.Until(t, "the source accepts it", func() bool {
+		_, err := w.routed.Exec(statement)
+		if err != nil && !errors.Is(err, sharding.ErrCrossDatabase) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
 // What leaves a number to the source would be numbered by each shard for itself, or,
 // after a rollback, by a source whose next numbers generators have given.
 func TestAnInsertThatLeavesAColumnToTheSourceIsRefusedFromTheSwitchOn(t *testing.T) {
