@@ -9,6 +9,8 @@ import (
 
 	bwmarrin "github.com/bwmarrin/snowflake"
 	"github.com/sony/sonyflake"
+	sonyflake2 "github.com/sony/sonyflake/v2"
+	"github.com/yitter/idgenerator-go/idgen"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
@@ -154,6 +156,51 @@ func TestIDsOfSonyflakeAndOursAreReadByEachOther(t *testing.T) {
 			}
 			if here.Time.Before(begin) || here.Time.After(end) {
 				t.Fatalf("%d is of %v", id, here.Time)
+			}
+		}
+	}
+}
+
+func TestIDsOfSonyflakeV2AndOursAreReadByEachOther(t *testing.T) {
+	const ourMachine, theirMachine = 40_001, 515
+	peer, err := sonyflake2.New(sonyflake2.Settings{MachineID: func() (int, error) { return theirMachine, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now().Add(-time.Second)
+	ours, theirs := beside(t, keygen.SonyflakeV2(), ourMachine, 2000, peer.NextID)
+	end := time.Now().Add(time.Hour)
+	for want, ids := range map[int64][]int64{ourMachine: ours, theirMachine: theirs} {
+		for _, id := range ids {
+			here, there := parsed(t, keygen.SonyflakeV2(), id), peer.Decompose(id)
+			if here.Worker != want || there["machine"] != want || here.Sequence != there["sequence"] || !here.Time.Equal(peer.ToTime(id)) {
+				t.Fatalf("%d: %+v here, %v at %v there, want machine %d", id, here, there, peer.ToTime(id), want)
+			}
+			if here.Time.Before(begin) || here.Time.After(end) {
+				t.Fatalf("%d is of %v", id, here.Time)
+			}
+			composed, err := peer.Compose(here.Time, int(here.Sequence), int(here.Worker))
+			if err != nil || composed != id {
+				t.Fatalf("%+v is %d there, %v; %d here", here, composed, err, id)
+			}
+		}
+	}
+}
+
+func TestIDsOfYitterAndOursAreReadByEachOther(t *testing.T) {
+	const ourWorker, theirWorker = 63, 5
+	peer := idgen.NewDefaultIdGenerator(idgen.NewIdGeneratorOptions(theirWorker))
+	begin := time.Now().Add(-time.Second)
+	ours, theirs := beside(t, keygen.Yitter(), ourWorker, 20_000, func() (int64, error) { return peer.NewLong(), nil })
+	end := time.Now().Add(time.Hour)
+	for want, ids := range map[int64][]int64{ourWorker: ours, theirWorker: theirs} {
+		for _, id := range ids {
+			here, there := parsed(t, keygen.Yitter(), id), peer.ExtractTime(id)
+			if here.Worker != want || !here.Time.Equal(there) {
+				t.Fatalf("%d: %+v here, of %v there, want worker %d", id, here, there, want)
+			}
+			if want == theirWorker && here.Sequence < 5 || here.Time.Before(begin) || here.Time.After(end) {
+				t.Fatalf("%d: %+v", id, here)
 			}
 		}
 	}

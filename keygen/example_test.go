@@ -179,3 +179,17 @@ func ExampleLayout_Above() {
 	// 2026-03-01 00:00:00 +0000 UTC <nil>
 	// 2027-03-01 00:00:00 +0000 UTC <nil>
 }
+
+// Ids as people read them in logs: the time, the worker and the sequence.
+func ExampleNewFriendly() {
+	form, err := keygen.NewFriendly(keygen.FriendlyConfig{Layout: keygen.CosID(), Zone: time.FixedZone("CST", 8*60*60)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(form.Text(295913926632165376))
+	fmt.Println(form.Parse("20220320133617924-5-0"))
+	// Output:
+	// 20220320133617924-5-0 <nil>
+	// 295913926632165376 <nil>
+}

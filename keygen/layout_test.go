@@ -34,6 +34,12 @@ func TestPresetsKeepTheirMeaning(t *testing.T) {
 		{"instagram", 1387263000<<23 | 1341<<10 | 905, keygen.Parts{Time: at("2011-09-09T22:28:04.721Z"), Worker: 1341, Sequence: 905}},
 		{"disposable", 86400<<34 | 77<<13 | 5, keygen.Parts{Time: at("2026-01-02T00:00:00Z"), Worker: 77, Sequence: 5}},
 		{"jssafe", 1<<53 - 1, keygen.Parts{Time: at("2093-09-06T15:47:35.551Z"), Worker: 31, Sequence: 127}},
+		// CosId's own test has the id of 2022-03-20 13:36:17.924 +08:00; the others were made by
+		// its code.
+		{"cosid", 295913926632165376, keygen.Parts{Time: at("2022-03-20T05:36:17.924Z"), Worker: 5}},
+		{"cosid", 782516197785753600, keygen.Parts{Time: at("2025-11-22T00:00:00Z"), Worker: 37, Sequence: 2048}},
+		{"cosid-second", 801296590730952703, keygen.Parts{Time: at("2025-11-22T00:00:00Z"), Worker: 1000, Sequence: 4194303}},
+		{"cosid-second", math.MaxInt64, keygen.Parts{Time: at("2088-01-11T19:14:07Z"), Worker: 1023, Sequence: 4194303}},
 	} {
 		l := keygen.Presets()[v.layout]
 		got, err := l.Parse(v.id)
@@ -49,6 +55,7 @@ func TestPresetsKeepTheirMeaning(t *testing.T) {
 func TestPresetsExpireWhenTheirCommentsSay(t *testing.T) {
 	for name, want := range map[string]string{
 		"twitter": "2080-07-10", "baidu": "2024-11-20", "sonyflake": "2188-11-16", "instagram": "2046-06-27", "jssafe": "2093-09-06", "disposable": "2043-01-05",
+		"sonyflake2": "2199-03-19", "cosid": "2089-08-30", "cosid-second": "2088-01-11",
 	} {
 		l := keygen.Presets()[name]
 		if err := l.Validate(); err != nil {

@@ -42,6 +42,47 @@ func Sonyflake() Layout {
 	}
 }
 
+// SonyflakeV2 is that of sonyflake v2: Sonyflake's fields, since 2025-01-01. It lasts
+// until 2199. What stands with [Sonyflake] about `id % n` holds.
+func SonyflakeV2() Layout {
+	l := Sonyflake()
+	l.Epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	return l
+}
+
+// CosID is CosId's MillisecondSnowflakeId: Twitter's widths, milliseconds since
+// 2019-12-24 16:00 UTC (41 bits), 10 bits of machine, 12 of sequence (4096 shards). It
+// lasts until 2089.
+func CosID() Layout {
+	return Layout{
+		Epoch:  time.UnixMilli(1577203200000).UTC(),
+		Unit:   time.Millisecond,
+		Fields: []Field{{Time, 41}, {Worker, 10}, {Sequence, 12}},
+	}
+}
+
+// CosIDSecond is CosId's SecondSnowflakeId: seconds since 2019-12-24 16:00 UTC (31 bits),
+// 10 bits of machine, 22 of sequence (4 million shards). It lasts until 2088.
+func CosIDSecond() Layout {
+	return Layout{
+		Epoch:  time.Unix(1577203200, 0).UTC(),
+		Unit:   time.Second,
+		Fields: []Field{{Time, 31}, {Worker, 10}, {Sequence, 22}},
+	}
+}
+
+// Yitter is yitter's idgenerator with its defaults: milliseconds since
+// 2020-02-19 18:20:02 UTC, 6 bits of worker, 6 of sequence (64 shards), which are short
+// numbers: 64 workers of 64,000 ids per second, of 16 digits. yitter keeps the sequences
+// 0 to 4 of each millisecond for clocks that go back, and begins at 5.
+func Yitter() Layout {
+	return Layout{
+		Epoch:  time.UnixMilli(1582136402000).UTC(),
+		Unit:   time.Millisecond,
+		Fields: []Field{{Time, 51}, {Worker, 6}, {Sequence, 6}},
+	}
+}
+
 // Instagram is Instagram's: milliseconds since 2011-08-24 (40 bits), 13 bits
 // of logical shard, 10 of sequence (1024 shards). Instagram counts 41 bits of
 // time, of which the highest is the sign of a signed column: positive ids last
@@ -77,11 +118,11 @@ func Disposable() Layout {
 	}
 }
 
-// Presets returns the layouts by name: twitter, baidu, sonyflake, instagram,
-// jssafe and disposable.
+// Presets returns the layouts by name: twitter, baidu, sonyflake, sonyflake2, instagram,
+// cosid, cosid-second, yitter, jssafe and disposable.
 func Presets() map[string]Layout {
 	return map[string]Layout{
 		"twitter": Twitter(), "baidu": Baidu(), "sonyflake": Sonyflake(), "instagram": Instagram(), "jssafe": JSSafe(),
-		"disposable": Disposable(),
+		"disposable": Disposable(), "sonyflake2": SonyflakeV2(), "cosid": CosID(), "cosid-second": CosIDSecond(), "yitter": Yitter(),
 	}
 }
