@@ -68,7 +68,7 @@ type ordinary struct {
 func (p *parser) begin() {
 	o := &ordinary{}
 	p.out = &o.statement
-	p.out.Text, p.out.Params, p.names.list = p.text, o.params[:0], o.names[:0]
+	p.out.Text, p.out.Params, p.out.Names = p.text, o.params[:0], o.names[:0]
 	p.params.free, p.columns.free, p.literals.free, p.operations.free = o.own[:], o.columns[:], o.literals[:], o.operations[:]
 	p.idents.free, p.arena.exprs.free, p.arena.items.free = o.idents[:], o.exprs[:], o.items[:]
 	p.arena.sources.free, p.orders.free, p.tables.free = o.sources[:], o.orders[:], o.tables[:]
@@ -85,7 +85,6 @@ func list[T any](p *parser, s *slab[T], read func(*parser) T) []T {
 	return all
 }
 
-// parens reads something in parentheses.
 func parens[T any](p *parser, read func(*parser) T) T {
 	p.expect("(")
 	x := read(p)

@@ -83,7 +83,6 @@ func (p *parser) argument() Expr {
 	return p.expr()
 }
 
-// odd reads what stands between parentheses besides arguments.
 func (p *parser) odd(c *Call) {
 	c.Odd = true
 	c.Args = p.soup(c.Args, ")")
@@ -107,25 +106,6 @@ func (p *parser) afterCall(c *Call) {
 		default:
 			return
 		}
-	}
-}
-
-// castType reads the type behind ::.
-func (p *parser) castType() {
-	if !p.accept("double", "precision") && !p.accept("character", "varying") && !p.accept("bit", "varying") {
-		p.name()
-	}
-	if p.at("(") {
-		p.skipParens()
-	}
-	if p.accept("with") || p.accept("without") {
-		p.expect("time", "zone")
-	}
-	for p.accept("[") {
-		if p.tok.kind == sqltext.Number {
-			p.next()
-		}
-		p.expect("]")
 	}
 }
 

@@ -1,11 +1,15 @@
 package sqlparse
 
-import "github.com/shardid/shardid/internal/sqltext"
+import (
+	"slices"
+	"strings"
 
-// update reads what stands behind UPDATE.
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
 func (p *parser) update(from int, with *With) *Change {
 	c := &Change{With: with}
-	p.changeWords(c)
+	c.Ignore, c.Or = p.writeWords()
 	if p.mysql {
 		c.From = p.sources()
 		if c.Multi = len(c.From) > 1 || c.From[0].Table == nil; !c.Multi {
@@ -24,31 +28,34 @@ func (p *parser) update(from int, with *With) *Change {
 	return c
 }
 
-// changeWords reads the words behind UPDATE and MySQL's DELETE.
-func (p *parser) changeWords(c *Change) {
-	if p.d.Family == SQLite {
-		c.Ignore, c.Or = p.orWord()
+// writeWords reads what stands between INSERT, UPDATE or DELETE and the table: MySQL's
+// IGNORE, and another word than IGNORE of SQLite's OR.
+func (p *parser) writeWords() (ignore bool, or string) {
+	if p.d.Family == SQLite && p.accept("or") {
+		or = strings.ToUpper(p.textOf(p.tok))
+		if !slices.Contains([]string{"IGNORE", "ABORT", "FAIL", "ROLLBACK", "REPLACE"}, or) {
+			p.fail()
+		}
+		p.next()
+		if or == "IGNORE" {
+			return true, ""
+		}
+		return false, or
 	}
-	if !p.mysql {
-		return
+	for p.mysql && (p.tok.class().is(priority) || p.at("quick") && p.out.Verb == Delete) {
+		p.next()
 	}
-	for p.accept("low_priority") || p.accept("quick") { //nolint:revive // the call is the body
-	}
-	c.Ignore = p.accept("ignore")
-	if p.atBoth("history", "from") {
-		p.fail() // MariaDB's DELETE HISTORY
-	}
+	return p.mysql && p.accept("ignore"), ""
 }
 
-// delete reads what stands behind DELETE.
 func (p *parser) delete(from int, with *With) *Change {
 	c := &Change{With: with}
-	if p.mysql {
-		p.changeWords(c)
-		c.Multi = !p.at("from")
+	c.Ignore, _ = p.writeWords()
+	if p.mysql && p.atBoth("history", "from") {
+		p.fail() // MariaDB's DELETE HISTORY
 	}
 	word := "from"
-	if !c.Multi {
+	if c.Multi = p.mysql && !p.at("from"); !c.Multi {
 		p.expect("from")
 		word, c.Multi = "using", p.mysql && p.atUsing()
 	}
@@ -81,28 +88,26 @@ func (p *parser) atUsing() bool {
 // target reads a target of MySQL's DELETE of several tables: a, b.*.
 func (p *parser) target() Table {
 	name, _ := p.nameOrStar()
-	p.names.add(name.Last().Name)
+	p.noteTable(name.Last().Name)
 	return Table{Span: name.Span, Name: name}
 }
 
-// changeTail reads what stands behind the tables and the assignments.
+// changeTail reads what stands behind the tables and the assignments. RETURNING stands
+// before ORDER BY in SQLite, and at the end elsewhere.
 func (p *parser) changeTail(c *Change) {
 	c.Where = p.optional("where")
+	c.Returning = p.returning()
 	if p.d.Family != PostgreSQL {
-		if p.d.Family == SQLite {
-			c.Returning = p.returning()
-		}
 		c.OrderBy = p.orderBy()
 		if p.at("limit") {
 			c.Limit = p.limit()
 		}
 	}
-	if p.d.Family != SQLite {
+	if c.Returning == nil {
 		c.Returning = p.returning()
 	}
 }
 
-// returning reads RETURNING, if it is there.
 func (p *parser) returning() []Item {
 	if !p.accept("returning") {
 		return nil
@@ -110,7 +115,6 @@ func (p *parser) returning() []Item {
 	return p.items()
 }
 
-// assignments reads the list of SET.
 func (p *parser) assignments() []Assignment { return list(p, nil, (*parser).assignment) }
 
 // assignment reads column = value, or (a, b) = value, which MySQL does not take.

@@ -38,7 +38,6 @@ type parser struct {
 	last    token // the token before tok
 	depth   int
 	failed  bool
-	names   nameSet
 	numbers numbers
 	// assigned reports a := in the expression that is being read: it takes in all
 	// that stands to its right.
@@ -46,7 +45,6 @@ type parser struct {
 	out      *Statement
 }
 
-// next moves to the next token.
 func (p *parser) next() {
 	p.last = p.tok
 	p.tok = p.lex(&p.scanner)
@@ -83,6 +81,9 @@ func (p *parser) classify(s *sqltext.Scanner, t sqltext.Token) token {
 		s.Skip(tok.end - t.End)
 	default:
 		return tok
+	}
+	if p.d.Family == SQLite && p.text[tok.start] == '#' {
+		p.failAt(tok) // #name is a parameter that no driver knows
 	}
 	tok.id = idOf(p.text[tok.start:tok.end])
 	return tok

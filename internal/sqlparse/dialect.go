@@ -35,6 +35,3 @@ func (d Dialect) Rules() sqltext.Flavor {
 	}
 	return sqltext.MySQL
 }
-
-// isMySQL reports whether the server is MySQL or MariaDB.
-func (d Dialect) isMySQL() bool { return d.Family != SQLite && d.Family != PostgreSQL }

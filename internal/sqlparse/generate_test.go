@@ -20,6 +20,8 @@ type generator struct {
 	depth  int
 }
 
+func (g *generator) mysql() bool { return g.d.Family == MySQL || g.d.Family == MariaDB }
+
 // both is a text, with one space between tokens, and its tree.
 type both struct{ text, tree string }
 
@@ -55,7 +57,7 @@ func (g *generator) not() both {
 	switch g.IntN(6) {
 	case 0:
 		x := g.predicate
-		if g.d.isMySQL() {
+		if g.mysql() {
 			x = g.operand
 		}
 		b := x()
@@ -165,7 +167,7 @@ func (g *generator) operand() both {
 }
 
 func (g *generator) quoted(name string) string {
-	if g.d.isMySQL() {
+	if g.mysql() {
 		return "`" + name + "`"
 	}
 	return `"` + name + `"`

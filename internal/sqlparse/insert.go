@@ -14,7 +14,9 @@ func (p *parser) input(from int, with *With) {
 	} else {
 		p.expect("insert")
 	}
-	p.inputWords(in)
+	if in.Ignore, in.Or = p.writeWords(); in.Or == "REPLACE" {
+		p.out.Verb, in.Or = Replace, ""
+	}
 	p.accept("into")
 	p.inputTable(&in.Table)
 	p.inputRows(in, p.inputColumns(in))
@@ -32,37 +34,6 @@ func (p *parser) input(from int, with *With) {
 	in.Span = p.since(from)
 }
 
-// inputWords reads the words between INSERT and INTO.
-func (p *parser) inputWords(in *Input) {
-	if p.d.Family == SQLite && p.out.Verb == Insert {
-		if in.Ignore, in.Or = p.orWord(); in.Or == "REPLACE" {
-			p.out.Verb, in.Or = Replace, ""
-		}
-	}
-	if p.mysql {
-		for p.accept("low_priority") || p.accept("high_priority") || p.accept("delayed") { //nolint:revive // the call is the body
-		}
-		in.Ignore = p.accept("ignore")
-	}
-}
-
-// orWord reads SQLite's OR IGNORE, OR ABORT and their like.
-func (p *parser) orWord() (ignore bool, word string) {
-	if !p.accept("or") {
-		return false, ""
-	}
-	word = strings.ToUpper(p.textOf(p.tok))
-	switch word {
-	case "IGNORE":
-		ignore, word = true, ""
-	case "ABORT", "FAIL", "ROLLBACK", "REPLACE":
-	default:
-		p.fail()
-	}
-	p.next()
-	return ignore, word
-}
-
 // inputTable reads the table of an INSERT, whose alias needs AS.
 func (p *parser) inputTable(t *Table) {
 	t.Name = p.tableName()
@@ -76,7 +47,7 @@ func (p *parser) inputTable(t *Table) {
 
 // inputColumns reads the list of columns and reports whether it is there.
 func (p *parser) inputColumns(in *Input) bool {
-	if !p.at("(") || p.atNestedQuery() {
+	if !p.at("(") || p.atQuery() {
 		return false
 	}
 	if !p.mysql || !p.accept("(", ")") {

@@ -1,6 +1,10 @@
 package sqlparse
 
-import "github.com/shardid/shardid/internal/sqltext"
+import (
+	"slices"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
 
 // expr reads an expression. One with := in it is Opaque, as that takes in what
 // stands to its right, AND and OR included.
@@ -19,7 +23,6 @@ func (p *parser) expr() Expr {
 	return x
 }
 
-// exprs reads expressions with commas between them.
 func (p *parser) exprs() []Expr { return list(p, &p.arena.exprs, (*parser).expr) }
 
 // tighter are the operators that bind tighter than each.
@@ -168,37 +171,20 @@ func (p *parser) is(x Expr) Expr {
 
 // in reads what stands behind IN: (list), (query), or SQLite's table.
 func (p *parser) in(x Expr, not bool) Expr {
-	list := p.arena.exprs.take(1)
-	list[0] = x
+	var list []Expr
 	switch {
 	case p.d.Family == SQLite && p.accept("(", ")"):
 	case p.at("("):
-		list = p.inParens(list)
+		y := p.parens()
+		if list = Operands(y); list == nil {
+			list = []Expr{y}
+		}
 	case p.d.Family == SQLite:
-		list = append(list, p.inTable())
+		list = []Expr{p.inTable()}
 	default: // POSITION(x IN y), IN BOOLEAN MODE
 		return p.opaque(x.Bytes().From, x, p.right())
 	}
-	return p.operations.put(Operation{p.since(x.Bytes().From), In, not, list})
-}
-
-// inParens adds a query, or the expressions of a list, to operands.
-func (p *parser) inParens(operands []Expr) []Expr {
-	from := p.tok.start
-	if p.next(); p.atQueryWord() {
-		q := p.query()
-		p.expect(")")
-		return append(operands, &Subquery{p.since(from), q})
-	}
-	for more := true; more; more = p.accept(",") {
-		x := p.expr()
-		if q, ok := x.(*Subquery); ok { // IN ((SELECT …)) is IN of one value to some
-			x = p.around(Parens, q.From, q)
-		}
-		operands = append(operands, x)
-	}
-	p.expect(")")
-	return operands
+	return &Operation{p.since(x.Bytes().From), In, not, slices.Insert(list, 0, x)}
 }
 
 func (p *parser) inTable() Expr {
@@ -209,7 +195,6 @@ func (p *parser) inTable() Expr {
 	return &Subquery{n.Span, &Query{Span: n.Span, Parts: []*Part{{Span: n.Span, Table: &Table{Span: n.Span, Name: n}}}, After: n.To}}
 }
 
-// between reads what stands behind BETWEEN.
 func (p *parser) between(x Expr, not bool) Expr {
 	if !p.enter() {
 		return x

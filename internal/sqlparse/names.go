@@ -2,101 +2,61 @@ package sqlparse
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// nameSet is a set of names in the order in which they came.
-type nameSet struct {
-	list []string
-	seen map[string]bool // of a long list
-}
-
-const shortList = 16
-
-func (s *nameSet) add(name string) {
+// noteTable puts the name of a table among the names of the statement.
+func (p *parser) noteTable(name string) {
 	name = strings.ToLower(name)
-	if name == "" || s.has(name) {
-		return
+	if name != "" && !slices.Contains(p.out.Names, name) {
+		p.out.Names = append(p.out.Names, name)
 	}
-	s.list = append(s.list, name)
-	if s.seen != nil {
-		s.seen[name] = true
-	}
-}
-
-func (s *nameSet) has(name string) bool {
-	if len(s.list) < shortList {
-		return slices.Contains(s.list, name)
-	}
-	if s.seen == nil {
-		s.seen = make(map[string]bool, 2*shortList)
-		for _, known := range s.list {
-			s.seen[known] = true
-		}
-	}
-	return s.seen[name]
 }
 
 // identifiers returns every name in a text that was not read, and notes what its
 // comments do. Texts count as well, and the words in them: PREPARE s FROM
 // 'DELETE FROM orders'.
 func (p *parser) identifiers() []string {
-	p.names = nameSet{}
+	var list []string
+	seen := map[string]bool{"": true}
+	add := func(name string) {
+		name = strings.ToLower(name)
+		if !seen[name] {
+			seen[name] = true
+			list = append(list, name)
+		}
+	}
 	s := sqltext.NewScanner(p.text, p.d.Rules())
 	for t, ok := s.Next(); ok; t, ok = s.Next() {
-		switch t.Kind {
+		switch text := t.Text(p.text); t.Kind {
 		case sqltext.Comment:
-			p.comment(t.Text(p.text))
+			p.comment(text)
 		case sqltext.Word:
-			if word := t.Text(p.text); p.d.Family == PostgreSQL || !sqltext.Reserved(word) {
-				p.names.add(word)
+			if p.d.Family == PostgreSQL || !sqltext.Reserved(text) {
+				add(text)
 			}
 		case sqltext.QuotedIdent:
 			name := sqltext.Ident(p.text, t)
-			p.names.add(name)
+			add(name)
 			if t.Start > 0 && p.text[t.Start-1] == '&' { // PostgreSQL's U&"…"
-				p.names.add(unicodeName(name))
+				add(unicodeName(name))
 			}
 		case sqltext.String:
-			p.namesInText(t.Text(p.text))
-		}
-	}
-	return p.names.list
-}
-
-// unicodeName returns what a name with \0065 and \+000065 for its letters means.
-func unicodeName(name string) string {
-	var out strings.Builder
-	for i := 0; i < len(name); {
-		from, digits := i+1, 4
-		if strings.HasPrefix(name[i:], `\+`) {
-			from, digits = i+2, 6
-		}
-		if name[i] == '\\' && from+digits <= len(name) {
-			if r, err := strconv.ParseInt(name[from:from+digits], 16, 32); err == nil {
-				out.WriteRune(rune(r))
-				i = from + digits
-				continue
+			if text[0] == '\'' || text[0] == '"' {
+				add(unquoted(text))
+			}
+			for word := range strings.FieldsFuncSeq(text, isBetweenNames) {
+				add(word)
 			}
 		}
-		out.WriteByte(name[i])
-		i++
 	}
-	return out.String()
+	return list
 }
 
-func (p *parser) namesInText(literal string) {
-	if literal[0] == '\'' || literal[0] == '"' {
-		p.names.add(unquoted(literal))
-	}
-	for word := range strings.FieldsFuncSeq(literal, func(r rune) bool {
-		return r < 0x80 && r != '_' && r != '$' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
-	}) {
-		p.names.add(word)
-	}
+func isBetweenNames(r rune) bool {
+	return r < 0x80 && r != '_' && r != '$' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 }
 
 // atName reports whether tok may be a name that is not behind a dot.
@@ -119,7 +79,6 @@ func (p *parser) isPlainWord(t token) bool {
 	return c != '@' && (p.mysql || c != '$' && (c < '0' || c > '9'))
 }
 
-// ident reads one name.
 func (p *parser) ident() Ident {
 	if !p.atName() {
 		p.fail()
@@ -193,10 +152,9 @@ func (p *parser) nameOrStar() (n Name, all bool) {
 // Last returns the name without what stands before its dots.
 func (n Name) Last() Ident { return n.Parts[len(n.Parts)-1] }
 
-// tableName reads the name of a table.
 func (p *parser) tableName() Name {
 	n := p.name()
-	p.names.add(n.Last().Name)
+	p.noteTable(n.Last().Name)
 	return n
 }
 
@@ -206,7 +164,7 @@ func (p *parser) noteName() {
 		ahead := *p
 		ahead.out = &Statement{}
 		if n := ahead.name(); !ahead.failed {
-			p.names.add(n.Last().Name)
+			p.noteTable(n.Last().Name)
 		}
 	}
 }
@@ -215,25 +173,18 @@ func (p *parser) noteName() {
 // says so; Name is "" where there is none.
 func (p *parser) alias(text bool) Ident {
 	as := p.accept("as")
-	switch p.tok.kind {
-	case sqltext.QuotedIdent:
+	switch {
+	case p.tok.kind == sqltext.QuotedIdent,
+		p.tok.kind == sqltext.String && text && (as || p.d.Family != PostgreSQL),
+		p.tok.kind == sqltext.Word && !as && !p.tok.class().is(reserved|bound) && p.isPlainWord(p.tok):
 		return p.takeIdent()
-	case sqltext.String:
-		if text && (as || p.d.Family != PostgreSQL) {
-			return p.takeIdent()
-		}
-	case sqltext.Word:
-		if !as && !p.tok.class().is(reserved|bound) && p.isPlainWord(p.tok) {
-			return p.takeIdent()
-		}
-	}
-	if as {
+	case as:
 		return p.anyIdent()
 	}
 	return Ident{}
 }
 
 // identList reads (a, b, …).
-func (p *parser) identList() []Ident { return parens(p, (*parser).identifierList) }
-
-func (p *parser) identifierList() []Ident { return list(p, nil, (*parser).ident) }
+func (p *parser) identList() []Ident {
+	return parens(p, func(p *parser) []Ident { return list(p, nil, (*parser).ident) })
+}

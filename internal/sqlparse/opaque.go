@@ -35,7 +35,6 @@ func flatten(list []Expr, x Expr) []Expr {
 // other reads an operator that the tree does not know, with what stands to its right.
 func (p *parser) other(x Expr) Expr {
 	from, t := x.Bytes().From, p.tok
-	p.noHash()
 	p.next()
 	operands, complete := flatten(nil, x), t.kind == sqltext.String // a text behind a text
 	switch t.is() {
@@ -94,7 +93,6 @@ func (p *parser) soup(operands []Expr, closing string) []Expr {
 }
 
 func (p *parser) soupOf(operands []Expr) []Expr {
-	p.noHash()
 	from := p.tok.start
 	switch {
 	case p.at(")"), p.at(";"), p.at(":="), p.tok.kind == 0,
@@ -106,11 +104,16 @@ func (p *parser) soupOf(operands []Expr) []Expr {
 	case p.accept("from"):
 		p.noteName()
 		return operands
-	case p.at("(") && p.atSourceQuery():
-		q := p.parenthesized()
-		return append(operands, &Subquery{p.since(from), q})
 	case p.accept("("):
-		return p.soup(operands, ")")
+		if !p.atRows() {
+			return p.soup(operands, ")")
+		}
+		q := p.query()
+		p.expect(")")
+		return append(operands, &Subquery{p.since(from), q})
+	case p.setOp() != First: // ((SELECT …) UNION SELECT …)
+		q := p.query()
+		return append(operands, &Subquery{q.Span, q})
 	case p.accept("["):
 		return p.soup(operands, "]")
 	case p.at("case"):

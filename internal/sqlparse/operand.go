@@ -40,7 +40,6 @@ func (p *parser) unread() Expr {
 
 // symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
 func (p *parser) symbolOperand() Expr {
-	p.noHash()
 	t := p.tok
 	switch t.is() {
 	case "(":
@@ -63,7 +62,6 @@ func (p *parser) symbolOperand() Expr {
 	return p.prefix(t.start)
 }
 
-// prefix reads the operand behind a prefix.
 func (p *parser) prefix(from int) Expr {
 	if !p.enter() {
 		return &Operation{}
@@ -88,18 +86,25 @@ func (p *parser) negative(from int) Expr {
 // parens reads (x), (a, b) or (query).
 func (p *parser) parens() Expr {
 	from := p.tok.start
-	if p.atNestedQuery() {
-		q := p.parenthesized()
+	p.expect("(")
+	if !p.at("(") && p.atQuery() {
+		q := p.query()
+		p.expect(")")
 		return &Subquery{p.since(from), q}
 	}
-	items := parens(p, (*parser).exprs)
-	if len(items) > 1 {
-		return p.around(Tuple, from, items...)
+	items, op := p.exprs(), Parens
+	if q, ok := items[0].(*Subquery); ok && len(items) == 1 {
+		outer := p.nested(q.Span, q.Query)
+		p.expect(")")
+		return &Subquery{p.since(from), outer}
 	}
-	return p.around(Parens, from, items...)
+	p.expect(")")
+	if len(items) > 1 {
+		op = Tuple
+	}
+	return p.around(op, from, items...)
 }
 
-// literal reads a number or a text.
 func (p *parser) literal() *Literal {
 	t := p.tok
 	p.next()

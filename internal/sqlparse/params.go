@@ -37,13 +37,6 @@ func (p *parser) atParam() bool {
 	return false
 }
 
-// noHash refuses #name, which is a parameter of SQLite that no driver knows.
-func (p *parser) noHash() {
-	if p.d.Family == SQLite && p.tok.kind == sqltext.Op && p.text[p.tok.start] == '#' {
-		p.fail()
-	}
-}
-
 // param reads the parameter at tok.
 func (p *parser) param() *Param {
 	t := p.tok

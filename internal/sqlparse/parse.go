@@ -11,7 +11,7 @@ import (
 // [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
 	p, _ := parsers.Get().(*parser)
-	*p = parser{d: d, mysql: d.isMySQL(), text: text, scanner: sqltext.NewScanner(text, d.Rules())}
+	*p = parser{d: d, mysql: d.Family != SQLite && d.Family != PostgreSQL, text: text, scanner: sqltext.NewScanner(text, d.Rules())}
 	statement := p.parse()
 	*p = parser{} // it keeps neither the text nor the tree
 	parsers.Put(p)
@@ -32,7 +32,6 @@ func (p *parser) parse() *Statement {
 	if p.tok.kind != 0 || p.scanner.Unclosed() {
 		p.fail()
 	}
-	p.out.Names = p.names.list
 	if p.failed {
 		out := p.out
 		p.out = &Statement{Text: p.text, Why: out.Why, Executable: out.Executable, Limiting: out.Limiting}
@@ -48,9 +47,11 @@ func (p *parser) statement() {
 	case p.at("insert"), p.at("replace"):
 		p.input(from, with)
 	case p.accept("update"):
-		p.out.Verb, p.out.Change = Update, p.update(from, with)
+		p.out.Verb = Update
+		p.out.Change = p.update(from, with)
 	case p.accept("delete"):
-		p.out.Verb, p.out.Change = Delete, p.delete(from, with)
+		p.out.Verb = Delete
+		p.out.Change = p.delete(from, with)
 	case p.atQuery():
 		p.out.Verb, p.out.Query = Select, p.queryWith(from, with)
 	default:

@@ -6,9 +6,13 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// startsQuery reports whether a token begins a query, ahead being behind it.
-// MySQL's VALUES begins rows where ROW follows, else it is a function.
-func (p *parser) startsQuery(t token, ahead sqltext.Scanner) bool {
+// atQuery reports whether a query begins at tok, in parentheses or not. VALUES of MySQL
+// begins rows where ROW follows, else it is a function.
+func (p *parser) atQuery() bool {
+	t, ahead := p.tok, p.scanner
+	for t.is() == "(" {
+		t = p.lex(&ahead)
+	}
 	switch t.is() {
 	case "select", "with":
 		return true
@@ -16,51 +20,6 @@ func (p *parser) startsQuery(t token, ahead sqltext.Scanner) bool {
 		return !p.mysql || p.lex(&ahead).is() == "row"
 	case "table":
 		return p.d.Family != SQLite
-	}
-	return false
-}
-
-// atQueryWord reports whether tok is a word that begins a query.
-func (p *parser) atQueryWord() bool { return p.startsQuery(p.tok, p.scanner) }
-
-// atQuery reports whether tok begins a query, parentheses before it included.
-func (p *parser) atQuery() bool { return p.atQueryWord() || p.at("(") && p.atNestedQuery() }
-
-// atNestedQuery reports whether the parenthesis at tok begins a query: (SELECT …)
-// UNION …, but not ((SELECT …) + 1).
-func (p *parser) atNestedQuery() bool {
-	ahead := p.scanner
-	depth := 1
-	first := p.lex(&ahead)
-	for ; first.is() == "("; first = p.lex(&ahead) {
-		depth++
-	}
-	return p.startsQuery(first, ahead) && (depth == 1 || p.onlyQueries(&ahead, depth))
-}
-
-// onlyQueries reports whether each of the parentheses that were opened, but for
-// the outermost, closes behind a whole query or one branch of it.
-func (p *parser) onlyQueries(ahead *sqltext.Scanner, opened int) bool {
-	depth := opened
-	for t := p.lex(ahead); t.kind != 0; t = p.lex(ahead) {
-		switch t.is() {
-		case "(":
-			depth++
-		case ")":
-			depth--
-		}
-		if depth >= opened {
-			continue
-		}
-		if opened = depth; opened == 0 {
-			return true
-		}
-		next := *ahead
-		switch p.lex(&next).is() {
-		case ")", "union", "intersect", "except", "order", "limit", "offset", "fetch", "for", "lock":
-		default:
-			return false
-		}
 	}
 	return false
 }
@@ -90,7 +49,6 @@ func (p *parser) cte() CTE {
 	return c
 }
 
-// parenthesized reads a query between parentheses.
 func (p *parser) parenthesized() *Query { return parens(p, (*parser).query) }
 
 func (p *parser) query() *Query {
@@ -99,20 +57,33 @@ func (p *parser) query() *Query {
 }
 
 func (p *parser) queryWith(from int, with *With) *Query {
-	q := &Query{With: with}
 	if !p.enter() {
-		return q
+		return &Query{With: with}
 	}
 	defer p.leave()
-	for op := First; ; {
-		q.Parts = append(q.Parts, p.part(op))
-		t, before := p.tok, op
-		if op = p.setOp(); op == First {
+	return p.combined(from, with, p.part(First))
+}
+
+// nested reads what stands behind a query in parentheses that begins another one:
+// (SELECT …) UNION ….
+func (p *parser) nested(span Span, q *Query) *Query {
+	return p.combined(span.From, nil, &Part{Span: span, Nested: q})
+}
+
+// combined reads what stands behind the first part of a query.
+func (p *parser) combined(from int, with *With, first *Part) *Query {
+	q := &Query{With: with, Parts: []*Part{first}}
+	for last := First; ; {
+		t := p.tok
+		op := p.setOp()
+		if op == First {
 			break
 		}
-		if before != First && (before >= IntersectAll) != (op >= IntersectAll) {
+		if last != First && (last >= IntersectAll) != (op >= IntersectAll) {
 			p.failAt(t)
 		}
+		q.Parts = append(q.Parts, p.part(op))
+		last = op
 	}
 	q.After = p.last.end
 	p.tail(q)
@@ -166,7 +137,6 @@ func (p *parser) row() []Expr {
 	return parens(p, (*parser).exprs)
 }
 
-// core reads one SELECT.
 func (p *parser) core() *Core {
 	c := &Core{}
 	from := p.tok.start
@@ -272,12 +242,10 @@ func (p *parser) groupBy(c *Core) {
 	}
 }
 
-func (p *parser) window() Window {
-	w := Window{Name: p.ident()}
+func (p *parser) window() Expr {
+	p.ident()
 	p.expect("as")
-	w.Over = p.parenSoup(p.tok.start)
-	w.Span = p.since(w.Name.From)
-	return w
+	return p.parenSoup(p.tok.start)
 }
 
 // tail reads ORDER BY, LIMIT and locks, which PostgreSQL takes in any order.
@@ -286,7 +254,7 @@ func (p *parser) tail(q *Query) {
 		switch {
 		case q.OrderBy == nil && p.at("order"):
 			q.OrderBy = p.orderBy()
-		case q.Limit == nil && p.atLimit():
+		case q.Limit == nil && (p.at("limit") || p.at("offset") || p.at("fetch")):
 			q.Limit = p.limit()
 		case p.at("for"), p.at("lock"):
 			q.Locks = append(q.Locks, p.lock())
@@ -296,7 +264,6 @@ func (p *parser) tail(q *Query) {
 	}
 }
 
-// orderBy reads ORDER BY, if it is there.
 func (p *parser) orderBy() []Order {
 	if !p.accept("order") {
 		return nil
@@ -320,35 +287,31 @@ func (p *parser) order() Order {
 	return o
 }
 
-func (p *parser) atLimit() bool { return p.at("limit") || p.at("offset") || p.at("fetch") }
-
 // limit reads LIMIT, OFFSET and FETCH where they stand together.
 func (p *parser) limit() *Limit {
 	l := &Limit{}
 	from := p.tok.start
-	for limited := false; p.atLimit(); {
-		t := p.tok
-		p.next()
+	for limited := false; ; {
 		switch {
-		case limited && t.is() != "offset", t.is() == "offset" && l.Offset != nil:
-			p.failAt(t)
-		case t.is() == "offset":
+		case l.Offset == nil && p.accept("offset"):
 			l.Offset = p.expr()
 			p.acceptRows()
-			continue
-		case t.is() == "fetch":
+		case !limited && p.accept("fetch"):
+			limited = true
 			p.fetch(l)
-		case p.accept("all"):
-		default:
+		case !limited && p.accept("limit", "all"):
+			limited = true
+		case !limited && p.accept("limit"):
+			limited = true
 			l.Count = p.expr()
 			if p.d.Family != PostgreSQL && p.accept(",") {
 				l.Offset, l.Count = l.Count, p.expr()
 			}
+		default:
+			l.Span = p.since(from)
+			return l
 		}
-		limited = true
 	}
-	l.Span = p.since(from)
-	return l
 }
 
 // fetch reads FIRST n ROWS ONLY.
@@ -367,7 +330,6 @@ func (p *parser) fetch(l *Limit) {
 
 func (p *parser) acceptRows() bool { return p.accept("row") || p.accept("rows") }
 
-// lock reads one locking clause.
 func (p *parser) lock() Lock {
 	l := Lock{}
 	from := p.tok.start

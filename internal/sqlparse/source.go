@@ -1,6 +1,5 @@
 package sqlparse
 
-// sources reads the list of FROM.
 func (p *parser) sources() []Source {
 	all := p.arena.sources.take(1)[:0]
 	for more := true; more; more = p.accept(",") {
@@ -75,14 +74,8 @@ func (p *parser) source() Source {
 	defer p.leave()
 	s := Source{Lateral: p.accept("lateral")}
 	switch {
-	case p.at("(") && p.atSourceQuery():
-		s.Query = p.parenthesized()
-		p.sourceAlias(&s)
 	case p.at("("):
-		lateral := s.Lateral
-		if s = parens(p, (*parser).sourceList); lateral || p.alias(true).Name != "" {
-			p.fail() // an alias of a whole join hides the names in it
-		}
+		p.parenSource(&s)
 	case p.d.Family == PostgreSQL && p.at("only"):
 		s.Table = p.table()
 	default:
@@ -98,10 +91,29 @@ func (p *parser) source() Source {
 	return s
 }
 
-// atSourceQuery is [parser.atNestedQuery] in FROM, where VALUES is no function.
-func (p *parser) atSourceQuery() bool {
-	return p.peek().is() == "values" || p.atNestedQuery()
+// parenSource reads (query) alias, or sources in parentheses.
+func (p *parser) parenSource(s *Source) {
+	p.expect("(")
+	if p.atRows() {
+		s.Query = p.query()
+	} else {
+		inner := p.sourceList()
+		if inner.Query == nil || inner.Alias.Name != "" || inner.Lateral {
+			p.expect(")")
+			if s.Lateral || p.alias(true).Name != "" {
+				p.fail() // an alias of a whole join hides the names in it
+			}
+			*s = inner
+			return
+		}
+		s.Query = p.nested(inner.Span, inner.Query)
+	}
+	p.expect(")")
+	p.sourceAlias(s)
 }
+
+// atRows reports whether a query begins at tok, where VALUES is no function.
+func (p *parser) atRows() bool { return p.at("values") || !p.at("(") && p.atQuery() }
 
 // sourceList reads (a JOIN b) and MySQL's (a, b).
 func (p *parser) sourceList() Source {

@@ -129,8 +129,8 @@ type Core struct {
 	GroupBy   []Expr
 	Rollup    bool // WITH ROLLUP, GROUPING SETS, CUBE
 	Having    Expr
-	Windows   []Window
-	ItemsEnd  int // behind the last selected item, where a column can be added
+	Windows   []Expr // Opaque: what stands between the parentheses of each
+	ItemsEnd  int    // behind the last selected item, where a column can be added
 }
 
 // Item is one selected expression.
@@ -172,13 +172,6 @@ type Limit struct {
 type Lock struct {
 	Span
 	Of []Name // FOR UPDATE OF a, b
-}
-
-// Window is one name of a WINDOW clause.
-type Window struct {
-	Span
-	Name Ident
-	Over Expr // an Opaque with what stands between the parentheses
 }
 
 // Source is one element of FROM: exactly one of Table, Query, Join, Function is

@@ -16,6 +16,7 @@ const (
 	clock                       // CURRENT_TIMESTAMP and its like: a function without parentheses
 	modifier                    // MySQL's words behind SELECT
 	unit                        // of MySQL's INTERVAL
+	priority                    // of MySQL, behind the verb of a write
 	pattern                     // compares a text with a pattern
 	onlyMySQL                   // an operator of MySQL alone
 	ending                      // ends an expression
@@ -42,6 +43,7 @@ var classes = map[class]string{
 		sql_calc_found_rows`,
 	unit: `microsecond second minute hour day week month quarter year second_microsecond minute_microsecond
 		minute_second hour_microsecond hour_second hour_minute day_microsecond day_second day_minute day_hour year_month`,
+	priority:  `low_priority high_priority delayed`,
 	pattern:   `like ilike regexp rlike glob match`,
 	onlyMySQL: `xor && ||`,
 	ending:    `( ) , ; .`,
@@ -146,22 +148,4 @@ func (p *parser) operatorLength(text string) int {
 		}
 	}
 	return 1
-}
-
-// postgresOperator returns the length of the operator at the start of text: as
-// many operator characters as there are, up to a comment, and a sign at the end
-// only behind a character that no SQL standard operator has.
-func postgresOperator(text string) int {
-	n, special := 0, false
-	for n < len(text) && strings.IndexByte("+-*/<>=~!@#%^&|`?", text[n]) >= 0 {
-		if rest := text[n:]; n > 0 && (strings.HasPrefix(rest, "--") || strings.HasPrefix(rest, "/*")) {
-			break
-		}
-		special = special || strings.IndexByte("~!@#%^&|`?", text[n]) >= 0
-		n++
-	}
-	for !special && n > 1 && (text[n-1] == '+' || text[n-1] == '-') {
-		n--
-	}
-	return max(n, 1)
 }

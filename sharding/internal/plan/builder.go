@@ -212,7 +212,7 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 	b.expressions(c.GroupBy, s, seen)
 	b.expression(c.Having, s, seen)
 	for _, w := range c.Windows {
-		b.expression(w.Over, s, seen)
+		b.expression(w, s, seen)
 	}
 	s.inside, s.ranks = b.refs[first:len(b.refs):len(b.refs)], b.ranks > ranks
 	return s

@@ -1,0 +1,66 @@
+package sqlparse
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// castType reads the type behind ::.
+func (p *parser) castType() {
+	if !p.accept("double", "precision") && !p.accept("character", "varying") && !p.accept("bit", "varying") {
+		p.name()
+	}
+	if p.at("(") {
+		p.skipParens()
+	}
+	if p.accept("with") || p.accept("without") {
+		p.expect("time", "zone")
+	}
+	for p.accept("[") {
+		if p.tok.kind == sqltext.Number {
+			p.next()
+		}
+		p.expect("]")
+	}
+}
+
+// postgresOperator returns the length of the operator at the start of text: as
+// many operator characters as there are, up to a comment, and a sign at the end
+// only behind a character that no SQL standard operator has.
+func postgresOperator(text string) int {
+	n, special := 0, false
+	for n < len(text) && strings.IndexByte("+-*/<>=~!@#%^&|`?", text[n]) >= 0 {
+		if rest := text[n:]; n > 0 && (strings.HasPrefix(rest, "--") || strings.HasPrefix(rest, "/*")) {
+			break
+		}
+		special = special || strings.IndexByte("~!@#%^&|`?", text[n]) >= 0
+		n++
+	}
+	for !special && n > 1 && (text[n-1] == '+' || text[n-1] == '-') {
+		n--
+	}
+	return max(n, 1)
+}
+
+// unicodeName returns what a name with \0065 and \+000065 for its letters means.
+func unicodeName(name string) string {
+	var out strings.Builder
+	for i := 0; i < len(name); {
+		from, digits := i+1, 4
+		if strings.HasPrefix(name[i:], `\+`) {
+			from, digits = i+2, 6
+		}
+		if name[i] == '\\' && from+digits <= len(name) {
+			if r, err := strconv.ParseInt(name[from:from+digits], 16, 32); err == nil {
+				out.WriteRune(rune(r))
+				i = from + digits
+				continue
+			}
+		}
+		out.WriteByte(name[i])
+		i++
+	}
+	return out.String()
+}
