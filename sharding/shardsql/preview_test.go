@@ -4,10 +4,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -129,6 +133,91 @@ func TestAPreviewKeepsTheWorstOfAStatement(t *testing.T) {
 	if found := w.find("DELETE FROM orders WHERE user_id IN (?, …)"); found.Times != 4 || found.Change != sharding.WillBeRefused {
 		t.Errorf("%+v", found)
 	}
+}
+
+// What the source refuses early is exactly what the shards refuse.
+func TestWhatIsPreviewedComesTrue(t *testing.T) {
+	w := newPreviewedTwin(t)
+	early := w.refusals(t)
+	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
+	exec(t, w.source, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
+	late, refused := w.refusals(t), 0
+	for i := range early {
+		if early[i].err != nil {
+			refused++
+		}
+		if fmt.Sprint(early[i].sentinel()) != fmt.Sprint(late[i].sentinel()) {
+			t.Errorf("%s %v:\nbefore the switch %v\nand after it %v", early[i].text, early[i].args, early[i].err, late[i].err)
+		}
+	}
+	if t.Logf("%d of %d are refused", refused, len(early)); refused < len(early)/10 || refused > len(early)*9/10 {
+		t.Error("too few, or too many")
+	}
+}
+
+// newPreviewedTwin is a strict source with orders as those of a twin, and their shards.
+func newPreviewedTwin(t *testing.T) *previewed {
+	t.Helper()
+	w := newTwin(t, 0)
+	router, err := sharding.New(sharding.DBs{"source": w.one, "a": w.dbs["a"], "b": w.dbs["b"]},
+		sharding.Migration{Source: "source", Tables: map[string]string{"orders": ""}, Strict: true},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t), Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4), From: 100}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, w.one, "CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
+	p := &previewed{source: w.one, routed: shardsql.OpenDB(shardsql.Config{Router: router, Home: w.one})}
+	t.Cleanup(func() { _ = p.routed.Close() })
+	return p
+}
+
+// refusal is what becomes of a statement.
+type refusal struct {
+	text string
+	args []any
+	err  *sharding.RouteError
+}
+
+// sentinel is why a statement is refused, nil when it is not. What shards have to be
+// asked about their rows for is not known before.
+func (r refusal) sentinel() error {
+	if r.err == nil || errors.Is(r.err, sharding.ErrKeyChange) && r.err.Op == "look-up" {
+		return nil
+	}
+	sentinel := r.err.Err
+	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
+		sentinel = next
+	}
+	return sentinel
+}
+
+// refusals sends random queries and writes.
+func (w *previewed) refusals(t *testing.T) (all []refusal) {
+	t.Helper()
+	statements := 600
+	if os.Getenv("SHARDID_SOAK") != "" {
+		statements = 50_000
+	}
+	for seed := range uint64(statements) {
+		random := rand.New(rand.NewPCG(seed, 9))
+		r := refusal{}
+		if query := selects.Random(random); seed%2 == 0 {
+			r.text, r.args = query.Text, query.Args
+		} else {
+			m := changes.Maker{Rand: random, SQLite: true}
+			s := m.Statement()
+			r.text, r.args = s.Text, s.Args
+		}
+		ctx := t.Context()
+		if seed%5 == 0 {
+			ctx = sharding.AllShards(ctx)
+		}
+		if _, err := w.routed.ExecContext(ctx, r.text, r.args...); !errors.As(err, &r.err) {
+			r.err = nil
+		}
+		all = append(all, r)
+	}
+	return all
 }
 
 func TestAPreviewFindsTransactionsThatWillSpanDatabases(t *testing.T) {
