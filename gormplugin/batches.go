@@ -69,8 +69,6 @@ func transaction(c gorm.ConnPool) (key any, ok bool) {
 		return weak.Make(tx), true
 	case *gorm.PreparedStmtTX:
 		return weak.Make(tx), true
-	case *lazyTx:
-		return weak.Make(tx), true
 	}
 	return nil, false
 }
@@ -86,8 +84,6 @@ func (b *batches) add(c gorm.ConnPool, key any, this batch) {
 		case *sql.Tx:
 			runtime.AddCleanup(tx, b.drop, key)
 		case *gorm.PreparedStmtTX:
-			runtime.AddCleanup(tx, b.drop, key)
-		case *lazyTx:
 			runtime.AddCleanup(tx, b.drop, key)
 		}
 	}

@@ -112,7 +112,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	if table.Origin() != nil {
 		return nil
 	}
-	m := &migration{db: db, router: c.router, shards: map[string]*gorm.DB{}}
+	m := newMigration(db, c.router)
 	for _, target := range c.router.Targets(table.Name) {
 		err := c.checkKeyColumns(db, table, target)
 		if _, errOpen := m.open(target.DB); errOpen != nil {
@@ -141,9 +141,9 @@ func (p *plan) checkColumns(db *gorm.DB, table string) error {
 	if err != nil {
 		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
 	}
-	var defined definition
+	var numbers bool
 	if db.Dialector.Name() == "sqlite" { // whose driver tells no numbering
-		if defined, err = readDefinition(db.Statement.Context, db.Statement.ConnPool, table); err != nil {
+		if numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table); err != nil {
 			return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
 		}
 	}
@@ -151,7 +151,7 @@ func (p *plan) checkColumns(db *gorm.DB, table string) error {
 	for _, column := range columns {
 		for i := range p.fields {
 			if m := &p.fields[i]; strings.EqualFold(m.DBName, column.Name()) {
-				errs = append(errs, m.checkColumn(column, defined.numbered[strings.ToLower(m.DBName)]))
+				errs = append(errs, m.checkColumn(column, numbers && isPrimary(column)))
 			}
 		}
 	}
@@ -179,4 +179,11 @@ func isNarrow(name string) bool {
 		return true
 	}
 	return false
+}
+
+// isPrimary reports whether a column is the primary key, the only one that
+// AUTOINCREMENT can be about.
+func isPrimary(c gorm.ColumnType) bool {
+	primary, known := c.PrimaryKey()
+	return known && primary
 }

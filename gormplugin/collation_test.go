@@ -26,7 +26,7 @@ func newLeases(t *testing.T, rule sharding.Rule) (*gorm.DB, *sharding.Router) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := sharding.New(dbs, sharding.Table{Name: "leases", Key: "tenant", Rule: rule, Map: m})
+	router, err := sharding.New(dbs, sharding.Table{Name: "leases", Key: "tenant", Rule: rule, Map: m, OnMissing: sharding.Refuse})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,9 @@ func TestCheckFindsAKeyColumnThatDoesNotHoldWhatTheRuleTakes(t *testing.T) {
 // 05 is '5', and with MySQL '5', '05' and ' 5.0' are 5.
 func TestANumberInAConditionIsNoTextThatLeadsToAShard(t *testing.T) {
 	db, _ := newLeases(t, sharding.HashText(4))
+	if _, err := gormplugin.Migrate(t.Context(), db, &Lease{}); err != nil {
+		t.Fatal(err)
+	}
 	for _, condition := range []string{"tenant = 5", "tenant = 05", "tenant = 0x5", "tenant = 1e3", "tenant = 5.00", "tenant IN (05, 0x5)"} {
 		var refused *sharding.RouteError
 		if err := db.Where(condition).Find(&[]Lease{}).Error; !errors.As(err, &refused) {

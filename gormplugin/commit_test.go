@@ -17,7 +17,9 @@ type Color struct {
 
 func TestADeadlineDoesNotFallBetweenTwoCommits(t *testing.T) {
 	copies := testshards.NewCopies(t, memory(t).Driver())
-	db := openGORM(t, memory(t))
+	home := memory(t)
+	must(t, home, "CREATE TABLE colors (id INTEGER PRIMARY KEY, name TEXT)")
+	db := openGORM(t, home)
 	if err := db.Use(gormplugin.New(gormplugin.Config{Router: copies.Router})); err != nil {
 		t.Fatal(err)
 	}

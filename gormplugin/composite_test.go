@@ -47,8 +47,8 @@ func TestAKeyThatIsPartOfThePrimaryKeyRoutes(t *testing.T) {
 	}{
 		{func() *gorm.DB { return db.Model(&lines[0]).Update("text", "A") }, 1, "db1: UPDATE `lines_1` AS `lines` SET `text`=? WHERE `order_id` = ? AND `no` = ?"},
 		{func() *gorm.DB { return db.Save(&Line{5, 3, "new"}) }, 1, "db1: UPDATE `lines_1` AS `lines` SET `text`=? WHERE `order_id` = ? AND `no` = ?"},
-		{func() *gorm.DB { return db.Delete(lines[:2]) }, 2, "db1: DELETE FROM `lines_1` AS `lines` WHERE ((`lines`.`order_id`,`lines`.`no`) IN ((?,?),(?,?)))"},
-		{func() *gorm.DB { return db.Delete(&lines[2]) }, 1, "db1: DELETE FROM `lines_1` AS `lines` WHERE ((`lines`.`order_id`,`lines`.`no`) IN ((?,?)))"},
+		{func() *gorm.DB { return db.Delete(lines[:2]) }, 2, "db1: DELETE FROM `lines_1` WHERE (`lines_1`.`order_id`,`lines_1`.`no`) IN ((?,?),(?,?))"},
+		{func() *gorm.DB { return db.Delete(&lines[2]) }, 1, "db1: DELETE FROM `lines_1` WHERE (`lines_1`.`order_id`,`lines_1`.`no`) IN ((?,?))"},
 	} {
 		if tx := s.run(); tx.Error != nil || tx.RowsAffected != s.rows {
 			t.Errorf("%v, %d rows", tx.Error, tx.RowsAffected)
@@ -57,8 +57,8 @@ func TestAKeyThatIsPartOfThePrimaryKeyRoutes(t *testing.T) {
 			t.Errorf("sent %q", events)
 		}
 	}
-	if err := db.Delete(&Line{OrderID: 5}).Error; !errors.Is(err, sharding.ErrMissingKey) {
-		t.Errorf("half a primary key: %v", err)
+	if tx := db.Delete(&Line{OrderID: 5}); tx.Error != nil || tx.RowsAffected != 0 { // line 3 is there: gorm names line 0
+		t.Errorf("half a primary key: %v, %d rows", tx.Error, tx.RowsAffected)
 	}
 	if err := db.Delete([]Line{{5, 1, ""}, {6, 1, ""}}).Error; !errors.Is(err, sharding.ErrCrossDatabase) {
 		t.Errorf("two shards: %v", err)

@@ -64,12 +64,11 @@ func TestTextsOfSQLiteAreMergedOnlyByTheirBytes(t *testing.T) {
 		"hidden group":     func() *gorm.DB { return db.Model(&Tag{}).Select("count(*)").Group("name").Find(&rows) },
 		"DISTINCT":         func() *gorm.DB { return db.Model(&Tag{}).Distinct("name").Find(&rows) },
 		"MIN":              func() *gorm.DB { return db.Model(&Tag{}).Select("min(name)").Find(&rows) },
-		"MIN of a bracket": func() *gorm.DB { return db.Model(&Tag{}).Select("min(coalesce(name, ''))").Find(&rows) },
 		"alias":            func() *gorm.DB { return db.Model(&Tag{}).Select("(name) AS x").Order("x").Find(&rows) },
 		"COLLATE":          func() *gorm.DB { return db.Model(&Tag{}).Select("label COLLATE NOCASE AS x").Order("x").Find(&rows) },
 		"DISTINCT of more": func() *gorm.DB { return db.Model(&Tag{}).Distinct("(name) AS x").Find(&rows) },
 	} {
-		if err := run().Error; !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "collation") {
+		if err := run().Error; !errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), "compares") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

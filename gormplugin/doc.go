@@ -29,158 +29,65 @@
 //
 // # Routing
 //
-// With a Router, a statement on a sharded table goes to exactly the databases
-// and physical tables that hold its rows, or it is refused with a
-// [sharding.RouteError] that says what to add, before anything is sent: the
-// package fails closed. Register it before plugins that choose connections, such
-// as dbresolver, and after those that replace gorm's own callbacks, such as caches of
-// queries: what these keep is then found by the names of the physical tables, which
-// should differ from database to database.
+// With a Router, Use puts the database of package shardsql in the place of the pool that
+// gorm was opened with, which stays the home of all tables that the router does not know.
+// All that gorm does then happens on one *sql.DB with logical names: its default
+// transactions, savepoints, PrepareStmt, Connection and Rows, and what other libraries do
+// with the *sql.DB or *sql.Tx behind a *gorm.DB. Package shardsql reads each text and says
+// which are answered by one shard, which by several, and which are refused with a
+// [sharding.RouteError] before anything is sent. Hints are contexts: sharding.OnKey, On,
+// AllShards, Primary and Unsharded say what their names say.
 //
-// What is read of a statement is what the database will execute. A key counts
-// in the rows of a create; in conditions `key = ?` and `key IN ?`, whose
-// ANDs, ORs and parentheses are followed; and in the model together with its
-// primary key. Columns that lead to the same slot (sharding.Table.Also) count
-// like the key, in the model those of the primary key. NOT, ranges, subqueries and whatever is not understood prove
-// nothing. Raw conditions are put into parentheses, so that an OR in one of them
-// cannot reach beyond it.
+// db.DB() returns that *sql.DB. Its limits bound how many statements work at a time;
+// Close closes none of the pools behind it, and Stats counts its own connections, which
+// cost nothing. SetMaxOpenConns for a database is set on its own pool.
 //
-// The table says what becomes of a statement. Each of its cells is a test, on
-// SQLite and on two MariaDB servers.
+// The text in the logger, in ToSQL and in a dry run is the logical one, before names of
+// tables are replaced; shardsql.Explain says what each shard gets.
 //
-//	statement             | key = one slot           | IN, OR = m slots                       | no key                     | broadcast table      | raw, Exec
-//	SELECT rows           | one query                | each shard gets its own keys; merged   | refused, or all if allowed | one database         | refused unless hinted
-//	COUNT SUM MIN MAX AVG | one                      | combined                               | refused, or all if allowed | one                  | -
-//	GROUP BY, DISTINCT    | one                      | combined, or ErrUnmergeable            | refused, or all if allowed | one                  | -
-//	Joins, Preload        | within a group           | within a group; Preload by shard       | refused                    | the shard's own copy | refused unless hinted
-//	Row, Rows             | one                      | merged                                 | refused                    | one                  | -
-//	FOR UPDATE            | one                      | refused unless BestEffort              | refused                    | one                  | -
-//	INSERT one            | keys filled, then routed | -                                      | refused, naming the field  | every database       | refused unless hinted
-//	INSERT batch          | one                      | one database: one transaction          | refused, naming the row    | every database       | refused unless hinted
-//	upsert                | one; see below           | as INSERT batch                        | refused                    | every database       | refused unless hinted
-//	UPDATE, DELETE        | one                      | per shard, rows added up               | refused                    | every database       | refused unless hinted
-//	UPDATE of the key     | if it keeps its slot     | refused                                | refused                    | -                    | refused
-//	TRUNCATE, DROP        | refused                  | -                                      | -                          | -                    | refused
-//	DDL, Migrate          | all targets by Migrate   | -                                      | -                          | all databases        | refused
-//	transaction           | begins on the shard      | refused unless BestEffort              | -                          | -                    | as its shard
+// Give the plugin to Use before dbresolver and other plugins that choose connections: the
+// databases that dbresolver opens get a router of their own, for which they are home.
 //
-// Each shard gets its own keys of a list of parameters, as in `key IN ?`. A list in
-// the text itself goes whole to each of its shards, which finds the same rows.
+// # What gorm does not write
 //
-// Reads without a key go to all shards when sharding.Table.OnMissing or
-// sharding.AllShards says so; writes only with sharding.AllShards. One statement
-// goes to no more targets than sharding.FanOut allows. It is answered from
-// memory: all rows of all shards are read before the first is returned.
+// gorm names a model's row by its primary key alone. Where that does not lead to the
+// shard and the struct has its sharding key, the condition on it is added:
 //
-// Answers of several shards are merged where that is certain to give what one
-// table would. ORDER BY must name columns, which need not be selected; texts are
-// ordered and grouped by their bytes on SQLite, unless the table's definition gives
-// the column another collation, and on MySQL and MariaDB, whose collations are not
-// known here, not at all. What cannot be merged is
-// ErrUnmergeable: COUNT(DISTINCT) of other columns than the key, HAVING and LIMIT
-// over groups that several shards share, unknown functions, DELETE and UPDATE
-// with LIMIT.
+//	db.Model(&order).Update("note", "x") // … WHERE id = 5 AND user_id = 2
 //
-// A transaction begins with its first statement, on that statement's database,
-// and refuses the others. Commit of one that did nothing sends nothing. GORM's
-// own transaction around a create thus lands on the right shard, and an order
-// and its items are stored together or not at all. With
-// sharding.Transactions(sharding.BestEffort) it begins on each database that it
-// needs; when one of several COMMITs fails, the error is a
-// sharding.PartialCommitError. A write of several tables without a transaction
-// gets one.
+// If that touches fewer rows than it names, the primary keys are looked for on the other
+// shards before the answer is given: a row that lies under another key is
+// sharding.ErrKeyChange, before Save inserts it again. A key that is the zero value counts
+// as absent.
 //
-// Hints are contexts: sharding.On and sharding.OnKey choose the shard, of raw
-// SQL too, in which only the names of tables are changed; sharding.AllShards,
-// sharding.Primary and sharding.Unsharded say what their names say. A statement
-// whose own key leads elsewhere than OnKey's is refused. On, which names the very
-// target, reads and changes whatever is there, for those who move rows; only new
-// rows must belong there.
-//
-// Raw SQL with such a hint changes sharded tables alone, and no column that leads
-// to a shard. The rows of its INSERTs and REPLACEs must be seen to belong there:
-// with a list of columns, and a parameter, a whole number or a text for the key.
-// No other shard is asked: a raw upsert or REPLACE of an id whose row lies in another
-// shard stores a second row, where the model's forms look for it (see upserts below).
-// Raw SQL that changes a broadcast table would change one copy, and is refused; an
-// UPDATE or a DELETE with sharding.AllShards is run in every database. Raw SQL reads
-// the copy in the database that gorm was opened with.
+// A relation that has both keys reads and writes in one shard, as gorm sets and compares
+// both: `gorm:"foreignKey:OrderID,UserID;references:ID,UserID"`.
 //
 // # Finding a row by its id alone
 //
-// When orders are sharded by their user, an id leads to no shard, and First(&o, id)
-// is refused. Name the id in sharding.Table.Also and give it a generator that is a
-// keygen.Bucketed, such as a snowflake generator whose layout has a bucket field
-// where the rule of Also looks for it: each new row's id then carries the slot of
-// its user (gene ids). A generator that cannot do that is refused ([ErrNoBuckets]),
-// and so is a row whose own id leads to another slot; [Check] tries it out. Ids
-// from before say nothing, see sharding.Alt. Without such ids, sharding.FanOutReads
-// asks all shards.
+// When orders are sharded by their user, an id leads to no shard, and First(&o, id) asks
+// all of them. Name the id in sharding.Table.Also and give it a generator that is a
+// keygen.Bucketed, such as a snowflake generator whose layout has a bucket field where the
+// rule of Also looks for it: each new row's id then carries the slot of its user (gene
+// ids). A generator that cannot do that is refused ([ErrNoBuckets]), and so is a row whose
+// own id leads to another slot; [Check] tries it out. Ids from before say nothing, see
+// sharding.Alt.
 //
-// # Keys that change, and upserts
+// # Upserts
 //
-// An UPDATE may give the sharding key, or a column of Also, a value of the same
-// slot only, which the condition has to prove. An ON CONFLICT update that names
-// one of them is refused.
-//
-// An upsert (that of Save, and of associations, too; ON CONFLICT DO NOTHING, INSERT
-// IGNORE and SQLite's INSERT OR REPLACE are ones) must not store a row twice whose
-// primary key does not lead to its shard. Rows with ids that were generated just
-// now are new. All others are looked for by their primary keys before they are
-// sent: in their own shard first, and what is not there in all others, within the
-// limits of sharding.FanOut. One that exists under a key of another slot is refused
-// with sharding.ErrKeyChange. The look is no lock: two upserts of one new row under
-// two keys can still store it twice. None is needed when the sharding key is a part
-// of the primary key or of clause.OnConflict.Columns, or a column of Also is and
-// the row's value there carries its slot. Any other unique key holds within a table
-// only, and so does the primary key for a plain INSERT.
-//
-// Model(&Order{ID: 5, UserID: 2}).Update and Delete look in the shard of user 2
-// only. When order 5 is another user's, they touch 0 rows and are no error: see
-// RowsAffected.
-//
-// The physical table carries the logical name as its alias, or the one that
-// Table("orders AS o") gives, so that qualified columns in raw conditions go on
-// working. The exceptions are the ON CONFLICT of an INSERT, and on MySQL and MariaDB a
-// DELETE with ORDER BY, LIMIT or RETURNING, as they allow no alias there: leave the
-// qualifier out.
-//
-// Statements on other tables reach the driver as without the plugin. With
-// PrepareStmt each database has a cache of its own, of 1000 statements unless
-// gorm.Config.PrepareStmtMaxSize says otherwise.
+// An upsert (that of Save, and of associations, too) must not store a row twice whose
+// primary key does not lead to its shard. Rows with ids that were generated just now are
+// new; all others are looked for first, see package shardsql.
 //
 // # Tables that are being migrated
 //
-// With a sharding.Migration the router knows tables that package schema/migrate
-// is moving out of their source. Until the switch a statement on such a table goes
-// to the source as it stands: with any condition, joined with its neighbours, as
-// raw SELECT, INSERT, REPLACE, UPDATE or DELETE, and without a key in the column
-// that the database numbers, whatever [With] says. It is read there, too, where
-// dbresolver has replicas, as these may not know yet that the place is closed. From
-// the switch on the table is filled and routed as any other. Call
-// sharding.Router.Load when the program starts.
-//
-// A statement that finds its place closed has done nothing. It waits for the next
-// place as long as its context and sharding.Migration.Patience allow, is filled
-// and planned anew, and sent again; so is the first statement of a transaction,
-// gorm's own among them. A later one gets sharding.ErrRouteMoved: run the
-// transaction again.
-//
-//   - A single statement is sent again; Save's two statements each by itself.
-//   - A batch over several shards is rolled back, and sent again as a whole.
-//   - Of CreateInBatches and of associations the first statement is sent again,
-//     later ones get ErrRouteMoved.
-//   - FindInBatches and Preload send each of their queries again by itself; Rows
-//     its query, while rows that are open are read to their end.
-//   - Raw SQL with On or OnKey is sent again. Other raw SQL is refused with
-//     ErrRawTable once the shards serve; a text of several statements, of which a
-//     part may have been done, keeps the database's error.
+// With a sharding.Migration the router knows tables that package schema/migrate is moving
+// out of their source. Until the switch the database numbers the column that it numbered
+// before, whatever [With] says. From the switch on the table is filled as any other: a
+// create that the switch has overtaken is filled and sent again, also after a rollback.
+// Call sharding.Router.Load when the program starts.
 //
 // # Failure modes
-//
-// The error of a shard's database is a [sharding.ShardError]. A read of several
-// shards that one of them fails, or that its context ends, has no answer, not even
-// in part; the queries to the others are stopped.
 //
 // When a create fails with the proof that no row was written (it was refused,
 // its table had moved, or it was a single row that violates a constraint) its
@@ -192,22 +99,6 @@
 // the field is empty again, or on MySQL and MariaDB, where they tell it, has the id
 // of the row that is there. GORM saves belongs-to and many-to-many elements in this
 // way.
-//
-// A child row that associations would move to a parent in another slot is refused
-// with sharding.ErrKeyChange; delete it, and create it anew.
-//
-// Associations whose rows lie in the shard of their parent: GORM names them by the
-// parent's id alone. Where that leads to the shard (the rows are sharded by their
-// order_id, or have it in sharding.Table.Also), Preload, Append, Find and Count work
-// as usual, and so do Delete, Replace and Clear behind Unscoped, and
-// Select("Items").Delete. Without Unscoped these three would set the key of the rows
-// to NULL, and are refused; so is Append to a has-one, which is a Replace in GORM.
-// Where parent and rows share another key, user_id say, Append works if the new rows
-// have it. Everything else is refused unless the context names the shard,
-// sharding.OnKey(ctx, "orders", userID); reads may have a condition on the key
-// instead, Preload("Items", "user_id = ?", userID). A many-to-many join table may be
-// sharded by its parent's id as well; Find and Count, which join it with the table of
-// the others, are refused, and Preload is not.
 //
 // Replace saves the new rows first, for each parent in a transaction of its own, and
 // then removes the others. When that is refused, the new rows are stored: call it in

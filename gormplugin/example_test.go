@@ -138,7 +138,8 @@ func readmeShards(ctx context.Context, db *gorm.DB, ids keygen.Set, east, west *
 	check(db.Create(&[]Order{{UserID: 10}, {UserID: 18}}).Error)   // both into east's orders_2
 	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // read from there alone
 	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // from two shards, merged
-	refused := db.Find(&orders, "id = ?", 5).Error                 // no sharding key: says what to add
+	check(db.Find(&orders, "id = ?", 5).Error)                     // from all shards
+	refused := db.Delete(&orders, "id = ?", 5).Error               // no sharding key: says what to add
 	return refused
 }
 
@@ -161,7 +162,7 @@ func Example_shards() {
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")
 	// Output:
-	// sharding: query orders refused: no sharding key (user_id); add a condition that gives it, like Where("user_id = ?", value) (the zero fields of a struct make no condition), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
+	// sharding: delete orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 	// 2 orders in orders_2
 }
 
@@ -177,13 +178,11 @@ func Example_refused() {
 	check(db.Use(gormplugin.New(gormplugin.Config{Router: router})))
 
 	var orders []Order
-	fmt.Println(db.Where("note = ?", "figs").Find(&orders).Error)
-	fmt.Println(db.Order("note || ''").Find(&orders, []int{1, 2}).Error)
+	fmt.Println(db.Select("group_concat(note)").Find(&orders, []int{1, 2}).Error)
 	fmt.Println(db.Create(&Order{Note: "no id"}).Error)
 	fmt.Println(db.Exec("DELETE FROM orders").Error)
 	// Output:
-	// sharding: query orders refused: no sharding key (id); add a condition that gives it, like Where("id = ?", value) (the zero fields of a struct make no condition), joined to the others by AND; or name the shard with sharding.OnKey, or all of them with sharding.AllShards (see also Table.OnMissing and Table.Also)
-	// sharding: query orders refused: answers of several shards cannot be merged (id); ORDER BY note || '' is no column; narrow the statement to one shard, or do this part in the application
+	// sharding: query orders refused: answers of several shards cannot be merged; group_concat may be an aggregate, or have another value wherever it is computed; add a condition on the sharding key, or compute it before and give it as an argument
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
-	// sharding: raw SQL on orders refused: SQL text names a sharded table; use a statement on the model with a condition on id, or name the shard with sharding.OnKey or sharding.On; a subquery is run first, as a statement of its own
+	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 }

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
+	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -50,11 +51,17 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 // wait for a connection that this very transaction holds; they are assigned
 // after the model's own BeforeCreate hooks, which so have the last word.
 func (f *fill) register(db *gorm.DB) error {
+	assign, repair := f.assign, f.repair
+	if f.router != nil { // in one callback each: gorm sorts those after each other by chance
+		r := &routing{router: f.router}
+		assign = func(db *gorm.DB) { f.assign(db); r.created(db) }
+		repair = func(db *gorm.DB) { told(db); f.repair(db) }
+	}
 	create := db.Callback().Create()
 	return errors.Join(
 		create.Before("*").Register("shardid:reserve", f.reserve),
-		create.Before("gorm:create").Register("shardid:assign", f.assign),
-		create.Before("gorm:save_after_associations").Register("shardid:repair", f.repair),
+		create.Before("gorm:create").Register("shardid:assign", assign),
+		create.Before("gorm:save_after_associations").Register("shardid:repair", repair),
 		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", f.judge),
 		create.After("*").Register("shardid:settle", f.settle),
 	)
@@ -136,7 +143,7 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 // isTx reports whether a statement runs in a transaction.
 func isTx(c gorm.ConnPool) bool {
 	switch c.(type) {
-	case *sql.DB, *pool: // asking these for a method that they lack takes longest
+	case *sql.DB: // asking it for a method that it lacks takes longest
 		return false
 	}
 	_, ok := c.(gorm.TxCommitter)
@@ -207,16 +214,23 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 	return nil
 }
 
-// again fills the rows of a statement that found its table closed, and did
-// nothing, anew: by what the router knows now.
-func (f *fill) again(db *gorm.DB, now *sharding.Snapshot) error {
-	fl := stateOf(db.Statement)
-	if fl == nil {
-		return nil
+// again fills the rows of a statement that a migration's switch has overtaken, by what
+// the router knows now, and has gorm write and send it once more. It has done nothing.
+func (f *fill) again(db *gorm.DB, fl *filling) {
+	stmt := db.Statement
+	fl.retract(stmt)
+	fl.follow(stmt, f.router.Snapshot())
+	db.Error = f.give(db, fl)
+	if db.Error != nil {
+		return
 	}
-	fl.retract(db.Statement)
-	fl.follow(db.Statement, now)
-	return f.give(db, fl)
+	stmt.SQL.Reset()
+	stmt.Vars = nil
+	if tell := db.Callback().Create().Get("shardid:tell"); tell != nil {
+		tell(db)
+	}
+	db.Callback().Create().Get("gorm:create")(db)
+	told(db)
 }
 
 // pin has the statement go by what the router knows when it begins.
@@ -225,8 +239,8 @@ func (f *fill) pin(fl *filling, stmt *gorm.Statement) error {
 		return nil
 	}
 	fl.pin(f.router.Snapshot(), stmt.Table)
-	if fl.table == nil || isUnderWay(stmt.ConnPool) {
-		return nil
+	if fl.table == nil || isTx(stmt.ConnPool) && len(fl.table.Map.Targets()) > 0 {
+		return nil // a transaction may hold locks that a switch waits for
 	}
 	if err := f.router.Load(stmt.Context); err != nil {
 		return err
@@ -265,6 +279,9 @@ func (f *fill) repair(db *gorm.DB) {
 	fl := stateOf(stmt)
 	if fl == nil {
 		return
+	}
+	if f.router != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
+		f.again(db, fl)
 	}
 	if fl.swapped {
 		stmt.Schema = fl.schema

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/keygen"
@@ -151,85 +150,4 @@ func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 		}
 	}
 	return nil
-}
-
-// proveGenes checks that no other column of a new row leads elsewhere than its
-// sharding key: the row would not be found by it.
-func (s *step) proveGenes(values clause.Values, key int) error {
-	for i := range s.table.Also {
-		if err := s.proveGene(values, key, s.table.Also[i].Column); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *step) proveGene(values clause.Values, key int, column string) error {
-	at := slices.IndexFunc(values.Columns, func(c clause.Column) bool { return strings.EqualFold(c.Name, column) })
-	if at < 0 {
-		return s.proveNumbered(column)
-	}
-	for i, row := range values.Values {
-		if row[at] == nil {
-			continue // NULL is nobody's key
-		}
-		if !bound(row[at]) {
-			return s.refuseGene(column, sharding.ErrMissingKey, fmt.Sprintf("row %d: give it a generator with a keygen tag, or a plain value", i))
-		}
-		slot, err := s.table.SlotBy(column, row[at])
-		if errors.Is(err, sharding.ErrMissingKey) {
-			continue // a value from before they carried slots
-		}
-		if err != nil {
-			return s.refuseGene(column, err, fmt.Sprintf("row %d", i))
-		}
-		if own, err := s.table.Slot(row[key]); err != nil || own != slot {
-			return s.refuseGene(column, fmt.Errorf("row %d: %w: %s leads to slot %d, and %s to slot %d", i, sharding.ErrMisplaced, column, slot, s.table.Key, own),
-				"leave the field empty and let its generator make it, or make it with Router.NextID")
-		}
-	}
-	return nil
-}
-
-// proveNumbered refuses an INSERT that leaves the column to the database's
-// numbering.
-func (s *step) proveNumbered(column string) error {
-	if f := columnField(s.stmt.Schema, column); f == nil || !f.PrimaryKey && !f.HasDefaultValue {
-		return nil
-	}
-	return s.refuseGene(column, sharding.ErrMissingKey, "the database would number the row, without its slot; give the field a keygen tag")
-}
-
-// keepsSlot reports whether every row that the condition matches is of the slot
-// that the column's new value leads to.
-func (s *step) keepsSlot(c clause.Column, value any) bool {
-	column := assigned(c)
-	if c.Raw || !bound(value) || !s.table.Leads(column) {
-		return false
-	}
-	slot, err := s.table.SlotBy(column, value)
-	if err != nil {
-		return errors.Is(err, sharding.ErrMissingKey)
-	}
-	r := reader[sharding.Slot]{stmt: s.stmt, table: s.table, alias: s.alias, fragments: s.routing.texts, place: s.table.Slot}
-	r.also = func(column string) func(any) (sharding.Slot, error) { return alsoSlot(s.table, column) }
-	return r.where(conditions(s.stmt)).only(slot)
-}
-
-// alsoSlot is also, for slots.
-func alsoSlot(t *sharding.Table, column string) func(any) (sharding.Slot, error) {
-	if !t.Leads(column) {
-		return nil
-	}
-	return func(value any) (sharding.Slot, error) {
-		slot, err := t.SlotBy(column, value)
-		if errors.Is(err, sharding.ErrMissingKey) {
-			err = errSilent
-		}
-		return slot, err
-	}
-}
-
-func (s *step) refuseGene(column string, why error, hint string) error {
-	return &sharding.RouteError{Op: s.op, Table: s.table.Name, Column: column, Err: why, Hint: hint}
 }

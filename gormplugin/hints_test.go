@@ -3,6 +3,7 @@ package gormplugin_test
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,9 +26,9 @@ func TestAHintSendsRawSQLToItsShard(t *testing.T) {
 			var n int
 			return on.Raw("SELECT count(*) FROM orders WHERE orders.note <> 'orders'").Scan(&n).Error
 		},
-			[]string{"db1: SELECT count(*) FROM `orders_1` WHERE `orders_1`.note <> 'orders'"}},
+			[]string{"db1: SELECT count(*) FROM `orders_1` AS orders WHERE orders.note <> 'orders'"}},
 		"Exec": {func() error { return on.Exec("UPDATE orders SET note = ? WHERE id = 5", "x").Error },
-			[]string{"db1: UPDATE `orders_1` SET note = ? WHERE id = 5"}},
+			[]string{"db1: UPDATE `orders_1` AS orders SET note = ? WHERE id = 5"}},
 		"Row": {func() error {
 			return on.Raw("SELECT 1 FROM orders o JOIN items i ON o.id = i.order_id").Row().Scan(new(int))
 		},
@@ -82,13 +83,10 @@ func TestAHintDoesNotAllowEverything(t *testing.T) {
 		"DROP":              {on.Exec("DROP TABLE orders").Error, sharding.ErrRawTable},
 		"DDL everywhere":    {all.Exec("ALTER TABLE orders ADD x INT").Error, sharding.ErrRawTable},
 		"two statements":    {on.Exec("DELETE FROM orders; DELETE FROM orders").Error, sharding.ErrRawTable},
-		"schema":            {on.Exec("DELETE FROM main.orders").Error, sharding.ErrRawTable},
-		"string":            {on.Exec("DELETE FROM 'orders'").Error, sharding.ErrRawTable},
-		"another shard":     {on.Create(&Order{ID: 6}).Error, sharding.ErrCrossShard},
+		"schema":            {on.Exec("DELETE FROM main.orders").Error, sharding.ErrCrossShard},
+		"another shard":     {on.Create(&Order{ID: 6}).Error, sharding.ErrMisplaced},
 		"another's key":     {on.Where("id = ?", 6).Find(&[]Order{}).Error, sharding.ErrCrossShard},
 		"and another's key": {on.Where("id IN ?", []int{5, 6}).Find(&[]Order{}).Error, sharding.ErrCrossShard},
-		"query everywhere":  {all.Raw("SELECT * FROM orders").Scan(&[]Order{}).Error, sharding.ErrRawTable},
-		"INSERT everywhere": {all.Exec("INSERT INTO orders (id) VALUES (1)").Error, sharding.ErrRawTable},
 		"bad key":           {c.WithContext(sharding.OnKey(t.Context(), "orders", "x")).Find(&[]Order{}).Error, sharding.ErrKeyType},
 		"no target":         {c.WithContext(sharding.On(t.Context(), sharding.Target{DB: "db0", Table: "x"})).Find(&[]Order{}).Error, sharding.ErrCrossShard},
 	} {
@@ -117,6 +115,7 @@ type Region struct {
 func newBroadcast(t *testing.T, options ...sharding.Option) *cluster {
 	t.Helper()
 	c := newCluster(t, append(options, sharding.Broadcast("regions"))...)
+	must(t, c.home, "CREATE TABLE regions (id INTEGER PRIMARY KEY, name TEXT)")
 	for _, name := range c.router.Databases() {
 		must(t, c.router.DB(name), "CREATE TABLE regions (id INTEGER PRIMARY KEY, name TEXT)")
 	}
@@ -131,11 +130,12 @@ func TestABroadcastTableIsWrittenEverywhereAndReadOnce(t *testing.T) {
 		t.Fatalf("%+v, %d rows, %v", region, tx.RowsAffected, tx.Error)
 	}
 	const insert = "INSERT INTO `regions` (`id`,`name`) VALUES (?,?)"
-	sameEvents(t, c.rec.take(), "db0: BEGIN", "db0: "+insert, "db1: BEGIN", "db1: "+insert, "db0: COMMIT", "db1: COMMIT")
+	sent := slices.DeleteFunc(c.rec.take(), func(e string) bool { return strings.Contains(e, "SAVEPOINT") })
+	sameEvents(t, sent, "home: BEGIN", "home: "+insert, "db0: BEGIN", "db0: "+insert, "db1: BEGIN", "db1: "+insert, "home: COMMIT", "db0: COMMIT", "db1: COMMIT")
 	if err := c.First(&Region{}, region.ID).Error; err != nil {
 		t.Error(err)
 	}
-	sameEvents(t, c.rec.take(), "db0: SELECT * FROM `regions` WHERE `regions`.`id` = ? ORDER BY `regions`.`id` LIMIT 1")
+	sameEvents(t, c.rec.take(), "home: SELECT * FROM `regions` WHERE `regions`.`id` = ? ORDER BY `regions`.`id` LIMIT 1")
 	err := c.Transaction(func(tx *gorm.DB) error {
 		return errors.Join(tx.Create(&Order{ID: 5}).Error, tx.First(&Region{}, region.ID).Error)
 	})
@@ -175,7 +175,7 @@ func TestPreparedStatementsBelongToOneDatabase(t *testing.T) {
 			if err != nil || c.notes(t, 5) != name {
 				t.Errorf("%s: %v, %s", name, err, c.notes(t, 5))
 			}
-			if err := db.Exec("DELETE FROM orders").Error; !errors.Is(err, sharding.ErrRawTable) {
+			if err := db.Exec("DELETE FROM orders").Error; !errors.Is(err, sharding.ErrMissingKey) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err := db.Find(&[]Order{}, []int{1, 2, 3}).Error; err != nil {

@@ -15,6 +15,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -40,9 +41,9 @@ func (d Drift) String() string {
 }
 
 // Migrate runs gorm's AutoMigrate for each model wherever its table lies: for a
-// sharded table on every target and for a broadcast table in every database, in
-// all databases at once and one table after the other in each; for any other
-// table in the database that db was opened with. It may be run again, and goes on
+// sharded table on every target and for a broadcast table in every database of the
+// router and in the one that db was opened with, in all databases at once and one table
+// after the other in each; for any other table in the database that db was opened with. It may be run again, and goes on
 // where it was broken off. It returns what differs among the targets of a table
 // afterwards, and all errors joined. A model without the column of its table's
 // sharding key is an error.
@@ -62,7 +63,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	if p.config.Router == nil {
 		return nil, wrapMigrate(db.WithContext(ctx).AutoMigrate(models...))
 	}
-	m := &migration{db: db, router: p.config.Router, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
+	m := newMigration(db, p.config.Router)
 	for _, model := range models {
 		if err := m.plan(model); err != nil {
 			return nil, wrapMigrate(err)
@@ -87,6 +88,7 @@ func wrapMigrate(err error) error {
 type migration struct {
 	db     *gorm.DB
 	router *sharding.Router
+	pools  map[string]*sql.DB        // the router's, and the home database's
 	jobs   map[string][]migrationJob // by database
 	placed [][]sharding.Target       // of each model that is not at home alone
 	shards map[string]*gorm.DB       // by database
@@ -97,6 +99,23 @@ type migration struct {
 type migrationJob struct {
 	model  any
 	target sharding.Target
+}
+
+func newMigration(db *gorm.DB, router *sharding.Router) *migration {
+	m := &migration{db: db, router: router, pools: map[string]*sql.DB{}, jobs: map[string][]migrationJob{}, shards: map[string]*gorm.DB{}}
+	r, _ := db.Config.Plugins[routingName].(*routing)
+	apart := true // the home database is none of the router's
+	for _, name := range router.Databases() {
+		m.pools[name] = router.DB(name)
+		apart = apart && m.pools[name] != r.home
+	}
+	if name := "home"; apart {
+		if m.pools[name] != nil {
+			name = "the home database" // as the router calls another one so
+		}
+		m.pools[name] = r.home
+	}
+	return m
 }
 
 // plan notes where the model's table lies.
@@ -135,20 +154,52 @@ func (m *migration) targets(table string) []sharding.Target {
 		return m.router.Targets(table)
 	}
 	var copies []sharding.Target
-	for _, db := range m.router.Databases() {
+	for _, db := range slices.Sorted(maps.Keys(m.pools)) {
 		copies = append(copies, sharding.Target{DB: db, Table: table})
 	}
 	return copies
 }
 
-// home migrates a table that is not sharded.
+// home migrates a table that is not sharded, with the tables that gorm makes along with
+// it. They are made past the router, as their definitions may name broadcast tables.
 func (m *migration) home(ctx context.Context, model any) error {
-	err := m.db.WithContext(ctx).AutoMigrate(model)
-	var refused *sharding.RouteError
-	if errors.As(err, &refused) {
-		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\": %w", model, refused.Table, err)
+	s, err := parse(m.db, model)
+	if err != nil {
+		return err
 	}
-	return err
+	if table := m.sharded(s, map[*schema.Schema]bool{}); table != "" {
+		refused := &sharding.RouteError{Op: "foreign key to", Table: table, Err: sharding.ErrRawTable}
+		return fmt.Errorf("%T: no foreign key can lead to or from %s; tag the relation with gorm:\"constraint:-\": %w", model, table, refused)
+	}
+	return m.db.WithContext(sharding.Unsharded(ctx)).AutoMigrate(model)
+}
+
+// sharded returns a sharded table that gorm would make along with a model's, for a
+// foreign key or a join table, or "".
+func (m *migration) sharded(s *schema.Schema, seen map[*schema.Schema]bool) string {
+	if seen[s] {
+		return ""
+	}
+	seen[s] = true
+	if _, ok := m.router.Table(s.Table); ok {
+		return s.Table
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Relationships.Relations)) {
+		rel := s.Relationships.Relations[name]
+		var along []*schema.Schema
+		if c := rel.ParseConstraint(); c != nil && c.Schema == s {
+			along = append(along, c.ReferenceSchema)
+		}
+		if rel.JoinTable != nil {
+			along = append(along, rel.FieldSchema, rel.JoinTable)
+		}
+		for _, other := range along {
+			if table := m.sharded(other, seen); table != "" && !rel.Field.IgnoreMigration {
+				return table
+			}
+		}
+	}
+	return ""
 }
 
 // prepare changes the schema that the shard's *gorm.DB keeps for this model and
@@ -179,7 +230,7 @@ func (m *migration) open(name string) (*gorm.DB, error) {
 	if db := m.shards[name]; db != nil {
 		return db, nil
 	}
-	db, err := gorm.Open(onShard{m.db.Dialector, m.router.DB(name)}, &gorm.Config{
+	db, err := gorm.Open(onShard{m.db.Dialector, m.pools[name]}, &gorm.Config{
 		NamingStrategy:                           m.db.NamingStrategy,
 		Logger:                                   asItIs{m.db.Logger},
 		DisableAutomaticPing:                     true,

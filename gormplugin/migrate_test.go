@@ -135,6 +135,58 @@ func TestMigrateStopsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
+// Season has a copy in every database.
+type Season struct {
+	ID   int64
+	Name string `gorm:"unique"`
+}
+
+func TestMigrateMakesACopyOfABroadcastTableInEveryDatabaseOnce(t *testing.T) {
+	for _, home := range []string{"home", "db0"} {
+		rec := &recorder{}
+		dbs := sharding.DBs{"db0": rec.open(t, "db0"), "db1": rec.open(t, "db1")}
+		m, err := sharding.Spread([]string{"db0", "db1"}, 2, "tickets_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		router, err := sharding.New(dbs, sharding.Broadcast("seasons"), sharding.Table{Name: "tickets", Key: "id", Rule: sharding.Low(1), Map: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool := dbs[home]
+		if pool == nil {
+			pool = rec.open(t, home)
+		}
+		db := openGORM(t, pool)
+		if err := db.Use(gormplugin.New(gormplugin.Config{Generators: sequence(), Router: router})); err != nil {
+			t.Fatal(err)
+		}
+		drifts, err := gormplugin.Migrate(t.Context(), db, &Season{})
+		if err != nil || len(drifts) > 0 {
+			t.Fatal(drifts, err)
+		}
+		made := 0
+		for _, event := range rec.take() {
+			if strings.Contains(event, "CREATE TABLE `seasons`") {
+				made++
+			}
+		}
+		if want := map[string]int{"home": 3, "db0": 2}[home]; made != want {
+			t.Errorf("with %s as home the table was made %d times, not %d", home, made, want)
+		}
+		if err := db.First(&Season{}, 1).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+			t.Error(err)
+		}
+		if home == "db0" {
+			continue
+		}
+		must(t, pool, "ALTER TABLE seasons ADD COLUMN more INTEGER")
+		if drifts, err = gormplugin.Migrate(t.Context(), db, &Season{}); err != nil || len(drifts) != 1 || drifts[0].Target.String() != "home/seasons" {
+			t.Errorf("the column of one copy: %v, %v", drifts, err)
+		}
+	}
+}
+
 // Album is not sharded and has a foreign key to what is.
 type Album struct {
 	ID       int64 `gorm:"primaryKey;autoIncrement:false"`

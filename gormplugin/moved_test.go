@@ -2,10 +2,8 @@ package gormplugin_test
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -84,7 +82,7 @@ func TestATextThatComesTooLateIsNotSentToShards(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no such table") || errors.Is(err, sharding.ErrRouteMoved) {
 		t.Errorf("two statements: %v", err)
 	}
-	if err := db.Exec("UPDATE parcels SET note = 'late'").Error; !errors.Is(err, sharding.ErrRawTable) {
+	if err := db.Exec("UPDATE parcels SET note = 'late'").Error; !errors.Is(err, sharding.ErrMissingKey) {
 		t.Errorf("one statement: %v", err)
 	}
 	var n int64
@@ -156,50 +154,11 @@ func TestATransactionDoesNotReadRoutesThroughAPoolThatItHolds(t *testing.T) {
 		}
 		return tx.First(&Parcel{}, 1).Error
 	})
-	if !errors.Is(err, sharding.ErrRouteUnread) || !strings.Contains(err.Error(), "Router.Load") {
-		t.Errorf("got %v", err)
+	if err != nil { // the route was read before the transaction took the connection
+		t.Error(err)
 	}
 	if err := db.Transaction(func(tx *gorm.DB) error { return tx.First(&Parcel{}, 1).Error }); err != nil {
 		t.Error(err)
-	}
-}
-
-// swapping is a key in whose reading the router is given other maps.
-type swapping struct {
-	key  int64
-	swap func() error
-}
-
-func (s swapping) Value() (driver.Value, error) { return s.key, s.swap() }
-
-func TestAStatementGoesByTheMapsThatItBeganWith(t *testing.T) {
-	c := newCluster(t)
-	c.seed(t)
-	maps := map[string]sharding.Map{}
-	for _, table := range c.router.Tables() {
-		targets := make([]sharding.Target, table.Rule.Slots())
-		for i := range targets {
-			targets[i] = table.Map.Targets()[1]
-		}
-		m, err := sharding.MapOf(targets...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		maps[table.Name] = m.At(1)
-	}
-	key := swapping{2, sync.OnceValue(func() error { return c.router.Swap(maps) })}
-	var list []Order
-	if err := c.WithContext(sharding.AllShards(t.Context())).Where("id = ? OR note = 'note 3'", key).Order("id").Find(&list).Error; err != nil || len(list) != 2 {
-		t.Errorf("%v, %v", list, err)
-	}
-	if len(c.router.Targets("orders")) != 1 {
-		t.Error("nothing was swapped")
-	}
-	sent := strings.Join(c.rec.take(), "\n")
-	for _, name := range []string{"orders_0", "orders_1", "orders_2", "orders_3"} {
-		if n := strings.Count(sent, "FROM `"+name+"`"); n != 1 {
-			t.Errorf("%s was asked %d times:\n%s", name, n, sent)
-		}
 	}
 }
 

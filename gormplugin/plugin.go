@@ -92,10 +92,8 @@ func (p *Plugin) initialize(db *gorm.DB) error {
 	if err != nil {
 		return err
 	}
-	if p.config.Router != nil {
-		if err := install(db, &p.config, f); err != nil {
-			return err
-		}
+	if err := f.register(db); err != nil || p.config.Router == nil {
+		return err
 	}
-	return f.register(db)
+	return install(db, &p.config)
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,15 @@ func (r *recorder) add(db, event string) {
 	r.events = append(r.events, db+": "+event)
 }
 
+// asksForSchema matches the questions about servers and columns that are asked once, before
+// the first statement that needs to know.
+var asksForSchema = regexp.MustCompile(`(?i)pragma_|sqlite_schema|WHERE 1 = 0$|^SELECT VERSION\(\)|^SELECT sqlite_version|^SELECT CAST\(\? AS TEXT\)$`)
+
 func (r *recorder) statement(db, query string, args []driver.NamedValue) {
+	if asksForSchema.MatchString(query) {
+		return
+	}
+	query = strings.ReplaceAll(query, `"`, "`") // names are quoted in either way
 	if r.args && len(args) > 0 {
 		query += fmt.Sprintf(" %#v", args)
 	}

@@ -60,44 +60,39 @@
 //
 // # What becomes of a statement
 //
-// The adapters route by what the database will execute, and refuse what they
-// cannot prove. This is what gormplugin does, whose documentation has the table
-// that its tests go through cell by cell. Package shardsql, which sqlx uses as any other
-// database, accepts more and says so itself. m slots means a condition that leaves
-// several slots (IN, OR).
+// Package shardsql, on which gormplugin and sqlx stand, routes by the text that the
+// database will execute, and refuses what it cannot prove. m slots means a condition that
+// leaves several slots (IN, OR, a range).
 //
 //	statement        key = one slot   m slots                  no key             broadcast table
-//	SELECT rows      one query        split, merged in order   ErrMissingKey *    one copy
-//	COUNT SUM MIN    one              combined                 ErrMissingKey *    one copy
-//	MAX AVG
-//	GROUP BY,        one              combined, else           ErrMissingKey *    one copy
-//	DISTINCT                          ErrUnmergeable
-//	join in a group  same slot        per shard, if joined     ErrMissingKey      local copy
-//	                                  by the key, else
+//	SELECT rows      one query        split, merged in order   all shards *       one copy
+//	COUNT SUM AVG    one              combined                 all shards *       one copy
+//	MIN MAX
+//	GROUP BY,        one              combined, else           all shards *       one copy
+//	DISTINCT, UNION                   ErrUnmergeable
+//	join in a group  same slot        per shard, if joined     all shards *, if   local copy
+//	                                  by the key, else         joined by the key
 //	                                  ErrCrossShard
-//	FOR UPDATE       one, primary     ErrCrossShard **         ErrMissingKey      one copy
+//	FOR UPDATE       one, primary     per shard **             all shards * **    one copy
 //	INSERT           one              –                        ErrMissingKey      all databases
-//	INSERT batch     one              grouped; ErrCrossData-   ErrMissingKey      all databases
-//	                                  base over databases **
+//	INSERT batch     one              grouped **               ErrMissingKey      all databases
 //	upsert           one              grouped **               ErrMissingKey      all databases
 //	UPDATE, DELETE   one              per shard **             ErrMissingKey ***  all databases
 //	key changed      ErrKeyChange, unless it can be proven that it keeps its slot
 //
-// * sent to all targets when [Table].OnMissing is [FanOutReads] or the context
-// says [AllShards], within [FanOut]'s limits ([ErrTooManyShards]). ** over several
-// databases with [BestEffort] only. *** a write never goes to all targets unless
+// * within [FanOut]'s limits ([ErrTooManyShards]); [ErrMissingKey] where [Table].OnMissing
+// is [Refuse] and the context does not say [AllShards]. ** over several databases with
+// [BestEffort] only, else [ErrCrossDatabase]. *** a write never goes to all targets unless
 // the context says [AllShards].
 //
 // An UPDATE may give the sharding key, or a column of Also, a value of the same
 // slot only, which its condition has to prove.
 //
-// Joins with tables of other groups are refused with [ErrCrossShard], raw SQL that
-// names a sharded table with [ErrRawTable] unless a hint says which shard is meant,
-// and TRUNCATE and DROP of logical names always.
+// Joins with tables of other groups are refused with [ErrCrossShard]. DDL, TRUNCATE and
+// what cannot be read are refused with [ErrRawTable] where they name a sharded table.
 //
 // Not done at all: joins of rows in different slots, two-phase commit, and moving
-// rows behind the application's back. What the adapters do about it is in their
-// own documentation.
+// rows behind the application's back.
 //
 // # Growing
 //

@@ -69,8 +69,7 @@ type Alt struct {
 type Policy int
 
 const (
-	// Default is FanOutReads in package shardsql. gormplugin, which does not stand on it
-	// yet, takes it for Refuse.
+	// Default is FanOutReads.
 	Default Policy = iota
 	// Refuse answers it with [ErrMissingKey].
 	Refuse

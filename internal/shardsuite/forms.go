@@ -49,8 +49,10 @@ func readForms() []form {
 		}),
 		reading("empty list", func(db *gorm.DB) *gorm.DB { return db.Where("id IN ?", []int{}) }),
 		reading("omit and offset", func(db *gorm.DB) *gorm.DB { return db.Omit("note").Limit(3).Offset(2) }),
-		{name: "subquery", refused: true, run: func(db *gorm.DB) (any, error) {
-			return nil, db.Where("id IN (?)", db.Model(&Item{}).Select("order_id")).Find(&[]Order{}).Error
+		{name: "subquery", run: func(db *gorm.DB) (any, error) {
+			var orders []Order
+			err := db.Where("id IN (?)", db.Model(&Item{}).Select("order_id")).Order("id").Find(&orders).Error
+			return orders, err
 		}},
 		{name: "first, take and last", run: func(db *gorm.DB) (any, error) {
 			var first, taken, last Order

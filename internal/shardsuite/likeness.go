@@ -55,12 +55,9 @@ type whole struct {
 // openWhole makes tables that lie in the home database with the rows of the shop.
 func openWhole(s *shop, d Databases) *whole {
 	s.t.Helper()
-	home, err := s.DB.DB()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	w := &whole{home: home}
-	if w.DB, err = gorm.Open(d.Dialector(home), &gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true}); err != nil {
+	w := &whole{home: s.home}
+	var err error
+	if w.DB, err = gorm.Open(d.Dialector(s.home), &gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true}); err != nil {
 		s.t.Fatal(err)
 	}
 	if err := w.AutoMigrate(&Order{}, &Item{}); err != nil {

@@ -52,6 +52,7 @@ type shop struct {
 	*gorm.DB
 
 	t      *testing.T
+	home   *sql.DB
 	router *sharding.Router
 }
 
@@ -78,7 +79,7 @@ func open(t *testing.T, d Databases, policy sharding.Policy, options ...sharding
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{DB: db, t: t, router: router}
+	s := &shop{DB: db, t: t, home: home, router: router}
 	s.stock()
 	return s
 }

@@ -17,7 +17,7 @@ type heldRows struct {
 
 // held reads rows into memory and closes them. memory is how many bytes are left.
 func held(from merge.Rows, memory *int) (_ merge.Rows, err error) {
-	defer func() { err = errors.Join(err, from.Close()) }()
+	defer func() { err = both(err, from.Close()) }()
 	h := &heldRows{columns: from.Columns()}
 	for {
 		row := make([]driver.Value, len(h.columns))

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // inner is a connection of a pool behind the database, in use by one statement or
@@ -32,16 +34,42 @@ func (c *conn) inner(ctx context.Context, pool string) (inner, error) {
 	return inner{conn: conn}, nil
 }
 
-// connect returns a connection of a pool, which is set up as the home database is.
+// connect returns a connection of a pool, which is set up as the home database is. An
+// error says which database could not be reached; what a database answers later is the
+// driver's own error, as programs and libraries assert its type.
 func (d *database) connect(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", d.nameOf(pool), err)
 	}
 	if err := d.agrees(ctx, pool, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, both(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// both joins two errors. One alone stays what it is: programs and libraries assert the
+// types of their driver's errors.
+func both(err, other error) error {
+	switch {
+	case other == nil:
+		return err
+	case err == nil:
+		return other
+	}
+	return errors.Join(err, other)
+}
+
+// place returns a connection for a statement that goes to one place. What no row
+// satisfies is asked beside a transaction that has not begun there: it neither binds the
+// transaction to a database nor is refused for being on another one.
+func (c *conn) place(ctx context.Context, to plan.Route) (inner, error) {
+	pool := c.database.poolOrHome(to.Target.DB)
+	if !to.Nowhere || c.tx == nil || c.tx.broken != nil || c.tx.has(pool) != nil {
+		return c.inner(ctx, to.Target.DB)
+	}
+	conn, own, err := c.session(ctx, pool)
+	return inner{conn: conn, kept: !own}, err
 }
 
 // atHome returns the connection to the home database, which stays with c until c goes
@@ -114,7 +142,7 @@ func (i inner) query(ctx context.Context, text string, args []driver.NamedValue)
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(err, i.release())
+		return nil, both(err, i.release())
 	}
 	return r, nil
 }
@@ -148,7 +176,7 @@ func queryRaw(ctx context.Context, on driver.Conn, text string, args []driver.Na
 	}
 	rows, err := queryStatement(ctx, on, st, args, memory)
 	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
+		return nil, nil, both(err, st.Close())
 	}
 	return rows, st, nil
 }

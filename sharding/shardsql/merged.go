@@ -3,6 +3,7 @@ package shardsql
 import (
 	"database/sql/driver"
 	"errors"
+	"reflect"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -68,7 +69,28 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 type answer struct {
 	merge.Rows
 
-	end func() // of the queries' context
+	types []columnType // of the first shard's rows
+	end   func()       // of the queries' context
+}
+
+var (
+	_ driver.RowsColumnTypeScanType         = (*answer)(nil)
+	_ driver.RowsColumnTypeDatabaseTypeName = (*answer)(nil)
+	_ driver.RowsColumnTypeLength           = (*answer)(nil)
+	_ driver.RowsColumnTypeNullable         = (*answer)(nil)
+	_ driver.RowsColumnTypePrecisionScale   = (*answer)(nil)
+)
+
+func (a *answer) ColumnTypeScanType(i int) reflect.Type   { return a.types[i].scan }
+func (a *answer) ColumnTypeDatabaseTypeName(i int) string { return a.types[i].name }
+func (a *answer) ColumnTypeLength(i int) (int64, bool) {
+	return a.types[i].length, a.types[i].tellsLength
+}
+func (a *answer) ColumnTypeNullable(i int) (nullable, ok bool) {
+	return a.types[i].nullable, a.types[i].tellsNullable
+}
+func (a *answer) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	return a.types[i].precision, a.types[i].scale, a.types[i].tellsPrecision
 }
 
 func (a *answer) Close() error {

@@ -151,7 +151,7 @@ func (s *statement) query(ctx context.Context, pool *sql.DB, text string, args [
 	}
 	read := &preparedRows{Rows: rows}
 	if err := read.describe(); err != nil {
-		return nil, true, errors.Join(err, rows.Close()) //nolint:sqlclosecheck // others keep them
+		return nil, true, both(err, rows.Close()) //nolint:sqlclosecheck // others keep them
 	}
 	return read, true, nil
 }

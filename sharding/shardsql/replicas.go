@@ -103,7 +103,7 @@ func (c *conn) readFrom(ctx context.Context, st *statement, from replicas, to pl
 	if rows, ok, err := st.query(ctx, pool, to.Text, args); ok {
 		return rows, err
 	}
-	in, err := c.reader(ctx, pool, copied, to.Target.DB)
+	in, err := c.reader(ctx, pool, copied, to)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (c *conn) readFrom(ctx context.Context, st *statement, from replicas, to pl
 }
 
 // reader returns a connection to a database, or to the pool of a copy, for one query.
-func (c *conn) reader(ctx context.Context, pool *sql.DB, copied bool, name string) (inner, error) {
+func (c *conn) reader(ctx context.Context, pool *sql.DB, copied bool, to plan.Route) (inner, error) {
 	if !copied {
-		return c.inner(ctx, name)
+		return c.place(ctx, to)
 	}
 	conn, err := c.database.connect(ctx, pool)
 	return inner{conn: conn}, err

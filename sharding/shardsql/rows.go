@@ -2,10 +2,41 @@ package shardsql
 
 import (
 	"database/sql/driver"
-	"errors"
 	"io"
 	"reflect"
 )
+
+// columnType is what a driver tells of a column.
+type columnType struct {
+	scan             reflect.Type
+	name             string
+	length           int64
+	precision, scale int64
+
+	nullable, tellsLength, tellsNullable, tellsPrecision bool
+}
+
+// columnTypes are those of an answer of several shards. With SQLite each value has a type
+// of its own, and the column that of the first row: it would not fit other shards' rows.
+type columnTypes struct {
+	all     []columnType
+	byValue bool
+}
+
+// read takes what the driver tells of the columns of one shard's rows.
+func (t *columnTypes) read(r driver.Rows) {
+	of := &rows{Rows: r}
+	for i := range r.Columns() {
+		c := columnType{scan: reflect.TypeFor[any](), name: of.ColumnTypeDatabaseTypeName(i)}
+		if !t.byValue {
+			c.scan = of.ColumnTypeScanType(i)
+		}
+		c.length, c.tellsLength = of.ColumnTypeLength(i)
+		c.nullable, c.tellsNullable = of.ColumnTypeNullable(i)
+		c.precision, c.scale, c.tellsPrecision = of.ColumnTypePrecisionScale(i)
+		t.all = append(t.all, c)
+	}
+}
 
 // rows are those of one inner connection, handed through. What the inner driver
 // does not tell of columns, it answers as database/sql does without it.
@@ -29,9 +60,9 @@ var (
 func (r *rows) Close() error {
 	err := r.Rows.Close()
 	if r.statement != nil {
-		err = errors.Join(err, r.statement.Close())
+		err = both(err, r.statement.Close())
 	}
-	return errors.Join(err, r.inner.release())
+	return both(err, r.inner.release())
 }
 
 func (r *rows) HasNextResultSet() bool {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -22,17 +23,36 @@ func (c *conn) scatter(ctx context.Context, from replicas, s *plan.Shards, args 
 	if err := c.database.router.Limits().Check(len(s.Targets)); err != nil {
 		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
+	if err := c.database.locks(s); err != nil {
+		return nil, err
+	}
 	lanes, err := c.lanes(ctx, from, s.Targets)
 	if err != nil {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(ctx) // the first error makes the other answers useless
-	sources, err := c.ask(ctx, end, lanes, s, chosen(args, s.Args))
+	sources, types, err := c.ask(ctx, end, lanes, s, chosen(args, s.Args))
 	if err != nil {
 		end()
 		return nil, err
 	}
-	return &answer{merged(sources, s), end}, nil
+	return &answer{Rows: merged(sources, s), types: types, end: end}, nil
+}
+
+// locks refuses a query that locks rows of databases which one transaction is not on
+// together.
+func (d *database) locks(s *plan.Shards) error {
+	if !s.Locks || d.router.TxMode() == sharding.BestEffort {
+		return nil
+	}
+	first := d.poolOrHome(s.Targets[0].Target.DB)
+	for _, to := range s.Targets {
+		if pool := d.poolOrHome(to.Target.DB); pool != first {
+			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this statement locks rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
+				Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+		}
+	}
+	return nil
 }
 
 // chosen returns the arguments that every shard gets.
@@ -66,7 +86,7 @@ func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, releaseAll(all))
+			err = both(err, releaseAll(all))
 		}
 	}()
 	for _, t := range targets {
@@ -151,19 +171,20 @@ func (d *database) turn(db *sql.DB) chan struct{} {
 }
 
 // ask sends the query on every lane, on several at the same time, and returns the
-// rows of each target. The error is the one that came first, at which the others are
+// rows of each target, and what the driver of the first tells of their columns. The error is the one that came first, at which the others are
 // stopped: what drivers say of that, nobody knows. After it nothing is left open.
-func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, error) {
+func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, []columnType, error) {
+	types := columnTypes{byValue: c.database.server.Name() == "sqlite"}
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
 	var wg sync.WaitGroup
-	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
+	workers := make(chan struct{}, c.database.concurrency(s))
 	for _, l := range lanes {
 		workers <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-workers }()
-			if err := l.ask(ctx, s, args, sources); err != nil {
+			if err := l.ask(ctx, s, args, sources, &types); err != nil {
 				once.Do(func() { first = err })
 				stop()
 			}
@@ -171,19 +192,27 @@ func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shard
 	}
 	wg.Wait()
 	if first == nil {
-		return sources, nil
+		return sources, types.all, nil
 	}
 	for _, r := range sources {
 		if r != nil {
 			_ = r.Close() // the first error is the one that matters
 		}
 	}
-	return nil, first
+	return nil, nil, first
+}
+
+// concurrency is how many databases are asked at the same time.
+func (d *database) concurrency(s *plan.Shards) int {
+	if s.Locks {
+		return 1
+	}
+	return d.router.Limits().Concurrency
 }
 
 // ask reads the answers of all targets but the last into memory, as the connection
 // is needed for the next one; the last keeps the connection until it is closed.
-func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue, sources []merge.Rows) error {
+func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue, sources []merge.Rows, types *columnTypes) error {
 	memory := answerMemory
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
@@ -193,15 +222,18 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 		rows, err := in.query(ctx, to.Text, slices.Clone(args))
 		if err != nil {
 			if !last {
-				err = errors.Join(err, l.inner.release())
+				err = both(err, l.inner.release())
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
+		}
+		if place == 0 {
+			types.read(rows)
 		}
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target}
 		if !last || l.inner.kept {
 			if source, err = held(source, &memory); err != nil {
 				if !last {
-					err = errors.Join(err, l.inner.release())
+					err = both(err, l.inner.release())
 				}
 				return err
 			}

@@ -159,11 +159,11 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(err, b.leave())
+		return nil, both(err, b.leave())
 	}
 	for _, s := range t.savepoints {
 		if err := b.inner.run(ctx, s.text); err != nil {
-			return nil, errors.Join(err, b.end(b.tx.Rollback))
+			return nil, both(err, b.end(b.tx.Rollback))
 		}
 	}
 	return b, nil

@@ -61,7 +61,7 @@ func (c *conn) send(ctx context.Context, st *statement, to plan.Route, args []dr
 	if r, ok, err := st.exec(ctx, to, args); ok {
 		return r, err
 	}
-	inner, err := c.inner(ctx, to.Target.DB)
+	inner, err := c.place(ctx, to)
 	if err != nil {
 		return nil, err
 	}

@@ -79,8 +79,6 @@ func (c *combiner) form() {
 		c.refuse("a CTE that is read twice is not combined, as its readers may need rows of other shards" + addKey)
 	case c.statement.Limiting:
 		c.refuse("a hint in a comment limits each shard's answer; leave it out")
-	case len(c.query.Locks) > 0:
-		c.refuse("a locking clause holds for the transaction of one database" + addKey)
 	}
 	for i, part := range c.query.Parts {
 		core := part.Select

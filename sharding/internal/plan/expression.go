@@ -75,12 +75,12 @@ func (b *builder) unsteady(e sqlparse.Expr) string {
 		switch {
 		case e.Over:
 			b.ranks++
-			return "a window function may have another value wherever it is computed; compute it before, and give it as an argument"
+			return "a window function sees the rows of one database only; add a condition on the sharding key, or compute it before and give it as an argument"
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
 		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
-			b.ranks++ // it may be an aggregate
-			fallthrough
-		case !steady[name] && aggregates[name] == 0 && (!timeFunctions[name] || b.readsClock(e)):
+			b.ranks++
+			return name + " may be an aggregate, or have another value wherever it is computed; add a condition on the sharding key, or compute it before and give it as an argument"
+		case clockNames[name], timeFunctions[name] && b.readsClock(e):
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Operation:

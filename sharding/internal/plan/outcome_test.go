@@ -80,7 +80,7 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 		return corpus.Scatter
 	case route.Kind == plan.One:
 		return corpus.One
-	case route.Kind == plan.Several && spans(route.Writes):
+	case spans(route):
 		return "" // it is refused where transactions do not span databases, as without an option
 	case route.Kind == plan.Scatter, route.Kind == plan.Several:
 		return corpus.Scatter
@@ -98,8 +98,20 @@ func planned(r *sharding.Router, f corpus.File, s corpus.Statement, options plan
 	return corpus.AtHome
 }
 
-func spans(w *plan.Writes) bool {
-	return slices.ContainsFunc(w.Parts, func(p plan.Part) bool { return p.Target.DB != w.Parts[0].Target.DB })
+// spans reports whether a statement writes or locks rows of several databases.
+func spans(to plan.Route) bool {
+	var targets []sharding.Target
+	switch {
+	case to.Kind == plan.Several:
+		for _, part := range to.Writes.Parts {
+			targets = append(targets, part.Target)
+		}
+	case to.Kind == plan.Scatter && to.Shards.Locks:
+		for _, shard := range to.Shards.Targets {
+			targets = append(targets, shard.Target)
+		}
+	}
+	return slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB })
 }
 
 // schemaOf is what a database says of the tables of a file.

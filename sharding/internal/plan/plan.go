@@ -120,6 +120,9 @@ type Route struct {
 	Anywhere bool
 	Shards   *Shards // of Scatter
 	Writes   *Writes // of Several
+	// Nowhere says of One that no row satisfies its conditions, so that any target, and
+	// any session, tells the same.
+	Nowhere bool
 }
 
 // Bind returns where the statement goes with these arguments. Its errors are
@@ -181,7 +184,9 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 	case err != nil:
 		return Route{}, p.refusal(first.table.Name, err, "")
 	case single:
-		return p.one(target, args)
+		to, err := p.one(target, args)
+		to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
+		return to, err
 	}
 	if p.statement.Change != nil {
 		return p.changes(all, args, hint)

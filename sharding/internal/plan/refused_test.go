@@ -105,8 +105,8 @@ func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error
 	if _, err := p.Lookups(s.Args, route, writehint.Hint{}); err != nil {
 		return err
 	}
-	if route.Kind == plan.Several && spans(route.Writes) {
-		return &sharding.RouteError{Op: "write", Err: sharding.ErrCrossDatabase, // as shardsql does
+	if spans(route) {
+		return &sharding.RouteError{Op: "statement", Err: sharding.ErrCrossDatabase, // as shardsql does
 			Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (b *builder) unread(st *sqlparse.Statement, hint string) {
 			b.odd(t.Name, sharding.ErrRawTable, hint)
 		} else if b.snapshot.IsBroadcast(name) {
 			if definition(st) != "" {
-				hint = "run it in every database that has a copy: on Router.DB for each of Router.Databases, and on the home database"
+				hint = "make and change it wherever it has a copy: gormplugin.Migrate does; or run it on Router.DB for each of Router.Databases, and on the home database"
 			}
 			b.odd(name, sharding.ErrRawTable, hint)
 		}

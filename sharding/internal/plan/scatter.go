@@ -26,7 +26,10 @@ type Shards struct {
 	// Distinct are the types of the columns before those of the order, by which equal
 	// rows are told, where each row is wanted once.
 	Distinct []merge.Type
-	Group    *Group // nil for rows
+	// Locks says that the query locks rows. Shards are asked one after another then:
+	// two that lock the same rows would else wait for each other, each in one database.
+	Locks bool
+	Group *Group // nil for rows
 }
 
 // Group is how the groups of the shards are combined.
@@ -67,6 +70,9 @@ func (s *Shards) String() string {
 	if s.Count >= 0 || s.Offset > 0 {
 		how = append(how, fmt.Sprintf("%d rows after the first %d", s.Count, s.Offset))
 	}
+	if s.Locks {
+		how = append(how, "one shard is asked after another")
+	}
 	return strings.Join(how, "; ")
 }
 
@@ -88,7 +94,7 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; "+copyOrRead)
 		}
 	}
-	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct}
+	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
 	limit, err := p.combination.cut(all, args)
 	if err == nil && p.combination.group != nil {
 		all.Group, err = p.combination.group.bind(args)
