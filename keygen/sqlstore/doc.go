@@ -2,7 +2,8 @@
 // own database, MySQL, MariaDB, PostgreSQL or SQLite: segments in leaf_alloc,
 // worker ids in WORKER_NODE, leased worker ids in worker_lease. The first two
 // tables are those of Leaf and UidGenerator; schema.Apply creates all of them. The
-// tables of tinyid ([TinyID]) and CosId ([Store.CosID]) are sources as they are.
+// tables of tinyid ([TinyID]), CosId ([Store.CosID]) and wuid ([Store.WUID]) are sources
+// as they are.
 // [Periods] are counters of days, months and years for package periodic.
 //
 // # Promise
@@ -45,7 +46,7 @@
 // bootstrapped anew from a member that had fallen behind is not noticed; do then as
 // after a restored backup, below.
 //
-// Segments of a [Store.Tag], a [TinyID] or [Store.CosID] do not: ids reserved on the lost server and not yet
+// Segments of a [Store.Tag], a [TinyID], [Store.CosID] or [Store.WUID] do not: ids reserved on the lost server and not yet
 // replicated are given again, without an error. Segments of a
 // [Store.GuardedTag] begin ten steps higher on another server, which covers a
 // replica that was behind by less. So it is with worker ids of WORKER_NODE: those of

@@ -1,0 +1,82 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/keygen"
+)
+
+// WUID returns the source of the high bits in wuid's table on MySQL or MariaDB, as it is,
+// for [keygen.Sections]:
+//
+//	highs, err := store.WUID("wuid")
+//	source, err := keygen.Sections(highs, 36)
+//	ids, err := segment.New(ctx, segment.Config{Source: source})
+//
+// wuid may take high bits from the same table at any time: each is one REPLACE, here
+// committed by itself whatever the session's autocommit says. A number that is not above
+// those before, as of a server that has lost some, is [keygen.ErrRegressed] in the
+// process that saw them.
+func (s *Store) WUID(table string) (keygen.Source, error) {
+	if err := dialect.CheckIdent(table); err != nil {
+		return nil, fmt.Errorf("sqlstore: the table of wuid: %w", err)
+	}
+	return &wuid{store: s, table: table}, nil
+}
+
+type wuid struct {
+	store   *Store
+	table   string
+	highest atomic.Int64
+}
+
+// Reserve takes one number, however many are asked for.
+func (w *wuid) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
+	if n < 1 {
+		return keygen.Span{}, fmt.Errorf("sqlstore: wuid's table %s: cannot reserve %d numbers", w.table, n)
+	}
+	known := w.highest.Load()
+	high, err := w.replace(ctx)
+	if err == nil && high <= known {
+		err = fmt.Errorf("%w: it gave %d after %d; raise AUTO_INCREMENT above the numbers in use", keygen.ErrRegressed, high, known)
+	}
+	if err != nil {
+		return keygen.Span{}, fmt.Errorf("sqlstore: wuid's table %s: %w", w.table, err)
+	}
+	for old := w.highest.Load(); high > old && !w.highest.CompareAndSwap(old, high); {
+		old = w.highest.Load()
+	}
+	return keygen.Span{First: high, Count: 1, Step: 1}, nil
+}
+
+func (w *wuid) replace(ctx context.Context) (high int64, err error) {
+	err = w.store.do(ctx, func(s session) error {
+		if s.server.Name() != mysqlName {
+			return &keygen.SetupError{Err: errors.New("the database is neither MySQL nor MariaDB, where wuid has this table"), Cure: "take the high bits from a Tag of leaf_alloc"}
+		}
+		if err := s.durable(ctx, w.table, "AUTO_INCREMENT is above the numbers in use"); err != nil {
+			return err
+		}
+		return s.inTx(ctx, func() error {
+			res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(`REPLACE INTO "%s" ("x") VALUES (0)`, w.table)))
+			if err == nil {
+				high, err = res.LastInsertId()
+			}
+			return err
+		})
+	})
+	switch dialect.FaultOf(err) {
+	case dialect.NoTable, dialect.NoColumn:
+		err = &keygen.SetupError{Err: err, Cure: "open the store on the database that has wuid's table, and name it as there"}
+	case dialect.NoRight:
+		err = &keygen.SetupError{Err: err, Cure: "give the user SELECT, INSERT and DELETE on " + w.table}
+	}
+	if err == nil && high < 1 {
+		err = fmt.Errorf("%w: it gave %d", keygen.ErrRegressed, high)
+	}
+	return high, err
+}
