@@ -8,49 +8,58 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
+// reading is what a statement says, as far as its plan depends on it.
+type reading struct {
+	statement *sqlparse.Statement
+	snapshot  *sharding.Snapshot
+	refs      []*reference // all but derived ones
+	insert    *insertion   // of an INSERT into a sharded table
+	assigned  []assignment
+	rekeyed   []rekeyed
+	named     *named               // the rows of an UPDATE or DELETE
+	refused   *sharding.RouteError // the first thing that no plan can be made for
+	clocks    []int                // parameters for which functions of SQLite may read the clock
+	locks     bool                 // some query in it locks rows
+}
+
+// refusal is an error that names what was asked for, and says what to do instead.
+func (r *reading) refusal(table string, err error, hint string) *sharding.RouteError {
+	return &sharding.RouteError{Op: operation(r.statement), Table: table, Err: err, Hint: hint}
+}
+
 // builder walks over a statement and collects the references to tables, and what
 // conditions say of their columns.
 type builder struct {
-	snapshot *sharding.Snapshot
+	reading
 	schema   Schema
-	refs     []*reference
 	facts    []fact
 	edges    []edge
 	carried  []carried
-	assigned []assignment
-	rekeyed  []rekeyed
-	named    *named // the rows of an UPDATE or DELETE
 	scopes   map[*sqlparse.Core]*scope
-	text     string
 	sqlite   bool
 	limited  bool     // something in it has a LIMIT
 	limits   []limit  // of its subqueries
-	locks    bool     // some query in it locks rows
-	clocks   []int    // parameters for which functions of SQLite may read the clock
 	twice    bool     // a CTE in it is read twice
 	ranks    int      // how many window functions and variables there are in it
 	ctes     []string // the names of all CTEs
 	restless string   // why several databases may make different values of it
-	oddity   *oddity  // the first thing that no plan can be made for
 }
 
 func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, schema Schema) *builder {
-	return &builder{snapshot: s, schema: schema, text: st.Text, scopes: map[*sqlparse.Core]*scope{}}
+	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, scopes: map[*sqlparse.Core]*scope{}}
 }
 
-// walk walks over a statement and returns what an INSERT inserts, if it is one.
-func (b *builder) walk(st *sqlparse.Statement) *insertion {
-	switch st.Verb {
+func (b *builder) walk() {
+	switch st := b.statement; st.Verb {
 	case sqlparse.Select:
 		b.query(st.Query, nil, nil)
 	case sqlparse.Insert, sqlparse.Replace:
-		return b.input(st)
+		b.input(st.Insert)
 	case sqlparse.Update, sqlparse.Delete:
 		b.change(st.Change)
 	default:
-		b.unread(st, unreadHint(st))
+		b.unread(unreadHint(st))
 	}
-	return nil
 }
 
 // Tables returns the tables whose columns the plan of a statement depends on, in lower
@@ -60,7 +69,7 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 		return nil
 	}
 	b := newBuilder(st, s, nil)
-	b.walk(st)
+	b.walk()
 	var names []string
 	for _, r := range b.refs {
 		if name := strings.ToLower(r.label()); !slices.Contains(names, name) {
@@ -70,11 +79,11 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 	return names
 }
 
-// oddity is a reason why a statement has no plan.
-type oddity struct {
-	table string
-	err   error
-	hint  string
+// odd notes why no plan can be made.
+func (b *builder) odd(table string, err error, hint string) {
+	if b.refused == nil {
+		b.refused = b.refusal(table, err, hint)
+	}
 }
 
 // limit is a query with a LIMIT, and the references in it.
@@ -147,13 +156,16 @@ func (b *builder) routed(name string) bool {
 
 // complete refuses a statement that names a table of the router where no reference
 // was found: what nobody has looked at cannot be routed.
-func (b *builder) complete(st *sqlparse.Statement) {
-	for _, name := range st.Names {
-		found := slices.Contains(b.ctes, name) || slices.ContainsFunc(b.refs, func(r *reference) bool { return strings.EqualFold(r.label(), name) })
-		if !found && b.routed(name) {
+func (b *builder) complete() {
+	for _, name := range b.statement.Names {
+		if b.routed(name) && !slices.Contains(b.ctes, name) && !b.refersTo(name) {
 			b.odd(name, sharding.ErrRawTable, "it stands where tables are not looked for; write the statement otherwise")
 		}
 	}
+}
+
+func (b *builder) refersTo(name string) bool {
+	return slices.ContainsFunc(b.refs, func(r *reference) bool { return strings.EqualFold(r.label(), name) })
 }
 
 func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
@@ -186,7 +198,9 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 	}
 	b.locks = b.locks || len(q.Locks) > 0
 	for _, l := range q.Locks {
-		b.qualifiers(l.Of, inner)
+		for _, name := range l.Of {
+			inner.qualifier(name.Parts)
+		}
 	}
 }
 
@@ -236,21 +250,17 @@ func (b *builder) where(e sqlparse.Expr, s *scope, seen *names) {
 
 func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
 	b.expression(i.Expr, s, seen)
-	if i.Star && len(i.Of.Parts) > 0 {
-		b.qualifiers([]sqlparse.Name{i.Of}, s)
-	}
+	s.qualifier(i.Of.Parts)
 }
 
-// qualifiers notes names of tables that stand elsewhere than in FROM.
-func (b *builder) qualifiers(list []sqlparse.Name, s *scope) {
-	for _, n := range list {
-		if len(n.Parts) == 0 {
-			continue
-		}
-		last := n.Parts[len(n.Parts)-1]
-		if r := s.named(last.Name); r != nil {
-			r.columns = append(r.columns, last)
-		}
+// qualifier notes the name of a table that stands elsewhere than in FROM.
+func (s *scope) qualifier(parts []sqlparse.Ident) {
+	if len(parts) == 0 {
+		return
+	}
+	name := parts[len(parts)-1]
+	if r := s.named(name.Name); r != nil {
+		r.columns = append(r.columns, name)
 	}
 }
 
@@ -295,33 +305,29 @@ func (b *builder) join(j *sqlparse.Join, s *scope, seen *names) []*reference {
 	left := b.source(j.Left, s, seen)
 	right := b.source(j.Right, s, seen)
 	both := slices.Concat(left, right)
-	if j.Kind == sqlparse.RightJoin || j.Kind == sqlparse.FullJoin {
-		absent(left)
-	}
-	if j.Kind == sqlparse.LeftJoin || j.Kind == sqlparse.FullJoin {
-		absent(right)
-	}
-	switch j.Kind {
-	case sqlparse.LeftJoin:
-		s.outers = append(s.outers, outerJoin{j, left, right})
-	case sqlparse.RightJoin:
-		s.outers = append(s.outers, outerJoin{j, right, left})
-	}
 	switch j.Kind {
 	case sqlparse.InnerJoin, sqlparse.CrossJoin:
 		b.condition(j.On, s, both, seen)
-		b.using(j, left, right, true)
+		b.using(j, left, right)
+		b.using(j, right, left)
 		b.tighten(j.On, s, before)
 	case sqlparse.LeftJoin:
-		b.condition(j.On, s, right, seen)
-		b.using(j, left, right, false)
+		b.outer(outerJoin{j, left, right}, s, seen)
 	case sqlparse.RightJoin:
-		b.condition(j.On, s, left, seen)
-		b.using(j, right, left, false)
+		b.outer(outerJoin{j, right, left}, s, seen)
 	default: // of a full join every row is there, whatever ON says
+		absent(both)
 		b.condition(j.On, s, nil, seen)
 	}
 	return both
+}
+
+// outer takes in a LEFT or RIGHT JOIN, of which ON says something of the absent side only.
+func (b *builder) outer(o outerJoin, s *scope, seen *names) {
+	absent(o.absent)
+	s.outers = append(s.outers, o)
+	b.condition(o.join.On, s, o.absent, seen)
+	b.using(o.join, o.present, o.absent)
 }
 
 // absent marks references of which an outer join makes rows of NULLs.
@@ -331,81 +337,118 @@ func absent(refs []*reference) {
 	}
 }
 
-// using takes in that columns of one name are equal on both sides. What is known
-// of the first side is known of the other, and if both the other way round.
-func (b *builder) using(j *sqlparse.Join, from, to []*reference, both bool) {
+// using takes in that columns of one name are equal on both sides: what is known of the
+// one side is known of the other.
+func (b *builder) using(j *sqlparse.Join, from, to []*reference) {
 	for _, c := range j.Using {
-		left, first := (&scope{refs: from}).resolve("", c.Name)
-		right, second := (&scope{refs: to}).resolve("", c.Name)
+		name := sqlparse.Name{Parts: []sqlparse.Ident{c}}
+		left, first := (&scope{refs: from}).resolve(name)
+		right, second := (&scope{refs: to}).resolve(name)
 		if first && second {
 			b.equal(left, right)
-			if both {
-				b.equal(right, left)
-			}
 		}
 	}
 }
 
 // condition takes in what a condition says of the references for which it holds.
 func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen *names) {
-	if e == nil {
-		return
-	}
 	b.expression(e, s, seen)
+	b.satisfied(e, s, holds)
+}
+
+func (b *builder) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, c := range conjuncts(e) {
 		b.facts = append(b.facts, fact{c, s, holds})
-		b.equation(c, s, holds)
+		b.equations(c, s, holds)
 	}
 }
 
-// equation takes in that two columns are equal, for the ones that it holds for.
-func (b *builder) equation(e sqlparse.Expr, s *scope, holds []*reference) {
-	var left, right column
-	var first, second bool
-	if o := sqlparse.As(e, sqlparse.Equal); o != nil {
-		left, first = s.column(o.Operands[0])
-		right, second = s.column(o.Operands[1])
-	}
-	if o := sqlparse.As(e, sqlparse.In); o != nil && !o.Not && len(o.Operands) == 2 {
-		left, first = s.column(o.Operands[0])
-		if q, ok := o.Operands[1].(*sqlparse.Subquery); ok {
-			if right, second = b.selected(q.Query, 0); second {
-				holds = slices.Concat(holds, []*reference{right.of})
+// equations takes in which columns are equal, for the ones that a condition holds for.
+func (b *builder) equations(e sqlparse.Expr, s *scope, holds []*reference) {
+	for _, q := range equalities(e) {
+		if len(q.right) != 1 {
+			continue
+		}
+		left, ok := s.column(q.left)
+		right, known := s.column(q.right[0])
+		if sub, isQuery := q.right[0].(*sqlparse.Subquery); isQuery && q.in {
+			if right, known = b.selected(sub.Query, q.at); ok && known {
+				b.equal(left, right)
 			}
 		}
-	}
-	if !first || !second {
-		return
-	}
-	if slices.Contains(holds, right.of) {
-		b.equal(left, right)
-	}
-	if slices.Contains(holds, left.of) {
-		b.equal(right, left)
+		if ok && known && slices.Contains(holds, left.of) {
+			b.equal(right, left)
+		}
 	}
 }
 
 // equal adds an edge where the database takes two values for equal only if the
 // rules do. A text that equals a number is not one of those.
 func (b *builder) equal(from, to column) {
-	kind := from.of.holds(from.name)
-	if kind == to.of.holds(to.name) && (kind == Integers || kind == Bytes) {
+	if kind := from.holds(); kind == to.holds() && (kind == Integers || kind == Bytes) {
 		b.edges = append(b.edges, edge{from, to})
 	}
 }
 
 // conjuncts returns the conditions that all hold where e does.
-func conjuncts(e sqlparse.Expr) []sqlparse.Expr {
+func conjuncts(e sqlparse.Expr) (list []sqlparse.Expr) {
 	e = bare(e)
 	op := sqlparse.As(e, sqlparse.And)
-	if op == nil {
+	switch {
+	case e == nil:
+		return nil
+	case op == nil:
 		return []sqlparse.Expr{e}
 	}
-	var list []sqlparse.Expr
 	for _, operand := range op.Operands {
 		list = append(list, conjuncts(operand)...)
 	}
 	return list
+}
+
+// equality is x = y, x IN (y, …), or the same of one place of tuples: x has one of some
+// values.
+type equality struct {
+	left  sqlparse.Expr
+	right []sqlparse.Expr
+	in    bool // by IN
+	at    int  // place in a tuple
+}
+
+// equalities returns what a condition says of columns that have one of some values. Of =
+// it says so of either side.
+func equalities(e sqlparse.Expr) (all []equality) {
+	o, ok := e.(*sqlparse.Operation)
+	if !ok || o.Not || o.Op != sqlparse.Equal && o.Op != sqlparse.In {
+		return nil
+	}
+	all = pairs(bare(o.Operands[0]), o.Operands[1:], o.Op == sqlparse.In)
+	if o.Op == sqlparse.Equal {
+		all = append(all, pairs(bare(o.Operands[1]), o.Operands[:1], false)...)
+	}
+	return all
+}
+
+func pairs(left sqlparse.Expr, right []sqlparse.Expr, in bool) (all []equality) {
+	tuple := sqlparse.As(left, sqlparse.Tuple)
+	if tuple == nil {
+		return []equality{{left: left, right: right, in: in}}
+	}
+	for at, item := range tuple.Operands {
+		q := equality{left: item, in: in, at: at}
+		for _, row := range right {
+			if _, isQuery := row.(*sqlparse.Subquery); isQuery && in {
+				q.right = append(q.right, row)
+			}
+			if row := sqlparse.As(bare(row), sqlparse.Tuple); row != nil && len(row.Operands) == len(tuple.Operands) {
+				q.right = append(q.right, row.Operands[at])
+			}
+		}
+		if len(q.right) == len(right) {
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // column returns the column that an expression is as a whole.
@@ -414,44 +457,33 @@ func (s *scope) column(e sqlparse.Expr) (column, bool) {
 	if !ok || len(c.Name.Parts) > 2 {
 		return column{}, false
 	}
-	qualifier := ""
-	if len(c.Name.Parts) == 2 {
-		qualifier = c.Name.Parts[0].Name
-	}
-	return s.resolve(qualifier, c.Name.Parts[len(c.Name.Parts)-1].Name)
+	return s.resolve(c.Name)
 }
 
 // reference returns what a table is that a statement names.
 func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
-	last := t.Name.Parts[len(t.Name.Parts)-1]
-	r := &reference{name: strings.ToLower(last.Name), at: t}
+	name := strings.ToLower(last(t.Name))
+	r := &reference{name: name, at: t}
 	if t.Alias.Name != "" {
 		r.name = strings.ToLower(t.Alias.Name)
 	}
-	if cte := seen.find(strings.ToLower(last.Name)); cte != nil && len(t.Name.Parts) == 1 {
+	if cte := seen.find(name); cte != nil && len(t.Name.Parts) == 1 {
 		r.role, r.at = derived, nil
 		cte.uses++
 		b.twice = b.twice || cte.uses > 1
 		b.carry(r, cte.query, cte)
 		return r
 	}
-	r.schema, r.known = b.schema.table(last.Name)
+	r.schema, r.known = b.schema[name]
 	b.refs = append(b.refs, r)
-	switch table, ok := b.snapshot.Lookup(last.Name); {
-	case ok:
+	if table, ok := b.snapshot.Lookup(name); ok {
 		r.role, r.table = sharded, table
-		r.leads = leadsOf(table, r.schema, r.known)
+		r.takeLeads()
 		if len(t.Name.Parts) > 1 {
 			b.odd(table.Name, sharding.ErrCrossShard, "write the table's name without a database")
 		}
-	case b.snapshot.IsBroadcast(last.Name):
+	} else if b.snapshot.IsBroadcast(name) {
 		r.role = broadcast
 	}
 	return r
-}
-
-func (b *builder) odd(table string, err error, hint string) {
-	if b.oddity == nil {
-		b.oddity = &oddity{table, err, hint}
-	}
 }

@@ -25,7 +25,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.deleted(c.Targets, s)
 	}
 	b.where(c.Where, s, seen)
-	b.named = b.name(c, s)
+	b.name(c, s)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 		b.assignment(set, s)
@@ -43,11 +43,10 @@ func (b *builder) change(c *sqlparse.Change) {
 // deleted marks the tables that DELETE a, b FROM … deletes from.
 func (b *builder) deleted(targets []sqlparse.Table, s *scope) {
 	for _, t := range targets {
-		last := t.Name.Parts[len(t.Name.Parts)-1]
-		if r := s.named(last.Name); r != nil {
+		if r := s.named(last(t.Name)); r != nil {
 			r.written = true
 		} else {
-			b.odd(last.Name, sharding.ErrRawTable, "it is not among the tables that the DELETE reads")
+			b.odd(last(t.Name), sharding.ErrRawTable, "it is not among the tables that the DELETE reads")
 		}
 	}
 }
@@ -63,19 +62,14 @@ type assignment struct {
 // left where nobody looks for it.
 func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
 	for _, name := range set.Columns {
-		last := name.Parts[len(name.Parts)-1]
-		b.rowid(s.refs[0], last.Name)
-		qualifier := ""
-		if len(name.Parts) > 1 {
-			qualifier = name.Parts[len(name.Parts)-2].Name
-		}
-		c, ok := s.resolve(qualifier, last.Name)
+		b.rowid(s.refs[0], last(name))
+		c, ok := s.resolve(name)
 		if !ok { // it leads to no slot, as columns that do are known
-			s.mayWrite(last.Name)
+			s.mayWrite(last(name))
 			continue
 		}
 		c.of.written = true
-		b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
+		s.qualifier(name.Parts[:len(name.Parts)-1])
 		l := c.of.lead(c.name)
 		if l == nil {
 			continue

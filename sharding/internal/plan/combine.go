@@ -31,8 +31,8 @@ type Order struct {
 
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
-func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination, *oddity) {
-	c := &combiner{builder: b, statement: st, query: st.Query, of: &combination{hidden: map[int][]string{}}, dialect: d}
+func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
+	c := &combiner{builder: b, query: b.statement.Query, of: &combination{hidden: map[int][]string{}}, dialect: d}
 	c.form()
 	for _, core := range c.cores {
 		c.enter(core)
@@ -42,7 +42,7 @@ func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination
 		c.answer()
 	}
 	if c.why != "" {
-		return nil, &oddity{b.firstSharded(), sharding.ErrUnmergeable, c.why}
+		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
 	return c.of, nil
 }
@@ -51,14 +51,13 @@ func (b *builder) combine(st *sqlparse.Statement, d merge.Dialect) (*combination
 // then.
 type combiner struct {
 	*builder
-	statement *sqlparse.Statement
-	query     *sqlparse.Query
-	cores     []*sqlparse.Core // the branches of a UNION, or one
-	core      *sqlparse.Core   // the present one
-	scope     *scope           // its
-	of        *combination
-	dialect   merge.Dialect
-	why       string // the first refusal, and what to do instead
+	query   *sqlparse.Query
+	cores   []*sqlparse.Core // the branches of a UNION, or one
+	core    *sqlparse.Core   // the present one
+	scope   *scope           // its
+	of      *combination
+	dialect merge.Dialect
+	why     string // the first refusal, and what to do instead
 }
 
 // refuse notes why answers are not combined.

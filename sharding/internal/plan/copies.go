@@ -15,13 +15,13 @@ import (
 // what LIMIT happens to leave.
 
 // copied returns why a write would not leave all copies the same, nil where it does.
-func (b *builder) copied(st *sqlparse.Statement) *oddity {
-	written := b.copy()
+func (b *builder) copied() *sharding.RouteError {
+	st, written := b.statement, b.copy()
 	if written == nil {
 		return nil
 	}
-	refuse := func(r *reference, why string) *oddity {
-		return &oddity{r.label(), sharding.ErrCopies, why}
+	refuse := func(r *reference, why string) *sharding.RouteError {
+		return b.refusal(r.label(), sharding.ErrCopies, why)
 	}
 	for _, r := range b.refs {
 		if r.role == home {
@@ -110,7 +110,7 @@ func touched(r *reference, set []sqlparse.Assignment) string {
 }
 
 func assigns(a sqlparse.Assignment, name string) bool {
-	return slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(n.Parts[len(n.Parts)-1].Name, name) })
+	return slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), name) })
 }
 
 // copies routes a statement about broadcast tables alone, and tables at home.
@@ -120,7 +120,7 @@ func (p *Plan) copies(args []any) (Route, error) {
 	case i < 0 || p.options.Alone:
 		return Route{Kind: Home, Anywhere: i < 0 && len(p.broadcast) == len(p.refs)}, nil
 	case p.uncopied != nil:
-		return Route{}, p.refusal(p.uncopied.table, p.uncopied.err, p.uncopied.hint)
+		return Route{}, p.uncopied
 	}
 	if err := p.timeless(args, sharding.ErrCopies); err != nil {
 		return Route{}, err

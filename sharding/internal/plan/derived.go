@@ -29,9 +29,9 @@ func (b *builder) carry(r *reference, q *sqlparse.Query, cte *names) {
 		from, ok := s.column(item.Expr)
 		name := item.Alias.Name
 		if c, isColumn := bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
-			name = c.Name.Parts[len(c.Name.Parts)-1].Name
+			name = last(c.Name)
 		} else if name == "" {
-			name = bare(item.Expr).Bytes().Of(b.text)
+			name = bare(item.Expr).Bytes().Of(b.statement.Text)
 		}
 		b.carryOne(r, strings.ToLower(name), from, ok, cte)
 	}
@@ -40,17 +40,12 @@ func (b *builder) carry(r *reference, q *sqlparse.Query, cte *names) {
 // carryAll gives a derived table the columns of a star.
 func (b *builder) carryAll(r *reference, s *scope, star sqlparse.Name, cte *names) {
 	for _, of := range s.refs {
-		if len(star.Parts) > 0 && !strings.EqualFold(of.name, star.Parts[len(star.Parts)-1].Name) {
+		if len(star.Parts) > 0 && !strings.EqualFold(of.name, last(star)) {
 			continue
 		}
 		r.known = r.known && of.known
 		for name := range of.schema.Columns {
 			b.carryOne(r, name, column{of, name}, true, cte)
-		}
-		for _, l := range of.leads {
-			if !of.known {
-				b.carryOne(r, l.column, column{of, l.column}, true, cte)
-			}
 		}
 	}
 }
@@ -64,9 +59,7 @@ func (b *builder) carryOne(r *reference, name string, from column, isCarried boo
 		b.carried = slices.DeleteFunc(b.carried, func(c carried) bool { return c.to == column{r, name} })
 		return
 	}
-	known := from.of.schema.Columns[from.name]
-	known.Holds = from.of.holds(from.name)
-	r.schema.Columns[name] = known
+	r.schema.Columns[name] = from.of.schema.Columns[from.name]
 	// All columns of a row that lead to a shard lead to one: those of another table may be
 	// of another row.
 	if l := from.of.lead(from.name); l != nil && (r.led == nil || r.led == from.of) {

@@ -24,9 +24,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
-		if len(e.Name.Parts) > 1 {
-			b.qualifiers([]sqlparse.Name{{Span: e.Name.Span, Parts: e.Name.Parts[:len(e.Name.Parts)-1]}}, s)
-		}
+		s.qualifier(e.Name.Parts[:len(e.Name.Parts)-1])
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:
@@ -71,7 +69,7 @@ func (b *builder) steadily(e sqlparse.Expr) {
 func (b *builder) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
-		name := strings.ToLower(e.Name.Parts[len(e.Name.Parts)-1].Name)
+		name := strings.ToLower(last(e.Name))
 		switch {
 		case e.Over:
 			b.ranks++
@@ -84,7 +82,7 @@ func (b *builder) unsteady(e sqlparse.Expr) string {
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Operation:
-		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(b.text), "@") {
+		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(b.statement.Text), "@") {
 			b.ranks++
 			return "a variable has another value on each connection; give the value as an argument"
 		}

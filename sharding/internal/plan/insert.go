@@ -25,10 +25,8 @@ type place struct {
 	at   int
 }
 
-// input walks over an INSERT or REPLACE. It returns nil for tables that are not
-// sharded.
-func (b *builder) input(st *sqlparse.Statement) *insertion {
-	in := st.Insert
+// input walks over an INSERT or REPLACE.
+func (b *builder) input(in *sqlparse.Input) {
 	seen := b.with(in.With, nil, nil)
 	r := b.reference(&in.Table, nil) // no CTE can be written
 	r.written, r.renamed = true, true
@@ -45,10 +43,10 @@ func (b *builder) input(st *sqlparse.Statement) *insertion {
 	for i := range in.Returning {
 		b.item(&in.Returning[i], s, seen)
 	}
-	if r.role != sharded {
-		return nil
+	if r.role == sharded {
+		b.insert = &insertion{of: r, input: in, key: -1}
+		b.insertion(b.insert, r)
 	}
-	return b.insertion(st, r)
 }
 
 func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
@@ -59,14 +57,13 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
 		for _, name := range set.Columns {
-			last := name.Parts[len(name.Parts)-1].Name
-			b.rowid(s.refs[0], last)
+			b.rowid(s.refs[0], last(name))
 			// The row that is there is looked for, or meets the new one by its slot: it has
 			// the same.
-			if l := s.refs[0].lead(strings.ToLower(last)); l != nil && !keeps(set, s) && !renews(set, l.column) {
+			if l := s.refs[0].lead(strings.ToLower(last(name))); l != nil && !keeps(set, s) && !renews(set, l.column) {
 				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
 			}
-			b.qualifiers([]sqlparse.Name{{Parts: name.Parts[:len(name.Parts)-1]}}, s)
+			s.qualifier(name.Parts[:len(name.Parts)-1])
 		}
 	}
 	b.expression(c.Where, s, seen)
@@ -83,21 +80,16 @@ func keeps(set sqlparse.Assignment, s *scope) bool {
 	return ok && len(set.Columns) == 1 && assigns(set, c.name)
 }
 
-func (b *builder) insertion(st *sqlparse.Statement, r *reference) *insertion {
-	in := st.Insert
-	out := &insertion{of: r, input: in, key: -1}
-	refuse := func(err error, hint string) *insertion {
-		b.odd(r.table.Name, err, hint)
-		return out
-	}
+func (b *builder) insertion(out *insertion, r *reference) {
+	in := out.input
 	for _, c := range in.Columns {
 		b.rowid(r, c.Name)
 	}
 	switch {
 	case in.Default:
-		return refuse(sharding.ErrMissingKey, "insert VALUES; what DEFAULT VALUES gives is not known before")
+		b.odd(r.table.Name, sharding.ErrMissingKey, "insert VALUES; what DEFAULT VALUES gives is not known before")
 	case len(in.Columns) == 0:
-		return refuse(sharding.ErrMissingKey, "name the columns")
+		b.odd(r.table.Name, sharding.ErrMissingKey, "name the columns")
 	}
 	for i, c := range in.Columns {
 		l := r.lead(strings.ToLower(c.Name))
@@ -113,16 +105,14 @@ func (b *builder) insertion(st *sqlparse.Statement, r *reference) *insertion {
 		}
 	}
 	if out.key < 0 {
-		return refuse(sharding.ErrMissingKey, "add the column "+r.table.Key)
+		b.odd(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
+	} else if l := out.leftOut(); l != nil {
+		b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
 	}
-	if l := out.leftOut(); l != nil {
-		return refuse(numbers(l), numbersLeadNowhere)
-	}
-	b.conflicting(st, out)
+	b.conflicting(out)
 	if in.Query != nil {
 		b.fromQuery(in, out)
 	}
-	return out
 }
 
 // fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the

@@ -174,24 +174,22 @@ type named struct {
 	paired  bool // each row is listed with its own sharding key
 }
 
-// name returns the rows that a condition names, or nil.
-func (b *builder) name(c *sqlparse.Change, s *scope) *named {
+// name takes in the rows that a condition names.
+func (b *builder) name(c *sqlparse.Change, s *scope) {
 	if c.Multi || len(s.refs) == 0 || s.refs[0].role != sharded || len(s.refs[0].schema.Unique) == 0 {
-		return nil
+		return
 	}
 	n := &named{of: s.refs[0], columns: s.refs[0].schema.Unique[0]}
-	if slices.Contains(n.columns, strings.ToLower(n.of.table.Key)) {
-		return nil // another key names another row
-	}
-	keys, keysIn := listed(c.Where, s, column{n.of, strings.ToLower(n.of.table.Key)})
-	if n.keys = keys; len(keys) == 0 {
-		return nil
+	key := strings.ToLower(n.of.table.Key)
+	keys, keysIn := listed(c.Where, s, column{n.of, key})
+	if n.keys = keys; len(keys) == 0 || slices.Contains(n.columns, key) { // another key names another row
+		return
 	}
 	var rows sqlparse.Expr // the condition that lists them
 	for _, name := range n.columns {
 		values, in := listed(c.Where, s, column{n.of, name})
 		if len(values) == 0 || len(values) > 1 && rows != nil && rows != in {
-			return nil
+			return
 		}
 		if len(values) > 1 {
 			rows = in
@@ -199,54 +197,20 @@ func (b *builder) name(c *sqlparse.Change, s *scope) *named {
 		n.values = append(n.values, values)
 	}
 	n.paired = rows != nil && rows == keysIn
-	return n
+	b.named = n
 }
 
 // listed returns the values one of which a column has by a condition, and that condition.
 func listed(where sqlparse.Expr, s *scope, c column) ([]operand, sqlparse.Expr) {
-	if where == nil {
-		return nil, nil
-	}
 	for _, e := range conjuncts(where) {
-		left, list := e, []sqlparse.Expr(nil)
-		if o, ok := e.(*sqlparse.Operation); ok && !o.Not && (o.Op == sqlparse.Equal || o.Op == sqlparse.In) {
-			left, list = o.Operands[0], o.Operands[1:]
-		}
-		if at := placeOf(left, s, c); at >= 0 {
-			if values := valuesAt(list, at); len(values) > 0 {
+		for _, q := range equalities(e) {
+			values, ok := constants(q.right)
+			if found, known := s.column(q.left); ok && known && found == c {
 				return values, e
 			}
 		}
 	}
 	return nil, nil
-}
-
-// placeOf returns where a column stands in the left side of a comparison, -1 if it does
-// not.
-func placeOf(left sqlparse.Expr, s *scope, c column) int {
-	is := func(e sqlparse.Expr) bool { found, ok := s.column(e); return ok && found == c }
-	if tuple := sqlparse.As(bare(left), sqlparse.Tuple); tuple != nil {
-		return slices.IndexFunc(tuple.Operands, is)
-	}
-	if is(left) {
-		return 0
-	}
-	return -1
-}
-
-// valuesAt returns what the values of a list have at a place, nil where one is no value.
-func valuesAt(list []sqlparse.Expr, at int) (values []operand) {
-	for _, e := range list {
-		if tuple := sqlparse.As(bare(e), sqlparse.Tuple); tuple != nil && at < len(tuple.Operands) {
-			e = tuple.Operands[at]
-		}
-		v, ok := constant(e)
-		if !ok {
-			return nil
-		}
-		values = append(values, v)
-	}
-	return values
 }
 
 // Names returns the table of which an UPDATE or DELETE names rows by their primary key

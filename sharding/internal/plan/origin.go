@@ -13,13 +13,13 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// origin returns where the tables of a statement still lie that a Migration is moving,
+// movesFrom returns where the tables of a statement still lie that a Migration is moving,
 // if all sharded tables that it names are such: there it is sent as it is, as it was
 // before the migration.
-func origin(st *sqlparse.Statement, s *sharding.Snapshot) *sharding.Target {
+func (r *reading) movesFrom() *sharding.Target {
 	var at *sharding.Target
-	for _, name := range st.Names {
-		t, ok := s.Lookup(name)
+	for _, name := range r.statement.Names {
+		t, ok := r.snapshot.Lookup(name)
 		if !ok {
 			continue
 		}
@@ -34,11 +34,11 @@ func origin(st *sqlparse.Statement, s *sharding.Snapshot) *sharding.Target {
 	return at
 }
 
-// unread returns a table of the statement of which nobody has read yet which place
+// unserved returns a table of the statement of which nobody has read yet which place
 // serves it, or "".
-func unread(st *sqlparse.Statement, s *sharding.Snapshot) string {
-	for _, name := range st.Names {
-		if t, ok := s.Lookup(name); ok {
+func (r *reading) unserved() string {
+	for _, name := range r.statement.Names {
+		if t, ok := r.snapshot.Lookup(name); ok {
 			if _, err := t.Everywhere(); errors.Is(err, sharding.ErrRouteUnread) {
 				return t.Name
 			}

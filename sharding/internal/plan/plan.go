@@ -15,31 +15,22 @@ import (
 // immutable, belongs to the snapshot that it was made for, and is safe for
 // concurrent use.
 type Plan struct {
-	statement *sqlparse.Statement
-	snapshot  *sharding.Snapshot
+	reading
 	options   Options
-	refs      []*reference // all but derived ones
 	sharded   []*reference
 	broadcast []*reference
-	routed    bool       // it names a table of the router
-	insert    *insertion // of an INSERT into a sharded table
-	assigned  []assignment
-	rekeyed   []rekeyed
-	named     *named
-	oddity    *oddity
-	physical  *oddity // it names a physical table
+	routed    bool                 // it names a table of the router
+	physical  *sharding.RouteError // it names a physical table
 	texts     texts
-	clocks    []int            // parameters for which functions of SQLite may read the clock
 	origin    *sharding.Target // nil unless a migration's source serves the tables
-	locks     bool             // some query in it locks rows
 	unread    string           // a table of which nobody has read yet what serves it
 	// unnumbered is the column that an INSERT has to give a value, or nil.
 	unnumbered *unnumbered
 	// combination is how several shards answer, or nil, and unmerged why they cannot
 	// answer or write.
 	combination *combination
-	unmerged    *oddity
-	uncopied    *oddity // why a write would not leave all copies the same, or nil
+	unmerged    *sharding.RouteError
+	uncopied    *sharding.RouteError // why a write would not leave all copies the same, or nil
 	ahead       ahead
 }
 
@@ -62,23 +53,20 @@ type Options struct {
 // Of returns the plan of a statement. It makes one for every statement: what
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
-	p := &Plan{statement: statement, snapshot: snapshot, options: options, origin: origin(statement, snapshot), unread: unread(statement, snapshot)}
 	b := newBuilder(statement, snapshot, options.Schema)
 	b.sqlite = options.Merge.Engine == merge.SQLite
-	p.insert = b.walk(statement)
-	b.complete(statement)
+	b.walk()
+	b.complete()
 	if statement.Executable {
-		b.unread(statement, sqltext.VersionedHint)
+		b.unread(sqltext.VersionedHint)
 	}
 	b.pass()
 	b.prove()
-	p.physical = b.physical(statement)
-	p.refs, p.assigned, p.rekeyed, p.named, p.oddity, p.clocks, p.locks = b.refs, b.assigned, b.rekeyed, b.named, b.oddity, b.clocks, b.locks
-	p.unnumbered = unnumberedOf(p.insert)
+	p := &Plan{reading: b.reading, options: options, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical(), unnumbered: unnumberedOf(b.insert)}
 	if statement.Verb == sqlparse.Select {
-		p.combination, p.unmerged = b.combine(statement, options.Merge)
+		p.combination, p.unmerged = b.combine(options.Merge)
 	} else {
-		p.unmerged, p.uncopied = b.divide(statement, p.insert), b.copied(statement)
+		p.unmerged, p.uncopied = b.divide(), b.copied()
 	}
 	for _, r := range b.refs {
 		switch r.role {
@@ -132,8 +120,8 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	case hint.Unsharded:
 		return Route{Kind: Home}, nil
 	case p.physical != nil:
-		return Route{}, p.refusal(p.physical.table, p.physical.err, p.physical.hint)
-	case len(p.refs) == 0 && p.oddity == nil:
+		return Route{}, p.physical
+	case len(p.refs) == 0 && p.refused == nil:
 		return Route{Kind: Home}, nil
 	case p.unread != "":
 		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
@@ -144,8 +132,8 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	switch {
 	case p.origin != nil:
 		return p.atOrigin(hint)
-	case p.oddity != nil:
-		return Route{}, p.refusal(p.oddity.table, p.oddity.err, p.oddity.hint)
+	case p.refused != nil:
+		return Route{}, p.refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
 		return Route{Kind: Home}, nil
 	case len(p.sharded) == 0:
@@ -288,10 +276,6 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 		return Route{}, err
 	}
 	return Route{Kind: One, Target: target, Text: text}, nil
-}
-
-func (p *Plan) refusal(table string, err error, hint string) error {
-	return &sharding.RouteError{Op: operation(p.statement), Table: table, Err: err, Hint: hint}
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query about rows

@@ -212,6 +212,18 @@ func constant(e sqlparse.Expr) (operand, bool) {
 	return operand{}, false
 }
 
+// constants returns the operands that all expressions of a list are.
+func constants(list []sqlparse.Expr) (all []operand, ok bool) {
+	for _, e := range list {
+		v, ok := constant(e)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, v)
+	}
+	return all, len(all) > 0
+}
+
 // bare returns what stands in parentheses.
 func bare(e sqlparse.Expr) sqlparse.Expr {
 	for {

@@ -17,39 +17,35 @@ func (b *builder) prove() {
 		}
 	}
 	for r := range own {
-		var all allOf
+		var all []proof
 		for _, near := range b.neighbours(r) {
-			if own[near] != nil {
-				all = append(all, own[near])
-			}
+			all = append(all, own[near])
 		}
-		switch len(all) {
-		case 0:
-		case 1:
-			r.proof = all[0]
-		default:
-			r.proof = all
-		}
+		r.proof = together(all)
 	}
 }
 
 // proved returns what the conditions prove of one reference, or nil.
 func (b *builder) proved(r *reference) proof {
 	p := prover{of: b.sources(r)}
-	all := allOf(r.given)
+	all := slices.Clone(r.given)
 	for _, f := range b.facts {
 		p.scope, p.holds = f.scope, f.holds
-		if one := p.expression(f.expr); one != nil {
-			all = append(all, one)
-		}
+		all = append(all, p.expression(f.expr))
 	}
+	return together(all)
+}
+
+// together is what several conditions prove that hold at once, some of which may be nil.
+func together(all []proof) proof {
+	all = slices.DeleteFunc(all, func(p proof) bool { return p == nil })
 	switch len(all) {
 	case 0:
 		return nil
 	case 1:
 		return all[0]
 	}
-	return all
+	return allOf(all)
 }
 
 // neighbours returns r and the references in whose slots its rows lie, as a column
@@ -104,42 +100,32 @@ type prover struct {
 // expression returns nil for a condition that proves nothing.
 func (p *prover) expression(e sqlparse.Expr) proof {
 	o, ok := bare(e).(*sqlparse.Operation)
-	switch {
-	case !ok || o.Not:
-	case o.Op == sqlparse.And, o.Op == sqlparse.Or:
-		return p.junction(o)
-	case o.Op >= sqlparse.Equal && o.Op <= sqlparse.GreaterEqual:
-		return p.compare(o)
-	case o.Op == sqlparse.In:
-		return p.in(o)
-	case o.Op == sqlparse.Between:
-		low, first := constant(o.Operands[1])
-		high, second := constant(o.Operands[2])
-		if l := p.lead(o.Operands[0]); l != nil && l.order && first && second {
-			return &within{lead: l, low: &low, high: &high}
-		}
-	}
-	return nil
-}
-
-// junction is conditions with AND or OR between them.
-func (p *prover) junction(e *sqlparse.Operation) proof {
-	var all []proof
-	for _, operand := range e.Operands {
-		proved := p.expression(operand)
-		if proved != nil {
-			all = append(all, proved)
-		} else if e.Op != sqlparse.And {
-			return nil
-		}
-	}
-	switch {
-	case len(all) == 0:
+	if !ok || o.Not {
 		return nil
-	case e.Op == sqlparse.And:
-		return allOf(all)
 	}
-	return anyOf(all)
+	var all []proof
+	switch o.Op {
+	case sqlparse.And, sqlparse.Or:
+		for _, operand := range o.Operands {
+			all = append(all, p.expression(operand))
+		}
+		if o.Op == sqlparse.Or && slices.Contains(all, nil) {
+			return nil
+		} else if o.Op == sqlparse.Or {
+			return anyOf(all)
+		}
+	case sqlparse.Equal, sqlparse.In:
+		for _, q := range equalities(o) {
+			all = append(all, p.equal(q))
+		}
+	case sqlparse.Less, sqlparse.LessEqual:
+		all = []proof{p.within(o.Operands[0], nil, o.Operands[1], o.Op == sqlparse.Less), p.within(o.Operands[1], o.Operands[0], nil, false)}
+	case sqlparse.Greater, sqlparse.GreaterEqual:
+		all = []proof{p.within(o.Operands[0], o.Operands[1], nil, false), p.within(o.Operands[1], nil, o.Operands[0], o.Op == sqlparse.Greater)}
+	case sqlparse.Between:
+		all = []proof{p.within(o.Operands[0], o.Operands[1], o.Operands[2], false)}
+	}
+	return together(all)
 }
 
 // lead returns the lead whose values an expression has, or nil.
@@ -151,106 +137,39 @@ func (p *prover) lead(e sqlparse.Expr) *lead {
 	return p.of[c]
 }
 
-func (p *prover) compare(e *sqlparse.Operation) proof {
-	left, right, op := bare(e.Operands[0]), bare(e.Operands[1]), e.Op
-	if tuple := sqlparse.As(left, sqlparse.Tuple); tuple != nil {
-		return p.tuples(tuple, op, right)
-	}
-	l := p.lead(left)
+// equal is a column that has one of some values.
+func (p *prover) equal(q equality) proof {
+	l := p.lead(q.left)
 	if l == nil {
-		if l = p.lead(right); l == nil {
-			return nil
-		}
-		right, op = left, mirrored(op)
-	}
-	v, ok := constant(right)
-	switch {
-	case !ok:
-		return nil
-	case op == sqlparse.Equal:
-		return &equals{l, []operand{v}}
-	case l.order && (op == sqlparse.Less || op == sqlparse.LessEqual):
-		return &within{lead: l, high: &v, below: op == sqlparse.Less}
-	case l.order && (op == sqlparse.Greater || op == sqlparse.GreaterEqual):
-		return &within{lead: l, low: &v}
-	}
-	return nil
-}
-
-// mirrored is the comparison with its sides exchanged.
-func mirrored(op sqlparse.Operator) sqlparse.Operator {
-	switch op {
-	case sqlparse.Less:
-		return sqlparse.Greater
-	case sqlparse.LessEqual:
-		return sqlparse.GreaterEqual
-	case sqlparse.Greater:
-		return sqlparse.Less
-	case sqlparse.GreaterEqual:
-		return sqlparse.LessEqual
-	}
-	return op
-}
-
-// tuples is (a, b) = (1, 2).
-func (p *prover) tuples(left *sqlparse.Operation, op sqlparse.Operator, other sqlparse.Expr) proof {
-	right := sqlparse.As(other, sqlparse.Tuple)
-	if right == nil || op != sqlparse.Equal || len(right.Operands) != len(left.Operands) {
 		return nil
 	}
-	var all allOf
-	for i, item := range left.Operands {
-		l := p.lead(item)
-		if v, ok := constant(right.Operands[i]); ok && l != nil {
-			all = append(all, &equals{l, []operand{v}})
-		}
-	}
-	if len(all) == 0 {
+	values, ok := constants(q.right)
+	if !ok {
 		return nil
-	}
-	return all
-}
-
-// in is x IN (1, 2) and (a, x) IN ((1, 2), (3, 4)).
-func (p *prover) in(e *sqlparse.Operation) proof {
-	x, values := bare(e.Operands[0]), e.Operands[1:]
-	tuple := sqlparse.As(x, sqlparse.Tuple)
-	if tuple == nil {
-		return p.oneOf(x, values, func(item sqlparse.Expr) sqlparse.Expr { return item })
-	}
-	var all allOf
-	for i, item := range tuple.Operands {
-		one := p.oneOf(item, values, func(row sqlparse.Expr) sqlparse.Expr {
-			if row := sqlparse.As(bare(row), sqlparse.Tuple); row != nil && i < len(row.Operands) {
-				return row.Operands[i]
-			}
-			return nil
-		})
-		if one != nil {
-			all = append(all, one)
-		}
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all
-}
-
-// oneOf is a column that has one of the values that pick returns of a list.
-func (p *prover) oneOf(x sqlparse.Expr, list []sqlparse.Expr, pick func(sqlparse.Expr) sqlparse.Expr) proof {
-	l := p.lead(x)
-	if l == nil || len(list) == 0 {
-		return nil
-	}
-	values := make([]operand, len(list))
-	for i, item := range list {
-		v, ok := constant(pick(item))
-		if !ok {
-			return nil
-		}
-		values[i] = v
 	}
 	return &equals{l, values}
+}
+
+// within is a column whose values lie between two others, of which one may be nil.
+func (p *prover) within(x, low, high sqlparse.Expr, below bool) proof {
+	l := p.lead(x)
+	if l == nil || !l.order {
+		return nil
+	}
+	made := &within{lead: l, below: below}
+	for _, end := range []struct {
+		e  sqlparse.Expr
+		to **operand
+	}{{low, &made.low}, {high, &made.high}} {
+		if end.e != nil {
+			v, ok := constant(end.e)
+			if !ok {
+				return nil
+			}
+			*end.to = &v
+		}
+	}
+	return made
 }
 
 // outerJoin is a LEFT or RIGHT JOIN, which makes rows of NULLs of the absent ones.
@@ -272,15 +191,10 @@ func (b *builder) tighten(condition sqlparse.Expr, s *scope, from int) {
 		for _, r := range j.absent {
 			r.nullable--
 		}
-		b.using(j.join, j.absent, j.present, true)
-		if j.join.On == nil {
-			continue
-		}
-		for _, e := range conjuncts(j.join.On) {
-			b.facts = append(b.facts, fact{e, s, j.present})
-			b.equation(e, s, j.present)
-			all = append(all, e)
-		}
+		b.using(j.join, j.present, j.absent)
+		b.using(j.join, j.absent, j.present)
+		b.satisfied(j.join.On, s, j.present)
+		all = append(all, conjuncts(j.join.On)...)
 	}
 }
 

@@ -47,7 +47,7 @@ type column struct {
 }
 
 // label returns the name of the table, for messages.
-func (r *reference) label() string { return r.at.Name.Parts[len(r.at.Name.Parts)-1].Name }
+func (r *reference) label() string { return last(r.at.Name) }
 
 // lead returns the lead that a column is, or nil.
 func (r *reference) lead(name string) *lead {
@@ -61,62 +61,38 @@ func (r *reference) lead(name string) *lead {
 
 // has reports whether the reference has a column, and whether that is certain.
 func (r *reference) has(name string) (has, certain bool) {
-	if r.known {
-		_, has = r.schema.Columns[name]
-		return has, true
-	}
-	if r.lead(name) != nil {
-		return true, true
-	}
-	return false, false
+	_, has = r.schema.Columns[name]
+	return has, has || r.known
 }
 
-// holds returns what a column holds: what the rule needs where nobody has read it.
-func (r *reference) holds(name string) Holding {
-	if r.known {
-		return r.schema.Columns[name].Holds
-	}
-	if l := r.lead(name); l != nil {
-		return l.holds
-	}
-	return Other
-}
+func (c column) holds() Holding { return c.of.schema.Columns[c.name].Holds }
 
-// leadsOf returns the columns of a sharded table that lead to slots.
-func leadsOf(t *sharding.Table, s Table, known bool) []*lead {
-	key := newLead(t, t.Key, t.Rule, s, known)
-	key.always = true
-	leads := []*lead{key}
+// takeLeads gives a sharded table its columns that lead to slots. Where nobody has read
+// them, they hold what the rule needs.
+func (r *reference) takeLeads() {
+	if !r.known {
+		r.schema.Columns = map[string]Column{}
+	}
+	t := r.table
+	r.takeLead(t.Key, t.Rule, true)
 	for _, alt := range t.Also {
-		l := newLead(t, alt.Column, alt.Rule, s, known)
-		l.always = alt.From == 0
-		leads = append(leads, l)
+		r.takeLead(alt.Column, alt.Rule, alt.From == 0)
 	}
-	return leads
 }
 
-func newLead(t *sharding.Table, name string, rule sharding.Rule, s Table, known bool) *lead {
-	l := &lead{table: t, column: strings.ToLower(name), rule: rule}
+func (r *reference) takeLead(name string, rule sharding.Rule, always bool) {
+	l := &lead{table: r.table, column: strings.ToLower(name), rule: rule, always: always}
 	d := sharding.Describe(rule)
-	switch rule := rule.(type) {
-	case sharding.IntervalRule:
+	l.order = d.Kind == sharding.KindRanges
+	if rule, ok := rule.(sharding.IntervalRule); ok {
 		l.order, l.unit = true, rule.Precision()
-	default:
-		l.order = d.Kind == sharding.KindRanges
 	}
-	if known {
-		l.holds = s.Columns[l.column].Holds
-		return l
+	if !r.known {
+		needs := map[sharding.Keys]Holding{sharding.KeysIntegers: Integers, sharding.KeysTexts: Bytes, sharding.KeysTimes: Times}
+		r.schema.Columns[l.column] = Column{Holds: needs[d.Keys]}
 	}
-	switch d.Keys {
-	case sharding.KeysIntegers:
-		l.holds = Integers
-	case sharding.KeysTexts:
-		l.holds = Bytes
-	case sharding.KeysTimes:
-		l.holds = Times
-	}
-	return l
+	l.holds = r.schema.Columns[l.column].Holds
+	r.leads = append(r.leads, l)
 }
 
 // scope is the tables among which a SELECT, UPDATE or DELETE finds its columns,
@@ -131,8 +107,11 @@ type scope struct {
 
 // resolve returns the column that a name means, or false where that is not
 // certain. An unqualified name belongs to the innermost scope that can have it.
-func (s *scope) resolve(qualifier, name string) (column, bool) {
-	qualifier, name = strings.ToLower(qualifier), strings.ToLower(name)
+func (s *scope) resolve(n sqlparse.Name) (column, bool) {
+	qualifier, name := "", strings.ToLower(last(n))
+	if len(n.Parts) > 1 {
+		qualifier = strings.ToLower(n.Parts[len(n.Parts)-2].Name)
+	}
 	for ; s != nil; s = s.outer {
 		r, certain := s.find(qualifier, name)
 		if r != nil {

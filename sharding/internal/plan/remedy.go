@@ -46,7 +46,8 @@ func definition(st *sqlparse.Statement) string {
 }
 
 // unread refuses what nobody can read, if it names a table of the router.
-func (b *builder) unread(st *sqlparse.Statement, hint string) {
+func (b *builder) unread(hint string) {
+	st := b.statement
 	for _, name := range st.Names {
 		if t, ok := b.snapshot.Lookup(name); ok {
 			b.odd(t.Name, sharding.ErrRawTable, hint)
@@ -61,13 +62,12 @@ func (b *builder) unread(st *sqlparse.Statement, hint string) {
 
 // physical refuses a physical name, which is not routed: rows would be read and written
 // past the conditions that lead to them.
-func (b *builder) physical(st *sqlparse.Statement) *oddity {
-	for _, name := range st.Names {
+func (b *builder) physical() *sharding.RouteError {
+	for _, name := range b.statement.Names {
 		t := b.snapshot.Physical(name)
-		named := func(r *reference) bool { return strings.EqualFold(r.label(), name) }
-		if t != nil && (!slices.Contains(b.ctes, name) || slices.ContainsFunc(b.refs, named)) {
-			return &oddity{name, sharding.ErrRawTable, fmt.Sprintf("it is a physical table of %[1]s; write %[1]s, with a condition on %[2]s, "+
-				"or send it to Router.DB; sharding.Unsharded is for another table of this name", t.Name, t.Key)}
+		if t != nil && (!slices.Contains(b.ctes, name) || b.refersTo(name)) {
+			return b.refusal(name, sharding.ErrRawTable, fmt.Sprintf("it is a physical table of %[1]s; write %[1]s, with a condition on %[2]s, "+
+				"or send it to Router.DB; sharding.Unsharded is for another table of this name", t.Name, t.Key))
 		}
 	}
 	return nil

@@ -80,7 +80,7 @@ func (s *Shards) String() string {
 func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	first := p.sharded[0].table
 	if p.combination == nil {
-		return Route{}, p.refusal(p.unmerged.table, p.unmerged.err, p.unmerged.hint)
+		return Route{}, p.unmerged
 	}
 	if err := p.timeless(args, sharding.ErrUnmergeable); err != nil {
 		return Route{}, err

@@ -105,8 +105,3 @@ const (
 	Folded                  // texts of which the collation takes several for one
 	Times
 )
-
-func (s Schema) table(name string) (Table, bool) {
-	t, ok := s[strings.ToLower(name)]
-	return t, ok
-}

@@ -16,14 +16,14 @@ import (
 // on another shard, and store a second one: so it is looked for (lookup.go).
 
 // conflicting takes in what an INSERT does where a row is there already.
-func (b *builder) conflicting(st *sqlparse.Statement, out *insertion) {
-	for _, c := range st.Insert.Conflicts {
+func (b *builder) conflicting(out *insertion) {
+	for _, c := range out.input.Conflicts {
 		b.depends(out, target(c))
 		for _, set := range c.Set {
 			b.resets(out, set)
 		}
 	}
-	if st.Insert.Ignore || st.Verb == sqlparse.Replace { // whatever ON CONFLICT names
+	if out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever ON CONFLICT names
 		b.depends(out, nil)
 	}
 	for i := range out.seeks {
@@ -40,7 +40,7 @@ func target(c sqlparse.Conflict) []string {
 		if !ok {
 			return nil
 		}
-		columns = append(columns, strings.ToLower(column.Name.Parts[len(column.Name.Parts)-1].Name))
+		columns = append(columns, strings.ToLower(last(column.Name)))
 	}
 	return columns
 }
@@ -78,7 +78,7 @@ func renews(set sqlparse.Assignment, column string) bool {
 		value = call.Args[0]
 	}
 	c, isColumn := bare(value).(*sqlparse.Column) // one of the table itself is kept
-	return isColumn && len(set.Columns) == 1 && strings.EqualFold(c.Name.Parts[len(c.Name.Parts)-1].Name, column)
+	return isColumn && len(set.Columns) == 1 && strings.EqualFold(last(c.Name), column)
 }
 
 // depends takes in unique keys by which an insertion depends on rows that another shard
@@ -174,11 +174,7 @@ func (b *builder) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 // sets reports whether an assignment gives a column another value than it has.
 func sets(a sqlparse.Assignment, c column, s *scope) bool {
 	return !keeps(a, s) && slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool {
-		qualifier := ""
-		if len(n.Parts) > 1 {
-			qualifier = n.Parts[len(n.Parts)-2].Name
-		}
-		is, ok := s.resolve(qualifier, n.Parts[len(n.Parts)-1].Name)
+		is, ok := s.resolve(n)
 		return ok && is == c
 	})
 }

@@ -29,11 +29,11 @@ type Part struct {
 }
 
 // divide returns why a write cannot be done by several targets, nil where it can.
-func (b *builder) divide(st *sqlparse.Statement, in *insertion) *oddity {
-	why := ""
+func (b *builder) divide() *sharding.RouteError {
+	st, why := b.statement, ""
 	switch {
 	case st.Insert != nil:
-		why = b.dividesRows(st, in)
+		why = b.dividesRows()
 	case st.Change != nil:
 		why = b.dividesChange(st.Change)
 	}
@@ -46,7 +46,7 @@ func (b *builder) divide(st *sqlparse.Statement, in *insertion) *oddity {
 	default:
 		return nil
 	}
-	return &oddity{b.firstSharded(), sharding.ErrCrossShard, why}
+	return b.refusal(b.firstSharded(), sharding.ErrCrossShard, why)
 }
 
 // firstSharded returns the name of the first sharded table, for messages.
@@ -59,8 +59,8 @@ func (b *builder) firstSharded() string {
 	return ""
 }
 
-func (b *builder) dividesRows(st *sqlparse.Statement, to *insertion) string {
-	in := st.Insert
+func (b *builder) dividesRows() string {
+	in, to := b.statement.Insert, b.insert
 	switch {
 	case in.Query != nil:
 		return "INSERT … SELECT reads and writes one shard" + addKey
@@ -73,8 +73,8 @@ func (b *builder) dividesRows(st *sqlparse.Statement, to *insertion) string {
 	case to.leavesOut() && to.returned() == nil:
 		return "a row that is returned is recognised by a unique key, and all of them lack a column; give it a value, or leave RETURNING out"
 	}
-	for _, p := range st.Params {
-		if p.Of(st.Text) != "?" {
+	for _, p := range b.statement.Params {
+		if p.Of(b.statement.Text) != "?" {
 			return "numbered and named parameters are not distributed over shards; write ? for each"
 		}
 	}
@@ -177,7 +177,7 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 // divisible refuses a write that several targets cannot do.
 func (p *Plan) divisible() error {
 	if p.unmerged != nil {
-		return p.refusal(p.unmerged.table, p.unmerged.err, p.unmerged.hint)
+		return p.unmerged
 	}
 	for _, r := range p.refs {
 		switch {
