@@ -34,8 +34,14 @@ var (
 // gets the statement is asked when it is known.
 func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 
-// Ping asks the home database.
-func (c *conn) Ping(ctx context.Context) error { return c.database.home.PingContext(ctx) }
+// Ping asks the home database, on the connection that c has there, if it has one: the
+// pool may have no other.
+func (c *conn) Ping(ctx context.Context) error {
+	if c.home != nil {
+		return c.home.PingContext(ctx)
+	}
+	return c.database.home.PingContext(ctx)
+}
 
 // Close gives back what the connection holds. database/sql has ended its transaction
 // before.

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -69,12 +68,14 @@ type database struct {
 	// migration is the one whose statements are previewed, or nil.
 	migration *sharding.Migration
 
-	once   sync.Mutex
+	asking turn    // the home database how it reads SQL
 	server *server // nil until a connection has asked
 }
 
 func newDatabase(c Config) *database {
-	return &database{router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), migration: previewing(c.Router)}
+	return &database{
+		router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), migration: previewing(c.Router), asking: newTurn(),
+	}
 }
 
 // pool returns the pool of a database of the router.

@@ -29,8 +29,8 @@ type shared struct {
 	text  string
 	users int // guarded by prepared.mu
 
-	mu sync.Mutex
-	st *sql.Stmt // nil before it was prepared
+	preparing turn
+	st        *sql.Stmt // nil before it was prepared
 }
 
 // join returns what is shared for a text, nil where there are too many.
@@ -50,7 +50,7 @@ func (p *prepared) join(pool *sql.DB, text string) *shared {
 		if len(of) >= maxPrepared {
 			return nil
 		}
-		s = &shared{pool: pool, text: text}
+		s = &shared{pool: pool, text: text, preparing: newTurn()}
 		of[text] = s
 	}
 	s.users++
@@ -73,8 +73,10 @@ func (p *prepared) leave(s *shared) error {
 }
 
 func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.preparing.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.preparing.end()
 	if s.st == nil {
 		st, err := s.pool.PrepareContext(ctx, s.text)
 		if err != nil {

@@ -70,7 +70,7 @@ func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args [
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
-		err = c.reaches(to)
+		err = c.reaches(ctx, to)
 	}
 	var lookups []*plan.Lookup
 	if err == nil && next != nil {
@@ -98,7 +98,7 @@ func completed(ctx context.Context, err error) bool {
 }
 
 // reaches refuses a statement for more shards or databases than it may go to together.
-func (c *conn) reaches(to plan.Route) error {
+func (c *conn) reaches(ctx context.Context, to plan.Route) error {
 	var legs []leg
 	add := func(at sharding.Target) { legs = append(legs, leg{pool: c.database.poolOrHome(at.DB)}) }
 	switch to.Kind {
@@ -121,7 +121,7 @@ func (c *conn) reaches(to plan.Route) error {
 	}
 	t := c.tx
 	if t == nil {
-		t = c.newTransaction(driver.TxOptions{})
+		t = c.newTransaction(ctx, driver.TxOptions{})
 	}
 	for _, l := range legs[1:] {
 		if !t.spans && l.pool != legs[0].pool {

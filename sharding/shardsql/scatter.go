@@ -2,10 +2,10 @@ package shardsql
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -77,8 +77,8 @@ type lane struct {
 
 // lanes reserves the connections of a query: one for each target, fewer where the
 // pool has fewer, and in a transaction the one that it has. Connections of a pool
-// are reserved together, as two queries that each hold a part of what they need
-// would wait for each other.
+// are reserved together, and pools in the order of compare, as writes take them: two
+// statements that each hold a part of what they need would wait for each other.
 func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (all []lane, err error) {
 	pools := map[string][]int{}
 	for i, t := range targets {
@@ -89,16 +89,12 @@ func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (
 			err = both(err, releaseAll(all))
 		}
 	}()
-	for _, t := range targets {
-		places, left := pools[t.Target.DB]
-		if !left {
-			continue
-		}
-		delete(pools, t.Target.DB)
-		some, err := c.reserve(ctx, from, t.Target.DB, places)
+	for _, pool := range slices.SortedFunc(maps.Keys(pools), c.database.compare) {
+		places := pools[pool]
+		some, err := c.reserve(ctx, from, pool, places)
 		all = append(all, some...)
 		if err != nil {
-			return all, &sharding.ShardError{Target: t.Target, Err: err}
+			return all, &sharding.ShardError{Target: targets[places[0]].Target, Err: err}
 		}
 	}
 	return all, nil
@@ -133,12 +129,10 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 		n = min(n, most)
 	}
 	turn := c.database.turn(db)
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := turn.take(ctx); err != nil {
+		return nil, err
 	}
+	defer turn.end()
 	for i := range n {
 		conn, err := c.database.connect(ctx, db)
 		if err != nil {
@@ -150,24 +144,6 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 		}
 	}
 	return all, nil
-}
-
-// turns let one query at a time reserve connections of a pool.
-type turns struct {
-	mu  sync.Mutex
-	all map[*sql.DB]chan struct{}
-}
-
-func (d *database) turn(db *sql.DB) chan struct{} {
-	d.turns.mu.Lock()
-	defer d.turns.mu.Unlock()
-	if d.turns.all == nil {
-		d.turns.all = map[*sql.DB]chan struct{}{}
-	}
-	if d.turns.all[db] == nil {
-		d.turns.all[db] = make(chan struct{}, 1)
-	}
-	return d.turns.all[db]
 }
 
 // ask sends the query on every lane, on several at the same time, and returns the

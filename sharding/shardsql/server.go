@@ -37,8 +37,10 @@ func (s *server) arithmetic() merge.Dialect {
 // ask returns how the databases read SQL. The home database is asked once; after
 // an error, again.
 func (d *database) ask(ctx context.Context) (*server, error) {
-	d.once.Lock()
-	defer d.once.Unlock()
+	if err := d.asking.take(ctx); err != nil {
+		return nil, err
+	}
+	defer d.asking.end()
 	if d.server != nil {
 		return d.server, nil
 	}

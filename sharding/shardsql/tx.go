@@ -14,6 +14,7 @@ import (
 // router lets transactions span databases, there is one.
 type transaction struct {
 	conn       *conn
+	ctx        context.Context //nolint:containedctx // of BeginTx: a commit has none of its own
 	options    driver.TxOptions
 	spans      bool
 	begun      []*begun // in the order in which they began
@@ -43,8 +44,8 @@ func (b *begun) leave() error {
 	return b.inner.conn.Close()
 }
 
-func (c *conn) newTransaction(options driver.TxOptions) *transaction {
-	return &transaction{conn: c, options: options, spans: c.database.router.TxMode() == sharding.BestEffort}
+func (c *conn) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
+	return &transaction{conn: c, ctx: ctx, options: options, spans: c.database.router.TxMode() == sharding.BestEffort}
 }
 
 // Begin is BeginTx without a context.
@@ -62,7 +63,7 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 	if router := c.database.router; router.Unread() {
 		_ = router.Load(ctx) // the statement that needs it tells
 	}
-	c.tx = c.newTransaction(options)
+	c.tx = c.newTransaction(ctx, options)
 	return c.tx, nil
 }
 
@@ -188,7 +189,7 @@ func (t *transaction) Commit() error {
 	case t.broken != nil:
 		return errors.Join(t.broken, rollBack(t.begun))
 	case len(t.begun) == 0:
-		return t.conn.Ping(context.Background())
+		return t.conn.Ping(t.ctx)
 	}
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {

@@ -188,10 +188,6 @@ func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 	for i, part := range w.Parts {
 		legs[i] = leg{place: i, pool: c.database.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(args, part.Args)}
 	}
-	// Writes that lock their shards in one order do not wait for each other in a circle.
-	slices.SortStableFunc(legs, func(a, b leg) int {
-		return cmp.Or(cmp.Compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
-	})
 	return c.together(ctx, legs, false, do, then)
 }
 
@@ -203,9 +199,12 @@ func (c *conn) parts(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 // and no database sees that circle. In order, the second waits on the first database.
 // (Four such writers on MariaDB: 0.05 s in order; side by side they stood still.)
 func (c *conn) together(ctx context.Context, legs []leg, spans bool, do func(leg, inner) error, then func(*transaction) error) error {
+	slices.SortStableFunc(legs, func(a, b leg) int {
+		return cmp.Or(c.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
+	})
 	t := c.tx
 	if t == nil {
-		t = c.newTransaction(driver.TxOptions{})
+		t = c.newTransaction(ctx, driver.TxOptions{})
 	}
 	t.spans = t.spans || spans
 	if err := t.admit(legs); err != nil {

@@ -1,0 +1,534 @@
+package shardsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"modernc.org/sqlite"
+
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// idle expects that nobody uses a connection of the shop's databases, nor one of the
+// routed one.
+func (s *shop) idle(t testing.TB) {
+	t.Helper()
+	for name, db := range map[string]*sql.DB{"home": s.home, "a": s.dbs["a"], "b": s.dbs["b"], "routed": s.routed} {
+		testwait.Until(t, "no connection of "+name+" is in use", func() bool { return db.Stats().InUse == 0 })
+	}
+}
+
+// narrow gives each database one connection.
+func (s *shop) narrow() *shop {
+	s.home.SetMaxOpenConns(1)
+	s.dbs["a"].SetMaxOpenConns(1)
+	s.dbs["b"].SetMaxOpenConns(1)
+	return s
+}
+
+const fewOrders = "INSERT INTO orders (id, user_id, note) VALUES (1, 5, 'x'), (5, 5, 'y'), (9, 5, 'z')"
+
+func TestASessionAsksHomeOnTheConnectionThatItHolds(t *testing.T) {
+	s := newShop(t).narrow()
+	c, err := s.routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "INSERT INTO coupons (code) VALUES ('x')")
+	ctx := within(t)
+	if err := c.PingContext(ctx); err != nil {
+		t.Errorf("Ping: %v", err)
+	}
+	tx, err := c.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Errorf("an empty transaction: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	s.idle(t)
+}
+
+func TestAnEmptyTransactionWaitsNoLongerThanItsContext(t *testing.T) {
+	s := newShop(t).narrow()
+	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM coupons")
+	taken, err := s.home.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	tx, err := s.routed.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- tx.Commit() }()
+	testwait.Until(t, "Commit waits", func() bool { return s.home.Stats().WaitCount > 0 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Commit: %v", err)
+	}
+	if err := taken.Close(); err != nil {
+		t.Error(err)
+	}
+	s.idle(t)
+}
+
+// The first statement asks the home database about itself. Who comes next waits for the
+// answer, but not longer than it wants.
+func TestAStatementWaitsForAnotherOnesQuestionNoLongerThanItsContext(t *testing.T) {
+	s := newShop(t).narrow()
+	taken, err := s.home.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, err := s.routed.Exec("INSERT INTO orders (id, user_id) VALUES (1, 5)")
+		asked <- err
+	}()
+	testwait.Until(t, "the first statement waits", func() bool { return s.home.Stats().WaitCount > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	second := make(chan error, 1)
+	go func() {
+		_, err := s.routed.ExecContext(ctx, "INSERT INTO orders (id, user_id) VALUES (2, 5)")
+		second <- err
+	}()
+	testwait.Until(t, "the second one waits", func() bool { return s.routed.Stats().InUse == 2 })
+	cancel()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("the second one: %v", err)
+	}
+	if err := taken.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-asked; err != nil {
+		t.Errorf("the first one: %v", err)
+	}
+	s.idle(t)
+}
+
+// reversed is a shop whose home database is b, which comes before a therefore, and whose
+// parts lie in b before a.
+func reversed(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t)
+	items, err := sharding.Spread([]string{"b", "a"}, 4, "parts_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range items.Targets() {
+		exec(t, s.dbs[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"), sharding.Transactions(sharding.BestEffort),
+		sharding.Table{Name: "parts", Key: "user_id", Rule: sharding.Mod(4), Map: items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.dbs["b"]})
+	t.Cleanup(func() { _ = s.routed.Close() })
+	return s.narrow()
+}
+
+// Two statements that each hold a database that the other one needs would wait for ever.
+func TestStatementsTakeTheirDatabasesInOneOrder(t *testing.T) {
+	for name, text := range map[string]string{
+		"a query of orders":  "SELECT COUNT(*) FROM orders WHERE note = 'x'",
+		"a query of parts":   "SELECT COUNT(*) FROM parts WHERE id = 7",
+		"an insert":          "INSERT INTO parts (id, user_id) VALUES (100, 0), (101, 1)",
+		"a write of copies":  "INSERT INTO countries (code) VALUES ('CH')",
+		"copies, with rows":  "INSERT INTO countries (code) VALUES ('AT') RETURNING code",
+		"a delete of orders": "DELETE FROM orders WHERE user_id IN (1, 2, 3, 4)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := reversed(t)
+			_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE note = 'x'")
+			_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM parts WHERE id = 7")
+			exec(t, s.routed, "DELETE FROM countries WHERE code = 'CH'")
+			before := s.dbs["b"].Stats().WaitCount
+			taken, err := s.dbs["b"].Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				rows, err := s.routed.Query(text)
+				if err == nil {
+					for rows.Next() {
+					}
+					err = errors.Join(rows.Err(), rows.Close()) //nolint:sqlclosecheck // its error is wanted
+				}
+				done <- err
+			}()
+			testwait.Until(t, "it waits for b", func() bool { return s.dbs["b"].Stats().WaitCount > before })
+			if n := s.dbs["a"].Stats().InUse; n != 0 {
+				t.Errorf("it holds %d connections of b while it waits for b", n)
+			}
+			if err := taken.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			s.idle(t)
+		})
+	}
+}
+
+// statements are of each kind that a shop has, with the first of several rows.
+var statements = map[string]string{
+	"one shard":      "SELECT id FROM orders WHERE user_id = 5",
+	"several shards": "SELECT id FROM orders ORDER BY id",
+	"groups":         "SELECT note, COUNT(*) FROM orders GROUP BY note",
+	"home":           "SELECT code FROM coupons",
+	"a broadcast":    "SELECT code FROM countries",
+	"a write":        "UPDATE orders SET note = 'w' WHERE user_id = 5 RETURNING id",
+}
+
+func filled(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t).narrow()
+	exec(t, s.routed, fewOrders)
+	exec(t, s.routed, "INSERT INTO orders (id, user_id) VALUES (3, 3), (7, 3), (2, 1)")
+	exec(t, s.routed, "INSERT INTO coupons (code) VALUES ('x'), ('y'), ('z')")
+	for _, db := range []*sql.DB{s.home, s.dbs["a"], s.dbs["b"]} {
+		exec(t, db, "INSERT INTO countries (code) VALUES ('x'), ('y'), ('z')")
+	}
+	return s
+}
+
+type rowsQuerier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func TestRowsThatAreLeftGiveTheirConnectionsBack(t *testing.T) {
+	ways := map[string]func(t *testing.T, cancel func(), rows *sql.Rows){
+		"closed after the first": func(_ *testing.T, _ func(), _ *sql.Rows) {},
+		"cancelled after the first": func(t *testing.T, cancel func(), rows *sql.Rows) {
+			t.Helper()
+			cancel()
+			for rows.Next() {
+			}
+			if err := rows.Err(); err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("after the end of the context: %v", err)
+			}
+		},
+	}
+	for name, text := range statements {
+		for way, leave := range ways {
+			t.Run(name+", "+way, func(t *testing.T) {
+				s := filled(t)
+				for _, on := range []func(ctx context.Context) (rowsQuerier, func() error){
+					func(context.Context) (rowsQuerier, func() error) { return s.routed, func() error { return nil } },
+					func(context.Context) (rowsQuerier, func() error) {
+						c, err := s.routed.Conn(t.Context())
+						if err != nil {
+							t.Fatal(err)
+						}
+						return c, c.Close
+					},
+					func(ctx context.Context) (rowsQuerier, func() error) {
+						tx, err := s.routed.BeginTx(ctx, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return tx, tx.Rollback
+					},
+					func(context.Context) (rowsQuerier, func() error) {
+						st := prepare(t, s.routed, text)
+						return always{st}, func() error { return nil }
+					},
+				} {
+					ctx, cancel := context.WithCancel(within(t))
+					db, end := on(ctx)
+					rows, err := db.QueryContext(ctx, text)
+					if err != nil {
+						if errors.Is(err, sharding.ErrCrossDatabase) { // several shards in a transaction of one database
+							_ = end()
+							cancel()
+							continue
+						}
+						t.Fatal(err)
+					}
+					if !rows.Next() {
+						t.Fatal("no row", rows.Err())
+					}
+					leave(t, cancel, rows)
+					if err := rows.Close(); err != nil { //nolint:sqlclosecheck // as above
+						t.Errorf("Close: %v", err)
+					}
+					if err := end(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+						t.Errorf("the end: %v", err)
+					}
+					cancel()
+					s.idle(t)
+				}
+			})
+		}
+	}
+}
+
+// always is a prepared statement, whatever is asked.
+type always struct{ *sql.Stmt }
+
+func (a always) QueryContext(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
+	return a.Stmt.QueryContext(ctx, args...)
+}
+
+func TestClosingTheDatabaseLeavesNothingBehindOpenRows(t *testing.T) {
+	for name, text := range statements {
+		t.Run(name, func(t *testing.T) {
+			s := filled(t)
+			rows, err := s.routed.Query(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !rows.Next() {
+				t.Fatal("no row", rows.Err())
+			}
+			if err := s.routed.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := rows.Close(); err != nil { //nolint:sqlclosecheck // as above
+				t.Error(err)
+			}
+			s.idle(t)
+		})
+	}
+}
+
+func TestRowsOfSeveralStatementsAreReadSideBySideInATransaction(t *testing.T) {
+	s := filled(t)
+	tx, err := s.routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := prepare(t, s.routed, "SELECT id FROM orders WHERE user_id = ? ORDER BY id")
+	a, err := tx.StmtContext(t.Context(), first).Query(5) //nolint:sqlclosecheck,rowserrcheck // with tx
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := tx.Query("SELECT id FROM orders WHERE user_id IN (5, 3) ORDER BY id") //nolint:rowserrcheck // of which some are read
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, rows := range []*sql.Rows{a, b, a, b, a, b} {
+		var id int64
+		if !rows.Next() || rows.Scan(&id) != nil {
+			t.Fatal("a row is missing", rows.Err())
+		}
+		got = append(got, id)
+	}
+	if want := []int64{1, 1, 5, 3, 9, 5}; !equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if err := tx.Commit(); err != nil { // with rows that are not read
+		t.Error(err)
+	}
+	s.idle(t)
+}
+
+func equal(a, b []int64) bool {
+	for i := range a {
+		if len(a) != len(b) || a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestAStatementBesideItsOwnRowsWaitsNoLongerThanItsContext(t *testing.T) {
+	for name, text := range statements {
+		t.Run(name, func(t *testing.T) {
+			s := filled(t)
+			rows, err := s.routed.Query(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !rows.Next() {
+				t.Fatal("no row", rows.Err())
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			waits := func() (n int64) {
+				return s.home.Stats().WaitCount + s.dbs["a"].Stats().WaitCount + s.dbs["b"].Stats().WaitCount
+			}
+			before, done := waits(), make(chan error, 1)
+			go func() {
+				other, err := s.routed.QueryContext(ctx, text)
+				if err == nil { // the rows of writes are in memory
+					err = errors.Join(other.Err(), other.Close()) //nolint:sqlclosecheck // as above
+				}
+				done <- err
+			}()
+			testwait.Until(t, "it waits, or has ended", func() bool { return waits() > before || len(done) > 0 })
+			waited := len(done) == 0
+			cancel()
+			if err = <-done; waited && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			if err = errors.Join(err, rows.Close()); err != nil { //nolint:sqlclosecheck // as above
+				t.Error(err)
+			}
+			s.idle(t)
+		})
+	}
+}
+
+var errValuer = errors.New("a Valuer that panics")
+
+type panicking struct{}
+
+func (panicking) Value() (driver.Value, error) { panic(errValuer) }
+
+func TestAValuerThatPanicsLeavesNoConnectionInUse(t *testing.T) {
+	s := filled(t)
+	for _, text := range []string{
+		"UPDATE orders SET note = ? WHERE user_id = 5",
+		"UPDATE orders SET note = ? WHERE user_id IN (5, 3)",
+		"UPDATE coupons SET used = ?",
+		"DELETE FROM countries WHERE code = ?",
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r != errValuer { //nolint:errorlint // as it was raised
+					t.Errorf("%s: %v", text, r)
+				}
+			}()
+			_, err := s.routed.Exec(text, panicking{})
+			t.Errorf("%s: %v", text, err)
+		}()
+		s.idle(t)
+	}
+}
+
+// breaking breaks connections when it is told to.
+type breaking struct {
+	poolOf
+	left *atomic.Int64 // how many statements fail yet
+}
+
+func (b breaking) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (b breaking) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := b.poolOf.Connect(ctx)
+	return breakingConn{conn, b.left}, err
+}
+
+type breakingConn struct {
+	driver.Conn
+	left *atomic.Int64
+}
+
+func (c breakingConn) breaks(query string) error {
+	if strings.Contains(query, "orders") && c.left.Add(-1) >= 0 {
+		return driver.ErrBadConn
+	}
+	return nil
+}
+
+func (c breakingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+}
+
+func (c breakingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c breakingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c breakingConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if err := c.breaks(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+// breakingShop is a shop whose database b breaks connections.
+func breakingShop(t *testing.T) (*shop, *atomic.Int64) {
+	t.Helper()
+	s := filled(t)
+	s.dbs["b"].SetMaxOpenConns(0)
+	left := &atomic.Int64{}
+	wrapped := sql.OpenDB(breaking{poolOf{s.dbs["b"]}, left})
+	wrapped.SetMaxOpenConns(2)
+	t.Cleanup(func() { _ = wrapped.Close() })
+	s.dbs = sharding.DBs{"a": s.dbs["a"], "b": wrapped}
+	router, err := sharding.New(s.dbs, sharding.Tables(tablesOf(s.router)...), sharding.Broadcast("countries"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: s.home})
+	t.Cleanup(func() { _ = s.routed.Close() })
+	_ = one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5") // the columns are read
+	return s, left
+}
+
+func TestAConnectionThatBreaksIsReplacedOutsideOfTransactions(t *testing.T) {
+	for name, text := range map[string]string{
+		"one shard":      "UPDATE orders SET note = 'w' WHERE user_id = 5",
+		"several shards": "SELECT id FROM orders ORDER BY id",
+		"several parts":  "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3)",
+	} {
+		s, left := breakingShop(t)
+		left.Store(1)
+		exec(t, s.routed, text)
+		if left.Load() >= 0 {
+			t.Errorf("%s: no connection broke", name)
+		}
+		s.idle(t)
+		left.Store(1)
+		st := prepare(t, s.routed, text) //nolint:sqlclosecheck // by prepare
+		if _, err := st.Exec(); err != nil {
+			t.Errorf("%s, prepared: %v", name, err)
+		}
+		s.idle(t)
+	}
+}
+
+func TestAConnectionThatBreaksEndsItsTransaction(t *testing.T) {
+	for name, text := range map[string]string{
+		"one shard":     "UPDATE orders SET note = 'w' WHERE user_id = 5",
+		"several parts": "UPDATE orders SET note = 'w' WHERE user_id IN (5, 3)",
+		"a query":       "SELECT id FROM orders WHERE user_id IN (5, 3) ORDER BY id",
+	} {
+		s, left := breakingShop(t)
+		tx, err := s.routed.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, tx, "UPDATE orders SET note = 'lost' WHERE user_id = 5")
+		left.Store(1)
+		if _, err := tx.Exec(text); !errors.Is(err, driver.ErrBadConn) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := tx.Exec(text); err == nil {
+			t.Errorf("%s: the transaction goes on", name)
+		}
+		if err := tx.Commit(); err == nil {
+			t.Errorf("%s: the transaction commits", name)
+		}
+		s.idle(t)
+		if n := one[int64](t, s.routed, "SELECT COUNT(*) FROM orders WHERE user_id = 5 AND note = 'lost'"); n != 0 {
+			t.Errorf("%s: %d rows of a lost transaction", name, n)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"sync"
+)
+
+// turn is a lock that is waited for no longer than a context.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// take waits until it is one's turn, which lasts until end. Its error is the context's.
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) end() { <-t }
+
+// turns let one query at a time reserve connections of a pool.
+type turns struct{ all sync.Map } // of *sql.DB
+
+// compare is the order in which a statement takes its databases, by their names for
+// messages: the home database is the first. Two statements that each held a database that
+// the other one needs would wait for ever.
+func (d *database) compare(a, b string) int {
+	first := func(name string) bool { return name == d.homeName || d.homeName == "" && name == "home" }
+	switch {
+	case a == b:
+		return 0
+	case first(a):
+		return -1
+	case first(b):
+		return 1
+	}
+	return strings.Compare(a, b)
+}
+
+func (d *database) turn(db *sql.DB) turn {
+	t, ok := d.turns.all.Load(db)
+	if !ok {
+		t, _ = d.turns.all.LoadOrStore(db, newTurn())
+	}
+	return t.(turn)
+}
