@@ -120,12 +120,12 @@ func (p *parser) failAt(t token) {
 	p.tok = token{start: len(p.text), end: len(p.text)}
 }
 
-// enter counts a level of nesting and reports whether it is too deep.
-func (p *parser) enter() bool {
+// enter counts a level of nesting, which leave ends. Behind one that is too deep, the text
+// is at its end, so that nothing deeper is read.
+func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail()
 	}
-	return !p.failed
 }
 
 func (p *parser) leave() { p.depth-- }

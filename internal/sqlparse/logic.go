@@ -9,9 +9,7 @@ import (
 // expr reads an expression. One with := in it is Opaque, as that takes in what
 // stands to its right, AND and OR included.
 func (p *parser) expr() Expr {
-	if !p.enter() {
-		return &Operation{}
-	}
+	p.enter()
 	defer p.leave()
 	from, outer := p.tok.start, p.assigned
 	p.assigned = false
@@ -70,9 +68,7 @@ func (p *parser) not() Expr {
 	if !p.at("not") {
 		return p.predicate(p.sum())
 	}
-	if !p.enter() {
-		return &Operation{}
-	}
+	p.enter()
 	defer p.leave()
 	from := p.tok.start
 	p.next()
@@ -196,9 +192,7 @@ func (p *parser) inTable() Expr {
 }
 
 func (p *parser) between(x Expr, not bool) Expr {
-	if !p.enter() {
-		return x
-	}
+	p.enter()
 	defer p.leave()
 	from, low := x.Bytes().From, p.right()
 	odd := p.goesOn()

@@ -82,9 +82,7 @@ func (p *parser) parenSoup(from int) Expr {
 // soup reads up to a closing token and behind it, and adds the operands that it
 // meets, whatever stands between them.
 func (p *parser) soup(operands []Expr, closing string) []Expr {
-	if !p.enter() {
-		return operands
-	}
+	p.enter()
 	defer p.leave()
 	for !p.accept(closing) && !p.failed {
 		operands = p.soupOf(operands)

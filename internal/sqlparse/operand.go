@@ -63,9 +63,7 @@ func (p *parser) symbolOperand() Expr {
 }
 
 func (p *parser) prefix(from int) Expr {
-	if !p.enter() {
-		return &Operation{}
-	}
+	p.enter()
 	defer p.leave()
 	return p.opaque(from, p.operand())
 }

@@ -57,9 +57,7 @@ func (p *parser) query() *Query {
 }
 
 func (p *parser) queryWith(from int, with *With) *Query {
-	if !p.enter() {
-		return &Query{With: with}
-	}
+	p.enter()
 	defer p.leave()
 	return p.combined(from, with, p.part(First))
 }
@@ -120,7 +118,7 @@ func (p *parser) part(op SetOp) *Part {
 	case p.at("("):
 		part.Nested = p.parenthesized()
 	case p.accept("values"):
-		part.Values = list(p, nil, (*parser).row)
+		part.Values = list(p, nil, (*parser).tuple)
 	case p.d.Family != SQLite && p.accept("table"):
 		n := p.tableName()
 		part.Table = &Table{Span: n.Span, Name: n}
@@ -129,12 +127,6 @@ func (p *parser) part(op SetOp) *Part {
 	}
 	part.Span = p.since(from)
 	return part
-}
-
-// row reads (a, b) behind VALUES.
-func (p *parser) row() []Expr {
-	p.accept("row")
-	return parens(p, (*parser).exprs)
 }
 
 func (p *parser) core() *Core {

@@ -68,9 +68,7 @@ func (p *parser) joinWords() (j *Join, natural bool) {
 // source reads one table, subquery, table function or list in parentheses.
 func (p *parser) source() Source {
 	from := p.tok.start
-	if !p.enter() {
-		return Source{}
-	}
+	p.enter()
 	defer p.leave()
 	s := Source{Lateral: p.accept("lateral")}
 	switch {

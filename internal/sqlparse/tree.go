@@ -111,7 +111,7 @@ type Part struct {
 	Op     SetOp
 	Select *Core
 	Nested *Query // (SELECT … ORDER BY …)
-	Values [][]Expr
+	Values []Row
 	Table  *Table // TABLE name of MySQL and PostgreSQL, and SQLite's x IN name
 }
 

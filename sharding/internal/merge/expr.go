@@ -52,22 +52,10 @@ func Constant(v driver.Value, k Kind) Expr {
 
 // Filtered returns the rows for which the condition is true: HAVING.
 func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
-	s := over(rows)
-	s.step = func(dest []driver.Value) error {
-		for {
-			if err := rows.Next(dest); err != nil {
-				return err
-			}
-			o, err := condition(dest, args)
-			if err != nil {
-				return err
-			}
-			if o.isTrue() {
-				return nil
-			}
-		}
-	}
-	return s
+	return where(rows, func(row []driver.Value) (bool, error) {
+		o, err := condition(row, args)
+		return o.isTrue(), err
+	})
 }
 
 // Computed puts expressions over other columns into some columns of each row. There they

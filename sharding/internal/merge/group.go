@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -64,14 +63,19 @@ type Grouping struct {
 // Grouped combines the rows of each group into one. It holds all groups, and returns them
 // in the order of their first rows.
 func Grouped(rows Rows, by Grouping, memory *Memory) Rows {
-	g := &grouped{stage: over(rows), Grouping: by, memory: memory, index: map[string]*group{}}
-	g.columns = by.Names
-	g.step = g.next
-	return g
+	g := &grouped{Grouping: by, memory: memory, index: map[string]*group{}}
+	if len(by.Keys) == 0 {
+		g.group(nil)
+	}
+	s := gather(rows, g.take, func() func([]driver.Value) error {
+		g.index = nil
+		return g.emit
+	})
+	s.columns = by.Names
+	return s
 }
 
 type grouped struct {
-	*stage
 	Grouping
 
 	memory *Memory
@@ -95,38 +99,22 @@ type state struct {
 	count int64 // of tuples of DISTINCT
 }
 
-// next reads all rows.
-func (g *grouped) next(dest []driver.Value) error {
-	source := g.sources[0]
-	g.row = make([]driver.Value, len(source.Columns()))
-	for {
-		err := source.Next(g.row)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = g.take()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(g.groups) == 0 && len(g.Keys) == 0 {
-		g.groups = append(g.groups, &group{states: make([]state, len(g.Aggregates))})
-	}
-	g.index, g.step = nil, g.emit
-	return g.emit(dest)
+// group makes the group of a key.
+func (g *grouped) group(key []byte) *group {
+	made := &group{states: make([]state, len(g.Aggregates))}
+	g.index[string(key)], g.groups = made, append(g.groups, made)
+	return made
 }
 
-// take adds the present row to its group.
-func (g *grouped) take() (err error) {
-	if g.key, err = appendKeys(g.key[:0], g.Keys, g.row); err != nil {
+// take adds a row to its group.
+func (g *grouped) take(row []driver.Value) (err error) {
+	g.row = row
+	if g.key, err = appendKeys(g.key[:0], g.Keys, row); err != nil {
 		return err
 	}
 	to := g.index[string(g.key)]
 	if to == nil {
-		to = &group{states: make([]state, len(g.Aggregates))}
-		g.index[string(g.key)], g.groups = to, append(g.groups, to)
+		to = g.group(g.key)
 		err = g.hold(to, sizeOfGroup+len(g.key)+sizeOfState*len(g.Aggregates))
 	}
 	for i := range g.Aggregates {
@@ -254,22 +242,16 @@ func (s *state) result(a *Aggregate) (driver.Value, error) {
 // Distinct returns the first of the rows whose keys are equal. It holds the keys that
 // it has seen.
 func Distinct(rows Rows, keys []Key, memory *Memory) Rows {
-	s, seen := over(rows), map[string]struct{}{}
+	seen := map[string]struct{}{}
 	var key []byte
-	s.step = func(dest []driver.Value) error {
-		for {
-			err := rows.Next(dest)
-			if err != nil {
-				return err
-			}
-			if key, err = appendKeys(key[:0], keys, dest); err != nil {
-				return err
-			}
-			if _, known := seen[string(key)]; !known {
-				seen[string(key)] = struct{}{}
-				return memory.take(sizeOfEntry + len(key))
-			}
+	return where(rows, func(row []driver.Value) (isNew bool, err error) {
+		if key, err = appendKeys(key[:0], keys, row); err != nil {
+			return false, err
 		}
-	}
-	return s
+		if _, known := seen[string(key)]; known {
+			return false, nil
+		}
+		seen[string(key)] = struct{}{}
+		return true, memory.take(sizeOfEntry + len(key))
+	})
 }

@@ -130,40 +130,30 @@ func Sorted(rows Rows, keys []Key, memory *Memory) Rows {
 		key []byte
 		row []driver.Value
 	}
-	s := over(rows)
-	var sorted []sortable
+	var all []sortable
+	take := func(row []driver.Value) error {
+		key, err := appendKeys(nil, keys, row)
+		if err != nil {
+			return err
+		}
+		held := make([]driver.Value, len(row))
+		for i, v := range row {
+			held[i] = keep(v)
+		}
+		all = append(all, sortable{key, held})
+		return memory.take(2*sizeOfEntry + cap(key) + sizeOf(row...))
+	}
 	emit := func(dest []driver.Value) error {
-		if len(sorted) == 0 {
+		if len(all) == 0 {
 			return io.EOF
 		}
-		copy(dest, sorted[0].row)
-		sorted[0] = sortable{}
-		sorted = sorted[1:]
+		copy(dest, all[0].row)
+		all[0] = sortable{}
+		all = all[1:]
 		return nil
 	}
-	s.step = func(dest []driver.Value) error {
-		for {
-			if err := rows.Next(dest); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return err
-			}
-			key, err := appendKeys(nil, keys, dest)
-			if err == nil {
-				err = memory.take(2*sizeOfEntry + cap(key) + sizeOf(dest...))
-			}
-			if err != nil {
-				return err
-			}
-			row := make([]driver.Value, len(dest))
-			for i, v := range dest {
-				row[i] = keep(v)
-			}
-			sorted = append(sorted, sortable{key, row})
-		}
-		slices.SortStableFunc(sorted, func(a, b sortable) int { return bytes.Compare(a.key, b.key) })
-		s.step = emit
-		return emit(dest)
-	}
-	return s
+	return gather(rows, take, func() func([]driver.Value) error {
+		slices.SortStableFunc(all, func(a, b sortable) int { return bytes.Compare(a.key, b.key) })
+		return emit
+	})
 }

@@ -95,6 +95,45 @@ func (s *stage) fits(i int) error {
 	return nil
 }
 
+// where returns the rows that keep returns true for.
+func where(rows Rows, keep func(row []driver.Value) (bool, error)) Rows {
+	s := over(rows)
+	s.step = func(dest []driver.Value) error {
+		for {
+			if err := rows.Next(dest); err != nil {
+				return err
+			}
+			if ok, err := keep(dest); ok || err != nil {
+				return err
+			}
+		}
+	}
+	return s
+}
+
+// gather reads all rows when the first one is asked for. Then it returns rows of what end
+// returns.
+func gather(rows Rows, take func(row []driver.Value) error, end func() (step func(dest []driver.Value) error)) *stage {
+	s := over(rows)
+	s.step = func(dest []driver.Value) error {
+		row := make([]driver.Value, len(rows.Columns()))
+		for {
+			err := rows.Next(row)
+			if errors.Is(err, io.EOF) {
+				s.step = end()
+				return s.step(dest)
+			}
+			if err == nil {
+				err = take(row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return s
+}
+
 // Concat returns the rows of the first source, then those of the second, and so on.
 // A source is used when those before it are closed. There must be a source.
 func Concat(sources []Rows) Rows {

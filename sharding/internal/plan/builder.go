@@ -186,7 +186,7 @@ func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
 			r.renamed = true // no alias can stand there
 		default:
 			for _, row := range p.Values {
-				b.expressions(row, outer, seen)
+				b.expressions(row.Values, outer, seen)
 			}
 		}
 	}
