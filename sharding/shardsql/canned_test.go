@@ -101,6 +101,10 @@ func (p poolOf) Connect(ctx context.Context) (driver.Conn, error) {
 // BenchmarkWhatRoutingAdds asks databases that answer at once.
 func BenchmarkWhatRoutingAdds(b *testing.B) {
 	s := cannedShop(b)
+	observed := shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home, Observer: shardsql.Observer{
+		Statement: func(context.Context, shardsql.Statement) {},
+	}})
+	defer func() { _ = observed.Close() }()
 	const many = 1000
 	rows := "(?, ?, ?)" + strings.Repeat(", (?, ?, ?)", many-1)
 	args := make([]any, 0, 3*many)
@@ -125,6 +129,7 @@ func BenchmarkWhatRoutingAdds(b *testing.B) {
 	}{
 		{"row/plain", query(s.dbs["b"], "SELECT id, user_id, note FROM orders_1 WHERE user_id = ? AND id = ?", 5, 1)},
 		{"row/routed", query(s.routed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?", 5, 1)},
+		{"row/observed", query(observed, "SELECT id, user_id, note FROM orders WHERE user_id = ? AND id = ?", 5, 1)},
 		{"home/plain", query(s.home, "SELECT used FROM coupons WHERE code = ?", "x")},
 		{"home/routed", query(s.routed, "SELECT used FROM coupons WHERE code = ?", "x")},
 		{"insert1000/plain", exec(s.dbs["b"], "INSERT INTO orders_1 (id, user_id, note) VALUES "+rows)},

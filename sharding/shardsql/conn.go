@@ -69,7 +69,8 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 
 // query is QueryContext for a statement that was prepared, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return follow(ctx, c, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+	o := c.database.observe(ctx, query)
+	return o.answered(follow(ctx, c, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
 		if err := c.lookUp(ctx, p, to, args); err != nil {
 			return nil, err
 		}
@@ -84,7 +85,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 			return c.copyRows(ctx, query, to.Target.Table, args)
 		}
 		return c.read(ctx, st, c.replicas(ctx, p), to, args)
-	})
+	}))
 }
 
 // ExecContext sends the statement where its rows are. A query whose rows nobody
@@ -95,12 +96,14 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 // exec is ExecContext for a statement that was prepared, or nil.
 func (c *conn) exec(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Result, error) {
+	o := c.database.observe(ctx, query)
 	if c.tx != nil && len(args) == 0 {
 		if verb, name := savepointOf(query); verb != noSavepoint {
-			return c.tx.point(ctx, verb, name, query)
+			o.atHome()
+			return o.executed(c.tx.point(ctx, verb, name, query))
 		}
 	}
-	return follow(ctx, c, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
+	return o.executed(follow(ctx, c, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
 		if err := c.lookUp(ctx, p, to, args); err != nil {
 			return nil, err
 		}
@@ -114,7 +117,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 			return c.copy(ctx, query, to.Target.Table, args)
 		}
 		return c.writeOne(ctx, st, to, args, models)
-	})
+	}))
 }
 
 // drain executes a query without a use for its rows.

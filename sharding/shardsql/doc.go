@@ -94,6 +94,9 @@
 // A session at home (SET, locks, temporary tables, LAST_INSERT_ID) goes on in a
 // transaction and on a *sql.Conn, for the statements that go home.
 //
+// [Config.Observer] is told of each statement what became of it: where it was sent, or why
+// it was refused, how many rows there were, and how long it took.
+//
 // The pools behind it stay the caller's: their limits, their metrics, and closing
 // them. Closing the database that [OpenDB] returns closes none of them.
 package shardsql

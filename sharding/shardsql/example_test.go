@@ -1,8 +1,10 @@
 package shardsql_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
+	"sync"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -44,6 +46,43 @@ func Example_preview() {
 	// Output:
 	// refused, 3 times: UPDATE orders SET note = ? WHERE id = ?
 	// sharding: update orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
+}
+
+// Statements that have to ask several shards are those that a program pays most for.
+func ExampleObserver() {
+	db, err := sql.Open("sqlite", "file:observed?mode=memory&cache=shared")
+	check(err)
+	defer func() { check(db.Close()) }()
+	tables, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
+	check(err)
+	for _, at := range tables.Targets() {
+		_, err = db.Exec("CREATE TABLE " + at.Table + " (id INTEGER PRIMARY KEY, user_id INTEGER)")
+		check(err)
+	}
+	router, err := sharding.New(sharding.DBs{"east": db}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables})
+	check(err)
+
+	var mu sync.Mutex
+	scatters := map[string]int{}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db, Observer: shardsql.Observer{
+		Statement: func(_ context.Context, s shardsql.Statement) {
+			if s.Kind == shardsql.Scatter {
+				mu.Lock()
+				defer mu.Unlock()
+				scatters[s.Fingerprint]++
+			}
+		},
+	}})
+	defer func() { check(routed.Close()) }()
+
+	for user := range 3 {
+		var n int
+		check(routed.QueryRow("SELECT COUNT(*) FROM orders WHERE user_id = ?", user).Scan(&n))
+		check(routed.QueryRow("SELECT COUNT(*) FROM orders WHERE id < 10").Scan(&n))
+		check(routed.QueryRow("SELECT COUNT(*) FROM orders WHERE id < 20").Scan(&n))
+	}
+	fmt.Println(scatters)
+	// Output: map[SELECT COUNT(*) FROM orders WHERE id < ?:6]
 }
 
 func check(err error) {

@@ -18,7 +18,7 @@ import (
 // several statements.
 
 // follow plans a statement and sends it, and again whenever it finds its place closed.
-func follow[T any](ctx context.Context, c *conn, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, c *conn, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
 		p, s, err := c.planned(ctx, query)
@@ -29,6 +29,7 @@ func follow[T any](ctx context.Context, c *conn, query string, args []driver.Nam
 			p.Arrange(args)
 		}
 		to, err := c.route(ctx, p, query, args)
+		o.planned(p, to, c)
 		if err != nil {
 			if c.reconsiders(ctx, p, s) {
 				continue

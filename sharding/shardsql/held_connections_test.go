@@ -318,7 +318,7 @@ func TestRowsOfSeveralStatementsAreReadSideBySideInATransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := tx.Query("SELECT id FROM orders WHERE user_id IN (5, 3) ORDER BY id") //nolint:rowserrcheck // of which some are read
+	b, err := tx.Query("SELECT id FROM orders WHERE user_id IN (5, 3) ORDER BY id") //nolint:rowserrcheck,sqlclosecheck // with tx, and some are read
 	if err != nil {
 		t.Fatal(err)
 	}

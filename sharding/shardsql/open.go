@@ -24,6 +24,8 @@ type Config struct {
 	// the source of a [sharding.Migration] serves. Copies are behind their database by
 	// as much as it takes them to follow. Defaults to none.
 	Replicas map[string][]*sql.DB
+	// Observer is told what becomes of each statement. Defaults to nobody.
+	Observer Observer
 }
 
 // Check returns everything that is wrong with c. What [OpenDB] makes of such a c fails
@@ -65,6 +67,7 @@ type database struct {
 	schemas  schemas
 	turns    turns
 	settled  settled
+	observer Observer
 	// migration is the one whose statements are previewed, or nil.
 	migration *sharding.Migration
 
@@ -74,7 +77,7 @@ type database struct {
 
 func newDatabase(c Config) *database {
 	return &database{
-		router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), migration: previewing(c.Router), asking: newTurn(),
+		router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), asking: newTurn(),
 	}
 }
 

@@ -96,6 +96,22 @@ func (p *Plan) Fingerprint() string {
 // statements, of which some are done when another one fails.
 func (p *Plan) Single() bool { return p.statement.Verb != sqlparse.Unknown }
 
+// Table returns the first table of the router that the statement names, or "".
+func (p *Plan) Table() string {
+	if len(p.sharded) > 0 {
+		return p.sharded[0].table.Name
+	}
+	for _, name := range p.statement.Names {
+		if t, ok := p.snapshot.Lookup(name); ok {
+			return t.Name
+		}
+		if p.snapshot.IsBroadcast(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Routed reports whether the statement names a table of the router.
 func (p *Plan) Routed() bool { return p.routed }
 
