@@ -1,9 +1,12 @@
 package plan_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
@@ -27,6 +30,20 @@ func TestCopiesMayAnswerQueriesThatLockNothing(t *testing.T) {
 		p := plan.Of(sqlparse.Parse(text, dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema})
 		if p.Copied() != want {
 			t.Errorf("%s: %t", text, p.Copied())
+		}
+	}
+}
+
+func TestCopiesAreGivenWholeNumbersInAnyForm(t *testing.T) {
+	w := newWorld(t)
+	p := plan.Of(sqlparse.Parse("INSERT INTO rates (id, rate, since) VALUES (?, ?, 5)", dialects["mysql"]), w.router.Snapshot(), plan.Options{Schema: schema})
+	for _, c := range []struct {
+		id   any
+		want bool
+	}{{7, true}, {int64(7), true}, {uint64(7), true}, {"7", true}, {[]byte("7"), true}, {-7, true}, {7.0, true},
+		{0, false}, {"0", false}, {[]byte("0"), false}, {0.4, false}, {"0.4", false}, {"x", false}, {"inf", false}, {"0_1", false}, {nil, false}, {time.Time{}, false}} {
+		if _, err := p.Bind([]any{c.id, 1}, sharding.Hint{}); (err == nil) != c.want || !c.want && !errors.Is(err, sharding.ErrCopies) {
+			t.Errorf("%T %v: %v", c.id, c.id, err)
 		}
 	}
 }

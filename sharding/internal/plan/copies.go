@@ -2,8 +2,8 @@ package plan
 
 import (
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -135,41 +135,21 @@ func (p *Plan) copies(args []any) (Route, error) {
 }
 
 // numbered returns a column that each database would number for itself: a row gives it
-// no number, or 0.
+// no whole number, or 0.
 func numbered(in *sqlparse.Input, r *reference, args []any) string {
 	for at, column := range in.Columns {
 		if !r.schema.Columns[strings.ToLower(column.Name)].Numbered {
 			continue
 		}
-		for _, row := range in.Rows {
-			if at >= len(row.Values) {
+		for i := range in.Rows {
+			if at >= len(in.Rows[i].Values) {
 				return column.Name
 			}
-			v, ok := constant(row.Values[at])
-			if !ok || !isNumber(v.after(row.FirstParam).value(args)) {
+			v, _ := valueOf(&in.Rows[i], at, args)
+			if n, ok := numberOf(v); !ok || n == 0 || n != math.Trunc(n) {
 				return column.Name
 			}
 		}
 	}
 	return ""
-}
-
-// isNumber reports whether a value is a whole number but 0.
-func isNumber(v any) bool {
-	v, err := plain(v)
-	if err != nil {
-		return false
-	}
-	switch v := v.(type) {
-	case int:
-		return v != 0
-	case int64:
-		return v != 0
-	case uint64:
-		return v != 0
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		return err == nil && n != 0
-	}
-	return false
 }

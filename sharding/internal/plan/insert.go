@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -15,14 +16,31 @@ type insertion struct {
 	input *sqlparse.Input
 	key   int // place of the sharding key
 	leads []place
-	// numbered are those of leads that the database numbers where a row gives no value.
-	numbered []place
-	seeks    []seek
+	seeks []seek
 }
 
+// place is where a column stands that leads to slots.
 type place struct {
-	lead *lead
-	at   int
+	lead     *lead
+	at       int
+	numbered bool // the database numbers it where a row gives no value
+}
+
+// place returns where a column stands in a row, -1 where the INSERT does not name it.
+func (in *insertion) place(column string) int {
+	return slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
+}
+
+// valueOf returns a value of a row, false for an expression that the database computes.
+func valueOf(row *sqlparse.Row, at int, args []any) (any, bool) {
+	v, ok := constant(row.Values[at])
+	if !ok {
+		return unbound{}, false
+	}
+	if v.param >= 0 {
+		v.param += row.FirstParam
+	}
+	return v.value(args), true
 }
 
 // input walks over an INSERT or REPLACE.
@@ -99,15 +117,15 @@ func (b *builder) insertion(out *insertion, r *reference) {
 		if l.column == strings.ToLower(r.table.Key) {
 			out.key = i
 		}
-		out.leads = append(out.leads, place{l, i})
-		if r.schema.Columns[l.column].Numbered {
-			out.numbered = append(out.numbered, place{l, i})
-		}
+		out.leads = append(out.leads, place{l, i, r.schema.Columns[l.column].Numbered})
 	}
 	if out.key < 0 {
 		b.odd(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
-	} else if l := out.leftOut(); l != nil {
-		b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
+	}
+	for _, l := range r.leads {
+		if r.schema.Columns[l.column].Numbered && out.place(l.column) < 0 {
+			b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
+		}
 	}
 	b.conflicting(out)
 	if in.Query != nil {
@@ -150,11 +168,7 @@ func (p *Plan) beside(target sharding.Target, args []any) error {
 		if r == p.insert.of {
 			continue
 		}
-		at, single, err := targetOf(p.sharded[0].table, r.slots(args))
-		if err == nil && (!single || at != target) {
-			err = sharding.ErrCrossShard
-		}
-		if err != nil {
+		if err := p.isOn(r, target, args); err != nil {
 			return p.refusal(r.table.Name, err, "its rows are not known to be on the shard of the inserted ones; read them before")
 		}
 	}
@@ -163,7 +177,7 @@ func (p *Plan) beside(target sharding.Target, args []any) error {
 
 // slot returns the slot of a row. All columns that lead to a slot lead to the same.
 func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
-	slot, err := in.leadsTo(row, in.key, in.of.table.Key, args)
+	slot, err := in.keySlot(row, args)
 	if err != nil {
 		return 0, err
 	}
@@ -171,35 +185,27 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 		if l.at == in.key {
 			continue
 		}
-		v, ok := constant(row.Values[l.at])
+		v, ok := valueOf(row, l.at, args)
 		if !ok {
 			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
 		}
-		v = v.after(row.FirstParam)
-		if s := l.lead.slotOf(v.value(args)); s.one && s.only != slot {
-			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v.value(args), s.only, in.of.table.Key, slot)
+		if s := l.lead.slotOf(v); s.one && s.only != slot {
+			return 0, fmt.Errorf("%w: %s %v leads to slot %d, %s to slot %d", sharding.ErrMisplaced, l.lead.column, v, s.only, in.of.table.Key, slot)
 		}
 	}
 	return slot, nil
 }
 
-func (in *insertion) leadsTo(row *sqlparse.Row, at int, column string, args []any) (sharding.Slot, error) {
+// keySlot returns the slot to which the sharding key of a row leads.
+func (in *insertion) keySlot(row *sqlparse.Row, args []any) (sharding.Slot, error) {
 	if len(row.Values) != len(in.input.Columns) {
 		return 0, fmt.Errorf("%w: the row has %d values for %d columns", sharding.ErrMissingKey, len(row.Values), len(in.input.Columns))
 	}
-	v, ok := constant(row.Values[at])
+	v, ok := valueOf(row, in.key, args)
 	if !ok {
-		return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, column)
+		return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMissingKey, in.of.table.Key)
 	}
-	return in.of.table.Slot(v.after(row.FirstParam).value(args))
-}
-
-// after returns the operand of a row that shares the expressions of another one.
-func (o operand) after(params int) operand {
-	if o.param >= 0 {
-		o.param += params
-	}
-	return o
+	return in.of.table.Slot(v)
 }
 
 // rowid refuses a write to the primary key of SQLite by another name than its own.

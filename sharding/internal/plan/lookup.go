@@ -94,8 +94,7 @@ func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, e
 // shard.
 type seek struct {
 	columns []string
-	at      []int   // the places of the columns in a row
-	carried []place // columns whose values may lead to the shard
+	at      []int // the places of the columns in a row, -1 for one that is not named
 	// always: for rows with new ids, too, as the statement names it or changes a sharding
 	// key, and it is not the primary key.
 	always bool
@@ -114,20 +113,21 @@ func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, err
 	l := &Lookup{Table: in.of.table, columns: s.columns}
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
-		if h.IsFresh(i) && s.isOf(h) || in.carries(s, row, args) {
+		if h.IsFresh(i) && s.isOf(h) {
 			continue
-		}
-		if s.why != "" {
-			return nil, fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
 		}
 		key, err := s.key(row, args)
-		if err != nil {
+		switch {
+		case in.of.slotBy(s.columns, key).one: // a row with this key is on the same shard
+			continue
+		case s.why != "":
+			return nil, fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
+		case slices.Contains(key, nil): // NULL equals no other
+			continue
+		case err != nil:
 			return nil, err
 		}
-		if key == nil {
-			continue
-		}
-		slot, err := in.leadsTo(row, in.key, in.of.table.Key, args)
+		slot, err := in.keySlot(row, args)
 		if err != nil {
 			return nil, err
 		}
@@ -140,28 +140,19 @@ func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, err
 	return l, l.settled()
 }
 
-// carries reports whether a value of the key leads to the shard of the row, so that a
-// row which is there already is on the same one.
-func (in *insertion) carries(s *seek, row *sqlparse.Row, args []any) bool {
-	return slices.ContainsFunc(s.carried, func(c place) bool {
-		v, ok := constant(row.Values[c.at])
-		return ok && c.lead.slotOf(v.after(row.FirstParam).value(args)).one
-	})
-}
-
-// key returns the key of a row, nil for one with NULL, which equals no other.
-func (s *seek) key(row *sqlparse.Row, args []any) ([]driver.Value, error) {
-	key := make([]driver.Value, len(s.at))
+// key returns the key of a row, and an error where a part of it is not known.
+func (s *seek) key(row *sqlparse.Row, args []any) (key []driver.Value, err error) {
+	key = make([]driver.Value, len(s.at))
 	for i, at := range s.at {
-		v, ok := constant(row.Values[at])
-		if !ok {
-			return nil, fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.columns[i])
+		ok := false
+		if key[i] = (unbound{}); at >= 0 {
+			key[i], ok = valueOf(row, at, args)
 		}
-		if key[i] = v.after(row.FirstParam).value(args); key[i] == nil {
-			return nil, nil
+		if !ok && err == nil {
+			err = fmt.Errorf("%w: %s is neither a value nor a parameter, so a row with it may be on another shard", sharding.ErrCrossShard, s.columns[i])
 		}
 	}
-	return key, nil
+	return key, err
 }
 
 // named is the rows that an UPDATE or DELETE names by their identity and by the
@@ -264,14 +255,9 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 
 // target returns where a row lies whose key leads to its shard, or nil.
 func (n *named) target(key []driver.Value) *sharding.Target {
-	for i, column := range n.columns {
-		if l := n.of.lead(column); l != nil {
-			if s := l.slotOf(key[i]); s.one {
-				if at, err := n.of.table.On(s.only); err == nil {
-					return &at
-				}
-			}
-		}
+	s := n.of.slotBy(n.columns, key)
+	if at, err := n.of.table.On(s.only); s.one && err == nil {
+		return &at
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,43 +124,20 @@ func (p *Plan) namesRouted() bool {
 	})
 }
 
-// unnumbered is the column of an INSERT's table that the source of a migration numbered
-// until its first switch. A statement that was written before the switch leaves it empty.
-type unnumbered struct {
-	column string
-	at     int // its place in a row, -1 where the INSERT does not name it
-}
-
-// unnumberedOf returns nil where there is no such column, and where only its place in
-// the table tells which value is meant for it.
-func unnumberedOf(in *insertion) *unnumbered {
-	if in == nil || in.of.table.Unnumbered() == "" {
-		return nil
-	}
-	u := &unnumbered{column: in.of.table.Unnumbered(), at: -1}
-	if !in.input.Default && len(in.input.Columns) == 0 {
-		return nil
-	}
-	u.at = slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, u.column) })
-	return u
-}
-
-// given refuses an INSERT that leaves a column to a database that must not number it.
+// given refuses an INSERT that leaves a column to the database which the source of a
+// migration numbered until its first switch, as a statement does that was written before.
 func (p *Plan) given(args []any) error {
-	u := p.unnumbered
-	if u == nil {
+	if p.insert == nil || p.insert.of.table.Unnumbered() == "" {
 		return nil
 	}
-	empty := u.at < 0
-	for i := range p.insert.input.Rows {
-		row := &p.insert.input.Rows[i]
-		empty = empty || u.at < len(row.Values) && isEmpty(row.Values[u.at], row.FirstParam, args)
-	}
-	if !empty {
+	in, column := p.insert.input, p.insert.of.table.Unnumbered()
+	at := p.insert.place(column)
+	if len(in.Columns) == 0 && !in.Default || // only the table tells which value is meant for it
+		at >= 0 && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return leaves(&row, at, args, false) }) {
 		return nil
 	}
 	return &sharding.RouteError{
-		Op: "insert", Table: p.insert.of.table.Name, Column: u.column, Err: sharding.ErrNotNumbered,
+		Op: "insert", Table: p.insert.of.table.Name, Column: column, Err: sharding.ErrNotNumbered,
 		Hint: "have a generator make it; the source of the migration numbered it until the first switch",
 	}
 }
@@ -172,56 +150,43 @@ func numbers(l *lead) error {
 	return fmt.Errorf("%w: the database would number %s", sharding.ErrMissingKey, l.column)
 }
 
-// leftOut returns a column that leads to slots, which the INSERT does not name and the
-// database would number.
-func (in *insertion) leftOut() *lead {
-	for _, l := range in.of.leads {
-		named := slices.ContainsFunc(in.leads, func(p place) bool { return p.lead == l })
-		if !named && in.of.schema.Columns[l.column].Numbered {
-			return l
-		}
-	}
-	return nil
-}
-
-// empty returns a column that leads to slots, which the database would number in a row:
-// for NULL and DEFAULT, and where zero says so, for 0.
+// empty returns a column that leads to slots, which the database would number in a row.
 func (in *insertion) empty(row *sqlparse.Row, args []any, zero bool) *lead {
-	for _, l := range in.numbered {
-		if l.at < len(row.Values) && (isEmpty(row.Values[l.at], row.FirstParam, args) || zero && isZero(row.Values[l.at], row.FirstParam, args)) {
+	for _, l := range in.leads {
+		if l.numbered && leaves(row, l.at, args, zero) {
 			return l.lead
 		}
 	}
 	return nil
 }
 
-func isZero(e sqlparse.Expr, params int, args []any) bool {
-	v, ok := constant(e)
+// leaves reports whether a row leaves a column to the database: by NULL and DEFAULT, and
+// where zero says so, by what is 0 as a whole number.
+func leaves(row *sqlparse.Row, at int, args []any, zero bool) bool {
+	if at >= len(row.Values) {
+		return false
+	}
+	v, ok := valueOf(row, at, args)
 	if !ok {
-		return false
+		return isDefault(row.Values[at])
 	}
-	value, err := plain(v.after(params).value(args))
-	if err != nil {
-		return false
-	}
-	if text, ok := value.([]byte); ok {
-		value = string(text)
-	}
-	n, err := strconv.ParseFloat(fmt.Sprint(value), 64)
-	return err == nil && n == 0
-}
-
-// isEmpty reports whether a value of a row leaves it to the database.
-func isEmpty(e sqlparse.Expr, params int, args []any) bool {
-	if l, ok := bare(e).(*sqlparse.Literal); ok && l.Kind == sqlparse.Default {
+	if v, err := plain(v); err == nil && v == nil {
 		return true
 	}
-	v, ok := constant(e)
-	if !ok {
-		return false
+	n, isNumber := numberOf(v)
+	return zero && isNumber && math.Round(n) == 0
+}
+
+// numberOf returns the number that a database makes of an argument, false where that is
+// not certain.
+func numberOf(v any) (float64, bool) {
+	v, err := plain(v)
+	if text, ok := v.([]byte); ok {
+		v = string(text)
 	}
-	value, err := plain(v.after(params).value(args))
-	return err == nil && value == nil
+	written := fmt.Sprint(v)
+	n, noNumber := strconv.ParseFloat(written, 64)
+	return n, err == nil && noNumber == nil && !strings.ContainsAny(written, "_xXnN") // 1_0, 0x1p1, Inf and NaN are Go's
 }
 
 // Numbers returns the table and the column that the source of a migration numbers, of an

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,8 +26,6 @@ type Plan struct {
 	texts     texts
 	origin    *sharding.Target // nil unless a migration's source serves the tables
 	unread    string           // a table of which nobody has read yet what serves it
-	// unnumbered is the column that an INSERT has to give a value, or nil.
-	unnumbered *unnumbered
 	// combination is how several shards answer, or nil, and unmerged why they cannot
 	// answer or write.
 	combination *combination
@@ -62,7 +62,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.pass()
 	b.prove()
-	p := &Plan{reading: b.reading, options: options, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical(), unnumbered: unnumberedOf(b.insert)}
+	p := &Plan{reading: b.reading, options: options, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 	} else {
@@ -197,18 +197,24 @@ func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
 		if s.all || s.empty() {
 			continue
 		}
-		at, single, err := targetOf(p.sharded[0].table, s)
-		if err == nil && !keyed && (!single || at != target) {
+		switch err := p.isOn(r, target, args); {
+		case err == nil:
+		case !keyed && errors.Is(err, sharding.ErrCrossShard):
 			return p.refusal(r.table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
-		}
-		if err == nil && (!single || at != target) {
-			err = fmt.Errorf("%w: its conditions lead elsewhere than the key of the context", sharding.ErrCrossShard)
-		}
-		if err != nil {
+		default:
 			return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
 		}
 	}
 	return nil
+}
+
+// isOn refuses a target that is not known to have the rows of a reference.
+func (p *Plan) isOn(r *reference, target sharding.Target, args []any) error {
+	at, single, err := targetOf(p.sharded[0].table, r.slots(args))
+	if err == nil && (!single || at != target) {
+		return fmt.Errorf("%w: its conditions do not lead to %s alone", sharding.ErrCrossShard, target)
+	}
+	return err
 }
 
 // slots returns the slots that the rows are in which a reference is about.
@@ -259,23 +265,33 @@ func (p *Plan) missing(args []any) error {
 
 // one is the statement with the names of one target.
 func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
-	if err := p.keyStays(args); err != nil {
+	if err := cmp.Or(p.keyStays(args), p.together(target.DB)); err != nil {
 		return Route{}, err
-	}
-	for _, r := range p.refs {
-		if r.role == home && target.DB != p.options.Home {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard,
-				fmt.Sprintf("it is a table of the home database, and the rows of %s are in %s; "+copyOrRead, p.sharded[0].table.Name, target.DB))
-		}
-		if r.role == broadcast && r.written && !p.options.Alone {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
-		}
 	}
 	text, err := p.text(target)
 	if err != nil {
 		return Route{}, err
 	}
 	return Route{Kind: One, Target: target, Text: text}, nil
+}
+
+// together refuses tables that are not where the rows are: in one database, or in several
+// where db is "".
+func (p *Plan) together(db string) error {
+	for _, r := range p.refs {
+		switch {
+		case r.role == home && (db == "" || db != p.options.Home):
+			where := "on several shards"
+			if db != "" {
+				where = "in " + db
+			}
+			return p.refusal(r.label(), sharding.ErrCrossShard,
+				fmt.Sprintf("it is a table of the home database, and the rows of %s are %s; "+copyOrRead, p.sharded[0].table.Name, where))
+		case r.role == broadcast && r.written && (db == "" || !p.options.Alone):
+			return p.refusal(r.label(), sharding.ErrCrossShard, "write broadcast tables by a statement of their own, which goes to every copy")
+		}
+	}
+	return nil
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query about rows

@@ -117,7 +117,7 @@ func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.columns)
 	for i := range w.Keys {
 		key, err := s.key(&p.insert.input.Rows[i], args)
-		if err == nil && key == nil {
+		if err == nil && slices.Contains(key, nil) {
 			err = fmt.Errorf("%w: row %d has NULL in %s, by which it would be recognised", sharding.ErrCrossShard, i, strings.Join(s.columns, ", "))
 		}
 		if err != nil {

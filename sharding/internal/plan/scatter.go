@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"fmt"
 	"math"
@@ -82,17 +83,12 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	if p.combination == nil {
 		return Route{}, p.unmerged
 	}
-	if err := p.timeless(args, sharding.ErrUnmergeable); err != nil {
+	if err := cmp.Or(p.timeless(args, sharding.ErrUnmergeable), p.together("")); err != nil {
 		return Route{}, err
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
-	}
-	for _, r := range p.refs {
-		if r.role == home {
-			return Route{}, p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; "+copyOrRead)
-		}
 	}
 	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
 	limit, err := p.combination.cut(all, args)

@@ -101,24 +101,27 @@ func (b *builder) depends(out *insertion, columns []string) {
 
 // seek takes in a unique key by which rows have to be looked for.
 func (b *builder) seek(out *insertion, key []string, named bool) {
-	s := seek{columns: key, always: named && len(out.of.schema.Unique) > 0}
-	for _, column := range key {
-		at := slices.IndexFunc(out.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
+	s := out.seekBy(key)
+	s.always = named && len(out.of.schema.Unique) > 0
+	for i, column := range key {
 		switch {
 		case column == "":
 			s.why = "a unique key has an expression, by which a row cannot be looked for on other shards; name the columns of another one: ON CONFLICT (…)"
-		case at < 0 && len(key) == 1:
+		case s.at[i] < 0 && len(key) == 1:
 			return // the database numbers the row, or gives it NULL
-		case at < 0:
+		case s.at[i] < 0:
 			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, by which it is looked for"
-		default:
-			s.at = append(s.at, at)
-			if l := out.of.lead(column); l != nil {
-				s.carried = append(s.carried, place{l, at})
-			}
 		}
 	}
 	out.seeks = append(out.seeks, s)
+}
+
+func (in *insertion) seekBy(key []string) seek {
+	s := seek{columns: key}
+	for _, column := range key {
+		s.at = append(s.at, in.place(column))
+	}
+	return s
 }
 
 // meets reports whether rows with an equal key are on one shard, whatever its values.
@@ -127,6 +130,19 @@ func (r *reference) meets(key []string) bool {
 		l := r.lead(column)
 		return l != nil && l.always && l.holds != Other && l.holds != Folded
 	})
+}
+
+// slotBy returns the slot of a row by the values of a unique key, every slot where none of
+// its columns leads there.
+func (r *reference) slotBy(columns []string, key []driver.Value) slots {
+	for i, column := range columns {
+		if l := r.lead(column); l != nil {
+			if s := l.slotOf(key[i]); s.one {
+				return s
+			}
+		}
+	}
+	return everySlot
 }
 
 // rekeyed is an UPDATE of a unique key that does not lead to the shard.
@@ -189,13 +205,11 @@ func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err
 		if r.values == nil {
 			return nil, p.refusal(r.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(r.columns, ", ")+" may be on another shard; set each of these columns to a value, or put "+r.of.table.Key+" into the unique key")
 		}
-		key, leads := make([]driver.Value, len(r.values)), false
+		key := make([]driver.Value, len(r.values))
 		for i, v := range r.values {
 			key[i] = v.value(args)
-			l := r.of.lead(r.columns[i])
-			leads = leads || l != nil && l.slotOf(key[i]).one
 		}
-		if leads || slices.Contains(key, nil) { // NULL equals no other
+		if r.of.slotBy(r.columns, key).one || slices.Contains(key, nil) { // NULL equals no other
 			continue
 		}
 		if to.Kind == Several {

@@ -1,9 +1,8 @@
 package plan
 
 import (
-	"errors"
+	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
@@ -90,13 +89,8 @@ func (in *insertion) leavesOut() bool {
 // returned returns a unique key by which a row that was inserted is recognised, or nil.
 func (in *insertion) returned() *seek {
 	for _, key := range in.of.schema.Unique {
-		s := &seek{columns: key}
-		for _, column := range key {
-			at := slices.IndexFunc(in.input.Columns, func(c sqlparse.Ident) bool { return strings.EqualFold(c.Name, column) })
-			s.at = append(s.at, at)
-		}
-		if !slices.Contains(s.at, -1) {
-			return s
+		if s := in.seekBy(key); !slices.Contains(s.at, -1) {
+			return &s
 		}
 	}
 	return nil
@@ -149,19 +143,12 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 	if set.all && !hint.All {
 		return Route{}, p.missing(args)
 	}
-	if err := errors.Join(p.divisible(), p.timeless(args, sharding.ErrCrossShard)); err != nil {
-		return Route{}, err
-	}
-	if err := p.keyStays(args); err != nil {
+	if err := cmp.Or(p.divisible(), p.timeless(args, sharding.ErrCrossShard), p.keyStays(args)); err != nil {
 		return Route{}, err
 	}
 	targets, err := targetsOf(first, set)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
-	}
-	all := make([]int, len(args))
-	for i := range all {
-		all[i] = i
 	}
 	w := &Writes{Parts: make([]Part, len(targets))}
 	for i, target := range targets {
@@ -169,7 +156,7 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 		if err != nil {
 			return Route{}, err
 		}
-		w.Parts[i] = Part{Target: target, Text: text, Args: all}
+		w.Parts[i] = Part{Target: target, Text: text, Args: upTo(len(args))}
 	}
 	return Route{Kind: Several, Writes: w}, nil
 }
@@ -179,15 +166,5 @@ func (p *Plan) divisible() error {
 	if p.unmerged != nil {
 		return p.unmerged
 	}
-	for _, r := range p.refs {
-		switch {
-		case r.role == home:
-			return p.refusal(r.label(), sharding.ErrCrossShard, "it is a table of the home database; "+copyOrRead)
-		case r.role == broadcast && r.written:
-			return p.refusal(r.label(), sharding.ErrCrossShard, writeCopies)
-		}
-	}
-	return nil
+	return p.together("")
 }
-
-const writeCopies = "write broadcast tables by a statement of their own, which goes to every copy"
