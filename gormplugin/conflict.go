@@ -73,15 +73,9 @@ func (fl *filling) prepare(f *fill, stmt *gorm.Statement) {
 
 // ignores reports whether the INSERT itself leaves rows out: INSERT IGNORE, and
 // SQLite's INSERT OR IGNORE.
-func ignores(stmt *gorm.Statement) bool { return modifies(stmt, "IGNORE") }
-
-// replaces reports whether the INSERT itself puts rows in the place of those that
-// are there: SQLite's INSERT OR REPLACE.
-func replaces(stmt *gorm.Statement) bool { return modifies(stmt, "REPLACE") }
-
-func modifies(stmt *gorm.Statement, word string) bool {
+func ignores(stmt *gorm.Statement) bool {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
-	return strings.Contains(strings.ToUpper(insert.Modifier), word)
+	return strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE")
 }
 
 func (c *conflict) doubtAll(fl *filling) {

@@ -71,10 +71,6 @@ var (
 	ErrUnmanaged = errors.New("no field is filled by a generator; tag one with `keygen:\"\"`, or register the model")
 )
 
-// errRolledBack is the error of a database that a failed transaction had not
-// come to commit yet.
-var errRolledBack = errors.New("rolled back")
-
 var errNoValuer = fmt.Errorf("a [16]byte that is no driver.Valuer reaches no database: %w", keyfield.ErrType)
 
 // FieldError says which model's field could not be filled.

@@ -67,8 +67,8 @@ func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
 		return nil, nil
 	}
 	c := census{plans: &f.plans}
-	if f.router != nil {
-		c.snapshot = f.router.Snapshot()
+	if f.routing != nil {
+		c.snapshot = f.routing.router.Snapshot()
 	}
 	columns, restricted := map[string]bool(nil), false
 	if len(stmt.Selects)+len(stmt.Omits) > 0 {

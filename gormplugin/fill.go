@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"gorm.io/gorm"
@@ -25,8 +24,7 @@ type fill struct {
 	mysql     bool      // MySQL's and MariaDB's upserts react to every unique key
 	returning bool      // the database has RETURNING
 	verify    bool
-	sharded   func(table string) bool
-	router    *sharding.Router // nil: no table is sharded
+	routing   *routing // nil: no table is sharded
 }
 
 func newFill(db *gorm.DB, c *Config) (*fill, error) {
@@ -34,16 +32,18 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fill{
+	f := &fill{
 		plans:     plans{set: c.Generators, auto: c.Auto, models: r.tags},
 		tables:    r.tables,
 		free:      sync.Pool{New: func() any { return new(filling) }},
 		mysql:     db.Dialector.Name() == "mysql",
 		returning: slices.Contains(db.Callback().Create().Clauses, "RETURNING"),
 		verify:    !c.NoVerify,
-		sharded:   shardedBy(c.Router),
-		router:    c.Router,
-	}, nil
+	}
+	if c.Router != nil {
+		f.routing = &routing{router: c.Router}
+	}
+	return f, nil
 }
 
 // register puts the callbacks in their places. Keys are reserved before gorm
@@ -52,9 +52,8 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 // after the model's own BeforeCreate hooks, which so have the last word.
 func (f *fill) register(db *gorm.DB) error {
 	assign, repair := f.assign, f.repair
-	if f.router != nil { // in one callback each: gorm sorts those after each other by chance
-		r := &routing{router: f.router}
-		assign = func(db *gorm.DB) { f.assign(db); r.created(db) }
+	if f.routing != nil { // in one callback each: gorm sorts those after each other by chance
+		assign = func(db *gorm.DB) { f.assign(db); f.routing.created(db) }
 		repair = func(db *gorm.DB) { told(db); f.repair(db) }
 	}
 	create := db.Callback().Create()
@@ -122,7 +121,6 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	fl := f.free.Get().(*filling)
 	fl.reset(p, r)
 	fl.inTx = isTx(stmt.ConnPool)
-	fl.router = f.router
 	if err := f.pin(fl, stmt); err != nil {
 		f.release(fl)
 		return err
@@ -142,8 +140,7 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 
 // isTx reports whether a statement runs in a transaction.
 func isTx(c gorm.ConnPool) bool {
-	switch c.(type) {
-	case *sql.DB: // asking it for a method that it lacks takes longest
+	if _, pool := c.(*sql.DB); pool { // asking it for a method that it lacks takes longest
 		return false
 	}
 	_, ok := c.(gorm.TxCommitter)
@@ -191,8 +188,8 @@ func (f *fill) assign(db *gorm.DB) {
 	if fl == nil || db.Error != nil {
 		return
 	}
-	if f.router != nil {
-		fl.follow(stmt, f.router.Snapshot())
+	if f.routing != nil {
+		fl.follow(stmt, f.routing.router.Snapshot())
 	}
 	if err := f.give(db, fl); err != nil {
 		_ = db.AddError(err)
@@ -219,33 +216,32 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 func (f *fill) again(db *gorm.DB, fl *filling) {
 	stmt := db.Statement
 	fl.retract(stmt)
-	fl.follow(stmt, f.router.Snapshot())
+	fl.follow(stmt, f.routing.router.Snapshot())
 	db.Error = f.give(db, fl)
 	if db.Error != nil {
 		return
 	}
 	stmt.SQL.Reset()
 	stmt.Vars = nil
-	if tell := db.Callback().Create().Get("shardid:tell"); tell != nil {
-		tell(db)
-	}
+	f.routing.created(db)
 	db.Callback().Create().Get("gorm:create")(db)
 	told(db)
 }
 
 // pin has the statement go by what the router knows when it begins.
 func (f *fill) pin(fl *filling, stmt *gorm.Statement) error {
-	if f.router == nil {
+	if f.routing == nil {
 		return nil
 	}
-	fl.pin(f.router.Snapshot(), stmt.Table)
+	fl.router = f.routing.router
+	fl.pin(fl.router.Snapshot(), stmt.Table)
 	if fl.table == nil || isTx(stmt.ConnPool) && len(fl.table.Map.Targets()) > 0 {
 		return nil // a transaction may hold locks that a switch waits for
 	}
-	if err := f.router.Load(stmt.Context); err != nil {
+	if err := fl.router.Load(stmt.Context); err != nil {
 		return err
 	}
-	if now := f.router.Snapshot(); now != fl.snapshot {
+	if now := fl.router.Snapshot(); now != fl.snapshot {
 		fl.pin(now, stmt.Table)
 	}
 	return nil
@@ -280,7 +276,7 @@ func (f *fill) repair(db *gorm.DB) {
 	if fl == nil {
 		return
 	}
-	if f.router != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
+	if f.routing != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
 		f.again(db, fl)
 	}
 	if fl.swapped {
@@ -348,15 +344,4 @@ func (f *fill) remember(db *gorm.DB, fl *filling) bool {
 		return false
 	}
 	return f.batches.settle(db, fl)
-}
-
-// shardedBy tells which tables the router routes.
-func shardedBy(r *sharding.Router) func(table string) bool {
-	if r == nil {
-		return func(string) bool { return false }
-	}
-	tables := r.Tables()
-	return func(table string) bool {
-		return slices.ContainsFunc(tables, func(t sharding.Table) bool { return strings.EqualFold(t.Name, table) })
-	}
 }

@@ -2,13 +2,16 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/keygen"
@@ -85,7 +88,7 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
 	if !r.structs.IsValid() {
 		value, ok := mapKey(r.maps[i], t.Key, field)
-		return value, ok && bound(value) && !reflect.ValueOf(value).IsZero()
+		return value, ok && bound(value)
 	}
 	if field == nil {
 		return nil, false
@@ -101,6 +104,35 @@ func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
 	}
 	value, ok := m[column]
 	return value, ok
+}
+
+// bound reports whether gorm sends v as one bind variable and nothing else:
+// then the database compares with the very value that is routed by. Expressions
+// and subqueries, which gorm writes out as text, are not bound.
+func bound(v any) bool {
+	switch v.(type) {
+	case int64, int, string, uint64, uint, int32, uint32, bool, float64, []byte, time.Time:
+		return true
+	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
+		return false
+	case driver.Valuer:
+		return true
+	}
+	return scalar(reflect.TypeOf(v))
+}
+
+func scalar(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64:
+		return true
+	}
+	return false
 }
 
 // missingKey is the refusal of a row without its sharding key.

@@ -92,8 +92,8 @@ func (p *Plugin) initialize(db *gorm.DB) error {
 	if err != nil {
 		return err
 	}
-	if err := f.register(db); err != nil || p.config.Router == nil {
+	if err := f.register(db); err != nil || f.routing == nil {
 		return err
 	}
-	return install(db, &p.config)
+	return f.routing.install(db, &p.config)
 }

@@ -11,7 +11,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
 )
@@ -111,7 +110,7 @@ func (fl *filling) ask(f *fill, db *gorm.DB) error {
 		if !fl.conflict.doubted[i] {
 			continue
 		}
-		keys, err := fl.parts[i].look(f, db, fl)
+		keys, err := fl.parts[i].find(db, fl)
 		var refused *sharding.RouteError
 		if errors.As(err, &refused) {
 			return fl.empty(db, nil)
@@ -151,18 +150,13 @@ func (p *part) replace(ctx context.Context, k int, id int64) error {
 	return nil
 }
 
-// look returns which of the part's keys are in the table.
-func (p *part) look(f *fill, db *gorm.DB, fl *filling) (map[any]bool, error) {
-	if f.router != nil && (f.sharded(db.Statement.Table) || f.router.IsBroadcast(db.Statement.Table)) {
-		return p.findRouted(db, fl)
+// find returns which of the part's keys are in the table. It looks on the connection that
+// the rows went to, and not on a replica, which may not have them yet.
+func (p *part) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
+	stmt, err := p.query(db, fl)
+	if err != nil {
+		return nil, err
 	}
-	return p.find(db, fl.plan.schema)
-}
-
-// find looks on the connection that the rows went to: a replica may not have them
-// yet.
-func (p *part) find(db *gorm.DB, model *schema.Schema) (map[any]bool, error) {
-	stmt := p.query(db, model)
 	begin := time.Now()
 	rows, err := stmt.ConnPool.QueryContext(stmt.Context, stmt.SQL.String(), stmt.Vars...)
 	if err != nil {
@@ -173,28 +167,6 @@ func (p *part) find(db *gorm.DB, model *schema.Schema) (map[any]bool, error) {
 		return db.Dialector.Explain(stmt.SQL.String(), stmt.Vars...), int64(len(found))
 	}, err)
 	return found, err
-}
-
-// findRouted looks where the router has put the rows, in the same transaction if
-// there is one.
-func (p *part) findRouted(db *gorm.DB, fl *filling) (map[any]bool, error) {
-	stmt := db.Statement
-	column := clause.Column{Table: clause.CurrentTable, Name: p.field.DBName}
-	look := db.Session(&gorm.Session{NewDB: true, Context: sharding.Primary(stmt.Context)}).Table(stmt.Table).
-		Select(column.Name).Where(clause.IN{Column: column, Values: p.values(stmt.Context)})
-	if t, ok := fl.snapshot.Lookup(stmt.Table); ok && !strings.EqualFold(t.Key, column.Name) {
-		keys, err := fl.shardingKeys(stmt, p.given)
-		if err != nil {
-			return nil, err
-		}
-		column.Name = t.Key
-		look = look.Where(clause.IN{Column: column, Values: distinct(keys)})
-	}
-	rows, err := look.Rows()
-	if err != nil {
-		return nil, err
-	}
-	return p.scan(rows)
 }
 
 // distinct leaves out keys that occur again.
@@ -226,11 +198,12 @@ func (p *part) scan(rows *sql.Rows) (found map[any]bool, err error) {
 	return found, rows.Err()
 }
 
-// query returns the statement SELECT key FROM table WHERE key IN (…).
-func (p *part) query(db *gorm.DB, model *schema.Schema) *gorm.Statement {
+// query returns the statement SELECT key FROM table WHERE key IN (…), with the sharding
+// keys of the rows where there are some.
+func (p *part) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
 	of := db.Statement
 	stmt := &gorm.Statement{
-		DB: db, ConnPool: of.ConnPool, Context: of.Context, Schema: model,
+		DB: db, ConnPool: of.ConnPool, Context: sharding.Primary(of.Context), Schema: fl.plan.schema,
 		Table: of.Table, TableExpr: of.TableExpr, Clauses: map[string]clause.Clause{},
 	}
 	column := clause.Column{Name: p.field.DBName}
@@ -240,7 +213,15 @@ func (p *part) query(db *gorm.DB, model *schema.Schema) *gorm.Statement {
 	stmt.WriteQuoted(clause.Table{Name: clause.CurrentTable})
 	_, _ = stmt.WriteString(" WHERE ")
 	clause.IN{Column: column, Values: p.values(of.Context)}.Build(stmt)
-	return stmt
+	if t := fl.table; t != nil && !strings.EqualFold(t.Key, p.field.DBName) {
+		keys, err := fl.shardingKeys(of, p.given)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = stmt.WriteString(" AND ")
+		clause.IN{Column: clause.Column{Name: t.Key}, Values: distinct(keys)}.Build(stmt)
+	}
+	return stmt, nil
 }
 
 // isAssociation reports whether gorm runs the statement for an association: by

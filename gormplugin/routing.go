@@ -38,7 +38,7 @@ const maxIdle = 256
 
 // install puts the databases of the router in place of the pool that db was opened
 // with, which stays the home of all other tables.
-func install(db *gorm.DB, c *Config) error {
+func (r *routing) install(db *gorm.DB, c *Config) error {
 	home, prepared := homeOf(db)
 	if home == nil {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
@@ -57,7 +57,7 @@ func install(db *gorm.DB, c *Config) error {
 		prepared.ConnPool, db.ConnPool = routed, prepared
 	}
 	db.Statement.ConnPool = db.ConnPool
-	r := &routing{router: c.Router, home: home}
+	r.home = home
 	if _, again := db.Plugins[routingName]; again { // dbresolver initializes plugins for each database that it opens
 		return r.Initialize(db)
 	}

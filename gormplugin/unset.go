@@ -20,7 +20,7 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 	key := columnField(stmt.Schema, t.Key)
 	all := rows{structs: stmt.ReflectValue}
 	if key == nil || !all.structs.IsValid() || all.check(stmt) != nil {
-		return nil // gorm, or the engine, refuses it
+		return nil //nolint:nilerr // gorm, or the engine, refuses it
 	}
 	for i := range all.len() {
 		row := all.at(i)

@@ -378,7 +378,7 @@ func TestAnErrorOfOneShardIsTheDriversOwn(t *testing.T) {
 		"delete":   c.Delete(&Order{ID: 2}).Error,
 		"prepared": c.Session(&gorm.Session{PrepareStmt: true}).First(&Order{}, 2).Error,
 	} {
-		if _, own := err.(interface{ Code() int }); !own || dialect.FaultOf(err) != dialect.NoTable { //nolint:errorlint // as libraries do
+		if _, own := err.(interface{ Code() int }); !own || dialect.FaultOf(err) != dialect.NoTable {
 			t.Errorf("%s: %T %v", name, err, err)
 		}
 	}
