@@ -1,5 +1,5 @@
 // Package orms runs other libraries on the databases of a router, which package
-// shardsql offers them as one *sql.DB: sqlc, ent, bun and xorm. One program runs over
+// shardsql offers them as one *sql.DB: sqlc, ent, bun and xorm, and casbin below. One program runs over
 // each of them, on SQLite, MariaDB and MySQL, with shards and with one table, and has to
 // get the same answers; docs/other-libraries.md shows how each is opened.
 //
