@@ -126,6 +126,9 @@ func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 		"SELECT o.id AS n, o.at FROM orders AS o WHERE o.user_id IN (1, 2, 3) ORDER BY o.at, n",
 		"SELECT id FROM orders ORDER BY 1 DESC LIMIT 7",
 		"SELECT id FROM orders ORDER BY paid, id LIMIT 0",
+		"SELECT id FROM orders ORDER BY id LIMIT -1 OFFSET 12",
+		"SELECT id FROM orders ORDER BY id LIMIT 5 OFFSET -3",
+		"WITH o (who, n) AS (SELECT user_id, COUNT(*) FROM orders GROUP BY user_id) SELECT who, n FROM o WHERE n > 1 ORDER BY who LIMIT 5",
 		"SELECT COUNT(*), COUNT(note), SUM(paid), MIN(note), MAX(amount), SUM(amount), MIN(at) FROM orders",
 		"SELECT COUNT(*), SUM(paid), MAX(id) FROM orders WHERE id < 0",
 		"SELECT COUNT(*) AS n FROM orders WHERE user_id IN (5, 6)",
@@ -179,6 +182,8 @@ func TestAnArgumentOfLimitIsNotSentToTheShards(t *testing.T) {
 	for query, args := range map[string][]any{
 		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? OFFSET ?":                                                            {1, 5, 3},
 		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ?":                                                                     {1, 100},
+		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? ":                                                                    {1, -1},
+		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ? OFFSET ? ":                                                           {1, -7, 4},
 		"SELECT id FROM orders WHERE paid = ? ORDER BY id LIMIT ?,?":                                                                   {1, 0, 0},
 		"SELECT user_id FROM orders WHERE paid = ? GROUP BY user_id HAVING COUNT(*) >= ? AND SUM(amount) > ? ORDER BY user_id LIMIT ?": {1, 2, 1.5, 4},
 	} {

@@ -106,10 +106,11 @@ type edge struct{ from, to column }
 
 // names are the names of the CTEs that a query can see.
 type names struct {
-	outer *names
-	name  string
-	query *sqlparse.Query // nil where its columns are not known
-	uses  int
+	outer   *names
+	name    string
+	query   *sqlparse.Query  // nil where its columns are not known
+	columns []sqlparse.Ident // their names, if they are listed
+	uses    int
 }
 
 func (n *names) find(name string) *names {
@@ -140,9 +141,7 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 		b.query(cte.Query, outer, seen)
 		if !w.Recursive {
 			seen = &names{outer: seen, name: strings.ToLower(cte.Name.Name)}
-			if len(cte.Columns) == 0 {
-				seen.query = cte.Query
-			}
+			seen.query, seen.columns = cte.Query, cte.Columns
 		}
 	}
 	return seen
@@ -293,9 +292,7 @@ func (b *builder) source(src *sqlparse.Source, s *scope, seen *names) []*referen
 		b.expression(src.Function, s, seen)
 	}
 	r := &reference{role: derived, name: strings.ToLower(src.Alias.Name)}
-	if len(src.Columns) == 0 {
-		b.carry(r, src.Query, nil)
-	}
+	b.carry(r, src.Query, src.Columns, nil)
 	s.refs = append(s.refs, r)
 	return []*reference{r}
 }
@@ -471,7 +468,7 @@ func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 		r.role, r.at = derived, nil
 		cte.uses++
 		b.twice = b.twice || cte.uses > 1
-		b.carry(r, cte.query, cte)
+		b.carry(r, cte.query, cte.columns, cte)
 		return r
 	}
 	r.schema, r.known = b.schema[name]

@@ -16,6 +16,7 @@ type combination struct {
 	hidden map[int][]string // expressions that are selected besides, by places in the text
 	order  []Order
 	limit  *sqlparse.Limit
+	signed bool // a negative LIMIT is none, a negative OFFSET 0: on SQLite
 	// distinct are the types of the hidden columns, before those of the order, by which
 	// equal rows are told.
 	distinct []merge.Type
@@ -32,7 +33,7 @@ type Order struct {
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
 func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
-	c := &combiner{builder: b, query: b.statement.Query, of: &combination{hidden: map[int][]string{}}, dialect: d}
+	c := &combiner{builder: b, query: b.statement.Query, of: &combination{hidden: map[int][]string{}, signed: d.Engine == merge.SQLite}, dialect: d}
 	c.form()
 	for _, core := range c.cores {
 		c.enter(core)

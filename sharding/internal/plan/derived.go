@@ -14,20 +14,28 @@ type carried struct {
 	cte      *names // that the query is, or nil
 }
 
-// carry gives a derived table the columns that its query selects.
-func (b *builder) carry(r *reference, q *sqlparse.Query, cte *names) {
+// carry gives a derived table the columns that its query selects, which may be listed with
+// other names. Beside a star it is not known which name is whose.
+func (b *builder) carry(r *reference, q *sqlparse.Query, listed []sqlparse.Ident, cte *names) {
 	s := b.only(q)
 	if s == nil {
 		return
 	}
+	items := q.Parts[0].Select.Items
+	if len(listed) > 0 && (len(listed) != len(items) || slices.ContainsFunc(items, func(i sqlparse.Item) bool { return i.Star })) {
+		return
+	}
 	r.query, r.known, r.schema.Columns = q, true, map[string]Column{}
-	for _, item := range q.Parts[0].Select.Items {
+	for i, item := range items {
 		if item.Star {
 			b.carryAll(r, s, item.Of, cte)
 			continue
 		}
 		from, ok := s.column(item.Expr)
 		name := item.Alias.Name
+		if len(listed) > 0 {
+			name = listed[i].Name
+		}
 		if c, isColumn := bare(item.Expr).(*sqlparse.Column); name == "" && isColumn {
 			name = last(c.Name)
 		} else if name == "" {

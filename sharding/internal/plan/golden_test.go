@@ -225,7 +225,10 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	if dialect != "mysql" {
 		quote = func(name string) string { return `"` + name + `"` }
 	}
-	if dialect == "postgres" {
+	switch dialect {
+	case "sqlite":
+		engine = merge.SQLite
+	case "postgres":
 		engine = merge.PostgreSQL
 	}
 	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}})

@@ -152,8 +152,14 @@ func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 			continue
 		}
 		v, _ := constant(part.e)
-		if *part.to, err = number(v.value(args)); err != nil {
+		n, err := number(v.value(args))
+		switch {
+		case err != nil:
 			return "", err
+		case n >= 0:
+			*part.to = n
+		case !c.signed:
+			return "", fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %d", sharding.ErrUnmergeable, n)
 		}
 	}
 	if c.whole || all.Count < 0 || all.Count > math.MaxInt64-all.Offset {
@@ -215,8 +221,7 @@ func (p *Plan) param(i int, in edit) bool {
 	})
 }
 
-// number reads an argument of LIMIT. A negative one is none on SQLite, and an error
-// elsewhere.
+// number reads an argument of LIMIT or OFFSET.
 func number(v any) (int64, error) {
 	v, err := plain(v)
 	if err != nil {
@@ -224,15 +229,11 @@ func number(v any) (int64, error) {
 	}
 	switch v := v.(type) {
 	case int64:
-		if v >= 0 {
-			return v, nil
-		}
+		return v, nil
 	case int:
-		if v >= 0 {
-			return int64(v), nil
-		}
+		return int64(v), nil
 	}
-	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %v", sharding.ErrUnmergeable, v)
+	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers, not %v", sharding.ErrUnmergeable, v)
 }
 
 // spread returns the text for one of several targets: with its names and the hidden
