@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/internal/testkit/tablewalk"
 )
 
 // eachText calls do with every text in testdata, as every dialect reads it.
@@ -134,7 +135,7 @@ func scannedParams(text string, d Dialect) int {
 // in Names.
 func nameFaults(s *Statement, d Dialect) []string {
 	var list []string
-	tables := sqltext.NewTables(s.Text, d.Rules())
+	tables := tablewalk.New(s.Text, d.Rules())
 	for t, table, ok := tables.Next(); ok; t, table, ok = tables.Next() {
 		before := strings.ToUpper(tables.Previous().Text(s.Text))
 		if !table || !slices.Contains([]string{"FROM", "JOIN", "INTO", "UPDATE"}, before) || tables.Previous().Kind != sqltext.Word {

@@ -269,25 +269,8 @@ func versionStart(sql string) int {
 	return n + digits
 }
 
-// VersionedHint says what to do about a statement that is Versioned.
+// VersionedHint says what to do about a statement with a [Comment] that some servers execute.
 const VersionedHint = "code in a comment, /*! … */, is executed by some servers only; write it without the comment, or leave it out"
-
-// Versioned reports whether sql has a comment, /*! … */ or /*M! … */, that some
-// servers skip and others execute, in one of the readings.
-func Versioned(sql string, readings []Flavor) bool {
-	if !strings.Contains(sql, "/*!") && !strings.Contains(sql, "/*M!") {
-		return false
-	}
-	for _, f := range readings {
-		s := NewScanner(sql, f)
-		for t, ok := s.Next(); ok; t, ok = s.Next() {
-			if t.Kind == Comment && f.has(versionComments) && versionStart(t.Text(sql)) > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 func (s *Scanner) nestedComment() int {
 	depth := 0

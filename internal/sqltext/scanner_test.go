@@ -114,24 +114,6 @@ func TestUnclosedSaysThatALiteralOrCommentRunsToTheEnd(t *testing.T) {
 	}
 }
 
-func TestVersionedFindsCodeThatIsACommentElsewhere(t *testing.T) {
-	for sql, want := range map[string]bool{
-		"SELECT /*!80000 a, */ b":         true,
-		"SELECT /*! a, */ b":              true,
-		"SELECT /*M!100100 a, */ b":       true,
-		"SELECT /* ! a, */ b /*+ hint */": false,
-		"SELECT '/*!80000' -- /*!80000":   false,
-		"SELECT \"a\\\" /*!80000 b */\"":  true, // to a server that takes the backslash for one
-	} {
-		if got := sqltext.Versioned(sql, []sqltext.Flavor{sqltext.MySQL, sqltext.MySQL &^ sqltext.BackslashEscapes}); got != want {
-			t.Errorf("%s: %v", sql, got)
-		}
-		if sqltext.Versioned(sql, []sqltext.Flavor{sqltext.SQLite}) {
-			t.Errorf("%s: SQLite has none", sql)
-		}
-	}
-}
-
 func TestIdentUndoesQuotes(t *testing.T) {
 	for _, c := range []struct {
 		sql, want string
@@ -158,28 +140,12 @@ func TestIsComparesKeywordsWithoutCaseAndNeverQuotedNames(t *testing.T) {
 	}
 }
 
-func TestBalancedRefusesWhatParenthesesWouldNotContain(t *testing.T) {
-	for sql, want := range map[string]bool{
-		"a = 1 or b = ')'": true, "(a) and (b)": true, "`(` = 1": true,
-		"a) or (b": false, "(a": false, "a)": false, "a -- b": false, "a /* b */": false, "a # b": false,
-		"a; b": false, "a = 'b": false, `a = 'b\'`: false, "a /*! or b */": false,
-	} {
-		if got := sqltext.Balanced(sql, my); got != want {
-			t.Errorf("%q: Balanced is %v", sql, got)
-		}
-	}
-	if !sqltext.Balanced(`a = 'b\'`, my&^sqltext.BackslashEscapes) {
-		t.Error("a backslash is an ordinary byte under NO_BACKSLASH_ESCAPES")
-	}
-}
-
 func TestScanningAllocatesNothing(t *testing.T) {
 	sql := "INSERT INTO `orders` (id, note) VALUES (:id, 'a)b') /* c */ ON DUPLICATE KEY UPDATE note = :note"
 	n := testing.AllocsPerRun(100, func() {
 		s := sqltext.NewScanner(sql, my)
 		for _, ok := s.Next(); ok; _, ok = s.Next() {
 		}
-		sqltext.Balanced(sql, my)
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
@@ -209,7 +175,6 @@ func FuzzTokensTileTheText(f *testing.F) {
 			if end != len(sql) {
 				t.Fatalf("flavor %d: stopped at %d of %d in %q", flavor, end, len(sql), sql)
 			}
-			sqltext.Balanced(sql, flavor)
 		}
 	})
 }

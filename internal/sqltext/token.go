@@ -64,34 +64,11 @@ func Ident(sql string, t Token) string {
 	return strings.ReplaceAll(s, string([]byte{q, q}), string(q))
 }
 
-// Balanced reports whether sql can be put between parentheses and still mean
-// what it says: its parentheses match and never close more than was opened,
-// every literal is closed, and there is neither a comment, which could swallow
-// what follows, nor a semicolon.
-func Balanced(sql string, f Flavor) bool {
-	depth := 0
-	s := NewScanner(sql, f)
-	for {
-		t, ok := s.Next()
-		if !ok {
-			return depth == 0 && !s.Unclosed()
-		}
-		if t.Kind == Comment {
-			return false
-		}
-		if t.Kind != Op {
-			continue
-		}
-		switch sql[t.Start] {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case ';':
-			return false
-		}
-		if depth < 0 {
-			return false
-		}
+// Name returns the name that a token stands for: that of [Ident], or what a
+// String holds, which SQLite takes for a name where it needs one.
+func Name(sql string, t Token) string {
+	if t.Kind != String {
+		return Ident(sql, t)
 	}
+	return strings.Trim(t.Text(sql), `'"`)
 }

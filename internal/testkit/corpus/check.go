@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/internal/testkit/tablewalk"
 )
 
 // check returns what is wrong with a statement beside the tables of its file.
@@ -36,7 +37,7 @@ func parametersOf(text string, flavor sqltext.Flavor) int {
 // checkPlacement holds the outcome against the tables that the statement names.
 func (f *File) checkPlacement(s Statement) error {
 	named := map[Placement]bool{}
-	walk := sqltext.NewTables(s.Text, sqltext.SQLite)
+	walk := tablewalk.New(s.Text, sqltext.SQLite)
 	for t, table, ok := walk.Next(); ok; t, table, ok = walk.Next() {
 		if known, is := f.table(sqltext.Ident(s.Text, t)); table && is {
 			named[known.Placement] = true

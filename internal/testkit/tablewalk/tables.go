@@ -1,4 +1,8 @@
-package sqltext
+// Package tablewalk finds the names in table position of a statement without a parser, for
+// tests that hold a parser against it.
+package tablewalk
+
+import "github.com/shardid/shardid/internal/sqltext"
 
 // Tables walks over a statement and finds the names that may be those of
 // tables. In SELECT, INSERT, REPLACE, UPDATE and DELETE these are the ones
@@ -7,10 +11,10 @@ package sqltext
 // may take a column or an alias for a table, but never a table for anything
 // else. It is a value and not safe for concurrent use.
 type Tables struct {
-	scanner  Scanner
+	scanner  sqltext.Scanner
 	sql      string
-	current  Token
-	previous Token
+	current  sqltext.Token
+	previous sqltext.Token
 	plain    bool // one of the five statements
 	begun    bool
 	place    place
@@ -31,15 +35,15 @@ const (
 
 const maxNesting = 32
 
-// NewTables returns a walk that begins at the start of sql.
-func NewTables(sql string, f Flavor) Tables {
-	return Tables{scanner: NewScanner(sql, f), sql: sql}
+// New returns a walk that begins at the start of sql.
+func New(sql string, f sqltext.Flavor) Tables {
+	return Tables{scanner: sqltext.NewScanner(sql, f), sql: sql}
 }
 
 // Next returns the next token that is neither white space nor a comment, and
 // whether it is a name that may be a table's: a word, a quoted identifier, or a
 // string, which SQLite takes for one. It returns false at the end of the text.
-func (t *Tables) Next() (token Token, table, ok bool) {
+func (t *Tables) Next() (token sqltext.Token, table, ok bool) {
 	t.previous = t.current
 	if t.current, ok = t.scanner.NextCode(); !ok {
 		return t.current, false, false
@@ -48,45 +52,45 @@ func (t *Tables) Next() (token Token, table, ok bool) {
 }
 
 // Previous returns the token before the one Next returned last.
-func (t *Tables) Previous() Token { return t.previous }
+func (t *Tables) Previous() sqltext.Token { return t.previous }
 
 // Rest returns a scanner that stands behind the token Next returned last.
-func (t *Tables) Rest() Scanner { return t.scanner }
+func (t *Tables) Rest() sqltext.Scanner { return t.scanner }
 
-// Unclosed is [Scanner.Unclosed] of the walk.
+// Unclosed is [sqltext.Scanner.Unclosed] of the walk.
 func (t *Tables) Unclosed() bool { return t.scanner.Unclosed() }
 
 // step takes the token in and reports whether it may name a table.
-func (t *Tables) step(token Token) bool {
+func (t *Tables) step(token sqltext.Token) bool {
 	if !t.begun {
 		t.begun = true
 		t.begin(token)
 		return false
 	}
 	switch token.Kind {
-	case Op:
+	case sqltext.Op:
 		t.punctuate(t.sql[token.Start])
 		return false
-	case Word:
+	case sqltext.Word:
 		if !t.expectsName(token) && t.keyword(token) {
 			return false
 		}
 		return t.named()
-	case QuotedIdent, String:
+	case sqltext.QuotedIdent, sqltext.String:
 		return t.named()
 	}
 	return false
 }
 
 // begin reads the first word of a statement.
-func (t *Tables) begin(token Token) {
+func (t *Tables) begin(token sqltext.Token) {
 	t.place, t.plain = anywhere, true
 	switch {
-	case token.isAny(t.sql, "SELECT"):
+	case t.isAny(token, "SELECT"):
 		t.place = values
-	case token.isAny(t.sql, "UPDATE", "DELETE"):
+	case t.isAny(token, "UPDATE", "DELETE"):
 		t.place = sources
-	case token.isAny(t.sql, "INSERT", "REPLACE"):
+	case t.isAny(token, "INSERT", "REPLACE"):
 		t.place = target
 	default:
 		t.plain = false
@@ -124,26 +128,26 @@ func (t *Tables) punctuate(c byte) {
 }
 
 // keyword takes in a word that changes the place; false for other words.
-func (t *Tables) keyword(w Token) bool {
+func (t *Tables) keyword(w sqltext.Token) bool {
 	switch {
-	case w.isAny(t.sql, "FROM", "JOIN", "STRAIGHT_JOIN"):
+	case t.isAny(w, "FROM", "JOIN", "STRAIGHT_JOIN"):
 		t.place = sources
-	case w.isAny(t.sql, "INTO"):
+	case t.isAny(w, "INTO"):
 		t.place = target
-	case w.isAny(t.sql, "TABLE"):
+	case t.isAny(w, "TABLE"):
 		t.place = anywhere
-	case w.isAny(t.sql, "UPDATE"):
+	case t.isAny(w, "UPDATE"):
 		t.place = sources
 		if t.previous.Is(t.sql, "KEY") { // ON DUPLICATE KEY UPDATE
 			t.place = values
 		}
-	case w.isAny(t.sql, "USING", "IN"):
+	case t.isAny(w, "USING", "IN"):
 		// Without parentheses they are DELETE FROM a USING b, and SQLite's
 		// x IN orders, which reads that table.
 		if next, ok := t.peek(); !ok || !next.Is(t.sql, "(") {
 			t.place = sources
 		}
-	case w.isAny(t.sql, "WITH", "WINDOW", "PROCEDURE"):
+	case t.isAny(w, "WITH", "WINDOW", "PROCEDURE"):
 		t.plain = false
 	default:
 		return t.expression(w)
@@ -152,12 +156,12 @@ func (t *Tables) keyword(w Token) bool {
 }
 
 // expression takes in a word behind which no table stands any more.
-func (t *Tables) expression(w Token) bool {
-	if w.isAny(t.sql, "ON") && (t.place == sources || t.place == condition) {
+func (t *Tables) expression(w sqltext.Token) bool {
+	if t.isAny(w, "ON") && (t.place == sources || t.place == condition) {
 		t.place = condition
 		return true
 	}
-	if w.isAny(t.sql, "SELECT", "WHERE", "ON", "SET", "VALUES", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING") {
+	if t.isAny(w, "SELECT", "WHERE", "ON", "SET", "VALUES", "GROUP", "ORDER", "HAVING", "LIMIT", "RETURNING") {
 		t.place = values
 		return true
 	}
@@ -166,15 +170,15 @@ func (t *Tables) expression(w Token) bool {
 
 // expectsName reports whether the word can only be a name, although there is a
 // keyword of that name which a server takes for a name, too.
-func (t *Tables) expectsName(w Token) bool {
+func (t *Tables) expectsName(w sqltext.Token) bool {
 	if t.previous.Is(t.sql, ".") {
 		return true
 	}
-	return t.previous.isAny(t.sql, "FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", ",") &&
-		w.isAny(t.sql, "RETURNING", "WITH", "WINDOW", "PROCEDURE", "USING")
+	return t.isAny(t.previous, "FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", ",") &&
+		t.isAny(w, "RETURNING", "WITH", "WINDOW", "PROCEDURE", "USING")
 }
 
-func (t *Tables) peek() (Token, bool) {
+func (t *Tables) peek() (sqltext.Token, bool) {
 	ahead := t.scanner
 	return ahead.NextCode()
 }
@@ -188,9 +192,9 @@ func (t *Tables) named() bool {
 }
 
 // isAny reports whether the token is one of the keywords.
-func (t Token) isAny(sql string, words ...string) bool {
+func (t *Tables) isAny(token sqltext.Token, words ...string) bool {
 	for _, w := range words {
-		if len(w) == t.End-t.Start && t.Is(sql, w) {
+		if len(w) == token.End-token.Start && token.Is(t.sql, w) {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package sqltext_test
+package tablewalk_test
 
 import (
 	"slices"
@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/internal/testkit/tablewalk"
 )
 
 // tablesIn returns the names in table position that are no keywords.
 func tablesIn(sql string, f sqltext.Flavor) string {
 	var names []string
-	walk := sqltext.NewTables(sql, f)
+	walk := tablewalk.New(sql, f)
 	for t, table, ok := walk.Next(); ok; t, table, ok = walk.Next() {
 		if name := sqltext.Ident(sql, t); table && slices.Contains([]string{"a", "b", "c", "'a'"}, name) {
 			names = append(names, name)
@@ -47,7 +48,7 @@ func TestTablesAreFoundWhereTheyStand(t *testing.T) {
 		"SELECT a) FROM b WHERE c":                                                 "b,c",
 		"SELECT " + strings.Repeat("(", 40) + "a" + strings.Repeat(")", 40) + ",b": "a,b",
 	} {
-		if got := tablesIn(sql, lite); got != want {
+		if got := tablesIn(sql, sqltext.SQLite); got != want {
 			t.Errorf("%s: found %q, want %q", sql, got, want)
 		}
 	}
