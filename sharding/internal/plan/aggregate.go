@@ -67,7 +67,7 @@ func (c *combiner) place(e sqlparse.Expr, at int) int {
 
 // beside selects an expression besides, once, and returns its column.
 func (c *combiner) beside(text string) int {
-	for i, hidden := range c.of.hidden[c.core.ItemsEnd] {
+	for i, hidden := range c.hidden[c.core.ItemsEnd] {
 		if hidden == hiddenAs(text, i) {
 			return len(c.core.Items) + i
 		}

@@ -13,7 +13,7 @@ import (
 // combination is how the answers of several shards become the one that a single
 // table would have given. It is made once for a statement.
 type combination struct {
-	hidden map[int][]string // expressions that are selected besides, by places in the text
+	edits  []edit // of the statement's text, besides its names and the LIMIT of rows
 	order  []Order
 	limit  *sqlparse.Limit
 	signed bool // a negative LIMIT is none, a negative OFFSET 0: on SQLite
@@ -33,7 +33,7 @@ type Order struct {
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
 func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
-	c := &combiner{builder: b, query: b.statement.Query, of: &combination{hidden: map[int][]string{}, signed: d.Engine == merge.SQLite}, dialect: d}
+	c := &combiner{builder: b, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite}, hidden: map[int][]string{}, dialect: d}
 	c.form()
 	for _, core := range c.cores {
 		c.enter(core)
@@ -44,6 +44,9 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 	}
 	if c.why != "" {
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
+	}
+	for at, list := range c.hidden {
+		c.of.edits = append(c.of.edits, inserted(at, ", "+strings.Join(list, ", ")))
 	}
 	return c.of, nil
 }
@@ -56,6 +59,7 @@ type combiner struct {
 	cores   []*sqlparse.Core // the branches of a UNION, or one
 	core    *sqlparse.Core   // the present one
 	scope   *scope           // its
+	hidden  map[int][]string // expressions that are selected besides, by places in the text
 	of      *combination
 	dialect merge.Dialect
 	why     string // the first refusal, and what to do instead

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
@@ -12,30 +13,26 @@ import (
 // returns its own groups, without HAVING, ORDER BY and LIMIT, and besides what is
 // selected the keys of the groups and the aggregates that HAVING and ORDER BY name.
 type grouping struct {
-	by        []sqlparse.Expr    // GROUP BY
-	keys      []Value            // of the hidden columns that tell groups apart
-	columns   []merge.Aggregate  // of a combined group: what is selected, then what is not
-	values    []Value            // how these columns compare
-	made      map[int]merge.Expr // of columns: what is computed of others
-	params    []int              // the arguments of these expressions, and of having
-	shown     int                // how many columns are selected
-	split     []string           // what a shard groups by besides, for COUNT(DISTINCT)
-	zero      bool               // there is COALESCE or IFNULL
-	quotients int                // how many divisions are computed
-	having    merge.Expr         // nil without HAVING
-	sort      []merge.Key        // of columns
+	Group                     // but for its Args; Keys are the first hidden columns
+	by        []sqlparse.Expr // GROUP BY
+	keys      []Value         // how these compare
+	values    []Value         // how Columns compare
+	params    []int           // the arguments of Made and Having
+	split     []string        // what a shard groups by besides, for COUNT(DISTINCT)
+	zero      bool            // there is COALESCE or IFNULL
+	quotients int             // how many divisions are computed
 }
 
 // grouped takes in GROUP BY, HAVING, and the order of groups.
 func (c *combiner) grouped() {
-	g := &grouping{shown: len(c.core.Items), made: map[int]merge.Expr{}}
+	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}}}
 	c.of.group = g
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
 		by := c.ordered(e)
 		v := c.told(by)
 		g.by, g.keys = append(g.by, by), append(g.keys, v)
-		c.hide(c.key(v, by))
+		g.Keys = append(g.Keys, merge.Key{Column: g.Shown + c.hide(c.key(v, by)), Type: v.Type})
 	}
 	for i, item := range c.core.Items {
 		c.groupItem(item.Expr, i)
@@ -47,16 +44,33 @@ func (c *combiner) grouped() {
 	}
 	c.having()
 	c.sortGroups()
+	c.regroup()
 	if g.zero && len(g.split) > 0 && len(g.keys) == 0 { // of no rows the shards return none, and no 0.00
 		c.refuse("COALESCE of aggregates beside COUNT(DISTINCT) is not combined without GROUP BY; select one of them")
 	}
+}
+
+// regroup makes a shard group by what is counted with DISTINCT as well, and leaves HAVING and
+// what follows to the combined groups, as it knows a part of each.
+func (c *combiner) regroup() {
+	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
+	if len(by) > 0 {
+		end, word = by[len(by)-1].Bytes().To, ", "
+	}
+	if split := c.of.group.split; len(split) > 0 {
+		c.of.edits = append(c.of.edits, inserted(end, word+strings.Join(split, ", ")))
+	}
+	if c.core.Having != nil {
+		c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: end, To: c.core.Having.Bytes().To}})
+	}
+	c.of.edits = append(c.of.edits, edit{Span: sqlparse.Span{From: c.query.After, To: c.query.To}})
 }
 
 // compute makes an expression the value of a column of a combined group, in which one of
 // the shards' values is.
 func (c *combiner) compute(at int, e sqlparse.Expr) {
 	made, kind := c.number(e)
-	c.of.group.made[at], c.of.group.values[at].Type.Kind = made, kind
+	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
 
 // ambiguous reports whether a name is that of a column and the alias of something else,
@@ -80,8 +94,8 @@ func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.st
 
 // hide selects an expression besides, and returns its place among the hidden ones.
 func (c *combiner) hide(text string) int {
-	list := c.of.hidden[c.core.ItemsEnd]
-	c.of.hidden[c.core.ItemsEnd] = append(list, hiddenAs(text, len(list)))
+	list := c.hidden[c.core.ItemsEnd]
+	c.hidden[c.core.ItemsEnd] = append(list, hiddenAs(text, len(list)))
 	return len(list)
 }
 
@@ -103,8 +117,8 @@ func (c *combiner) groupItem(e sqlparse.Expr, at int) {
 }
 
 func (g *grouping) add(a merge.Aggregate, v Value) int {
-	g.columns, g.values = append(g.columns, a), append(g.values, v)
-	return len(g.columns) - 1
+	g.Columns, g.values = append(g.Columns, a), append(g.values, v)
+	return len(g.Columns) - 1
 }
 
 // told returns how the values of an expression are told apart by GROUP BY.
@@ -182,7 +196,7 @@ func (c *combiner) sortGroups() {
 	for _, o := range c.query.OrderBy {
 		at := c.column(c.ordered(o.Expr))
 		t := c.of.group.values[at].Type
-		c.of.group.sort = append(c.of.group.sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o)})
+		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o)})
 	}
 }
 

@@ -21,7 +21,7 @@ func (c *combiner) having() {
 		c.refuse("numbered and named parameters are not combined with HAVING; write ? for each")
 	}
 	before := g.quotients
-	g.having = c.condition(having)
+	g.Having = c.condition(having)
 	if g.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
 		c.refuse("with how many digits MariaDB compares an AVG or a quotient in HAVING is not known; compare a SUM with a multiple of the COUNT" + addKey)
 	}

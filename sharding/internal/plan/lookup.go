@@ -26,7 +26,17 @@ type Lookup struct {
 	// taken: the key is to be given to a row, so no other shard may have it. Where its own
 	// shard has it already, that decides.
 	taken  bool
-	byText map[string][]*sought
+	byText map[string][]*sought // the rows by their keys
+}
+
+// add looks for one more row, and returns the first one with its key.
+func (l *Lookup) add(r *sought) *sought {
+	if l.byText == nil {
+		l.byText = map[string][]*sought{}
+	}
+	text := Text(r.key)
+	l.rows, l.byText[text] = append(l.rows, r), append(l.byText[text], r)
+	return l.byText[text][0]
 }
 
 // sought is one row of a Lookup.
@@ -79,11 +89,11 @@ func (p *Plan) Lookups(args []any, to Route, h writehint.Hint) (all []*Lookup, e
 		return nil, nil // which keeps its unique keys by itself
 	}
 	for i := range p.insert.seeks {
-		l, err := p.insert.lookup(&p.insert.seeks[i], args, h)
-		if err != nil {
-			return nil, p.refusal(p.insert.of.table.Name, err, "")
+		l := &Lookup{Table: p.insert.of.table, plan: p, columns: p.insert.seeks[i].columns}
+		if err := p.insert.seekRows(l, &p.insert.seeks[i], args, h); err != nil {
+			return nil, p.refusal(l.Table.Name, err, "")
 		}
-		if l.plan = p; len(l.rows) > 0 {
+		if len(l.rows) > 0 {
 			all = append(all, l)
 		}
 	}
@@ -109,8 +119,9 @@ func (s *seek) isOf(h writehint.Hint) bool {
 	return !s.always
 }
 
-func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, error) {
-	l := &Lookup{Table: in.of.table, columns: s.columns}
+// seekRows adds the rows whose key may be on another shard. It refuses rows that have the
+// same key and belong to two shards: neither would meet the other.
+func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) error {
 	for i := range in.input.Rows {
 		row := &in.input.Rows[i]
 		if h.IsFresh(i) && s.isOf(h) {
@@ -121,23 +132,26 @@ func (in *insertion) lookup(s *seek, args []any, h writehint.Hint) (*Lookup, err
 		case in.of.slotBy(s.columns, key).one: // a row with this key is on the same shard
 			continue
 		case s.why != "":
-			return nil, fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
+			return fmt.Errorf("%w: %s", sharding.ErrCrossShard, s.why)
 		case slices.Contains(key, nil): // NULL equals no other
 			continue
 		case err != nil:
-			return nil, err
+			return err
 		}
 		slot, err := in.keySlot(row, args)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		own, err := in.of.table.On(slot)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		l.rows = append(l.rows, &sought{number: i, key: key, slot: slot, own: []sharding.Target{own}})
+		same := l.add(&sought{number: i, key: key, slot: slot, own: []sharding.Target{own}})
+		if same.slot != slot {
+			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same.number, i, strings.Join(s.columns, ", "), l.Table.Key)
+		}
 	}
-	return l, l.settled()
+	return nil
 }
 
 // key returns the key of a row, and an error where a part of it is not known.
@@ -231,8 +245,7 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 			own = append(own, part.Target)
 		}
 	}
-	seen := map[string]bool{}
-	most := 1
+	most := 0
 	for _, values := range n.values {
 		most = max(most, len(values))
 	}
@@ -241,14 +254,14 @@ func (p *Plan) Named(args []any, to Route) *Lookup {
 		for c, values := range n.values {
 			key[c] = values[min(i, len(values)-1)].value(args)
 		}
-		if text := Text(key); !seen[text] && !slices.Contains(key, nil) {
-			seen[text] = true
-			r := &sought{key: key, own: own, keys: keys, only: n.target(key)}
-			if n.paired {
-				r.keys = keys[i : i+1]
-			}
-			l.rows = append(l.rows, r)
+		if slices.Contains(key, nil) || l.byText[Text(key)] != nil {
+			continue
 		}
+		r := &sought{key: key, own: own, keys: keys, only: n.target(key)}
+		if n.paired {
+			r.keys = keys[i : i+1]
+		}
+		l.add(r)
 	}
 	return l
 }
@@ -355,7 +368,7 @@ func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) e
 	if elsewhere {
 		return l.refusal(at, nil)
 	}
-	same := l.rowsOf(Text(row[:len(l.columns)]))
+	same := l.byText[Text(row[:len(l.columns)])]
 	for _, r := range same {
 		if !l.belongs(r, key, slot, err == nil) {
 			return l.refusal(at, r)
@@ -381,17 +394,6 @@ func (l *Lookup) belongs(r *sought, key driver.Value, slot sharding.Slot, known 
 	return !known || slot == r.slot
 }
 
-func (l *Lookup) rowsOf(key string) []*sought {
-	if l.byText == nil {
-		l.byText = make(map[string][]*sought, len(l.rows))
-		for _, r := range l.rows {
-			text := Text(r.key)
-			l.byText[text] = append(l.byText[text], r)
-		}
-	}
-	return l.byText[key]
-}
-
 // isUnder reports whether a sharding key is one of the row's. Those that are no numbers and
 // no texts have several forms, and are taken for it.
 func (r *sought) isUnder(key driver.Value) bool {
@@ -403,17 +405,6 @@ func (r *sought) isUnder(key driver.Value) bool {
 		}
 		return true
 	})
-}
-
-// settled refuses rows of one statement that have the same key and belong to two shards:
-// neither would meet the other.
-func (l *Lookup) settled() error {
-	for _, r := range l.rows {
-		if same := l.rowsOf(Text(r.key)); same[0].slot != r.slot {
-			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same[0].number, r.number, strings.Join(l.columns, ", "), l.Table.Key)
-		}
-	}
-	return nil
 }
 
 func (l *Lookup) refusal(at sharding.Target, r *sought) error {

@@ -116,14 +116,6 @@ func (p *Plan) Table() string {
 // Routed reports whether the statement names a table of the router.
 func (p *Plan) Routed() bool { return p.routed }
 
-// namesRouted is what Routed reports.
-func (p *Plan) namesRouted() bool {
-	return len(p.sharded) > 0 || slices.ContainsFunc(p.statement.Names, func(name string) bool {
-		_, ok := p.snapshot.Lookup(name)
-		return ok
-	})
-}
-
 // given refuses an INSERT that leaves a column to the database which the source of a
 // migration numbered until its first switch, as a statement does that was written before.
 func (p *Plan) given(args []any) error {

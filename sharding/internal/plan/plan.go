@@ -76,7 +76,10 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 			p.broadcast = append(p.broadcast, r)
 		}
 	}
-	p.routed = p.namesRouted()
+	p.routed = len(p.sharded) > 0 || slices.ContainsFunc(statement.Names, func(name string) bool {
+		_, ok := snapshot.Lookup(name)
+		return ok
+	})
 	return p
 }
 

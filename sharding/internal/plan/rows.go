@@ -81,15 +81,14 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	from, to := rows[0].From, rows[len(rows)-1].To
-	before, own, after := p.parameters(from, to)
+	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
+	before, own, after := p.parameters(all.From, all.To)
 	for i := range parts {
 		part := &parts[i]
-		edits, err := p.names(part.Target)
+		part.Text, err = p.edited(part.Target, edit{all, p.some(part.Rows)}, recognised)
 		if err != nil {
 			return Route{}, err
 		}
-		part.Text = spliced(p.statement.Text, append(edits, edit{from, to, p.some(part.Rows)}, recognised))
 		part.Args = slices.Clone(before)
 		for _, row := range part.Rows {
 			for n := range own[row].count {
@@ -110,10 +109,10 @@ func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
 		return e, nil
 	}
 	s := p.insert.returned()
+	e = inserted(p.insert.input.To, "")
 	for _, column := range s.columns {
 		e.with += ", " + p.options.Quote(column)
 	}
-	e.from, e.to = p.insert.input.To, p.insert.input.To
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.columns)
 	for i := range w.Keys {
 		key, err := s.key(&p.insert.input.Rows[i], args)

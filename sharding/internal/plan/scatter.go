@@ -91,21 +91,19 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
 	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
-	limit, err := p.combination.cut(all, args)
-	if err == nil && p.combination.group != nil {
-		all.Group, err = p.combination.group.bind(args)
-	}
+	edits, err := p.combination.bind(all, args)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	removed := p.removed()
 	for i := range args {
-		if !slices.ContainsFunc(removed, func(e edit) bool { return p.param(i, e) }) {
+		if !slices.ContainsFunc(p.statement.Params, func(q *sqlparse.Param) bool {
+			return q.Index == i && slices.ContainsFunc(edits, func(e edit) bool { return inside(q.Span, e.Span) })
+		}) {
 			all.Args = append(all.Args, i)
 		}
 	}
 	for _, target := range targets {
-		text, err := p.spread(target, removed, limit)
+		text, err := p.edited(target, edits...)
 		if err != nil {
 			return Route{}, err
 		}
@@ -138,11 +136,16 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 	return all, nil
 }
 
-// cut takes LIMIT and OFFSET in, and returns the limit of each shard: as many rows as
-// both together.
-func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
+// bind takes in the arguments of LIMIT and OFFSET and of groups, and returns the edits of
+// the text. The limit of each shard is as many rows as both together.
+func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
+	if c.group != nil {
+		if all.Group, err = c.group.bind(args); err != nil {
+			return nil, err
+		}
+	}
 	if c.limit == nil {
-		return "", nil
+		return c.edits, nil
 	}
 	for _, part := range []struct {
 		e  sqlparse.Expr
@@ -152,30 +155,29 @@ func (c *combination) cut(all *Shards, args []any) (limit string, err error) {
 			continue
 		}
 		v, _ := constant(part.e)
-		n, err := number(v.value(args))
-		switch {
-		case err != nil:
-			return "", err
-		case n >= 0:
+		n, err := number(v.value(args), c.signed)
+		if err != nil {
+			return nil, err
+		}
+		if n >= 0 {
 			*part.to = n
-		case !c.signed:
-			return "", fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %d", sharding.ErrUnmergeable, n)
 		}
 	}
-	if c.whole || all.Count < 0 || all.Count > math.MaxInt64-all.Offset {
-		return "", nil
+	if c.group != nil { // a shard returns all of its groups
+		return c.edits, nil
 	}
-	return "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10), nil
+	limit := edit{Span: c.limit.Span}
+	if !c.whole && all.Count >= 0 && all.Count <= math.MaxInt64-all.Offset {
+		limit.with = "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10)
+	}
+	return append(slices.Clip(c.edits), limit), nil
 }
 
-// bind makes the grouping with the arguments of its expressions, which are numbers: how
-// texts and times compare with them is the database's to know. The keys of the groups are
-// the first hidden columns.
+// bind returns the grouping with the arguments of its expressions, which are numbers: how
+// texts and times compare with them is the database's to know.
 func (g *grouping) bind(args []any) (*Group, error) {
-	bound := &Group{Columns: g.columns, Made: g.made, Shown: g.shown, Having: g.having, Sort: g.sort, Args: make([]driver.Value, len(args))}
-	for i, v := range g.keys {
-		bound.Keys = append(bound.Keys, merge.Key{Column: g.shown + i, Type: v.Type})
-	}
+	bound := g.Group
+	bound.Args = make([]driver.Value, len(args))
 	for _, i := range g.params {
 		v, err := plain(operand{param: i}.value(args))
 		if err != nil {
@@ -190,81 +192,17 @@ func (g *grouping) bind(args []any) (*Group, error) {
 		}
 		bound.Args[i] = v
 	}
-	return bound, nil
-}
-
-// removed returns the parts of the text that no shard gets: LIMIT, which is another
-// one there, and of groups HAVING and ORDER BY, as a shard knows a part of a group.
-func (p *Plan) removed() (all []edit) {
-	c, query := p.combination, p.statement.Query
-	if c.group == nil {
-		if c.limit != nil {
-			all = append(all, edit{from: c.limit.From, to: c.limit.To})
-		}
-		return all
-	}
-	core := query.Parts[0].Select
-	if core.Having != nil {
-		last := core.GroupBy[len(core.GroupBy)-1].Bytes().To
-		all = append(all, edit{from: last, to: core.Having.Bytes().To})
-	}
-	if query.Span.To > query.After {
-		all = append(all, edit{from: query.After, to: query.Span.To})
-	}
-	return all
-}
-
-// param reports whether an argument is that of a parameter in a part of the text.
-func (p *Plan) param(i int, in edit) bool {
-	return slices.ContainsFunc(p.statement.Params, func(q *sqlparse.Param) bool {
-		return q.Index == i && q.Span.From >= in.from && q.Span.To <= in.to
-	})
+	return &bound, nil
 }
 
 // number reads an argument of LIMIT or OFFSET.
-func number(v any) (int64, error) {
+func number(v any, signed bool) (int64, error) {
 	v, err := plain(v)
-	if err != nil {
-		return 0, err
+	if n, ok := v.(int); ok {
+		v = int64(n)
 	}
-	switch v := v.(type) {
-	case int64:
-		return v, nil
-	case int:
-		return int64(v), nil
+	if n, ok := v.(int64); ok && err == nil && (n >= 0 || signed) {
+		return n, nil
 	}
-	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers, not %v", sharding.ErrUnmergeable, v)
-}
-
-// spread returns the text for one of several targets: with its names and the hidden
-// columns, and without what is removed. A shard of rows gets a limit instead.
-func (p *Plan) spread(target sharding.Target, removed []edit, limit string) (string, error) {
-	edits, err := p.names(target)
-	if err != nil {
-		return "", err
-	}
-	c := p.combination
-	for at, list := range c.hidden {
-		edits = append(edits, edit{at, at, ", " + strings.Join(list, ", ")})
-	}
-	if c.group != nil && len(c.group.split) > 0 {
-		edits = append(edits, p.split())
-	}
-	for _, e := range removed {
-		if c.group == nil {
-			e.with = limit
-		}
-		edits = append(edits, e)
-	}
-	return spliced(p.statement.Text, edits), nil
-}
-
-// split adds to GROUP BY what is counted with DISTINCT.
-func (p *Plan) split() edit {
-	query, list := p.statement.Query, strings.Join(p.combination.group.split, ", ")
-	if by := query.Parts[0].Select.GroupBy; len(by) > 0 {
-		last := by[len(by)-1].Bytes().To
-		return edit{last, last, ", " + list}
-	}
-	return edit{query.After, query.After, " GROUP BY " + list}
+	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %v", sharding.ErrUnmergeable, v)
 }

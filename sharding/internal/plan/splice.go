@@ -12,9 +12,11 @@ import (
 
 // edit is a part of the text that is replaced.
 type edit struct {
-	from, to int
-	with     string
+	sqlparse.Span
+	with string
 }
+
+func inserted(at int, text string) edit { return edit{sqlparse.Span{From: at, To: at}, text} }
 
 // texts keeps the texts of a plan by target.
 type texts struct {
@@ -29,7 +31,7 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 			return text, nil
 		}
 	}
-	text, err := p.splice(target)
+	text, err := p.edited(target)
 	if err != nil {
 		return "", err
 	}
@@ -41,26 +43,28 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 	return text, nil
 }
 
-// splice returns the text with the names of the target, and of those of the other
-// tables of its group that have the same slots. Every other byte stays.
-func (p *Plan) splice(target sharding.Target) (string, error) {
-	edits, err := p.names(target)
-	if err != nil {
-		return "", err
-	}
-	return spliced(p.statement.Text, edits), nil
-}
-
-// names puts the names of the target's tables into the text.
-func (p *Plan) names(target sharding.Target) (edits []edit, err error) {
+// edited returns the text with the names of the target, and of those of the other tables
+// of its group that have the same slots, and with more edits. Every other byte stays.
+func (p *Plan) edited(target sharding.Target, more ...edit) (string, error) {
+	var edits []edit
 	for _, r := range p.sharded {
 		at, _, err := p.snapshot.Hinted(r.table.Name, sharding.Hint{On: target})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		edits = p.rename(edits, r, at.Table)
 	}
-	return edits, nil
+	edits = append(edits, more...)
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.From - b.From })
+	var out strings.Builder
+	text, end := p.statement.Text, 0
+	for _, e := range edits {
+		out.WriteString(text[end:e.From])
+		out.WriteString(e.with)
+		end = e.To
+	}
+	out.WriteString(text[end:])
+	return out.String(), nil
 }
 
 // rename puts the name of a physical table in the place of a logical one, which
@@ -72,31 +76,17 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 	}
 	name := r.at.Name.Span
 	quoted := p.options.Quote(physical)
-	edits = append(edits, edit{name.From, name.To, quoted})
+	edits = append(edits, edit{name, quoted})
 	switch {
 	case r.at.Alias.Name != "":
 	case r.renamed:
 		for _, c := range r.columns {
-			edits = append(edits, edit{c.From, c.To, quoted})
+			edits = append(edits, edit{c.Span, quoted})
 		}
 	default:
-		end := max(name.To, r.at.Partition.To)
-		edits = append(edits, edit{end, end, " AS " + name.Of(p.statement.Text)})
+		edits = append(edits, inserted(max(name.To, r.at.Partition.To), " AS "+name.Of(p.statement.Text)))
 	}
 	return edits
-}
-
-func spliced(text string, edits []edit) string {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
-	var out strings.Builder
-	last := 0
-	for _, e := range edits {
-		out.WriteString(text[last:e.from])
-		out.WriteString(e.with)
-		last = e.to
-	}
-	out.WriteString(text[last:])
-	return out.String()
 }
 
 // last returns the last part of a name.

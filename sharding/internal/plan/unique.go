@@ -215,7 +215,9 @@ func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err
 		if to.Kind == Several {
 			return nil, p.refusal(r.of.table.Name, sharding.ErrCrossShard, "rows of several shards would get the same "+strings.Join(r.columns, ", ")+"; change one row at a time")
 		}
-		all = append(all, &Lookup{Table: r.of.table, plan: p, columns: r.columns, taken: true, rows: []*sought{{key: key, own: []sharding.Target{to.Target}}}})
+		l := &Lookup{Table: r.of.table, plan: p, columns: r.columns, taken: true}
+		l.add(&sought{key: key, own: []sharding.Target{to.Target}})
+		all = append(all, l)
 	}
 	return all, nil
 }
