@@ -4,7 +4,7 @@ import "github.com/shardid/shardid/internal/sqltext"
 
 // function reads a call whose name was read; some have a syntax of their own.
 func (p *parser) function(word string, name Name) Expr {
-	if len(name.Parts) > 1 || name.Parts[0].Quoted {
+	if len(name.Parts) > 1 {
 		word = ""
 	}
 	switch {

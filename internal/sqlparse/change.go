@@ -9,7 +9,7 @@ import (
 
 func (p *parser) update(from int, with *With) *Change {
 	c := &Change{With: with}
-	c.Ignore, c.Or = p.writeWords()
+	_, c.Or = p.writeWords()
 	if p.mysql {
 		c.From = p.sources()
 		if c.Multi = len(c.From) > 1 || c.From[0].Table == nil; !c.Multi {
@@ -50,7 +50,7 @@ func (p *parser) writeWords() (ignore bool, or string) {
 
 func (p *parser) delete(from int, with *With) *Change {
 	c := &Change{With: with}
-	c.Ignore, _ = p.writeWords()
+	p.writeWords()
 	if p.mysql && p.atBoth("history", "from") {
 		p.fail() // MariaDB's DELETE HISTORY
 	}

@@ -47,7 +47,7 @@ var (
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Operator](): {"", "OR", "XOR", "AND", "Not", "=", "<>", "<", "<=", ">", ">=", "<=>", "In", "Between", "IsNull", "Like",
 		"+", "-", "*", "/", "%", "Exists", "Tuple", "Parens", "Case", "Cast", "Opaque"},
-	reflect.TypeFor[LiteralKind](): {"", "Integer", "Decimal", "Text", "Binary", "Bool", "Null", "Default", "Typed"},
+	reflect.TypeFor[LiteralKind](): {"", "Integer", "Decimal", "Text", "Null", "Default", "Other"},
 	reflect.TypeFor[SetOp]():       {"", "UNION ALL", "UNION", "EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT"},
 	reflect.TypeFor[JoinKind]():    {"inner", "left", "right", "full", "cross"},
 	reflect.TypeFor[Nulls]():       {"", "NULLS FIRST", "NULLS LAST"},

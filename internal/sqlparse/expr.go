@@ -15,8 +15,7 @@ func (s Span) Bytes() Span { return s }
 // Column is a column, qualified or not. TRUE, FALSE, NULL, DEFAULT and words like
 // CURRENT_TIMESTAMP are no columns.
 type Column struct {
-	Span
-	Name Name // SQLite's "x" is the text x where no column is called so
+	Name // SQLite's "x" is the text x where no column is called so
 }
 
 // LiteralKind says what a literal is.
@@ -27,18 +26,16 @@ const (
 	Integer LiteralKind = iota + 1 // decimal digits, with a sign
 	Decimal                        // 1.5, 1e3
 	Text                           // '…' without an escape that dialects read differently; Value is unescaped
-	Binary                         // 0xFF, x'FF', b'01'
-	Bool                           // TRUE, FALSE
 	Null
 	Default // DEFAULT as a value of INSERT or SET
-	Typed   // DATE '…', TIMESTAMP '…', _utf8'…', E'…', N'…': Value is as it is written
+	Other   // TRUE, 0xFF, x'FF', DATE '…', _utf8'…', E'…' and their like
 )
 
 // Literal is a constant as one whole operand.
 type Literal struct {
 	Span
 	Kind  LiteralKind
-	Value string // digits with their sign, or the text that is meant
+	Value string // the text that is meant, or what is written
 }
 
 // Param is a parameter.

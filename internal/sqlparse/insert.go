@@ -20,12 +20,11 @@ func (p *parser) input(from int, with *With) {
 	p.accept("into")
 	p.inputTable(&in.Table)
 	p.inputRows(in, p.inputColumns(in))
-	if p.mysql && p.accept("as") {
-		in.RowAlias = &Source{Alias: p.ident()}
+	if p.mysql && p.accept("as") { // VALUES (…) AS new (a, b)
+		p.ident()
 		if p.at("(") {
-			in.RowAlias.Columns = p.identList()
+			p.identList()
 		}
-		in.RowAlias.Span = p.since(in.RowAlias.Alias.From)
 	}
 	for p.accept("on") {
 		in.Conflicts = append(in.Conflicts, p.conflict())

@@ -99,7 +99,7 @@ func (p *parser) anyIdent() Ident {
 func (p *parser) takeIdent() Ident {
 	t := p.tok
 	p.next()
-	id := Ident{Span: Span{t.start, t.end}, Quoted: t.kind != sqltext.Word}
+	id := Ident{Span: Span{t.start, t.end}}
 	if t.kind == sqltext.String {
 		id.Name = unquoted(p.textOf(t))
 	} else {

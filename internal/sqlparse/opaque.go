@@ -109,7 +109,7 @@ func (p *parser) soupOf(operands []Expr) []Expr {
 		q := p.query()
 		p.expect(")")
 		return append(operands, &Subquery{p.since(from), q})
-	case p.setOp() != First: // ((SELECT …) UNION SELECT …)
+	case p.last.is() == ")" && p.setOp() != First: // ((SELECT …) UNION SELECT …)
 		q := p.query()
 		return append(operands, &Subquery{q.Span, q})
 	case p.accept("["):

@@ -53,7 +53,7 @@ func (p *parser) symbolOperand() Expr {
 			return p.unread()
 		}
 		p.next()
-		return p.literals.put(Literal{p.since(t.start), Decimal, p.text[t.start:p.last.end]})
+		return p.written(t.start, Decimal)
 	}
 	if t.class().is(noPrefix) {
 		return p.unread()
@@ -109,11 +109,17 @@ func (p *parser) literal() *Literal {
 	if t.kind == sqltext.Number {
 		return p.number(t)
 	}
-	text := p.textOf(t)
-	if strings.IndexByte(text, '\\') >= 0 || text[0] != '\'' && text[0] != '"' {
-		return p.literals.put(Literal{Span{t.start, t.end}, Typed, text})
+	l := p.written(t.start, Other)
+	if strings.IndexByte(l.Value, '\\') < 0 && (l.Value[0] == '\'' || l.Value[0] == '"') {
+		l.Kind, l.Value = Text, unquoted(l.Value)
 	}
-	return p.literals.put(Literal{Span{t.start, t.end}, Text, unquoted(text)})
+	return l
+}
+
+// written is a literal up to the last token.
+func (p *parser) written(from int, kind LiteralKind) *Literal {
+	span := p.since(from)
+	return p.literals.put(Literal{span, kind, span.Of(p.text)})
 }
 
 // number reads a number, whose point the scanner may have left: 7.
@@ -121,7 +127,7 @@ func (p *parser) number(t token) *Literal {
 	text, kind := p.textOf(t), Integer
 	switch {
 	case len(text) > 1 && text[0] == '0' && strings.IndexByte("xXbBoO", text[1]) >= 0:
-		kind = Binary
+		kind = Other
 	case strings.ContainsAny(text, ".eE"):
 		kind = Decimal
 	case p.at(".") && p.tok.start == t.end:
@@ -131,8 +137,7 @@ func (p *parser) number(t token) *Literal {
 			p.fail() // 1.e5
 		}
 	}
-	span := p.since(t.start)
-	return p.literals.put(Literal{span, kind, span.Of(p.text)})
+	return p.written(t.start, kind)
 }
 
 // wordOperand reads what begins with a word.
@@ -173,18 +178,18 @@ func (p *parser) variable() Expr {
 
 // constant reads a word that is a value.
 func (p *parser) constant() Expr {
-	t := p.tok
+	t, kind := p.tok, Other
 	p.next()
-	span, kind := Span{t.start, t.end}, Bool
 	switch {
 	case t.class().is(clock):
-		return &Call{Span: span, Name: Name{span, []Ident{{Span: span, Name: p.textOf(t)}}}}
+		span := p.since(t.start)
+		return &Call{Span: span, Name: Name{span, []Ident{{span, p.textOf(t)}}}}
 	case t.is() == "null":
 		kind = Null
 	case t.is() == "default":
 		kind = Default
 	}
-	return p.literals.put(Literal{span, kind, p.textOf(t)})
+	return p.written(t.start, kind)
 }
 
 // callable reports whether the reserved word at tok is a function.
@@ -211,7 +216,7 @@ func (p *parser) named() Expr {
 	case p.at("("):
 		return p.function(t.is(), name)
 	}
-	return p.columns.put(Column{name.Span, name})
+	return p.columns.put(Column{name})
 }
 
 // prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text
@@ -228,12 +233,7 @@ func (p *parser) prefixedText(t token) Expr {
 			p.next()
 		}
 	}
-	kind := Typed
-	if c := p.text[t.start] | 0x20; t.end-t.start == 1 && (c == 'x' || c == 'b') {
-		kind = Binary
-	}
-	span := p.since(t.start)
-	return p.literals.put(Literal{span, kind, span.Of(p.text)})
+	return p.written(t.start, Other)
 }
 
 // prefixes reports whether a word belongs to the text behind it.

@@ -194,7 +194,7 @@ func renamed(s *Statement) string {
 		}
 		id := table.Name.Last()
 		from, to := id.From, id.To
-		if id.Quoted {
+		if len(id.Name) < to-from {
 			from, to = from+1, to-1
 		}
 		for i := from; i < to; i++ {

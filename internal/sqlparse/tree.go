@@ -49,8 +49,7 @@ type Statement struct {
 // Ident is a name as it is written and as it is meant.
 type Ident struct {
 	Span
-	Name   string // without quotes
-	Quoted bool
+	Name string // without quotes
 }
 
 // Name is a name with what stands before its dots: schema.table.column.
@@ -224,13 +223,12 @@ type Input struct {
 	Table Table // into which; its alias is that of PostgreSQL and SQLite
 	// Ignore is INSERT IGNORE and INSERT OR IGNORE; Or is another word of SQLite's
 	// INSERT OR … (ABORT, FAIL, ROLLBACK), in upper case.
-	Ignore   bool
-	Or       string
-	Columns  []Ident
-	Rows     []Row   // VALUES, and MySQL's SET as one row
-	Query    *Query  // INSERT … SELECT
-	Default  bool    // DEFAULT VALUES
-	RowAlias *Source // MySQL's VALUES (…) AS new (a, b): an alias with columns
+	Ignore  bool
+	Or      string
+	Columns []Ident
+	Rows    []Row  // VALUES, and MySQL's SET as one row
+	Query   *Query // INSERT … SELECT
+	Default bool   // DEFAULT VALUES
 
 	Conflicts []Conflict
 	Returning []Item
@@ -275,10 +273,9 @@ type Change struct {
 	Targets []Table
 	// From is what else is read: UPDATE … FROM, DELETE … USING, and MySQL's
 	// joins.
-	From   []Source
-	Multi  bool // MySQL's forms with several tables
-	Ignore bool
-	Or     string // SQLite's UPDATE OR …, in upper case
+	From  []Source
+	Multi bool   // MySQL's forms with several tables
+	Or    string // SQLite's UPDATE OR …, in upper case
 
 	Set       []Assignment
 	Where     Expr
