@@ -2,6 +2,7 @@ package keygen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -21,7 +22,7 @@ import (
 func Sections(highs Source, low int) (Source, error) {
 	switch {
 	case nilness.Is(highs):
-		return nil, fmt.Errorf("keygen: Sections of a nil source; give the one that the high bits come from")
+		return nil, errors.New("keygen: Sections of a nil source; give the one that the high bits come from")
 	case low < 1 || low > 62:
 		return nil, fmt.Errorf("keygen: Sections with %d low bits; they are from 1 to 62, and 36 in wuid", low)
 	}

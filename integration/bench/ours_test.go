@@ -39,6 +39,15 @@ func newSnowflake(b *testing.B, layout keygen.Layout) *snowflake.Generator {
 	return closing(b, g)
 }
 
+func newCoarse(b *testing.B, layout keygen.Layout) *snowflake.Generator {
+	b.Helper()
+	g, err := snowflake.New(b.Context(), snowflake.Config{Layout: layout, Worker: workerid.Static(2), Coarse: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return closing(b, g)
+}
+
 func newCached(b *testing.B, layout keygen.Layout) *cached.Generator {
 	b.Helper()
 	g, err := cached.New(b.Context(), cached.Config{Layout: layout, Worker: unused{}})
@@ -82,6 +91,13 @@ var ours = []subject{
 	}},
 	{"segment interface", func(b *testing.B) func(int) { return fromInterface(b, newSegment(b, &counter{}, million)) }},
 	{"segment Fill(64)", func(b *testing.B) func(int) { return inBatches(b, newSegment(b, &counter{}, million)) }},
+	{"segment striped", func(b *testing.B) func(int) {
+		striped, err := keygen.Striped[int64](newSegment(b, &counter{}, million), 256)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return fromInterface(b, striped)
+	}},
 	{"cached", func(b *testing.B) func(int) {
 		g, ctx := newCached(b, wide), b.Context()
 		return func(n int) {
@@ -114,6 +130,22 @@ var ours = []subject{
 			kept.Store(mark)
 		}
 	}},
+	{"snowflake coarse", func(b *testing.B) func(int) {
+		g, ctx := newCoarse(b, wide), b.Context()
+		return func(n int) {
+			var mark int64
+			for range n {
+				id, err := g.Next(ctx)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				mark ^= id
+			}
+			kept.Store(mark)
+		}
+	}},
+	{"snowflake coarse interface", func(b *testing.B) func(int) { return fromInterface(b, newCoarse(b, wide)) }},
 	{"snowflake interface", func(b *testing.B) func(int) { return fromInterface(b, newSnowflake(b, wide)) }},
 	{"snowflake Fill(64)", func(b *testing.B) func(int) { return inBatches(b, newSnowflake(b, wide)) }},
 	{"snowflake Twitter layout", func(b *testing.B) func(int) { return fromInterface(b, newSnowflake(b, keygen.Twitter())) }},

@@ -1,6 +1,7 @@
 package snowflake_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,22 @@ func BenchmarkNext(b *testing.B) {
 		start := time.Now()
 		for b.Loop() {
 			_ = time.Since(start)
+		}
+	})
+	b.Run("add", func(b *testing.B) {
+		var n atomic.Int64
+		for b.Loop() {
+			n.Add(1)
+		}
+	})
+	coarse := open(b, snowflake.Config{Layout: unlimited, Worker: fresh(2), Coarse: true})
+	b.Run("coarse", func(b *testing.B) {
+		b.ReportAllocs()
+		ctx := b.Context()
+		for b.Loop() {
+			if _, err := coarse.Next(ctx); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("concrete", func(b *testing.B) {

@@ -36,6 +36,14 @@ type Config struct {
 	// [keygen.Window]. An empty list tries nothing. Nil means Wait(time.Second).
 	Rollback []Policy
 
+	// Coarse lets one goroutine of the generator keep the tick while ids are drawn, so
+	// that an id costs an addition and a comparison, and no reading of the clock. The
+	// goroutine sleeps when no id was drawn for ten ticks (of a millisecond at least), and
+	// the first id after that reads the clock. On a machine that lets the goroutine wait
+	// for its turn, the time in ids lags by as much; they are as unique, and rise as much,
+	// as they are without. It has no effect on Fill, and is not for layouts with gene bits.
+	Coarse bool
+
 	// Now replaces the clock, for tests or for a clock of one's own; it may go
 	// backwards. It must be safe for concurrent use. Defaults to the system's
 	// clock, read as the package comment says, which does not go backwards while
@@ -44,6 +52,7 @@ type Config struct {
 
 	wall   func() time.Time    // the wall clock, of tests
 	random func(n int64) int64 // a number from 0 to n-1; rand.Int64N but in tests
+	frozen <-chan struct{}     // of tests: the keeper of ticks stands still until it can be received from
 }
 
 // Sequence is a way to start the sequence of a new tick.
@@ -97,6 +106,9 @@ func (c Config) validate() error {
 		if s, ok := p.(switchWorker); p == nil || ok && nilness.Is(s.to) {
 			return fmt.Errorf("snowflake: Config.Rollback[%d] is nil, or switches to an assigner that is nil; give the assigner of the spare worker ids", i)
 		}
+	}
+	if c.Coarse && c.Layout.Bits(keygen.Bucket) > 0 {
+		return fmt.Errorf("snowflake: Config.Coarse: %w: it has gene bits, whose counters are one for each bucket; leave Coarse out", keygen.ErrLayout)
 	}
 	if err := c.validateSpares(); err != nil {
 		return err

@@ -28,6 +28,11 @@ func TestConformance(t *testing.T) {
 			keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
 				return open(t, snowflake.Config{Layout: layout, Worker: workerid.Static(workers.Add(1) - 1)})
 			})
+			t.Run("coarse", func(t *testing.T) {
+				keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
+					return open(t, snowflake.Config{Layout: layout, Worker: workerid.Static(workers.Add(1) - 1), Coarse: true})
+				})
+			})
 		})
 	}
 }

@@ -70,6 +70,16 @@
 // is ever given back; states beyond the limit are burnt, and waiting happens
 // outside any lock.
 //
+// # Without reading the clock
+//
+// The reading of the clock is most of what an id costs. With Config.Coarse one goroutine
+// keeps the tick while ids are drawn: it lifts the state to the present tick and sets a
+// mark, up to which the clock and the lease allow ids, every unit of the layout. A caller
+// adds one and compares with the mark; beyond it, it reads the clock itself. What is
+// unique, and that ids rise, rests on the state and the limit as before: a goroutine that
+// gets no time for seconds makes the time in ids old, and nothing else. When no ids are
+// drawn it takes the mark back and sleeps.
+//
 // # Failure modes
 //
 // [New] refuses a layout that has expired or has less than a day left

@@ -14,3 +14,12 @@ func Drawing(cfg Config, random func(n int64) int64) Config {
 	cfg.random = random
 	return cfg
 }
+
+// Frozen is cfg with a keeper of ticks that stands still until thaw is closed.
+func Frozen(cfg Config, thaw <-chan struct{}) Config {
+	cfg.frozen = thaw
+	return cfg
+}
+
+// Asleep tells whether the keeper of ticks has gone to sleep.
+func Asleep(g *Generator) bool { return g.keeper.family.Load().mark.Load() == 0 }

@@ -24,6 +24,14 @@ type family struct {
 	// the ceiling that allows it is written.
 	limit atomic.Int64
 
+	// mark is the state up to which callers need not look at the clock, with
+	// Config.Coarse; 0 when all have to. It is never above the limit.
+	mark atomic.Int64
+
+	// allowed is the highest state that the clock has allowed so far, with Config.Coarse.
+	// The counter runs ahead of it while callers wait.
+	allowed atomic.Int64
+
 	buckets []counter // of a layout with gene bits, by bucket
 
 	_    [64]byte // keeps the line that all callers write apart from what they only read

@@ -18,6 +18,7 @@ type Generator struct {
 	clock  *clock.Clock
 	ahead  int64 // Config.Borrow in ticks
 	keeper *keeper
+	ticks  *tickKeeper  // nil unless Config.Coarse
 	turn   atomic.Int64 // the bucket of the last Next, in a layout with gene bits
 
 	waits    atomic.Int64
@@ -48,6 +49,9 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	go g.keeper.run()
+	if g.ticks != nil {
+		go g.ticks.run()
+	}
 	if err := g.awaitStart(ctx, g.keeper.family.Load()); err != nil {
 		_ = g.Close() // the reason that is returned came first
 		return nil, err
@@ -76,6 +80,9 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 		return nil, err
 	}
 	g.keeper = newKeeper(g, f)
+	if cfg.Coarse {
+		g.ticks = newTickKeeper(g)
+	}
 	return g, nil
 }
 
@@ -180,10 +187,18 @@ var errNotMade = fmt.Errorf("snowflake: %w: it was not made by New", keygen.ErrU
 // Next returns the next id. It waits while the ids of the tick are used up. In a
 // layout with gene bits the buckets take turns.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
-	if g.keeper == nil {
+	switch {
+	case g.ticks != nil:
+		f := g.keeper.family.Load()
+		mark := f.mark.Load()
+		n := f.only.state.Add(1)
+		if n <= mark {
+			return g.compose(n, f.workerPart), nil
+		}
+		return g.nextByClock(ctx, f, n)
+	case g.keeper == nil:
 		return 0, errNotMade
-	}
-	if g.buckets > 0 {
+	case g.buckets > 0:
 		return g.next(ctx, g.turn.Add(1)&(g.buckets-1))
 	}
 	return g.next(ctx, 0)
@@ -332,6 +347,9 @@ func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n i
 			n = min(want, limit-below)
 			if f.only.state.CompareAndSwap(s, below+n) {
 				f.only.skipped.Add(below - s)
+				if g.ticks != nil {
+					lift(&f.allowed, below+n)
+				}
 				return f, below + 1, n, nil
 			}
 			continue
@@ -392,6 +410,9 @@ func (g *Generator) Close() error {
 			return
 		}
 		close(g.closed)
+		if g.ticks != nil {
+			<-g.ticks.done
+		}
 		g.closeBy = g.keeper.close()
 	})
 	return g.closeBy

@@ -270,6 +270,9 @@ func (k *keeper) unremembered(f *family, last int64) error {
 		return nil
 	}
 	g := k.g
+	if g.ticks != nil {
+		last = min(last, f.allowed.Load())
+	}
 	ahead := g.layout.At(g.tick(last)).Sub(g.clock.Time())
 	if ahead <= time.Duration(g.ahead)*g.layout.Unit {
 		return nil
