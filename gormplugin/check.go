@@ -3,11 +3,15 @@ package gormplugin
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/keycolumn"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -186,4 +190,66 @@ func isNarrow(name string) bool {
 func isPrimary(c gorm.ColumnType) bool {
 	primary, known := c.PrimaryKey()
 	return known && primary
+}
+
+// plainText matches a type of text that says nothing about its collation.
+var plainText = regexp.MustCompile(`(?i)^(var)?char(\(\d+\))?$|^(tiny|medium|long)?text$`)
+
+// compareBytes gives the columns that lead to a shard by their texts a collation
+// that goes by their bytes, unless the model chooses the type's. On SQLite they
+// have it.
+func compareBytes(d gorm.Dialector, s *schema.Schema, t *sharding.Table) {
+	if d.Name() != "mysql" {
+		return
+	}
+	for _, column := range t.Texts() {
+		f := columnField(s, column)
+		if f == nil {
+			continue
+		}
+		if text := d.DataTypeOf(f); plainText.MatchString(text) {
+			f.DataType = schema.DataType(text + " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+		}
+	}
+}
+
+// checkKeyColumns refuses a table whose columns do not keep and compare keys as its
+// rules take them. What concerns only keys that may never come is left to doctor.
+func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
+	d, err := dialect.Named(db.Dialector.Name())
+	if err != nil {
+		return fmt.Errorf("gormplugin: %w", err)
+	}
+	faults, err := keycolumn.Inspect(db.Statement.Context, c.router.DB(target.DB), d, t, target.Table)
+	if err != nil {
+		return fmt.Errorf("gormplugin: shard %s: %w", target, err)
+	}
+	var errs []error
+	for _, f := range faults {
+		sentinel := ErrKeyColumn
+		if f.Collation {
+			sentinel = ErrCollation
+		}
+		if f.Severity > keycolumn.Notice {
+			errs = append(errs, fmt.Errorf("gormplugin: shard %s: column %s: %w: %s; %s", target, f.Column, sentinel, f.Message, f.Fix))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isAutoincrement reports whether a table of SQLite numbers its rows with
+// AUTOINCREMENT, which no driver tells.
+func isAutoincrement(db *gorm.DB, table string) (bool, error) {
+	var texts []string
+	err := db.Raw("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", table).Scan(&texts).Error
+	if err != nil || len(texts) == 0 {
+		return false, err
+	}
+	scanner := sqltext.NewScanner(texts[0], sqltext.SQLite)
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		if t.Kind == sqltext.Word && strings.EqualFold(t.Text(texts[0]), "AUTOINCREMENT") {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -2,17 +2,12 @@ package gormplugin
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
@@ -67,97 +62,6 @@ func noBuckets(err error) error {
 		return fmt.Errorf("%w: %w", ErrNoBuckets, err)
 	}
 	return err
-}
-
-// shardingKeys returns the sharding keys of the rows with these numbers.
-func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, error) {
-	t := fl.table
-	field := columnField(fl.plan.schema, t.Key)
-	keys := make([]any, len(numbers))
-	for n, i := range numbers {
-		key, ok := fl.rows.shardingKey(stmt.Context, i, t, field)
-		if !ok {
-			return nil, missingKey("create", t, i, field)
-		}
-		keys[n] = key
-	}
-	return keys, nil
-}
-
-// shardingKey returns the sharding key of a new row.
-func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
-	if !r.structs.IsValid() {
-		value, ok := mapKey(r.maps[i], t.Key, field)
-		return value, ok && bound(value)
-	}
-	if field == nil {
-		return nil, false
-	}
-	value, zero := field.ValueOf(ctx, r.at(i))
-	return value, !zero
-}
-
-func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
-	if field != nil {
-		_, value, ok := inMap(m, field)
-		return value, ok
-	}
-	value, ok := m[column]
-	return value, ok
-}
-
-// bound reports whether gorm sends v as one bind variable and nothing else:
-// then the database compares with the very value that is routed by. Expressions
-// and subqueries, which gorm writes out as text, are not bound.
-func bound(v any) bool {
-	switch v.(type) {
-	case int64, int, string, uint64, uint, int32, uint32, bool, float64, []byte, time.Time:
-		return true
-	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
-		return false
-	case driver.Valuer:
-		return true
-	}
-	return scalar(reflect.TypeOf(v))
-}
-
-func scalar(t reflect.Type) bool {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch t.Kind() {
-	case reflect.Bool, reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
-		return true
-	}
-	return false
-}
-
-// missingKey is the refusal of a row without its sharding key.
-func missingKey(op string, t *sharding.Table, row int, field *schema.Field) error {
-	name := t.Key
-	if field != nil {
-		name = "the field " + field.Name
-	}
-	return &sharding.RouteError{Op: op, Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
-}
-
-// columnField returns the model's field of a column, nil if it has none.
-func columnField(s *schema.Schema, column string) *schema.Field {
-	if s == nil {
-		return nil
-	}
-	if f, ok := s.FieldsByDBName[column]; ok {
-		return f
-	}
-	for name, f := range s.FieldsByDBName {
-		if strings.EqualFold(name, column) {
-			return f
-		}
-	}
-	return nil
 }
 
 // checkSlots tries whether the field's generator puts slots where the table's

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/internal/keyfield"
+	"github.com/shardid/shardid/keygen"
 )
 
 // Model registers a model: a struct whose tags one cannot or will not edit, or a
@@ -111,4 +112,18 @@ func registeredTag(s *schema.Schema, tags map[string]string, f *schema.Field) (s
 	}
 	named, err := fieldOf(s, f.Name)
 	return text, err == nil && named == f
+}
+
+// Base gives a model a primary key of the default generator. Embed it in place
+// of gorm.Model's ID:
+//
+//	type Order struct {
+//		gormplugin.Base
+//		Total int64
+//	}
+//
+// AutoMigrate makes the column a BIGINT without AUTO_INCREMENT, and in JSON the
+// id is a string, because JavaScript rounds large numbers.
+type Base struct {
+	ID keygen.ID `gorm:"primaryKey" json:"id" keygen:""`
 }

@@ -11,7 +11,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
@@ -138,61 +137,6 @@ func (r *routing) knows(table string) bool {
 	return sharded || r.router.IsBroadcast(table)
 }
 
-// addKeys adds the sharding keys of the rows that gorm names by their primary keys, and
-// reports whether it did: gorm would name them by their primary keys alone, which lead
-// to no shard.
-func (r *routing) addKeys(stmt *gorm.Statement) bool {
-	t, ok := r.router.Snapshot().Lookup(stmt.Table)
-	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
-		return false
-	}
-	key := columnField(stmt.Schema, t.Key)
-	if key == nil || key.PrimaryKey || len(stmt.Schema.PrimaryFields) == 0 {
-		return false
-	}
-	named := rows{structs: stmt.ReflectValue}
-	if !named.structs.IsValid() || named.check(stmt) != nil && named.structs.Kind() != reflect.Struct {
-		return false
-	}
-	keys, ok := keysOf(stmt, t, key, named)
-	if !ok {
-		return false
-	}
-	column := clause.Column{Table: clause.CurrentTable, Name: key.DBName}
-	stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: keys}}})
-	return true
-}
-
-// keysOf returns the sharding keys of the rows, each once; false unless every row has
-// its primary key and its sharding key, or if primary keys lead to the shards.
-func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named rows) ([]any, bool) {
-	var keys []any
-	leads := true
-	for i := range named.len() {
-		row := named.at(i)
-		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
-			return nil, false
-		}
-		for _, f := range stmt.Schema.PrimaryFields {
-			value, zero := f.ValueOf(stmt.Context, row)
-			if zero {
-				return nil, false
-			}
-			leads = leads && t.Leads(f.DBName)
-			if leads {
-				_, err := t.SlotBy(f.DBName, value)
-				leads = err == nil
-			}
-		}
-		value, zero := key.ValueOf(stmt.Context, row)
-		if zero {
-			return nil, false
-		}
-		keys = append(keys, value)
-	}
-	return distinct(keys), len(keys) > 0 && !leads
-}
-
 // freshRows returns the numbers of the rows of which a generator made an id just now,
 // and its column: that of the primary key if it made several.
 func freshRows(stmt *gorm.Statement) (column string, numbers []int) {
@@ -262,4 +206,16 @@ func told(db *gorm.DB) {
 // migration, which still serves it.
 func isNumbered(t *sharding.Table, column string) bool {
 	return t != nil && t.Origin() != nil && strings.EqualFold(t.Origin().Numbered, column)
+}
+
+// translate does what gorm does with errors of a database where they are those of a
+// shard: gorm's translators know the driver's own error only.
+func translate(db *gorm.DB) {
+	shard, ok := db.Error.(*sharding.ShardError) //nolint:errorlint // one within another error is gorm's
+	if !ok || !db.TranslateError {
+		return
+	}
+	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
+		db.Error = &sharding.ShardError{Target: shard.Target, Err: t.Translate(shard.Err)}
+	}
 }

@@ -1,0 +1,225 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// addKeys adds the sharding keys of the rows that gorm names by their primary keys, and
+// reports whether it did: gorm would name them by their primary keys alone, which lead
+// to no shard.
+func (r *routing) addKeys(stmt *gorm.Statement) bool {
+	t, ok := r.router.Snapshot().Lookup(stmt.Table)
+	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
+		return false
+	}
+	key := columnField(stmt.Schema, t.Key)
+	if key == nil || key.PrimaryKey || len(stmt.Schema.PrimaryFields) == 0 {
+		return false
+	}
+	named := rows{structs: stmt.ReflectValue}
+	if !named.structs.IsValid() || named.check(stmt) != nil && named.structs.Kind() != reflect.Struct {
+		return false
+	}
+	keys, ok := keysOf(stmt, t, key, named)
+	if !ok {
+		return false
+	}
+	column := clause.Column{Table: clause.CurrentTable, Name: key.DBName}
+	stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: keys}}})
+	return true
+}
+
+// keysOf returns the sharding keys of the rows, each once; false unless every row has
+// its primary key and its sharding key, or if primary keys lead to the shards.
+func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named rows) ([]any, bool) {
+	var keys []any
+	leads := true
+	for i := range named.len() {
+		row := named.at(i)
+		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
+			return nil, false
+		}
+		for _, f := range stmt.Schema.PrimaryFields {
+			value, zero := f.ValueOf(stmt.Context, row)
+			if zero {
+				return nil, false
+			}
+			leads = leads && t.Leads(f.DBName)
+			if leads {
+				_, err := t.SlotBy(f.DBName, value)
+				leads = err == nil
+			}
+		}
+		value, zero := key.ValueOf(stmt.Context, row)
+		if zero {
+			return nil, false
+		}
+		keys = append(keys, value)
+	}
+	return distinct(keys), len(keys) > 0 && !leads
+}
+
+// keyed refuses structs to create whose sharding key is not set: a field that is zero
+// says nothing, and gorm would store the row under the key 0. (A pointer to 0, or a map
+// with it, says 0.)
+func (r *routing) keyed(stmt *gorm.Statement) error {
+	t, ok := r.router.Snapshot().Lookup(stmt.Table)
+	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
+		return nil
+	}
+	if _, maps := mapsOf(stmt.Dest); maps {
+		return nil
+	}
+	key := columnField(stmt.Schema, t.Key)
+	all := rows{structs: stmt.ReflectValue}
+	if key == nil || !all.structs.IsValid() || all.check(stmt) != nil {
+		return nil //nolint:nilerr // gorm, or the engine, refuses it
+	}
+	for i := range all.len() {
+		row := all.at(i)
+		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
+			continue
+		}
+		if _, zero := key.ValueOf(stmt.Context, row); zero {
+			return missingKey("create", t, i, key)
+		}
+	}
+	return nil
+}
+
+// keysBefore returns what puts back the sharding keys that gorm sets in the model of an
+// update before it sends it. A model that kept a key which was refused would be stored
+// a second time by the next Save.
+func (r *routing) keysBefore(stmt *gorm.Statement) func() {
+	t, ok := r.router.Snapshot().Lookup(stmt.Table)
+	model := stmt.ReflectValue
+	if !ok || stmt.Schema == nil || model.Kind() != reflect.Struct || !model.CanSet() || model.Type() != stmt.Schema.ModelType {
+		return nil
+	}
+	columns := []string{t.Key}
+	for _, also := range t.Also {
+		columns = append(columns, also.Column)
+	}
+	var fields, values []reflect.Value
+	for _, column := range columns {
+		if f := columnField(stmt.Schema, column); f != nil {
+			value := f.ReflectValueOf(stmt.Context, model)
+			fields, values = append(fields, value), append(values, reflect.ValueOf(value.Interface()))
+		}
+	}
+	return func() {
+		for i, f := range fields {
+			f.Set(values[i])
+		}
+	}
+}
+
+// restore calls undo where a change of the sharding key was refused.
+func restore(db *gorm.DB, undo func()) {
+	if undo != nil && errors.Is(db.Error, sharding.ErrKeyChange) {
+		undo()
+	}
+}
+
+// shardingKeys returns the sharding keys of the rows with these numbers.
+func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, error) {
+	t := fl.table
+	field := columnField(fl.plan.schema, t.Key)
+	keys := make([]any, len(numbers))
+	for n, i := range numbers {
+		key, ok := fl.rows.shardingKey(stmt.Context, i, t, field)
+		if !ok {
+			return nil, missingKey("create", t, i, field)
+		}
+		keys[n] = key
+	}
+	return keys, nil
+}
+
+// shardingKey returns the sharding key of a new row.
+func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
+	if !r.structs.IsValid() {
+		value, ok := mapKey(r.maps[i], t.Key, field)
+		return value, ok && bound(value)
+	}
+	if field == nil {
+		return nil, false
+	}
+	value, zero := field.ValueOf(ctx, r.at(i))
+	return value, !zero
+}
+
+func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
+	if field != nil {
+		_, value, ok := inMap(m, field)
+		return value, ok
+	}
+	value, ok := m[column]
+	return value, ok
+}
+
+// bound reports whether gorm sends v as one bind variable and nothing else:
+// then the database compares with the very value that is routed by. Expressions
+// and subqueries, which gorm writes out as text, are not bound.
+func bound(v any) bool {
+	switch v.(type) {
+	case int64, int, string, uint64, uint, int32, uint32, bool, float64, []byte, time.Time:
+		return true
+	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
+		return false
+	case driver.Valuer:
+		return true
+	}
+	return scalar(reflect.TypeOf(v))
+}
+
+func scalar(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.String,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64:
+		return true
+	}
+	return false
+}
+
+// missingKey is the refusal of a row without its sharding key.
+func missingKey(op string, t *sharding.Table, row int, field *schema.Field) error {
+	name := t.Key
+	if field != nil {
+		name = "the field " + field.Name
+	}
+	return &sharding.RouteError{Op: op, Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: fmt.Sprintf("row %d: set %s before Create", row, name)}
+}
+
+// columnField returns the model's field of a column, nil if it has none.
+func columnField(s *schema.Schema, column string) *schema.Field {
+	if s == nil {
+		return nil
+	}
+	if f, ok := s.FieldsByDBName[column]; ok {
+		return f
+	}
+	for name, f := range s.FieldsByDBName {
+		if strings.EqualFold(name, column) {
+			return f
+		}
+	}
+	return nil
+}
