@@ -34,7 +34,7 @@ soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger 
 	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=1
 
 .PHONY: bench
-bench: ## our speed beside that of others; writes BENCHMARKS.md (about 10 minutes)
+bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
 	.ci/bench BENCHMARKS.md
 
 .PHONY: format

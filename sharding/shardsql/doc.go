@@ -15,7 +15,8 @@
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, AVG, MIN,
 // MAX, COUNT(DISTINCT) and HAVING. A query needs a connection for each shard at a time,
 // or fewer where a pool has fewer: then answers are held, up to 64 MB for each
-// connection. Groups, distinct rows and sorting may hold 64 MB besides, of which
+// connection. A pool keeps two connections between queries unless its SetMaxIdleConns
+// says more, and opens the others anew for each query. Groups, distinct rows and sorting may hold 64 MB besides, of which
 // COUNT(DISTINCT) takes a part for each value unless it counts the sharding key; more
 // is an error.
 //

@@ -1,9 +1,12 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // goal is what a benchmark is to reach: a ratio to another one in the same
-// round, or, without to, a value of its own.
+// round, or, without to, a value of its own. One that is only told has noGoal.
 type goal struct {
 	what string
 	key  key
@@ -12,6 +15,8 @@ type goal struct {
 }
 
 const nsPerID = "ns/op"
+
+var noGoal = math.Inf(1)
 
 // next is the key of a subject of BenchmarkNext.
 func next(subject string, goroutines int) key {
@@ -55,6 +60,17 @@ takes 840 ns for one row and 190,000 for a thousand.`,
 		"ns", sqlxGoals,
 	},
 	{
+		"Goals of sharding",
+		`The same 8,000 orders in one table ("plain"), and in eight tables of two databases.
+A key, a table that is not sharded ("home"), 1,000 new rows of one shard; the twenty
+newest orders and all of them in their order, which eight shards answer, and which is
+compared with what one of the eight takes alone: fewer than eight processors cannot
+reach that goal. go-gorm/sharding has its eight tables in one database and refuses what
+has no key. MariaDB and the benchmark share the processors; pools keep eight idle
+connections each. What a statement on SQLite may take more is told in nanoseconds below.`,
+		"ns", shardingGoals(),
+	},
+	{
 		"Goals of the migration",
 		`A million rows of about 250 bytes, MariaDB servers that hold them in memory.
 shardid brings them to four tables on two servers, with triggers in place that
@@ -63,6 +79,35 @@ another server, INSERT SELECT to another table on the same one, and compare
 nothing.`,
 		"ns for each row", migrationGoals,
 	},
+}
+
+// shardingGoals are those of BenchmarkStatements.
+func shardingGoals() (all []goal) {
+	for _, database := range []string{"SQLite", "MariaDB"} {
+		aStatement := map[string]float64{"SQLite": noGoal, "MariaDB": 1.03}[database]
+		to := func(what, who string, most float64) {
+			name := "Statements/" + database + "/" + underscored(what) + "/"
+			all = append(all, goal{database + ": " + what, key{name + "shardid", nsPerID}, key{name + underscored(who), nsPerID}, most})
+		}
+		for _, library := range []string{"database/sql", "sqlx", "gorm"} {
+			to(library+", by key", "plain", aStatement)
+		}
+		to("gorm, by key", "go-gorm/sharding", 1)
+		for _, library := range []string{"database/sql", "gorm"} {
+			to(library+", home table", "plain", aStatement)
+		}
+		to("gorm, home table", "go-gorm/sharding", 1)
+		for _, library := range []string{"sqlx", "gorm"} {
+			to(library+", 1000 rows", "plain", 1.03)
+		}
+		to("gorm, 1000 rows", "go-gorm/sharding", 1)
+		for _, what := range []string{"database/sql, latest 20", "database/sql, 8000 in order"} {
+			to(what, "one shard", 1.3)
+			to(what, "plain", noGoal)
+		}
+		to("gorm, latest 20", "plain", noGoal)
+	}
+	return all
 }
 
 const nsPerRow = "ns/row"

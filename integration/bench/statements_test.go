@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+	"gorm.io/driver/mysql"
+	gormsqlite "gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+const (
+	manyShards  = 8
+	storedRows  = 8000
+	firstNewRow = 1_000_000
+	columns     = " (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)"
+)
+
+// shelves are the same orders three times: in one table, in eight tables of one
+// database as go-gorm/sharding has them, and in eight of two databases.
+type shelves struct {
+	driver             string
+	whole, peer, home  *sql.DB
+	shards             sharding.DBs
+	router             *sharding.Router
+	routed             *sql.DB
+	gorm, ours, theirs *gorm.DB
+}
+
+func newShelves(b *testing.B, driver string, dialector func(gorm.ConnPool) gorm.Dialector, open func(name string) *sql.DB) *shelves {
+	b.Helper()
+	s := &shelves{driver: driver, whole: open("whole"), peer: open("peer"), home: open("home")}
+	s.shards = sharding.DBs{"a": open("a"), "b": open("b")}
+	for _, db := range []*sql.DB{s.whole, s.peer, s.home} {
+		execute(b, db, "CREATE TABLE coupons (id BIGINT NOT NULL PRIMARY KEY, note VARCHAR(50) NOT NULL)")
+		execute(b, db, "INSERT INTO coupons VALUES (1, 'x')")
+	}
+	s.store(b, s.whole, "orders", -1)
+	execute(b, s.peer, "CREATE TABLE orders"+columns)
+	for i := range manyShards {
+		s.store(b, s.peer, fmt.Sprintf("orders_%d", i), i)
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, manyShards, "orders_%d")
+	check(b, err)
+	for i, at := range m.Targets() {
+		s.store(b, s.shards[at.DB], at.Table, i)
+	}
+	s.router, err = sharding.New(s.shards, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: m})
+	check(b, err)
+	s.routed = shardsql.OpenDB(shardsql.Config{Router: s.router, Home: s.home})
+	b.Cleanup(func() { _ = s.routed.Close() })
+	s.gorm, s.ours = opened(b, dialector(s.whole), nil), opened(b, dialector(s.home), routing(s.router))
+	s.theirs = opened(b, dialector(s.peer), goGorm(manyShards))
+	return s
+}
+
+// store makes a table with the orders of a slot, or with all of them.
+func (s *shelves) store(b *testing.B, db *sql.DB, table string, slot int) {
+	b.Helper()
+	execute(b, db, "CREATE TABLE "+table+columns)
+	execute(b, db, "CREATE INDEX "+table+"_user ON "+table+" (user_id)")
+	var rows []string
+	for i := range storedRows {
+		if slot < 0 || i%manyShards == slot {
+			rows = append(rows, fmt.Sprintf("(%d, %d, 'order %d')", i, i, i))
+		}
+	}
+	execute(b, db, "INSERT INTO "+table+" VALUES "+strings.Join(rows, ", "))
+}
+
+// tidy deletes what was inserted.
+func (s *shelves) tidy(b *testing.B) {
+	b.Helper()
+	execute(b, s.whole, fmt.Sprintf("DELETE FROM orders WHERE id >= %d", firstNewRow))
+	for i, at := range s.router.Targets("orders") {
+		execute(b, s.shards[at.DB], fmt.Sprintf("DELETE FROM %s WHERE id >= %d", at.Table, firstNewRow))
+		execute(b, s.peer, fmt.Sprintf("DELETE FROM orders_%d WHERE id >= %d", i, firstNewRow))
+	}
+}
+
+// keeping has the pool keep the connections that a query of all shards takes at a time:
+// database/sql keeps two, and the others would be opened anew for each query.
+func keeping(db *sql.DB) *sql.DB {
+	db.SetMaxIdleConns(manyShards)
+	return db
+}
+
+// BenchmarkStatements sends statements to databases that hold their rows in memory:
+// ours, what stands below us by itself, and go-gorm/sharding.
+func BenchmarkStatements(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) {
+		dir := b.TempDir()
+		compare(b, newShelves(b, "sqlite", func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }, func(name string) *sql.DB {
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
+			check(b, err)
+			b.Cleanup(func() { _ = db.Close() })
+			return keeping(db)
+		}))
+	})
+	b.Run("MariaDB", func(b *testing.B) {
+		m := server.RunMariaDB(b, "--innodb-flush-log-at-trx-commit=2")
+		compare(b, newShelves(b, "mysql", func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }, func(name string) *sql.DB {
+			return keeping(m.Open(b, name))
+		}))
+	})
+}
+
+func compare(b *testing.B, s *shelves) {
+	b.Helper()
+	plain, routed := sqlx.NewDb(s.whole, s.driver), sqlx.NewDb(s.routed, s.driver)
+	for _, statement := range shelfStatements() {
+		measure(b, statement.name+"/plain", func() error { return statement.run(plain) })
+		if query, all := scatters[statement.name]; all {
+			shard := s.router.Targets("orders")[0]
+			ofOne := strings.Replace(query, "orders", shard.Table, 1)
+			measure(b, statement.name+"/one shard", func() error { return drained(s.shards[shard.DB], ofOne) })
+		}
+		measure(b, statement.name+"/shardid", func() error { return statement.run(routed) })
+		s.tidy(b)
+	}
+	for _, statement := range shelfModels() {
+		measure(b, statement.name+"/plain", func() error { return statement.run(s.gorm) })
+		measure(b, statement.name+"/shardid", func() error { return statement.run(s.ours) })
+		if statement.name != "gorm, latest 20" { // go-gorm/sharding refuses it
+			measure(b, statement.name+"/go-gorm/sharding", func() error { return statement.run(s.theirs) })
+		}
+		s.tidy(b)
+	}
+}
+
+// scatters are answered by all shards.
+var scatters = map[string]string{
+	"database/sql, latest 20":     "SELECT id, user_id, note FROM orders ORDER BY id DESC LIMIT 20",
+	"database/sql, 8000 in order": "SELECT id, user_id, note FROM orders ORDER BY id",
+}
+
+func shelfStatements() []statement[*sqlx.DB] {
+	const byKey = "SELECT id, user_id, note FROM orders WHERE user_id = ?"
+	id, many := int64(firstNewRow), make([]Order, 1000)
+	all := []statement[*sqlx.DB]{
+		{"database/sql, by key", func(db *sqlx.DB) error { return drained(db.DB, byKey, user) }},
+		{"database/sql, home table", func(db *sqlx.DB) error {
+			return drained(db.DB, "SELECT id, 0, note FROM coupons WHERE id = ?", 1)
+		}},
+		{"sqlx, by key", func(db *sqlx.DB) error { return db.Select(&[]Order{}, byKey, user) }},
+		{"sqlx, 1000 rows", func(db *sqlx.DB) error {
+			give(many, &id)
+			_, err := db.NamedExec(insertNamed, many)
+			return err
+		}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(scatters)) {
+		all = append(all, statement[*sqlx.DB]{name, func(db *sqlx.DB) error { return drained(db.DB, scatters[name]) }})
+	}
+	return all
+}
+
+func shelfModels() []statement[*gorm.DB] {
+	id, many := int64(firstNewRow), make([]Order, 1000)
+	return []statement[*gorm.DB]{
+		{"gorm, by key", func(db *gorm.DB) error { return db.Where("user_id = ?", user).Find(&[]Order{}).Error }},
+		{"gorm, home table", func(db *gorm.DB) error { return db.Where("id = ?", 1).Find(&[]Coupon{}).Error }},
+		{"gorm, latest 20", func(db *gorm.DB) error { return db.Order("id DESC").Limit(20).Find(&[]Order{}).Error }},
+		{"gorm, 1000 rows", func(db *gorm.DB) error {
+			give(many, &id)
+			return db.Create(&many).Error
+		}},
+	}
+}
