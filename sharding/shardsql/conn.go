@@ -2,7 +2,6 @@ package shardsql
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"slices"
 	"strings"
@@ -17,7 +16,8 @@ import (
 type conn struct {
 	database *database
 	tx       *transaction // nil outside of one
-	home     *sql.Conn    // nil before the first statement there, and in the pool
+	home     inner        // of the session there, none before its first statement and in the pool
+	atHome   kept         // of that session
 }
 
 var (
@@ -37,8 +37,8 @@ func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
 // Ping asks the home database, on the connection that c has there, if it has one: the
 // pool may have no other.
 func (c *conn) Ping(ctx context.Context) error {
-	if c.home != nil {
-		return c.home.PingContext(ctx)
+	if c.home.conn != nil {
+		return c.home.conn.PingContext(ctx)
 	}
 	return c.database.home.PingContext(ctx)
 }
@@ -148,6 +148,7 @@ func (c *conn) route(ctx context.Context, p *plan.Plan, query string, args []dri
 	}
 	clear(list)
 	*memory = list[:0]
+	r.Pooled = r.Kind == plan.One || p.Quiet()
 	switch {
 	case err != nil:
 		return plan.Route{}, err

@@ -26,7 +26,7 @@ func (d *database) copies() []*sql.DB {
 // home.
 func (c *conn) copy(ctx context.Context, text, table string, args []driver.NamedValue) (result driver.Result, err error) {
 	err = c.everywhere(ctx, text, table, args, func(l leg, in inner) error {
-		r, err := in.exec(ctx, l.text, slices.Clone(l.args))
+		r, err := in.exec(ctx, nil, l.text, slices.Clone(l.args))
 		if l.place == 0 {
 			result = r
 		}

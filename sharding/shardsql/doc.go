@@ -78,9 +78,14 @@
 // switch on.
 //
 // A prepared statement is prepared in the databases that its arguments lead to, once for
-// each connection, and closed there with it: 1,000 texts for a database; others are sent
-// unprepared, as all are in transactions, in the home database, and in scatters. Its
-// rows are copied once more.
+// each connection, and closed there with it: 1,000 texts for a database. Its rows are
+// copied once more. In a transaction, and in a session at home, it is prepared at most once
+// on the connection that these hold, and closed there with it or with these: 100 texts for
+// a connection. Sent as statements are that nobody has prepared are other texts, the parts
+// of a scatter and of a write to several shards, and in the home database, outside of
+// transactions and sessions, what may leave something in its session: all but queries
+// without variables and unknown functions. ROW_COUNT() and the like after a prepared query
+// are those of another connection therefore.
 //
 // Queries about shards outside of transactions may go to read-only copies of the
 // databases: see [Config.Replicas].

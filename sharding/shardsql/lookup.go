@@ -132,11 +132,3 @@ func (c *conn) answer(ctx context.Context, t *transaction, pool *sql.DB, q plan.
 	}
 	return rows.rows, nil
 }
-
-func (c *conn) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
-	if b := t.has(pool); b != nil {
-		return b.inner, nil
-	}
-	conn, own, err := c.session(ctx, pool)
-	return inner{conn: conn, kept: !own}, err
-}

@@ -87,21 +87,20 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 	return s.st, nil
 }
 
-// in returns the prepared statement of a text, or nil where it is sent unprepared: in
-// transactions and sessions, which hold a connection, and at home, where a session may
-// begin with any statement.
-func (s *statement) in(ctx context.Context, pool *sql.DB, text string) (*sql.Stmt, error) {
+// in returns what the database of a route has prepared, or nil where the statement goes to
+// a connection: that of a transaction or session, or one that begins a session at home.
+func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.Stmt, error) {
 	c := s.conn
-	if c.tx != nil || pool == c.database.home {
+	if _, holds := c.held(nil, pool); holds || c.tx != nil || pool == c.database.home && !to.Pooled {
 		return nil, nil //nolint:nilnil // said above
 	}
-	key := preparedAs{pool, text}
+	key := preparedAs{pool, to.Text}
 	of := s.inner[key]
 	if of == nil {
 		if err := c.database.agrees(ctx, pool, pool); err != nil {
 			return nil, err
 		}
-		if of = c.database.prepared.join(pool, text); of == nil {
+		if of = c.database.prepared.join(pool, to.Text); of == nil {
 			return nil, nil //nolint:nilnil // said above
 		}
 		if s.inner == nil {
@@ -124,6 +123,62 @@ func (s *statement) Close() error {
 		errs = append(errs, s.conn.database.prepared.leave(of))
 	}
 	s.inner = nil
+	errs = append(errs, s.forgotten(s.conn.home))
+	if t := s.conn.tx; t != nil {
+		for _, b := range t.begun {
+			errs = append(errs, s.forgotten(b.inner))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// forgotten closes what a connection keeps for s.
+func (s *statement) forgotten(in inner) error {
+	if in.kept == nil || len(in.kept.prepared) == 0 {
+		return nil
+	}
+	return in.conn.Raw(func(any) error { return in.kept.close(s) })
+}
+
+// preparedFor is what a text was prepared for.
+type preparedFor struct {
+	statement *statement
+	text      string
+}
+
+// maxKept is how many statements are kept prepared on a connection that is held.
+const maxKept = 100
+
+// find returns what is prepared for a statement, nil if nothing is.
+func (k *kept) find(of *statement, text string) driver.Stmt {
+	if k == nil || of == nil {
+		return nil
+	}
+	return k.prepared[preparedFor{of, text}]
+}
+
+// keep reports whether st stays prepared until its statement is closed, or nobody holds
+// the connection any more.
+func (k *kept) keep(of *statement, text string, st driver.Stmt) bool {
+	if k == nil || of == nil || len(k.prepared) >= maxKept {
+		return false
+	}
+	if k.prepared == nil {
+		k.prepared = map[preparedFor]driver.Stmt{}
+	}
+	k.prepared[preparedFor{of, text}] = st
+	return true
+}
+
+// close closes what is prepared for a statement, or all if that is nil.
+func (k *kept) close(of *statement) error {
+	var errs []error
+	for key, st := range k.prepared {
+		if of == nil || key.statement == of {
+			errs = append(errs, st.Close())
+			delete(k.prepared, key)
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -139,11 +194,11 @@ func asked(args []driver.NamedValue) []any {
 }
 
 // query reads what a prepared statement answers; ok is false where none is prepared.
-func (s *statement) query(ctx context.Context, pool *sql.DB, text string, args []driver.NamedValue) (r driver.Rows, ok bool, err error) {
+func (s *statement) query(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Rows, ok bool, err error) {
 	if s == nil {
 		return nil, false, nil
 	}
-	st, err := s.in(ctx, pool, text) //nolint:sqlclosecheck // with the outer statement
+	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
 	if err != nil || st == nil {
 		return nil, err != nil, err
 	}
@@ -159,11 +214,11 @@ func (s *statement) query(ctx context.Context, pool *sql.DB, text string, args [
 }
 
 // exec is query for a statement without rows.
-func (s *statement) exec(ctx context.Context, to plan.Route, args []driver.NamedValue) (r driver.Result, ok bool, err error) {
+func (s *statement) exec(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Result, ok bool, err error) {
 	if s == nil {
 		return nil, false, nil
 	}
-	st, err := s.in(ctx, s.conn.database.poolOrHome(to.Target.DB), to.Text) //nolint:sqlclosecheck // with the outer statement
+	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
 	if err != nil || st == nil {
 		return nil, err != nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -18,7 +19,8 @@ import (
 
 // preparing counts the statements about orders that a database has prepared and closed.
 type preparing struct {
-	file string
+	file  string
+	skips bool // it wants statements with arguments prepared, as MySQL's driver does
 
 	mu               sync.Mutex
 	prepared, closed int
@@ -43,10 +45,20 @@ type preparingConn struct {
 }
 
 func (c preparingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if c.of.skips && len(args) > 0 {
+		return nil, driver.ErrSkip
+	}
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 }
 
+func (c preparingConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+}
+
 func (c preparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.of.skips && len(args) > 0 {
+		return nil, driver.ErrSkip
+	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
@@ -81,11 +93,11 @@ func (s preparedHere) ExecContext(ctx context.Context, args []driver.NamedValue)
 	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 }
 
-// preparingShop is databases a and b with one table of orders each.
+// preparingShop is databases a and b with one table of orders each, and a home database.
 func preparingShop(t *testing.T) (routed *sql.DB, counted map[string]*preparing, pools sharding.DBs) {
 	t.Helper()
 	counted, pools = map[string]*preparing{}, sharding.DBs{}
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "b", "home"} {
 		counted[name] = &preparing{file: filepath.Join(t.TempDir(), name)}
 		db := sql.OpenDB(counted[name])
 		t.Cleanup(func() { _ = db.Close() })
@@ -99,11 +111,12 @@ func preparingShop(t *testing.T) (routed *sql.DB, counted map[string]*preparing,
 	for _, at := range m.Targets() {
 		exec(t, pools[at.DB], "CREATE TABLE "+at.Table+" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, note BLOB)")
 	}
-	router, err := sharding.New(pools, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
+	exec(t, pools["home"], "CREATE TABLE orders_seen (id INTEGER PRIMARY KEY)")
+	router, err := sharding.New(sharding.DBs{"a": pools["a"], "b": pools["b"]}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: files(t)("home")})
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: pools["home"]})
 	t.Cleanup(func() { _ = routed.Close() })
 	return routed, counted, pools
 }
@@ -141,7 +154,7 @@ func TestAPreparedStatementIsPreparedOnceForEachConnection(t *testing.T) {
 		}
 	}
 	for name, of := range counted {
-		if got := of.counts(); got != [2]int{2, 0} {
+		if got := of.counts(); got != [2]int{2, 0} && name != "home" {
 			t.Errorf("%s: %d statements prepared and closed, want 2 and 0", name, got)
 		}
 	}
@@ -151,7 +164,7 @@ func TestAPreparedStatementIsPreparedOnceForEachConnection(t *testing.T) {
 		}
 	}
 	for name, of := range counted {
-		if got := of.counts(); got != [2]int{2, 2} {
+		if got := of.counts(); got != [2]int{2, 2} && name != "home" {
 			t.Errorf("%s: %d statements prepared and closed, want 2 and 2", name, got)
 		}
 	}
@@ -225,4 +238,120 @@ func TestPreparedStatementsAreUsedAndClosedSideBySide(t *testing.T) {
 			t.Errorf("%s: %d statements prepared and closed", name, got)
 		}
 	}
+}
+
+// expect says how many statements a database has prepared and closed since the counts were
+// expected last.
+func (p *preparing) expect(t *testing.T, when string, prepared, closed int) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prepared != prepared || p.closed != closed {
+		t.Errorf("%s: %d prepared and %d closed, want %d and %d", when, p.prepared, p.closed, prepared, closed)
+	}
+	p.prepared, p.closed = 0, 0
+}
+
+const (
+	insertOrder = "INSERT INTO orders (id, user_id) VALUES (?, 1)"
+	countOrders = "SELECT COUNT(*) FROM orders WHERE user_id = ?"
+	insertSeen  = "INSERT INTO orders_seen (id) VALUES (?)"
+	countSeen   = "SELECT COUNT(*) FROM orders_seen WHERE id > ?"
+)
+
+// executed executes a statement some times.
+func executed(t *testing.T, st *sql.Stmt, first int) {
+	t.Helper()
+	for i := range 5 {
+		if _, err := st.ExecContext(t.Context(), first+i); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAConnectionThatIsHeldPreparesAStatementOnce(t *testing.T) {
+	routed, counted, pools := preparingShop(t)
+	for _, of := range counted {
+		of.skips = true
+	}
+	tx, err := routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := prepare(t, tx, insertOrder)
+	executed(t, write, 0)
+	counted["b"].expect(t, "a statement in a transaction", 1, 0)
+	if err := write.Close(); err != nil { //nolint:sqlclosecheck // its error is wanted
+		t.Error(err)
+	}
+	counted["b"].expect(t, "when it is closed", 0, 1)
+	read := prepare(t, tx, countOrders)  //nolint:sqlclosecheck // with tx
+	again := prepare(t, tx, countOrders) //nolint:sqlclosecheck // with tx
+	for range 3 {
+		var n [2]int
+		if err := errors.Join(read.QueryRow(1).Scan(&n[0]), again.QueryRow(1).Scan(&n[1])); err != nil || n != [2]int{5, 5} {
+			t.Error(n, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Error(err)
+	}
+	counted["b"].expect(t, "queries until the commit", 2, 2)
+
+	tx, err = routed.BeginTx(within(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := prepare(t, routed, insertSeen)
+	executed(t, tx.StmtContext(t.Context(), seen), 0)
+	if err := tx.Rollback(); err != nil {
+		t.Error(err)
+	}
+	counted["home"].expect(t, "a statement of the database, at home, until the rollback", 1, 1)
+
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	executed(t, prepare(t, c, insertSeen), 0)
+	counted["home"].expect(t, "a statement of a session", 1, 0)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	counted["home"].expect(t, "when the session ends", 0, 1)
+	for name, db := range pools {
+		if n := db.Stats().InUse; n != 0 {
+			t.Errorf("%s: %d connections in use", name, n)
+		}
+	}
+}
+
+func TestAQueryAtHomeThatLeavesNothingIsPreparedOnce(t *testing.T) {
+	routed, counted, _ := preparingShop(t)
+	counted["home"].skips = true
+	read := prepare(t, routed, countSeen) //nolint:sqlclosecheck // below
+	for range 3 {
+		var n int
+		if err := read.QueryRow(0).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted["home"].expect(t, "a query", 1, 0)
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, c, "CREATE TEMP TABLE mine (id INTEGER)")
+	mine := prepare(t, c, "SELECT COUNT(*) FROM mine WHERE id > ?") //nolint:sqlclosecheck // by prepare
+	var n int
+	if err := mine.QueryRow(0).Scan(&n); err != nil {
+		t.Errorf("a table of the session: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := routed.Close(); err != nil { // read has not been closed
+		t.Error(err)
+	}
+	counted["home"].expect(t, "when the database is closed", 0, 1)
 }

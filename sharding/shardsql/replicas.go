@@ -75,7 +75,7 @@ func (r replicas) pick(name string) *sql.DB {
 // replica returns the pool to read a database's copy from, or nil. A session at home
 // goes on there.
 func (c *conn) replica(from replicas, name string) *sql.DB {
-	if from == nil || c.home != nil && c.database.poolOrHome(name) == c.database.home {
+	if from == nil || c.home.conn != nil && c.database.poolOrHome(name) == c.database.home {
 		return nil
 	}
 	return from.pick(name)
@@ -96,25 +96,15 @@ func (c *conn) readFrom(ctx context.Context, st *statement, from replicas, to pl
 		return c.scatter(ctx, from, to.Shards, args)
 	}
 	pool := c.replica(from, to.Target.DB)
-	copied := pool != nil
-	if !copied {
+	if pool == nil {
 		pool = c.database.poolOrHome(to.Target.DB)
 	}
-	if rows, ok, err := st.query(ctx, pool, to.Text, args); ok {
+	if rows, ok, err := st.query(ctx, pool, to, args); ok {
 		return rows, err
 	}
-	in, err := c.reader(ctx, pool, copied, to)
+	in, err := c.place(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
-	return in.query(ctx, to.Text, args)
-}
-
-// reader returns a connection to a database, or to the pool of a copy, for one query.
-func (c *conn) reader(ctx context.Context, pool *sql.DB, copied bool, to plan.Route) (inner, error) {
-	if !copied {
-		return c.place(ctx, to)
-	}
-	conn, err := c.database.connect(ctx, pool)
-	return inner{conn: conn}, err
+	return in.query(ctx, st, to.Text, args)
 }

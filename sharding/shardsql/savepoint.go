@@ -61,11 +61,11 @@ func savepointOf(text string) (savepointVerb, string) {
 func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := t.find(name)
 	if verb != set && at < 0 && len(t.begun) == 0 {
-		in, err := t.on(ctx, "") // which says that there is none
+		in, err := t.conn.inner(ctx, t.conn.database.home) // which says that there is none
 		if err != nil {
 			return nil, err
 		}
-		return in.exec(ctx, text, nil)
+		return in.exec(ctx, nil, text, nil)
 	}
 	if t.broken != nil {
 		return nil, t.broken

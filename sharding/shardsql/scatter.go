@@ -110,19 +110,16 @@ func releaseAll(all []lane) error {
 
 // reserve takes connections of one pool for the targets in these places.
 func (c *conn) reserve(ctx context.Context, from replicas, pool string, places []int) (all []lane, err error) {
-	if c.tx != nil {
-		in, err := c.tx.on(ctx, pool)
-		if err != nil {
-			return nil, err
-		}
-		return []lane{{in, places}}, nil
-	}
 	db := c.replica(from, pool)
 	if db == nil {
 		db = c.database.poolOrHome(pool)
 	}
-	if c.home != nil && db == c.database.home { // the pool may have no other one
-		return []lane{{inner{conn: c.home, kept: true}, places}}, nil
+	if _, holds := c.held(nil, db); holds || c.tx != nil { // the pool may have no other one
+		in, err := c.inner(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		return []lane{{in, places}}, nil
 	}
 	n := len(places)
 	if most := db.Stats().MaxOpenConnections; most > 0 {
@@ -193,9 +190,11 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 	for i, place := range l.targets {
 		last := i == len(l.targets)-1
 		in := l.inner
-		in.kept = in.kept || !last
+		if !last && in.kept == nil {
+			in.kept = &kept{}
+		}
 		to := s.Targets[place]
-		rows, err := in.query(ctx, to.Text, slices.Clone(args))
+		rows, err := in.query(ctx, nil, to.Text, slices.Clone(args))
 		if err != nil {
 			if !last {
 				err = both(err, l.inner.release())
@@ -206,7 +205,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 			types.read(rows)
 		}
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target}
-		if !last || l.inner.kept {
+		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {
 				if !last {
 					err = both(err, l.inner.release())

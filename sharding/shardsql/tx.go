@@ -34,6 +34,7 @@ type begun struct {
 	marked bool // the savepoint of the present statement is set
 	// session: the connection is that of a session at home, which goes on afterwards.
 	session bool
+	kept    kept // where it is not
 }
 
 // leave gives the connection back.
@@ -41,7 +42,7 @@ func (b *begun) leave() error {
 	if b.session {
 		return nil
 	}
-	return b.inner.conn.Close()
+	return b.inner.leave()
 }
 
 func (c *conn) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
@@ -65,15 +66,6 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 	}
 	c.tx = c.newTransaction(ctx, options)
 	return c.tx, nil
-}
-
-// on returns the transaction's connection to a database.
-func (t *transaction) on(ctx context.Context, pool string) (inner, error) {
-	b, err := t.join(ctx, t.conn.database.poolOrHome(pool))
-	if err != nil {
-		return inner{}, err
-	}
-	return b.inner, nil
 }
 
 // join returns what has begun on a database, or begins there.
@@ -150,12 +142,15 @@ func (d *database) nameOf(pool *sql.DB) string {
 
 // begin begins on a database, and sets the savepoints there that the transaction has.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
-	c, own, err := t.conn.session(ctx, pool)
+	in, err := t.conn.beside(ctx, nil, pool)
 	if err != nil {
 		return nil, err
 	}
-	b := &begun{pool: pool, inner: inner{conn: c, kept: true}, session: !own}
-	err = c.Raw(func(raw any) (err error) {
+	b := &begun{pool: pool, inner: in, session: in.kept != nil}
+	if !b.session {
+		b.inner.kept = &b.kept
+	}
+	err = in.conn.Raw(func(raw any) (err error) {
 		b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
 		return err
 	})

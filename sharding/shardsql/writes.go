@@ -28,7 +28,7 @@ func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 	results := make([]driver.Result, len(w.Parts))
 	var all sum
 	err := c.parts(ctx, w, args, func(l leg, in inner) (err error) {
-		results[l.place], err = in.exec(ctx, l.text, l.args)
+		results[l.place], err = in.exec(ctx, nil, l.text, l.args)
 		return err
 	}, func(t *transaction) error {
 		all = summed(w, results)
@@ -58,14 +58,15 @@ func (c *conn) writeOne(ctx context.Context, st *statement, to plan.Route, args 
 }
 
 func (c *conn) send(ctx context.Context, st *statement, to plan.Route, args []driver.NamedValue) (driver.Result, error) {
-	if r, ok, err := st.exec(ctx, to, args); ok {
+	pool := c.database.poolOrHome(to.Target.DB)
+	if r, ok, err := st.exec(ctx, pool, to, args); ok {
 		return r, err
 	}
-	inner, err := c.place(ctx, to)
+	in, err := c.place(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
-	return inner.exec(ctx, to.Text, args)
+	return in.exec(ctx, st, to.Text, args)
 }
 
 // whole is a write to one shard as one of several.
@@ -121,7 +122,7 @@ func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.Name
 }
 
 func (i inner) returned(ctx context.Context, l leg, memory *int) (*heldRows, error) {
-	rows, err := i.query(ctx, l.text, l.args)
+	rows, err := i.query(ctx, nil, l.text, l.args)
 	if err != nil {
 		return nil, err
 	}
@@ -273,10 +274,4 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		return failed
 	}
 	return errors.Join(failed, t.broken)
-}
-
-// run executes a text without arguments.
-func (i inner) run(ctx context.Context, text string) error {
-	_, err := i.exec(ctx, text, nil)
-	return err
 }

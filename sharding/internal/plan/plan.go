@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
@@ -22,6 +23,7 @@ type Plan struct {
 	sharded   []*reference
 	broadcast []*reference
 	routed    bool                 // it names a table of the router
+	quiet     bool                 // it leaves nothing in its session
 	physical  *sharding.RouteError // it names a physical table
 	texts     texts
 	origin    *sharding.Target // nil unless a migration's source serves the tables
@@ -80,6 +82,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		_, ok := snapshot.Lookup(name)
 		return ok
 	})
+	p.quiet = b.restless == "" && leavesNothing(statement)
 	return p
 }
 
@@ -109,8 +112,10 @@ type Route struct {
 	// Anywhere says of Home that it reads broadcast tables alone, so that any database
 	// has its rows.
 	Anywhere bool
-	Shards   *Shards // of Scatter
-	Writes   *Writes // of Several
+	// Pooled says that any connection may execute it: it is about a shard, or Quiet.
+	Pooled bool
+	Shards *Shards // of Scatter
+	Writes *Writes // of Several
 	// Nowhere says of One that no row satisfies its conditions, so that any target, and
 	// any session, tells the same.
 	Nowhere bool
@@ -295,6 +300,19 @@ func (p *Plan) together(db string) error {
 		}
 	}
 	return nil
+}
+
+// Quiet reports whether the statement is a query that leaves nothing in its session which
+// another statement could ask for there: no variable, lock, temporary table or number.
+func (p *Plan) Quiet() bool { return p.quiet }
+
+// leavesNothing is Quiet but for functions, of which steady ones leave nothing.
+func leavesNothing(st *sqlparse.Statement) bool {
+	if st.Verb != sqlparse.Select || st.Executable {
+		return false
+	}
+	text := strings.ToLower(st.Text)
+	return !slices.ContainsFunc([]string{"@", "into", "found_rows", "last_insert_id"}, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // Copied reports whether a copy of its databases may answer: it is a query about rows

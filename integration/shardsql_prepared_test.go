@@ -1,0 +1,204 @@
+package integration_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"testing"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// preparedShop is the tables of these tests in one database, or behind a routed one. Each
+// pool has one connection, whose session counts what is prepared.
+type preparedShop struct {
+	db    *sql.DB
+	pools []*sql.DB
+}
+
+func preparedShops(t *testing.T) (plain, routed preparedShop) {
+	t.Helper()
+	m := server.ShareMariaDB(t)
+	open := func(name string) *sql.DB {
+		db := m.Open(t, name)
+		db.SetMaxOpenConns(1)
+		return db
+	}
+	one := open("plain")
+	mustExec(t, one, "CREATE TABLE routed_orders (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
+	mustExec(t, one, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	home, shard := open("home"), open("shard")
+	mustExec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	tables, err := sharding.Spread([]string{"a"}, 2, "routed_orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range tables.Targets() {
+		mustExec(t, shard, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
+	}
+	router, err := sharding.New(sharding.DBs{"a": shard}, sharding.Table{Name: "routed_orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	t.Cleanup(func() { _ = db.Close() })
+	for _, text := range []string{"SELECT * FROM routed_orders WHERE user_id = 1", "SELECT * FROM routed_coupons"} {
+		mustExec(t, db, text) // what has to be known is asked for now
+	}
+	return preparedShop{one, []*sql.DB{one}}, preparedShop{db, []*sql.DB{home, shard}}
+}
+
+// counts are how many statements the sessions have prepared and closed.
+func (s preparedShop) counts(t *testing.T) (prepared, closed int) {
+	t.Helper()
+	for _, db := range s.pools {
+		for name, to := range map[string]*int{"Com_stmt_prepare": &prepared, "Com_stmt_close": &closed} {
+			var n int
+			if err := db.QueryRow("SHOW SESSION STATUS LIKE '"+name+"'").Scan(&name, &n); err != nil {
+				t.Fatal(err)
+			}
+			*to += n
+		}
+	}
+	return prepared, closed
+}
+
+// A statement that a program prepares is prepared on the servers no more often than without
+// routing, and closed there when the program is done.
+func TestPreparingOnARoutedDatabaseCostsNoMore(t *testing.T) {
+	plain, routed := preparedShops(t)
+	const insert, find, coupon = "INSERT INTO routed_orders (id, user_id, note) VALUES (?, ?, 'x')", "SELECT COUNT(*) FROM routed_orders WHERE user_id = ?", "SELECT COUNT(*) FROM routed_coupons WHERE used = ?"
+	id := 0
+	loop := func(st *sql.Stmt, execs bool) error {
+		var err error
+		for range 10 {
+			id++
+			var n int
+			if execs {
+				_, failed := st.Exec(id, 1)
+				err = errors.Join(err, failed)
+			} else {
+				err = errors.Join(err, st.QueryRow(1).Scan(&n))
+			}
+		}
+		return errors.Join(err, st.Close())
+	}
+	on := func(text string, execs bool, open func(ctx context.Context, db *sql.DB) (func(string) (*sql.Stmt, error), func() error, error)) func(*testing.T, *sql.DB) error {
+		return func(t *testing.T, db *sql.DB) error {
+			prepare, end, err := open(t.Context(), db)
+			if err != nil {
+				return err
+			}
+			st, err := prepare(text)
+			if err == nil {
+				err = loop(st, execs)
+			}
+			return errors.Join(err, end())
+		}
+	}
+	tx := func(ctx context.Context, db *sql.DB) (func(string) (*sql.Stmt, error), func() error, error) {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return tx.Prepare, tx.Commit, nil
+	}
+	conn := func(ctx context.Context, db *sql.DB) (func(string) (*sql.Stmt, error), func() error, error) {
+		c, err := db.Conn(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(text string) (*sql.Stmt, error) { return c.PrepareContext(ctx, text) }, c.Close, nil
+	}
+	pool := func(_ context.Context, db *sql.DB) (func(string) (*sql.Stmt, error), func() error, error) {
+		return db.Prepare, func() error { return nil }, nil
+	}
+	for name, run := range map[string]func(*testing.T, *sql.DB) error{
+		"a write in a transaction":        on(insert, true, tx),
+		"a query in a transaction":        on(find, false, tx),
+		"a query of home, in one":         on(coupon, false, tx),
+		"a query on a connection":         on(find, false, conn),
+		"a query of home on a connection": on(coupon, false, conn),
+		"a query":                         on(find, false, pool),
+		"a query of home":                 on(coupon, false, pool),
+		"a write":                         on(insert, true, pool),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var prepared, closed [2]int
+			for i, shop := range []preparedShop{plain, routed} {
+				p, c := shop.counts(t)
+				if err := run(t, shop.db); err != nil {
+					t.Fatal(err)
+				}
+				prepared[i], closed[i] = shop.counts(t)
+				prepared[i], closed[i] = prepared[i]-p, closed[i]-c
+			}
+			t.Logf("prepared %v, closed %v", prepared, closed)
+			if prepared[1] > prepared[0] || closed[1] != prepared[1] {
+				t.Errorf("%d are prepared, and %d closed; without routing %d", prepared[1], closed[1], prepared[0])
+			}
+		})
+	}
+}
+
+// GORM keeps the statements that it prepares until it is closed.
+func TestGORMThatPreparesPreparesNoMoreOnARoutedDatabase(t *testing.T) {
+	plain, routed := preparedShops(t)
+	work := func(db *gorm.DB, id int64) error {
+		var orders []routedOrder
+		return errors.Join(
+			db.Create(&routedOrder{ID: id, UserID: 1, Note: "new"}).Error,
+			db.Where("user_id = ?", 1).Find(&orders).Error,
+			db.Model(&routedOrder{ID: id, UserID: 1}).Update("note", "paid").Error,
+		)
+	}
+	home := func(db *gorm.DB, id int64) error {
+		var coupons []routedCoupon
+		return errors.Join(
+			db.Where("used = ?", 1).Find(&coupons).Error,
+			db.Create(&routedCoupon{Code: strconv.FormatInt(id, 10), Used: id}).Error,
+			db.Model(&routedCoupon{Code: strconv.FormatInt(id, 10)}).Update("used", 2).Error,
+		)
+	}
+	for name, run := range map[string]func(*gorm.DB, int64) error{
+		"each statement by itself":         work,
+		"each statement of home by itself": home,
+		"in transactions at home": func(db *gorm.DB, id int64) error {
+			return db.Transaction(func(tx *gorm.DB) error { return home(tx, id+100) })
+		},
+		"in transactions": func(db *gorm.DB, id int64) error {
+			return db.Transaction(func(tx *gorm.DB) error { return work(tx, id+100) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var prepared [2]int
+			for i, shop := range []preparedShop{plain, routed} {
+				db, err := gorm.Open(mysql.New(mysql.Config{Conn: shop.db, SkipInitializeWithVersion: true}), &gorm.Config{PrepareStmt: true, Logger: logger.Discard})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before, _ := shop.counts(t)
+				for id := range int64(10) {
+					if err := run(db, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				prepared[i], _ = shop.counts(t)
+				prepared[i] -= before
+				if keeper, ok := db.ConnPool.(*gorm.PreparedStmtDB); ok {
+					keeper.Close()
+				}
+			}
+			if t.Logf("prepared %v", prepared); prepared[1] > prepared[0] {
+				t.Errorf("%d are prepared, without routing %d", prepared[1], prepared[0])
+			}
+		})
+	}
+}
