@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shardid/shardid/keygen"
@@ -124,14 +125,16 @@ func closes[K comparable](t *testing.T, g keygen.Generator[K]) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
+	var closed atomic.Bool
 	for range 4 {
-		wg.Go(func() { useUntilClosed(t, g) })
+		wg.Go(func() { useUntilClosed(t, g, &closed) })
 	}
 	for range 2 {
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	}
+	closed.Store(true)
 	wg.Wait()
 	if key, err := g.Next(t.Context()); !errors.Is(err, keygen.ErrClosed) || !isZero(key) {
 		t.Errorf("Next after Close: %v, %v", key, err)
@@ -141,12 +144,18 @@ func closes[K comparable](t *testing.T, g keygen.Generator[K]) {
 	}
 }
 
-func useUntilClosed[K comparable](t *testing.T, g keygen.Generator[K]) {
+func useUntilClosed[K comparable](t *testing.T, g keygen.Generator[K], closed *atomic.Bool) {
 	for {
-		if key, err := g.Next(t.Context()); err != nil {
+		after := closed.Load()
+		key, err := g.Next(t.Context())
+		if err != nil {
 			if !errors.Is(err, keygen.ErrClosed) || !isZero(key) {
 				t.Errorf("Next during Close: %v, %v", key, err)
 			}
+			return
+		}
+		if after {
+			t.Errorf("Next after Close: %v", key)
 			return
 		}
 	}
