@@ -3,8 +3,6 @@ package sqlparse
 import (
 	"slices"
 	"strings"
-
-	"github.com/shardid/shardid/internal/sqltext"
 )
 
 func (p *parser) update(from int, with *With) *Change {
@@ -51,19 +49,13 @@ func (p *parser) writeWords() (ignore bool, or string) {
 func (p *parser) delete(from int, with *With) *Change {
 	c := &Change{With: with}
 	p.writeWords()
-	if p.mysql && p.atBoth("history", "from") {
+	switch {
+	case p.mysql && p.atBoth("history", "from"):
 		p.fail() // MariaDB's DELETE HISTORY
-	}
-	word := "from"
-	if c.Multi = p.mysql && !p.at("from"); !c.Multi {
+	case p.mysql:
+		p.deleted(c)
+	default:
 		p.expect("from")
-		word, c.Multi = "using", p.mysql && p.atUsing()
-	}
-	if c.Multi {
-		c.Targets = list(p, nil, (*parser).target)
-		p.expect(word)
-		c.From = p.sources()
-	} else {
 		c.Targets = []Table{*p.table()}
 		if p.d.Family == PostgreSQL && p.accept("using") {
 			c.From = p.sources()
@@ -74,15 +66,23 @@ func (p *parser) delete(from int, with *With) *Change {
 	return c
 }
 
-// atUsing reports whether names stand at tok, and USING behind them: MySQL's DELETE
-// FROM a, b USING ….
-func (p *parser) atUsing() bool {
-	ahead := p.scanner
-	t := p.tok
-	for t.is() == "." || t.is() == "*" || t.is() == "," || t.kind != 0 && t.kind != sqltext.Op && !t.class().is(reserved) {
-		t = p.lex(&ahead)
+// deleted reads MySQL's FROM a, FROM a, b USING … and a, b FROM ….
+func (p *parser) deleted(c *Change) {
+	c.Multi = !p.accept("from")
+	c.Targets = list(p, nil, (*parser).target)
+	if c.Multi {
+		p.expect("from")
+	} else {
+		c.Multi = p.accept("using")
 	}
-	return t.is() == "using"
+	switch t := c.Targets[0]; {
+	case c.Multi:
+		c.From = p.sources()
+	case len(c.Targets) > 1:
+		p.fail()
+	default:
+		c.Targets[0] = *p.tableOf(t.From, t.Name)
+	}
 }
 
 // target reads a target of MySQL's DELETE of several tables: a, b.*.

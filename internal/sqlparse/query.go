@@ -89,19 +89,15 @@ func (p *parser) combined(from int, with *With, first *Part) *Query {
 	return q
 }
 
+var setOps = map[string]SetOp{"union": Union, "except": Except, "intersect": Intersect}
+
 // setOp reads UNION and its like; First means that there is none.
 func (p *parser) setOp() SetOp {
-	var op SetOp
-	switch {
-	case p.accept("union"):
-		op = Union
-	case p.accept("except"):
-		op = Except
-	case p.accept("intersect"):
-		op = Intersect
-	default:
+	op := setOps[p.tok.is()]
+	if op == First {
 		return First
 	}
+	p.next()
 	if p.accept("all") {
 		return op - 1
 	}

@@ -38,28 +38,21 @@ func (p *parser) joined(behindComma bool) Source {
 	}
 }
 
+var joinKinds = map[string]JoinKind{"inner": InnerJoin, "left": LeftJoin, "right": RightJoin, "full": FullJoin, "cross": CrossJoin}
+
 // joinWords reads JOIN and the words before it. It returns nil where none is.
 func (p *parser) joinWords() (j *Join, natural bool) {
 	if p.mysql && p.accept("straight_join") {
 		return &Join{}, false
 	}
 	natural = p.accept("natural")
-	kind := InnerJoin
+	kind, known := joinKinds[p.tok.is()]
 	switch {
-	case p.accept("cross"):
-		kind = CrossJoin
-	case p.accept("left"):
-		kind = LeftJoin
-	case p.accept("right"):
-		kind = RightJoin
-	case !p.mysql && p.accept("full"):
-		kind = FullJoin
-	case p.accept("inner"), natural, p.at("join"):
-	default:
-		return nil, false
-	}
-	if kind != InnerJoin && kind != CrossJoin {
+	case known && !(p.mysql && kind == FullJoin):
+		p.next()
 		p.accept("outer")
+	case !natural && !p.at("join"):
+		return nil, false
 	}
 	p.expect("join")
 	return &Join{Kind: kind}, natural
