@@ -91,6 +91,10 @@ func TestFormsOfBunAnswerAsOnOneTable(t *testing.T) {
 			func(ctx context.Context) (any, error) {
 				return s.in.NewSelect().Model((*bunOrder)(nil)).Where("user_id = 1").Exists(ctx)
 			},
+			func(ctx context.Context) (any, error) { return s.in.NewSelect().Model((*bunOrder)(nil)).Exists(ctx) },
+			func(ctx context.Context) (any, error) {
+				return s.in.NewSelect().Model((*bunOrder)(nil)).Where("amount = 77").Exists(ctx)
+			},
 			func(ctx context.Context) (any, error) {
 				return affected(s.in.NewInsert().Model(row).On(conflict).Exec(ctx))
 			},

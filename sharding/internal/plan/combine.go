@@ -113,10 +113,24 @@ func (c *combiner) branch() {
 		c.refuse("window functions are not combined" + addKey)
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
-	case !c.rooted(c.scope):
+	case !c.rooted(c.scope) && !c.asks():
 		c.refuse("the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key")
 	}
 	c.expressions()
+}
+
+// asks reports whether a SELECT has EXISTS alone, of rows that the shards make of theirs:
+// there is one if any shard has one.
+func (c *combiner) asks() bool {
+	if len(c.cores) > 1 || len(c.core.From) > 0 || c.core.Where != nil || len(c.core.Items) != 1 || len(c.query.OrderBy) > 0 || c.query.Limit != nil || c.core.Distinct {
+		return false
+	}
+	exists := sqlparse.As(bare(c.core.Items[0].Expr), sqlparse.Exists)
+	if exists == nil {
+		return false
+	}
+	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser puts nothing else there
+	return c.only(q) != nil && c.parted(q)
 }
 
 // rooted reports whether each row of a SELECT, before it is grouped, comes from rows of a
@@ -203,6 +217,11 @@ func hasFunction(s sqlparse.Source) bool {
 
 // answer takes in what is selected: groups, or rows.
 func (c *combiner) answer() {
+	if c.asks() {
+		found := merge.Aggregate{Function: merge.Max, By: merge.Key{Type: merge.Type{Kind: merge.Integer}}}
+		c.of.group = &grouping{Group: Group{Columns: []merge.Aggregate{found}, Shown: 1}}
+		return
+	}
 	once := c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)

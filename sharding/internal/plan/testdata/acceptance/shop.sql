@@ -171,9 +171,8 @@ SELECT count(*) FROM `users` WHERE email = ? AND `users`.`deleted_at` IS NULL;
 -- name: does an e-mail exist
 -- from: hand-written Go, the same question as EXISTS
 -- args: 'ann@example.com'
--- with: refused
--- without: refused
--- because: EXISTS without a table in its outer FROM cannot be put together from several shards; ask SELECT 1 FROM users WHERE email = ? LIMIT 1
+-- with: scatter
+-- without: scatter
 SELECT EXISTS (SELECT 1 FROM users WHERE email = ?);
 
 -- name: change the name of a user
