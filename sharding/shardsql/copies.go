@@ -24,44 +24,42 @@ func (d *database) copies() []*sql.DB {
 
 // copy writes every copy of a broadcast table, and returns the result of the one at
 // home.
-func (c *conn) copy(ctx context.Context, text, table string, args []driver.NamedValue) (result driver.Result, err error) {
-	err = c.everywhere(ctx, text, table, args, func(l leg, in inner) error {
-		r, err := in.exec(ctx, nil, l.text, slices.Clone(l.args))
-		if l.place == 0 {
-			result = r
-		}
-		return err
-	})
-	return result, err
+func (c *conn) copy(ctx context.Context, text, table string, args []driver.NamedValue) (driver.Result, error) {
+	alone, err := c.spreads(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.results(ctx, c.copied(text, table, args), alone, func(*transaction, []driver.Result) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
 // copyRows is copy for a statement that returns rows.
 func (c *conn) copyRows(ctx context.Context, text, table string, args []driver.NamedValue) (driver.Rows, error) {
-	var rows *heldRows
-	err := c.everywhere(ctx, text, table, args, func(l leg, in inner) error {
-		memory := answerMemory
-		r, err := in.returned(ctx, l, &memory)
-		if l.place == 0 {
-			rows = r
-		}
-		return err
-	})
+	alone, err := c.spreads(ctx, table)
 	if err != nil {
 		return nil, err
 	}
-	return rows, nil
+	all, err := c.returned(ctx, c.copied(text, table, args), alone, func(*transaction, []*heldRows) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
-// everywhere writes all copies or none. Where nothing else belongs to its transaction,
-// such a write may span databases in every mode, as a broadcast table could not be
-// written otherwise. A copy that cannot commit is told by a PartialCommitError.
-func (c *conn) everywhere(ctx context.Context, text, table string, args []driver.NamedValue, do func(leg, inner) error) error {
-	alone := c.tx == nil || writehint.Of(ctx, table).Single
+// spreads reports whether nothing else belongs to the transaction of a write to copies.
+// Such a write may span databases in every mode, as a broadcast table could not be
+// written otherwise; others need that mode. A copy that cannot commit is told by a
+// PartialCommitError.
+func (c *conn) spreads(ctx context.Context, table string) (alone bool, err error) {
+	alone = c.tx == nil || writehint.Of(ctx, table).Single
 	if !alone && !c.tx.spans {
-		return &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,
+		return false, &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,
 			Hint: "it is written in every database; write it outside of the transaction, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 	}
-	return c.together(ctx, c.copied(text, table, args), alone, do, nil)
+	return alone, nil
 }
 
 // copied returns the legs of a write to every copy.

@@ -122,12 +122,7 @@ func (t *transaction) begunOn() string {
 	if !t.began() || t.has(t.conn.database.home) != nil {
 		return ""
 	}
-	for _, name := range t.conn.database.router.Databases() {
-		if t.has(t.conn.database.router.DB(name)) != nil {
-			return name
-		}
-	}
-	return ""
+	return routerName(t.conn.database.router, t.begun[0].pool)
 }
 
 // used notes that a statement of the transaction has been executed.

@@ -5,7 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"sync"
+	"maps"
+	"slices"
 
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
@@ -93,27 +94,13 @@ func (c *conn) answers(ctx context.Context, t *transaction, questions []plan.Que
 		pool := c.database.poolOrHome(q.Target.DB)
 		pools[pool] = append(pools[pool], i)
 	}
-	ask := func(pool *sql.DB, places []int) {
-		for _, i := range places {
+	sideBySide(c.database.router.Limits().Concurrency, slices.Collect(maps.Keys(pools)), func(pool *sql.DB) {
+		for _, i := range pools[pool] {
 			if answers[i], errs[i] = c.answer(ctx, t, pool, questions[i]); errs[i] != nil {
 				return
 			}
 		}
-	}
-	var wg sync.WaitGroup
-	workers := make(chan struct{}, c.database.router.Limits().Concurrency)
-	for pool, places := range pools {
-		if len(pools) == 1 {
-			ask(pool, places)
-			continue
-		}
-		workers <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-workers }()
-			ask(pool, places)
-		})
-	}
-	wg.Wait()
+	})
 	return answers, errors.Join(errs...)
 }
 

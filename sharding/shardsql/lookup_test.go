@@ -15,7 +15,6 @@ import (
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // membered is members in four shards in two databases, with one connection each, and one
@@ -27,31 +26,11 @@ func membered(t testing.TB, options ...sharding.Option) *twin {
 
 func memberedBy(t testing.TB, slots int, options ...sharding.Option) *twin {
 	t.Helper()
-	open := files(t)
-	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
-	m, err := sharding.Spread([]string{"a", "b"}, 4, "members_%d")
-	if err != nil {
-		t.Fatal(err)
+	w := twinOf(t, sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(slots), Map: spread(t, 4, "members_%d"), OnMissing: sharding.FanOutReads},
+		changes.MemberColumns, options...)
+	for _, db := range w.dbs {
+		db.SetMaxOpenConns(1)
 	}
-	for _, at := range m.Targets() {
-		w.dbs[at.DB].SetMaxOpenConns(1)
-		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
-	}
-	exec(t, w.one, "CREATE TABLE members"+changes.MemberColumns)
-	table := sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(slots), Map: m, OnMissing: sharding.FanOutReads}
-	router, err := sharding.New(w.dbs, append(options, table)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
-	t.Cleanup(func() {
-		_ = w.routed.Close()
-		for name, db := range w.dbs {
-			if n := db.Stats().InUse; n != 0 {
-				t.Errorf("database %s: %d connections in use", name, n)
-			}
-		}
-	})
 	return w
 }
 

@@ -1,6 +1,7 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -77,21 +78,34 @@ type database struct {
 
 func newDatabase(c Config) *database {
 	return &database{
-		router: c.Router, home: c.Home, homeName: nameOfHome(c), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), asking: newTurn(),
+		router: c.Router, home: c.Home, homeName: routerName(c.Router, c.Home), replicas: newReplicas(c), observer: c.Observer, migration: previewing(c.Router), asking: newTurn(),
 	}
 }
 
 // pool returns the pool of a database of the router.
 func (d *database) pool(name string) *sql.DB { return d.router.DB(name) }
 
-// nameOfHome returns the name under which the router knows the home pool, or "".
-func nameOfHome(c Config) string {
-	for _, name := range c.Router.Databases() {
-		if c.Router.DB(name) == c.Home {
+// routerName returns the name under which a router knows a pool, or "".
+func routerName(r *sharding.Router, pool *sql.DB) string {
+	for _, name := range r.Databases() {
+		if r.DB(name) == pool {
 			return name
 		}
 	}
 	return ""
+}
+
+// nameOf returns the name of a pool, for messages.
+func (d *database) nameOf(pool *sql.DB) string {
+	if name := routerName(d.router, pool); name != "" {
+		return "database " + name
+	}
+	return "the home database"
+}
+
+// shortNameOf returns the router's name of a pool, or "home".
+func (d *database) shortNameOf(pool *sql.DB) string {
+	return cmp.Or(routerName(d.router, pool), "home")
 }
 
 // connector makes connections. They cost nothing: each takes one from the pools

@@ -144,26 +144,20 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 }
 
 // ask sends the query on every lane, on several at the same time, and returns the
-// rows of each target, and what the driver of the first tells of their columns. The error is the one that came first, at which the others are
-// stopped: what drivers say of that, nobody knows. After it nothing is left open.
+// rows of each target, and what the driver of the first tells of their columns. The error
+// is the one that came first, at which the others are stopped: what drivers say of that,
+// nobody knows. After it nothing is left open.
 func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, []columnType, error) {
 	types := columnTypes{byValue: c.database.server.Name() == "sqlite"}
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
-	var wg sync.WaitGroup
-	workers := make(chan struct{}, c.database.concurrency(s))
-	for _, l := range lanes {
-		workers <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-workers }()
-			if err := l.ask(ctx, s, args, sources, &types); err != nil {
-				once.Do(func() { first = err })
-				stop()
-			}
-		})
-	}
-	wg.Wait()
+	sideBySide(c.database.concurrency(s), lanes, func(l lane) {
+		if err := l.ask(ctx, s, args, sources, &types); err != nil {
+			once.Do(func() { first = err })
+			stop()
+		}
+	})
 	if first == nil {
 		return sources, types.all, nil
 	}

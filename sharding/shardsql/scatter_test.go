@@ -45,21 +45,35 @@ func spread(t testing.TB, tables int, pattern string) sharding.Map {
 	return m
 }
 
-func newTwinIn(t testing.TB, m sharding.Map, rows int) *twin {
+// twinOf is a table with these columns. Nobody may use a connection when the test ends.
+func twinOf(t testing.TB, table sharding.Table, columns string, options ...sharding.Option) *twin {
 	t.Helper()
 	open := files(t)
 	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
-	const columns = " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, paid INTEGER, note TEXT, amount REAL, at DATETIME, code TEXT, word TEXT COLLATE NOCASE, body TEXT COLLATE RTRIM, state TEXT)"
-	for _, at := range m.Targets() {
+	for _, at := range table.Map.Targets() {
 		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+columns)
 	}
-	exec(t, w.one, "CREATE TABLE orders"+columns)
-	router, err := sharding.New(w.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	exec(t, w.one, "CREATE TABLE "+table.Name+columns)
+	router, err := sharding.New(w.dbs, append(options, table)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
-	t.Cleanup(func() { _ = w.routed.Close() })
+	t.Cleanup(func() {
+		_ = w.routed.Close()
+		for name, db := range w.dbs {
+			if n := db.Stats().InUse; n != 0 {
+				t.Errorf("database %s: %d connections in use", name, n)
+			}
+		}
+	})
+	return w
+}
+
+func newTwinIn(t testing.TB, m sharding.Map, rows int) *twin {
+	t.Helper()
+	const columns = " (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, paid INTEGER, note TEXT, amount REAL, at DATETIME, code TEXT, word TEXT COLLATE NOCASE, body TEXT COLLATE RTRIM, state TEXT)"
+	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m}, columns)
 	random := rand.New(rand.NewPCG(1, 2))
 	for id := range int64(rows) {
 		args := []any{id, random.Int64N(20), random.Int64N(3), randomText(random), float64(random.Int64N(40)) / 4, time.Unix(random.Int64N(50), 0).UTC(), randomText(random), randomText(random), randomText(random) + strings.Repeat(" ", random.IntN(3)), randomText(random)}

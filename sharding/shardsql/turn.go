@@ -50,3 +50,21 @@ func (d *database) turn(db *sql.DB) turn {
 	}
 	return t.(turn)
 }
+
+// sideBySide calls do for some items at a time, and returns when all are done.
+func sideBySide[T any](atOnce int, items []T, do func(T)) {
+	if len(items) == 1 {
+		do(items[0])
+		return
+	}
+	var wg sync.WaitGroup
+	workers := make(chan struct{}, atOnce)
+	for _, item := range items {
+		workers <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-workers }()
+			do(item)
+		})
+	}
+	wg.Wait()
+}

@@ -130,16 +130,6 @@ func spanning(first, other string) error {
 		Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 }
 
-// nameOf returns the name of a pool, for messages.
-func (d *database) nameOf(pool *sql.DB) string {
-	for _, name := range d.router.Databases() {
-		if d.router.DB(name) == pool {
-			return "database " + name
-		}
-	}
-	return "the home database"
-}
-
 // begin begins on a database, and sets the savepoints there that the transaction has.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	in, err := t.conn.beside(ctx, nil, pool)
@@ -224,16 +214,6 @@ func lost(err error) error {
 		return errLost
 	}
 	return err
-}
-
-// shortNameOf returns the router's name of a pool, or "home".
-func (d *database) shortNameOf(pool *sql.DB) string {
-	for _, name := range d.router.Databases() {
-		if d.router.DB(name) == pool {
-			return name
-		}
-	}
-	return "home"
 }
 
 // Rollback ends the transaction.

@@ -22,29 +22,10 @@ func written(t testing.TB, mode sharding.TxMode) *twin { return writtenIn(t, fou
 
 func writtenIn(t testing.TB, m sharding.Map, mode sharding.TxMode) *twin {
 	t.Helper()
-	open := files(t)
-	w := &twin{one: open("one.db"), dbs: sharding.DBs{"a": open("a.db"), "b": open("b.db")}}
-	for _, at := range m.Targets() {
-		exec(t, w.dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
-	}
-	exec(t, w.one, "CREATE TABLE orders"+changes.Columns)
-	router, err := sharding.New(w.dbs, sharding.Transactions(mode), sharding.Table{
+	return twinOf(t, sharding.Table{
 		Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads,
 		Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: w.dbs["a"]})
-	t.Cleanup(func() {
-		_ = w.routed.Close()
-		for name, db := range w.dbs {
-			if n := db.Stats().InUse; n != 0 {
-				t.Errorf("database %s: %d connections in use", name, n)
-			}
-		}
-	})
-	return w
+	}, changes.Columns, sharding.Transactions(mode))
 }
 
 // rows is how many rows there are in each database.
