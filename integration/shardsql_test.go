@@ -214,16 +214,18 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	}
 }
 
+// twinColumns are those of the orders of twins.
+const twinColumns = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount DECIMAL(10,2), at DATETIME, note VARCHAR(20) CHARACTER SET utf8mb4, code VARCHAR(20) COLLATE utf8mb4_bin, word VARCHAR(20) CHARACTER SET latin1, body LONGTEXT CHARACTER SET utf8mb4, state ENUM('new', 'paid', 'A', 'open'))"
+
 // twins returns a routed database with orders, and one that has the same rows in one
 // table.
 func twins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql.DB) {
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "twin_a"), "b": open(t, "twin_b")}, open(t, "twin_whole")
-	const columns = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount DECIMAL(10,2), at DATETIME, note VARCHAR(20) CHARACTER SET utf8mb4, code VARCHAR(20) COLLATE utf8mb4_bin, word VARCHAR(20) CHARACTER SET latin1, body LONGTEXT CHARACTER SET utf8mb4, state ENUM('new', 'paid', 'A', 'open'))"
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+twinColumns)
 	}
-	mustExec(t, whole, "CREATE TABLE orders"+columns)
+	mustExec(t, whole, "CREATE TABLE orders"+twinColumns)
 	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
 	if err != nil {
 		t.Fatal(err)
