@@ -12,6 +12,7 @@ import (
 
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -140,7 +141,7 @@ func TestWhatIsPreviewedComesTrue(t *testing.T) {
 	w := newPreviewedTwin(t)
 	early := w.refusals(t)
 	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
-	exec(t, w.source, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
+	exec(t, w.source, "REPLACE INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
 	late, refused := w.refusals(t), 0
 	for i := range early {
 		if early[i].err != nil {
@@ -166,6 +167,7 @@ func newPreviewedTwin(t *testing.T) *previewed {
 		t.Fatal(err)
 	}
 	exec(t, w.one, "CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT)")
+	exec(t, w.one, "INSERT INTO shardid_route VALUES ('orders', 'autumn', 0, 'source')")
 	p := &previewed{source: w.one, routed: shardsql.OpenDB(shardsql.Config{Router: router, Home: w.one})}
 	t.Cleanup(func() { _ = p.routed.Close() })
 	return p
@@ -253,6 +255,22 @@ func TestAPreviewFindsTransactionsThatWillSpanDatabases(t *testing.T) {
 			t.Errorf("%v: %+v", c.texts, found)
 		}
 	}
+}
+
+// A program that starts while a switch has closed the source's table cannot read its
+// columns, and waits for the shards.
+func TestAStrictSourceThatIsClosedRefusesNothing(t *testing.T) {
+	w := newPreviewedTwin(t)
+	exec(t, w.source, "ALTER TABLE orders RENAME TO orders_old")
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := answer(t.Context(), w.routed, "SELECT paid, note FROM orders ORDER BY paid, note"); err != nil {
+			t.Error(err)
+		}
+	})
+	testwait.Until(t, "the query waits", func() bool { return w.routed.Stats().InUse == 1 })
+	exec(t, w.source, "REPLACE INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
+	wg.Wait()
 }
 
 func TestAStrictSourceRefusesWhatShardsWillRefuse(t *testing.T) {

@@ -78,9 +78,11 @@ type ahead struct {
 
 // Ahead returns the plan that a statement which the source of a migration serves will
 // have after the switch; nil of other statements, and where nobody has asked for a
-// preview (see [sharding.Snapshot.Switched]).
+// preview (see [sharding.Snapshot.Switched]), or has read the tables' columns: a switch may
+// have closed them.
 func (p *Plan) Ahead() *Plan {
-	if p.origin == nil || p.snapshot.Switched() == nil {
+	unread := func(r *reference) bool { return !r.known }
+	if p.origin == nil || p.snapshot.Switched() == nil || slices.ContainsFunc(p.sharded, unread) {
 		return nil
 	}
 	p.ahead.planned.Do(func() { p.ahead.plan = Of(p.statement, p.snapshot.Switched(), p.options) })
