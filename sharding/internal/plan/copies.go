@@ -20,15 +20,13 @@ func (b *builder) copied() *sharding.RouteError {
 	if written == nil {
 		return nil
 	}
-	refuse := func(r *reference, why string) *sharding.RouteError {
-		return b.refusal(r.label(), sharding.ErrCopies, why)
-	}
+	of, why := written, b.restless
 	for _, r := range b.refs {
 		if r.role == home {
-			return refuse(r, "it is a table of the home database, and broadcast tables are written in every database; read it before")
+			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it before"
+			break
 		}
 	}
-	why := b.restless
 	switch {
 	case why != "":
 	case !written.known && (st.Insert != nil || len(st.Change.Set) > 0):
@@ -37,13 +35,13 @@ func (b *builder) copied() *sharding.RouteError {
 		why = "which rows a LIMIT leaves may differ from copy to copy; name the rows by their keys"
 	case st.Insert != nil:
 		why = ownOfRows(st.Insert, written)
-	case st.Change != nil:
+	default:
 		why = touched(written, st.Change.Set)
 	}
 	if why == "" {
 		return nil
 	}
-	return refuse(written, why)
+	return b.refusal(of.label(), sharding.ErrCopies, why)
 }
 
 // copy returns the broadcast table that is written, or nil.

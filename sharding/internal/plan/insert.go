@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,11 +166,9 @@ func (b *builder) given(e sqlparse.Expr, r *reference, l *lead) {
 // inserted ones.
 func (p *Plan) beside(target sharding.Target, args []any) error {
 	for _, r := range p.sharded {
-		if r == p.insert.of {
-			continue
-		}
-		if err := p.isOn(r, target, args); err != nil {
-			return p.refusal(r.table.Name, err, "its rows are not known to be on the shard of the inserted ones; read them before")
+		is, err := p.isOn(r, target, args)
+		if r != p.insert.of && !is {
+			return p.refusal(r.table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows are not known to be on the shard of the inserted ones; read them before")
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,24 +204,24 @@ func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
 		if s.all || s.empty() {
 			continue
 		}
-		switch err := p.isOn(r, target, args); {
-		case err == nil:
-		case !keyed && errors.Is(err, sharding.ErrCrossShard):
+		is, err := p.isOn(r, target, args)
+		switch {
+		case is:
+			continue
+		case err == nil && !keyed:
 			return p.refusal(r.table.Name, sharding.ErrMisplaced, "the context chooses "+target.String()+"; leave the hint out")
-		default:
-			return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
+		case err == nil:
+			err = fmt.Errorf("%w: its conditions lead elsewhere than the key of the context", sharding.ErrCrossShard)
 		}
+		return p.refusal(r.table.Name, err, "leave sharding.OnKey out")
 	}
 	return nil
 }
 
-// isOn refuses a target that is not known to have the rows of a reference.
-func (p *Plan) isOn(r *reference, target sharding.Target, args []any) error {
+// isOn reports whether a target is known to have the rows of a reference.
+func (p *Plan) isOn(r *reference, target sharding.Target, args []any) (bool, error) {
 	at, single, err := targetOf(p.sharded[0].table, r.slots(args))
-	if err == nil && (!single || at != target) {
-		return fmt.Errorf("%w: its conditions do not lead to %s alone", sharding.ErrCrossShard, target)
-	}
-	return err
+	return err == nil && single && at == target, err
 }
 
 // slots returns the slots that the rows are in which a reference is about.
@@ -246,17 +245,39 @@ func targetOf(t *sharding.Table, s slots) (target sharding.Target, single bool, 
 		target, err = t.On(s.only)
 		return target, err == nil, err
 	}
-	for i, slot := range s.list() {
+	all, err := targetsOn(t, s.list())
+	if err != nil {
+		return target, false, err
+	}
+	return all[0], len(all) == 1, nil
+}
+
+// targetsOn returns the targets of some slots, each once, in slot order.
+func targetsOn(t *sharding.Table, list []sharding.Slot) (all []sharding.Target, err error) {
+	for _, slot := range list {
 		at, err := t.On(slot)
 		if err != nil {
-			return target, false, err
+			return nil, err
 		}
-		if i > 0 && at != target {
-			return target, false, nil
+		if !slices.Contains(all, at) {
+			all = append(all, at)
 		}
-		target = at
 	}
-	return target, true, nil
+	return all, nil
+}
+
+// targetsOf returns the targets of a set of slots. While rows are on two targets, as their
+// slot moves, several targets would return them twice.
+func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
+	everywhere, moving := t.Everywhere()
+	if s.all {
+		return everywhere, moving
+	}
+	all, err := targetsOn(t, s.list())
+	if err == nil && len(all) > 1 {
+		err = moving
+	}
+	return all, err
 }
 
 // missing is the refusal of a statement that nothing leads to fewer than all shards.

@@ -10,17 +10,14 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
+var operations = map[sqlparse.Verb]string{
+	sqlparse.Select: "query", sqlparse.Insert: "insert", sqlparse.Replace: "insert", sqlparse.Update: "update", sqlparse.Delete: "delete",
+}
+
 // operation returns what a statement does, for messages: "query", "DROP of".
 func operation(st *sqlparse.Statement) string {
-	switch st.Verb {
-	case sqlparse.Select:
-		return "query"
-	case sqlparse.Insert, sqlparse.Replace:
-		return "insert"
-	case sqlparse.Update:
-		return "update"
-	case sqlparse.Delete:
-		return "delete"
+	if name := operations[st.Verb]; name != "" {
+		return name
 	}
 	if word := definition(st); word != "" {
 		return word + " of"
@@ -89,7 +86,10 @@ const copyOrRead = "declare it with sharding.Broadcast if every database has a c
 
 // remedy says what leads a statement to fewer than all shards, or allows all.
 func (p *Plan) remedy(t *sharding.Table) string {
-	condition := "add a condition on " + t.Key
+	condition, also := "add a condition on "+t.Key, ", or on a column that Table.Also says leads to the shard"
+	for _, alt := range t.Also {
+		condition, also = condition+" or "+alt.Column, ""
+	}
 	switch {
 	case p.insert != nil:
 		return condition
@@ -98,7 +98,7 @@ func (p *Plan) remedy(t *sharding.Table) string {
 	case p.probes():
 		return "GORM's AutoMigrate asks so: let gormplugin.Migrate make the tables, or AutoMigrate on Router.DB for each of Router.Targets; otherwise " + condition + ", or use sharding.AllShards"
 	}
-	return condition + ", or on a column that Table.Also says leads to the shard; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
+	return condition + also + "; or let it go to every shard with sharding.AllShards, or always with Table.OnMissing: sharding.FanOutReads"
 }
 
 // probes reports whether a query is SELECT * FROM t LIMIT 1.

@@ -112,30 +112,6 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	return Route{Kind: Scatter, Shards: all}, nil
 }
 
-// targetsOf returns the targets of a set of slots, each once, in slot order. While
-// rows are on two targets, as their slot moves, several targets would return them twice.
-func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
-	if s.all {
-		return t.Everywhere()
-	}
-	var all []sharding.Target
-	for _, slot := range s.list() {
-		at, err := t.On(slot)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(all, at) {
-			all = append(all, at)
-		}
-	}
-	if len(all) > 1 {
-		if _, err := t.Everywhere(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // bind takes in the arguments of LIMIT and OFFSET and of groups, and returns the edits of
 // the text. The limit of each shard is as many rows as both together.
 func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
