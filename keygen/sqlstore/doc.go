@@ -46,11 +46,11 @@
 // bootstrapped anew from a member that had fallen behind is not noticed; do then as
 // after a restored backup, below.
 //
-// Segments of a [Store.Tag], a [TinyID], [Store.CosID] or [Store.WUID] do not: ids reserved on the lost server and not yet
-// replicated are given again, without an error. Segments of a
-// [Store.GuardedTag] begin ten steps higher on another server, which covers a
-// replica that was behind by less. So it is with worker ids of WORKER_NODE: those of
-// a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode] leaves out a
+// Segments of a [Store.Tag], [TinyID], [Store.CosID], [Store.WUID] or [Periods] do not:
+// ids reserved on the lost server and not yet replicated are given again, without an
+// error. Segments of a [Store.GuardedTag] begin ten steps higher on another server, which
+// covers a replica that was behind by less. So it is with worker ids of WORKER_NODE: those
+// of a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode] leaves out a
 // thousand.
 //
 // Nothing protects from a loss after which the server is the same: a restored
