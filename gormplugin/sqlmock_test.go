@@ -3,6 +3,7 @@ package gormplugin_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"gorm.io/driver/mysql"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
 )
 
 // In a test the generator counts, so that every argument is known beforehand;
@@ -33,6 +35,33 @@ func Example_sqlmock() {
 	fmt.Println(people[0].ID, people[1].ID)
 	// Output:
 	// 41 42
+}
+
+// With a router the databases are asked once how they read texts: their version, and the
+// settings on which the meaning of a statement depends. Here one mock stands for the home
+// database and for the shard.
+func Example_sqlmockShards() {
+	conn, mock, err := sqlmock.New()
+	check(err)
+	tables, err := sharding.Spread([]string{"shop"}, 4, "people_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"shop": conn}, sharding.Table{Name: "people", Key: "id", Rule: sharding.Mod(4), Map: tables})
+	check(err)
+	db, err := gorm.Open(mysql.New(mysql.Config{Conn: conn, SkipInitializeWithVersion: true}), &gorm.Config{SkipDefaultTransaction: true})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(41, 1)}, Router: router})))
+
+	mock.ExpectQuery(`SELECT VERSION\(\)`).WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("8.4.0"))
+	mock.ExpectQuery("SELECT @@SESSION.sql_mode").WillReturnRows(sqlmock.NewRows([]string{"mode", "zone", "collation", "sort", "digits", "time"}).
+		AddRow("STRICT_TRANS_TABLES", "UTC", "utf8mb4_0900_ai_ci", 1024, 4, time.Time{}))
+	mock.ExpectExec("INSERT INTO `people_1`").WithArgs(41, "Ada").WillReturnResult(sqlmock.NewResult(0, 1))
+
+	person := Person{Name: "Ada"}
+	check(db.Create(&person).Error)
+	check(mock.ExpectationsWereMet())
+	fmt.Println(person.ID)
+	// Output:
+	// 41
 }
 
 // mocked returns a *gorm.DB with the plugin over a mock that expects nothing

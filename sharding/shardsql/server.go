@@ -3,6 +3,7 @@ package shardsql
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -66,15 +67,15 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		s.reads = sqlparse.Dialect{Family: sqlparse.SQLite}
 		return nil
 	}
-	var err error
-	if d.settled.home, err = readSession(ctx, d.home); err != nil {
+	home, err := readSession(ctx, d.home)
+	if err != nil {
 		return err
 	}
-	var text string
-	if err := d.home.QueryRowContext(ctx, "SELECT @@SESSION.sql_mode, @@SESSION.div_precision_increment").Scan(&text, &s.more); err != nil {
+	d.settled.home = home
+	if s.more, err = strconv.Atoi(home[divPrecision]); err != nil {
 		return err
 	}
-	mode := dialect.ParseMode(text)
+	mode := dialect.ParseMode(home[sqlMode])
 	s.reads = sqlparse.Dialect{Family: sqlparse.MySQL, Flavor: sqltext.MySQL, PipesAsConcat: mode.PipesAsConcat}
 	if s.Kind == dialect.KindMariaDB {
 		s.reads.Family = sqlparse.MariaDB

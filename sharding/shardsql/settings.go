@@ -26,6 +26,12 @@ var settings = []struct{ name, query string }{
 	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)"},
 }
 
+// Places of settings that decide how texts are read.
+const (
+	sqlMode      = 0
+	divPrecision = 4
+)
+
 // session is how one database is set up, by the places of settings.
 type session []string
 
@@ -50,7 +56,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 	}
 	for i, s := range settings {
 		if found[i] != d.settled.home[i] {
-			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %s in %s, and %s in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.settled.home[i]),
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.settled.home[i]),
 				Hint: "set it to the same in all data source names, or on all servers"}
 		}
 	}
@@ -76,7 +82,7 @@ func readSession(ctx context.Context, on dialect.Querier) (session, error) {
 		if text, ok := v.([]byte); ok {
 			v = string(text)
 		}
-		found[i] = strconv.Quote(fmt.Sprint(v))
+		found[i] = fmt.Sprint(v)
 		if i == len(settings)-1 { // of which only the type matters
 			found[i] = strconv.FormatBool(reflect.TypeOf(v) != reflect.TypeFor[string]())
 		}
