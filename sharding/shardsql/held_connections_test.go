@@ -532,3 +532,32 @@ func TestAConnectionThatBreaksEndsItsTransaction(t *testing.T) {
 		}
 	}
 }
+
+func TestAStatementWhoseConnectionBrokeCanBeClosed(t *testing.T) {
+	routed, counted, pools := preparingShop(t)
+	counted["b"].skips = true
+	c, err := routed.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := c.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := prepare(t, tx, insertOrder)
+	executed(t, st)
+	counted["b"].breaks.Store(true)
+	if _, err := st.Exec(7); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("a connection that breaks: %v", err)
+	}
+	if err := st.Close(); err != nil { //nolint:sqlclosecheck // its error is wanted
+		t.Errorf("Close: %v", err)
+	}
+	if err := tx.Commit(); err == nil {
+		t.Error("a transaction commits whose connection broke")
+	}
+	if err := c.Close(); err != nil && !errors.Is(err, sql.ErrConnDone) {
+		t.Error(err)
+	}
+	testwait.Until(t, "no connection is in use", func() bool { return pools["b"].Stats().InUse == 0 })
+}

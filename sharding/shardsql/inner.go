@@ -140,11 +140,21 @@ func (i inner) leave() error {
 	return err
 }
 
+// raw is sql.Conn.Raw. One that has broken goes on saying so, as a driver's own does:
+// database/sql sends a prepared statement again, and tells the last error.
+func (i inner) raw(f func(any) error) error {
+	err := i.conn.Raw(f)
+	if errors.Is(err, sql.ErrConnDone) {
+		return driver.ErrBadConn
+	}
+	return err
+}
+
 // query returns rows that keep the connection until they are closed. of is the prepared
 // statement that asks, or nil.
 func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Rows, error) {
 	r := &rows{inner: i}
-	err := i.conn.Raw(func(raw any) (err error) {
+	err := i.raw(func(raw any) (err error) {
 		r.Rows, r.statement, err = send(ctx, querying, call{raw.(driver.Conn), i.kept, of, text, args, &r.arguments})
 		return err
 	})
@@ -157,7 +167,7 @@ func (i inner) query(ctx context.Context, of *statement, text string, args []dri
 // exec is query for a statement without rows.
 func (i inner) exec(ctx context.Context, of *statement, text string, args []driver.NamedValue) (result driver.Result, err error) {
 	var memory arguments
-	err = i.conn.Raw(func(raw any) error {
+	err = i.raw(func(raw any) error {
 		r, own, err := send(ctx, executing, call{raw.(driver.Conn), i.kept, of, text, args, &memory})
 		result = r
 		if own != nil {

@@ -179,12 +179,15 @@ func (s *statement) Close() error {
 	return errors.Join(errs...)
 }
 
-// forgotten closes what a connection keeps for s.
+// forgotten closes what a connection keeps for s. One that has broken keeps nothing.
 func (s *statement) forgotten(in inner) error {
 	if in.kept == nil || len(in.kept.prepared) == 0 {
 		return nil
 	}
-	return in.conn.Raw(func(any) error { return in.kept.close(s) })
+	if err := in.conn.Raw(func(any) error { return in.kept.close(s) }); !errors.Is(err, sql.ErrConnDone) {
+		return err
+	}
+	return nil
 }
 
 // preparedFor is what a text was prepared for.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -21,6 +22,8 @@ import (
 type preparing struct {
 	file  string
 	skips bool // it wants statements with arguments prepared, as MySQL's driver does
+
+	breaks atomic.Bool // its statements
 
 	mu               sync.Mutex
 	prepared, closed int
@@ -90,6 +93,9 @@ func (s preparedHere) QueryContext(ctx context.Context, args []driver.NamedValue
 }
 
 func (s preparedHere) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.of.breaks.Load() {
+		return nil, driver.ErrBadConn
+	}
 	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
 }
 
@@ -260,10 +266,10 @@ const (
 )
 
 // executed executes a statement some times.
-func executed(t *testing.T, st *sql.Stmt, first int) {
+func executed(t *testing.T, st *sql.Stmt) {
 	t.Helper()
 	for i := range 5 {
-		if _, err := st.ExecContext(t.Context(), first+i); err != nil {
+		if _, err := st.ExecContext(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +285,7 @@ func TestAConnectionThatIsHeldPreparesAStatementOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := prepare(t, tx, insertOrder)
-	executed(t, write, 0)
+	executed(t, write)
 	counted["b"].expect(t, "a statement in a transaction", 1, 0)
 	if err := write.Close(); err != nil { //nolint:sqlclosecheck // its error is wanted
 		t.Error(err)
@@ -303,7 +309,7 @@ func TestAConnectionThatIsHeldPreparesAStatementOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := prepare(t, routed, insertSeen)
-	executed(t, tx.StmtContext(t.Context(), seen), 0)
+	executed(t, tx.StmtContext(t.Context(), seen))
 	if err := tx.Rollback(); err != nil {
 		t.Error(err)
 	}
@@ -313,7 +319,7 @@ func TestAConnectionThatIsHeldPreparesAStatementOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	executed(t, prepare(t, c, insertSeen), 0)
+	executed(t, prepare(t, c, insertSeen))
 	counted["home"].expect(t, "a statement of a session", 1, 0)
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -2,12 +2,17 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"reflect"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/sqltext"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
@@ -87,4 +92,81 @@ func (s *server) settings(ctx context.Context, d *database) error {
 		s.reads.Flavor &^= sqltext.BackslashEscapes
 	}
 	return nil
+}
+
+// settings are what decides, in a session of MySQL or MariaDB and in its driver, what a
+// statement means and what its rows look like. One table has one of each, so all
+// databases have to.
+var settings = []struct{ name, query string }{
+	{"sql_mode", "@@SESSION.sql_mode"},
+	{"time_zone", "CASE WHEN IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_zone, @@SESSION.time_zone) IN ('+00:00', 'UTC', 'Etc/UTC') THEN 'UTC'" +
+		" WHEN @@SESSION.time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@SESSION.time_zone END"},
+	{"collation_connection", "@@SESSION.collation_connection"},
+	{"max_sort_length", "@@SESSION.max_sort_length"},
+	{"div_precision_increment", "@@SESSION.div_precision_increment"},
+	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)"},
+}
+
+// Places of settings that decide how texts are read.
+const (
+	sqlMode      = 0
+	divPrecision = 4
+)
+
+// session is how one database is set up, by the places of settings.
+type session []string
+
+// settled keeps which pools are set up as the home database is.
+type settled struct {
+	home  session
+	pools sync.Map // of *sql.DB: each statement asks, and nobody waits
+}
+
+// agrees refuses a database that is not set up as the home database is. Each pool is
+// asked when a connection of it is used for the first time.
+func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
+	if pool == d.home || d.server.Name() != "mysql" {
+		return nil
+	}
+	if _, agrees := d.settled.pools.Load(pool); agrees {
+		return nil
+	}
+	found, err := readSession(ctx, on)
+	if err != nil {
+		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
+	}
+	for i, s := range settings {
+		if found[i] != d.settled.home[i] {
+			return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s is %q in %s, and %q in the home database", sharding.ErrSettings, s.name, found[i], d.nameOf(pool), d.settled.home[i]),
+				Hint: "set it to the same in all data source names, or on all servers"}
+		}
+	}
+	d.settled.pools.Store(pool, true)
+	return nil
+}
+
+func readSession(ctx context.Context, on dialect.Querier) (session, error) {
+	queries := make([]string, len(settings))
+	for i, s := range settings {
+		queries[i] = s.query
+	}
+	values := make([]any, len(settings))
+	places := make([]any, len(settings))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	if err := on.QueryRowContext(ctx, "SELECT "+strings.Join(queries, ", ")).Scan(places...); err != nil {
+		return nil, err
+	}
+	found := make(session, len(settings))
+	for i, v := range values {
+		if text, ok := v.([]byte); ok {
+			v = string(text)
+		}
+		found[i] = fmt.Sprint(v)
+		if i == len(settings)-1 { // of which only the type matters
+			found[i] = strconv.FormatBool(reflect.TypeOf(v) != reflect.TypeFor[string]())
+		}
+	}
+	return found, nil
 }
