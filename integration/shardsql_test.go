@@ -197,7 +197,7 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	}
 	refused := 0
 	for seed := range uint64(queries) {
-		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2")
+		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5")
 		want, err := q.Answer(t.Context(), whole, fold)
 		if err != nil {
 			t.Fatalf("%s: %v", q.Text, err)
@@ -209,9 +209,26 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 			t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
 		}
 	}
+	for _, text := range []string{
+		"SELECT SUM(amount * 0.25), SUM(paid * 0.125), MAX(amount - 1.25), AVG(paid * 0.5) FROM orders",
+		"SELECT SUM(paid * 1.5 - amount), MIN(id * 0.50), SUM(id * 0.3), AVG(amount * 0.1) FROM orders WHERE id > 20",
+	} {
+		if want, got := four(t, whole, text), four(t, routed, text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
 	if t.Logf("%d of %d queries are refused", refused, queries); refused*5 > queries {
 		t.Error("too many")
 	}
+}
+
+// four returns a row of four numbers as they are written.
+func four(t *testing.T, db *sql.DB, text string) (row [4]string) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), text).Scan(&row[0], &row[1], &row[2], &row[3]); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return row
 }
 
 // twinColumns are those of the orders of twins.

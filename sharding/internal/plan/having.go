@@ -37,8 +37,8 @@ func (c *combiner) condition(e sqlparse.Expr) (made merge.Expr) {
 	o, ok := bare(e).(*sqlparse.Operation)
 	switch {
 	case !ok:
-		made, _ = c.onlyNumbers()
-		return made
+		c.onlyNumbers()
+		return nil
 	case o.Op <= sqlparse.Not:
 		made = c.logic(o)
 	default:
@@ -64,8 +64,8 @@ func (c *combiner) logic(o *sqlparse.Operation) merge.Expr {
 	case sqlparse.Not:
 		return merge.Not(parts[0])
 	}
-	none, _ := c.onlyNumbers()
-	return none
+	c.onlyNumbers()
+	return nil
 }
 
 var comparisons = map[sqlparse.Operator]string{
@@ -73,11 +73,11 @@ var comparisons = map[sqlparse.Operator]string{
 }
 
 // comparison compares numbers, without the NOT of an operation.
-func (c *combiner) comparison(o *sqlparse.Operation) (made merge.Expr) {
+func (c *combiner) comparison(o *sqlparse.Operation) merge.Expr {
 	op := comparisons[o.Op]
 	if op == "" && o.Op != sqlparse.IsNull && o.Op != sqlparse.Between {
-		made, _ = c.onlyNumbers()
-		return made
+		c.onlyNumbers()
+		return nil
 	}
 	parts := make([]merge.Expr, len(o.Operands))
 	for i, operand := range o.Operands {
