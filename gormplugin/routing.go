@@ -100,7 +100,7 @@ func (r *routing) created(db *gorm.DB) {
 		return
 	}
 	column, fresh := freshRows(db.Statement)
-	tell(db, writehint.Hint{Fresh: fresh, Column: column})
+	tell(db, writehint.Hint{Fresh: fresh, Column: column, Completes: numbersLater(db.Statement)})
 }
 
 // changed adds the sharding keys of the models that an update or a delete names.
@@ -108,9 +108,9 @@ func (r *routing) changed(db *gorm.DB) {
 	if db.Error != nil || !r.knows(db.Statement.Table) {
 		return
 	}
-	keyed := r.addKeys(db.Statement)
+	keyed, later := r.addKeys(db.Statement)
 	keep(db.Statement, r.keysBefore(db.Statement))
-	tell(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil})
+	tell(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil, Completes: later})
 }
 
 // read adds the sharding key of the model whose primary key a query goes by.
@@ -124,7 +124,9 @@ func (r *routing) read(db *gorm.DB) {
 		stmt.Context = sharding.Primary(stmt.Context)
 	}
 	if r.knows(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
-		r.addKeys(stmt)
+		if _, later := r.addKeys(stmt); later {
+			tell(db, writehint.Hint{Completes: true})
+		}
 	}
 }
 
@@ -164,7 +166,7 @@ func tell(db *gorm.DB, h writehint.Hint) {
 	if h.Single = isTx(stmt.ConnPool); h.Single {
 		_, h.Single = db.InstanceGet("gorm:started_transaction")
 	}
-	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single {
+	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Completes {
 		return
 	}
 	keep(stmt, nil)
@@ -206,6 +208,13 @@ func told(db *gorm.DB) {
 // migration, which still serves it.
 func isNumbered(t *sharding.Table, column string) bool {
 	return t != nil && t.Origin() != nil && strings.EqualFold(t.Origin().Numbered, column)
+}
+
+// numbersLater reports whether a generator makes a key of the rows as soon as the source
+// of a migration does not number them.
+func numbersLater(stmt *gorm.Statement) bool {
+	fl := stateOf(stmt)
+	return fl != nil && slices.ContainsFunc(fl.parts, func(p part) bool { return isNumbered(fl.table, p.field.DBName) })
 }
 
 // translate does what gorm does with errors of a database where they are those of a

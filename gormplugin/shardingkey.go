@@ -18,27 +18,27 @@ import (
 
 // addKeys adds the sharding keys of the rows that gorm names by their primary keys, and
 // reports whether it did: gorm would name them by their primary keys alone, which lead
-// to no shard.
-func (r *routing) addKeys(stmt *gorm.Statement) bool {
+// to no shard. later: it will, when the source of a migration does not serve them any more.
+func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 	t, ok := r.router.Snapshot().Lookup(stmt.Table)
-	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
-		return false
+	if !ok || stmt.Schema == nil || stmt.SQL.Len() > 0 {
+		return false, false
 	}
 	key := columnField(stmt.Schema, t.Key)
 	if key == nil || key.PrimaryKey || len(stmt.Schema.PrimaryFields) == 0 {
-		return false
+		return false, false
 	}
 	named := rows{structs: stmt.ReflectValue}
 	if !named.structs.IsValid() || named.check(stmt) != nil && named.structs.Kind() != reflect.Struct {
-		return false
+		return false, false
 	}
 	keys, ok := keysOf(stmt, t, key, named)
-	if !ok {
-		return false
+	if !ok || t.Origin() != nil {
+		return false, ok
 	}
 	column := clause.Column{Table: clause.CurrentTable, Name: key.DBName}
 	stmt.AddClause(clause.Where{Exprs: []clause.Expression{clause.IN{Column: column, Values: keys}}})
-	return true
+	return true, false
 }
 
 // keysOf returns the sharding keys of the rows, each once; false unless every row has

@@ -63,10 +63,12 @@ func strict(err error) error {
 // is its plan, nil of a statement about other tables in a transaction.
 func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
 	var err error
+	completes := next != nil && writehint.Of(ctx, to.Target.Table).Completes
 	if next != nil {
 		to, err = next.Bind(args, hint)
 	}
-	if completed(ctx, err) {
+	// What the adapter gives the statement from the switch on leads it to one shard.
+	if completes && (to.Kind == plan.Scatter || errors.Is(err, sharding.ErrNotNumbered) || errors.Is(err, sharding.ErrMissingKey)) {
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
@@ -85,16 +87,6 @@ func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args [
 		return sharding.SeveralShards, nil
 	}
 	return sharding.Unchanged, nil
-}
-
-// completed reports whether the adapter that has sent a statement gives it from the switch
-// on what it is refused for.
-func completed(ctx context.Context, err error) bool {
-	if !errors.Is(err, sharding.ErrNotNumbered) && !errors.Is(err, sharding.ErrMissingKey) {
-		return false
-	}
-	var refusal *sharding.RouteError
-	return errors.As(err, &refusal) && writehint.Of(ctx, refusal.Table).Completes
 }
 
 // reaches refuses a statement for more shards or databases than it may go to together.
