@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/evenness"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/cached"
 	"github.com/shardid/shardid/keygen/keygentest"
@@ -89,18 +90,13 @@ func TestARingThatWasFilledByAFastClockComesBackToIt(t *testing.T) {
 	})
 }
 
-// uneven returns chi² per degree of freedom of id % shards: about 1 for ids drawn by
-// lot, less for ids spread more evenly than that.
+// uneven returns chi² per degree of freedom of id % shards.
 func uneven(ids []int64, shards int64) float64 {
-	hits := make([]float64, shards)
+	hits := make([]int, shards)
 	for _, id := range ids {
 		hits[id%shards]++
 	}
-	sum, mean := 0.0, float64(len(ids))/float64(shards)
-	for _, n := range hits {
-		sum += (n - mean) * (n - mean) / mean
-	}
-	return sum / float64(shards-1)
+	return evenness.Of(hits)
 }
 
 func seeded() func(int64) int64 { return rand.New(rand.NewPCG(12, 6)).Int64N }

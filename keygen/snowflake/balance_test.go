@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/evenness"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/snowflake"
@@ -22,7 +23,7 @@ func chi2(t *testing.T, sequence snowflake.Sequence, perMillisecond float64) flo
 	clock := newHandClock(noon)
 	g := open(t, snowflake.Config{Worker: fresh(1), Now: clock.Now, Sequence: sequence})
 	r := rand.New(rand.NewPCG(1, 2))
-	var hits [slots]float64
+	var hits [slots]int
 	for range ids {
 		// Arrivals as they come from independent users.
 		clock.Advance(time.Duration(r.ExpFloat64() / perMillisecond * float64(time.Millisecond)))
@@ -32,7 +33,7 @@ func chi2(t *testing.T, sequence snowflake.Sequence, perMillisecond float64) flo
 		}
 		hits[id%slots]++
 	}
-	return uneven(hits[:])
+	return evenness.Of(hits[:])
 }
 
 func TestIDsAreEvenOverTheShardsAtAnyRate(t *testing.T) {
@@ -45,25 +46,12 @@ func TestIDsAreEvenOverTheShardsAtAnyRate(t *testing.T) {
 	}
 }
 
-// uneven returns chi² per degree of freedom of the remainders that hits counts.
-func uneven(hits []float64) float64 {
-	sum, total := 0.0, 0.0
-	for _, n := range hits {
-		total += n
-	}
-	want := total / float64(len(hits))
-	for _, n := range hits {
-		sum += (n - want) * (n - want) / want
-	}
-	return sum / float64(len(hits)-1)
-}
-
 // oneIDEach starts processes of which each issues one id, and counts its
 // remainders.
-func oneIDEach(t *testing.T, cfg snowflake.Config, shards int64) []float64 {
+func oneIDEach(t *testing.T, cfg snowflake.Config, shards int64) []int {
 	t.Helper()
 	const starts = 10_000
-	hits := make([]float64, shards)
+	hits := make([]int, shards)
 	for range starts {
 		g, err := snowflake.New(t.Context(), cfg)
 		if err != nil {
@@ -92,7 +80,7 @@ func TestProcessesThatIssueOneIDEachFillAllShardsEvenly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(12, uint64(shards)))
 				cfg := snowflake.Config{Layout: millennium, Worker: worker()}
-				if x := uneven(oneIDEach(t, snowflake.Drawing(cfg, r.Int64N), shards)); x > 1.2 {
+				if x := evenness.Of(oneIDEach(t, snowflake.Drawing(cfg, r.Int64N), shards)); x > 1.2 {
 					t.Errorf("%s, %d shards: chi² per degree of freedom is %.3f, want at most 1.2", name, shards, x)
 				}
 			})
@@ -111,7 +99,7 @@ func TestTheCountOfOneIDEachSeesAnUnevenStartAndAWorkerInTheLowBits(t *testing.T
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg.Worker = workerid.Static(3)
-			if x := uneven(oneIDEach(t, cfg, 16)); x < 100 {
+			if x := evenness.Of(oneIDEach(t, cfg, 16)); x < 100 {
 				t.Errorf("%s: chi² per degree of freedom is %.1f", name, x)
 			}
 		})
@@ -124,7 +112,7 @@ func TestTheBucketsOfAGeneLayoutStartApart(t *testing.T) {
 		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 2}, {Kind: keygen.Sequence, Bits: 10}, {Kind: keygen.Bucket, Bits: 10},
 	}}
 	r := rand.New(rand.NewPCG(1, 2))
-	hits := make([]float64, 1024)
+	hits := make([]int, 1024)
 	for range 10 {
 		g := open(t, snowflake.Drawing(snowflake.Config{Layout: layout, Worker: fresh(1), Now: newHandClock(noon).Now}, r.Int64N))
 		for bucket := range int64(1024) {
@@ -135,7 +123,7 @@ func TestTheBucketsOfAGeneLayoutStartApart(t *testing.T) {
 			hits[id>>10&1023]++
 		}
 	}
-	if x := uneven(hits); x > 1.2 {
+	if x := evenness.Of(hits); x > 1.2 {
 		t.Errorf("chi² per degree of freedom is %.3f, want at most 1.2", x)
 	}
 }
