@@ -179,3 +179,57 @@ func wipe(t *testing.T, c *zk.Conn, path string) {
 		t.Fatal(err)
 	}
 }
+
+// oldWorkers has a znode of Workers as the version that noted no layout made it, with
+// a worker id that is held until then.
+func oldWorkers(t *testing.T, c *zk.Conn, l keygen.Layout, until time.Time) {
+	t.Helper()
+	book := fmt.Appendf(nil, `{"epoch":%q,"unit":%q}`, l.Epoch.UTC().Format(time.RFC3339Nano), l.Unit)
+	record := fmt.Appendf(nil, `{"owner":"10.0.0.1:80","holder":"10.0.0.1:80 (old/1)","generation":1,"ceiling":%d,"until":%[1]d}`, l.Tick(until))
+	for _, n := range []struct {
+		path string
+		data []byte
+	}{{"/snowflake", nil}, {"/snowflake/shop", book}, {"/snowflake/shop/workers", nil}, {"/snowflake/shop/clock", nil}, {"/snowflake/shop/workers/0000000000", record}} {
+		if _, err := c.Create(n.path, n.data, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func notedLayout(t *testing.T, c *zk.Conn) (noted struct{ Layout string }) {
+	t.Helper()
+	data, _, err := c.Get("/snowflake/shop")
+	if err == nil {
+		err = json.Unmarshal(data, &noted)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return noted
+}
+
+func TestAZnodeOfWorkersWithoutALayoutIsAdoptedOnlyWhenNoLeaseIsLive(t *testing.T) {
+	few := fewWorkers()
+	t.Run("live", func(t *testing.T) {
+		c := server.RunZooKeeper(t).Open(t, steady)
+		oldWorkers(t, c, few, time.Now().Add(time.Hour))
+		lease, err := openWorkers(t, c, anywhere()).Acquire(t.Context(), few)
+		if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "10.0.0.1:80 (old/1)") {
+			t.Errorf("%v, %v", lease, err)
+		}
+		if noted := notedLayout(t, c); noted.Layout != "" {
+			t.Errorf("layout %s was noted", noted.Layout)
+		}
+	})
+	t.Run("ended", func(t *testing.T) {
+		c := server.RunZooKeeper(t).Open(t, steady)
+		oldWorkers(t, c, few, time.Now().Add(-time.Hour))
+		snowflakes(t, openWorkers(t, c, anywhere()))
+		if noted := notedLayout(t, c); noted.Layout != few.Fingerprint() {
+			t.Errorf("layout %q was noted, want %s", noted.Layout, few.Fingerprint())
+		}
+		if _, err := openWorkers(t, c, anywhere()).Acquire(t.Context(), split(10, 12)); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("another layout: %v", err)
+		}
+	})
+}
