@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
@@ -377,15 +376,15 @@ func (s *sales) move(isolation sql.IsolationLevel) error {
 	return tx.Commit()
 }
 
-// awaitBlocked waits until a transaction waits for a lock. The server refreshes its
-// list only when nobody has read it for a tenth of a second.
+// awaitBlocked waits until a transaction waits for a lock. The server counts those
+// anew for each query, as it does not for INNODB_TRX.
 func (s *sales) awaitBlocked(t *testing.T) {
 	t.Helper()
-	for ctx := testwait.Context(t); ctx.Err() == nil; {
-		if texts(t, s.source, "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'")[0] != "0" {
-			return
+	testwait.Until(t, "a transaction waits for a lock", func() bool {
+		var name, waits string
+		if err := s.source.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").Scan(&name, &waits); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Fatal("no transaction waits for a lock")
+		return waits != "0"
+	})
 }
