@@ -67,6 +67,9 @@ func refusals(t *testing.T, routed *sql.DB) map[string]error {
 		var err error
 		if seed%2 == 0 {
 			query := selects.Random(random, "YEAR(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2")
+			if seed%6 == 0 {
+				query.Text += " FOR UPDATE"
+			}
 			s = changes.Statement{Text: query.Text, Args: query.Args}
 			_, err = query.Answer(t.Context(), routed, func(_, text string) string { return text })
 		} else {

@@ -112,7 +112,7 @@ func (c *conn) answer(ctx context.Context, t *transaction, pool *sql.DB, q plan.
 	var rows *heldRows
 	if err == nil {
 		memory := answerMemory
-		rows, err = in.returned(ctx, leg{text: q.Text, args: named(q.Args)}, &memory)
+		rows, err = in.returned(ctx, participant{text: q.Text, args: named(q.Args)}, &memory)
 	}
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}

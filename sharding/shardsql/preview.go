@@ -91,8 +91,10 @@ func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args [
 
 // reaches refuses a statement for more shards or databases than it may go to together.
 func (c *conn) reaches(ctx context.Context, to plan.Route) error {
-	var legs []leg
-	add := func(at sharding.Target) { legs = append(legs, leg{pool: c.database.poolOrHome(at.DB)}) }
+	var participants []participant
+	add := func(at sharding.Target) {
+		participants = append(participants, participant{pool: c.database.poolOrHome(at.DB)})
+	}
 	switch to.Kind {
 	case plan.Scatter:
 		for _, s := range to.Shards.Targets {
@@ -105,22 +107,24 @@ func (c *conn) reaches(ctx context.Context, to plan.Route) error {
 	default:
 		return c.tx.admitAhead(c.database.poolOrHome(to.Target.DB))
 	}
-	if err := c.database.router.Limits().Check(len(legs)); err != nil {
+	if err := c.database.router.Limits().Check(len(participants)); err != nil {
 		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
-	if c.tx == nil && to.Kind == plan.Scatter {
-		return nil
+	if to.Kind == plan.Scatter {
+		if err := c.database.locks(to.Shards); err != nil || c.tx == nil {
+			return err
+		}
 	}
 	t := c.tx
 	if t == nil {
 		t = c.newTransaction(ctx, driver.TxOptions{})
 	}
-	for _, l := range legs[1:] {
-		if !t.spans && l.pool != legs[0].pool {
-			return t.admit(legs)
+	for _, l := range participants[1:] {
+		if !t.spans && l.pool != participants[0].pool {
+			return t.admit(participants)
 		}
 	}
-	return t.admitAhead(legs[0].pool)
+	return t.admitAhead(participants[0].pool)
 }
 
 // begins reports whether a statement begins a transaction on a database, of which it can

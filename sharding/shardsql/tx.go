@@ -108,17 +108,17 @@ func (t *transaction) crossing(first, pool *sql.DB) error {
 
 // admit refuses, before anything is sent, a statement for databases that the
 // transaction cannot be on together.
-func (t *transaction) admit(legs []leg) error {
+func (t *transaction) admit(participants []participant) error {
 	if t.spans {
 		return nil
 	}
-	for _, l := range legs {
+	for _, l := range participants {
 		if len(t.begun) > 0 && t.begun[0].pool != l.pool {
 			return t.crossing(t.begun[0].pool, l.pool)
 		}
-		if l.pool != legs[0].pool {
+		if l.pool != participants[0].pool {
 			d := t.conn.database
-			return spanning(d.nameOf(legs[0].pool), d.nameOf(l.pool))
+			return spanning(d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
 	}
 	return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// leg is what is sent to one place of a write that several places take part in.
-type leg struct {
-	place  int // of what the caller made the leg of
+// participant is what is sent to one place of a write that several places take part in.
+type participant struct {
+	place  int // of what the caller made the participant of
 	pool   *sql.DB
 	target sharding.Target // of a copy, the database alone
 	text   string
@@ -26,12 +26,12 @@ type leg struct {
 // write executes an UPDATE, a DELETE or an INSERT for several shards. models are the rows
 // that it has to touch, nil where it may touch any.
 func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedValue, models *plan.Lookup) (driver.Result, error) {
-	legs, err := c.legs(w, args)
+	participants, err := c.participants(w, args)
 	if err != nil {
 		return nil, err
 	}
 	var all sum
-	_, err = c.results(ctx, legs, false, func(t *transaction, results []driver.Result) error {
+	_, err = c.results(ctx, participants, false, func(t *transaction, results []driver.Result) error {
 		all = summed(w, results)
 		return c.missed(ctx, t, models, all.rows)
 	})
@@ -41,22 +41,22 @@ func (c *conn) write(ctx context.Context, w *plan.Writes, args []driver.NamedVal
 	return all, nil
 }
 
-// results executes all legs, or none, and then what decides whether they stay.
-func (c *conn) results(ctx context.Context, legs []leg, spans bool, then func(*transaction, []driver.Result) error) ([]driver.Result, error) {
-	results := make([]driver.Result, len(legs))
-	err := c.together(ctx, legs, spans, func(l leg, in inner) (err error) {
+// results executes all participants, or none, and then what decides whether they stay.
+func (c *conn) results(ctx context.Context, participants []participant, spans bool, then func(*transaction, []driver.Result) error) ([]driver.Result, error) {
+	results := make([]driver.Result, len(participants))
+	err := c.together(ctx, participants, spans, func(l participant, in inner) (err error) {
 		results[l.place], err = in.exec(ctx, nil, l.text, slices.Clone(l.args))
 		return err
 	}, func(t *transaction) error { return then(t, results) })
 	return results, err
 }
 
-// returned is results for legs that return rows. They are in memory, as the transaction
+// returned is results for participants that return rows. They are in memory, as the transaction
 // ends before they are read.
-func (c *conn) returned(ctx context.Context, legs []leg, spans bool, then func(*transaction, []*heldRows) error) ([]*heldRows, error) {
+func (c *conn) returned(ctx context.Context, participants []participant, spans bool, then func(*transaction, []*heldRows) error) ([]*heldRows, error) {
 	memory := answerMemory
-	returned := make([]*heldRows, len(legs))
-	err := c.together(ctx, legs, spans, func(l leg, in inner) (err error) {
+	returned := make([]*heldRows, len(participants))
+	err := c.together(ctx, participants, spans, func(l participant, in inner) (err error) {
 		returned[l.place], err = in.returned(ctx, l, &memory)
 		return err
 	}, func(t *transaction) error { return then(t, returned) })
@@ -126,11 +126,11 @@ func (s sum) LastInsertId() (int64, error) { return s.last.LastInsertId() }
 
 // writeRows executes a write and returns its rows: of an INSERT in the order of VALUES.
 func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.NamedValue, models *plan.Lookup) (driver.Rows, error) {
-	legs, err := c.legs(w, args)
+	participants, err := c.participants(w, args)
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.returned(ctx, legs, false, func(t *transaction, returned []*heldRows) error {
+	all, err := c.returned(ctx, participants, false, func(t *transaction, returned []*heldRows) error {
 		if err := inOrder(w, returned); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (c *conn) writeRows(ctx context.Context, w *plan.Writes, args []driver.Name
 	return all[0], nil
 }
 
-func (i inner) returned(ctx context.Context, l leg, memory *int) (*heldRows, error) {
+func (i inner) returned(ctx context.Context, l participant, memory *int) (*heldRows, error) {
 	rows, err := i.query(ctx, nil, l.text, slices.Clone(l.args))
 	if err != nil {
 		return nil, err
@@ -201,28 +201,28 @@ func place(placed [][]driver.Value, w *plan.Writes, own []int, rows [][]driver.V
 	return true
 }
 
-// legs returns the legs of the parts of a write.
-func (c *conn) legs(w *plan.Writes, args []driver.NamedValue) ([]leg, error) {
+// participants returns the participants of the parts of a write.
+func (c *conn) participants(w *plan.Writes, args []driver.NamedValue) ([]participant, error) {
 	if err := c.database.router.Limits().Check(len(w.Parts)); err != nil {
 		return nil, &sharding.RouteError{Op: "write", Err: err, Hint: "write fewer keys at a time, or raise the limit with sharding.FanOut"}
 	}
-	legs := make([]leg, len(w.Parts))
+	participants := make([]participant, len(w.Parts))
 	for i, part := range w.Parts {
-		legs[i] = leg{place: i, pool: c.database.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(args, part.Args)}
+		participants[i] = participant{place: i, pool: c.database.poolOrHome(part.Target.DB), target: part.Target, text: part.Text, args: chosen(args, part.Args)}
 	}
-	return legs, nil
+	return participants, nil
 }
 
-// together executes all legs, or none: in a transaction of its own, or behind a
+// together executes all participants, or none: in a transaction of its own, or behind a
 // savepoint of the present one. It may span databases where it has to.
 //
-// One leg is sent after another, although databases could work side by side: two writers
+// One participant is sent after another, although databases could work side by side: two writers
 // of the same rows on two databases that each hold one of them would wait for the other,
 // and no database sees that circle. In order, the second waits on the first database.
 // (Four such writers on MariaDB: 0.05 s in order; side by side they stood still.)
-func (c *conn) together(ctx context.Context, legs []leg, spans bool, do func(leg, inner) error, then func(*transaction) error) error {
+func (c *conn) together(ctx context.Context, participants []participant, spans bool, do func(participant, inner) error, then func(*transaction) error) error {
 	// Statements take their databases in one order: see compare.
-	slices.SortStableFunc(legs, func(a, b leg) int {
+	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(c.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
 	})
 	t := c.tx
@@ -230,11 +230,11 @@ func (c *conn) together(ctx context.Context, legs []leg, spans bool, do func(leg
 		t = c.newTransaction(ctx, driver.TxOptions{})
 	}
 	t.spans = t.spans || spans
-	if err := t.admit(legs); err != nil {
+	if err := t.admit(participants); err != nil {
 		return err
 	}
 	guarded := c.tx != nil
-	err := t.execute(ctx, legs, guarded, do)
+	err := t.execute(ctx, participants, guarded, do)
 	if err == nil {
 		err = then(t)
 	}
@@ -242,15 +242,15 @@ func (c *conn) together(ctx context.Context, legs []leg, spans bool, do func(leg
 	case guarded:
 		return t.settle(ctx, err)
 	case err != nil:
-		_ = t.Rollback() // the leg's error is the one that matters
+		_ = t.Rollback() // the participant's error is the one that matters
 		return err
 	}
 	return t.Commit()
 }
 
-// execute sends the legs, on each database behind a savepoint if guarded.
-func (t *transaction) execute(ctx context.Context, legs []leg, guarded bool, do func(leg, inner) error) error {
-	for _, l := range legs {
+// execute sends the participants, on each database behind a savepoint if guarded.
+func (t *transaction) execute(ctx context.Context, participants []participant, guarded bool, do func(participant, inner) error) error {
+	for _, l := range participants {
 		b, err := t.join(ctx, l.pool)
 		if err == nil && guarded && !b.marked {
 			err = b.inner.run(ctx, "SAVEPOINT "+mark)
@@ -350,12 +350,12 @@ func (c *conn) spreads(ctx context.Context, table string) (alone bool, err error
 	return alone, nil
 }
 
-// copied returns the legs of a write to every copy.
-func (c *conn) copied(text, table string, args []driver.NamedValue) []leg {
+// copied returns the participants of a write to every copy.
+func (c *conn) copied(text, table string, args []driver.NamedValue) []participant {
 	pools := c.database.copies()
-	legs := make([]leg, len(pools))
+	participants := make([]participant, len(pools))
 	for i, pool := range pools {
-		legs[i] = leg{place: i, pool: pool, target: sharding.Target{DB: c.database.shortNameOf(pool), Table: table}, text: text, args: args}
+		participants[i] = participant{place: i, pool: pool, target: sharding.Target{DB: c.database.shortNameOf(pool), Table: table}, text: text, args: args}
 	}
-	return legs
+	return participants
 }

@@ -154,7 +154,7 @@ func TestAWriteWithoutAKeyNeedsLeave(t *testing.T) {
 	}
 }
 
-// A leg that fails undoes what the others did.
+// A participant that fails undoes what the others did.
 func TestAWriteOfWhichOneShardFailsLeavesNothing(t *testing.T) {
 	w := written(t, sharding.BestEffort)
 	exec(t, w.routed, "INSERT INTO orders (id, user_id, paid) VALUES (3, 3, 0)")
