@@ -27,7 +27,6 @@ var larger = map[string]int{
 	"plan.combiner":      70,
 	"sharding.Router":    30,
 	"shardsql.conn":      53,
-	"sqlparse.parser":    145, // one for each rule of the grammar
 }
 
 // routingRooms are the packages that route statements.

@@ -75,19 +75,19 @@ func (p *parser) begin() {
 }
 
 // list reads what commas separate.
-func list[T any](p *parser, s *slab[T], read func(*parser) T) []T {
-	first := read(p)
+func list[T any](p *cursor, s *slab[T], read func() T) []T {
+	first := read()
 	all := s.take(1)
 	all[0] = first
 	for p.accept(",") {
-		all = append(all, read(p))
+		all = append(all, read())
 	}
 	return all
 }
 
-func parens[T any](p *parser, read func(*parser) T) T {
+func parens[T any](p *cursor, read func() T) T {
 	p.expect("(")
-	x := read(p)
+	x := read()
 	p.expect(")")
 	return x
 }

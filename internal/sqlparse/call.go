@@ -3,7 +3,7 @@ package sqlparse
 import "github.com/shardid/shardid/internal/sqltext"
 
 // function reads a call whose name was read; some have a syntax of their own.
-func (p *parser) function(word string, name Name) Expr {
+func (p *operandReader) function(word string, name Name) Expr {
 	if len(name.Parts) > 1 {
 		word = ""
 	}
@@ -11,7 +11,7 @@ func (p *parser) function(word string, name Name) Expr {
 	case word == "row":
 		var items []Expr
 		if !p.accept("(", ")") {
-			items = parens(p, (*parser).exprs)
+			items = parens(&p.cursor, p.inner.exprs)
 		}
 		return p.around(Tuple, name.From, items...)
 	case word == "cast", word == "convert" && p.mysql:
@@ -22,9 +22,9 @@ func (p *parser) function(word string, name Name) Expr {
 
 // cast reads CAST(x AS type) and MySQL's CONVERT(x, type); CONVERT(x USING charset)
 // is a call.
-func (p *parser) cast(name Name) Expr {
+func (p *operandReader) cast(name Name) Expr {
 	p.expect("(")
-	x := p.expr()
+	x := p.inner.expr()
 	if p.accept("as") || p.accept(",") {
 		p.skipUntilParen()
 		return p.around(Cast, name.From, x)
@@ -37,7 +37,7 @@ func (p *parser) cast(name Name) Expr {
 }
 
 // call reads the parentheses of a call and what stands behind them.
-func (p *parser) call(name Name) *Call {
+func (p *operandReader) call(name Name) *Call {
 	c := &Call{Name: name}
 	p.expect("(")
 	switch {
@@ -51,7 +51,7 @@ func (p *parser) call(name Name) *Call {
 	return c
 }
 
-func (p *parser) arguments(c *Call) {
+func (p *operandReader) arguments(c *Call) {
 	if !p.accept("all") {
 		c.Distinct = p.accept("distinct")
 	}
@@ -68,11 +68,11 @@ func (p *parser) arguments(c *Call) {
 }
 
 // argument reads an argument, or returns nil where there is none: TRIM(FROM x).
-func (p *parser) argument() Expr {
+func (p *operandReader) argument() Expr {
 	from := p.tok.start
 	switch {
 	case p.at("select"), p.at("with"):
-		q := p.query()
+		q := p.inner.query()
 		return &Subquery{p.since(from), q}
 	case p.at("from"), p.at("order"), p.at("separator"), p.at("using"):
 		return nil
@@ -80,16 +80,16 @@ func (p *parser) argument() Expr {
 		p.nameOrStar()
 		return nil
 	}
-	return p.expr()
+	return p.inner.expr()
 }
 
-func (p *parser) odd(c *Call) {
+func (p *operandReader) odd(c *Call) {
 	c.Odd = true
 	c.Args = p.soup(c.Args, ")")
 }
 
 // afterCall reads FILTER, WITHIN GROUP, OVER and AGAINST.
-func (p *parser) afterCall(c *Call) {
+func (p *operandReader) afterCall(c *Call) {
 	for {
 		switch {
 		case p.accept("filter", "("), p.accept("against", "("), p.accept("within", "group", "("):
@@ -110,14 +110,14 @@ func (p *parser) afterCall(c *Call) {
 }
 
 // caseEnd reads CASE … END: what stands between its words.
-func (p *parser) caseEnd() Expr {
+func (p *operandReader) caseEnd() Expr {
 	var operands []Expr
 	from := p.tok.start
 	for p.expect("case"); !p.accept("end") && !p.failed; {
 		if !p.accept("when") && !p.accept("then") {
 			p.accept("else")
 		}
-		operands = append(operands, p.expr())
+		operands = append(operands, p.inner.expr())
 	}
 	return p.around(Case, from, operands...)
 }

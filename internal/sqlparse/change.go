@@ -69,7 +69,7 @@ func (p *parser) delete(from int, with *With) *Change {
 // deleted reads MySQL's FROM a, FROM a, b USING … and a, b FROM ….
 func (p *parser) deleted(c *Change) {
 	c.Multi = !p.accept("from")
-	c.Targets = list(p, nil, (*parser).target)
+	c.Targets = list(&p.cursor, nil, p.target)
 	if c.Multi {
 		p.expect("from")
 	} else {
@@ -115,7 +115,7 @@ func (p *parser) returning() []Item {
 	return p.items()
 }
 
-func (p *parser) assignments() []Assignment { return list(p, nil, (*parser).assignment) }
+func (p *parser) assignments() []Assignment { return list(&p.cursor, nil, p.assignment) }
 
 // assignment reads column = value, or (a, b) = value, which MySQL does not take.
 func (p *parser) assignment() Assignment {

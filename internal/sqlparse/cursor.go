@@ -25,11 +25,9 @@ const maxDepth = 200
 // maxQuoted is how many bytes of the text Why quotes.
 const maxQuoted = 40
 
-// parser reads one text. After a failure it stands at the end of the text, where
-// no token is what a rule asks for, so that every rule returns.
-type parser struct {
-	arena
-
+// cursor stands at a token of a text. After a failure it stands at the end of the text,
+// where no token is what a rule asks for, so that every rule returns.
+type cursor struct {
 	d       Dialect
 	mysql   bool
 	text    string
@@ -38,25 +36,21 @@ type parser struct {
 	last    token // the token before tok
 	depth   int
 	failed  bool
-	numbers numbers
-	// assigned reports a := in the expression that is being read: it takes in all
-	// that stands to its right.
-	assigned bool
-	out      *Statement
+	out     *Statement
 }
 
-func (p *parser) next() {
+func (p *cursor) next() {
 	p.last = p.tok
 	p.tok = p.lex(&p.scanner)
 }
 
 // peek returns the token behind tok.
-func (p *parser) peek() token {
+func (p *cursor) peek() token {
 	ahead := p.scanner
 	return p.lex(&ahead)
 }
 
-func (p *parser) lex(s *sqltext.Scanner) token {
+func (p *cursor) lex(s *sqltext.Scanner) token {
 	for {
 		t, ok := s.Next()
 		switch {
@@ -71,7 +65,7 @@ func (p *parser) lex(s *sqltext.Scanner) token {
 	}
 }
 
-func (p *parser) classify(s *sqltext.Scanner, t sqltext.Token) token {
+func (p *cursor) classify(s *sqltext.Scanner, t sqltext.Token) token {
 	tok := token{kind: t.Kind, start: t.Start, end: t.End}
 	switch {
 	case t.Kind == sqltext.Word:
@@ -90,7 +84,7 @@ func (p *parser) classify(s *sqltext.Scanner, t sqltext.Token) token {
 }
 
 // comment notes what a comment does to a statement.
-func (p *parser) comment(text string) {
+func (p *cursor) comment(text string) {
 	if !p.mysql {
 		return
 	}
@@ -104,10 +98,10 @@ func (p *parser) comment(text string) {
 }
 
 // fail makes the statement Unknown because of tok.
-func (p *parser) fail() { p.failAt(p.tok) }
+func (p *cursor) fail() { p.failAt(p.tok) }
 
 // failAt makes the statement Unknown because of a token.
-func (p *parser) failAt(t token) {
+func (p *cursor) failAt(t token) {
 	if p.failed {
 		return
 	}
@@ -122,29 +116,29 @@ func (p *parser) failAt(t token) {
 
 // enter counts a level of nesting, which leave ends. Behind one that is too deep, the text
 // is at its end, so that nothing deeper is read.
-func (p *parser) enter() {
+func (p *cursor) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail()
 	}
 }
 
-func (p *parser) leave() { p.depth-- }
+func (p *cursor) leave() { p.depth-- }
 
 // since returns the span from a place to the end of the last token.
-func (p *parser) since(from int) Span { return Span{from, max(from, p.last.end)} }
+func (p *cursor) since(from int) Span { return Span{from, max(from, p.last.end)} }
 
-func (p *parser) textOf(t token) string { return p.text[t.start:t.end] }
+func (p *cursor) textOf(t token) string { return p.text[t.start:t.end] }
 
 // at reports whether tok is a known word or an operator.
-func (p *parser) at(is string) bool { return p.tok.is() == is }
+func (p *cursor) at(is string) bool { return p.tok.is() == is }
 
 // atBoth reports whether tok and the token behind it are known words or operators.
-func (p *parser) atBoth(first, second string) bool {
+func (p *cursor) atBoth(first, second string) bool {
 	return p.tok.is() == first && p.peek().is() == second
 }
 
 // accept moves behind known words or operators if all of them are there.
-func (p *parser) accept(all ...string) bool {
+func (p *cursor) accept(all ...string) bool {
 	if p.tok.is() != all[0] {
 		return false
 	}
@@ -160,7 +154,7 @@ func (p *parser) accept(all ...string) bool {
 }
 
 // acceptClass moves behind a word of a class if it is there.
-func (p *parser) acceptClass(c class) bool {
+func (p *cursor) acceptClass(c class) bool {
 	is := p.tok.class().is(c)
 	if is {
 		p.next()
@@ -169,7 +163,7 @@ func (p *parser) acceptClass(c class) bool {
 }
 
 // expect moves behind words or operators that have to be there.
-func (p *parser) expect(all ...string) {
+func (p *cursor) expect(all ...string) {
 	for _, is := range all {
 		if !p.accept(is) {
 			p.fail()
@@ -179,13 +173,13 @@ func (p *parser) expect(all ...string) {
 
 // skipParens moves behind a parenthesis, over what has neither a parameter nor a
 // query in it.
-func (p *parser) skipParens() {
+func (p *cursor) skipParens() {
 	p.expect("(")
 	p.skipUntilParen()
 }
 
-// skipUntilParen is [parser.skipParens] behind the opening parenthesis.
-func (p *parser) skipUntilParen() {
+// skipUntilParen is [cursor.skipParens] behind the opening parenthesis.
+func (p *cursor) skipUntilParen() {
 	for depth := 1; depth > 0 && !p.failed; p.next() {
 		switch {
 		case p.tok.kind == 0, p.tok.kind == sqltext.Param, p.tok.kind == sqltext.Named, p.atParam(), p.at("select"), p.at(";"):
@@ -197,3 +191,45 @@ func (p *parser) skipUntilParen() {
 		}
 	}
 }
+
+// atParam reports whether the token is a parameter.
+func (p *cursor) atParam() bool {
+	switch p.tok.kind {
+	case sqltext.Param:
+		return true
+	case sqltext.Named:
+		return p.d.Family != PostgreSQL
+	case sqltext.Word:
+		c := p.text[p.tok.start]
+		return p.d.Family == SQLite && (c == '@' || c == '$')
+	}
+	return false
+}
+
+// isPlainWord reports whether a word can be a name: @x is a variable, and 1_000
+// is a number, and $x a parameter, where a name cannot begin like that.
+func (p *cursor) isPlainWord(t token) bool {
+	c := p.text[t.start]
+	return c != '@' && (p.mysql || c != '$' && (c < '0' || c > '9'))
+}
+
+// atQuery reports whether a query begins at tok, in parentheses or not. VALUES of MySQL
+// begins rows where ROW follows, else it is a function.
+func (p *cursor) atQuery() bool {
+	t, ahead := p.tok, p.scanner
+	for t.is() == "(" {
+		t = p.lex(&ahead)
+	}
+	switch t.is() {
+	case "select", "with":
+		return true
+	case "values":
+		return !p.mysql || p.lex(&ahead).is() == "row"
+	case "table":
+		return p.d.Family != SQLite
+	}
+	return false
+}
+
+// atRows reports whether a query begins at tok, where VALUES is no function.
+func (p *cursor) atRows() bool { return p.at("values") || !p.at("(") && p.atQuery() }

@@ -50,7 +50,7 @@ func (p *parser) inputColumns(in *Input) bool {
 		return false
 	}
 	if !p.mysql || !p.accept("(", ")") {
-		in.Columns = parens(p, func(p *parser) []Ident { return list(p, &p.idents, (*parser).inputColumn) })
+		in.Columns = parens(&p.cursor, func() []Ident { return list(&p.cursor, &p.idents, p.inputColumn) })
 	}
 	return true
 }
@@ -111,12 +111,12 @@ func (p *parser) tuples(in *Input) {
 	}
 }
 
-func (p *parser) tuple() Row {
+func (p *queryReader) tuple() Row {
 	from := p.tok.start
 	p.accept("row")
 	row := Row{}
 	if !p.mysql || !p.accept("(", ")") {
-		row.Values = parens(p, (*parser).exprs)
+		row.Values = parens(&p.cursor, p.exprs)
 	}
 	row.Span = p.since(from)
 	return row
@@ -179,7 +179,7 @@ func (p *parser) conflict() Conflict {
 		if p.accept("on", "constraint") {
 			p.ident()
 		} else if p.at("(") {
-			c.Target = parens(p, (*parser).exprs)
+			c.Target = parens(&p.cursor, p.exprs)
 			c.Partial = p.optional("where")
 		}
 		p.expect("do")

@@ -6,14 +6,22 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
+// exprReader reads operators and their operands.
+type exprReader struct {
+	operandReader
+	// assigned reports a := in the expression that is being read: it takes in all
+	// that stands to its right.
+	assigned bool
+}
+
 // expr reads an expression. One with := in it is Opaque, as that takes in what
 // stands to its right, AND and OR included.
-func (p *parser) expr() Expr {
+func (p *exprReader) expr() Expr {
 	p.enter()
 	defer p.leave()
 	from, outer := p.tok.start, p.assigned
 	p.assigned = false
-	x := p.binary(Or, (*parser).not)
+	x := p.binary(Or, (*exprReader).not)
 	if p.assigned {
 		x = p.opaque(from, x)
 	}
@@ -21,14 +29,14 @@ func (p *parser) expr() Expr {
 	return x
 }
 
-func (p *parser) exprs() []Expr { return list(p, &p.arena.exprs, (*parser).expr) }
+func (p *exprReader) exprs() []Expr { return list(&p.cursor, &p.arena.exprs, p.expr) }
 
 // tighter are the operators that bind tighter than each.
 var tighter = [...]Operator{Or: Xor, Xor: And, And: Add, Add: Mul, Sub: Mul, Mul: Exists, Div: Exists, Mod: Exists}
 
 // binary reads operands with operators between them that bind as tight as one, or
 // tighter.
-func (p *parser) binary(loosest Operator, operand func(*parser) Expr) Expr {
+func (p *exprReader) binary(loosest Operator, operand func(*exprReader) Expr) Expr {
 	x := operand(p)
 	for op := p.operator(); op >= loosest; op = p.operator() {
 		p.next()
@@ -38,7 +46,7 @@ func (p *parser) binary(loosest Operator, operand func(*parser) Expr) Expr {
 }
 
 // operator returns the operator of logic, comparison or arithmetic at tok, or 0.
-func (p *parser) operator() Operator {
+func (p *exprReader) operator() Operator {
 	if p.tok.class().is(onlyMySQL) && (!p.mysql || p.d.PipesAsConcat && p.at("||")) {
 		return 0
 	}
@@ -46,7 +54,7 @@ func (p *parser) operator() Operator {
 }
 
 // combine makes an operation of two operands, or adds one to an operation.
-func (p *parser) combine(op Operator, x, y Expr) Expr {
+func (p *exprReader) combine(op Operator, x, y Expr) Expr {
 	if o := As(x, op); o != nil && op != Sub && op != Div && op != Mod {
 		o.Operands = append(o.Operands, y)
 		o.To = p.last.end
@@ -56,15 +64,15 @@ func (p *parser) combine(op Operator, x, y Expr) Expr {
 }
 
 // operation is an operator between two operands that were read.
-func (p *parser) operation(op Operator, x, y Expr) *Operation {
+func (p *exprReader) operation(op Operator, x, y Expr) *Operation {
 	operands := p.arena.exprs.take(2)
 	operands[0], operands[1] = x, y
 	return p.operations.put(Operation{Span: p.since(x.Bytes().From), Op: op, Operands: operands})
 }
 
-func (p *parser) sum() Expr { return p.binary(Add, (*parser).operand) }
+func (p *exprReader) sum() Expr { return p.binary(Add, (*exprReader).operand) }
 
-func (p *parser) not() Expr {
+func (p *exprReader) not() Expr {
 	if !p.at("not") {
 		return p.predicate(p.sum())
 	}
@@ -80,13 +88,13 @@ func (p *parser) not() Expr {
 }
 
 // around is syntax around an operand that was read.
-func (p *parser) around(op Operator, from int, operands ...Expr) *Operation {
+func (p *operandReader) around(op Operator, from int, operands ...Expr) *Operation {
 	return &Operation{Span: p.since(from), Op: op, Operands: operands}
 }
 
 // predicate reads one comparison behind its left operand, if it is there. What has more
 // operators than that is Opaque.
-func (p *parser) predicate(x Expr) Expr {
+func (p *exprReader) predicate(x Expr) Expr {
 	if p.goesOn() {
 		x = p.comparison(x)
 	}
@@ -97,7 +105,7 @@ func (p *parser) predicate(x Expr) Expr {
 }
 
 // right reads the operand to the right of an operator.
-func (p *parser) right() Expr {
+func (p *exprReader) right() Expr {
 	from, not := p.tok.start, false
 	for p.accept("not") {
 		not = true
@@ -111,7 +119,7 @@ func (p *parser) right() Expr {
 
 // comparison reads the operator at tok, whose left operand was read, with what stands to
 // its right.
-func (p *parser) comparison(x Expr) Expr {
+func (p *exprReader) comparison(x Expr) Expr {
 	if op := p.operator(); op != 0 {
 		p.next()
 		return p.operation(op, x, p.right())
@@ -142,12 +150,12 @@ func (p *parser) comparison(x Expr) Expr {
 	return p.other(x)
 }
 
-func (p *parser) isNull(x Expr, not bool) Expr {
+func (p *exprReader) isNull(x Expr, not bool) Expr {
 	return &Operation{p.since(x.Bytes().From), IsNull, not, []Expr{x}}
 }
 
 // is reads what stands behind IS: NULL, another test, or a value, with which SQLite compares.
-func (p *parser) is(x Expr) Expr {
+func (p *exprReader) is(x Expr) Expr {
 	not, distinct := p.accept("not"), false
 	switch {
 	case p.accept("null"):
@@ -166,7 +174,7 @@ func (p *parser) is(x Expr) Expr {
 }
 
 // in reads what stands behind IN: (list), (query), or SQLite's table.
-func (p *parser) in(x Expr, not bool) Expr {
+func (p *exprReader) in(x Expr, not bool) Expr {
 	var list []Expr
 	switch {
 	case p.d.Family == SQLite && p.accept("(", ")"):
@@ -183,7 +191,7 @@ func (p *parser) in(x Expr, not bool) Expr {
 	return &Operation{p.since(x.Bytes().From), In, not, slices.Insert(list, 0, x)}
 }
 
-func (p *parser) inTable() Expr {
+func (p *exprReader) inTable() Expr {
 	n := p.tableName()
 	if p.at("(") {
 		p.fail() // a table function
@@ -191,7 +199,7 @@ func (p *parser) inTable() Expr {
 	return &Subquery{n.Span, &Query{Span: n.Span, Parts: []*Part{{Span: n.Span, Table: &Table{Span: n.Span, Name: n}}}, After: n.To}}
 }
 
-func (p *parser) between(x Expr, not bool) Expr {
+func (p *exprReader) between(x Expr, not bool) Expr {
 	p.enter()
 	defer p.leave()
 	from, low := x.Bytes().From, p.right()
@@ -207,7 +215,7 @@ func (p *parser) between(x Expr, not bool) Expr {
 
 // goesOn reports whether the expression that was read goes on at tok with an
 // operator that stands between logic and + - * / %, or with another text.
-func (p *parser) goesOn() bool {
+func (p *exprReader) goesOn() bool {
 	switch p.tok.kind {
 	case sqltext.Op:
 		op := p.operator()

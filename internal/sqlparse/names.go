@@ -7,8 +7,14 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
+// nameReader reads names of tables and columns.
+type nameReader struct {
+	cursor
+	arena
+}
+
 // noteTable puts the name of a table among the names of the statement.
-func (p *parser) noteTable(name string) {
+func (p *nameReader) noteTable(name string) {
 	name = strings.ToLower(name)
 	if name != "" && !slices.Contains(p.out.Names, name) {
 		p.out.Names = append(p.out.Names, name)
@@ -18,7 +24,7 @@ func (p *parser) noteTable(name string) {
 // identifiers returns every name in a text that was not read, and notes what its
 // comments do. Texts count as well, and the words in them: PREPARE s FROM
 // 'DELETE FROM orders'.
-func (p *parser) identifiers() []string {
+func (p *nameReader) identifiers() []string {
 	var list []string
 	seen := map[string]bool{"": true}
 	add := func(name string) {
@@ -60,7 +66,7 @@ func isBetweenNames(r rune) bool {
 }
 
 // atName reports whether tok may be a name that is not behind a dot.
-func (p *parser) atName() bool {
+func (p *nameReader) atName() bool {
 	switch p.tok.kind {
 	case sqltext.QuotedIdent:
 		return true
@@ -72,14 +78,7 @@ func (p *parser) atName() bool {
 	return false
 }
 
-// isPlainWord reports whether a word can be a name: @x is a variable, and 1_000
-// is a number, and $x a parameter, where a name cannot begin like that.
-func (p *parser) isPlainWord(t token) bool {
-	c := p.text[t.start]
-	return c != '@' && (p.mysql || c != '$' && (c < '0' || c > '9'))
-}
-
-func (p *parser) ident() Ident {
+func (p *nameReader) ident() Ident {
 	if !p.atName() {
 		p.fail()
 		return Ident{}
@@ -89,14 +88,14 @@ func (p *parser) ident() Ident {
 
 // anyIdent reads a name where keywords are names as well: behind a dot and behind
 // AS.
-func (p *parser) anyIdent() Ident {
+func (p *nameReader) anyIdent() Ident {
 	if p.tok.kind == sqltext.Word && p.isPlainWord(p.tok) {
 		return p.takeIdent()
 	}
 	return p.ident()
 }
 
-func (p *parser) takeIdent() Ident {
+func (p *nameReader) takeIdent() Ident {
 	t := p.tok
 	p.next()
 	id := Ident{Span: Span{t.start, t.end}}
@@ -118,7 +117,7 @@ func unquoted(literal string) string {
 }
 
 // name reads a name with what stands before its dots.
-func (p *parser) name() Name {
+func (p *nameReader) name() Name {
 	n, all := p.nameOrStar()
 	if all {
 		p.fail()
@@ -129,7 +128,7 @@ func (p *parser) name() Name {
 const maxParts = 4
 
 // nameOrStar reads a name, or a name and a star behind its last dot.
-func (p *parser) nameOrStar() (n Name, all bool) {
+func (p *nameReader) nameOrStar() (n Name, all bool) {
 	parts, count := [maxParts]Ident{p.ident()}, 1
 	for p.at(".") && !all {
 		p.next()
@@ -152,14 +151,14 @@ func (p *parser) nameOrStar() (n Name, all bool) {
 // Last returns the name without what stands before its dots.
 func (n Name) Last() Ident { return n.Parts[len(n.Parts)-1] }
 
-func (p *parser) tableName() Name {
+func (p *nameReader) tableName() Name {
 	n := p.name()
 	p.noteTable(n.Last().Name)
 	return n
 }
 
 // noteName puts the name at tok among those that could be of tables.
-func (p *parser) noteName() {
+func (p *nameReader) noteName() {
 	if p.atName() && !p.tok.class().is(constant) {
 		ahead := *p
 		ahead.out = &Statement{}
@@ -171,7 +170,7 @@ func (p *parser) noteName() {
 
 // alias reads an alias with or without AS, which may be a text where the dialect
 // says so; Name is "" where there is none.
-func (p *parser) alias(text bool) Ident {
+func (p *nameReader) alias(text bool) Ident {
 	as := p.accept("as")
 	switch {
 	case p.tok.kind == sqltext.QuotedIdent,
@@ -185,6 +184,6 @@ func (p *parser) alias(text bool) Ident {
 }
 
 // identList reads (a, b, …).
-func (p *parser) identList() []Ident {
-	return parens(p, func(p *parser) []Ident { return list(p, nil, (*parser).ident) })
+func (p *nameReader) identList() []Ident {
+	return parens(&p.cursor, func() []Ident { return list(&p.cursor, nil, p.ident) })
 }

@@ -3,7 +3,7 @@ package sqlparse
 import "github.com/shardid/shardid/internal/sqltext"
 
 // opaque makes an expression of which only the operands are known.
-func (p *parser) opaque(from int, operands ...Expr) *Operation {
+func (p *operandReader) opaque(from int, operands ...Expr) *Operation {
 	var list []Expr
 	for _, x := range operands {
 		list = flatten(list, x)
@@ -33,7 +33,7 @@ func flatten(list []Expr, x Expr) []Expr {
 }
 
 // other reads an operator that the tree does not know, with what stands to its right.
-func (p *parser) other(x Expr) Expr {
+func (p *exprReader) other(x Expr) Expr {
 	from, t := x.Bytes().From, p.tok
 	p.next()
 	operands, complete := flatten(nil, x), t.kind == sqltext.String // a text behind a text
@@ -73,7 +73,7 @@ func (p *parser) other(x Expr) Expr {
 }
 
 // parenSoup reads a parenthesis of which only the operands matter.
-func (p *parser) parenSoup(from int) Expr {
+func (p *operandReader) parenSoup(from int) Expr {
 	p.expect("(")
 	operands := p.soup(nil, ")")
 	return p.around(Opaque, from, operands...)
@@ -81,7 +81,7 @@ func (p *parser) parenSoup(from int) Expr {
 
 // soup reads up to a closing token and behind it, and adds the operands that it
 // meets, whatever stands between them.
-func (p *parser) soup(operands []Expr, closing string) []Expr {
+func (p *operandReader) soup(operands []Expr, closing string) []Expr {
 	p.enter()
 	defer p.leave()
 	for !p.accept(closing) && !p.failed {
@@ -90,7 +90,7 @@ func (p *parser) soup(operands []Expr, closing string) []Expr {
 	return operands
 }
 
-func (p *parser) soupOf(operands []Expr) []Expr {
+func (p *operandReader) soupOf(operands []Expr) []Expr {
 	from := p.tok.start
 	switch {
 	case p.at(")"), p.at(";"), p.at(":="), p.tok.kind == 0,
@@ -106,11 +106,11 @@ func (p *parser) soupOf(operands []Expr) []Expr {
 		if !p.atRows() {
 			return p.soup(operands, ")")
 		}
-		q := p.query()
+		q := p.inner.query()
 		p.expect(")")
 		return append(operands, &Subquery{p.since(from), q})
-	case p.last.is() == ")" && p.setOp() != First: // ((SELECT …) UNION SELECT …)
-		q := p.query()
+	case p.last.is() == ")" && p.inner.setOp() != First: // ((SELECT …) UNION SELECT …)
+		q := p.inner.query()
 		return append(operands, &Subquery{q.Span, q})
 	case p.accept("["):
 		return p.soup(operands, "]")

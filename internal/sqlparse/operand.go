@@ -1,13 +1,17 @@
 package sqlparse
 
 import (
-	"strings"
-
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
+// operandReader reads what operators stand between.
+type operandReader struct {
+	valueReader
+	inner *queryReader // the same parser's, for what stands in parentheses
+}
+
 // operand reads one operand with what binds to it more than any operator.
-func (p *parser) operand() Expr {
+func (p *operandReader) operand() Expr {
 	x := p.bare()
 	for p.d.Family == PostgreSQL && p.accept("::") {
 		p.castType()
@@ -16,7 +20,7 @@ func (p *parser) operand() Expr {
 	return x
 }
 
-func (p *parser) bare() Expr {
+func (p *operandReader) bare() Expr {
 	switch {
 	case p.atParam():
 		return p.param()
@@ -33,13 +37,13 @@ func (p *parser) bare() Expr {
 }
 
 // unread is the expression of a text that cannot be read.
-func (p *parser) unread() Expr {
+func (p *operandReader) unread() Expr {
 	p.fail()
 	return &Operation{}
 }
 
 // symbolOperand reads what begins with an operator: a parenthesis, a sign, .5.
-func (p *parser) symbolOperand() Expr {
+func (p *operandReader) symbolOperand() Expr {
 	t := p.tok
 	switch t.is() {
 	case "(":
@@ -62,14 +66,14 @@ func (p *parser) symbolOperand() Expr {
 	return p.prefix(t.start)
 }
 
-func (p *parser) prefix(from int) Expr {
+func (p *operandReader) prefix(from int) Expr {
 	p.enter()
 	defer p.leave()
 	return p.opaque(from, p.operand())
 }
 
 // negative reads 5, or another operand, behind a minus.
-func (p *parser) negative(from int) Expr {
+func (p *operandReader) negative(from int) Expr {
 	if p.tok.kind != sqltext.Number {
 		return p.prefix(from)
 	}
@@ -82,17 +86,17 @@ func (p *parser) negative(from int) Expr {
 }
 
 // parens reads (x), (a, b) or (query).
-func (p *parser) parens() Expr {
+func (p *operandReader) parens() Expr {
 	from := p.tok.start
 	p.expect("(")
 	if !p.at("(") && p.atQuery() {
-		q := p.query()
+		q := p.inner.query()
 		p.expect(")")
 		return &Subquery{p.since(from), q}
 	}
-	items, op := p.exprs(), Parens
+	items, op := p.inner.exprs(), Parens
 	if q, ok := items[0].(*Subquery); ok && len(items) == 1 {
-		outer := p.nested(q.Span, q.Query)
+		outer := p.inner.nested(q.Span, q.Query)
 		p.expect(")")
 		return &Subquery{p.since(from), outer}
 	}
@@ -103,45 +107,8 @@ func (p *parser) parens() Expr {
 	return p.around(op, from, items...)
 }
 
-func (p *parser) literal() *Literal {
-	t := p.tok
-	p.next()
-	if t.kind == sqltext.Number {
-		return p.number(t)
-	}
-	l := p.written(t.start, Other)
-	if strings.IndexByte(l.Value, '\\') < 0 && (l.Value[0] == '\'' || l.Value[0] == '"') {
-		l.Kind, l.Value = Text, unquoted(l.Value)
-	}
-	return l
-}
-
-// written is a literal up to the last token.
-func (p *parser) written(from int, kind LiteralKind) *Literal {
-	span := p.since(from)
-	return p.literals.put(Literal{span, kind, span.Of(p.text)})
-}
-
-// number reads a number, whose point the scanner may have left: 7.
-func (p *parser) number(t token) *Literal {
-	text, kind := p.textOf(t), Integer
-	switch {
-	case len(text) > 1 && text[0] == '0' && strings.IndexByte("xXbBoO", text[1]) >= 0:
-		kind = Other
-	case strings.ContainsAny(text, ".eE"):
-		kind = Decimal
-	case p.at(".") && p.tok.start == t.end:
-		kind = Decimal
-		p.next()
-		if p.tok.start == p.last.end && (p.tok.kind == sqltext.Word || p.tok.kind == sqltext.Number) {
-			p.fail() // 1.e5
-		}
-	}
-	return p.written(t.start, kind)
-}
-
 // wordOperand reads what begins with a word.
-func (p *parser) wordOperand() Expr {
+func (p *operandReader) wordOperand() Expr {
 	t := p.tok
 	switch {
 	case !p.isPlainWord(t):
@@ -151,7 +118,7 @@ func (p *parser) wordOperand() Expr {
 		return p.caseEnd()
 	case p.accept("exists"):
 		from := p.tok.start
-		q := p.parenthesized()
+		q := p.inner.parenthesized()
 		return p.around(Exists, t.start, &Subquery{p.since(from), q})
 	case t.class().is(constant|clock) && p.peek().is() != "(" && !(t.class().is(clock) && p.peek().is() == "."):
 		return p.constant()
@@ -167,7 +134,7 @@ func (p *parser) wordOperand() Expr {
 
 // variable reads a word that is no name: MySQL's @x and @@global.x, and 1_000
 // where that is a number.
-func (p *parser) variable() Expr {
+func (p *operandReader) variable() Expr {
 	from := p.tok.start
 	p.next()
 	for p.accept(".") {
@@ -176,27 +143,11 @@ func (p *parser) variable() Expr {
 	return p.around(Opaque, from)
 }
 
-// constant reads a word that is a value.
-func (p *parser) constant() Expr {
-	t, kind := p.tok, Other
-	p.next()
-	switch {
-	case t.class().is(clock):
-		span := p.since(t.start)
-		return &Call{Span: span, Name: Name{span, []Ident{{span, p.textOf(t)}}}}
-	case t.is() == "null":
-		kind = Null
-	case t.is() == "default":
-		kind = Default
-	}
-	return p.written(t.start, kind)
-}
-
 // callable reports whether the reserved word at tok is a function.
-func (p *parser) callable() bool { return p.tok.class().is(callable) && p.peek().is() == "(" }
+func (p *operandReader) callable() bool { return p.tok.class().is(callable) && p.peek().is() == "(" }
 
 // named reads a column, a function call, or a literal with a word before it.
-func (p *parser) named() Expr {
+func (p *operandReader) named() Expr {
 	t := p.tok
 	if t.class().is(reserved) {
 		if !p.callable() {
@@ -219,43 +170,14 @@ func (p *parser) named() Expr {
 	return p.columns.put(Column{name})
 }
 
-// prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text
-// behind the word is an alias.
-func (p *parser) prefixedText(t token) Expr {
-	next := p.peek()
-	if next.kind != sqltext.String || !p.prefixes(t, next) {
-		return nil
-	}
-	p.next()
-	p.next()
-	if t.is() == "interval" { // PostgreSQL's INTERVAL '…' DAY TO SECOND
-		for more := true; more && p.tok.class().is(unit); more = p.accept("to") {
-			p.next()
-		}
-	}
-	return p.written(t.start, Other)
-}
-
-// prefixes reports whether a word belongs to the text behind it.
-func (p *parser) prefixes(t, text token) bool {
-	c := p.text[t.start] | 0x20
-	switch {
-	case p.d.Family == PostgreSQL:
-		return true
-	case t.end == text.start && t.end-t.start == 1:
-		return c == 'x' || p.mysql && (c == 'b' || c == 'n')
-	}
-	return p.mysql && (p.text[t.start] == '_' || t.is() == "date" || t.is() == "time" || t.is() == "timestamp")
-}
-
 // interval reads MySQL's INTERVAL n DAY, or a column of that name.
-func (p *parser) interval() Expr {
+func (p *operandReader) interval() Expr {
 	t, next := p.tok, p.peek()
 	if next.kind == 0 || next.kind == sqltext.Op && next.is() != "(" && next.is() != "-" || next.class().is(reserved|infix|bound) {
 		return p.named()
 	}
 	p.next()
-	x := p.expr()
+	x := p.inner.expr()
 	if !p.tok.class().is(unit) {
 		p.fail() // the function INTERVAL(a, b, …)
 	}

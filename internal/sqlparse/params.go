@@ -23,22 +23,8 @@ const (
 	name                          // :name, @name, $name
 )
 
-// atParam reports whether the token is a parameter.
-func (p *parser) atParam() bool {
-	switch p.tok.kind {
-	case sqltext.Param:
-		return true
-	case sqltext.Named:
-		return p.d.Family != PostgreSQL
-	case sqltext.Word:
-		c := p.text[p.tok.start]
-		return p.d.Family == SQLite && (c == '@' || c == '$')
-	}
-	return false
-}
-
 // param reads the parameter at tok.
-func (p *parser) param() *Param {
+func (p *valueReader) param() *Param {
 	t := p.tok
 	p.next()
 	kind, number := name, ""

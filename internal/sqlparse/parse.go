@@ -7,11 +7,17 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
+// parser reads statements. A reader has the one below it inside, on whose rules its own
+// stand: tokens (cursor), names, values, operands, expressions, sources, queries. The way
+// back up is operandReader.inner.
+type parser struct{ queryReader }
+
 // Parse reads a statement. It never fails: what it cannot read is [Unknown] or
 // [Opaque]. It is safe for concurrent use.
 func Parse(text string, d Dialect) *Statement {
 	p, _ := parsers.Get().(*parser)
-	*p = parser{d: d, mysql: d.Family != SQLite && d.Family != PostgreSQL, text: text, scanner: sqltext.NewScanner(text, d.Rules())}
+	p.d, p.mysql, p.text, p.scanner = d, d.Family != SQLite && d.Family != PostgreSQL, text, sqltext.NewScanner(text, d.Rules())
+	p.inner = &p.queryReader
 	statement := p.parse()
 	*p = parser{} // it keeps neither the text nor the tree
 	parsers.Put(p)

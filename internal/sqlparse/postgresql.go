@@ -8,7 +8,7 @@ import (
 )
 
 // castType reads the type behind ::.
-func (p *parser) castType() {
+func (p *nameReader) castType() {
 	if !p.accept("double", "precision") && !p.accept("character", "varying") && !p.accept("bit", "varying") {
 		p.name()
 	}

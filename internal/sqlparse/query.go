@@ -6,37 +6,22 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// atQuery reports whether a query begins at tok, in parentheses or not. VALUES of MySQL
-// begins rows where ROW follows, else it is a function.
-func (p *parser) atQuery() bool {
-	t, ahead := p.tok, p.scanner
-	for t.is() == "(" {
-		t = p.lex(&ahead)
-	}
-	switch t.is() {
-	case "select", "with":
-		return true
-	case "values":
-		return !p.mysql || p.lex(&ahead).is() == "row"
-	case "table":
-		return p.d.Family != SQLite
-	}
-	return false
-}
+// queryReader reads SELECT, and what is like it.
+type queryReader struct{ sourceReader }
 
 // with reads WITH … up to the statement that it belongs to, if it is there.
-func (p *parser) with() *With {
+func (p *queryReader) with() *With {
 	from := p.tok.start
 	if !p.accept("with") {
 		return nil
 	}
 	w := &With{Recursive: p.accept("recursive")}
-	w.Tables = list(p, nil, (*parser).cte)
+	w.Tables = list(&p.cursor, nil, p.cte)
 	w.Span = p.since(from)
 	return w
 }
 
-func (p *parser) cte() CTE {
+func (p *queryReader) cte() CTE {
 	c := CTE{Name: p.ident()}
 	if p.at("(") {
 		c.Columns = p.identList()
@@ -49,14 +34,14 @@ func (p *parser) cte() CTE {
 	return c
 }
 
-func (p *parser) parenthesized() *Query { return parens(p, (*parser).query) }
+func (p *queryReader) parenthesized() *Query { return parens(&p.cursor, p.query) }
 
-func (p *parser) query() *Query {
+func (p *queryReader) query() *Query {
 	from := p.tok.start
 	return p.queryWith(from, p.with())
 }
 
-func (p *parser) queryWith(from int, with *With) *Query {
+func (p *queryReader) queryWith(from int, with *With) *Query {
 	p.enter()
 	defer p.leave()
 	return p.combined(from, with, p.part(First))
@@ -64,12 +49,12 @@ func (p *parser) queryWith(from int, with *With) *Query {
 
 // nested reads what stands behind a query in parentheses that begins another one:
 // (SELECT …) UNION ….
-func (p *parser) nested(span Span, q *Query) *Query {
+func (p *queryReader) nested(span Span, q *Query) *Query {
 	return p.combined(span.From, nil, &Part{Span: span, Nested: q})
 }
 
 // combined reads what stands behind the first part of a query.
-func (p *parser) combined(from int, with *With, first *Part) *Query {
+func (p *queryReader) combined(from int, with *With, first *Part) *Query {
 	q := &Query{With: with, Parts: []*Part{first}}
 	for last := First; ; {
 		t := p.tok
@@ -92,7 +77,7 @@ func (p *parser) combined(from int, with *With, first *Part) *Query {
 var setOps = map[string]SetOp{"union": Union, "except": Except, "intersect": Intersect}
 
 // setOp reads UNION and its like; First means that there is none.
-func (p *parser) setOp() SetOp {
+func (p *queryReader) setOp() SetOp {
 	op := setOps[p.tok.is()]
 	if op == First {
 		return First
@@ -105,7 +90,7 @@ func (p *parser) setOp() SetOp {
 	return op
 }
 
-func (p *parser) part(op SetOp) *Part {
+func (p *queryReader) part(op SetOp) *Part {
 	part := &Part{Op: op}
 	from := p.tok.start
 	switch {
@@ -114,7 +99,7 @@ func (p *parser) part(op SetOp) *Part {
 	case p.at("("):
 		part.Nested = p.parenthesized()
 	case p.accept("values"):
-		part.Values = list(p, nil, (*parser).tuple)
+		part.Values = list(&p.cursor, nil, p.tuple)
 	case p.d.Family != SQLite && p.accept("table"):
 		n := p.tableName()
 		part.Table = &Table{Span: n.Span, Name: n}
@@ -125,7 +110,7 @@ func (p *parser) part(op SetOp) *Part {
 	return part
 }
 
-func (p *parser) core() *Core {
+func (p *queryReader) core() *Core {
 	c := &Core{}
 	from := p.tok.start
 	p.expect("select")
@@ -141,14 +126,14 @@ func (p *parser) core() *Core {
 	}
 	c.Having = p.optional("having")
 	if p.accept("window") {
-		c.Windows = list(p, nil, (*parser).window)
+		c.Windows = list(&p.cursor, nil, p.window)
 	}
 	c.Span = p.since(from)
 	return c
 }
 
 // optional reads a word and the expression behind it, nil if it is not there.
-func (p *parser) optional(word string) Expr {
+func (p *queryReader) optional(word string) Expr {
 	if !p.accept(word) {
 		return nil
 	}
@@ -156,14 +141,14 @@ func (p *parser) optional(word string) Expr {
 }
 
 // modifiers reads what stands between SELECT and the first item.
-func (p *parser) modifiers(c *Core) {
+func (p *queryReader) modifiers(c *Core) {
 	for {
 		switch {
 		case p.accept("all"):
 		case p.accept("distinct"), p.mysql && p.accept("distinctrow"):
 			c.Distinct = true
 			if p.d.Family == PostgreSQL && p.accept("on") {
-				c.DistinctOn = parens(p, (*parser).exprs)
+				c.DistinctOn = parens(&p.cursor, p.exprs)
 			}
 		case p.mysql && p.tok.class().is(modifier):
 			c.Modifiers = append(c.Modifiers, strings.ToUpper(p.tok.is()))
@@ -174,9 +159,9 @@ func (p *parser) modifiers(c *Core) {
 	}
 }
 
-func (p *parser) items() []Item { return list(p, &p.arena.items, (*parser).item) }
+func (p *queryReader) items() []Item { return list(&p.cursor, &p.arena.items, p.item) }
 
-func (p *parser) item() Item {
+func (p *queryReader) item() Item {
 	i := Item{}
 	from := p.tok.start
 	switch {
@@ -193,7 +178,7 @@ func (p *parser) item() Item {
 }
 
 // atQualifiedStar reports whether a name and a star stand at tok.
-func (p *parser) atQualifiedStar() bool {
+func (p *nameReader) atQualifiedStar() bool {
 	if !p.atName() {
 		return false
 	}
@@ -206,7 +191,7 @@ func (p *parser) atQualifiedStar() bool {
 	return false
 }
 
-func (p *parser) groupBy(c *Core) {
+func (p *queryReader) groupBy(c *Core) {
 	if p.d.Family == PostgreSQL && (p.accept("all") || p.accept("distinct")) {
 		c.Rollup = true // GROUP BY DISTINCT is about grouping sets
 	}
@@ -230,14 +215,14 @@ func (p *parser) groupBy(c *Core) {
 	}
 }
 
-func (p *parser) window() Expr {
+func (p *queryReader) window() Expr {
 	p.ident()
 	p.expect("as")
 	return p.parenSoup(p.tok.start)
 }
 
 // tail reads ORDER BY, LIMIT and locks, which PostgreSQL takes in any order.
-func (p *parser) tail(q *Query) {
+func (p *queryReader) tail(q *Query) {
 	for {
 		switch {
 		case q.OrderBy == nil && p.at("order"):
@@ -252,15 +237,15 @@ func (p *parser) tail(q *Query) {
 	}
 }
 
-func (p *parser) orderBy() []Order {
+func (p *queryReader) orderBy() []Order {
 	if !p.accept("order") {
 		return nil
 	}
 	p.expect("by")
-	return list(p, &p.arena.orders, (*parser).order)
+	return list(&p.cursor, &p.arena.orders, p.order)
 }
 
-func (p *parser) order() Order {
+func (p *queryReader) order() Order {
 	o := Order{Expr: p.expr()}
 	if !p.accept("asc") {
 		o.Descending = p.accept("desc")
@@ -276,7 +261,7 @@ func (p *parser) order() Order {
 }
 
 // limit reads LIMIT, OFFSET and FETCH where they stand together.
-func (p *parser) limit() *Limit {
+func (p *queryReader) limit() *Limit {
 	l := &Limit{}
 	from := p.tok.start
 	for limited := false; ; {
@@ -303,7 +288,7 @@ func (p *parser) limit() *Limit {
 }
 
 // fetch reads FIRST n ROWS ONLY.
-func (p *parser) fetch(l *Limit) {
+func (p *queryReader) fetch(l *Limit) {
 	if !p.accept("first") {
 		p.expect("next")
 	}
@@ -316,9 +301,9 @@ func (p *parser) fetch(l *Limit) {
 	}
 }
 
-func (p *parser) acceptRows() bool { return p.accept("row") || p.accept("rows") }
+func (p *queryReader) acceptRows() bool { return p.accept("row") || p.accept("rows") }
 
-func (p *parser) lock() Lock {
+func (p *queryReader) lock() Lock {
 	l := Lock{}
 	from := p.tok.start
 	switch {
@@ -326,7 +311,7 @@ func (p *parser) lock() Lock {
 		p.expect("in", "share", "mode")
 	case p.accept("for", "update"), p.accept("for", "no", "key", "update"), p.accept("for", "share"), p.accept("for", "key", "share"):
 		if p.accept("of") {
-			l.Of = list(p, nil, (*parser).name)
+			l.Of = list(&p.cursor, nil, p.name)
 		}
 	default:
 		p.fail()

@@ -1,6 +1,9 @@
 package sqlparse
 
-func (p *parser) sources() []Source {
+// sourceReader reads what stands behind FROM.
+type sourceReader struct{ exprReader }
+
+func (p *sourceReader) sources() []Source {
 	all := p.arena.sources.take(1)[:0]
 	for more := true; more; more = p.accept(",") {
 		all = append(all, p.joined(len(all) > 0))
@@ -10,7 +13,7 @@ func (p *parser) sources() []Source {
 
 // joined reads one element of a list: a source and what is joined to it. SQLite
 // joins to all elements before it, which makes a difference for some joins.
-func (p *parser) joined(behindComma bool) Source {
+func (p *sourceReader) joined(behindComma bool) Source {
 	s := p.source()
 	for {
 		word := p.tok
@@ -41,7 +44,7 @@ func (p *parser) joined(behindComma bool) Source {
 var joinKinds = map[string]JoinKind{"inner": InnerJoin, "left": LeftJoin, "right": RightJoin, "full": FullJoin, "cross": CrossJoin}
 
 // joinWords reads JOIN and the words before it. It returns nil where none is.
-func (p *parser) joinWords() (j *Join, natural bool) {
+func (p *sourceReader) joinWords() (j *Join, natural bool) {
 	if p.mysql && p.accept("straight_join") {
 		return &Join{}, false
 	}
@@ -59,7 +62,7 @@ func (p *parser) joinWords() (j *Join, natural bool) {
 }
 
 // source reads one table, subquery, table function or list in parentheses.
-func (p *parser) source() Source {
+func (p *sourceReader) source() Source {
 	from := p.tok.start
 	p.enter()
 	defer p.leave()
@@ -83,10 +86,10 @@ func (p *parser) source() Source {
 }
 
 // parenSource reads (query) alias, or sources in parentheses.
-func (p *parser) parenSource(s *Source) {
+func (p *sourceReader) parenSource(s *Source) {
 	p.expect("(")
 	if p.atRows() {
-		s.Query = p.query()
+		s.Query = p.inner.query()
 	} else {
 		inner := p.sourceList()
 		if inner.Query == nil || inner.Alias.Name != "" || inner.Lateral {
@@ -97,17 +100,14 @@ func (p *parser) parenSource(s *Source) {
 			*s = inner
 			return
 		}
-		s.Query = p.nested(inner.Span, inner.Query)
+		s.Query = p.inner.nested(inner.Span, inner.Query)
 	}
 	p.expect(")")
 	p.sourceAlias(s)
 }
 
-// atRows reports whether a query begins at tok, where VALUES is no function.
-func (p *parser) atRows() bool { return p.at("values") || !p.at("(") && p.atQuery() }
-
 // sourceList reads (a JOIN b) and MySQL's (a, b).
-func (p *parser) sourceList() Source {
+func (p *sourceReader) sourceList() Source {
 	s := p.joined(false)
 	for p.accept(",") {
 		left, right := s, p.joined(true)
@@ -118,67 +118,9 @@ func (p *parser) sourceList() Source {
 }
 
 // sourceAlias reads [AS] alias [(columns)].
-func (p *parser) sourceAlias(s *Source) {
+func (p *sourceReader) sourceAlias(s *Source) {
 	s.Alias = p.alias(p.d.Family == SQLite)
 	if s.Alias.Name != "" && p.at("(") {
 		s.Columns = p.identList()
 	}
-}
-
-// table reads a table with what stands around its name, PostgreSQL's ONLY (name)
-// included.
-func (p *parser) table() *Table {
-	from := p.tok.start
-	if p.d.Family == PostgreSQL && p.accept("only") && p.at("(") {
-		return p.tableOf(from, parens(p, (*parser).tableName))
-	}
-	return p.tableOf(from, p.tableName())
-}
-
-// tableOf reads what stands behind the name of a table.
-func (p *parser) tableOf(from int, name Name) *Table {
-	t := p.tables.put(Table{Name: name})
-	if p.d.Family == PostgreSQL {
-		p.accept("*")
-	}
-	if p.mysql {
-		t.Partition = p.partition()
-	}
-	t.Alias = p.alias(p.d.Family == SQLite)
-	if p.d.Family == PostgreSQL && t.Alias.Name != "" && p.at("(") {
-		p.fail() // other names for the columns
-	}
-	p.hints()
-	t.Span = p.since(from)
-	return t
-}
-
-// partition reads PARTITION (a, b), if it is there.
-func (p *parser) partition() Span {
-	from := p.tok.start
-	if !p.accept("partition") {
-		return Span{}
-	}
-	p.skipParens()
-	return p.since(from)
-}
-
-// hints reads MySQL's USE INDEX (…) and SQLite's INDEXED BY.
-func (p *parser) hints() {
-	for p.mysql && (p.accept("use") || p.accept("force") || p.accept("ignore")) {
-		if !p.accept("index") {
-			p.expect("key")
-		}
-		if p.accept("for") && !p.accept("join") && !p.accept("order", "by") {
-			p.expect("group", "by")
-		}
-		p.skipParens()
-	}
-	if p.d.Family != SQLite {
-		return
-	}
-	if p.accept("indexed", "by") {
-		p.ident()
-	}
-	p.accept("not", "indexed")
 }

@@ -132,7 +132,7 @@ func idOf(text string) wordID {
 
 // operatorLength returns how many bytes of text, which starts with an Op token, are
 // one operator. MySQL and SQLite lack some of those, and report an error.
-func (p *parser) operatorLength(text string) int {
+func (p *cursor) operatorLength(text string) int {
 	switch {
 	case strings.HasPrefix(text, "::"), strings.HasPrefix(text, ":="):
 		return 2

@@ -1,0 +1,95 @@
+package sqlparse
+
+import (
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// valueReader reads what stands for one value: literals and parameters.
+type valueReader struct {
+	nameReader
+	numbers numbers
+}
+
+func (p *valueReader) literal() *Literal {
+	t := p.tok
+	p.next()
+	if t.kind == sqltext.Number {
+		return p.number(t)
+	}
+	l := p.written(t.start, Other)
+	if strings.IndexByte(l.Value, '\\') < 0 && (l.Value[0] == '\'' || l.Value[0] == '"') {
+		l.Kind, l.Value = Text, unquoted(l.Value)
+	}
+	return l
+}
+
+// written is a literal up to the last token.
+func (p *valueReader) written(from int, kind LiteralKind) *Literal {
+	span := p.since(from)
+	return p.literals.put(Literal{span, kind, span.Of(p.text)})
+}
+
+// number reads a number, whose point the scanner may have left: 7.
+func (p *valueReader) number(t token) *Literal {
+	text, kind := p.textOf(t), Integer
+	switch {
+	case len(text) > 1 && text[0] == '0' && strings.IndexByte("xXbBoO", text[1]) >= 0:
+		kind = Other
+	case strings.ContainsAny(text, ".eE"):
+		kind = Decimal
+	case p.at(".") && p.tok.start == t.end:
+		kind = Decimal
+		p.next()
+		if p.tok.start == p.last.end && (p.tok.kind == sqltext.Word || p.tok.kind == sqltext.Number) {
+			p.fail() // 1.e5
+		}
+	}
+	return p.written(t.start, kind)
+}
+
+// constant reads a word that is a value.
+func (p *valueReader) constant() Expr {
+	t, kind := p.tok, Other
+	p.next()
+	switch {
+	case t.class().is(clock):
+		span := p.since(t.start)
+		return &Call{Span: span, Name: Name{span, []Ident{{span, p.textOf(t)}}}}
+	case t.is() == "null":
+		kind = Null
+	case t.is() == "default":
+		kind = Default
+	}
+	return p.written(t.start, kind)
+}
+
+// prefixedText reads DATE '…', _utf8'…', x'…', or returns nil where the text
+// behind the word is an alias.
+func (p *valueReader) prefixedText(t token) Expr {
+	next := p.peek()
+	if next.kind != sqltext.String || !p.prefixes(t, next) {
+		return nil
+	}
+	p.next()
+	p.next()
+	if t.is() == "interval" { // PostgreSQL's INTERVAL '…' DAY TO SECOND
+		for more := true; more && p.tok.class().is(unit); more = p.accept("to") {
+			p.next()
+		}
+	}
+	return p.written(t.start, Other)
+}
+
+// prefixes reports whether a word belongs to the text behind it.
+func (p *valueReader) prefixes(t, text token) bool {
+	c := p.text[t.start] | 0x20
+	switch {
+	case p.d.Family == PostgreSQL:
+		return true
+	case t.end == text.start && t.end-t.start == 1:
+		return c == 'x' || p.mysql && (c == 'b' || c == 'n')
+	}
+	return p.mysql && (p.text[t.start] == '_' || t.is() == "date" || t.is() == "time" || t.is() == "timestamp")
+}
