@@ -68,6 +68,8 @@ var house = []room{
 	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
 	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
 
+	{"observe", []string{"sharding/shardsql", "sharding", "keygen", "internal/..."}, "it says how things are, whoever wants to know: who shows metrics to one system compiles no other"},
+
 	// Floor 5.
 	{"cmd/shardid", []string{"..."}, ""},
 	{"cmd/shardid/...", []string{"..."}, ""},

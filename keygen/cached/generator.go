@@ -129,6 +129,9 @@ func (g *Generator) Stats() keygen.Stats {
 		s.LastError = cmp.Or(t.err, t.remark)
 	}
 	s.Worker, s.Expires = t.lease.ID(), g.cfg.Layout.Expires()
+	if t.window != nil {
+		s.LeasedUntil = g.cfg.Layout.At(t.ceiling)
+	}
 	return s
 }
 

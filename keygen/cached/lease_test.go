@@ -74,8 +74,9 @@ func TestALeaseIsRenewedWhileTheServiceIsIdleAndBusy(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}
-		if s := g.Stats(); s.Failures != 0 || s.Worker != 0 || s.LastError != nil {
-			t.Errorf("%+v", s)
+		s := g.Stats()
+		if left := time.Until(s.LeasedUntil); s.Failures != 0 || s.Worker != 0 || s.LastError != nil || left < 19*time.Second || left > term {
+			t.Errorf("%v left: %+v", left, s)
 		}
 	})
 }

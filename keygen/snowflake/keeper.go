@@ -257,6 +257,9 @@ func (k *keeper) describe(s *keygen.Stats) {
 	s.Issued, s.Worker = k.retired+f.issued(), f.lease.ID()
 	s.Reservations, s.FailedReserves = k.counts.Reservations, k.counts.FailedReserves
 	s.LastReservation, s.LastError = k.counts.LastReservation, k.last
+	if _, windowed := f.lease.(keygen.Window); windowed {
+		s.LeasedUntil = k.g.layout.At(k.g.tick(f.limit.Load()) + 1)
+	}
 	if s.LastError == nil {
 		s.LastError = k.unremembered(f, f.highest())
 	}

@@ -94,8 +94,9 @@ func TestALeaseIsRenewedThreeTimesATerm(t *testing.T) {
 		if n := ledger.renewed.Load(); n < 55 || n > 65 {
 			t.Errorf("%d renewals in ten minutes with a term of 30 s", n)
 		}
-		if s := g.Stats(); s.Reservations != ledger.renewed.Load() || s.LastError != nil {
-			t.Errorf("%+v", s)
+		s := g.Stats()
+		if left := time.Until(s.LeasedUntil); s.Reservations != ledger.renewed.Load() || s.LastError != nil || left < 19*time.Second || left > 30*time.Second {
+			t.Errorf("%v left: %+v", left, s)
 		}
 	})
 }

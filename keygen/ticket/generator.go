@@ -309,6 +309,7 @@ func (g *Generator) Stats() keygen.Stats {
 		}
 		s := gen.Stats()
 		sum.Issued += s.Issued
+		sum.Rate += s.Rate
 		sum.Remaining += s.Remaining
 		sum.Reservations += s.Reservations
 		sum.FailedReserves += s.FailedReserves

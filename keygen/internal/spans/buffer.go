@@ -251,8 +251,11 @@ func (b *Buffer) Stats() keygen.Stats {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	issued := b.issued()
+	b.ring.meter.note(time.Now(), issued)
 	s := keygen.Stats{
-		Issued:    b.issued(),
+		Issued:    issued,
+		Rate:      b.ring.meter.rate,
 		Waits:     b.waits.Load(),
 		Failures:  b.failures.Load(),
 		Remaining: b.remaining(),

@@ -1,0 +1,83 @@
+package observe_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/observe"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A program serves its metrics and tells its supervisor whether it is ready.
+func Example() {
+	orders, err := segment.New(context.Background(), segment.Config{Source: endless{}})
+	check(err)
+	defer func() { check(orders.Close()) }()
+
+	var statements observe.Statements // Config.Observer of package shardsql: statements.Observer()
+	service, err := observe.New(observe.Config{
+		Generators: keygen.Set{Named: map[string]keygen.Generator[int64]{"order": orders}},
+		Statements: &statements,
+	})
+	check(err)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", service.Metrics())
+	mux.Handle("GET /livez", service.Live())
+	mux.Handle("GET /readyz", service.Ready())
+
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	fmt.Print(answer.Code, " ", answer.Body)
+	// Output:
+	// 200 {
+	//   "status": "ok",
+	//   "checks": [
+	//     {
+	//       "name": "generator order",
+	//       "status": "ok"
+	//     }
+	//   ]
+	// }
+}
+
+// Gather returns what Metrics serves, for whoever has a metrics library of his own.
+func ExampleService_Gather() {
+	var statements observe.Statements
+	service, err := observe.New(observe.Config{Statements: &statements})
+	check(err)
+	statements.Observe(context.Background(), shardsql.Statement{Table: "orders", Kind: shardsql.One, Rows: 2})
+	for _, family := range service.Gather() {
+		for _, sample := range family.Samples {
+			if family.Type == observe.Counter {
+				fmt.Println(family.Name, sample.Values, sample.Value)
+			}
+		}
+	}
+	// Output:
+	// shardid_statement_rows_total [orders one ok] 2
+	// shardid_statement_shards_total [orders one ok] 0
+	// shardid_statement_retries_total [orders one ok] 0
+}
+
+// WriteText writes metrics as Prometheus reads them.
+func ExampleWriteText() {
+	check(observe.WriteText(os.Stdout, []observe.Family{{
+		Name: "shop_orders_total", Help: "Orders so far.", Type: observe.Counter, Labels: []string{"shop"},
+		Samples: []observe.Sample{{Values: []string{"north"}, Value: 7}},
+	}}))
+	// Output:
+	// # HELP shop_orders_total Orders so far.
+	// # TYPE shop_orders_total counter
+	// shop_orders_total{shop="north"} 7
+}

@@ -1,0 +1,21 @@
+package observe
+
+import "time"
+
+// Gather returns all metrics as they are now, in the order of [Describe]. A metric that
+// nothing of the service has is there without samples. It asks no database.
+func (s *Service) Gather() []Family {
+	readings := s.readings()
+	var all []Family
+	for _, m := range generatorMetrics {
+		all = append(all, m.family(readings))
+	}
+	return append(all, s.cfg.Statements.families()...)
+}
+
+// Describe returns the metrics that [Service.Gather] returns, without samples. They are
+// the same for every service.
+func Describe() []Family {
+	s := Service{now: time.Now}
+	return s.Gather()
+}

@@ -1,0 +1,186 @@
+package observe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/keygen"
+)
+
+// Status is how something is.
+type Status string
+
+// OK, Degraded and Down are what a Status can be.
+const (
+	OK       Status = "ok"
+	Degraded Status = "degraded" // it works, and somebody should look at it
+	Down     Status = "down"     // it does not work, or will not for as long as the horizon
+)
+
+// rank orders statuses, the worst last.
+func (s Status) rank() int {
+	switch s {
+	case OK:
+		return 0
+	case Degraded:
+		return 1
+	}
+	return 2
+}
+
+// Check is what was found of one thing.
+type Check struct {
+	Name    string `json:"name"` // "generator order", "database east", "route"
+	Status  Status `json:"status"`
+	Message string `json:"message,omitempty"` // why it is not OK, and what to do
+}
+
+// Health is how a service is.
+type Health struct {
+	Status Status  `json:"status"` // the worst of the generators and the route, and of all databases together
+	Checks []Check `json:"checks"`
+}
+
+const (
+	pingTimeout   = 2 * time.Second     // of a database whose caller has more time
+	expiryWarning = 30 * 24 * time.Hour // before a layout's time field is used up
+)
+
+// Health looks at all there is, databases side by side, for two seconds at most.
+//
+// A generator is Down when it cannot give keys until the horizon ([Config].Horizon)
+// without its source or ledger, and these fail: the keys in memory divided by the
+// present rate, or the time that is left of its lease, are too little. It is Degraded
+// while they fail and there is enough left, when its clock differs from the ledger's, and
+// when its layout has less than 30 days.
+//
+// The route of a migration is Down as long as nobody has read it (see
+// sharding.Router.Load).
+//
+// A database that does not answer is Down, and the service is Degraded by it as long as
+// another one answers: the rows of the other shards are served, and taking every process
+// out of service would end that. It is Down when none answers.
+func (s *Service) Health(ctx context.Context) Health {
+	h := Health{Status: OK}
+	for _, r := range s.readings() {
+		h.add(r.check(s.cfg.Horizon))
+	}
+	if s.cfg.Router == nil {
+		return h
+	}
+	h.add(s.route())
+	databases := s.databases(ctx)
+	answer := false
+	for _, c := range databases {
+		answer = answer || c.Status == OK
+	}
+	for _, c := range databases {
+		h.Checks = append(h.Checks, c)
+		if answer && c.Status == Down {
+			c.Status = Degraded
+		}
+		h.worsen(c.Status)
+	}
+	return h
+}
+
+func (h *Health) add(c Check) {
+	h.Checks = append(h.Checks, c)
+	h.worsen(c.Status)
+}
+
+func (h *Health) worsen(to Status) {
+	if to.rank() > h.Status.rank() {
+		h.Status = to
+	}
+}
+
+// check judges a generator.
+func (r reading) check(horizon time.Duration) Check {
+	c := Check{Name: "generator " + r.name, Status: OK}
+	left := r.left()
+	switch until := r.Expires.Sub(r.now); {
+	case !r.Expires.IsZero() && until < horizon:
+		c.Status, c.Message = Down, fmt.Sprintf("its layout ends at %s; change the layout", r.Expires.UTC().Format(time.RFC3339))
+	case errors.Is(r.LastError, keygen.ErrUnknownGenerator):
+		c.Status, c.Message = Down, r.LastError.Error()
+	case r.LastError != nil && left < horizon.Seconds():
+		c.Status, c.Message = Down, fmt.Sprintf("%s are left: %v", seconds(left), r.LastError)
+	case r.LastError != nil:
+		c.Status, c.Message = Degraded, fmt.Sprintf("%s are left: %v", seconds(left), r.LastError)
+		if left == forever {
+			c.Message = r.LastError.Error()
+		}
+	case !r.Expires.IsZero() && until < expiryWarning:
+		c.Status, c.Message = Degraded, fmt.Sprintf("its layout ends at %s; change the layout before", r.Expires.UTC().Format(time.RFC3339))
+	}
+	return c
+}
+
+func seconds(s float64) string {
+	return time.Duration(min(s, 1e9) * float64(time.Second)).Round(time.Second / 10).String()
+}
+
+func (s *Service) route() Check {
+	if s.cfg.Router.Unread() {
+		return Check{"route", Down, "nobody has read yet which place serves the tables of a migration; call Router.Load when the program starts"}
+	}
+	return Check{Name: "route", Status: OK}
+}
+
+// databases asks each database of the router whether it answers.
+func (s *Service) databases(ctx context.Context) []Check {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	names := s.cfg.Router.Databases()
+	checks := make([]Check, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		checks[i] = Check{Name: "database " + name, Status: OK}
+		all.Go(func() {
+			if err := s.cfg.Router.DB(name).PingContext(ctx); err != nil {
+				checks[i].Status, checks[i].Message = Down, fmt.Sprintf("it does not answer: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	return checks
+}
+
+// Live returns a handler that answers 200 as long as the process answers at all. It looks
+// at nothing, as the package's comment says why.
+func (s *Service) Live() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, Health{Status: OK, Checks: []Check{}})
+	})
+}
+
+// Ready returns a handler that answers with [Service.Health] as JSON: 200 when the service
+// is OK or Degraded, and 503 when it is Down.
+func (s *Service) Ready() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := s.Health(r.Context())
+		code := http.StatusOK
+		if h.Status == Down {
+			code = http.StatusServiceUnavailable
+		}
+		reply(w, code, h)
+	})
+}
+
+func reply(w http.ResponseWriter, code int, h Health) {
+	text, err := json.MarshalIndent(h, "", "  ")
+	if err != nil { // of strings alone, so never
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n')) // whoever asked has gone
+}

@@ -1,0 +1,93 @@
+package observe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/shardid/shardid/internal/nilness"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Config says what belongs to a [Service]. What is left out is not looked at.
+type Config struct {
+	// Generators are those that gormplugin or sqlxhook has. Those that report nothing
+	// ([keygen.Reporter]) are left out, and one with several names has the first of these:
+	// Default has "default", those of Text and Binary "text/name" and "binary/name".
+	Generators keygen.Set
+
+	// Statements are those of the router, if it is told of them.
+	Statements *Statements
+
+	// Router leads to the databases of the shards.
+	Router *sharding.Router
+
+	// Horizon is for how long generators must be able to go on without their source to
+	// be ready. Defaults to 10 seconds.
+	Horizon time.Duration
+}
+
+const defaultHorizon = 10 * time.Second
+
+// Service is what is observed of a process. It is safe for concurrent use, and holds
+// nothing that needs closing.
+type Service struct {
+	cfg        Config
+	generators []named
+	now        func() time.Time
+}
+
+type named struct {
+	name string
+	of   keygen.Reporter
+}
+
+// New returns a Service, or an error that names the setting that is wrong.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.Generators.Check(); err != nil {
+		return nil, fmt.Errorf("observe: Config.Generators: %w", err)
+	}
+	if cfg.Horizon < 0 {
+		return nil, fmt.Errorf("observe: Config.Horizon is %v; it must not be negative", cfg.Horizon)
+	}
+	cfg.Horizon = cmp.Or(cfg.Horizon, defaultHorizon)
+	s := &Service{cfg: cfg, now: time.Now}
+	if _, taken := cfg.Generators.Named[defaultName]; taken && !nilness.Is(cfg.Generators.Default) {
+		return nil, errDefaultName
+	}
+	if !nilness.Is(cfg.Generators.Default) {
+		s.add(defaultName, cfg.Generators.Default)
+	}
+	add(s, "", cfg.Generators.Named)
+	add(s, "text/", cfg.Generators.Text)
+	add(s, "binary/", cfg.Generators.Binary)
+	return s, nil
+}
+
+const defaultName = "default"
+
+var errDefaultName = errors.New(`observe: Config.Generators has a Default and one that is named "default"; rename it, as metrics could not tell them apart`)
+
+func add[K any](s *Service, prefix string, generators map[string]keygen.Generator[K]) {
+	for _, name := range slices.Sorted(maps.Keys(generators)) {
+		s.add(prefix+cmp.Or(name, defaultName), generators[name])
+	}
+}
+
+func (s *Service) add(name string, generator any) {
+	r, reports := generator.(keygen.Reporter)
+	if reports && !slices.ContainsFunc(s.generators, func(g named) bool { return same(g.of, r) }) {
+		s.generators = append(s.generators, named{name, r})
+	}
+}
+
+// same tells whether two reporters are one. Those whose types cannot be compared are
+// not.
+func same(a, b keygen.Reporter) bool {
+	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
+}

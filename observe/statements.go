@@ -1,0 +1,179 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// Statements counts the statements of routers by their table, kind and outcome. The zero
+// Statements is ready to use, and it is safe for concurrent use.
+type Statements struct {
+	mu    sync.RWMutex
+	count map[series]*counts
+}
+
+// series is what statements are counted by.
+type series struct{ table, kind, outcome string }
+
+// The outcomes of statements. One that was refused has the reason: "missing_key", say.
+const (
+	succeeded = "ok"
+	failed    = "error"
+	cancelled = "cancelled"
+)
+
+// bounds of the histogram of durations, in seconds: 100 µs to 10 s.
+var bounds = [...]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// counts of a series.
+type counts struct {
+	durations     [len(bounds) + 1]atomic.Uint64 // by the first bound that is not below
+	nanos         atomic.Int64
+	rows, retries atomic.Int64
+	shards        atomic.Int64
+}
+
+// Observer returns what tells s of statements, for shardsql.Config.Observer and its like
+// in gormplugin and sqlxhook.
+func (s *Statements) Observer() shardsql.Observer { return shardsql.Observer{Statement: s.Observe} }
+
+// Observe counts a statement. It is for an observer that does more than this.
+func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
+	c := s.of(series{of.Table, string(of.Kind), outcome(of)})
+	bucket, _ := slices.BinarySearch(bounds[:], of.Took.Seconds())
+	c.durations[bucket].Add(1)
+	c.nanos.Add(int64(of.Took))
+	c.rows.Add(of.Rows)
+	c.retries.Add(int64(of.Retries))
+	c.shards.Add(int64(len(of.Targets)))
+}
+
+func (s *Statements) of(k series) *counts {
+	s.mu.RLock()
+	c := s.count[k]
+	s.mu.RUnlock()
+	if c != nil {
+		return c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == nil {
+		s.count = map[series]*counts{}
+	}
+	if s.count[k] == nil {
+		s.count[k] = new(counts)
+	}
+	return s.count[k]
+}
+
+func outcome(of shardsql.Statement) string {
+	switch {
+	case of.Err == nil:
+		return succeeded
+	case errors.Is(of.Err, context.Canceled) || errors.Is(of.Err, context.DeadlineExceeded):
+		return cancelled
+	case of.Kind != shardsql.Refused:
+		return failed
+	}
+	for _, r := range reasons {
+		if errors.Is(of.Err, r.err) {
+			return r.word
+		}
+	}
+	return "refused"
+}
+
+// reasons are the words of refusals.
+var reasons = []struct {
+	err  error
+	word string
+}{
+	{sharding.ErrMissingKey, "missing_key"},
+	{sharding.ErrKeyType, "key_type"},
+	{sharding.ErrNoSlot, "no_slot"},
+	{sharding.ErrTooManyShards, "too_many_shards"},
+	{sharding.ErrCrossShard, "cross_shard"},
+	{sharding.ErrCrossDatabase, "cross_database"},
+	{sharding.ErrCopies, "copies"},
+	{sharding.ErrUnmergeable, "unmergeable"},
+	{sharding.ErrKeyChange, "key_change"},
+	{sharding.ErrMisplaced, "misplaced"},
+	{sharding.ErrRawTable, "raw_table"},
+	{sharding.ErrSettings, "settings"},
+	{sharding.ErrSlotMoving, "slot_moving"},
+	{sharding.ErrStaleMap, "stale_map"},
+	{sharding.ErrRouteMoved, "route_moved"},
+	{sharding.ErrRouteClosed, "route_closed"},
+	{sharding.ErrRouteUnread, "route_unread"},
+	{sharding.ErrNotNumbered, "not_numbered"},
+	{sharding.ErrUnknownTable, "unknown_table"},
+}
+
+// statementLabels are those of every metric of statements.
+var statementLabels = []string{"table", "kind", "outcome"}
+
+var statementMetrics = []struct {
+	name, help string
+	value      func(c *counts) int64
+}{
+	{"shardid_statement_rows_total", "Rows that statements have read or changed.", func(c *counts) int64 { return c.rows.Load() }},
+	{"shardid_statement_shards_total", "Shards that statements were sent to.", func(c *counts) int64 { return c.shards.Load() }},
+	{"shardid_statement_retries_total", "How often statements were planned again, as their table had moved.", func(c *counts) int64 { return c.retries.Load() }},
+}
+
+// families returns the metrics of statements, sorted by their labels.
+func (s *Statements) families() []Family {
+	all := []Family{{
+		Name: "shardid_statement_duration_seconds", Help: "How long statements took, of rows until they were closed; the outcome of a refused one is the reason.",
+		Type: Histogram, Labels: statementLabels,
+	}}
+	for _, m := range statementMetrics {
+		all = append(all, Family{Name: m.name, Help: m.help, Type: Counter, Labels: statementLabels})
+	}
+	for _, k := range s.series() {
+		c, values := s.of(k), []string{k.table, k.kind, k.outcome}
+		all[0].Samples = append(all[0].Samples, c.histogram(values))
+		for i, m := range statementMetrics {
+			all[i+1].Samples = append(all[i+1].Samples, Sample{Values: values, Value: float64(m.value(c))})
+		}
+	}
+	return all
+}
+
+func (s *Statements) series() (all []series) {
+	if s == nil {
+		return nil
+	}
+	s.mu.RLock()
+	for k := range s.count {
+		all = append(all, k)
+	}
+	s.mu.RUnlock()
+	slices.SortFunc(all, func(a, b series) int {
+		return cmp.Or(strings.Compare(a.table, b.table), strings.Compare(a.kind, b.kind), strings.Compare(a.outcome, b.outcome))
+	})
+	return all
+}
+
+func (c *counts) histogram(values []string) Sample {
+	h := Sample{Values: values, Value: time.Duration(c.nanos.Load()).Seconds()}
+	for i := range c.durations {
+		h.Count += c.durations[i].Load()
+		bound := math.Inf(1)
+		if i < len(bounds) {
+			bound = bounds[i]
+		}
+		h.Buckets = append(h.Buckets, Bucket{bound, h.Count})
+	}
+	return h
+}
