@@ -65,9 +65,9 @@ func ExampleService_Gather() {
 		}
 	}
 	// Output:
-	// shardid_statement_rows_total [orders one ok] 2
-	// shardid_statement_shards_total [orders one ok] 0
-	// shardid_statement_retries_total [orders one ok] 0
+	// shardid_statement_rows_total [one ok orders] 2
+	// shardid_statement_shards_total [one ok orders] 0
+	// shardid_statement_retries_total [one ok orders] 0
 }
 
 // WriteText writes metrics as Prometheus reads them.

@@ -310,15 +310,15 @@ func TestStatementsAreCountedByTableKindAndOutcome(t *testing.T) {
 	got := text(t, service(t, observe.Config{Statements: &statements}))
 	contains(t, got,
 		`# TYPE shardid_statement_duration_seconds histogram`,
-		`shardid_statement_duration_seconds_count{table="orders",kind="one",outcome="ok"} 3`,
-		`shardid_statement_duration_seconds_bucket{table="orders",kind="one",outcome="ok",le="+Inf"} 3`,
-		`shardid_statement_duration_seconds_count{table="orders",kind="one",outcome="error"} 1`,
-		`shardid_statement_duration_seconds_count{table="orders",kind="scatter",outcome="ok"} 1`,
-		`shardid_statement_duration_seconds_count{table="orders",kind="refused",outcome="missing_key"} 1`,
-		`shardid_statement_duration_seconds_count{table="",kind="home",outcome="cancelled"} 1`,
-		`shardid_statement_rows_total{table="orders",kind="one",outcome="ok"} 3`,
-		`shardid_statement_shards_total{table="orders",kind="scatter",outcome="ok"} 2`,
-		`shardid_statement_retries_total{table="orders",kind="one",outcome="ok"} 0`,
+		`shardid_statement_duration_seconds_count{kind="one",outcome="ok",table="orders"} 3`,
+		`shardid_statement_duration_seconds_bucket{kind="one",outcome="ok",table="orders",le="+Inf"} 3`,
+		`shardid_statement_duration_seconds_count{kind="one",outcome="error",table="orders"} 1`,
+		`shardid_statement_duration_seconds_count{kind="scatter",outcome="ok",table="orders"} 1`,
+		`shardid_statement_duration_seconds_count{kind="refused",outcome="missing_key",table="orders"} 1`,
+		`shardid_statement_duration_seconds_count{kind="home",outcome="cancelled",table=""} 1`,
+		`shardid_statement_rows_total{kind="one",outcome="ok",table="orders"} 3`,
+		`shardid_statement_shards_total{kind="scatter",outcome="ok",table="orders"} 2`,
+		`shardid_statement_retries_total{kind="one",outcome="ok",table="orders"} 0`,
 	)
 }
 

@@ -120,7 +120,7 @@ var reasons = []struct {
 }
 
 // statementLabels are those of every metric of statements.
-var statementLabels = []string{"table", "kind", "outcome"}
+var statementLabels = []string{"kind", "outcome", "table"}
 
 var statementMetrics = []struct {
 	name, help string
@@ -141,7 +141,7 @@ func (s *Statements) families() []Family {
 		all = append(all, Family{Name: m.name, Help: m.help, Type: Counter, Labels: statementLabels})
 	}
 	for _, k := range s.series() {
-		c, values := s.of(k), []string{k.table, k.kind, k.outcome}
+		c, values := s.of(k), []string{k.kind, k.outcome, k.table}
 		all[0].Samples = append(all[0].Samples, c.histogram(values))
 		for i, m := range statementMetrics {
 			all[i+1].Samples = append(all[i+1].Samples, Sample{Values: values, Value: float64(m.value(c))})
