@@ -26,7 +26,6 @@ var larger = map[string]int{
 	"plan.builder":       62,
 	"plan.combiner":      70,
 	"sharding.Router":    30,
-	"shardsql.conn":      53,
 }
 
 // routingRooms are the packages that route statements.

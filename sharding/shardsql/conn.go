@@ -12,13 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
-// conn is a connection of the outer database. In its pool it holds no inner connection.
-type conn struct {
-	database *database
-	tx       *transaction // nil outside of one
-	home     inner        // of the session there, none before its first statement and in the pool
-	atHome   kept         // of that session
-}
+// conn is a connection of the outer database.
+type conn struct{ session }
 
 var (
 	_ driver.QueryerContext     = (*conn)(nil)
@@ -33,15 +28,6 @@ var (
 // CheckNamedValue leaves arguments as they are: the driver of the database that
 // gets the statement is asked when it is known.
 func (c *conn) CheckNamedValue(a *driver.NamedValue) error { return value(a) }
-
-// Ping asks the home database, on the connection that c has there, if it has one: the
-// pool may have no other.
-func (c *conn) Ping(ctx context.Context) error {
-	if c.home.conn != nil {
-		return c.home.conn.PingContext(ctx)
-	}
-	return c.database.home.PingContext(ctx)
-}
 
 // Close gives back what the connection holds. database/sql has ended its transaction
 // before.
@@ -70,21 +56,18 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // query is QueryContext for a statement that was prepared, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
-	return o.answered(follow(ctx, c, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+	return o.answered(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
 		if err := c.lookUp(ctx, p, to, args); err != nil {
 			return nil, err
 		}
-		models := c.models(ctx, p, to, args)
-		if models != nil && to.Kind == plan.One {
-			to.Kind, to.Writes = plan.Several, whole(to, args)
+		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
+		switch {
+		case to.Kind == plan.Several || w.models != nil:
+			return w.returned(ctx, w.parts(to))
+		case to.Kind == plan.Copies:
+			return w.copiesReturned(ctx, query, to.Target.Table)
 		}
-		switch to.Kind {
-		case plan.Several:
-			return c.writeRows(ctx, to.Writes, args, models)
-		case plan.Copies:
-			return c.copyRows(ctx, query, to.Target.Table, args)
-		}
-		return c.read(ctx, st, c.replicas(ctx, p), to, args)
+		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
 	}))
 }
 
@@ -103,38 +86,26 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 			return o.executed(c.tx.point(ctx, verb, name, query))
 		}
 	}
-	return o.executed(follow(ctx, c, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
+	return o.executed(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
 		if err := c.lookUp(ctx, p, to, args); err != nil {
 			return nil, err
 		}
-		models := c.models(ctx, p, to, args)
+		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
 		switch to.Kind {
 		case plan.Scatter:
-			return c.drain(ctx, to.Shards, args)
+			return reading{session: &c.session, args: args}.drain(ctx, to.Shards)
 		case plan.Several:
-			return c.write(ctx, to.Writes, args, models)
+			return w.executed(ctx, to.Writes)
 		case plan.Copies:
-			return c.copy(ctx, query, to.Target.Table, args)
+			return w.copies(ctx, query, to.Target.Table)
 		}
-		return c.writeOne(ctx, st, to, args, models)
+		return w.one(ctx, to)
 	}))
-}
-
-// drain executes a query without a use for its rows.
-func (c *conn) drain(ctx context.Context, s *plan.Shards, args []driver.NamedValue) (driver.Result, error) {
-	rows, err := c.scatter(ctx, nil, s, args)
-	if err != nil {
-		return nil, err
-	}
-	if err := rows.Close(); err != nil {
-		return nil, err
-	}
-	return driver.ResultNoRows, nil
 }
 
 // route binds a plan. The text of a statement that stays at home is its own, and its
 // target has no database.
-func (c *conn) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
+func (s *session) route(ctx context.Context, p *plan.Plan, query string, args []driver.NamedValue) (plan.Route, error) {
 	memory, _ := values.Get().(*[]any)
 	defer values.Put(memory)
 	list := slices.Grow(*memory, len(args))
@@ -144,7 +115,7 @@ func (c *conn) route(ctx context.Context, p *plan.Plan, query string, args []dri
 	hint := sharding.HintOf(ctx)
 	r, err := p.Bind(list, hint) // which keeps none of them
 	if err == nil {
-		err = c.preview(ctx, p, r, list, hint)
+		err = s.preview(ctx, p, r, list, hint)
 	}
 	clear(list)
 	*memory = list[:0]

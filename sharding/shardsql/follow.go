@@ -18,39 +18,39 @@ import (
 // several statements.
 
 // follow plans a statement and sends it, and again whenever it finds its place closed.
-func follow[T any](ctx context.Context, c *conn, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
+func follow[T any](ctx context.Context, on *session, o *observation, query string, args []driver.NamedValue, send func(*plan.Plan, plan.Route) (T, error)) (T, error) {
 	for {
 		var none T
-		p, s, err := c.planned(ctx, query)
+		p, s, err := on.planned(ctx, query)
 		if err != nil {
 			return none, err
 		}
 		if len(args) > 0 && args[0].Name != "" {
 			p.Arrange(args)
 		}
-		to, err := c.route(ctx, p, query, args)
-		o.planned(p, to, c)
+		to, err := on.route(ctx, p, query, args)
+		o.planned(p, to, on.database)
 		if err != nil {
-			if c.reconsiders(ctx, p, s) {
+			if on.reconsiders(ctx, p, s) {
 				continue
 			}
 			return none, err
 		}
 		if to.Anywhere {
-			to.Target.DB = c.tx.begunOn()
+			to.Target.DB = on.tx.begunOn()
 		}
 		done, err := send(p, to)
 		if err == nil {
-			c.tx.used()
+			on.tx.used()
 			return done, nil
 		}
 		if !p.Routed() || !p.Single() {
 			return none, err
 		}
-		if isRefusal(err) && c.reconsiders(ctx, p, s) {
+		if isRefusal(err) && on.reconsiders(ctx, p, s) {
 			continue
 		}
-		if err := c.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
+		if err := on.moved(ctx, s, sharding.SlotMoving(err)); err != nil {
 			return none, err
 		}
 	}
@@ -59,21 +59,21 @@ func follow[T any](ctx context.Context, c *conn, o *observation, query string, a
 // planned returns the plan of a text and the snapshot that it was made for. In a
 // transaction that holds locks already nobody waits for a switch, which may be
 // waiting for these locks.
-func (c *conn) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
-	router := c.database.router
-	s := router.Snapshot()
-	p, err := c.database.plan(ctx, s, query, c.on)
-	if err != nil || !p.Routed() || c.tx.began() {
-		return p, s, err
+func (s *session) planned(ctx context.Context, query string) (*plan.Plan, *sharding.Snapshot, error) {
+	router := s.database.router
+	of := router.Snapshot()
+	p, err := s.database.plan(ctx, of, query, s.on)
+	if err != nil || !p.Routed() || s.tx.began() {
+		return p, of, err
 	}
 	if err := router.Load(ctx); err != nil {
 		return nil, nil, err
 	}
-	if now := router.Snapshot(); now != s {
-		s = now
-		p, err = c.database.plan(ctx, s, query, c.on)
+	if now := router.Snapshot(); now != of {
+		of = now
+		p, err = s.database.plan(ctx, of, query, s.on)
 	}
-	return p, s, err
+	return p, of, err
 }
 
 // isRefusal reports whether a statement was refused, and so has done nothing.
@@ -86,30 +86,30 @@ func isRefusal(err error) bool {
 // as another place serves its tables: the source accepts what shards do not. In a
 // transaction that has begun nothing is read, as it may hold the only connection of the
 // pool that would be read through.
-func (c *conn) reconsiders(ctx context.Context, p *plan.Plan, s *sharding.Snapshot) bool {
-	if !p.Routed() || c.tx.began() {
+func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Snapshot) bool {
+	if !p.Routed() || s.tx.began() {
 		return false
 	}
-	changed, err := c.database.router.Refresh(ctx, s)
+	changed, err := s.database.router.Refresh(ctx, of)
 	return err == nil && changed
 }
 
 // moved waits until another place serves the tables of a statement that failed, and
 // returns nil then, or the error that the statement ends with. A transaction that has
 // done nothing begins once more, wherever that place is.
-func (c *conn) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
+func (s *session) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
 	if dialect.FaultOf(failed) != dialect.NoTable {
 		return failed
 	}
-	if c.tx.began() {
-		if c.tx.done {
-			return c.database.router.Closed(sent, failed)
+	if s.tx.began() {
+		if s.tx.done {
+			return s.database.router.Closed(sent, failed)
 		}
-		if err := c.tx.restart(); err != nil {
+		if err := s.tx.restart(); err != nil {
 			return errors.Join(failed, err)
 		}
 	}
-	_, err := c.database.router.Moved(ctx, sent, failed)
+	_, err := s.database.router.Moved(ctx, sent, failed)
 	return err
 }
 
@@ -119,10 +119,10 @@ func (t *transaction) began() bool { return t != nil && len(t.begun) > 0 }
 // begunOn returns the name of a database that the transaction has begun on, "" if that
 // is the home database, or none.
 func (t *transaction) begunOn() string {
-	if !t.began() || t.has(t.conn.database.home) != nil {
+	if !t.began() || t.has(t.session.database.home) != nil {
 		return ""
 	}
-	return routerName(t.conn.database.router, t.begun[0].pool)
+	return routerName(t.session.database.router, t.begun[0].pool)
 }
 
 // used notes that a statement of the transaction has been executed.

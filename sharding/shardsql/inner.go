@@ -6,9 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-
-	"github.com/shardid/shardid/internal/dialect"
-	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // inner is a connection of a pool behind the database.
@@ -20,72 +17,6 @@ type inner struct {
 // kept is what belongs to a connection that a transaction, or a session at home, holds
 // from statement to statement.
 type kept struct{ prepared map[preparedFor]driver.Stmt }
-
-// held returns the connection that c holds to a database: that of a transaction, or of
-// its session at home.
-func (c *conn) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
-	if b := t.has(pool); b != nil {
-		return b.inner, true
-	}
-	return c.home, c.home.conn != nil && pool == c.database.home
-}
-
-// beside returns the connection that c holds to a database, or one of its pool. It begins
-// neither a transaction nor a session there.
-func (c *conn) beside(ctx context.Context, t *transaction, pool *sql.DB) (inner, error) {
-	if in, ok := c.held(t, pool); ok {
-		return in, nil
-	}
-	conn, err := c.database.connect(ctx, pool)
-	return inner{conn: conn}, err
-}
-
-// inner returns the connection that a statement for a database is sent on. In a
-// transaction that begins there. At home it is that of c's session, which stays with c
-// until c goes back into its pool: on a *sql.Conn its variables, locks and temporary
-// tables are there for the next statement.
-func (c *conn) inner(ctx context.Context, pool *sql.DB) (inner, error) {
-	if c.tx != nil {
-		b, err := c.tx.join(ctx, pool)
-		if err != nil {
-			return inner{}, err
-		}
-		return b.inner, nil
-	}
-	in, err := c.beside(ctx, nil, pool)
-	if err == nil && pool == c.database.home {
-		in.kept = &c.atHome
-		c.home = in
-	}
-	return in, err
-}
-
-// place returns the connection for a statement that goes to one place. What no row
-// satisfies is asked beside a transaction that has not begun there: it neither binds the
-// transaction to a database nor is refused for being on another one.
-func (c *conn) place(ctx context.Context, to plan.Route, pool *sql.DB) (inner, error) {
-	if to.Nowhere && c.tx != nil && c.tx.broken == nil {
-		return c.beside(ctx, c.tx, pool)
-	}
-	return c.inner(ctx, pool)
-}
-
-// on returns what a question besides is asked on.
-func (c *conn) on(pool *sql.DB) dialect.Querier {
-	if in, ok := c.held(c.tx, pool); ok {
-		return in.conn
-	}
-	return pool
-}
-
-// leaveHome ends c's session there.
-func (c *conn) leaveHome() error {
-	home := c.home
-	if c.home = (inner{}); home.conn == nil {
-		return nil
-	}
-	return home.leave()
-}
 
 // connect returns a connection of a pool, which is set up as the home database is. An
 // error says which database could not be reached; what a database answers later is the

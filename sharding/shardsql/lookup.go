@@ -18,7 +18,7 @@ import (
 // locks.
 
 // lookUp refuses a write that would not meet a row which another shard has.
-func (c *conn) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) error {
+func (s *session) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) error {
 	table := p.Seeks()
 	if table == "" {
 		return nil
@@ -28,7 +28,7 @@ func (c *conn) lookUp(ctx context.Context, p *plan.Plan, to plan.Route, args []d
 		return err
 	}
 	for _, l := range all {
-		if err := c.seek(ctx, c.tx, l); err != nil {
+		if err := (search{s, s.tx}).seek(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func unwrapped(args []driver.NamedValue) []any {
 
 // models returns what finds the rows that an UPDATE or DELETE for models names, nil for
 // another statement.
-func (c *conn) models(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) *plan.Lookup {
+func (s *session) models(ctx context.Context, p *plan.Plan, to plan.Route, args []driver.NamedValue) *plan.Lookup {
 	table := p.Names()
 	if table == "" || !writehint.Of(ctx, table).Keyed || to.Kind != plan.One && to.Kind != plan.Several {
 		return nil
@@ -53,27 +53,33 @@ func (c *conn) models(ctx context.Context, p *plan.Plan, to plan.Route, args []d
 	return p.Named(unwrapped(args), to)
 }
 
+// search asks shards for rows. It sees those of a transaction, if there is one.
+type search struct {
+	session *session
+	tx      *transaction
+}
+
 // missed looks for named rows where a statement has touched fewer.
-func (c *conn) missed(ctx context.Context, t *transaction, l *plan.Lookup, touched int64) error {
+func (s search) missed(ctx context.Context, l *plan.Lookup, touched int64) error {
 	if l == nil || touched >= int64(l.Len()) {
 		return nil
 	}
-	return c.seek(ctx, t, l)
+	return s.seek(ctx, l)
 }
 
 // seek asks the shards where the rows should be, and then all others about the rest.
-func (c *conn) seek(ctx context.Context, t *transaction, l *plan.Lookup) error {
+func (s search) seek(ctx context.Context, l *plan.Lookup) error {
 	shards := 0 // that are asked
 	for _, elsewhere := range []bool{false, true} {
 		questions := l.Questions(elsewhere)
 		for _, q := range questions {
 			shards += q.Shards
 		}
-		if err := c.database.router.Limits().Check(min(shards, len(l.Table.Map.Targets()))); elsewhere && err != nil {
+		if err := s.session.database.router.Limits().Check(min(shards, len(l.Table.Map.Targets()))); elsewhere && err != nil {
 			return &sharding.RouteError{Op: "look-up", Table: l.Table.Name, Err: err,
 				Hint: "the row may be on any shard; put " + l.Table.Key + " into the unique key, or raise the limit with sharding.FanOut"}
 		}
-		answers, err := c.answers(ctx, t, questions)
+		answers, err := s.answers(ctx, questions)
 		if err != nil {
 			return err
 		}
@@ -87,16 +93,16 @@ func (c *conn) seek(ctx context.Context, t *transaction, l *plan.Lookup) error {
 }
 
 // answers asks several databases at the same time, and each of them on one connection.
-func (c *conn) answers(ctx context.Context, t *transaction, questions []plan.Question) ([][][]driver.Value, error) {
+func (s search) answers(ctx context.Context, questions []plan.Question) ([][][]driver.Value, error) {
 	answers, errs := make([][][]driver.Value, len(questions)), make([]error, len(questions))
 	pools := map[*sql.DB][]int{}
 	for i, q := range questions {
-		pool := c.database.poolOrHome(q.Target.DB)
+		pool := s.session.database.poolOrHome(q.Target.DB)
 		pools[pool] = append(pools[pool], i)
 	}
-	sideBySide(c.database.router.Limits().Concurrency, slices.Collect(maps.Keys(pools)), func(pool *sql.DB) {
+	sideBySide(s.session.database.router.Limits().Concurrency, slices.Collect(maps.Keys(pools)), func(pool *sql.DB) {
 		for _, i := range pools[pool] {
-			if answers[i], errs[i] = c.answer(ctx, t, pool, questions[i]); errs[i] != nil {
+			if answers[i], errs[i] = s.answer(ctx, pool, questions[i]); errs[i] != nil {
 				return
 			}
 		}
@@ -107,12 +113,11 @@ func (c *conn) answers(ctx context.Context, t *transaction, questions []plan.Que
 // answer asks on the transaction's connection, so that its own rows are seen, or on one
 // of the pool where it has not begun: it does not begin with a read, after which some
 // databases refuse to write.
-func (c *conn) answer(ctx context.Context, t *transaction, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
-	in, err := c.beside(ctx, t, pool)
+func (s search) answer(ctx context.Context, pool *sql.DB, q plan.Question) ([][]driver.Value, error) {
+	in, err := s.session.beside(ctx, s.tx, pool)
 	var rows *heldRows
 	if err == nil {
-		memory := answerMemory
-		rows, err = in.returned(ctx, participant{text: q.Text, args: named(q.Args)}, &memory)
+		rows, err = returning()(in, ctx, participant{text: q.Text, args: named(q.Args)})
 	}
 	if err != nil {
 		return nil, &sharding.ShardError{Target: q.Target, Err: err}

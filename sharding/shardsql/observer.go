@@ -73,7 +73,7 @@ func (o *observation) atHome() {
 }
 
 // planned is called each time that the statement is planned.
-func (o *observation) planned(p *plan.Plan, to plan.Route, c *conn) {
+func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
 	if o == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (o *observation) planned(p *plan.Plan, to plan.Route, c *conn) {
 			o.of.Targets = append(o.of.Targets, part.Target)
 		}
 	case plan.Copies:
-		for _, l := range c.copied("", to.Target.Table, nil) {
+		for _, l := range d.copied("", to.Target.Table, nil) {
 			o.of.Targets = append(o.of.Targets, l.target)
 		}
 	}

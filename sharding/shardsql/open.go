@@ -116,7 +116,7 @@ var _ driver.Connector = (*connector)(nil)
 
 // Connect returns a connection.
 func (c *connector) Connect(context.Context) (driver.Conn, error) {
-	return &conn{database: c.database}, nil
+	return &conn{session{database: c.database}}, nil
 }
 
 // Driver returns the driver of the home pool, by which libraries tell the dialect.

@@ -25,20 +25,20 @@ func previewing(r *sharding.Router) *sharding.Migration {
 
 // preview notes what becomes of a statement after the switch. The error is that of a
 // strict migration, in place of the statement's answer.
-func (c *conn) preview(ctx context.Context, p *plan.Plan, to plan.Route, args []any, hint sharding.Hint) error {
-	m := c.database.migration
-	if m == nil || hint.Unsharded || c.database.router.Snapshot().Switched() == nil {
+func (s *session) preview(ctx context.Context, p *plan.Plan, to plan.Route, args []any, hint sharding.Hint) error {
+	m := s.database.migration
+	if m == nil || hint.Unsharded || s.database.router.Snapshot().Switched() == nil {
 		return nil
 	}
 	next := p.Ahead()
-	if next == nil && !c.tx.begins(to) {
+	if next == nil && !s.tx.begins(to) {
 		return nil
 	}
 	collected := m.Preview != nil
 	if collected && !m.Preview.Count(p.Fingerprint()) && !m.Strict {
 		return nil
 	}
-	change, err := c.ahead(ctx, next, to, args, hint)
+	change, err := s.ahead(ctx, next, to, args, hint)
 	if collected {
 		m.Preview.Add(p.Fingerprint(), change, err)
 	}
@@ -61,7 +61,7 @@ func strict(err error) error {
 
 // ahead returns what becomes of a statement after the switch, and why it is refused. next
 // is its plan, nil of a statement about other tables in a transaction.
-func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
+func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args []any, hint sharding.Hint) (sharding.Change, error) {
 	var err error
 	completes := next != nil && writehint.Of(ctx, to.Target.Table).Completes
 	if next != nil {
@@ -72,7 +72,7 @@ func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args [
 		return sharding.Unchanged, nil
 	}
 	if err == nil {
-		err = c.reaches(ctx, to)
+		err = s.reaches(ctx, to)
 	}
 	var lookups []*plan.Lookup
 	if err == nil && next != nil {
@@ -90,10 +90,10 @@ func (c *conn) ahead(ctx context.Context, next *plan.Plan, to plan.Route, args [
 }
 
 // reaches refuses a statement for more shards or databases than it may go to together.
-func (c *conn) reaches(ctx context.Context, to plan.Route) error {
+func (s *session) reaches(ctx context.Context, to plan.Route) error {
 	var participants []participant
 	add := func(at sharding.Target) {
-		participants = append(participants, participant{pool: c.database.poolOrHome(at.DB)})
+		participants = append(participants, participant{pool: s.database.poolOrHome(at.DB)})
 	}
 	switch to.Kind {
 	case plan.Scatter:
@@ -105,19 +105,19 @@ func (c *conn) reaches(ctx context.Context, to plan.Route) error {
 			add(part.Target)
 		}
 	default:
-		return c.tx.admitAhead(c.database.poolOrHome(to.Target.DB))
+		return s.tx.admitAhead(s.database.poolOrHome(to.Target.DB))
 	}
-	if err := c.database.router.Limits().Check(len(participants)); err != nil {
+	if err := s.database.router.Limits().Check(len(participants)); err != nil {
 		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
 	}
 	if to.Kind == plan.Scatter {
-		if err := c.database.locks(to.Shards); err != nil || c.tx == nil {
+		if err := s.database.locks(to.Shards); err != nil || s.tx == nil {
 			return err
 		}
 	}
-	t := c.tx
+	t := s.tx
 	if t == nil {
-		t = c.newTransaction(ctx, driver.TxOptions{})
+		t = s.newTransaction(ctx, driver.TxOptions{})
 	}
 	for _, l := range participants[1:] {
 		if !t.spans && l.pool != participants[0].pool {

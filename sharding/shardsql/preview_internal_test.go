@@ -38,7 +38,7 @@ func foretell(t testing.TB, text string) *foretold {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &foretold{conn: &conn{database: newDatabase(Config{Router: router, Home: db})}, args: []any{int64(7)}}
+	f := &foretold{conn: &conn{session{database: newDatabase(Config{Router: router, Home: db})}}, args: []any{int64(7)}}
 	if f.plan, _, err = f.conn.planned(t.Context(), text); err != nil {
 		t.Fatal(err)
 	}

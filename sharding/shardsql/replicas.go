@@ -3,14 +3,12 @@ package shardsql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
 
-	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
 )
@@ -56,8 +54,8 @@ func (c Config) checkReplicas() error {
 
 // replicas returns where a statement may be read besides the databases, nil where only
 // the databases may answer: what a transaction has written is not in their copies yet.
-func (c *conn) replicas(ctx context.Context, p *plan.Plan) replicas {
-	if all := c.database.replicas; all != nil && c.tx == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
+func (s *session) replicas(ctx context.Context, p *plan.Plan) replicas {
+	if all := s.database.replicas; all != nil && s.tx == nil && p.Copied() && !sharding.HintOf(ctx).Primary {
 		return all
 	}
 	return nil
@@ -70,41 +68,4 @@ func (r replicas) pick(name string) *sql.DB {
 		return nil
 	}
 	return t.pools[(t.next.Add(1)-1)%uint64(len(t.pools))]
-}
-
-// replica returns the pool to read a database's copy from, or nil. A session at home
-// goes on there.
-func (c *conn) replica(from replicas, name string) *sql.DB {
-	if from == nil || c.home.conn != nil && c.database.poolOrHome(name) == c.database.home {
-		return nil
-	}
-	return from.pick(name)
-}
-
-// read sends a query to its databases, or to their copies. One that has not followed yet
-// to where a migration has switched a table is not asked again.
-func (c *conn) read(ctx context.Context, st *statement, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.readFrom(ctx, st, from, to, args)
-	if from != nil && dialect.FaultOf(err) == dialect.NoTable {
-		return c.readFrom(ctx, st, nil, to, args)
-	}
-	return rows, err
-}
-
-func (c *conn) readFrom(ctx context.Context, st *statement, from replicas, to plan.Route, args []driver.NamedValue) (driver.Rows, error) {
-	if to.Kind == plan.Scatter {
-		return c.scatter(ctx, from, to.Shards, args)
-	}
-	pool := c.replica(from, to.Target.DB)
-	if pool == nil {
-		pool = c.database.poolOrHome(to.Target.DB)
-	}
-	if rows, ok, err := st.query(ctx, pool, to, args); ok {
-		return rows, err
-	}
-	in, err := c.place(ctx, to, pool)
-	if err != nil {
-		return nil, err
-	}
-	return in.query(ctx, st, to.Text, args)
 }

@@ -61,7 +61,7 @@ func savepointOf(text string) (savepointVerb, string) {
 func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text string) (driver.Result, error) {
 	at := t.find(name)
 	if verb != set && at < 0 && len(t.begun) == 0 {
-		in, err := t.conn.inner(ctx, t.conn.database.home) // which says that there is none
+		in, err := t.session.inner(ctx, t.session.database.home) // which says that there is none
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package shardsql
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -17,21 +20,75 @@ import (
 // answerMemory is how many bytes one answer of several shards may hold at a time.
 const answerMemory = 64 << 20
 
-// scatter sends a query to several shards and returns the rows that one table would
-// have returned. Their databases are asked, or the copies in from.
-func (c *conn) scatter(ctx context.Context, from replicas, s *plan.Shards, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.database.router.Limits().Check(len(s.Targets)); err != nil {
-		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+// reading is a query on its way to its databases, or to their copies.
+type reading struct {
+	session *session
+	of      *statement // that was prepared, or nil
+	args    []driver.NamedValue
+	from    replicas // asked in place of the databases that they copy; nil for none
+}
+
+// rows sends the query to its databases, or to their copies. One that has not followed yet
+// to where a migration has switched a table is not asked again.
+func (r reading) rows(ctx context.Context, to plan.Route) (driver.Rows, error) {
+	rows, err := r.sent(ctx, to)
+	if r.from != nil && dialect.FaultOf(err) == dialect.NoTable {
+		r.from = nil
+		return r.sent(ctx, to)
 	}
-	if err := c.database.locks(s); err != nil {
+	return rows, err
+}
+
+func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
+	if to.Kind == plan.Scatter {
+		return r.scatter(ctx, to.Shards)
+	}
+	pool := r.pool(to.Target.DB)
+	if rows, ok, err := r.of.query(ctx, pool, to, r.args); ok {
+		return rows, err
+	}
+	in, err := r.session.place(ctx, to, pool)
+	if err != nil {
 		return nil, err
 	}
-	lanes, err := c.lanes(ctx, from, s.Targets)
+	return in.query(ctx, r.of, to.Text, r.args)
+}
+
+// pool returns the pool to read a database's rows from. A session at home goes on there.
+func (r reading) pool(name string) *sql.DB {
+	own := r.session.database.poolOrHome(name)
+	if r.from == nil || r.session.home.conn != nil && own == r.session.database.home {
+		return own
+	}
+	return cmp.Or(r.from.pick(name), own)
+}
+
+// drain executes a query without a use for its rows.
+func (r reading) drain(ctx context.Context, s *plan.Shards) (driver.Result, error) {
+	rows, err := r.scatter(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	return driver.ResultNoRows, nil
+}
+
+// scatter asks several shards and returns the rows that one table would have returned.
+func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, error) {
+	if err := r.session.database.router.Limits().Check(len(s.Targets)); err != nil {
+		return nil, &sharding.RouteError{Op: "query", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}
+	}
+	if err := r.session.database.locks(s); err != nil {
+		return nil, err
+	}
+	lanes, err := r.lanes(ctx, s.Targets)
 	if err != nil {
 		return nil, err
 	}
 	ctx, end := context.WithCancel(ctx) // the first error makes the other answers useless
-	sources, types, err := c.ask(ctx, end, lanes, s, chosen(args, s.Args))
+	sources, types, err := r.ask(ctx, end, lanes, s)
 	if err != nil {
 		end()
 		return nil, err
@@ -79,7 +136,7 @@ type lane struct {
 // pool has fewer, and in a transaction the one that it has. Connections of a pool
 // are reserved together, and pools in the order of compare, as writes take them: two
 // statements that each hold a part of what they need would wait for each other.
-func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (all []lane, err error) {
+func (r reading) lanes(ctx context.Context, targets []plan.Shard) (all []lane, err error) {
 	pools := map[string][]int{}
 	for i, t := range targets {
 		pools[t.Target.DB] = append(pools[t.Target.DB], i)
@@ -89,9 +146,9 @@ func (c *conn) lanes(ctx context.Context, from replicas, targets []plan.Shard) (
 			err = both(err, releaseAll(all))
 		}
 	}()
-	for _, pool := range slices.SortedFunc(maps.Keys(pools), c.database.compare) {
+	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
 		places := pools[pool]
-		some, err := c.reserve(ctx, from, pool, places)
+		some, err := r.reserve(ctx, pool, places)
 		all = append(all, some...)
 		if err != nil {
 			return all, &sharding.ShardError{Target: targets[places[0]].Target, Err: err}
@@ -109,13 +166,10 @@ func releaseAll(all []lane) error {
 }
 
 // reserve takes connections of one pool for the targets in these places.
-func (c *conn) reserve(ctx context.Context, from replicas, pool string, places []int) (all []lane, err error) {
-	db := c.replica(from, pool)
-	if db == nil {
-		db = c.database.poolOrHome(pool)
-	}
-	if _, holds := c.held(nil, db); holds || c.tx != nil { // the pool may have no other one
-		in, err := c.inner(ctx, db)
+func (r reading) reserve(ctx context.Context, pool string, places []int) (all []lane, err error) {
+	db := r.pool(pool)
+	if _, holds := r.session.held(nil, db); holds || r.session.tx != nil { // the pool may have no other one
+		in, err := r.session.inner(ctx, db)
 		if err != nil {
 			return nil, err
 		}
@@ -125,13 +179,13 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 	if most := db.Stats().MaxOpenConnections; most > 0 {
 		n = min(n, most)
 	}
-	turn := c.database.turn(db)
+	turn := r.session.database.turn(db)
 	if err := turn.take(ctx); err != nil {
 		return nil, err
 	}
 	defer turn.end()
 	for i := range n {
-		conn, err := c.database.connect(ctx, db)
+		conn, err := r.session.database.connect(ctx, db)
 		if err != nil {
 			return all, err
 		}
@@ -147,12 +201,13 @@ func (c *conn) reserve(ctx context.Context, from replicas, pool string, places [
 // rows of each target, and what the driver of the first tells of their columns. The error
 // is the one that came first, at which the others are stopped: what drivers say of that,
 // nobody knows. After it nothing is left open.
-func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards, args []driver.NamedValue) ([]merge.Rows, []columnType, error) {
-	types := columnTypes{byValue: c.database.server.Name() == "sqlite"}
+func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards) ([]merge.Rows, []columnType, error) {
+	types := columnTypes{byValue: r.session.database.server.Name() == "sqlite"}
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
-	sideBySide(c.database.concurrency(s), lanes, func(l lane) {
+	args := chosen(r.args, s.Args)
+	sideBySide(r.session.database.concurrency(s), lanes, func(l lane) {
 		if err := l.ask(ctx, s, args, sources, &types); err != nil {
 			once.Do(func() { first = err })
 			stop()
@@ -161,9 +216,9 @@ func (c *conn) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shard
 	if first == nil {
 		return sources, types.all, nil
 	}
-	for _, r := range sources {
-		if r != nil {
-			_ = r.Close() // the first error is the one that matters
+	for _, rows := range sources {
+		if rows != nil {
+			_ = rows.Close() // the first error is the one that matters
 		}
 	}
 	return nil, nil, first

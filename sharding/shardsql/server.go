@@ -113,12 +113,9 @@ const (
 	divPrecision = 4
 )
 
-// session is how one database is set up, by the places of settings.
-type session []string
-
 // settled keeps which pools are set up as the home database is.
 type settled struct {
-	home  session
+	home  []string // by the places of settings
 	pools sync.Map // of *sql.DB: each statement asks, and nobody waits
 }
 
@@ -145,7 +142,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 	return nil
 }
 
-func readSession(ctx context.Context, on dialect.Querier) (session, error) {
+func readSession(ctx context.Context, on dialect.Querier) ([]string, error) {
 	queries := make([]string, len(settings))
 	for i, s := range settings {
 		queries[i] = s.query
@@ -158,7 +155,7 @@ func readSession(ctx context.Context, on dialect.Querier) (session, error) {
 	if err := on.QueryRowContext(ctx, "SELECT "+strings.Join(queries, ", ")).Scan(places...); err != nil {
 		return nil, err
 	}
-	found := make(session, len(settings))
+	found := make([]string, len(settings))
 	for i, v := range values {
 		if text, ok := v.([]byte); ok {
 			v = string(text)

@@ -13,7 +13,7 @@ import (
 // transaction begins on each database with its first statement there. Unless the
 // router lets transactions span databases, there is one.
 type transaction struct {
-	conn       *conn
+	session    *session
 	ctx        context.Context //nolint:containedctx // of BeginTx: a commit has none of its own
 	options    driver.TxOptions
 	spans      bool
@@ -45,8 +45,8 @@ func (b *begun) leave() error {
 	return b.inner.leave()
 }
 
-func (c *conn) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
-	return &transaction{conn: c, ctx: ctx, options: options, spans: c.database.router.TxMode() == sharding.BestEffort}
+func (s *session) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
+	return &transaction{session: s, ctx: ctx, options: options, spans: s.database.router.TxMode() == sharding.BestEffort}
 }
 
 // Begin is BeginTx without a context.
@@ -101,7 +101,7 @@ func (t *transaction) has(pool *sql.DB) *begun {
 
 // crossing is the refusal of a statement for another database.
 func (t *transaction) crossing(first, pool *sql.DB) error {
-	d := t.conn.database
+	d := t.session.database
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
 		Hint: "use one transaction for each database, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 }
@@ -117,7 +117,7 @@ func (t *transaction) admit(participants []participant) error {
 			return t.crossing(t.begun[0].pool, l.pool)
 		}
 		if l.pool != participants[0].pool {
-			d := t.conn.database
+			d := t.session.database
 			return spanning(d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
 	}
@@ -132,7 +132,7 @@ func spanning(first, other string) error {
 
 // begin begins on a database, and sets the savepoints there that the transaction has.
 func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
-	in, err := t.conn.beside(ctx, nil, pool)
+	in, err := t.session.beside(ctx, nil, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (t *transaction) Commit() error {
 	case t.broken != nil:
 		return errors.Join(t.broken, rollBack(t.begun))
 	case len(t.begun) == 0:
-		return t.conn.Ping(t.ctx)
+		return t.session.Ping(t.ctx)
 	}
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
@@ -191,7 +191,7 @@ func (t *transaction) partly(failed int, cause error) error {
 	if failed == 0 {
 		return cause
 	}
-	d := t.conn.database
+	d := t.session.database
 	partial := &sharding.PartialCommitError{Failed: map[string]error{d.shortNameOf(t.begun[failed].pool): lost(cause)}}
 	for _, b := range t.begun[:failed] {
 		partial.Committed = append(partial.Committed, d.shortNameOf(b.pool))
@@ -224,8 +224,8 @@ func (t *transaction) Rollback() error {
 
 // leave takes the transaction from its connection.
 func (t *transaction) leave() {
-	if t.conn.tx == t {
-		t.conn.tx = nil
+	if t.session.tx == t {
+		t.session.tx = nil
 	}
 }
 
