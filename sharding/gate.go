@@ -19,6 +19,7 @@ import (
 type gate struct {
 	Migration
 
+	present *present // of the router
 	source  *sql.DB
 	turn    chan struct{}             // with one element when somebody reads
 	suspect atomic.Pointer[suspicion] // of the last transaction that failed
@@ -33,8 +34,8 @@ type suspicion struct {
 	cause error
 }
 
-func newGate(m Migration, dbs map[string]*sql.DB) *gate {
-	return &gate{Migration: m.withDefaults(), source: dbs[m.Source], turn: make(chan struct{}, 1)}
+func newGate(m Migration, dbs DBs, p *present) *gate {
+	return &gate{Migration: m.withDefaults(), present: p, source: dbs[m.Source], turn: make(chan struct{}, 1)}
 }
 
 // Load reads which places serve the tables of the [Migration], unless that is
@@ -51,14 +52,14 @@ func (r *Router) Load(ctx context.Context) error {
 	now, doubt := r.Snapshot(), r.gate.suspect.Load()
 	switch {
 	case now.routing == nil:
-		return r.first(ctx)
+		return r.gate.inTurn(ctx, func() error { return r.gate.first(ctx) })
 	case doubt == nil:
 		return nil
 	case doubt.sent.routing != now.routing:
 		r.gate.suspect.CompareAndSwap(doubt, nil)
 		return nil
 	}
-	_, err := r.await(ctx, doubt)
+	_, err := r.gate.await(ctx, doubt)
 	r.gate.suspect.CompareAndSwap(doubt, nil)
 	if errors.Is(err, ErrRouteClosed) || ctx.Err() != nil {
 		return err
@@ -69,20 +70,6 @@ func (r *Router) Load(ctx context.Context) error {
 // Unread reports whether the tables of a [Migration] are refused because Load has not
 // succeeded yet.
 func (r *Router) Unread() bool { return r.gate != nil && r.Snapshot().routing == nil }
-
-// first reads the rows for the first time.
-func (r *Router) first(ctx context.Context) error {
-	select {
-	case r.gate.turn <- struct{}{}:
-		defer func() { <-r.gate.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if r.Snapshot().routing != nil {
-		return nil
-	}
-	return r.reread(ctx)
-}
 
 // Moved is for a single statement outside of transactions that was planned with
 // the snapshot sent and failed with err. When err says that the place of a table
@@ -96,9 +83,9 @@ func (r *Router) first(ctx context.Context) error {
 // a part of it may have been done.
 func (r *Router) Moved(ctx context.Context, sent *Snapshot, err error) (*Snapshot, error) {
 	if table := sent.closedBy(err); table != "" {
-		return r.await(ctx, &suspicion{sent, table, err})
+		return r.gate.await(ctx, &suspicion{sent, table, err})
 	}
-	if log := sent.missedLog(err); log != "" && r.hasLog(ctx, log) {
+	if log := sent.missedLog(err); log != "" && r.gate.hasLog(ctx, log) {
 		return r.Snapshot(), nil
 	}
 	return nil, err
@@ -113,22 +100,9 @@ func (r *Router) Refresh(ctx context.Context, known *Snapshot) (changed bool, er
 	if r.gate == nil {
 		return false, nil
 	}
-	select {
-	case r.gate.turn <- struct{}{}:
-		defer func() { <-r.gate.turn }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	if r.Snapshot().routing == known.routing && time.Since(r.gate.refreshed) > refreshEvery {
-		if err := r.reread(ctx); err != nil {
-			return false, err
-		}
-		r.gate.refreshed = time.Now()
-	}
-	return r.Snapshot().routing != known.routing, nil
+	err = r.gate.inTurn(ctx, func() error { return r.gate.refresh(ctx, known) })
+	return err == nil && r.Snapshot().routing != known.routing, err
 }
-
-const refreshEvery = time.Second
 
 // Closed is for a statement of a transaction that was planned with the snapshot
 // sent and failed with err. When err says that the place of a table of the
@@ -169,18 +143,6 @@ func (s *Snapshot) missedLog(err error) string {
 		end = len(rest)
 	}
 	return logPrefix + rest[:end]
-}
-
-// hasLog reports whether the table is there after all, so that the statement may
-// be sent again, after the hundredth of a second in which it was prepared.
-func (r *Router) hasLog(ctx context.Context, log string) bool {
-	var none int
-	query := "SELECT 1 FROM " + dialect.MySQL{}.Quote(log) + " WHERE 1 = 0" // SQLite knows these quotes, too
-	if err := r.gate.source.QueryRowContext(ctx, query).Scan(&none); !errors.Is(err, sql.ErrNoRows) {
-		return false
-	}
-	rest(ctx, 20*time.Millisecond)
-	return ctx.Err() == nil
 }
 
 // closedBy returns the table of the migration whose place err says is closed, ""
@@ -226,23 +188,69 @@ func isNameByte(b byte) bool {
 	return b == '_' || b == '$' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 0x80
 }
 
+// inTurn reads when nobody else does.
+func (g *gate) inTurn(ctx context.Context, read func() error) error {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+		return read()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// first reads the rows, unless somebody has.
+func (g *gate) first(ctx context.Context) error {
+	if g.present.snapshot().routing != nil {
+		return nil
+	}
+	return g.reread(ctx)
+}
+
+const refreshEvery = time.Second
+
+// refresh reads the rows, unless somebody has within the last second, or the router
+// knows more than sent.
+func (g *gate) refresh(ctx context.Context, sent *Snapshot) error {
+	if g.present.snapshot().routing != sent.routing || time.Since(g.refreshed) <= refreshEvery {
+		return nil
+	}
+	err := g.reread(ctx)
+	if err == nil {
+		g.refreshed = time.Now()
+	}
+	return err
+}
+
+// hasLog reports whether the table is there after all, so that the statement may
+// be sent again, after the hundredth of a second in which it was prepared.
+func (g *gate) hasLog(ctx context.Context, log string) bool {
+	var none int
+	query := "SELECT 1 FROM " + dialect.MySQL{}.Quote(log) + " WHERE 1 = 0" // SQLite knows these quotes, too
+	if err := g.source.QueryRowContext(ctx, query).Scan(&none); !errors.Is(err, sql.ErrNoRows) {
+		return false
+	}
+	rest(ctx, 20*time.Millisecond)
+	return ctx.Err() == nil
+}
+
 // await returns the first snapshot on other routes than that of doubt.
-func (r *Router) await(ctx context.Context, doubt *suspicion) (*Snapshot, error) {
+func (g *gate) await(ctx context.Context, doubt *suspicion) (*Snapshot, error) {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, r.gate.Patience)
+	limited, cancel := context.WithTimeout(ctx, g.Patience)
 	defer cancel()
 	cause := doubt.cause
 	for {
-		if now := r.Snapshot(); now.routing != doubt.sent.routing {
+		if now := g.present.snapshot(); now.routing != doubt.sent.routing {
 			return now, nil
 		}
 		select {
 		case <-limited.Done():
-			return nil, r.gaveUp(ctx, doubt, began, cause)
-		case r.gate.turn <- struct{}{}:
+			return nil, g.gaveUp(ctx, doubt, began, cause)
+		case g.turn <- struct{}{}:
 		}
-		err := r.look(limited, doubt, time.Since(began))
-		<-r.gate.turn
+		err := g.look(limited, doubt, time.Since(began))
+		<-g.turn
 		switch {
 		case errors.Is(err, errNoJob):
 			return nil, doubt.cause
@@ -255,7 +263,7 @@ func (r *Router) await(ctx context.Context, doubt *suspicion) (*Snapshot, error)
 }
 
 // gaveUp is the error of a wait that is over.
-func (r *Router) gaveUp(ctx context.Context, doubt *suspicion, began time.Time, cause error) error {
+func (g *gate) gaveUp(ctx context.Context, doubt *suspicion, began time.Time, cause error) error {
 	err := fmt.Errorf("%w: %w", ErrRouteClosed, cause)
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w: %w", ErrRouteClosed, context.Cause(ctx), cause)
@@ -269,12 +277,12 @@ var errNoJob = errors.New("no migration")
 // look reads the rows once, and when they say nothing new stays for a moment,
 // so that all who wait make one query at a time. waited is how long the caller
 // waits already.
-func (r *Router) look(ctx context.Context, doubt *suspicion, waited time.Duration) error {
-	if r.Snapshot().routing != doubt.sent.routing {
+func (g *gate) look(ctx context.Context, doubt *suspicion, waited time.Duration) error {
+	if g.present.snapshot().routing != doubt.sent.routing {
 		return nil
 	}
-	err := r.reread(ctx)
-	switch now := r.Snapshot().routing; {
+	err := g.reread(ctx)
+	switch now := g.present.snapshot().routing; {
 	case now != doubt.sent.routing:
 		return nil
 	case err == nil && (*now)[fold(doubt.table)].Job == "":
@@ -295,18 +303,17 @@ func rest(ctx context.Context, d time.Duration) {
 }
 
 // reread reads the rows and puts the router on them.
-func (r *Router) reread(ctx context.Context) error {
-	read, err := readRoutes(ctx, r.gate.source, r.gate.Tables)
+func (g *gate) reread(ctx context.Context) error {
+	read, err := readRoutes(ctx, g.source, g.Tables)
 	if err != nil {
 		return err
 	}
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	now := r.Snapshot()
-	if next := now.routing.after(read); next != now.routing {
-		r.now.Store(now.served(now.migration, next))
-	}
-	return nil
+	return g.present.replace(func(now *Snapshot) (*Snapshot, error) {
+		if next := now.routing.after(read); next != now.routing {
+			return now.served(now.migration, next), nil
+		}
+		return now, nil
+	})
 }
 
 // after returns what is known when the rows were read, r itself if that is

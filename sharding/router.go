@@ -31,18 +31,51 @@ func (d DBs) validate() error {
 	return errors.Join(errs...)
 }
 
+func (d DBs) names() map[string]bool {
+	names := make(map[string]bool, len(d))
+	for name := range d {
+		names[name] = true
+	}
+	return names
+}
+
 // Router finds the target of a key for every sharded table. It is safe for
 // concurrent use. Its tables stay what they are; their maps can be exchanged by
 // [Router.Swap], so take one [Router.Snapshot] per statement where several
 // answers must fit together.
 type Router struct {
-	dbs    map[string]*sql.DB
-	limits Limits
-	mode   TxMode
-	gate   *gate // of the Migration, nil when there is none
+	dbs     DBs
+	limits  Limits
+	mode    TxMode
+	gate    *gate // of the Migration, nil when there is none
+	present present
+}
 
-	now  atomic.Pointer[Snapshot]
-	turn sync.Mutex // held by those who replace now
+// present is what a router knows at this moment.
+type present struct {
+	now  atomic.Pointer[Snapshot] // nil in the zero Router
+	turn sync.Mutex               // held by those who replace now
+}
+
+// nothing is the snapshot of the zero Router.
+var nothing = &Snapshot{}
+
+func (p *present) snapshot() *Snapshot {
+	if s := p.now.Load(); s != nil {
+		return s
+	}
+	return nothing
+}
+
+// replace exchanges the snapshot, unless next fails.
+func (p *present) replace(next func(*Snapshot) (*Snapshot, error)) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	s, err := next(p.snapshot())
+	if err == nil {
+		p.now.Store(s)
+	}
+	return err
 }
 
 // New returns a router over dbs, which stay the caller's to close. Its options
@@ -50,43 +83,26 @@ type Router struct {
 // the configuration, each naming table and field.
 func New(dbs DBs, options ...Option) (*Router, error) {
 	s := collect(options)
-	r := &Router{dbs: make(map[string]*sql.DB, len(dbs)), limits: s.limits, mode: s.mode}
+	r := &Router{dbs: maps.Clone(dbs), limits: s.limits, mode: s.mode}
 	errs := []error{s.validate(), dbs.validate()}
-	maps.Copy(r.dbs, dbs)
-	first, err := newSnapshot(s.tables, s.broadcast, r.names())
+	first, err := newSnapshot(s.tables, s.broadcast, dbs.names())
 	errs = append(errs, err)
 	for _, m := range s.migrations {
-		errs = append(errs, m.validate(first, r.names()))
+		errs = append(errs, m.validate(first, dbs.names()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
 	if len(s.migrations) > 0 {
-		r.gate = newGate(s.migrations[0], r.dbs)
+		r.gate = newGate(s.migrations[0], r.dbs, &r.present)
 		first = first.served(&r.gate.Migration, nil)
 	}
-	r.now.Store(first)
+	r.present.now.Store(first)
 	return r, nil
 }
 
-func (r *Router) names() map[string]bool {
-	names := make(map[string]bool, len(r.dbs))
-	for name := range r.dbs {
-		names[name] = true
-	}
-	return names
-}
-
-// nothing is the snapshot of the zero Router.
-var nothing = &Snapshot{}
-
 // Snapshot returns what the router knows at this moment. It never changes.
-func (r *Router) Snapshot() *Snapshot {
-	if s := r.now.Load(); s != nil {
-		return s
-	}
-	return nothing
-}
+func (r *Router) Snapshot() *Snapshot { return r.present.snapshot() }
 
 // Swap exchanges the maps of some tables, by logical name, all at once. Those
 // who hold a [Snapshot] keep the maps that it has.
@@ -97,13 +113,10 @@ func (r *Router) Snapshot() *Snapshot {
 // [New] does, and nothing is exchanged. Tables of one group are to be given
 // together.
 func (r *Router) Swap(maps map[string]Map) error {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	next, err := r.Snapshot().with(maps, r.names())
+	err := r.present.replace(func(now *Snapshot) (*Snapshot, error) { return now.with(maps, r.dbs.names()) })
 	if err != nil {
 		return fmt.Errorf("sharding: Swap: %w", err)
 	}
-	r.now.Store(next)
 	return nil
 }
 
@@ -130,14 +143,7 @@ func (r *Router) Slots(table string) int { return r.Snapshot().Slots(table) }
 func (r *Router) DB(name string) *sql.DB { return r.dbs[name] }
 
 // Databases returns the names of all databases, in order.
-func (r *Router) Databases() []string {
-	names := make([]string, 0, len(r.dbs))
-	for name := range r.dbs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (r *Router) Databases() []string { return slices.Sorted(maps.Keys(r.dbs)) }
 
 // Table returns the table with this logical name, in any case.
 func (r *Router) Table(name string) (Table, bool) { return r.Snapshot().Table(name) }

@@ -25,7 +25,6 @@ var larger = map[string]int{
 	"plan.Plan":          41,
 	"plan.builder":       62,
 	"plan.combiner":      70,
-	"sharding.Router":    30,
 }
 
 // routingRooms are the packages that route statements.
