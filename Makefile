@@ -7,7 +7,7 @@ GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM     := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
 TESTRUN       := $(BIN)/testrun
 
-MODULES := . observe/prometheus integration integration/orms
+MODULES := . observe/prometheus observe/otel integration integration/orms
 
 .DEFAULT_GOAL := help
 

@@ -25,7 +25,7 @@ type Statements struct {
 // series is what statements are counted by.
 type series struct{ table, kind, outcome string }
 
-// The outcomes of statements. One that was refused has the reason: "missing_key", say.
+// Outcomes of statements that were not refused.
 const (
 	succeeded = "ok"
 	failed    = "error"
@@ -49,7 +49,7 @@ func (s *Statements) Observer() shardsql.Observer { return shardsql.Observer{Sta
 
 // Observe counts a statement. It is for an observer that does more than this.
 func (s *Statements) Observe(_ context.Context, of shardsql.Statement) {
-	c := s.of(series{of.Table, string(of.Kind), outcome(of)})
+	c := s.of(series{of.Table, string(of.Kind), Outcome(of)})
 	bucket, _ := slices.BinarySearch(bounds[:], of.Took.Seconds())
 	c.durations[bucket].Add(1)
 	c.nanos.Add(int64(of.Took))
@@ -76,7 +76,10 @@ func (s *Statements) of(k series) *counts {
 	return s.count[k]
 }
 
-func outcome(of shardsql.Statement) string {
+// Outcome is what became of a statement, in one word: "ok", "cancelled" when its context
+// ended, the reason why it was refused ("missing_key", "cross_database", "unmergeable" and
+// so on, of the errors of package sharding), or "error".
+func Outcome(of shardsql.Statement) string {
 	switch {
 	case of.Err == nil:
 		return succeeded
