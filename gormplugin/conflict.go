@@ -13,6 +13,8 @@ import (
 // already, and how it is found out afterwards which of the generated keys are
 // in the table: a skipped row's is in none, and an updated row keeps its own.
 type conflict struct {
+	of      *filling
+	by      *fill // knows the database
 	proof   proof
 	skips   bool   // by leaving the row out
 	doubted []bool // per part: whether its keys may be in no row
@@ -39,36 +41,36 @@ const (
 	asked                 // by a SELECT
 )
 
-// prepare reads what the statement does on a conflict, before gorm:create builds
-// it, and has the database say what it did.
-func (fl *filling) prepare(f *fill, stmt *gorm.Statement) {
+// meet reads what the statement does on a conflict, before gorm:create builds it, and
+// has the database say what it did. It returns nil when it can meet no row.
+func (f *fill) meet(fl *filling, stmt *gorm.Statement) *conflict {
 	if len(stmt.Clauses) == 1 || !fl.gave() {
-		return // there is nothing but our own clause
+		return nil // there is nothing but our own clause
 	}
 	if ignores(stmt) {
-		fl.conflict = &conflict{proof: counted, skips: true}
-		fl.conflict.doubtAll(fl)
-		return
+		c := &conflict{of: fl, by: f, proof: counted, skips: true}
+		c.doubtAll()
+		return c
 	}
 	given, ok := stmt.Clauses["ON CONFLICT"]
 	if !ok {
-		return
+		return nil
 	}
 	on, readable := given.Expression.(clause.OnConflict)
-	c := &conflict{on: given, hasOn: true, proof: asked, skips: readable && on.DoNothing}
-	if !c.doubt(f, fl, &on) {
-		return
+	c := &conflict{of: fl, by: f, on: given, hasOn: true, proof: asked, skips: readable && on.DoNothing}
+	if !c.doubt(&on) {
+		return nil
 	}
-	fl.conflict = c
 	switch {
 	case !readable:
 	case c.skips && !f.mysql:
-		c.count(f, fl, stmt, on)
+		c.count(stmt, on)
 	case f.returning && !fl.rows.many && (f.mysql || fl.rows.len() == 1 || len(on.Where.Exprs) == 0):
-		c.returnKeys(fl, stmt)
-	case f.mysql && c.keep(fl, stmt, on):
+		c.returnKeys(stmt)
+	case f.mysql && c.keep(stmt, on):
 		c.proof = lastID
 	}
+	return c
 }
 
 // ignores reports whether the INSERT itself leaves rows out: INSERT IGNORE, and
@@ -78,29 +80,29 @@ func ignores(stmt *gorm.Statement) bool {
 	return strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE")
 }
 
-func (c *conflict) doubtAll(fl *filling) {
-	c.doubted = make([]bool, len(fl.parts))
+func (c *conflict) doubtAll() {
+	c.doubted = make([]bool, len(c.of.parts))
 	for i := range c.doubted {
-		c.doubted[i] = fl.parts[i].used() > 0
+		c.doubted[i] = c.of.parts[i].used() > 0
 	}
 }
 
 // doubt finds the parts whose keys may be in no row. Where the conflict has a
 // target, a row with a fresh key in the target's columns meets no other.
-func (c *conflict) doubt(f *fill, fl *filling, on *clause.OnConflict) bool {
-	c.doubtAll(fl)
-	if f.mysql || on.OnConstraint != "" {
+func (c *conflict) doubt(on *clause.OnConflict) bool {
+	c.doubtAll()
+	if c.by.mysql || on.OnConstraint != "" {
 		return true
 	}
 	target := on.Columns
 	if len(target) == 0 && on.UpdateAll { // gorm then takes the primary key
-		for _, f := range fl.plan.schema.PrimaryFields {
+		for _, f := range c.of.plan.schema.PrimaryFields {
 			target = append(target, clause.Column{Name: f.DBName})
 		}
 	}
 	doubt := false
 	for i := range c.doubted {
-		name := fl.parts[i].field.DBName
+		name := c.of.parts[i].field.DBName
 		inTarget := slices.ContainsFunc(target, func(col clause.Column) bool { return col.Name == name })
 		c.doubted[i] = c.doubted[i] && !inTarget
 		doubt = doubt || c.doubted[i]
@@ -112,20 +114,20 @@ func (c *conflict) doubt(f *fill, fl *filling, on *clause.OnConflict) bool {
 // number is not the database's: gorm believes that rows which have a key were
 // not inserted now. So it does not learn that rows may be skipped, and what
 // comes back is put in its place afterwards.
-func (c *conflict) count(f *fill, fl *filling, stmt *gorm.Statement, on clause.OnConflict) {
+func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 	c.proof = counted
 	_, had := stmt.Clauses["RETURNING"]
-	if !f.returning || !fl.rows.structs.IsValid() || fl.rows.len() == 1 || !had && len(stmt.Schema.FieldsWithDefaultDBValue) == 0 {
+	if !c.by.returning || !c.of.rows.structs.IsValid() || c.of.rows.len() == 1 || !had && len(stmt.Schema.FieldsWithDefaultDBValue) == 0 {
 		return
 	}
-	if c.returnKeys(fl, stmt); c.proof != returned {
+	if c.returnKeys(stmt); c.proof != returned {
 		return
 	}
 	c.proof = spread
 	hidden := c.on
 	hidden.Expression = skipping{on}
 	stmt.Clauses["ON CONFLICT"] = hidden
-	c.returned = fl.remember(stmt)
+	c.returned = c.remember(stmt)
 }
 
 // skipping is a DO NOTHING that gorm does not recognise.
@@ -135,12 +137,12 @@ func (s skipping) Build(b clause.Builder) { s.on.Build(b) }
 
 // returnKeys has the database return the doubted keys, beside what it would
 // return anyhow.
-func (c *conflict) returnKeys(fl *filling, stmt *gorm.Statement) {
+func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	c.proof = returned
 	c.returning, c.hadOne = stmt.Clauses["RETURNING"]
 	returning, readable := c.returning.Expression.(clause.Returning)
 	if c.hadOne && (!readable || len(returning.Columns) == 0) {
-		if fl.rows.structs.IsValid() && fl.rows.structs.Kind() != reflect.Struct {
+		if c.of.rows.structs.IsValid() && c.of.rows.structs.Kind() != reflect.Struct {
 			c.proof = certain // gorm makes the slice anew of all that comes back
 		}
 		return
@@ -150,8 +152,8 @@ func (c *conflict) returnKeys(fl *filling, stmt *gorm.Statement) {
 			returning.Columns = append(returning.Columns, clause.Column{Name: f.DBName})
 		}
 	}
-	for i := range fl.parts {
-		name := fl.parts[i].field.DBName
+	for i := range c.of.parts {
+		name := c.of.parts[i].field.DBName
 		there := slices.ContainsFunc(returning.Columns, func(col clause.Column) bool { return col.Name == name })
 		if c.doubted[i] && !there {
 			returning.Columns = append(slices.Clip(returning.Columns), clause.Column{Name: name})
@@ -172,13 +174,13 @@ func (k keptKey) Build(b clause.Builder) {
 }
 
 // keep adds that assignment; false when it would not tell.
-func (c *conflict) keep(fl *filling, stmt *gorm.Statement, on clause.OnConflict) bool {
+func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 	c.key = slices.Index(c.doubted, true)
 	if slices.Contains(c.doubted[c.key+1:], true) {
 		return false
 	}
-	f := fl.parts[c.key].field
-	prioritized := fl.plan.schema.PrioritizedPrimaryField
+	f := c.of.parts[c.key].field
+	prioritized := c.of.plan.schema.PrioritizedPrimaryField
 	if !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field {
 		return false
 	}
@@ -196,13 +198,12 @@ func (c *conflict) keep(fl *filling, stmt *gorm.Statement, on clause.OnConflict)
 	return true
 }
 
-// unprepare gives the statement its own clauses back, which a user may go on
+// restore gives the statement its own clauses back, which a user may go on
 // using; the MySQL dialector rewrites them, too.
-func (fl *filling) unprepare(stmt *gorm.Statement) {
-	c := fl.conflict
+func (c *conflict) restore(stmt *gorm.Statement) {
 	if c.hasOn {
 		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-		if on.DoNothing && c.proof == returned && fl.rows.len() > 1 {
+		if on.DoNothing && c.proof == returned && c.of.rows.len() > 1 {
 			c.proof = asked // there was nothing to update, and gorm read nothing of what came back
 		}
 		stmt.Clauses["ON CONFLICT"] = c.on

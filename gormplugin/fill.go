@@ -206,7 +206,7 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 	if len(fl.parts) > 0 && !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)) {
 		fl.swap(stmt)
 	}
-	fl.prepare(f, stmt)
+	fl.conflict = f.meet(fl, stmt)
 	fl.sent = !db.DryRun
 	return nil
 }
@@ -283,14 +283,14 @@ func (f *fill) repair(db *gorm.DB) {
 		stmt.Schema = fl.schema
 	}
 	if fl.conflict != nil {
-		fl.unprepare(stmt)
+		fl.conflict.restore(stmt)
 	}
 	switch {
 	case !fl.sent:
 	case db.Error != nil:
 		fl.refused = wroteNothing(db, fl.rows.len())
 	case fl.conflict != nil:
-		if err := fl.resolve(f, db); err != nil {
+		if err := fl.conflict.resolve(db); err != nil {
 			_ = db.AddError(err)
 		}
 	}

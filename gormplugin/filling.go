@@ -210,7 +210,7 @@ func (fl *filling) retract(stmt *gorm.Statement) {
 		stmt.Schema, fl.swapped = fl.schema, false
 	}
 	if fl.conflict != nil {
-		fl.unprepare(stmt)
+		fl.conflict.restore(stmt)
 		fl.conflict = nil
 	}
 	if fl.added {

@@ -17,20 +17,19 @@ import (
 
 // resolve empties the fields whose generated key is in no row, or gives them the
 // key of the row that is there.
-func (fl *filling) resolve(f *fill, db *gorm.DB) (err error) {
-	c := fl.conflict
+func (c *conflict) resolve(db *gorm.DB) (err error) {
 	switch c.proof {
 	case certain:
 	case counted:
-		err = fl.readCount(f, db)
+		err = c.readCount(db)
 	case returned:
-		err = fl.readReturned(db)
+		err = c.readReturned(db)
 	case spread:
-		err = fl.spread(db)
+		err = c.spread(db)
 	case lastID:
-		err = fl.readLastID(f, db)
+		err = c.readLastID(db)
 	case asked:
-		err = fl.ask(f, db)
+		err = c.ask(db)
 	}
 	if c.result {
 		db.Statement.Result = nil
@@ -38,32 +37,32 @@ func (fl *filling) resolve(f *fill, db *gorm.DB) (err error) {
 	return err
 }
 
-func (fl *filling) readCount(f *fill, db *gorm.DB) error {
+func (c *conflict) readCount(db *gorm.DB) error {
 	switch db.RowsAffected {
 	case 0:
-		return fl.empty(db, nil)
-	case int64(fl.rows.len()):
+		return c.empty(db, nil)
+	case int64(c.of.rows.len()):
 		return nil
 	}
-	return fl.ask(f, db)
+	return c.ask(db)
 }
 
 // readReturned looks for keys that are not those generated: of rows that were
 // there. MariaDB returns them for rows that it skips, too, and gorm counts them.
-func (fl *filling) readReturned(db *gorm.DB) error {
+func (c *conflict) readReturned(db *gorm.DB) error {
 	if db.RowsAffected == 0 {
-		return fl.empty(db, nil)
+		return c.empty(db, nil)
 	}
-	if !fl.conflict.skips {
+	if !c.skips {
 		return nil
 	}
 	ctx := db.Statement.Context
-	for i := range fl.parts {
-		if !fl.conflict.doubted[i] {
+	for i := range c.of.parts {
+		if !c.doubted[i] {
 			continue
 		}
-		for k := range fl.parts[i].used() {
-			if !fl.parts[i].isOwn(ctx, k) {
+		for k := range c.of.parts[i].used() {
+			if !c.of.parts[i].isOwn(ctx, k) {
 				db.RowsAffected--
 			}
 		}
@@ -78,63 +77,63 @@ func (fl *filling) readReturned(db *gorm.DB) error {
 // readLastID takes the key of an existing row from LastInsertId. It is that of
 // the last such row, or else the last row's own, or 0 in a table without
 // AUTO_INCREMENT.
-func (fl *filling) readLastID(f *fill, db *gorm.DB) error {
+func (c *conflict) readLastID(db *gorm.DB) error {
 	stmt := db.Statement
 	if stmt.Result == nil || stmt.Result.Result == nil {
-		return fl.ask(f, db)
+		return c.ask(db)
 	}
 	id, err := stmt.Result.Result.LastInsertId()
 	if err != nil {
-		return fl.ask(f, db)
+		return c.ask(db)
 	}
-	p := &fl.parts[fl.conflict.key]
+	p := &c.of.parts[c.key]
 	last := p.used() - 1
 	switch {
 	case id == 0, p.isLast(last) && id == plain(p.value(stmt.Context, last)):
 		return nil
-	case fl.rows.len() == 1:
+	case c.of.rows.len() == 1:
 		return p.replace(stmt.Context, 0, id)
 	case db.RowsAffected == 0:
-		return fl.empty(db, nil)
+		return c.empty(db, nil)
 	}
-	return fl.ask(f, db)
+	return c.ask(db)
 }
 
 // ask looks the keys up.
-func (fl *filling) ask(f *fill, db *gorm.DB) error {
-	if !f.verify {
-		return fl.empty(db, nil)
+func (c *conflict) ask(db *gorm.DB) error {
+	if !c.by.verify {
+		return c.empty(db, nil)
 	}
 	found := map[*part]map[any]bool{}
-	for i := range fl.parts {
-		if !fl.conflict.doubted[i] {
+	for i := range c.of.parts {
+		if !c.doubted[i] {
 			continue
 		}
-		keys, err := fl.parts[i].find(db, fl)
+		keys, err := c.of.parts[i].find(db, c.of)
 		var refused *sharding.RouteError
 		if errors.As(err, &refused) {
-			return fl.empty(db, nil)
+			return c.empty(db, nil)
 		}
 		if err != nil {
-			return fl.parts[i].field.fail(err)
+			return c.of.parts[i].field.fail(err)
 		}
-		found[&fl.parts[i]] = keys
+		found[&c.of.parts[i]] = keys
 	}
 	ctx := db.Statement.Context
-	return fl.empty(db, func(p *part, k int) bool { return found[p][plain(p.value(ctx, k))] })
+	return c.empty(db, func(p *part, k int) bool { return found[p][plain(p.value(ctx, k))] })
 }
 
 // empty empties the doubted fields, except of the rows that keep is true for. A
 // row that was skipped for an association is an error then: the foreign key
 // would point nowhere.
-func (fl *filling) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error) {
-	for i := range fl.parts {
-		p := &fl.parts[i]
-		if !fl.conflict.doubted[i] {
+func (c *conflict) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error) {
+	for i := range c.of.parts {
+		p := &c.of.parts[i]
+		if !c.doubted[i] {
 			continue
 		}
 		taken := p.takeBack(db.Statement.Context, func(k int) bool { return keep != nil && keep(p, k) })
-		if taken > 0 && fl.conflict.skips && p.field.PrimaryKey && isAssociation(db.Statement) {
+		if taken > 0 && c.skips && p.field.PrimaryKey && isAssociation(db.Statement) {
 			err = p.field.fail(ErrSkipped)
 		}
 	}

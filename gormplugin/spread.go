@@ -18,22 +18,22 @@ type returnedRows struct {
 }
 
 // remember returns what the rows hold before the INSERT.
-func (fl *filling) remember(stmt *gorm.Statement) *returnedRows {
+func (c *conflict) remember(stmt *gorm.Statement) *returnedRows {
 	r := &returnedRows{}
 	returning, _ := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
 	for _, column := range returning.Columns {
-		if f := fl.plan.schema.LookUpField(column.Name); f != nil {
+		if f := c.of.plan.schema.LookUpField(column.Name); f != nil {
 			r.fields = append(r.fields, f)
 		}
 	}
-	for i := range fl.parts {
+	for i := range c.of.parts {
 		for j, f := range r.fields {
-			if fl.conflict.doubted[i] && f == fl.parts[i].field.Field {
+			if c.doubted[i] && f == c.of.parts[i].field.Field {
 				r.key = j
 			}
 		}
 	}
-	r.before = r.read(stmt, fl.rows, fl.rows.len())
+	r.before = r.read(stmt, c.of.rows, c.of.rows.len())
 	return r
 }
 
@@ -58,15 +58,15 @@ func (r *returnedRows) write(stmt *gorm.Statement, to reflect.Value, values []re
 
 // spread puts what was returned into the rows that it is of, and empties the
 // keys of the others.
-func (fl *filling) spread(db *gorm.DB) error {
-	r, stmt := fl.conflict.returned, db.Statement
+func (c *conflict) spread(db *gorm.DB) error {
+	r, stmt := c.returned, db.Statement
 	n := min(int(db.RowsAffected), len(r.before))
-	got := r.read(stmt, fl.rows, n)
+	got := r.read(stmt, c.of.rows, n)
 	row := make(map[any]int, len(r.before))
 	for i, values := range r.before {
 		row[plain(values[r.key].Interface())] = i
 		if i < n {
-			r.write(stmt, fl.rows.at(i), values)
+			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
 	inserted := make(map[any]bool, n)
@@ -74,14 +74,14 @@ func (fl *filling) spread(db *gorm.DB) error {
 		key := plain(values[r.key].Interface())
 		inserted[key] = true
 		if i, ok := row[key]; ok {
-			r.write(stmt, fl.rows.at(i), values)
+			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
 	numbers := map[*part][]int{}
-	for i := range fl.parts {
-		numbers[&fl.parts[i]] = fl.parts[i].given
+	for i := range c.of.parts {
+		numbers[&c.of.parts[i]] = c.of.parts[i].given
 	}
-	return fl.empty(db, func(p *part, k int) bool {
+	return c.empty(db, func(p *part, k int) bool {
 		return inserted[plain(r.before[numbers[p][k]][r.key].Interface())]
 	})
 }

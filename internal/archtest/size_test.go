@@ -21,10 +21,9 @@ const (
 // larger are the packages and types that are above the limit, by how much they have. They
 // may get smaller and not larger, and what keeps to the limit has no line here.
 var larger = map[string]int{
-	"gormplugin.filling": 31,
-	"plan.Plan":          41,
-	"plan.builder":       62,
-	"plan.combiner":      70,
+	"plan.Plan":     41,
+	"plan.builder":  62,
+	"plan.combiner": 70,
 }
 
 // routingRooms are the packages that route statements.
