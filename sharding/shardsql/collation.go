@@ -2,7 +2,9 @@ package shardsql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -26,12 +28,7 @@ func isCollated(name string) bool {
 	if charset == "utf8" {
 		charset = "utf8mb3"
 	}
-	for known := range strings.FieldsSeq(collated[charset]) {
-		if known == rest {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(collated[charset]), rest)
 }
 
 // pads reports whether spaces at the end of a text do not count.
@@ -42,29 +39,20 @@ func pads(collation string) bool {
 // texts reads how the columns of a table compare that hold texts and members of ENUM
 // and SET, on MySQL and MariaDB.
 func texts(ctx context.Context, pool dialect.Querier, table string, to map[string]plan.Column) (err error) {
-	rows, err := pool.QueryContext(ctx, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, CHARACTER_OCTET_LENGTH > @@max_sort_length FROM information_schema.COLUMNS
-		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
-	if err != nil {
-		return fmt.Errorf("collations of %s: %w", table, err)
-	}
-	defer func() { _ = rows.Close() }()
 	type text struct {
 		column, kind, collation string
 		long                    bool
 	}
-	var found []text
-	for rows.Next() {
+	var found []text // before the next query, for pools of one connection
+	err = dialect.Each(ctx, pool, func(rows *sql.Rows) error {
 		var t text
-		if err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long); err != nil {
-			return err
-		}
+		err := rows.Scan(&t.column, &t.kind, &t.collation, &t.long)
 		found = append(found, t)
-	}
-	if err := rows.Err(); err != nil {
 		return err
-	}
-	if err := rows.Close(); err != nil { // before the next query, for pools of one connection
-		return err
+	}, `SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, CHARACTER_OCTET_LENGTH > @@max_sort_length FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND COLLATION_NAME IS NOT NULL`, table)
+	if err != nil {
+		return fmt.Errorf("collations of %s: %w", table, err)
 	}
 	weights := map[string]plan.Value{}
 	for _, t := range found {

@@ -162,7 +162,7 @@ func divided(router *sharding.Router, w *plan.Writes, args []any) Explanation {
 	first := w.Parts[0].Target.DB
 	for _, part := range w.Parts {
 		if part.Target.DB != first && router.TxMode() != sharding.BestEffort {
-			return Explanation{Kind: Refused, Err: spanning("database "+first, "database "+part.Target.DB)}
+			return Explanation{Kind: Refused, Err: spanning("write", "writes", "to", "database "+first, "database "+part.Target.DB)}
 		}
 		e.Shards = append(e.Shards, Shard{part.Target, part.Text, some(args, part.Args)})
 	}

@@ -48,7 +48,7 @@ func (d *database) poolOrHome(name string) *sql.DB {
 	if name == "" {
 		return d.home
 	}
-	return d.pool(name)
+	return d.router.DB(name)
 }
 
 // release gives the connection back, unless somebody holds it.

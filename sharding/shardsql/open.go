@@ -82,9 +82,6 @@ func newDatabase(c Config) *database {
 	}
 }
 
-// pool returns the pool of a database of the router.
-func (d *database) pool(name string) *sql.DB { return d.router.DB(name) }
-
 // routerName returns the name under which a router knows a pool, or "".
 func routerName(r *sharding.Router, pool *sql.DB) string {
 	for _, name := range r.Databases() {

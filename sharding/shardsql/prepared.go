@@ -135,8 +135,12 @@ func (s *shared) prepared(ctx context.Context) (*sql.Stmt, error) {
 }
 
 // in returns what the database of a route has prepared, or nil where the statement goes to
-// a connection: that of a transaction or session, or one that begins a session at home.
+// a connection: one that nobody has prepared, that of a transaction or session, or one
+// that begins a session at home.
 func (s *statement) in(ctx context.Context, pool *sql.DB, to plan.Route) (*sql.Stmt, error) {
+	if s == nil {
+		return nil, nil //nolint:nilnil // said above
+	}
 	c := s.conn
 	if _, holds := c.held(nil, pool); holds || c.tx != nil || pool == c.database.home && !to.Pooled {
 		return nil, nil //nolint:nilnil // said above
@@ -245,9 +249,6 @@ func asked(args []driver.NamedValue) []any {
 
 // query reads what a prepared statement answers; ok is false where none is prepared.
 func (s *statement) query(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Rows, ok bool, err error) {
-	if s == nil {
-		return nil, false, nil
-	}
 	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
 	if err != nil || st == nil {
 		return nil, err != nil, err
@@ -265,9 +266,6 @@ func (s *statement) query(ctx context.Context, pool *sql.DB, to plan.Route, args
 
 // exec is query for a statement without rows.
 func (s *statement) exec(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Result, ok bool, err error) {
-	if s == nil {
-		return nil, false, nil
-	}
 	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
 	if err != nil || st == nil {
 		return nil, err != nil, err

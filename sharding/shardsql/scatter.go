@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -105,8 +104,7 @@ func (d *database) locks(s *plan.Shards) error {
 	first := d.poolOrHome(s.Targets[0].Target.DB)
 	for _, to := range s.Targets {
 		if pool := d.poolOrHome(to.Target.DB); pool != first {
-			return &sharding.RouteError{Op: "query", Err: fmt.Errorf("%w: this statement locks rows in %s and in %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
-				Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+			return spanning("query", "locks rows", "in", d.nameOf(first), d.nameOf(pool))
 		}
 	}
 	return nil

@@ -63,28 +63,22 @@ func (s *schemas) keep(table string, t plan.Table) {
 }
 
 // look reads the columns of a table: of a sharded one, those of its first physical
-// table, as all are made alike.
+// table, as all are made alike. Of tables that are neither sharded nor broadcast the
+// types are enough.
 func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, name string, on connected) (plan.Table, error) {
-	t, ok := s.Lookup(name)
-	if !ok {
-		found, err := columns(ctx, srv, on(d.home), name, false)
-		if err != nil || !s.IsBroadcast(name) {
-			return found, err
+	at := sharding.Target{Table: name}
+	t, sharded := s.Lookup(name)
+	if sharded {
+		targets := t.Map.Targets()
+		if len(targets) == 0 {
+			return plan.Table{}, sharding.ErrRouteUnread
 		}
-		if found.Unique, err = unique(ctx, srv, on(d.home), name); err != nil {
-			return plan.Table{}, err
-		}
-		return found, owned(ctx, srv, on(d.home), name, found)
+		at = targets[0]
 	}
-	targets := t.Map.Targets()
-	if len(targets) == 0 {
-		return plan.Table{}, sharding.ErrRouteUnread
-	}
-	at := targets[0]
-	pool := on(d.pool(at.DB))
-	found, err := columns(ctx, srv, pool, at.Table, true)
-	if err != nil {
-		return plan.Table{}, err
+	pool := on(d.poolOrHome(at.DB))
+	found, err := columns(ctx, srv, pool, at.Table, sharded)
+	if err != nil || !sharded && !s.IsBroadcast(name) {
+		return found, err
 	}
 	if found.Unique, err = unique(ctx, srv, pool, at.Table); err != nil {
 		return plan.Table{}, err
@@ -93,21 +87,34 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	if err != nil {
 		return plan.Table{}, err
 	}
-	leads := map[string]sharding.Rule{t.Key: t.Rule}
-	for _, alt := range t.Also {
-		leads[alt.Column] = alt.Rule
+	if sharded {
+		return found, leads(ctx, srv, pool, at.Table, t, own, found.Columns)
 	}
-	for column, rule := range leads {
-		c, _, err := dialect.ReadColumn(ctx, pool, srv, at.Table, column)
-		if err != nil {
-			return plan.Table{}, err
-		}
-		column = strings.ToLower(column)
+	for column, of := range own {
 		kept := found.Columns[column]
-		kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
 		found.Columns[column] = kept
 	}
 	return found, nil
+}
+
+// leads takes in what the columns of a table hold that lead to slots.
+func leads(ctx context.Context, srv *server, pool dialect.Querier, table string, t *sharding.Table, own map[string]dialect.Own, to map[string]plan.Column) error {
+	rules := map[string]sharding.Rule{t.Key: t.Rule}
+	for _, alt := range t.Also {
+		rules[alt.Column] = alt.Rule
+	}
+	for column, rule := range rules {
+		c, _, err := dialect.ReadColumn(ctx, pool, srv, table, column)
+		if err != nil {
+			return err
+		}
+		column = strings.ToLower(column)
+		kept := to[column]
+		kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+		to[column] = kept
+	}
+	return nil
 }
 
 // unique reads the columns of a table's unique keys, in lower case.
@@ -119,17 +126,6 @@ func unique(ctx context.Context, srv *server, pool dialect.Querier, table string
 		}
 	}
 	return keys, err
-}
-
-// owned takes in for which columns a database makes values of its own.
-func owned(ctx context.Context, srv *server, pool dialect.Querier, table string, t plan.Table) error {
-	own, err := dialect.OwnValues(ctx, pool, srv, table)
-	for name, of := range own {
-		kept := t.Columns[name]
-		kept.Numbered, kept.Varies, kept.Touched = of.Numbered, of.Varies, of.Touched
-		t.Columns[name] = kept
-	}
-	return err
 }
 
 // columns reads the names of a table's columns, and how values of them compare: those

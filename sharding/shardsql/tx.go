@@ -118,15 +118,15 @@ func (t *transaction) admit(participants []participant) error {
 		}
 		if l.pool != participants[0].pool {
 			d := t.session.database
-			return spanning(d.nameOf(participants[0].pool), d.nameOf(l.pool))
+			return spanning("write", "writes", "to", d.nameOf(participants[0].pool), d.nameOf(l.pool))
 		}
 	}
 	return nil
 }
 
-// spanning is the refusal of a write to two databases.
-func spanning(first, other string) error {
-	return &sharding.RouteError{Op: "write", Err: fmt.Errorf("%w: this statement writes to %s and to %s", sharding.ErrCrossDatabase, first, other),
+// spanning is the refusal of a statement that does something in two databases.
+func spanning(op, does, in, first, other string) error {
+	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
 		Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
 }
 
