@@ -96,37 +96,37 @@ type census struct {
 
 // relation counts the rows that v, one row or several, has in the relation.
 func (c *census) relation(rel *schema.Relationship, v reflect.Value) {
+	each(v, func(row reflect.Value) {
+		if row.Type() != rel.Schema.ModelType {
+			return
+		}
+		if children, ok := fieldAt(row, rel.Field); ok {
+			each(children, func(child reflect.Value) { c.child(rel, child) })
+		}
+	})
+}
+
+// each calls do with a struct, or with those of a slice or an array.
+func each(v reflect.Value, do func(reflect.Value)) {
 	switch v = reflect.Indirect(v); v.Kind() {
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			c.relation(rel, v.Index(i))
+			each(v.Index(i), do)
 		}
 	case reflect.Struct:
-		if v.Type() != rel.Schema.ModelType {
-			return
-		}
-		if children, ok := fieldAt(v, rel.Field); ok {
-			c.rows(rel, children)
-		}
+		do(v)
 	}
 }
 
-// rows counts rows of a relation and what belongs to them.
-func (c *census) rows(rel *schema.Relationship, v reflect.Value) {
-	switch v = reflect.Indirect(v); v.Kind() {
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			c.rows(rel, v.Index(i))
-		}
-	case reflect.Struct:
-		if v.Type() != rel.FieldSchema.ModelType || v.IsZero() && rel.Field.FieldType.Kind() == reflect.Struct {
-			return // gorm takes a zero struct for none
-		}
-		if rel.JoinTable != nil {
-			c.add(c.plans.of(rel.JoinTable), reflect.Value{})
-		}
-		c.row(rel.FieldSchema, v)
+// child counts a row of a relation and what belongs to it.
+func (c *census) child(rel *schema.Relationship, v reflect.Value) {
+	if v.Type() != rel.FieldSchema.ModelType || v.IsZero() && rel.Field.FieldType.Kind() == reflect.Struct {
+		return // gorm takes a zero struct for none
 	}
+	if rel.JoinTable != nil {
+		c.add(c.plans.of(rel.JoinTable), reflect.Value{})
+	}
+	c.row(rel.FieldSchema, v)
 }
 
 func (c *census) row(s *schema.Schema, v reflect.Value) {

@@ -122,10 +122,7 @@ func (p *part) isOwn(ctx context.Context, k int) bool {
 // plain returns a key in a form in which equal keys are equal, whether they
 // stand in a field or in a map.
 func plain(value any) any {
-	v := reflect.ValueOf(value)
-	for v.Kind() == reflect.Pointer && !v.IsNil() {
-		v = v.Elem()
-	}
+	v := behind(value)
 	switch {
 	case v.CanInt():
 		return v.Int()

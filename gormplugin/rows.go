@@ -155,11 +155,17 @@ func fieldAt(row reflect.Value, f *schema.Field) (reflect.Value, bool) {
 
 // isEmpty reports whether a map's value is no key: nothing, nil or zero.
 func isEmpty(value any) bool {
+	v := behind(value)
+	return !v.IsValid() || v.IsZero()
+}
+
+// behind returns what is behind all pointers.
+func behind(value any) reflect.Value {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
 	}
-	return !v.IsValid() || v.IsZero()
+	return v
 }
 
 // set gives row i the j-th key.

@@ -150,24 +150,18 @@ func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, err
 
 // shardingKey returns the sharding key of a new row.
 func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *schema.Field) (any, bool) {
-	if !r.structs.IsValid() {
-		value, ok := mapKey(r.maps[i], t.Key, field)
+	switch {
+	case r.structs.IsValid() && field == nil:
+		return nil, false
+	case r.structs.IsValid():
+		value, zero := field.ValueOf(ctx, r.at(i))
+		return value, !zero
+	case field == nil:
+		value, ok := r.maps[i][t.Key]
 		return value, ok && bound(value)
 	}
-	if field == nil {
-		return nil, false
-	}
-	value, zero := field.ValueOf(ctx, r.at(i))
-	return value, !zero
-}
-
-func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
-	if field != nil {
-		_, value, ok := inMap(m, field)
-		return value, ok
-	}
-	value, ok := m[column]
-	return value, ok
+	_, value, ok := inMap(r.maps[i], field)
+	return value, ok && bound(value)
 }
 
 // bound reports whether gorm sends v as one bind variable and nothing else:
@@ -175,28 +169,17 @@ func mapKey(m map[string]any, column string, field *schema.Field) (any, bool) {
 // and subqueries, which gorm writes out as text, are not bound.
 func bound(v any) bool {
 	switch v.(type) {
-	case int64, int, string, uint64, uint, int32, uint32, bool, float64, []byte, time.Time:
-		return true
 	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
 		return false
-	case driver.Valuer:
+	case []byte, time.Time, driver.Valuer:
 		return true
 	}
-	return scalar(reflect.TypeOf(v))
-}
-
-func scalar(t reflect.Type) bool {
+	t := reflect.TypeOf(v)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Bool, reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
-		return true
-	}
-	return false
+	k := t.Kind()
+	return k == reflect.Bool || k == reflect.String || isInteger(k) || k == reflect.Float32 || k == reflect.Float64
 }
 
 // missingKey is the refusal of a row without its sharding key.
