@@ -5,10 +5,10 @@ import "time"
 // Gather returns all metrics as they are now, in the order of [Describe]. A metric that
 // nothing of the service has is there without samples. It asks no database.
 func (s *Service) Gather() []Family {
-	readings := s.readings()
+	generators := s.Generators()
 	var all []Family
 	for _, m := range generatorMetrics {
-		all = append(all, m.family(readings))
+		all = append(all, m.family(generators))
 	}
 	return append(all, s.cfg.Statements.families()...)
 }

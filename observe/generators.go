@@ -1,116 +1,128 @@
 package observe
 
 import (
+	"math"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
 )
 
-// reading is a generator's Stats at a moment.
-type reading struct {
+// Generator is how a generator was at a moment.
+type Generator struct {
 	keygen.Stats
 
-	name string
-	now  time.Time
+	Name   string
+	Layout *keygen.Layout // nil where its keys have none
+	Read   time.Time      // the moment
 }
 
 // fromSource tells whether the generator takes its keys from a source, and so can run
 // out of them.
-func (r reading) fromSource() bool { return r.LeasedUntil.IsZero() && r.Expires.IsZero() }
+func (g Generator) fromSource() bool { return g.LeasedUntil.IsZero() && g.Expires.IsZero() }
 
-// left is for how many seconds the generator can go on without its source or its ledger,
-// as fast as it went lately; without end where it asks nobody.
-func (r reading) left() float64 {
+// Left is for how long the generator can go on without its source or its ledger, in
+// seconds: the keys in memory at the rate of lately, or the time that is left of its lease.
+// It is infinite while no keys are asked for, and for one that asks nobody.
+func (g Generator) Left() float64 {
 	switch {
-	case !r.LeasedUntil.IsZero():
-		return max(r.LeasedUntil.Sub(r.now).Seconds(), 0)
-	case r.fromSource():
-		return secondsLeft(r.Remaining, r.Rate)
+	case !g.LeasedUntil.IsZero():
+		return max(g.LeasedUntil.Sub(g.Read).Seconds(), 0)
+	case !g.fromSource():
+		return math.Inf(1)
+	case g.Rate > 0:
+		return float64(g.Remaining) / g.Rate
+	case g.Remaining > 0:
+		return math.Inf(1)
 	}
-	return forever
+	return 0
 }
 
 // generatorMetric is a metric that each generator has one sample of, or none.
 type generatorMetric struct {
 	name, help string
 	typ        Type
-	value      func(r reading) (v float64, has bool)
+	value      func(g Generator) (v float64, has bool)
 }
 
-func always(value func(r reading) float64) func(reading) (float64, bool) {
-	return func(r reading) (float64, bool) { return value(r), true }
+func always(value func(g Generator) float64) func(Generator) (float64, bool) {
+	return func(g Generator) (float64, bool) { return value(g), true }
 }
 
-func at(t func(r reading) time.Time) func(reading) (float64, bool) {
-	return func(r reading) (float64, bool) { return unix(t(r)), !t(r).IsZero() }
+func at(t func(g Generator) time.Time) func(Generator) (float64, bool) {
+	return func(g Generator) (float64, bool) { return unix(t(g)), !t(g).IsZero() }
 }
 
 var generatorMetrics = []generatorMetric{
 	{
 		"shardid_ids_issued_total", "Keys that a generator has handed out.", Counter,
-		always(func(r reading) float64 { return float64(r.Issued) }),
+		always(func(g Generator) float64 { return float64(g.Issued) }),
 	},
 	{
 		"shardid_id_waits_total", "Calls that had to wait for the clock or for a reservation.", Counter,
-		always(func(r reading) float64 { return float64(r.Waits) }),
+		always(func(g Generator) float64 { return float64(g.Waits) }),
 	},
 	{
 		"shardid_id_failures_total", "Calls for a key that returned an error.", Counter,
-		always(func(r reading) float64 { return float64(r.Failures) }),
+		always(func(g Generator) float64 { return float64(g.Failures) }),
 	},
 	{
 		"shardid_reservations_total", "Segments that were reserved, ticks that were made ahead, and leases that were renewed.", Counter,
-		always(func(r reading) float64 { return float64(r.Reservations) }),
+		always(func(g Generator) float64 { return float64(g.Reservations) }),
 	},
 	{
 		"shardid_reservation_failures_total", "Reservations and renewals that failed, and were tried again.", Counter,
-		always(func(r reading) float64 { return float64(r.FailedReserves) }),
+		always(func(g Generator) float64 { return float64(g.FailedReserves) }),
 	},
 	{
 		"shardid_reservation_last_duration_seconds", "How long the newest reservation or renewal took.", Gauge,
-		always(func(r reading) float64 { return r.LastReservation.Seconds() }),
+		always(func(g Generator) float64 { return g.LastReservation.Seconds() }),
 	},
 	{
 		"shardid_source_up", "1 when the newest reservation or renewal succeeded, 0 when it failed.", Gauge,
-		always(func(r reading) float64 { return number(r.LastError == nil) }),
+		always(func(g Generator) float64 { return number(g.LastError == nil) }),
 	},
 	{
 		"shardid_ids_remaining", "Keys in memory, ready to be issued.", Gauge,
-		func(r reading) (float64, bool) { return float64(r.Remaining), r.fromSource() || r.Remaining > 0 },
+		func(g Generator) (float64, bool) { return float64(g.Remaining), g.fromSource() || g.Remaining > 0 },
 	},
 	{
 		"shardid_outage_budget_seconds", "How long the generator can go on while its source or ledger is away, at the present rate; +Inf while no keys are asked for.", Gauge,
-		func(r reading) (float64, bool) { return r.left(), r.fromSource() || !r.LeasedUntil.IsZero() },
+		func(g Generator) (float64, bool) { return g.Left(), g.fromSource() || !g.LeasedUntil.IsZero() },
 	},
 	{
 		"shardid_worker_id", "The worker id in use.", Gauge,
-		func(r reading) (float64, bool) { return float64(r.Worker), !r.Expires.IsZero() },
+		func(g Generator) (float64, bool) { return float64(g.Worker), !g.Expires.IsZero() },
 	},
 	{
 		"shardid_worker_lease_expiry_timestamp_seconds", "When the lease on the worker id ends unless it is renewed.", Gauge,
-		at(func(r reading) time.Time { return r.LeasedUntil }),
+		at(func(g Generator) time.Time { return g.LeasedUntil }),
 	},
 	{
 		"shardid_layout_exhaustion_timestamp_seconds", "When the time field of the ids is used up.", Gauge,
-		at(func(r reading) time.Time { return r.Expires }),
+		at(func(g Generator) time.Time { return g.Expires }),
 	},
 }
 
-// readings returns the present state of each generator.
-func (s *Service) readings() []reading {
+// Generators returns the generators of the service as they are now, in the order of their
+// metrics.
+func (s *Service) Generators() []Generator {
 	now := s.now()
-	all := make([]reading, len(s.generators))
+	all := make([]Generator, len(s.generators))
 	for i, g := range s.generators {
-		all[i] = reading{g.of.Stats(), g.name, now}
+		all[i] = Generator{Stats: g.of.Stats(), Name: g.name, Read: now}
+		if l, has := g.of.(interface{ Layout() keygen.Layout }); has {
+			layout := l.Layout()
+			all[i].Layout = &layout
+		}
 	}
 	return all
 }
 
-func (m generatorMetric) family(readings []reading) Family {
+func (m generatorMetric) family(generators []Generator) Family {
 	f := Family{Name: m.name, Help: m.help, Type: m.typ, Labels: []string{"generator"}}
-	for _, r := range readings {
-		if v, has := m.value(r); has {
-			f.Samples = append(f.Samples, Sample{Values: []string{r.name}, Value: v})
+	for _, g := range generators {
+		if v, has := m.value(g); has {
+			f.Samples = append(f.Samples, Sample{Values: []string{g.Name}, Value: v})
 		}
 	}
 	return f

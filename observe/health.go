@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -67,8 +68,8 @@ const (
 // out of service would end that. It is Down when none answers.
 func (s *Service) Health(ctx context.Context) Health {
 	h := Health{Status: OK}
-	for _, r := range s.readings() {
-		h.add(r.check(s.cfg.Horizon))
+	for _, g := range s.Generators() {
+		h.add(g.check(s.cfg.Horizon))
 	}
 	if s.cfg.Router == nil {
 		return h
@@ -101,23 +102,23 @@ func (h *Health) worsen(to Status) {
 }
 
 // check judges a generator.
-func (r reading) check(horizon time.Duration) Check {
-	c := Check{Name: "generator " + r.name, Status: OK}
-	left := r.left()
-	switch until := r.Expires.Sub(r.now); {
-	case !r.Expires.IsZero() && until < horizon:
-		c.Status, c.Message = Down, fmt.Sprintf("its layout ends at %s; change the layout", r.Expires.UTC().Format(time.RFC3339))
-	case errors.Is(r.LastError, keygen.ErrUnknownGenerator):
-		c.Status, c.Message = Down, r.LastError.Error()
-	case r.LastError != nil && left < horizon.Seconds():
-		c.Status, c.Message = Down, fmt.Sprintf("%s are left: %v", seconds(left), r.LastError)
-	case r.LastError != nil:
-		c.Status, c.Message = Degraded, fmt.Sprintf("%s are left: %v", seconds(left), r.LastError)
-		if left == forever {
-			c.Message = r.LastError.Error()
+func (g Generator) check(horizon time.Duration) Check {
+	c := Check{Name: "generator " + g.Name, Status: OK}
+	left := g.Left()
+	switch until := g.Expires.Sub(g.Read); {
+	case !g.Expires.IsZero() && until < horizon:
+		c.Status, c.Message = Down, fmt.Sprintf("its layout ends at %s; change the layout", g.Expires.UTC().Format(time.RFC3339))
+	case errors.Is(g.LastError, keygen.ErrUnknownGenerator):
+		c.Status, c.Message = Down, g.LastError.Error()
+	case g.LastError != nil && left < horizon.Seconds():
+		c.Status, c.Message = Down, fmt.Sprintf("%s are left: %v", seconds(left), g.LastError)
+	case g.LastError != nil:
+		c.Status, c.Message = Degraded, fmt.Sprintf("%s are left: %v", seconds(left), g.LastError)
+		if math.IsInf(left, 1) {
+			c.Message = g.LastError.Error()
 		}
-	case !r.Expires.IsZero() && until < expiryWarning:
-		c.Status, c.Message = Degraded, fmt.Sprintf("its layout ends at %s; change the layout before", r.Expires.UTC().Format(time.RFC3339))
+	case !g.Expires.IsZero() && until < expiryWarning:
+		c.Status, c.Message = Degraded, fmt.Sprintf("its layout ends at %s; change the layout before", g.Expires.UTC().Format(time.RFC3339))
 	}
 	return c
 }

@@ -1,9 +1,6 @@
 package observe
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // Type is the type of a metric.
 type Type string
@@ -52,18 +49,3 @@ func number(is bool) float64 {
 	}
 	return 0
 }
-
-// seconds that are left of something that is used at a rate, without end where it is not
-// used.
-func secondsLeft(left int64, rate float64) float64 {
-	switch {
-	case rate > 0:
-		return float64(left) / rate
-	case left > 0:
-		return math.Inf(1)
-	}
-	return 0
-}
-
-// forever is more seconds than there are.
-var forever = math.Inf(1)

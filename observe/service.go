@@ -91,3 +91,6 @@ func (s *Service) add(name string, generator any) {
 func same(a, b keygen.Reporter) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
+
+// Router returns the router of the service, nil where it has none.
+func (s *Service) Router() *sharding.Router { return s.cfg.Router }

@@ -134,10 +134,14 @@ var statementMetrics = []struct {
 	{"shardid_statement_retries_total", "How often statements were planned again, as their table had moved.", func(c *counts) int64 { return c.retries.Load() }},
 }
 
+// StatementDuration is the name of the histogram of how long statements took. Its labels
+// are kind, outcome and table.
+const StatementDuration = "shardid_statement_duration_seconds"
+
 // families returns the metrics of statements, sorted by their labels.
 func (s *Statements) families() []Family {
 	all := []Family{{
-		Name: "shardid_statement_duration_seconds", Help: "How long statements took, of rows until they were closed; the outcome of a refused one is the reason.",
+		Name: StatementDuration, Help: "How long statements took, of rows until they were closed; the outcome of a refused one is the reason.",
 		Type: Histogram, Labels: statementLabels,
 	}}
 	for _, m := range statementMetrics {

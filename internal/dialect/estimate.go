@@ -1,0 +1,27 @@
+package dialect
+
+import (
+	"context"
+	"fmt"
+)
+
+// EstimateRows returns about how many rows a table has, as the database's statistics say,
+// which may be old. SQLite has none: it counts.
+func EstimateRows(ctx context.Context, db Querier, d Dialect, table string) (rows int64, err error) {
+	query := map[string]string{
+		"mysql":    "SELECT COALESCE(MAX(TABLE_ROWS), -1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+		"postgres": "SELECT COALESCE(MAX(CAST(reltuples AS bigint)), -1) FROM pg_class WHERE oid = to_regclass($1)",
+	}[d.Name()]
+	if query == "" {
+		err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+d.Quote(table)).Scan(&rows)
+	} else {
+		err = db.QueryRowContext(ctx, query, table).Scan(&rows)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case rows < 0:
+		return 0, fmt.Errorf("there is no table %s, or no statistics of it yet", table)
+	}
+	return rows, nil
+}

@@ -1,0 +1,122 @@
+package statuspage
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the page and its style
+	"encoding/json"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/observe"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// Config says what the page shows.
+type Config struct {
+	// Service has the generators, the statements and the router. It is required.
+	Service *observe.Service
+	// Store lists segments and leases. Defaults to none: the page has no such tables.
+	Store *sqlstore.Store
+	// Migrations are *migrate.Jobs, by the names that they get on the page. Defaults to
+	// none.
+	Migrations map[string]Migration
+}
+
+// Migration is what is asked how far it is; a *migrate.Job is one.
+type Migration interface {
+	Progress(ctx context.Context) (migrate.Progress, error)
+}
+
+// collectLimit is how long the databases are asked for one page at most.
+const collectLimit = 5 * time.Second
+
+// New returns the handler of the page, to be mounted under a path that ends in a slash:
+// mux.Handle("/debug/shardid/", handler). It is safe for concurrent use.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Service == nil {
+		return nil, errors.New("statuspage: Config.Service is nil; make it by observe.New")
+	}
+	return &handler{cfg}, nil
+}
+
+type handler struct{ cfg Config }
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var style []byte
+
+var page = template.Must(template.New("page").Funcs(functions).Parse(pageText))
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "the page only reads", http.StatusMethodNotAllowed)
+		return
+	}
+	switch asked := requestPath(r); {
+	case strings.HasSuffix(asked, "/"):
+		h.page(w, r)
+	case path.Base(asked) == "style.css":
+		header.Set("Content-Type", "text/css; charset=utf-8")
+		_, _ = w.Write(style) // whoever asked has gone
+	case path.Base(asked) == "status.json":
+		h.json(w, r)
+	default: // relative links need the slash
+		to := url.URL{Path: path.Base(asked) + "/", RawQuery: r.URL.RawQuery}
+		header.Set("Location", "./"+to.String())
+		w.WriteHeader(http.StatusMovedPermanently)
+	}
+}
+
+// requestPath is the path that the client sees, whatever was stripped from it on the way.
+func requestPath(r *http.Request) string {
+	asked, _, _ := strings.Cut(r.RequestURI, "?")
+	if asked == "" { // a request that no server has read
+		return r.URL.Path
+	}
+	return asked
+}
+
+func (h *handler) page(w http.ResponseWriter, r *http.Request) {
+	status := h.status(r)
+	var text bytes.Buffer
+	if err := page.Execute(&text, status); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(text.Bytes()) // whoever asked has gone
+}
+
+func (h *handler) json(w http.ResponseWriter, r *http.Request) {
+	text, err := json.MarshalIndent(h.status(r), "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // whoever asked has gone
+}
+
+func (h *handler) status(r *http.Request) Status {
+	ctx, cancel := context.WithTimeout(r.Context(), collectLimit)
+	defer cancel()
+	query := r.URL.Query()
+	c := collector{Config: h.cfg, generators: h.cfg.Service.Generators()}
+	return c.collect(ctx, question{countRows: query.Has("rows"), id: strings.TrimSpace(query.Get("id")), generator: query.Get("generator")})
+}
