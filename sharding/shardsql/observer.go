@@ -81,23 +81,28 @@ func (o *observation) planned(p *plan.Plan, to plan.Route, d *database) {
 		o.of.Retries++
 	}
 	o.of.Fingerprint, o.of.Table = p.Fingerprint(), p.Table()
-	o.of.Kind, o.of.Targets = kinds[to.Kind], nil
+	o.of.Kind, o.of.Targets = kinds[to.Kind], d.targets(to)
+}
+
+// targets returns where a statement goes, nil at home.
+func (d *database) targets(to plan.Route) (all []sharding.Target) {
 	switch to.Kind {
 	case plan.One:
-		o.of.Targets = []sharding.Target{to.Target}
+		all = append(all, to.Target)
 	case plan.Scatter:
 		for _, s := range to.Shards.Targets {
-			o.of.Targets = append(o.of.Targets, s.Target)
+			all = append(all, s.Target)
 		}
 	case plan.Several:
 		for _, part := range to.Writes.Parts {
-			o.of.Targets = append(o.of.Targets, part.Target)
+			all = append(all, part.Target)
 		}
 	case plan.Copies:
 		for _, l := range d.copied("", to.Target.Table, nil) {
-			o.of.Targets = append(o.of.Targets, l.target)
+			all = append(all, l.target)
 		}
 	}
+	return all
 }
 
 var kinds = map[plan.Kind]Kind{plan.Home: Home, plan.One: One, plan.Scatter: Scatter, plan.Several: Several, plan.Copies: Copies}

@@ -91,21 +91,12 @@ func (s *session) ahead(ctx context.Context, next *plan.Plan, to plan.Route, arg
 
 // reaches refuses a statement for more shards or databases than it may go to together.
 func (s *session) reaches(ctx context.Context, to plan.Route) error {
-	var participants []participant
-	add := func(at sharding.Target) {
-		participants = append(participants, participant{pool: s.database.poolOrHome(at.DB)})
-	}
-	switch to.Kind {
-	case plan.Scatter:
-		for _, s := range to.Shards.Targets {
-			add(s.Target)
-		}
-	case plan.Several:
-		for _, part := range to.Writes.Parts {
-			add(part.Target)
-		}
-	default:
+	if to.Kind != plan.Scatter && to.Kind != plan.Several {
 		return s.tx.admitAhead(s.database.poolOrHome(to.Target.DB))
+	}
+	var participants []participant
+	for _, at := range s.database.targets(to) {
+		participants = append(participants, participant{pool: s.database.poolOrHome(at.DB)})
 	}
 	if err := s.database.router.Limits().Check(len(participants)); err != nil {
 		return &sharding.RouteError{Op: "statement", Err: err, Hint: "add a condition on the sharding key, or raise the limit with sharding.FanOut"}

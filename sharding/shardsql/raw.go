@@ -26,11 +26,7 @@ var querying = way[driver.Rows]{
 		if q, ok := st.(driver.StmtQueryContext); ok {
 			return q.QueryContext(ctx, args)
 		}
-		values, err := unnamed(ctx, args)
-		if err != nil {
-			return nil, err
-		}
-		return st.Query(values) //nolint:staticcheck // drivers without contexts have nothing else
+		return unnamed(ctx, args, st.Query) //nolint:staticcheck // drivers without contexts have nothing else
 	},
 }
 
@@ -45,11 +41,7 @@ var executing = way[driver.Result]{
 		if e, ok := st.(driver.StmtExecContext); ok {
 			return e.ExecContext(ctx, args)
 		}
-		values, err := unnamed(ctx, args)
-		if err != nil {
-			return nil, err
-		}
-		return st.Exec(values) //nolint:staticcheck // drivers without contexts have nothing else
+		return unnamed(ctx, args, st.Exec) //nolint:staticcheck // drivers without contexts have nothing else
 	},
 }
 
@@ -109,17 +101,17 @@ func prepareRaw(ctx context.Context, on driver.Conn, text string) (driver.Stmt, 
 	return on.Prepare(text)
 }
 
-// unnamed returns the arguments of a driver that knows neither names nor contexts.
-func unnamed(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
+// unnamed asks a driver that knows neither names nor contexts.
+func unnamed[T any](ctx context.Context, args []driver.NamedValue, ask func([]driver.Value) (T, error)) (none T, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return none, err
 	}
 	values := make([]driver.Value, len(args))
 	for i, a := range args {
 		if a.Name != "" {
-			return nil, errors.New("shardsql: the driver does not support named parameters")
+			return none, errors.New("shardsql: the driver does not support named parameters")
 		}
 		values[i] = a.Value
 	}
-	return values, nil
+	return ask(values)
 }
