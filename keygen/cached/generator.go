@@ -106,7 +106,9 @@ func (g *Generator) start() {
 }
 
 // Next returns an id. It waits only when the ring is empty.
-func (g *Generator) Next(ctx context.Context) (int64, error) { return g.buffer.Next(ctx) }
+func (g *Generator) Next(ctx context.Context) (int64, error) {
+	return spans.Next(ctx, g.buffer, (*spans.Buffer).More)
+}
 
 // Fill sets dst to ids, which rise. On an error no id in dst may be used.
 func (g *Generator) Fill(ctx context.Context, dst []int64) error { return g.buffer.Fill(ctx, dst) }

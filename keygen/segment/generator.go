@@ -100,7 +100,9 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 }
 
 // Next returns an id. It waits only when the next segment is not there yet.
-func (g *Generator) Next(ctx context.Context) (int64, error) { return g.buffer.Next(ctx) }
+func (g *Generator) Next(ctx context.Context) (int64, error) {
+	return spans.Next(ctx, g.buffer, (*spans.Buffer).More)
+}
 
 // Fill sets dst to ids; they rise, and are consecutive within a segment.
 func (g *Generator) Fill(ctx context.Context, dst []int64) error { return g.buffer.Fill(ctx, dst) }

@@ -63,32 +63,34 @@ func New(cfg Config) *Buffer {
 	return b
 }
 
-// errNotMade is what a generator says whose Buffer is nil, as New has not made it. The
-// comparison costs the hot path nothing: the first load would make it otherwise.
+// errNotMade is what a generator says whose Buffer is nil, as New has not made it.
 var errNotMade = fmt.Errorf("%w: it was not made by New", keygen.ErrUnknownGenerator)
 
-// Next returns a key. It looks at ctx only when it has to wait.
-func (b *Buffer) Next(ctx context.Context) (int64, error) {
+// Next returns a key of b. It looks at ctx only when it has to wait.
+//
+// It becomes a part of its caller, and of the caller's caller, where more is always
+// [Buffer.More]: the compiler counts the call of a parameter for less than that of a
+// method, with which the whole would be too large. TestNextIsInlined asks the compiler.
+func Next(ctx context.Context, b *Buffer, more func(*Buffer, context.Context, *chunk, int64) (int64, error)) (key int64, err error) {
 	if b == nil {
 		return 0, errNotMade
 	}
 	c := b.current.Load()
-	alarm, base, step := c.alarm.Load(), c.base, c.span.Step // these need not wait for the addition
-	n := c.taken.Add(1)
-	if n < alarm {
-		return base + n*step, nil
+	if key = atomic.AddInt64(&c.taken, 1); key >= c.plain.Load() {
+		key, err = more(b, ctx, c, key)
 	}
-	return b.slow(ctx, c, n)
+	return
 }
 
-// slow goes on with the ordinal n that Next took from c.
-func (b *Buffer) slow(ctx context.Context, c *chunk, n int64) (int64, error) {
+// More goes on where Next has more to do than to add: taken is what c.taken became.
+func (b *Buffer) More(ctx context.Context, c *chunk, taken int64) (int64, error) {
+	n := taken - c.before
 	for n > c.span.Count {
 		if err := b.advance(ctx, c); err != nil {
 			return 0, err
 		}
 		c = b.current.Load()
-		n = c.taken.Add(1)
+		n = c.take(1)
 	}
 	if n >= c.alarm.Load() {
 		b.alarmed(c)
@@ -103,7 +105,7 @@ func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
 	}
 	for len(dst) > 0 {
 		c := b.current.Load()
-		last := c.taken.Add(int64(len(dst)))
+		last := c.take(int64(len(dst)))
 		got := c.copy(dst, last-int64(len(dst)))
 		if last <= c.span.Count && last >= c.alarm.Load() {
 			b.alarmed(c)

@@ -13,12 +13,12 @@
 //
 // # Who owns a key
 //
-// An addition to chunk.taken gives its caller the ordinals that it covered, as
+// An addition to chunk.taken gives its caller the keys that it covered, as
 // far as the span reaches, whatever happens to the chunk meanwhile. Chunks are
 // only ever replaced, never refilled: a caller that slept between reading the
 // current chunk and adding to it gets a key of the old chunk, or finds it used
 // up. Giving keys up (Discard, Close) is an exchange of taken for the span's
-// count, after which every addition lands beyond the end.
+// end, after which every addition lands beyond the end.
 //
 // # Failure modes
 //

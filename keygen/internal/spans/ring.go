@@ -88,7 +88,7 @@ func (b *Buffer) push(span keygen.Span) {
 func (b *Buffer) arm(c *chunk) {
 	percent := int64(b.cfg.Spans * b.cfg.Padding)
 	low := b.ring.newest/100*percent + (b.ring.newest%100*percent+99)/100
-	c.alarm.Store(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
+	c.arm(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
 }
 
 // rearm sets the alarm of the current chunk, after a fill that failed for good,
@@ -97,7 +97,7 @@ func (b *Buffer) arm(c *chunk) {
 func (b *Buffer) rearm() {
 	c := b.current.Load()
 	used := c.used()
-	c.alarm.Store(used + (c.span.Count-used)/2 + 1)
+	c.arm(used + (c.span.Count-used)/2 + 1)
 }
 
 // full returns true when there is no room for another span. The current one
