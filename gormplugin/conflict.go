@@ -16,8 +16,8 @@ type conflict struct {
 	of      *filling
 	by      *fill // knows the database
 	proof   proof
-	skips   bool   // by leaving the row out
-	doubted []bool // per part: whether its keys may be in no row
+	skips   bool    // by leaving the row out
+	doubted []*part // whose keys may be in no row
 
 	on        clause.Clause // ON CONFLICT as given
 	hasOn     bool
@@ -25,7 +25,6 @@ type conflict struct {
 	hadOne    bool          // there was one
 	added     bool          // it was changed
 	result    bool          // the statement's Result is ours
-	key       int           // the part whose key lastID tells
 	returned  *returnedRows // for spread
 }
 
@@ -81,9 +80,10 @@ func ignores(stmt *gorm.Statement) bool {
 }
 
 func (c *conflict) doubtAll() {
-	c.doubted = make([]bool, len(c.of.parts))
-	for i := range c.doubted {
-		c.doubted[i] = c.of.parts[i].used() > 0
+	for i := range c.of.parts {
+		if p := &c.of.parts[i]; p.used() > 0 {
+			c.doubted = append(c.doubted, p)
+		}
 	}
 }
 
@@ -100,14 +100,12 @@ func (c *conflict) doubt(on *clause.OnConflict) bool {
 			target = append(target, clause.Column{Name: f.DBName})
 		}
 	}
-	doubt := false
-	for i := range c.doubted {
-		name := c.of.parts[i].field.DBName
-		inTarget := slices.ContainsFunc(target, func(col clause.Column) bool { return col.Name == name })
-		c.doubted[i] = c.doubted[i] && !inTarget
-		doubt = doubt || c.doubted[i]
-	}
-	return doubt
+	c.doubted = slices.DeleteFunc(c.doubted, func(p *part) bool { return names(target, p.field.DBName) })
+	return len(c.doubted) > 0
+}
+
+func names(columns []clause.Column, column string) bool {
+	return slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == column })
 }
 
 // count has the number of rows tell. Only where other columns are returned that
@@ -152,10 +150,8 @@ func (c *conflict) returnKeys(stmt *gorm.Statement) {
 			returning.Columns = append(returning.Columns, clause.Column{Name: f.DBName})
 		}
 	}
-	for i := range c.of.parts {
-		name := c.of.parts[i].field.DBName
-		there := slices.ContainsFunc(returning.Columns, func(col clause.Column) bool { return col.Name == name })
-		if c.doubted[i] && !there {
+	for _, p := range c.doubted {
+		if name := p.field.DBName; !names(returning.Columns, name) {
 			returning.Columns = append(slices.Clip(returning.Columns), clause.Column{Name: name})
 		}
 	}
@@ -175,11 +171,10 @@ func (k keptKey) Build(b clause.Builder) {
 
 // keep adds that assignment; false when it would not tell.
 func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
-	c.key = slices.Index(c.doubted, true)
-	if slices.Contains(c.doubted[c.key+1:], true) {
+	if len(c.doubted) > 1 {
 		return false
 	}
-	f := c.of.parts[c.key].field
+	f := c.doubted[0].field
 	prioritized := c.of.plan.schema.PrioritizedPrimaryField
 	if !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field {
 		return false

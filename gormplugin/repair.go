@@ -57,16 +57,11 @@ func (c *conflict) readReturned(db *gorm.DB) error {
 		return nil
 	}
 	ctx := db.Statement.Context
-	for i := range c.of.parts {
-		if !c.doubted[i] {
-			continue
+	first := c.doubted[0] // rows, not fields, are counted
+	for k := range first.used() {
+		if !first.isOwn(ctx, k) {
+			db.RowsAffected--
 		}
-		for k := range c.of.parts[i].used() {
-			if !c.of.parts[i].isOwn(ctx, k) {
-				db.RowsAffected--
-			}
-		}
-		break // rows, not fields, are counted
 	}
 	if r := db.Statement.Result; r != nil {
 		r.RowsAffected = db.RowsAffected
@@ -86,7 +81,7 @@ func (c *conflict) readLastID(db *gorm.DB) error {
 	if err != nil {
 		return c.ask(db)
 	}
-	p := &c.of.parts[c.key]
+	p := c.doubted[0]
 	last := p.used() - 1
 	switch {
 	case id == 0, p.isLast(last) && id == plain(p.value(stmt.Context, last)):
@@ -105,19 +100,16 @@ func (c *conflict) ask(db *gorm.DB) error {
 		return c.empty(db, nil)
 	}
 	found := map[*part]map[any]bool{}
-	for i := range c.of.parts {
-		if !c.doubted[i] {
-			continue
-		}
-		keys, err := c.of.parts[i].find(db, c.of)
+	for _, p := range c.doubted {
+		keys, err := p.find(db, c.of)
 		var refused *sharding.RouteError
 		if errors.As(err, &refused) {
 			return c.empty(db, nil)
 		}
 		if err != nil {
-			return c.of.parts[i].field.fail(err)
+			return p.field.fail(err)
 		}
-		found[&c.of.parts[i]] = keys
+		found[p] = keys
 	}
 	ctx := db.Statement.Context
 	return c.empty(db, func(p *part, k int) bool { return found[p][plain(p.value(ctx, k))] })
@@ -127,11 +119,7 @@ func (c *conflict) ask(db *gorm.DB) error {
 // row that was skipped for an association is an error then: the foreign key
 // would point nowhere.
 func (c *conflict) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error) {
-	for i := range c.of.parts {
-		p := &c.of.parts[i]
-		if !c.doubted[i] {
-			continue
-		}
+	for _, p := range c.doubted {
 		taken := p.takeBack(db.Statement.Context, func(k int) bool { return keep != nil && keep(p, k) })
 		if taken > 0 && c.skips && p.field.PrimaryKey && isAssociation(db.Statement) {
 			err = p.field.fail(ErrSkipped)

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -26,12 +27,8 @@ func (c *conflict) remember(stmt *gorm.Statement) *returnedRows {
 			r.fields = append(r.fields, f)
 		}
 	}
-	for i := range c.of.parts {
-		for j, f := range r.fields {
-			if c.doubted[i] && f == c.of.parts[i].field.Field {
-				r.key = j
-			}
-		}
+	for _, p := range c.doubted {
+		r.key = max(r.key, slices.Index(r.fields, p.field.Field))
 	}
 	r.before = r.read(stmt, c.of.rows, c.of.rows.len())
 	return r
@@ -77,11 +74,7 @@ func (c *conflict) spread(db *gorm.DB) error {
 			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
-	numbers := map[*part][]int{}
-	for i := range c.of.parts {
-		numbers[&c.of.parts[i]] = c.of.parts[i].given
-	}
 	return c.empty(db, func(p *part, k int) bool {
-		return inserted[plain(r.before[numbers[p][k]][r.key].Interface())]
+		return inserted[plain(r.before[p.given[k]][r.key].Interface())]
 	})
 }
