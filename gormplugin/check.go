@@ -178,7 +178,7 @@ func (m *managed) checkColumn(c gorm.ColumnType, isNumbered bool) error {
 // isNarrow reports whether a column type of MySQL or PostgreSQL has fewer than
 // 64 bits. SQLite's INTEGER has all of them, and no other name for them here.
 func isNarrow(name string) bool {
-	switch strings.ToLower(strings.TrimPrefix(strings.ToLower(name), "unsigned ")) {
+	switch strings.TrimPrefix(strings.ToLower(name), "unsigned ") {
 	case "tinyint", "smallint", "mediumint", "int", "int2", "int4", "smallserial", "serial":
 		return true
 	}

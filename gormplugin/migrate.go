@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -31,13 +32,8 @@ type Drift struct {
 
 // String says what the drift is in one sentence.
 func (d Drift) String() string {
-	name := func(s string) string {
-		if s == "" {
-			return "missing"
-		}
-		return s
-	}
-	return fmt.Sprintf("%s: %s is %s, and %s on most other targets", d.Target, d.Object, name(d.Found), name(d.Usual))
+	const none = "missing"
+	return fmt.Sprintf("%s: %s is %s, and %s on most other targets", d.Target, d.Object, cmp.Or(d.Found, none), cmp.Or(d.Usual, none))
 }
 
 // Migrate runs gorm's AutoMigrate for each model wherever its table lies: for a

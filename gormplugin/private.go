@@ -1,7 +1,10 @@
 package gormplugin
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm/schema"
 )
@@ -29,15 +32,8 @@ func private(s *schema.Schema, fields []managed) *schema.Schema {
 	p.FieldsByName = exchangedMap(s.FieldsByName, own)
 	p.FieldsByBindName = exchangedMap(s.FieldsByBindName, own)
 	p.FieldsByDBName = exchangedMap(s.FieldsByDBName, own)
-	if f := own[s.PrioritizedPrimaryField]; f != nil {
-		p.PrioritizedPrimaryField = f
-	}
-	p.FieldsWithDefaultDBValue = nil
-	for _, f := range s.FieldsWithDefaultDBValue {
-		if own[f] == nil {
-			p.FieldsWithDefaultDBValue = append(p.FieldsWithDefaultDBValue, f)
-		}
-	}
+	p.PrioritizedPrimaryField = cmp.Or(own[s.PrioritizedPrimaryField], s.PrioritizedPrimaryField)
+	p.FieldsWithDefaultDBValue = slices.DeleteFunc(slices.Clone(s.FieldsWithDefaultDBValue), func(f *schema.Field) bool { return own[f] != nil })
 	return p
 }
 
@@ -66,24 +62,17 @@ func copyExported(to, from reflect.Value) {
 }
 
 func exchanged(list []*schema.Field, own map[*schema.Field]*schema.Field) []*schema.Field {
-	copied := make([]*schema.Field, len(list))
+	copied := slices.Clone(list)
 	for i, f := range list {
-		copied[i] = exchange(f, own)
+		copied[i] = cmp.Or(own[f], f)
 	}
 	return copied
 }
 
 func exchangedMap(m map[string]*schema.Field, own map[*schema.Field]*schema.Field) map[string]*schema.Field {
-	copied := make(map[string]*schema.Field, len(m))
+	copied := maps.Clone(m)
 	for name, f := range m {
-		copied[name] = exchange(f, own)
+		copied[name] = cmp.Or(own[f], f)
 	}
 	return copied
-}
-
-func exchange(f *schema.Field, own map[*schema.Field]*schema.Field) *schema.Field {
-	if o := own[f]; o != nil {
-		return o
-	}
-	return f
 }
