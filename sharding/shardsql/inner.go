@@ -59,13 +59,21 @@ func (i inner) release() error {
 	return i.conn.Close()
 }
 
-// leave gives a connection back that was held. One that has broken is closed already.
-func (i inner) leave() error {
-	var err error
-	if len(i.kept.prepared) > 0 {
-		err = i.conn.Raw(func(any) error { return i.kept.close(nil) })
+// leave gives a connection back that was held.
+func (i inner) leave() error { return broken(both(i.forget(nil), i.conn.Close())) }
+
+// forget closes what the connection keeps for a statement, or all if that is nil.
+func (i inner) forget(of *statement) error {
+	if i.kept == nil || len(i.kept.prepared) == 0 {
+		return nil
 	}
-	if err = both(err, i.conn.Close()); errors.Is(err, sql.ErrConnDone) {
+	return broken(i.conn.Raw(func(any) error { return i.kept.close(of) }))
+}
+
+// broken is the error of what a connection that has broken needs no more: it keeps
+// nothing, and is closed already.
+func broken(err error) error {
+	if errors.Is(err, sql.ErrConnDone) {
 		return nil
 	}
 	return err

@@ -174,24 +174,13 @@ func (s *statement) Close() error {
 		errs = append(errs, s.conn.database.prepared.leave(of))
 	}
 	s.inner = nil
-	errs = append(errs, s.forgotten(s.conn.home))
+	errs = append(errs, s.conn.home.forget(s))
 	if t := s.conn.tx; t != nil {
 		for _, b := range t.begun {
-			errs = append(errs, s.forgotten(b.inner))
+			errs = append(errs, b.inner.forget(s))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// forgotten closes what a connection keeps for s. One that has broken keeps nothing.
-func (s *statement) forgotten(in inner) error {
-	if in.kept == nil || len(in.kept.prepared) == 0 {
-		return nil
-	}
-	if err := in.conn.Raw(func(any) error { return in.kept.close(s) }); !errors.Is(err, sql.ErrConnDone) {
-		return err
-	}
-	return nil
 }
 
 // preparedFor is what a text was prepared for.

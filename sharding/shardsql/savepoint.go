@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -21,38 +22,25 @@ const (
 	release
 )
 
+var aboutSavepoint = regexp.MustCompile(`(?i)^(?:(savepoint)|(release)(?:\s+savepoint)?|rollback(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+([^\s;]\S*?)[;\s]*$`)
+
 // savepointOf returns what a statement does with which savepoint.
 func savepointOf(text string) (savepointVerb, string) {
-	if len(text) == 0 || !strings.ContainsRune("sSrR", rune(text[0])) || len(text) > 200 {
+	if len(text) == 0 || strings.IndexByte("sSrR", text[0]) < 0 || len(text) > 200 {
 		return noSavepoint, ""
 	}
-	words := strings.Fields(strings.TrimRight(text, "; \t\r\n"))
-	verb := noSavepoint
-	next := func(options ...string) bool {
-		if len(words) > 1 && slices.ContainsFunc(options, func(o string) bool { return strings.EqualFold(o, words[0]) }) {
-			words = words[1:]
-			return true
-		}
-		return false
+	m := aboutSavepoint.FindStringSubmatch(text)
+	if m == nil {
+		return noSavepoint, ""
 	}
+	verb := rollbackTo
 	switch {
-	case next("SAVEPOINT"):
+	case m[1] != "":
 		verb = set
-	case next("RELEASE"):
+	case m[2] != "":
 		verb = release
-		next("SAVEPOINT")
-	case next("ROLLBACK"):
-		next("WORK", "TRANSACTION")
-		if !next("TO") {
-			return noSavepoint, ""
-		}
-		verb = rollbackTo
-		next("SAVEPOINT")
 	}
-	if verb == noSavepoint || len(words) != 1 {
-		return noSavepoint, ""
-	}
-	return verb, strings.ToLower(strings.Trim(words[0], "`\"[]'"))
+	return verb, strings.ToLower(strings.Trim(m[3], "`\"[]'"))
 }
 
 // point executes a statement about a savepoint on every database where the
