@@ -52,7 +52,7 @@ It exits with 1 when the ids are uneven.
 	cmd.Flags().StringVar(&f.table, "table", "", "the sharded table, by its logical name")
 	cmd.Flags().StringVar(&f.column, "column", "", "the sharding key, or another column that leads to its slot (default the key)")
 	cmd.Flags().StringVar(&f.ids, "ids", "", "file of ids instead of the databases; - for stdin")
-	cmd.Flags().Int64Var(&f.rows, "rows", f.rows, "how many rows of each physical table to look at")
+	cmd.Flags().Var(input.AtLeast(1, &f.rows), "rows", "how many rows of each physical table to look at")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -91,9 +91,6 @@ func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error
 
 // rule returns that of the column, and fills in the column's name.
 func (f *auditFlags) rule(r *sharding.Router) (sharding.Table, sharding.Rule, error) {
-	if f.rows < 1 {
-		return sharding.Table{}, nil, input.Errorf("--rows %d: give a number of 1 or above", f.rows)
-	}
 	if f.table == "" {
 		return sharding.Table{}, nil, input.Errorf("which table? give --table; the configuration has %s", tableList(r))
 	}

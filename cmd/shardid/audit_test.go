@@ -59,10 +59,10 @@ func TestAuditRefusesWhatItCannotCount(t *testing.T) {
 		`there is no table "items" in the configuration; its tables are orders`: {"--config", config, "--table", "items"},
 		`"note" does not lead to a slot of orders`:                              {"--config", config, "--table", "orders", "--column", "note"},
 		"which table? give --table; the configuration has orders":               {"--config", config},
-		"--rows 0: give a number":                                               {"--config", config, "--table", "orders", "--rows", "0"},
-		"line 3 is no id":                                                       {"--config", config, "--table", "orders", "--ids", ids},
-		"nowhere cannot be opened":                                              {"--config", config, "--table", "orders", "--ids", "nowhere"},
-		"there is no file":                                                      {"--config", config, "--table", "orders"},
+		`"0" for "--rows" flag: it must be positive`:                            {"--config", config, "--table", "orders", "--rows", "0"},
+		"line 3 is no id":          {"--config", config, "--table", "orders", "--ids", ids},
+		"nowhere cannot be opened": {"--config", config, "--table", "orders", "--ids", "nowhere"},
+		"there is no file":         {"--config", config, "--table", "orders"},
 	} {
 		o := execute(t, append([]string{"audit"}, args...)...)
 		if o.code != exitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
 )
@@ -43,8 +44,8 @@ neither place or in both: look again.
 		},
 	}
 	configFlag(cmd, &config)
-	cmd.Flags().Int64Var(&c.MaxRows, "rows", c.MaxRows, "how many rows of each physical table to look at; -1 for all")
-	cmd.Flags().DurationVar(&c.Timeout, "timeout", c.Timeout, "how long one physical table may take")
+	cmd.Flags().Var(input.AtLeast(-1, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
+	cmd.Flags().Var(input.AtLeast(1, &c.Timeout), "timeout", "how long one physical table may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

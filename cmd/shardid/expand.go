@@ -54,7 +54,7 @@ func (m *migration) newExpand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&e.add, "add", nil, "targets on the new servers, database/table, in the order of their offsets")
-	cmd.Flags().Int64Var(&e.margin, "margin", 0, "how many ids the busiest server may give until all pools have changed over")
+	cmd.Flags().Var(input.AtLeast(0, &e.margin), "margin", "how many ids the busiest server may give until all pools have changed over")
 	dryRun(cmd, &e.dry)
 	return cmd
 }

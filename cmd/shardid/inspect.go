@@ -22,6 +22,9 @@ import (
 // everybody on the machine.
 const sourceVariable = "SHARDID_SOURCE"
 
+// errBlocked: inspect found errors.
+var errBlocked = errors.New("some tables cannot be sharded as they are, or are about to take no more rows; the findings say what to do")
+
 func newInspect() *cobra.Command {
 	var source string
 	var asJSON bool
@@ -30,7 +33,8 @@ func newInspect() *cobra.Command {
 		Short: "Say which tables number their rows, how far they got, and what stands in the way",
 		Long: `Inspect looks at every table of a database: its key, how much of the key's range
 is used, what it refers to, and what has to be decided before it is sharded.
-It writes nothing.
+It writes nothing. It exits with 1 when a finding is an error: a table cannot be sharded
+by its key, or is about to take no more rows.
 
 The source is ` + database.Forms + `.
 Without --source it is read from ` + sourceVariable + `, so that a password need not stand
@@ -43,9 +47,14 @@ on the command line.`,
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), report)
+				err = writeJSON(cmd.OutOrStdout(), report)
+			} else {
+				err = printReport(cmd.OutOrStdout(), report)
 			}
-			return printReport(cmd.OutOrStdout(), report)
+			if err == nil && blocked(report) {
+				err = errBlocked
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&source, "source", "", "the database (default $"+sourceVariable+")")
@@ -87,6 +96,13 @@ type note struct {
 	schema.Finding
 
 	tables []string
+}
+
+// blocked tells whether a finding is an error.
+func blocked(report schema.Report) bool {
+	return slices.ContainsFunc(report.Tables, func(t schema.Table) bool {
+		return slices.ContainsFunc(t.Findings, func(f schema.Finding) bool { return f.Severity == schema.Error })
+	})
 }
 
 // fold says once what is the case with several tables.

@@ -11,7 +11,7 @@ import (
 func TestInspectPrintsTheReportAsJSON(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
-			o := succeed(t, "inspect", "--json", "--source", newFile(t, readFile(t, s.script)))
+			o := execute(t, "inspect", "--json", "--source", newFile(t, readFile(t, s.script)))
 			var report schema.Report
 			if err := json.Unmarshal([]byte(o.stdout), &report); err != nil {
 				t.Fatal(err)
@@ -20,8 +20,8 @@ func TestInspectPrintsTheReportAsJSON(t *testing.T) {
 			if got != readFile(t, expected+s.name+".sqlite.json") {
 				t.Errorf("stdout differs from the expectation:\n%s", got)
 			}
-			if o.stderr != "" {
-				t.Errorf("stderr: %s", o.stderr)
+			if found := blocked(report); found != (o.code == exitUnclean) || !found && (o.code != exitOK || o.stderr != "") {
+				t.Errorf("exit code %d, stderr: %s", o.code, o.stderr)
 			}
 		})
 	}
@@ -29,7 +29,10 @@ func TestInspectPrintsTheReportAsJSON(t *testing.T) {
 
 func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
 	t.Setenv(sourceVariable, newFile(t, readFile(t, shop)))
-	o := succeed(t, "inspect")
+	o := execute(t, "inspect")
+	if o.code != exitUnclean || !strings.Contains(o.stderr, "some tables cannot be sharded as they are") {
+		t.Errorf("exit code %d, stderr: %s", o.code, o.stderr)
+	}
 	for _, want := range []string{
 		"TABLE            KEY                   TYPE     NEXT ID    USED  REFERS TO\n",
 		"Employee         id                    INTEGER        4  0.00 %  boss_id → Employee\n",
@@ -43,7 +46,7 @@ func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
 }
 
 func TestInspectSaysOnceWhatIsTheCaseWithSeveralTables(t *testing.T) {
-	o := succeed(t, "inspect", "--source", newFile(t, "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (id TEXT PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY)"))
+	o := execute(t, "inspect", "--source", newFile(t, "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (id TEXT PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY)"))
 	if n := strings.Count(o.stdout, "without AUTOINCREMENT"); n != 1 || !strings.Contains(o.stdout, "\ninfo a, c: without AUTOINCREMENT") {
 		t.Errorf("%d times in\n%s", n, o.stdout)
 	}
@@ -53,7 +56,7 @@ func TestInspectTakesEveryFormOfAFileName(t *testing.T) {
 	path := newFile(t, smallShop)
 	escaped := strings.NewReplacer("%", "%25", "#", "%23", "?", "%3f").Replace(path)
 	for _, source := range []string{path, "file:" + escaped, "file://" + escaped, "sqlite://" + escaped, "sqlite:" + escaped, "file:" + escaped + "?mode=rwc&cache=private"} {
-		if o := succeed(t, "inspect", "--source", source); !strings.Contains(o.stdout, "order_items") {
+		if o := execute(t, "inspect", "--source", source); !strings.Contains(o.stdout, "order_items") {
 			t.Errorf("%s: %s", source, o.stdout)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -130,14 +129,11 @@ func readLayout(path string) (layoutFile, error) {
 	if path == "" {
 		return l, input.Errorf("which tables and databases? give --config FILE, as in shardid export --help")
 	}
-	f, err := os.Open(path) //nolint:gosec // the user names the file
+	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return l, input.Errorf("--config %s cannot be opened; name a file that you may read", path)
+		return l, input.Errorf("--config %s cannot be read; name a file that you may read", path)
 	}
-	defer func() { _ = f.Close() }() // only read
-	d := json.NewDecoder(f)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
+	if err := input.JSON(text, &l); err != nil {
 		return l, input.Errorf("--config %s: %w; see shardid export --help for its form", path, err)
 	}
 	l.dir = filepath.Dir(path)

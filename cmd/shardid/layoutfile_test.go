@@ -33,7 +33,7 @@ func TestMistakesInTheConfigurationAreOneClearSentence(t *testing.T) {
 	spread := `"spread": {"databases": ["a"], "tables": 2, "pattern": "t_%d"}`
 	for name, test := range map[string]struct{ config, says string }{
 		"no JSON":           {"databases:", "--config "},
-		"unknown field":     {`{"dsn": "app:s3cret@tcp(h)/d"}`, `unknown field "dsn"`},
+		"unknown field":     {`{"dsn": "app:s3cret@tcp(h)/d"}`, `line 1, column 2: there is no field "dsn"`},
 		"DSN in the file":   {`{"databases": {"a": "app:s3cret@tcp(h)/d"}}`, "see shardid export --help for its form"},
 		"no tables":         {`{"databases": {"a": {"sqlite": "a.db"}}}`, "no tables"},
 		"unknown rule":      {table(`"rule": "middle(3)", ` + spread), `rule "middle(3)" is unknown; give one of low`},

@@ -64,8 +64,8 @@ func newMigrate() *cobra.Command {
 	flags.StringVar(&m.source, "source", "", "the database with the tables (default $"+sourceVariable+")")
 	flags.StringSliceVar(&m.tables, "tables", nil, "tables of the job, parents first (default all of the file)")
 	flags.StringVar(&m.name, "name", "", "name of the job (default that of its first table)")
-	flags.IntVar(&m.rows, "chunk-rows", 0, "rows that are read at once (default 4000)")
-	flags.IntVar(&m.copiers, "copiers", 0, "chunks that are under way at once (default 2)")
+	flags.Var(input.AtLeast(1, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
+	flags.Var(input.AtLeast(1, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
 	flags.BoolVar(&m.json, "json", false, "print JSON")
 	cmd.AddCommand(
 		m.newInspect(), m.newPlan(), m.newInstall(), m.newSeed(), m.newRun(), m.newStatus(), m.newPause(), m.newResume(),

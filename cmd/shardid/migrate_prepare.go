@@ -51,7 +51,8 @@ type seeded struct {
 
 func (m *migration) newSeed() *cobra.Command {
 	var dry bool
-	var margin, step int64
+	var margin int64
+	step := int64(1000)
 	cmd := m.verb("seed", "Have generators begin above every id in use", `Seed raises the counter of each table in leaf_alloc, under the table's name, to the
 table's next id and a margin. It never lowers one, and may be repeated; processes
 that run with generators already have to be started again then, as they hold ids
@@ -61,8 +62,8 @@ go on when the table has come that far by itself.
 The margin is for the ids that the table gives until the switch: three times as
 many as it gives in the days that the migration is planned to take is a good one.`,
 		func(ctx context.Context, o *operation) error {
-			if margin < 1 || step < 1 {
-				return input.Errorf("--margin and --step: give numbers above 0; how many ids may the table give before the switch?")
+			if margin == 0 {
+				return input.Errorf("give --margin: how many ids may the table give before the switch?")
 			}
 			all, err := o.seed(ctx, max(margin, step), step, dry)
 			if err != nil {
@@ -77,8 +78,8 @@ many as it gives in the days that the migration is planned to take is a good one
 				return nil
 			})
 		})
-	cmd.Flags().Int64Var(&margin, "margin", 0, "how many ids to leave for the table")
-	cmd.Flags().Int64Var(&step, "step", 1000, "how many ids a process takes at a time, for new tags")
+	cmd.Flags().Var(input.AtLeast(1, &margin), "margin", "how many ids to leave for the table")
+	cmd.Flags().Var(input.AtLeast(1, &step), "step", "how many ids a process takes at a time, for new tags")
 	dryRun(cmd, &dry)
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
 )
@@ -29,7 +30,7 @@ type runFlags struct {
 }
 
 func (m *migration) newRun() *cobra.Command {
-	var f runFlags
+	f := runFlags{interval: 10 * time.Second, maxThrottle: time.Hour}
 	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
 is interrupted: before the switch from the source to the shards, after it back. Any
 number of runners may be started: one leads, the others wait and take over. Run
@@ -58,10 +59,10 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
 	flags.BoolVar(&f.once, "once", false, "end when all is copied and changes are caught up with, and say whether some wait")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4 when another runner leads, instead of waiting")
-	flags.DurationVar(&f.interval, "interval", 10*time.Second, "time between two lines of progress")
+	flags.Var(input.AtLeast(1, &f.interval), "interval", "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
-	flags.IntVar(&f.maxThreads, "max-threads", 0, "copy nothing while the source has more threads running (default no limit)")
-	flags.DurationVar(&f.maxThrottle, "max-throttle", time.Hour, "end with 7 when throttled for longer without a break")
+	flags.Var(input.AtLeast(1, &f.maxThreads), "max-threads", "copy nothing while the source has more threads running (default no limit)")
+	flags.Var(input.AtLeast(1, &f.maxThrottle), "max-throttle", "end with 7 when throttled for longer without a break")
 	return cmd
 }
 

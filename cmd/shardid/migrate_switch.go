@@ -65,11 +65,8 @@ func (o *operation) sayWhoNumbers(ctx context.Context) error {
 }
 
 func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) *cobra.Command {
-	var maxPause time.Duration
+	maxPause := 200 * time.Millisecond
 	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
-		if maxPause <= 0 {
-			return input.Errorf("--max-pause: give a time above 0, as 200ms")
-		}
 		if err := o.readRoutes(ctx); err != nil {
 			return err
 		}
@@ -86,7 +83,7 @@ func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 		}
 		return o.sayWhoNumbers(ctx)
 	})
-	cmd.Flags().DurationVar(&maxPause, "max-pause", 200*time.Millisecond, "how long writers may wait")
+	cmd.Flags().Var(input.AtLeast(1, &maxPause), "max-pause", "how long writers may wait")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case errors.As(err, &own):
 		return own.code
-	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven):
+	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven), errors.Is(err, errBlocked):
 		return exitUnclean
 	case ctx.Err() != nil:
 		return exitInterrupted

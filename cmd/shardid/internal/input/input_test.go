@@ -1,0 +1,63 @@
+package input_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+)
+
+func TestAMistakeInJSONIsFound(t *testing.T) {
+	type file struct {
+		Tables []struct {
+			Name  string `json:"name"`
+			Slots int    `json:"slots"`
+		} `json:"tables"`
+	}
+	for text, want := range map[string]string{
+		"": "empty", " \n": "empty",
+		"{\n  \"tables\": [{\"name\": \"orders\",}]\n}":              "line 2, column 32: invalid character '}'",
+		"{\n\n \"tabels\": []}":                                      `line 3, column 2: there is no field "tabels"`,
+		"{\"tables\": [\n{\"name\": \"orders\", \"slots\": \"8\"}]}": "line 2, column 31: tables.slots is a string and has to be of type int",
+		"{\"tables\": []} {}":                                        "line 1, column 16: there is more",
+		"{\"tables\": [":                                             "line 1, column 13: the JSON value does not end",
+		"nonsense":                                                   "line 1, column 2: invalid character",
+	} {
+		var f file
+		if err := input.JSON([]byte(text), &f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, not %q", text, err, want)
+		}
+	}
+	var f file
+	if err := input.JSON([]byte("{\"tables\": [{\"name\": \"orders\"}]}\n"), &f); err != nil || f.Tables[0].Name != "orders" {
+		t.Error(f, err)
+	}
+}
+
+func TestAValueBelowTheLeastOneIsRefused(t *testing.T) {
+	rows, pause := 4000, 200*time.Millisecond
+	count, wait := input.AtLeast(1, &rows), input.AtLeast(1, &pause)
+	for text, want := range map[string]string{"0": "positive", "-5": "positive", "1e3": "whole number", "99999999999999999999": "whole number"} {
+		if err := count.Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s rows: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{"0s": "positive", "-5s": "positive", "5": "unit", "soon": "unit"} {
+		if err := wait.Set(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if rows != 4000 || pause != 200*time.Millisecond {
+		t.Error("a value that is refused is taken")
+	}
+	if err := count.Set("10"); err != nil || rows != 10 || count.String() != "10" || count.Type() != "int" {
+		t.Error(rows, err)
+	}
+	if err := wait.Set("3s"); err != nil || pause != 3*time.Second || wait.String() != "3s" || wait.Type() != "duration" {
+		t.Error(pause, err)
+	}
+	if err := input.AtLeast(-1, &rows).Set("-2"); err == nil || !strings.Contains(err.Error(), "-1 or more") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,55 @@
+package input
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// JSON reads the one JSON value that text has to be. Fields that into does not have are
+// refused, and what follows the value. The error names the line and column.
+func JSON(text []byte, into any) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return errors.New("the file is empty")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		if rest := bytes.TrimSpace(text[d.InputOffset():]); len(rest) > 0 {
+			return at(text, int64(bytes.LastIndex(text, rest)), "there is more behind the end of the JSON value")
+		}
+		return nil
+	case errors.As(err, &syntax):
+		return at(text, syntax.Offset-1, syntax.Error())
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return at(text, int64(len(text)), "the JSON value does not end")
+	case errors.As(err, &kind):
+		return at(text, kind.Offset-1, fmt.Sprintf("%s is a %s and has to be of type %s", field(kind.Field), kind.Value, kind.Type))
+	}
+	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
+		return at(text, int64(max(bytes.Index(text, []byte(name)), 0)), "there is no field "+name)
+	}
+	return err
+}
+
+func field(path string) string {
+	if path == "" {
+		return "the value"
+	}
+	return path
+}
+
+// at says where in a text an error is, both counted from 1.
+func at(text []byte, offset int64, problem string) error {
+	before := text[:min(max(offset, 0), int64(len(text)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := len(before) - bytes.LastIndexByte(before, '\n')
+	return fmt.Errorf("line %d, column %d: %s", line, column, problem)
+}
