@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Fault is what keeps a database from doing what it was told until somebody
 // changes something: the same statement fails again.
@@ -17,7 +20,17 @@ const (
 	NoLogin          // the server refuses user or password
 	NoDatabase       // the database does not exist, or is no database, or none is selected
 	OutOfRange       // a number does not fit its column
+	Unprepared       // a prepared statement is not on the connection, or another one is
 )
+
+// Advised adds to an error of an Unprepared what to do, and returns others as they are.
+// It may help to ask again, as a pool can have lost its connections.
+func Advised(err error) error {
+	if FaultOf(err) != Unprepared {
+		return err
+	}
+	return fmt.Errorf("%w; a pooler between here and the server, PgBouncer in transaction mode say, does not keep prepared statements: open the database with default_query_exec_mode=exec (pgx), or let PgBouncer 1.21 or newer keep them (max_prepared_statements)", err)
+}
 
 // FaultOf returns what is wrong, by what servers and drivers say. It goes by
 // codes in the text, as instrumented drivers hide the error's type, and so need

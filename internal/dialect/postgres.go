@@ -30,6 +30,7 @@ var postgresFaults = map[string]Fault{
 	"28000": NoLogin, "28P01": NoLogin,
 	"3D000": NoDatabase,
 	"22003": OutOfRange,
+	"26000": Unprepared, "42P05": Unprepared, "08P01": Unprepared,
 }
 
 // postgresFault asks drivers that tell the SQLSTATE by a method only.

@@ -89,6 +89,9 @@ func Detect(ctx context.Context, db Querier) (Server, error) {
 	if first == nil {
 		return byVersion(v)
 	}
+	if FaultOf(first) == Unprepared { // which only PostgreSQL says
+		return Server{}, fmt.Errorf("detect the database: %w", Advised(first))
+	}
 	if err := db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v); err != nil {
 		// Of the two errors the first tells why a MySQL server did not answer.
 		if err.Error() != first.Error() {

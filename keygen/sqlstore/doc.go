@@ -25,6 +25,9 @@
 // and time zone, and to autocommit=0, with which leases work and reserving a
 // segment is an error.
 //
+// Behind PgBouncer in transaction mode, which keeps no prepared statements before version
+// 1.21, open PostgreSQL with default_query_exec_mode=exec of pgx. Errors say so.
+//
 // # What a fail-over can lose
 //
 // A database that has acknowledged a commit may still forget it: InnoDB with

@@ -38,7 +38,7 @@ func explained(err error) error {
 	if dialect.ServerReadOnly(err) {
 		return fmt.Errorf("%w: %w", keygen.ErrReadOnly, err)
 	}
-	return err
+	return dialect.Advised(err)
 }
 
 // writable adds to the error of a start what to do where the server takes no changes.

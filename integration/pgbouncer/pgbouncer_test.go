@@ -1,0 +1,183 @@
+// Package pgbouncer tests ids that are numbered on PostgreSQL through PgBouncer in
+// transaction mode, where one connection of a program has another one of the server in
+// each transaction.
+package pgbouncer
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/keygen/workerid"
+	"github.com/shardid/shardid/schema"
+)
+
+// bounce starts a PgBouncer before a database of a private server, and returns the DSN of
+// the database behind it.
+func bounce(t *testing.T) string {
+	t.Helper()
+	p := server.RunPostgres(t)
+	direct := p.Open(t, "ids")
+	if err := schema.Apply(t.Context(), direct); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Seed(t.Context(), direct, "orders", 1, 1000); err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(p.DSN("ids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, port := t.TempDir(), freePort(t)
+	config := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf(`[databases]
+ids = host=%s port=%s user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 8
+`, at.Hostname(), at.Port(), port)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil { //nolint:gosec // PgBouncer reads it as another user
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), "pgbouncer", config)
+	if os.Geteuid() == 0 { // as whom it refuses to run
+		run = exec.CommandContext(t.Context(), "pgbouncer", "-u", "postgres", config)
+		open(t, dir)
+	}
+	var said strings.Builder
+	run.Stdout, run.Stderr = &said, &said
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = run.Process.Kill()
+		_ = run.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	testwait.Until(t, "PgBouncer listens", func() bool {
+		c, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return "postgres://postgres@" + address + "/ids?sslmode=disable"
+}
+
+// open lets other users read what lies in a test's directory.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // it holds a configuration without secrets
+			t.Fatal(err)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func store(t *testing.T, dsn string) (*sql.DB, *sqlstore.Store) {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := sqlstore.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, s
+}
+
+func TestIDsAreNumberedThroughPgBouncer(t *testing.T) {
+	dsn := bounce(t) + "&default_query_exec_mode=exec"
+	_, s := store(t, dsn)
+	t.Run("segments", func(t *testing.T) {
+		keygentest.Source(t, func(*testing.T) keygen.Source { return s.Tag("orders") })
+	})
+	t.Run("leases", func(t *testing.T) {
+		keygentest.Ledger(t, func(*testing.T) workerid.Ledger { return s.Leases() })
+	})
+	t.Run("WORKER_NODE", func(t *testing.T) {
+		g, err := snowflake.New(t.Context(), snowflake.Config{Layout: keygen.Disposable(), Worker: s.WorkerNode("host", "1")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pgx keeps statements prepared on a connection, which is another one of the server in
+// the next transaction.
+func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
+	dsn := bounce(t)
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	var mu sync.Mutex
+	var told, others []error
+	note := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+		case strings.Contains(err.Error(), "default_query_exec_mode=exec"):
+			told = append(told, err)
+		default:
+			others = append(others, err)
+		}
+	}
+	for len(told) == 0 && len(others) == 0 {
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				s, err := sqlstore.New(t.Context(), db)
+				if err == nil {
+					_, err = s.Tag("orders").Reserve(t.Context(), 10)
+				}
+				note(err)
+			})
+		}
+		all.Wait()
+	}
+	if len(others) > 0 {
+		t.Errorf("%d errors say what to set, and not: %v", len(told), errors.Join(others...))
+	}
+}
