@@ -59,8 +59,8 @@ var house = []room{
 
 	// Floor 4.
 	{"schema", aboveSharding, whySibling},
-	{"schema/migrate/internal/proto", nil, "it decides about numbers and phases, which a model can check without a database"},
-	{"schema/migrate", []string{"schema", "schema/migrate/internal/proto", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
+	{"schema/internal/proto", nil, "it decides about numbers and phases, which a model can check without a database"},
+	{"schema/migrate", []string{"schema", "schema/internal/...", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
 	{"gormplugin", append([]string{"sharding/shardsql"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},
 	{"sqlxhook", aboveSharding, whySibling},
 	{"internal/testshards", []string{"sharding"}, "it makes the tables for tests of siblings that must not know each other"},

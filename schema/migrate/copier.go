@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // copier copies one table, several chunks at a time.

@@ -46,7 +46,7 @@
 //
 // # Why it can be trusted
 //
-// internal/proto has the rules and the decisions, and a model that tries all
+// schema/internal/proto has the rules and the decisions, and a model that tries all
 // interleavings of them. In short: a bound is written down before any row below
 // it is read; entries of rows on their way wait; only entries that were seen are
 // deleted, after their rows are committed; each transaction, on whichever

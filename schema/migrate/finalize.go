@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // Finalize gives up the way back: it drops the triggers and logs of the job. The

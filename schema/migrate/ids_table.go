@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // renumbering is how the rows of one table get new ids. Columns that refer to

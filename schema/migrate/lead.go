@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/shardid/shardid/schema/migrate/internal/proto"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // Verify compares every row that was copied with the shards, without a lock and
