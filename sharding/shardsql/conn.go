@@ -57,9 +57,6 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
 	return o.answered(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
-		if err := c.lookUp(ctx, p, to, args); err != nil {
-			return nil, err
-		}
 		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
 		switch {
 		case to.Kind == plan.Several || w.models != nil:
@@ -87,9 +84,6 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		}
 	}
 	return o.executed(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
-		if err := c.lookUp(ctx, p, to, args); err != nil {
-			return nil, err
-		}
 		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
 		switch to.Kind {
 		case plan.Scatter:

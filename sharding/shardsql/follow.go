@@ -39,10 +39,12 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if to.Anywhere {
 			to.Target.DB = on.tx.begunOn()
 		}
-		done, err := send(p, to)
-		if err == nil {
-			on.tx.used()
-			return done, nil
+		if err = on.lookUp(ctx, p, to, args); err == nil {
+			var done T
+			if done, err = send(p, to); err == nil {
+				on.tx.used()
+				return done, nil
+			}
 		}
 		if !p.Routed() || !p.Single() {
 			return none, err

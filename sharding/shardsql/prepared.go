@@ -236,31 +236,16 @@ func asked(args []driver.NamedValue) []any {
 	return list
 }
 
-// query reads what a prepared statement answers; ok is false where none is prepared.
-func (s *statement) query(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Rows, ok bool, err error) {
-	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
-	if err != nil || st == nil {
-		return nil, err != nil, err
-	}
+func queryPrepared(ctx context.Context, st *sql.Stmt, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := st.QueryContext(ctx, asked(args)...) //nolint:rowserrcheck // by who reads them
 	if err != nil {
-		return nil, true, err
+		return nil, err
 	}
 	read := &preparedRows{Rows: rows}
 	if err := read.describe(); err != nil {
-		return nil, true, both(err, rows.Close()) //nolint:sqlclosecheck // others keep them
+		return nil, both(err, rows.Close()) //nolint:sqlclosecheck // others keep them
 	}
-	return read, true, nil
-}
-
-// exec is query for a statement without rows.
-func (s *statement) exec(ctx context.Context, pool *sql.DB, to plan.Route, args []driver.NamedValue) (r driver.Result, ok bool, err error) {
-	st, err := s.in(ctx, pool, to) //nolint:sqlclosecheck // with the outer statement
-	if err != nil || st == nil {
-		return nil, err != nil, err
-	}
-	r, err = st.ExecContext(ctx, asked(args)...)
-	return r, true, err
+	return read, nil
 }
 
 // preparedRows are rows of database/sql, which keep their connection until they are

@@ -43,8 +43,11 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 		return r.scatter(ctx, to.Shards)
 	}
 	pool := r.pool(to.Target.DB)
-	if rows, ok, err := r.of.query(ctx, pool, to, r.args); ok {
-		return rows, err
+	switch st, err := r.of.in(ctx, pool, to); {
+	case err != nil:
+		return nil, err
+	case st != nil:
+		return queryPrepared(ctx, st, r.args)
 	}
 	in, err := r.session.place(ctx, to, pool)
 	if err != nil {

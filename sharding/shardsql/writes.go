@@ -67,8 +67,11 @@ func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) 
 
 func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error) {
 	pool := w.session.database.poolOrHome(to.Target.DB)
-	if r, ok, err := w.of.exec(ctx, pool, to, w.args); ok {
-		return r, err
+	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // with the outer statement
+	case err != nil:
+		return nil, err
+	case st != nil:
+		return st.ExecContext(ctx, asked(w.args)...)
 	}
 	in, err := w.session.place(ctx, to, pool)
 	if err != nil {
