@@ -39,12 +39,13 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if to.Anywhere {
 			to.Target.DB = on.tx.begunOn()
 		}
-		if err = on.lookUp(ctx, p, to, args); err == nil {
-			var done T
-			if done, err = send(p, to); err == nil {
-				on.tx.used()
-				return done, nil
-			}
+		done, err := none, on.lookUp(ctx, p, to, args)
+		if err == nil {
+			done, err = send(p, to)
+		}
+		if err == nil {
+			on.tx.used()
+			return done, nil
 		}
 		if !p.Routed() || !p.Single() {
 			return none, err
