@@ -222,6 +222,70 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	}
 }
 
+// Names of countries sort by the server's collation, which is not the order of their bytes.
+func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
+	for name, open := range writing(t) {
+		t.Run(name, func(t *testing.T) {
+			dbs, whole := sharding.DBs{"a": open(t, "joined_a"), "b": open(t, "joined_b")}, open(t, "joined_whole")
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, country INT NOT NULL)"
+			for _, at := range m.Targets() {
+				mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+orders)
+			}
+			mustExec(t, whole, "CREATE TABLE orders"+orders)
+			for _, db := range []*sql.DB{dbs["a"], dbs["b"], whole} {
+				mustExec(t, db, "CREATE TABLE countries (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+				mustExec(t, db, "INSERT INTO countries (id, name) VALUES (1, 'germany'), (2, 'France'), (3, 'élan'), (4, 'Greece')")
+			}
+			router, err := sharding.New(dbs, sharding.Broadcast("countries"), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+			t.Cleanup(func() { _ = routed.Close() })
+			for id := range 20 {
+				for _, db := range []*sql.DB{routed, whole} {
+					mustExec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, country) VALUES (%d, %d, %d)", id, id*7%11, id*3%4+1))
+				}
+			}
+			for _, query := range []string{
+				"SELECT c.name, o.id FROM orders o JOIN countries c ON c.id = o.country ORDER BY c.name, o.id",
+				"SELECT c.name, COUNT(*) FROM orders o JOIN countries c ON c.id = o.country GROUP BY c.name ORDER BY c.name DESC",
+				"SELECT DISTINCT c.name, c.id FROM orders o LEFT JOIN countries c ON c.id = o.country ORDER BY c.name LIMIT 3",
+			} {
+				if got, want := pairs(t, routed, query), pairs(t, whole, query); !slices.Equal(got, want) {
+					t.Errorf("%s:\n%q\nwant %q", query, got, want)
+				}
+			}
+		})
+	}
+}
+
+// pairs returns the rows of a text and a number.
+func pairs(t *testing.T, db *sql.DB, query string) (all []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		var n int64
+		if err := rows.Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fmt.Sprint(name, " ", n))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // four returns a row of four numbers as they are written.
 func four(t *testing.T, db *sql.DB, text string) (row [4]string) {
 	t.Helper()

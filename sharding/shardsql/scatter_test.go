@@ -173,6 +173,29 @@ func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 	}
 }
 
+// A broadcast table is no shard's own, but several shards' answers may have its columns.
+func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
+	w := twinOf(t, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: fourTables(t)},
+		" (id INTEGER PRIMARY KEY, user_id BIGINT NOT NULL, country TEXT)", sharding.Broadcast("countries"))
+	for _, db := range []*sql.DB{w.dbs["a"], w.dbs["b"], w.one} {
+		exec(t, db, "CREATE TABLE countries (code TEXT PRIMARY KEY, name TEXT COLLATE NOCASE)")
+		exec(t, db, "INSERT INTO countries (code, name) VALUES ('de', 'germany'), ('fr', 'France'), ('jp', 'japan'), ('gr', 'Greece')")
+	}
+	for id := range 20 {
+		for _, db := range []*sql.DB{w.routed, w.one} {
+			exec(t, db, "INSERT INTO orders (id, user_id, country) VALUES (?, ?, ?)", id, id*7%11, []string{"de", "fr", "jp", "gr"}[id*3%4])
+		}
+	}
+	for _, query := range []string{
+		"SELECT o.id, c.name FROM orders o JOIN countries c ON c.code = o.country ORDER BY c.name, o.id",
+		"SELECT c.name, COUNT(*), MAX(o.id) FROM orders o JOIN countries c ON c.code = o.country GROUP BY c.name ORDER BY c.name DESC",
+		"SELECT DISTINCT c.name FROM orders o LEFT JOIN countries c ON c.code = o.country ORDER BY c.name LIMIT 3",
+		"SELECT COUNT(DISTINCT c.code) FROM orders o JOIN countries c ON c.code = o.country",
+	} {
+		expectSame(t, w, query, false)
+	}
+}
+
 // expectSame compares the answers, as sets where the order is open.
 func expectSame(t *testing.T, w *twin, query string, sets bool) {
 	t.Helper()

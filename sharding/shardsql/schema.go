@@ -76,8 +76,9 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 		at = targets[0]
 	}
 	pool := on(d.poolOrHome(at.DB))
-	found, err := columns(ctx, srv, pool, at.Table, sharded)
-	if err != nil || !sharded && !s.IsBroadcast(name) {
+	routed := sharded || s.IsBroadcast(name)
+	found, err := columns(ctx, srv, pool, at.Table, routed)
+	if err != nil || !routed {
 		return found, err
 	}
 	if found.Unique, err = unique(ctx, srv, pool, at.Table); err != nil {
