@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/compat"
@@ -26,7 +28,7 @@ func shardedOrders(t *testing.T, dbs sharding.DBs, rule sharding.Rule, columns s
 		t.Fatal(err)
 	}
 	for _, target := range r.Targets("orders") {
-		mustExec(t, r.DB(target.DB), "CREATE TABLE "+target.Table+" ("+columns+")")
+		database.Exec(t, r.DB(target.DB), "CREATE TABLE "+target.Table+" ("+columns+")")
 	}
 	return r
 }
@@ -103,7 +105,7 @@ func TestDoctorFindsMisplacedRowsUnderEveryRule(t *testing.T) {
 					}
 				}
 				for _, target := range r.Targets("orders") {
-					mustExec(t, r.DB(target.DB), "DROP TABLE "+target.Table)
+					database.Exec(t, r.DB(target.DB), "DROP TABLE "+target.Table)
 				}
 			})
 		}
@@ -124,7 +126,7 @@ func scatter(t *testing.T, r *sharding.Router, users []int64) map[string]string 
 		if target != home {
 			wrong[strconv.FormatInt(user, 10)] = home.String()
 		}
-		mustExec(t, r.DB(target.DB), fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", target.Table, i, user))
+		database.Exec(t, r.DB(target.DB), fmt.Sprintf("INSERT INTO %s VALUES (%d, %d)", target.Table, i, user))
 	}
 	return wrong
 }
@@ -135,15 +137,15 @@ func TestDoctorFindsDriftGenesAndRowsWithoutAKey(t *testing.T) {
 			r := shardedOrders(t, dbs, sharding.Low(4), "id bigint PRIMARY KEY, user_id bigint, note varchar(20)",
 				sharding.Alt{Column: "id", Rule: sharding.Low(4), From: 1000})
 			a, b := dbs["a"], dbs["b"]
-			mustExec(t, a, "INSERT INTO orders_0 VALUES (5, 16, ''), (1600, 16, ''), (1601, 16, ''), (1602, NULL, '')")
+			database.Exec(t, a, "INSERT INTO orders_0 VALUES (5, 16, ''), (1600, 16, ''), (1601, 16, ''), (1602, NULL, '')")
 			for i, db := range []*sql.DB{a, b} {
-				mustExec(t, db, fmt.Sprintf("CREATE UNIQUE INDEX n%d ON orders_%[1]d (note, id)", i))
-				mustExec(t, db, fmt.Sprintf("CREATE INDEX u%d ON orders_%[1]d (user_id)", i))
+				database.Exec(t, db, fmt.Sprintf("CREATE UNIQUE INDEX n%d ON orders_%[1]d (note, id)", i))
+				database.Exec(t, db, fmt.Sprintf("CREATE INDEX u%d ON orders_%[1]d (user_id)", i))
 			}
-			mustExec(t, b, "ALTER TABLE orders_1 ADD extra int")
-			mustExec(t, a, "ALTER TABLE orders_2 DROP COLUMN note")
-			mustExec(t, a, "ALTER TABLE orders_2 ADD note varchar(30) NOT NULL")
-			mustExec(t, b, "DROP TABLE orders_3")
+			database.Exec(t, b, "ALTER TABLE orders_1 ADD extra int")
+			database.Exec(t, a, "ALTER TABLE orders_2 DROP COLUMN note")
+			database.Exec(t, a, "ALTER TABLE orders_2 ADD note varchar(30) NOT NULL")
+			database.Exec(t, b, "DROP TABLE orders_3")
 			expectDiagnosis(t, r,
 				"error gene_differs a/orders_0 1601", "error unplaceable_rows a/orders_0 NULL", "error missing_table b/orders_3",
 				"warning extra_column b/orders_1", "error column_differs a/orders_2",
@@ -159,7 +161,7 @@ func TestDoctorComparesTheStepsOfServersWithTheRule(t *testing.T) {
 	n := server.RunMariaDB(t, "--auto-increment-increment=2", "--auto-increment-offset=2")
 	first, second := m.Open(t, "steps"), n.Open(t, "steps")
 	for name, db := range map[string]*sql.DB{"events_0": first, "events_1": second, "orders_0": first, "orders_1": second} {
-		mustExec(t, db, "CREATE TABLE "+name+" (id bigint AUTO_INCREMENT PRIMARY KEY)")
+		database.Exec(t, db, "CREATE TABLE "+name+" (id bigint AUTO_INCREMENT PRIMARY KEY)")
 	}
 	table := func(name string, rule sharding.Rule) sharding.Table {
 		layout, err := sharding.MapOf(sharding.Target{DB: "a", Table: name + "_0"}, sharding.Target{DB: "b", Table: name + "_1"})
@@ -177,26 +179,26 @@ func TestDoctorComparesTheStepsOfServersWithTheRule(t *testing.T) {
 		expectDiagnosis(t, r, append(want, "warning shard_numbers_rows a/orders_0", "warning shard_numbers_rows b/orders_1")...)
 	}
 	look(sharding.DBs{"a": first, "b": second})
-	mustExec(t, second, "SET GLOBAL auto_increment_offset = 1")
+	database.Exec(t, second, "SET GLOBAL auto_increment_offset = 1")
 	look(sharding.DBs{"a": first, "b": second}, "error wrong_numbering b/events_1")
 
-	mustExec(t, first, "ALTER TABLE events_0 AUTO_INCREMENT = 2000")
+	database.Exec(t, first, "ALTER TABLE events_0 AUTO_INCREMENT = 2000")
 	r, err := sharding.New(sharding.DBs{"a": first, "b": second},
 		table("events", sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}}, sharding.Epoch{From: 1000, Slots: []sharding.Slot{0, 1}})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	expectDiagnosis(t, r, "error epoch_unarmed a/events_0")
-	mustExec(t, second, "SET GLOBAL auto_increment_offset = 2")
-	mustExec(t, second, "ALTER TABLE events_1 AUTO_INCREMENT = 1000")
+	database.Exec(t, second, "SET GLOBAL auto_increment_offset = 2")
+	database.Exec(t, second, "ALTER TABLE events_1 AUTO_INCREMENT = 1000")
 	expectDiagnosis(t, r)
 }
 
 func TestDoctorComparesSequencesWithTheRule(t *testing.T) {
 	p := server.RunPostgres(t)
 	db := p.Open(t, "steps")
-	mustExec(t, db, "CREATE TABLE events_0 (id bigint GENERATED BY DEFAULT AS IDENTITY (START 1 INCREMENT 2) PRIMARY KEY)")
-	mustExec(t, db, "CREATE TABLE events_1 (id bigint GENERATED BY DEFAULT AS IDENTITY (START 1 INCREMENT 2) PRIMARY KEY)")
+	database.Exec(t, db, "CREATE TABLE events_0 (id bigint GENERATED BY DEFAULT AS IDENTITY (START 1 INCREMENT 2) PRIMARY KEY)")
+	database.Exec(t, db, "CREATE TABLE events_1 (id bigint GENERATED BY DEFAULT AS IDENTITY (START 1 INCREMENT 2) PRIMARY KEY)")
 	layout, err := sharding.MapOf(sharding.Target{DB: "a", Table: "events_0"}, sharding.Target{DB: "a", Table: "events_1"})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +208,7 @@ func TestDoctorComparesSequencesWithTheRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectDiagnosis(t, r, "error wrong_numbering a/events_1")
-	mustExec(t, db, "ALTER SEQUENCE events_1_id_seq START 2 RESTART 2")
+	database.Exec(t, db, "ALTER SEQUENCE events_1_id_seq START 2 RESTART 2")
 	expectDiagnosis(t, r)
 }
 
@@ -225,18 +227,18 @@ func TestDoctorFindsTheRowsThatGoGormShardingMisplaces(t *testing.T) {
 	}
 	const node = 1 << 12
 	for shard := range 4 {
-		mustExec(t, db, fmt.Sprintf("CREATE TABLE orders_%d (id bigint PRIMARY KEY, user_id bigint)", shard))
+		database.Exec(t, db, fmt.Sprintf("CREATE TABLE orders_%d (id bigint PRIMARY KEY, user_id bigint)", shard))
 		for row := range 5 {
-			mustExec(t, db, fmt.Sprintf("INSERT INTO orders_%d VALUES (%d, %d)", shard, 1<<50+shard*node+row, 100+4*row+shard))
+			database.Exec(t, db, fmt.Sprintf("INSERT INTO orders_%d VALUES (%d, %d)", shard, 1<<50+shard*node+row, 100+4*row+shard))
 		}
 	}
 	expectDiagnosis(t, r)
-	mustExec(t, db, "UPDATE orders_3 SET user_id = 108 WHERE user_id = 103")
-	mustExec(t, db, fmt.Sprintf("UPDATE orders_2 SET id = %d WHERE user_id = 102", 1<<50+node+77))
-	mustExec(t, db, "CREATE TABLE `orders_-1` LIKE orders_0")
-	mustExec(t, db, "INSERT INTO `orders_-1` VALUES (1, -1)")
-	mustExec(t, db, "CREATE TABLE orders LIKE orders_0")
-	mustExec(t, db, "INSERT INTO orders VALUES (2, 6)")
+	database.Exec(t, db, "UPDATE orders_3 SET user_id = 108 WHERE user_id = 103")
+	database.Exec(t, db, fmt.Sprintf("UPDATE orders_2 SET id = %d WHERE user_id = 102", 1<<50+node+77))
+	database.Exec(t, db, "CREATE TABLE `orders_-1` LIKE orders_0")
+	database.Exec(t, db, "INSERT INTO `orders_-1` VALUES (1, -1)")
+	database.Exec(t, db, "CREATE TABLE orders LIKE orders_0")
+	database.Exec(t, db, "INSERT INTO orders VALUES (2, 6)")
 	expectDiagnosis(t, r,
 		"error misplaced_rows shop/orders_3 108>shop/orders_0", fmt.Sprintf("error gene_differs shop/orders_3 %d", 1<<50+3*node),
 		fmt.Sprintf("error gene_differs shop/orders_2 %d", 1<<50+node+77),
@@ -248,9 +250,9 @@ func TestDoctorFindsTheRowsThatGoGormShardingMisplaces(t *testing.T) {
 func TestDoctorNamesWhatItMayNotRead(t *testing.T) {
 	m := server.RunMariaDB(t)
 	r := shardedOrders(t, sharding.DBs{"a": m.Open(t, "a"), "b": m.Open(t, "b")}, sharding.Low(2), "id bigint PRIMARY KEY, user_id bigint")
-	mustExec(t, r.DB("a"), "CREATE USER reader IDENTIFIED BY 'pw'")
-	mustExec(t, r.DB("a"), "GRANT SELECT ON a.orders_0 TO reader")
-	mustExec(t, r.DB("a"), "GRANT SELECT (id) ON a.orders_2 TO reader")
+	database.Exec(t, r.DB("a"), "CREATE USER reader IDENTIFIED BY 'pw'")
+	database.Exec(t, r.DB("a"), "GRANT SELECT ON a.orders_0 TO reader")
+	database.Exec(t, r.DB("a"), "GRANT SELECT (id) ON a.orders_2 TO reader")
 	limited, err := sql.Open("mysql", strings.Replace(m.DSN("a"), "root", "reader:pw", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -277,11 +279,19 @@ func TestDoctorTellsOfWorkerIDsWithoutAGuard(t *testing.T) {
 				t.Fatal(err)
 			}
 			expectDiagnosis(t, r)
-			store := storeOn(t, db)
-			starts(t, nodes(store, false), 1)
+			store := database.StoreOn(t, db)
+			startWith(t, store.WorkerNode("host", "1"))
 			expectDiagnosis(t, r, "warning unguarded_node a/WORKER_NODE")
-			starts(t, nodes(store, true), 1)
+			startWith(t, store.GuardedWorkerNode("host", "1"))
 			expectDiagnosis(t, r)
 		})
+	}
+}
+
+// startWith takes a worker id as a process does that starts.
+func startWith(t *testing.T, workers keygen.Assigner) {
+	t.Helper()
+	if _, err := workers.Acquire(t.Context(), keygen.Disposable()); err != nil {
+		t.Fatal(err)
 	}
 }

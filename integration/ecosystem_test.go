@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -32,7 +33,7 @@ func newNeighbours(t *testing.T) *neighbours {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		mustExec(t, db, ddl)
+		database.Exec(t, db, ddl)
 		return db
 	}
 	const readers = "CREATE TABLE readers (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO readers (id, name) VALUES (1, '"

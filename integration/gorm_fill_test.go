@@ -8,16 +8,12 @@ import (
 	gormpg "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/gormsuite"
 )
 
-// opener is a server of any kind.
-type opener interface {
-	Open(t testing.TB, database string) *sql.DB
-}
-
-func fillSuite(s dsnOpener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
+func fillSuite(s database.DSNOpener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {
 	return gormsuite.Database{
 		Family: family, Finds: finds, Dialector: dialector,
 		Open: func(t testing.TB) *sql.DB {
@@ -61,5 +57,12 @@ func TestGormFillingOnMariaDBWithoutReturning(t *testing.T) {
 func TestGormFillingOnPostgreSQL(t *testing.T) {
 	gormsuite.Run(t, fillSuite(server.SharePostgres(t), "postgres", gormsuite.None, func(db *sql.DB) gorm.Dialector {
 		return gormpg.New(gormpg.Config{Conn: db})
+	}))
+}
+
+// MySQL knows no RETURNING, and hands out the numbers of a batch as it likes.
+func TestGormFillingOnMySQL(t *testing.T) {
+	gormsuite.Run(t, fillSuite(server.ShareMySQL(t), "mysql", gormsuite.Single, func(db *sql.DB) gorm.Dialector {
+		return mysql.New(mysql.Config{Conn: db})
 	}))
 }

@@ -17,6 +17,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
@@ -53,10 +54,10 @@ func newGateDepot(t *testing.T) *gateDepot {
 	t.Helper()
 	near, far := server.RunMariaDB(t), server.RunMariaDB(t)
 	d := &gateDepot{dbs: sharding.DBs{"source": near.Open(t, "depot"), "a": near.Open(t, "depot_a"), "b": far.Open(t, "depot_b")}}
-	mustExec(t, d.dbs["source"], "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
-	mustExec(t, d.dbs["source"], "CREATE TABLE goods (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, parcel_id BIGINT NOT NULL, name VARCHAR(100) NOT NULL, KEY by_parcel (parcel_id))")
-	mustExec(t, d.dbs["source"], "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
-	mustExec(t, d.dbs["source"], "INSERT INTO parcels (note) VALUES ('old'), ('old'), ('old')")
+	database.Exec(t, d.dbs["source"], "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
+	database.Exec(t, d.dbs["source"], "CREATE TABLE goods (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, parcel_id BIGINT NOT NULL, name VARCHAR(100) NOT NULL, KEY by_parcel (parcel_id))")
+	database.Exec(t, d.dbs["source"], "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
+	database.Exec(t, d.dbs["source"], "INSERT INTO parcels (note) VALUES ('old'), ('old'), ('old')")
 	var tables []migrate.Table
 	for _, table := range gateTables(t) {
 		tables = append(tables, migrate.Table{Table: table})
@@ -298,7 +299,7 @@ func gateSame(t *testing.T, what string, got, want map[int64]string) {
 func TestATransactionIsToldThatATableHasMoved(t *testing.T) {
 	d := newGateDepot(t)
 	db := d.process(t)
-	mustExec(t, d.dbs["source"], "INSERT INTO depots VALUES (1)")
+	database.Exec(t, d.dbs["source"], "INSERT INTO depots VALUES (1)")
 	attempts := 0
 	work := func(tx *gorm.DB) error {
 		attempts++

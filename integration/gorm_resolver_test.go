@@ -11,6 +11,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 )
 
@@ -34,9 +35,9 @@ type resolved struct {
 func openResolved(t *testing.T, m *server.MariaDB, name string, config gorm.Config, resolverFirst bool) resolved {
 	t.Helper()
 	r := resolved{source: m.Open(t, name+"_source"), replica: m.Open(t, name+"_replica")}
-	mustExec(t, r.source, gormReaders)
-	mustExec(t, r.replica, gormReaders)
-	mustExec(t, r.replica, "INSERT INTO readers (id, name) VALUES (7, 'of the replica')")
+	database.Exec(t, r.source, gormReaders)
+	database.Exec(t, r.replica, gormReaders)
+	database.Exec(t, r.replica, "INSERT INTO readers (id, name) VALUES (7, 'of the replica')")
 	dialector := func(db *sql.DB) gorm.Dialector {
 		return mysql.New(mysql.Config{Conn: db, DisableWithReturning: true})
 	}
@@ -121,7 +122,7 @@ func TestGormWritesGoToTheSourceAndReadsToTheReplica(t *testing.T) {
 
 func TestGormVerifiesKeysOnTheSource(t *testing.T) {
 	eachResolver(t, func(t *testing.T, r resolved) {
-		mustExec(t, r.source, "INSERT INTO readers (id, name) VALUES (3, 'old')")
+		database.Exec(t, r.source, "INSERT INTO readers (id, name) VALUES (3, 'old')")
 		list := []gormReader{{Name: "a"}, {Name: "old"}, {Name: "b"}}
 		if err := r.Clauses(clause.OnConflict{DoNothing: true}).Create(&list).Error; err != nil {
 			t.Fatal(err)

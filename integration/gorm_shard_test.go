@@ -15,6 +15,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/shardsuite"
 	"github.com/shardid/shardid/internal/testwait"
@@ -157,14 +158,14 @@ func TestDBResolverAndShards(t *testing.T) {
 	home, homeReplica := m.Open(t, "home"), m.Open(t, "home_replica")
 	shard, shardReplica := m.Open(t, "shard"), m.Open(t, "shard_replica")
 	for _, db := range []*sql.DB{home, homeReplica} {
-		mustExec(t, db, gormReaders)
+		database.Exec(t, db, gormReaders)
 	}
 	for _, db := range []*sql.DB{shard, shardReplica} {
-		mustExec(t, db, fmt.Sprintf(gormOrders, "orders_0"))
+		database.Exec(t, db, fmt.Sprintf(gormOrders, "orders_0"))
 	}
-	mustExec(t, homeReplica, "INSERT INTO readers (id, name) VALUES (7, 'of the replica')")
-	mustExec(t, shard, "INSERT INTO orders_0 (id, note) VALUES (5, 'source')")
-	mustExec(t, shardReplica, "INSERT INTO orders_0 (id, note) VALUES (5, 'replica')")
+	database.Exec(t, homeReplica, "INSERT INTO readers (id, name) VALUES (7, 'of the replica')")
+	database.Exec(t, shard, "INSERT INTO orders_0 (id, note) VALUES (5, 'source')")
+	database.Exec(t, shardReplica, "INSERT INTO orders_0 (id, note) VALUES (5, 'replica')")
 	targets, err := sharding.Spread([]string{"shard"}, 1, "orders_%d")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
@@ -66,8 +67,8 @@ func TestGormIdsInStructsAreThoseInTheTableOnMariaDB(t *testing.T) {
 	m := server.RunMariaDB(t, "--auto-increment-increment=3")
 	bothPaths(t, func(t *testing.T, lastInsertID bool) {
 		conn := m.Open(t, fmt.Sprintf("fill_%t", lastInsertID))
-		mustExec(t, conn, fmt.Sprintf(gormOrders, "orders"))
-		mustExec(t, conn, fmt.Sprintf(gormItems, "items"))
+		database.Exec(t, conn, fmt.Sprintf(gormOrders, "orders"))
+		database.Exec(t, conn, fmt.Sprintf(gormItems, "items"))
 		db := openGORM(t, conn, lastInsertID)
 		if err := db.Use(gormplugin.New(gormplugin.Config{Generators: gormSet()})); err != nil {
 			t.Fatal(err)
@@ -112,7 +113,7 @@ func TestGormIdsInStructsAreThoseInTheTableOnMariaDB(t *testing.T) {
 
 func TestGormTakesAnIdBackWhenMariaDBRefusesTheRow(t *testing.T) {
 	conn := server.RunMariaDB(t).Open(t, "shop")
-	mustExec(t, conn, fmt.Sprintf(gormItems, "items"))
+	database.Exec(t, conn, fmt.Sprintf(gormItems, "items"))
 	db := openGORM(t, conn, false)
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: gormSet()})); err != nil {
 		t.Fatal(err)
@@ -135,8 +136,8 @@ func gormShards(t *testing.T, first, second *server.MariaDB, lastInsertID bool) 
 	t.Helper()
 	suffix := fmt.Sprintf("_%t", lastInsertID)
 	home := first.Open(t, "home"+suffix)
-	mustExec(t, home, fmt.Sprintf(gormOrders, "orders"))
-	mustExec(t, home, "INSERT INTO orders (id, note) VALUES (1, 'stale'), (2, 'stale')")
+	database.Exec(t, home, fmt.Sprintf(gormOrders, "orders"))
+	database.Exec(t, home, "INSERT INTO orders (id, note) VALUES (1, 'stale'), (2, 'stale')")
 	dbs := sharding.DBs{"east": first.Open(t, "east"+suffix), "west": second.Open(t, "west"+suffix)}
 	var tables []sharding.Table
 	for name, t2 := range map[string]struct{ key, ddl string }{"orders": {"id", gormOrders}, "items": {"order_id", gormItems}} {
@@ -145,7 +146,7 @@ func gormShards(t *testing.T, first, second *server.MariaDB, lastInsertID bool) 
 			t.Fatal(err)
 		}
 		for _, target := range m.Targets() {
-			mustExec(t, dbs[target.DB], fmt.Sprintf(t2.ddl, target.Table))
+			database.Exec(t, dbs[target.DB], fmt.Sprintf(t2.ddl, target.Table))
 		}
 		tables = append(tables, sharding.Table{Name: name, Key: t2.key, Rule: sharding.Low(10), Map: m})
 	}

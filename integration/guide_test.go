@@ -16,6 +16,7 @@ import (
 	gormsharding "gorm.io/sharding"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema"
@@ -117,7 +118,7 @@ func TestAServiceComesFromGoGormShardingByTheGuide(t *testing.T) {
 	m := server.RunMariaDB(t)
 	shop := m.Open(t, "shop")
 	for i := range 64 {
-		mustExec(t, shop, fmt.Sprintf("CREATE TABLE orders_%02d (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note TEXT)", i))
+		database.Exec(t, shop, fmt.Sprintf("CREATE TABLE orders_%02d (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note TEXT)", i))
 	}
 	want := makePurchases(t, shop)
 

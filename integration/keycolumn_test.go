@@ -15,6 +15,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/keycolumn"
@@ -62,8 +63,8 @@ func makeKeyed(t *testing.T, db *sql.DB, column string, n int) {
 		if i == n {
 			name = "whole"
 		}
-		mustExec(t, db, "DROP TABLE IF EXISTS "+name)
-		mustExec(t, db, "CREATE TABLE "+name+" (id INT AUTO_INCREMENT PRIMARY KEY, k "+column+" NULL)")
+		database.Exec(t, db, "DROP TABLE IF EXISTS "+name)
+		database.Exec(t, db, "CREATE TABLE "+name+" (id INT AUTO_INCREMENT PRIMARY KEY, k "+column+" NULL)")
 	}
 }
 
@@ -80,7 +81,7 @@ func newKeyed(t *testing.T, db *sql.DB, rule sharding.Rule) keyed {
 	}
 	k := keyed{db, router}
 	for _, name := range append(k.tables(), "whole") {
-		mustExec(t, db, "DELETE FROM "+name)
+		database.Exec(t, db, "DELETE FROM "+name)
 	}
 	return k
 }
@@ -402,7 +403,7 @@ func (visitor) TableName() string { return "accounts" }
 func TestCheckRefusesTheKeyOfAModelWithoutAGeneratorToo(t *testing.T) {
 	db, router := accounts(t, server.RunMariaDB(t).Open)
 	for _, target := range router.Targets("accounts") {
-		mustExec(t, router.DB(target.DB), "CREATE TABLE "+target.Table+" (id BIGINT PRIMARY KEY, tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, code INT)")
+		database.Exec(t, router.DB(target.DB), "CREATE TABLE "+target.Table+" (id BIGINT PRIMARY KEY, tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, code INT)")
 	}
 	err := gormplugin.Check(db, &visitor{})
 	if !errors.Is(err, gormplugin.ErrUnmanaged) || !errors.Is(err, gormplugin.ErrCollation) || !errors.Is(err, gormplugin.ErrKeyColumn) {
@@ -422,9 +423,9 @@ func TestCheckAllowsAListOfTextsThatTheServersOwnCollationTellsApart(t *testing.
 	for _, s := range keyServers(t) {
 		db := s.open(t, nil)
 		for _, column := range []string{"CHAR(2)", "VARCHAR(9)", "ENUM('de', 'fr')"} {
-			mustExec(t, db, "DROP TABLE IF EXISTS countries_0, countries_1")
+			database.Exec(t, db, "DROP TABLE IF EXISTS countries_0, countries_1")
 			for i := range 2 {
-				mustExec(t, db, fmt.Sprintf("CREATE TABLE countries_%d (id BIGINT PRIMARY KEY, code %s NOT NULL)", i, column))
+				database.Exec(t, db, fmt.Sprintf("CREATE TABLE countries_%d (id BIGINT PRIMARY KEY, code %s NOT NULL)", i, column))
 			}
 			for want, slots := range map[error]map[string]sharding.Slot{nil: {"de": 0, "fr": 1}, gormplugin.ErrCollation: {"de": 0, "DE": 1}} {
 				m, err := sharding.Spread([]string{"a"}, 2, "countries_%d")
@@ -450,9 +451,9 @@ func TestCheckAllowsAListOfTextsThatTheServersOwnCollationTellsApart(t *testing.
 // Sharding is not for PostgreSQL, but doctor looks at its tables, too.
 func TestDoctorJudgesTheKeyColumnsOfPostgreSQL(t *testing.T) {
 	db := server.RunPostgres(t).Open(t, "keys")
-	mustExec(t, db, "CREATE EXTENSION IF NOT EXISTS citext")
-	mustExec(t, db, "CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
-	mustExec(t, db, "CREATE DOMAIN moment AS timestamptz(3)")
+	database.Exec(t, db, "CREATE EXTENSION IF NOT EXISTS citext")
+	database.Exec(t, db, "CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+	database.Exec(t, db, "CREATE DOMAIN moment AS timestamptz(3)")
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	times := sharding.Interval(start, start.AddDate(1, 0, 0), 24*time.Hour)
 	plain, apart := sharding.List(map[string]sharding.Slot{"de": 0, "fr": 1}), sharding.List(map[string]sharding.Slot{"de": 0, "DE": 1})
@@ -471,8 +472,8 @@ func TestDoctorJudgesTheKeyColumnsOfPostgreSQL(t *testing.T) {
 		{"timestamptz", times, "info key_column"}, {"timestamptz(0)", times.WithPrecision(time.Millisecond), "error key_column"},
 		{"timestamp", times.WithPrecision(time.Microsecond), "error key_column"}, {"date", times.WithPrecision(24 * time.Hour), "error key_column"}, {"text", times, "error key_column"},
 	} {
-		mustExec(t, db, "DROP TABLE IF EXISTS t_0")
-		mustExec(t, db, "CREATE TABLE t_0 (id bigint PRIMARY KEY, k "+c.column+")")
+		database.Exec(t, db, "DROP TABLE IF EXISTS t_0")
+		database.Exec(t, db, "CREATE TABLE t_0 (id bigint PRIMARY KEY, k "+c.column+")")
 		target := sharding.Target{DB: "a", Table: "t_0"}
 		m, err := sharding.MapOf(slices.Repeat([]sharding.Target{target}, c.rule.Slots())...)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
@@ -29,7 +30,7 @@ type lockShop struct {
 	dbs  sharding.DBs
 }
 
-func newLockShop(t *testing.T, s shopServer) *lockShop {
+func newLockShop(t *testing.T, s database.Server) *lockShop {
 	t.Helper()
 	shop := &lockShop{dbs: sharding.DBs{"east": s.Open(t, "east"), "west": s.Open(t, "west")}}
 	replica, home := s.Open(t, "replica"), s.Open(t, "home")
@@ -38,11 +39,11 @@ func newLockShop(t *testing.T, s shopServer) *lockShop {
 		t.Fatal(err)
 	}
 	for _, target := range m.Targets() {
-		mustExec(t, shop.dbs[target.DB], fmt.Sprintf(gormOrders, target.Table))
-		mustExec(t, replica, fmt.Sprintf(gormOrders, target.Table))
+		database.Exec(t, shop.dbs[target.DB], fmt.Sprintf(gormOrders, target.Table))
+		database.Exec(t, replica, fmt.Sprintf(gormOrders, target.Table))
 	}
-	mustExec(t, shop.dbs["east"], "INSERT INTO orders_0 (id, note) VALUES (4, 'source'), (8, 'source')")
-	mustExec(t, replica, "INSERT INTO orders_0 (id, note) VALUES (4, 'replica')")
+	database.Exec(t, shop.dbs["east"], "INSERT INTO orders_0 (id, note) VALUES (4, 'source'), (8, 'source')")
+	database.Exec(t, replica, "INSERT INTO orders_0 (id, note) VALUES (4, 'replica')")
 	router, err := sharding.New(shop.dbs, sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(2), Map: m})
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func (s *lockShop) lockingForms() map[string]func(ctx context.Context, note *str
 }
 
 func TestForUpdateLocksTheRowOfItsShardOnItsSource(t *testing.T) {
-	onEachMySQL(t, func(t *testing.T, server shopServer) {
+	onEachMySQL(t, func(t *testing.T, server database.Server) {
 		s := newLockShop(t, server)
 		for name, lock := range s.lockingForms() {
 			var note string
@@ -161,7 +162,7 @@ func (s *lockShop) waits(t *testing.T, name string) {
 	}
 }
 
-func onEachMySQL(t *testing.T, test func(t *testing.T, server shopServer)) {
+func onEachMySQL(t *testing.T, test func(t *testing.T, server database.Server)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) { test(t, server.RunMariaDB(t)) })
 	t.Run("MySQL", func(t *testing.T) { test(t, server.RunMySQL(t)) })

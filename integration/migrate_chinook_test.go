@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -78,7 +79,7 @@ func likeChinook(t *testing.T, db *sql.DB) {
 		"INSERT INTO Invoice (CustomerId, InvoiceDate, Total) SELECT 1 + seq % 59, '2024-02-29', 5 FROM seq_1_to_412",
 		"INSERT INTO InvoiceLine (InvoiceId, TrackId, UnitPrice, Quantity) SELECT 1 + seq % 412, 1 + seq % 99, 0.99, 1 FROM seq_1_to_2240",
 	} {
-		mustExec(t, db, text)
+		database.Exec(t, db, text)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shardid/shardid/integration/database"
 )
 
 const moverPassword = "s3cret-of:the@mover"
@@ -49,13 +51,13 @@ func newOperator(t *testing.T, s *migrationShop) *operator {
 func (o *operator) grant(t *testing.T) {
 	t.Helper()
 	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
-		mustExec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
+		database.Exec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
 		own := mysqlGrants
 		if isMariaDB(t, db) {
 			own = mariadbGrants
 		}
 		for _, grant := range slices.Concat(sourceGrants, shardGrants, own) {
-			mustExec(t, db, grant)
+			database.Exec(t, db, grant)
 		}
 	}
 }
@@ -326,7 +328,7 @@ func (o *operator) thereAndBack(t *testing.T, stop func() int) {
 	if text := o.must(t, 0, "cutover"); !strings.Contains(text, "nothing left to switch") {
 		t.Errorf("a second cutover: %s", text)
 	}
-	mustExec(t, o.shards["b"], "INSERT INTO orders_01 (id, user_id, code) VALUES (1000000, 5, 'on a shard')")
+	database.Exec(t, o.shards["b"], "INSERT INTO orders_01 (id, user_id, code) VALUES (1000000, 5, 'on a shard')")
 	o.must(t, 0, "rollback", "--max-pause", longPause.String())
 	o.compare(t, "user_id", "orders", "_sealed")
 	o.verify(t)
@@ -361,10 +363,10 @@ func (o *operator) tidy(t *testing.T) {
 		t.Fatalf("%q", drops)
 	}
 	for _, statement := range drops[:2] {
-		mustExec(t, o.source, statement)
+		database.Exec(t, o.source, statement)
 	}
 	for _, db := range o.shards {
-		mustExec(t, db, drops[2])
+		database.Exec(t, db, drops[2])
 	}
 	for _, like := range []string{"shardid%", "orders_old"} {
 		if n := o.tables(t, like); n != 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -34,9 +35,9 @@ func newGrowing(t *testing.T) growing {
 func growingOn(t *testing.T, one, two *sql.DB) growing {
 	t.Helper()
 	g := growing{dbs: sharding.DBs{"one": one, "two": two}}
-	mustExec(t, g.dbs["one"], "CREATE TABLE orders_0 (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(20) NOT NULL, UNIQUE KEY note (note))")
+	database.Exec(t, g.dbs["one"], "CREATE TABLE orders_0 (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(20) NOT NULL, UNIQUE KEY note (note))")
 	for i := range 7 {
-		mustExec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('old %d')", i))
+		database.Exec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('old %d')", i))
 	}
 	m, err := sharding.MapOf(sharding.Target{DB: "one", Table: "orders_0"})
 	if err != nil {
@@ -78,7 +79,7 @@ func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	old := pool(t, g.first, "") // opened before, and not rotated yet
-	mustExec(t, old, "INSERT INTO orders_0 (note) VALUES ('old 8')")
+	database.Exec(t, old, "INSERT INTO orders_0 (note) VALUES ('old 8')")
 	if err := migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err == nil || !strings.Contains(err.Error(), "orders_1") {
 		t.Errorf("nothing is done yet: %v", err)
 	}
@@ -127,7 +128,7 @@ func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 	g := newGrowing(t)
 	old := pool(t, g.first, "")
 	old.SetMaxOpenConns(1)
-	mustExec(t, old, "INSERT INTO orders_0 (note) VALUES ('before')")
+	database.Exec(t, old, "INSERT INTO orders_0 (note) VALUES ('before')")
 	e, err := migrate.PlanExpansion(t.Context(), g.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 		}
 	}
 	for i := range 40 {
-		mustExec(t, old, fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('late %d')", i))
+		database.Exec(t, old, fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('late %d')", i))
 	}
 	err = migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
 	if !errors.Is(err, sharding.ErrEpochUnarmed) || !strings.Contains(err.Error(), "orders_0: ") {
@@ -156,8 +157,8 @@ func TestOddConnectionsLeaveTheEvenIDsToAGenerator(t *testing.T) {
 	odd := migrate.Class{Offset: 1, Step: 2}
 	even := int64(100)
 	for i := range 20 {
-		mustExec(t, pool(t, g.first, odd.Parameters()), fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('counted %d')", i))
-		mustExec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (id, note) VALUES (%d, 'generated %d')", even, i))
+		database.Exec(t, pool(t, g.first, odd.Parameters()), fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('counted %d')", i))
+		database.Exec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (id, note) VALUES (%d, 'generated %d')", even, i))
 		even += 2
 	}
 	generated, err := migrate.FindStrays(t.Context(), g.dbs["one"], "orders_0", "id", 9, odd)
@@ -244,7 +245,7 @@ func TestTheCommandLineExpandsOneMasterToTwo(t *testing.T) {
 	}
 	e.rule(t, plan.Rule, `"one/orders_0", "two/orders_1"`)
 	e.run(t, 0)
-	mustExec(t, g.dbs["one"], "INSERT INTO orders_0 (id, note) VALUES (30, 'of an old connection')")
+	database.Exec(t, g.dbs["one"], "INSERT INTO orders_0 (id, note) VALUES (30, 'of an old connection')")
 	if said := e.run(t, 6, "--json"); !strings.Contains(said, `"armed": false`) || !strings.Contains(said, "1 ids from 30 to 30") {
 		t.Error(said)
 	}
@@ -255,9 +256,9 @@ func TestTheCommandLineExpandsOneMasterToTwo(t *testing.T) {
 // A connection that was opened before the settings were changed has the old step,
 // although it has written nothing yet.
 func TestOpenConnectionsWithTheOldStepAreFoundOrSaidToBeUnseen(t *testing.T) {
-	for name, servers := range map[string]func() (a, b shopServer){
-		"MariaDB": func() (a, b shopServer) { return server.RunMariaDB(t), server.RunMariaDB(t) },
-		"MySQL": func() (a, b shopServer) {
+	for name, servers := range map[string]func() (a, b database.Server){
+		"MariaDB": func() (a, b database.Server) { return server.RunMariaDB(t), server.RunMariaDB(t) },
+		"MySQL": func() (a, b database.Server) {
 			return server.RunMySQL(t, "--performance-schema=ON"), server.RunMySQL(t, "--performance-schema=ON")
 		},
 	} {

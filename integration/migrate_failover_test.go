@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
 
 // replica makes a copy of a database on another server, as a replica has it that
 // takes over later.
-func replica(t *testing.T, of *sql.DB, on shopServer, name string) *sql.DB {
+func replica(t *testing.T, of *sql.DB, on database.Server, name string) *sql.DB {
 	t.Helper()
 	db := on.Open(t, name)
 	for _, table := range texts(t, of, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE'") {
@@ -21,11 +22,11 @@ func replica(t *testing.T, of *sql.DB, on shopServer, name string) *sql.DB {
 		if err := of.QueryRowContext(t.Context(), "SHOW CREATE TABLE "+table).Scan(&table, &text); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, db, text)
+		database.Exec(t, db, text)
 		copyRows(t, of, db, table)
 	}
 	for _, trigger := range texts(t, of, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()") {
-		mustExec(t, db, triggerText(t, of, trigger))
+		database.Exec(t, db, triggerText(t, of, trigger))
 	}
 	return db
 }
@@ -91,7 +92,7 @@ func (s *migrationShop) lag(t *testing.T, id int) {
 		"INSERT INTO orders (id, user_id) VALUES (%[1]d + 7000, 3)",
 		"UPDATE orders SET user_id = user_id + 1 WHERE id BETWEEN %[1]d + 20 AND %[1]d + 24",
 	} {
-		mustExec(t, s.source, fmt.Sprintf(text, id))
+		database.Exec(t, s.source, fmt.Sprintf(text, id))
 	}
 	if err := s.job(t, "user_id").Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestAfterAReplicaTookOverTheShardsHaveWhatItHas(t *testing.T) {
 		source := replica(t, s.source, s.servers[1], "shop")
 		s.lag(t, 60)
 		s.source = source
-		mustExec(t, s.source, "UPDATE orders SET note = 'after the change' WHERE id BETWEEN 61 AND 63")
+		database.Exec(t, s.source, "UPDATE orders SET note = 'after the change' WHERE id BETWEEN 61 AND 63")
 		run()
 
 		late := replica(t, s.source, s.servers[0], "shop_late")
@@ -126,7 +127,7 @@ func TestAfterAReplicaTookOverTheShardsHaveWhatItHas(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.compare(t, "user_id", "orders_old", "")
-		mustExec(t, s.shards["a"], "UPDATE orders_00 SET note = 'on the shard'")
+		database.Exec(t, s.shards["a"], "UPDATE orders_00 SET note = 'on the shard'")
 		s.source = late // knows nothing of the switch
 		if err := s.job(t, "user_id").Run(t.Context()); !errors.Is(err, migrate.ErrUnclear) {
 			t.Errorf("a source from before the switch: %v", err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -93,8 +94,8 @@ func TestARunnerThatSleptWritesNothing(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		for _, name := range []string{"a", "b"} {
-			mustExec(t, s.shards[name], "CREATE USER sleeper")
-			mustExec(t, s.shards[name], "GRANT ALL ON *.* TO sleeper")
+			database.Exec(t, s.shards[name], "CREATE USER sleeper")
+			database.Exec(t, s.shards[name], "GRANT ALL ON *.* TO sleeper")
 		}
 		stopOracle := s.watch(t, 1)
 		stop := s.writers(t, 1)
@@ -262,8 +263,8 @@ func TestDeadlocksTimeoutsAndLostConnectionsLoseNothing(t *testing.T) {
 
 func TestIDsAtTheEndsOfTheirRangeAreMoved(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
-		mustExec(t, s.source, "CREATE TABLE ends (id BIGINT PRIMARY KEY, v INT NOT NULL)")
-		mustExec(t, s.source, "INSERT INTO ends VALUES (-9223372036854775808, 1), (-9223372036854775807, 2), (-1, 3), (0, 4), (1, 5), (9223372036854775806, 6), (9223372036854775807, 7)")
+		database.Exec(t, s.source, "CREATE TABLE ends (id BIGINT PRIMARY KEY, v INT NOT NULL)")
+		database.Exec(t, s.source, "INSERT INTO ends VALUES (-9223372036854775808, 1), (-9223372036854775807, 2), (-1, 3), (0, 4), (1, 5), (9223372036854775806, 6), (9223372036854775807, 7)")
 		m, err := sharding.Spread([]string{"a", "b"}, 4, "ends_%d")
 		if err != nil {
 			t.Fatal(err)
@@ -293,7 +294,7 @@ func TestIDsAtTheEndsOfTheirRangeAreMoved(t *testing.T) {
 		if _, err := j.Cutover(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, s.shards["a"], "INSERT INTO ends_0 VALUES (9223372036854775807, 4), (-9223372036854775808, 8)")
+		database.Exec(t, s.shards["a"], "INSERT INTO ends_0 VALUES (9223372036854775807, 4), (-9223372036854775808, 8)")
 		if _, err := j.Rollback(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}

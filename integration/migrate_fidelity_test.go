@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -70,7 +71,7 @@ func fidelity(t *testing.T, source, a, b *sql.DB) {
 		t.Fatal(err)
 	}
 	for _, change := range []string{"DO 0", "UPDATE odd SET touched = touched + 1", "DELETE FROM odd WHERE id % 3 = 0"} {
-		mustExec(t, source, change)
+		database.Exec(t, source, change)
 		if err := job.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -38,39 +39,22 @@ type moving struct {
 	cfg   migrate.Config
 }
 
-// dsnOpener is a server of MariaDB or MySQL.
-type dsnOpener interface {
-	opener
-	DSN(database string) string
-}
-
-func openAs(t *testing.T, s dsnOpener, user, database string) *sql.DB {
-	t.Helper()
-	s.Open(t, database) // makes it
-	db, err := sql.Open("mysql", strings.Replace(s.DSN(database), "root@", user+"@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-func newMoving(t *testing.T, s dsnOpener, grants ...string) *moving {
+func newMoving(t *testing.T, s database.DSNOpener, grants ...string) *moving {
 	t.Helper()
 	m := &moving{admin: s.Open(t, "shop")}
-	mustExec(t, m.admin, "CREATE USER mover")
+	database.Exec(t, m.admin, "CREATE USER mover")
 	for _, grant := range grants {
-		mustExec(t, m.admin, grant)
+		database.Exec(t, m.admin, grant)
 	}
-	mustExec(t, m.admin, "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) UNIQUE, note VARCHAR(100) CHARACTER SET latin1)")
-	mustExec(t, m.admin, "INSERT INTO orders (user_id, note) VALUES (0, 'a')"+strings.Repeat(", (1, 'b'), (2, 'c')", 7))
+	database.Exec(t, m.admin, "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) UNIQUE, note VARCHAR(100) CHARACTER SET latin1)")
+	database.Exec(t, m.admin, "INSERT INTO orders (user_id, note) VALUES (0, 'a')"+strings.Repeat(", (1, 'b'), (2, 'c')", 7))
 	spread, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.cfg = migrate.Config{
-		Source: openAs(t, s, "mover", "shop"),
-		Shards: sharding.DBs{"east": openAs(t, s, "mover", "shop_east"), "west": openAs(t, s, "mover", "shop_west")},
+		Source: database.OpenAs(t, s, "mover", "shop"),
+		Shards: sharding.DBs{"east": database.OpenAs(t, s, "mover", "shop_east"), "west": database.OpenAs(t, s, "mover", "shop_west")},
 		Tables: []migrate.Table{{Table: sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: spread}}},
 	}
 	if m.job, err = migrate.New(m.cfg); err != nil {
@@ -79,7 +63,7 @@ func newMoving(t *testing.T, s dsnOpener, grants ...string) *moving {
 	return m
 }
 
-func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s dsnOpener, grants []string)) {
+func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s database.DSNOpener, grants []string)) {
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) {
 		test(t, server.RunMariaDB(t), slices.Concat(sourceGrants, shardGrants, mariadbGrants))
@@ -109,7 +93,7 @@ func TestTheRunbookHasTheGrantsThatAreTested(t *testing.T) {
 }
 
 func TestAUserWithTheDocumentedGrantsMigrates(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, grants []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		m := newMoving(t, s, grants...)
 		found, err := m.job.Inspect(t.Context())
 		if err != nil || migrate.Blocked(found) || slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.Privileges }) {
@@ -152,7 +136,7 @@ func (m *moving) clean(t *testing.T) func() error {
 }
 
 func TestInspectKnowsTheServers(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		m := newMoving(t, s, "GRANT SELECT, INSERT, ALTER, SHOW VIEW ON *.* TO mover")
 		for _, statement := range []string{
 			"SET GLOBAL innodb_flush_log_at_trx_commit = 2",
@@ -161,7 +145,7 @@ func TestInspectKnowsTheServers(t *testing.T) {
 			"ALTER TABLE orders ADD CHECK (user_id >= 0), ADD twice INT AS (user_id * 2)",
 			"INSERT INTO orders (id, user_id) VALUES (-3, 1), (2000000000, 1)",
 		} {
-			mustExec(t, m.admin, statement)
+			database.Exec(t, m.admin, statement)
 		}
 		found, err := m.job.Inspect(t.Context())
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
@@ -41,7 +42,7 @@ func (s *sales) fillSource(t *testing.T, rows int) {
 		"CREATE TABLE tags (id MEDIUMINT NOT NULL AUTO_INCREMENT PRIMARY KEY, line_id INT NOT NULL, invoice INT NOT NULL DEFAULT 0, what VARCHAR(20)," +
 			" CONSTRAINT tag_line FOREIGN KEY (line_id) REFERENCES `lines` (id) ON DELETE CASCADE ON UPDATE CASCADE)",
 	} {
-		mustExec(t, s.source, text)
+		database.Exec(t, s.source, text)
 	}
 	var invoices, lines, tags []string
 	for i := 1; i <= rows; i++ {
@@ -49,10 +50,10 @@ func (s *sales) fillSource(t *testing.T, rows int) {
 		lines = append(lines, fmt.Sprintf("(%d,%d,'line')", i, (i+1)/2))
 		tags = append(tags, fmt.Sprintf("(%d,%d,%d,'tag')", i, (i+1)/2, i%2*i))
 	}
-	mustExec(t, s.source, "INSERT INTO invoices VALUES "+strings.Join(invoices, ","))
-	mustExec(t, s.source, "INSERT INTO `lines` VALUES "+strings.Join(lines, ","))
-	mustExec(t, s.source, "INSERT INTO tags VALUES "+strings.Join(tags, ","))
-	mustExec(t, s.source, "UPDATE invoices SET twin_id = id DIV 3 WHERE id % 3 = 0")
+	database.Exec(t, s.source, "INSERT INTO invoices VALUES "+strings.Join(invoices, ","))
+	database.Exec(t, s.source, "INSERT INTO `lines` VALUES "+strings.Join(lines, ","))
+	database.Exec(t, s.source, "INSERT INTO tags VALUES "+strings.Join(tags, ","))
+	database.Exec(t, s.source, "UPDATE invoices SET twin_id = id DIV 3 WHERE id % 3 = 0")
 }
 
 func (s *sales) config(t testing.TB) migrate.Config {
@@ -268,18 +269,18 @@ func (s *sales) andBack(t *testing.T, j *migrate.Job) {
 	if made == 0 {
 		made = 700_013
 	}
-	mustExec(t, s.shards["b"], fmt.Sprintf("INSERT INTO %s_invoices_01 (id, customer_id, code) VALUES (%d, 1, 'born')", s.job, made))
-	mustExec(t, s.shards["b"], fmt.Sprintf("INSERT INTO %s_lines_01 (id, invoice_id, what) VALUES (%d, %[2]d, 'born')", s.job, made))
-	mustExec(t, s.shards["b"], fmt.Sprintf("UPDATE %s_lines_01 SET what = 'changed'", s.job))
-	mustExec(t, s.shards["a"], fmt.Sprintf("DELETE FROM %s_tags_00", s.job))
+	database.Exec(t, s.shards["b"], fmt.Sprintf("INSERT INTO %s_invoices_01 (id, customer_id, code) VALUES (%d, 1, 'born')", s.job, made))
+	database.Exec(t, s.shards["b"], fmt.Sprintf("INSERT INTO %s_lines_01 (id, invoice_id, what) VALUES (%d, %[2]d, 'born')", s.job, made))
+	database.Exec(t, s.shards["b"], fmt.Sprintf("UPDATE %s_lines_01 SET what = 'changed'", s.job))
+	database.Exec(t, s.shards["a"], fmt.Sprintf("DELETE FROM %s_tags_00", s.job))
 	if _, err := j.Rollback(t.Context(), longPause); err != nil {
 		t.Fatal(s.job, err)
 	}
 	if got := texts(t, s.source, "SELECT COUNT(*) FROM `lines` l JOIN invoices i ON i.id = l.invoice_id WHERE l.what = 'changed' AND i.code = 'born'"); got[0] != "1" {
 		t.Errorf("%s: what was born on a shard came back %s times", s.job, got[0])
 	}
-	mustExec(t, s.source, "INSERT INTO invoices (customer_id, code) VALUES (3, 'next')")
-	mustExec(t, s.source, "UPDATE invoices SET customer_id = customer_id + 1 WHERE code = 'born'")
+	database.Exec(t, s.source, "INSERT INTO invoices (customer_id, code) VALUES (3, 'next')")
+	database.Exec(t, s.source, "UPDATE invoices SET customer_id = customer_id + 1 WHERE code = 'born'")
 	if err := j.Run(t.Context()); err != nil {
 		t.Fatal(s.job, err)
 	}
@@ -297,8 +298,8 @@ func TestIDsAndReferencesBecomeBigOnes(t *testing.T) {
 	onShopServers(t, func(t *testing.T, shop *migrationShop) {
 		s := &sales{shop, migrate.Affine(10, 3), "wide", make(chan struct{}, 1)}
 		s.fillSource(t, 10)
-		mustExec(t, s.source, "INSERT INTO invoices VALUES (4294967295, 3, 'last', 7)")
-		mustExec(t, s.source, "INSERT INTO `lines` VALUES (2147483647, 4294967295, 'last')")
+		database.Exec(t, s.source, "INSERT INTO invoices VALUES (4294967295, 3, 'last', 7)")
+		database.Exec(t, s.source, "INSERT INTO `lines` VALUES (2147483647, 4294967295, 'last')")
 		j := s.migration(t)
 		if err := j.Run(t.Context()); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -21,7 +22,7 @@ func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		loose := sql.OpenDB(settingConnector{s.source.Driver(), s.servers[0].DSN("shop"), []string{"SET SESSION innodb_strict_mode = OFF"}})
 		defer func() { _ = loose.Close() }()
-		mustExec(t, loose, "CREATE TABLE kept LIKE orders")
+		database.Exec(t, loose, "CREATE TABLE kept LIKE orders")
 		blocks := 0
 		for name, change := range map[string]string{
 			"rows too long":           strings.Join(wide, ", "),
@@ -32,9 +33,9 @@ func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
 			"texts that are searched": "ADD FULLTEXT (note)",
 			"plain":                   "COMMENT = 'ROW_FORMAT=FIXED'",
 		} {
-			mustExec(t, loose, "DROP TABLE orders")
-			mustExec(t, loose, "CREATE TABLE orders LIKE kept")
-			mustExec(t, loose, "ALTER TABLE orders "+change)
+			database.Exec(t, loose, "DROP TABLE orders")
+			database.Exec(t, loose, "CREATE TABLE orders LIKE kept")
+			database.Exec(t, loose, "ALTER TABLE orders "+change)
 			job := s.job(t, "id")
 			found, err := job.Inspect(t.Context())
 			if err != nil {
@@ -51,7 +52,7 @@ func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
 			}
 			for _, shard := range s.shards {
 				for _, table := range texts(t, shard, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()") {
-					mustExec(t, shard, "DROP TABLE "+table)
+					database.Exec(t, shard, "DROP TABLE "+table)
 				}
 			}
 		}
@@ -70,9 +71,9 @@ func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
 			"ALTER TABLE orders DROP INDEX code",
 			"ALTER TABLE orders PARTITION BY HASH (id) PARTITIONS 3",
 		} {
-			mustExec(t, s.source, change)
+			database.Exec(t, s.source, change)
 		}
-		mustExec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
+		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
 		tx, err := s.source.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

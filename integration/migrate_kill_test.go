@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -156,7 +157,7 @@ func (s *migrationShop) watch(t *testing.T, n int) (stop func() map[int64]int64)
 	t.Helper()
 	const each = 10
 	for i := range n * each {
-		mustExec(t, s.source, fmt.Sprintf("INSERT INTO orders (id, user_id, total) VALUES (%d, 1, 0)", oracleRows+i))
+		database.Exec(t, s.source, fmt.Sprintf("INSERT INTO orders (id, user_id, total) VALUES (%d, 1, 0)", oracleRows+i))
 	}
 	o := &oracle{shop: s, table: shopOrders(t, "id")}
 	ctx, cancel := context.WithCancel(context.Background())

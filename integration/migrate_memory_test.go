@@ -16,6 +16,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -61,13 +62,13 @@ func TestMemoryDoesNotGrowWithTheSizeOfRows(t *testing.T) {
 	}
 }
 
-func weighOnServers(t *testing.T, a, b shopServer, count, size int, program string) {
+func weighOnServers(t *testing.T, a, b database.Server, count, size int, program string) {
 	t.Helper()
 	s := newMigrationShop(t, a, b)
 	s.fill(t, count)
-	mustExec(t, s.source, "ALTER TABLE orders MODIFY note LONGTEXT NOT NULL")
+	database.Exec(t, s.source, "ALTER TABLE orders MODIFY note LONGTEXT NOT NULL")
 	for from := 1; from <= count; from += 100 {
-		mustExec(t, s.source, fmt.Sprintf("UPDATE orders SET note = REPEAT(CHAR(33 + id %% 90), %d) WHERE id BETWEEN %d AND %d", size, from, from+99))
+		database.Exec(t, s.source, fmt.Sprintf("UPDATE orders SET note = REPEAT(CHAR(33 + id %% 90), %d) WHERE id BETWEEN %d AND %d", size, from, from+99))
 	}
 	weighChild(t, program, allowed(size), "mysql", a.DSN("shop"), a.DSN("shop_a"), b.DSN("shop_b"))
 }
@@ -84,8 +85,8 @@ func weighOnFiles(t *testing.T, count, size int, program string) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	mustExec(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, note BLOB NOT NULL)")
-	mustExec(t, db, fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO orders SELECT i, i %% 17, randomblob(%d) FROM n", count, size))
+	database.Exec(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, note BLOB NOT NULL)")
+	database.Exec(t, db, fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO orders SELECT i, i %% 17, randomblob(%d) FROM n", count, size))
 	written := 2 * size                                                                        // two digits for a byte
 	weighChild(t, program, allowed(written)+3*written, append([]string{"sqlite"}, dsns...)...) // and SQLite's own copies
 }
@@ -158,11 +159,11 @@ func weigh(t *testing.T, spec []string) {
 		return err
 	}
 	weighStep(t, "verify", verify)
-	mustExec(t, s.source, "UPDATE orders SET user_id = user_id + 1 WHERE id % 3 = 0")
+	database.Exec(t, s.source, "UPDATE orders SET user_id = user_id + 1 WHERE id % 3 = 0")
 	weighStep(t, "follow", func() error { return j.Run(ctx) })
 	weighStep(t, "cutover", func() error { _, err := j.Cutover(ctx, longPause); return err })
 	for i, at := range shopOrders(t, "user_id").Map.Targets() {
-		mustExec(t, s.shards[at.DB], fmt.Sprintf("UPDATE orders_%02d SET user_id = user_id + 4 WHERE id %% 3 = 0", i))
+		database.Exec(t, s.shards[at.DB], fmt.Sprintf("UPDATE orders_%02d SET user_id = user_id + 4 WHERE id %% 3 = 0", i))
 	}
 	weighStep(t, "carry back", func() error { return j.Run(ctx) })
 	weighStep(t, "verify behind", verify)

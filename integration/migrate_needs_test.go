@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -28,7 +29,7 @@ func (o *odd) refuses(t *testing.T, code migrate.Code, says string) {
 
 // What a run needs and does not have, inspect blocks, and the run does not begin.
 func TestAJobThatInspectBlocksIsNotBegun(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, grants []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		for i, grant := range grants {
 			if strings.Contains(grant, "odd") || strings.Contains(grant, "shop_east") {
 				t.Fatalf("grant %d is not of this test: %s", i, grant)
@@ -37,8 +38,8 @@ func TestAJobThatInspectBlocksIsNotBegun(t *testing.T) {
 		without := func(right string) *moving {
 			t.Helper()
 			admin := s.Open(t, "shop")
-			mustExec(t, admin, "DROP USER IF EXISTS mover")
-			mustExec(t, admin, "DROP TABLE IF EXISTS orders")
+			database.Exec(t, admin, "DROP USER IF EXISTS mover")
+			database.Exec(t, admin, "DROP TABLE IF EXISTS orders")
 			var some []string
 			for _, grant := range grants {
 				grant = strings.NewReplacer(", "+right+",", ",", ", "+right+" ON", " ON").Replace(grant)
@@ -68,16 +69,16 @@ func TestAJobThatInspectBlocksIsNotBegun(t *testing.T) {
 }
 
 func TestAServerThatTakesNoWritesIsFound(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, grants []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		m := newMoving(t, s, grants...)
-		mustExec(t, m.admin, "SET GLOBAL read_only = ON")
+		database.Exec(t, m.admin, "SET GLOBAL read_only = ON")
 		found, err := m.job.Inspect(t.Context())
 		if err != nil || !slices.ContainsFunc(found, func(f migrate.Finding) bool {
 			return f.Severity == migrate.Block && f.Code == migrate.ReadOnly && f.Database == "source"
 		}) {
 			t.Errorf("%+v, %v", found, err)
 		}
-		mustExec(t, m.admin, "SET GLOBAL read_only = OFF")
+		database.Exec(t, m.admin, "SET GLOBAL read_only = OFF")
 		if err := m.job.Run(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -89,19 +90,19 @@ func TestADefaultOfASequenceIsFound(t *testing.T) {
 		"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, n INT DEFAULT NEXTVAL(numbers))", "INSERT INTO odd (id, u) VALUES (1, 1)")
 	o.finds(t, "block sequence the default of n of odd takes from a sequence")
 	o.refuses(t, migrate.ForeignDefault, "default of n")
-	mustExec(t, o.source, "ALTER TABLE odd ALTER n DROP DEFAULT")
+	database.Exec(t, o.source, "ALTER TABLE odd ALTER n DROP DEFAULT")
 	o.run(t)
 }
 
 // For the column, 'bob' and 'bob ' are one value. For the rule they are two, of which
 // the other may have no place.
 func TestAKeyThatHidesBehindAnEqualOneIsFound(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		o := newOdd(t, s, "odd", "odd", sharding.List(map[string]sharding.Slot{"ann": 0, "bob": 1}),
 			"CREATE TABLE odd (id INT PRIMARY KEY, u VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL)", "INSERT INTO odd VALUES (1, 'ann'), (2, 'bob'), (3, 'bob ')")
 		o.finds(t, "block unplaced of 3 values of u that were tried, 1 have no place")
 		o.refuses(t, migrate.Unplaced, "bob ")
-		mustExec(t, o.source, "UPDATE odd SET u = 'bob' WHERE id = 3")
+		database.Exec(t, o.source, "UPDATE odd SET u = 'bob' WHERE id = 3")
 		o.run(t)
 	})
 }
@@ -110,6 +111,6 @@ func TestAValueThatACopyWouldChangeKeepsAJobFromBeginning(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		"INSERT INTO odd VALUES (1, 1, JSON_OBJECT('at', NOW()))")
 	o.refuses(t, migrate.LostValue, "j has a DECIMAL, a date")
-	mustExec(t, o.source, "UPDATE odd SET j = CAST(CAST(j AS CHAR) AS JSON)")
+	database.Exec(t, o.source, "UPDATE odd SET j = CAST(CAST(j AS CHAR) AS JSON)")
 	o.run(t)
 }

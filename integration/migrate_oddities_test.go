@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -22,7 +23,7 @@ type odd struct {
 	shards sharding.DBs
 }
 
-func newOdd(t *testing.T, s dsnOpener, database, table string, rule sharding.Rule, statements ...string) *odd {
+func newOdd(t *testing.T, s database.DSNOpener, database, table string, rule sharding.Rule, statements ...string) *odd {
 	t.Helper()
 	m, err := sharding.Spread([]string{"a", "b"}, 2, table+"_%d")
 	if err != nil {
@@ -75,7 +76,7 @@ func (o *odd) on(t *testing.T, query string) (all []string) {
 func (o *odd) drop(t *testing.T) {
 	t.Helper()
 	for _, at := range o.table.Map.Targets() {
-		mustExec(t, o.shards[at.DB], "DROP TABLE "+at.Table)
+		database.Exec(t, o.shards[at.DB], "DROP TABLE "+at.Table)
 	}
 }
 
@@ -96,11 +97,11 @@ func (o *odd) finds(t *testing.T, wanted ...string) {
 }
 
 func TestATruncateIsSeenWhateverTheNamesOfDatabaseAndTable(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for _, table := range []string{"odd", "con", "a$b"} {
 			o := newOdd(t, s, "shöp 日本-ÿ.x", table, sharding.Low(1), "CREATE TABLE "+table+" (id INT PRIMARY KEY, u INT NOT NULL)", "INSERT INTO "+table+" VALUES (1, 1), (2, 2)")
 			o.run(t)
-			mustExec(t, o.source, "TRUNCATE TABLE "+table)
+			database.Exec(t, o.source, "TRUNCATE TABLE "+table)
 			if err := o.Run(t.Context()); !errors.Is(err, migrate.ErrChanged) {
 				t.Errorf("%s: %v", table, err)
 			}
@@ -113,14 +114,14 @@ func TestATruncateIsSeenWhateverTheNamesOfDatabaseAndTable(t *testing.T) {
 }
 
 func TestDatabasesThatInnoDBSpellsAlikeAreToldApartOrRefused(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		other := s.Open(t, "shäp")
-		mustExec(t, other, "CREATE TABLE odd (id INT PRIMARY KEY)")
+		database.Exec(t, other, "CREATE TABLE odd (id INT PRIMARY KEY)")
 		o := newOdd(t, s, "shöp", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL)")
 		if err := o.Run(t.Context()); !errors.Is(err, migrate.ErrUnsupported) {
 			t.Errorf("two databases: %v", err)
 		}
-		mustExec(t, other, "DROP TABLE odd")
+		database.Exec(t, other, "DROP TABLE odd")
 		o.run(t)
 	})
 }
@@ -146,7 +147,7 @@ func TestTablesAreClosedOnAServerThatWritesNamesInSmallLetters(t *testing.T) {
 }
 
 func TestRowsLieWhereTheirKeysLeadApplications(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for definition, c := range map[string]struct {
 			rule sharding.Rule
 			keys map[string]any // as SQL and as applications have them
@@ -156,7 +157,7 @@ func TestRowsLieWhereTheirKeysLeadApplications(t *testing.T) {
 		} {
 			o := newOdd(t, s, "odd", "odd", c.rule, "DROP TABLE IF EXISTS odd", "CREATE TABLE odd (id INT AUTO_INCREMENT PRIMARY KEY, u "+definition+" NOT NULL)")
 			for text := range c.keys {
-				mustExec(t, o.source, "INSERT INTO odd (u) VALUES ("+text+")")
+				database.Exec(t, o.source, "INSERT INTO odd (u) VALUES ("+text+")")
 			}
 			o.run(t)
 			if v, err := o.Verify(t.Context()); err != nil || !v.Clean() {
@@ -180,22 +181,22 @@ func TestRowsLieWhereTheirKeysLeadApplications(t *testing.T) {
 }
 
 func TestWhatACopyWouldChangeIsFoundAndNotCopied(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('a', '', '0'), c VARCHAR(9) CHARACTER SET cp1251, j JSON)",
 			"INSERT INTO odd (id, u, c, e) VALUES (1, 1, 'A', ''), (2, 1, _cp1251 x'41e4', 'a')")
 		o.run(t)
-		mustExec(t, o.source, "SET GLOBAL sql_mode = ''")
+		database.Exec(t, o.source, "SET GLOBAL sql_mode = ''")
 		lax := s.Open(t, "odd")
 		refused := func(id int64, write, finding, mend string) {
 			t.Helper()
-			mustExec(t, lax, write)
+			database.Exec(t, lax, write)
 			o.finds(t, fmt.Sprintf("block lost_value %s in 1 row, the first of which is row %d", finding, id))
 			var row *migrate.RowError
 			if err := o.Run(t.Context()); !errors.As(err, &row) || row.ID != id || !errors.Is(err, migrate.ErrUnsupported) || !strings.Contains(err.Error(), finding) {
 				t.Errorf("%s: a run ended with %v", write, err)
 			}
 			for step := range strings.SplitSeq(mend, ";") {
-				mustExec(t, lax, step)
+				database.Exec(t, lax, step)
 			}
 		}
 		refused(3, "INSERT INTO odd (id, u, e) VALUES (3, 2, 'what?')", "e has the empty value that stands for one which was not allowed", "UPDATE odd SET e = '' WHERE id = 3")
@@ -213,7 +214,7 @@ func TestTypesThatTheTextOfJSONDoesNotTellAreFoundAndNotCopied(t *testing.T) {
 	o.run(t)
 	const finding = "j has a DECIMAL, a date, a time or bytes inside, which as text become a DOUBLE or a string"
 	for typed, text := range typedJSON {
-		mustExec(t, o.source, "UPDATE odd SET j = "+typed+" WHERE id = 3")
+		database.Exec(t, o.source, "UPDATE odd SET j = "+typed+" WHERE id = 3")
 		o.finds(t, "block lost_value "+finding+" in 1 row, the first of which is row 3")
 		var row *migrate.RowError
 		if err := o.Run(t.Context()); !errors.As(err, &row) || row.ID != 3 || !errors.Is(err, migrate.ErrUnsupported) {
@@ -222,8 +223,8 @@ func TestTypesThatTheTextOfJSONDoesNotTellAreFoundAndNotCopied(t *testing.T) {
 		if v, err := o.Verify(t.Context()); err != nil || v.Clean() {
 			t.Errorf("%s: %+v, %v", typed, v, err)
 		}
-		mustExec(t, o.source, "UPDATE odd SET j = NULL WHERE id = 3") // as an equal number changes nothing
-		mustExec(t, o.source, "UPDATE odd SET j = '"+text+"' WHERE id = 3")
+		database.Exec(t, o.source, "UPDATE odd SET j = NULL WHERE id = 3") // as an equal number changes nothing
+		database.Exec(t, o.source, "UPDATE odd SET j = '"+text+"' WHERE id = 3")
 		o.run(t)
 	}
 	if v, err := o.Verify(t.Context()); err != nil || !v.Clean() {
@@ -236,12 +237,12 @@ func TestJSONOfMySQLIsCopiedToMariaDBAndCompared(t *testing.T) {
 	o := newOdd(t, server.RunMySQL(t), "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, j JSON)",
 		`INSERT INTO odd VALUES (1, 1, '{"a": [1.5, -0.0, "ü", {"b": null}]}'), (2, 1, '[]')`)
 	o.reach(t, "b", server.RunMariaDB(t).Open(t, "odd_b"))
-	mustExec(t, o.shards["b"], "CREATE TABLE odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, j JSON)")
+	database.Exec(t, o.shards["b"], "CREATE TABLE odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, j JSON)")
 	o.run(t)
 	if v, err := o.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != 2 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	mustExec(t, o.shards["b"], "UPDATE odd_1 SET j = '[0]' WHERE id = 2")
+	database.Exec(t, o.shards["b"], "UPDATE odd_1 SET j = '[0]' WHERE id = 2")
 	if v, err := o.Verify(t.Context()); err != nil || len(v.Divergences) != 1 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -250,9 +251,9 @@ func TestJSONOfMySQLIsCopiedToMariaDBAndCompared(t *testing.T) {
 func TestAValueThatIsRefusedIsNotStoredInAWiderColumnEither(t *testing.T) {
 	s := server.RunMariaDB(t)
 	o := newOdd(t, s, "odd", "odd", sharding.Low(1), "SET GLOBAL sql_mode = ''", "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, e ENUM('a'))")
-	mustExec(t, o.shards["a"], "CREATE TABLE odd_0 (id BIGINT PRIMARY KEY, u INT NOT NULL, e LONGTEXT)")
+	database.Exec(t, o.shards["a"], "CREATE TABLE odd_0 (id BIGINT PRIMARY KEY, u INT NOT NULL, e LONGTEXT)")
 	o.run(t)
-	mustExec(t, s.Open(t, "odd"), "INSERT INTO odd VALUES (1, 2, 'what?')")
+	database.Exec(t, s.Open(t, "odd"), "INSERT INTO odd VALUES (1, 2, 'what?')")
 	var row *migrate.RowError
 	if err := o.Run(t.Context()); !errors.As(err, &row) || row.ID != 1 {
 		t.Errorf("a run ended with %v", err)
@@ -263,7 +264,7 @@ func TestAValueThatIsRefusedIsNotStoredInAWiderColumnEither(t *testing.T) {
 }
 
 func TestInspectFindsWhatStandsInTheWayOfAnOddTable(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE audit (id INT PRIMARY KEY)",
 			"CREATE TABLE odd (id BIGINT UNSIGNED PRIMARY KEY, u INT NOT NULL, up BIGINT UNSIGNED, s INT NOT NULL AUTO_INCREMENT UNIQUE, ts TIMESTAMP NULL, day DATE AS (DATE(ts)) STORED,"+
 				" FOREIGN KEY (up) REFERENCES odd (id) ON DELETE SET NULL)",
@@ -275,7 +276,7 @@ func TestInspectFindsWhatStandsInTheWayOfAnOddTable(t *testing.T) {
 		o.finds(t, "block cascades the foreign key on (up) to the table itself",
 			"warn auto_increment s is numbered by the table", "warn generated_columns day is stored as computed from the TIMESTAMP ts",
 			"warn outside_job the trigger noted of audit names it", "warn outside_job the event nightly names it", "warn outside_job the routine clean names it")
-		mustExec(t, o.source, "INSERT INTO odd (id, u) VALUES (9223372036854775808, 1)")
+		database.Exec(t, o.source, "INSERT INTO odd (id, u) VALUES (9223372036854775808, 1)")
 		o.finds(t, "block unsupported table odd has the id 9223372036854775808")
 		if err := o.Run(t.Context()); !errors.Is(err, migrate.ErrUnsupported) {
 			t.Errorf("a run ended with %v", err)
@@ -284,7 +285,7 @@ func TestInspectFindsWhatStandsInTheWayOfAnOddTable(t *testing.T) {
 }
 
 func TestATableOfAnotherDatabaseIsNotTakenForTheOneOfItsName(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		s.Open(t, "other")
 		o := newOdd(t, s, "shop", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL)",
 			"CREATE TABLE other.odd (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES shop.odd (id))")
@@ -296,7 +297,7 @@ func TestATableOfAnotherDatabaseIsNotTakenForTheOneOfItsName(t *testing.T) {
 }
 
 func TestATextThatLooksLikeADefinitionIsNotTakenForOne(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		const comment = "no AUTO_INCREMENT, (see)\n) AUTO_INCREMENT=77"
 		o := newOdd(t, s, "odd", "odd", sharding.Low(1), "CREATE TABLE parents (id INT PRIMARY KEY)",
 			"CREATE TABLE odd (`a``(b` INT COMMENT '"+comment+"', id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT NOT NULL, p INT,"+
@@ -329,7 +330,7 @@ func TestACollationThatAShardDoesNotKnowIsFound(t *testing.T) {
 	o := newOdd(t, from, "odd", "odd", sharding.Low(1), "CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, x VARCHAR(9) COLLATE utf8mb4_0900_ai_ci)")
 	o.reach(t, "b", to.Open(t, "odd_b"))
 	o.finds(t, "block charset the server does not know the collation utf8mb4_0900_ai_ci of odd")
-	mustExec(t, o.shards["b"], "CREATE TABLE odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, x VARCHAR(9))")
+	database.Exec(t, o.shards["b"], "CREATE TABLE odd_1 (id BIGINT PRIMARY KEY, u INT NOT NULL, x VARCHAR(9))")
 	found, err := o.Inspect(t.Context())
 	if err != nil || migrate.Blocked(found) {
 		t.Errorf("%+v, %v", found, err)
@@ -342,9 +343,9 @@ func TestTheCommandLineCopiesRowsThatAreLongerThanAStatement(t *testing.T) {
 			"ALTER TABLE orders ADD a LONGTEXT, ADD b LONGBLOB", "SET GLOBAL max_allowed_packet = 1048576",
 			"INSERT INTO orders (user_id, a) VALUES (1, REPEAT('y', 900000)), (2, REPEAT('x', 900000))", "UPDATE orders SET b = REPEAT(x'ff27', 450000)",
 		} {
-			mustExec(t, s.source, statement)
+			database.Exec(t, s.source, statement)
 		}
-		mustExec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
+		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
 		o := newOperator(t, s)
 		o.must(t, 0, "run", "--once")
 		o.must(t, 0, "verify")
@@ -367,7 +368,7 @@ func TestAServerThatGivesTimestampsDefaultsIsFound(t *testing.T) {
 }
 
 func TestATableThatRefersToOneWhichStaysGoesThereAndBack(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		o := newOdd(t, s, "shop", "odd", sharding.Low(1), "CREATE TABLE users (id INT PRIMARY KEY)", "INSERT INTO users VALUES (1), (2)",
 			"CREATE TABLE odd (id INT PRIMARY KEY, u INT NOT NULL, FOREIGN KEY (u) REFERENCES users (id))", "INSERT INTO odd VALUES (1, 1), (2, 2)")
 		o.finds(t, "warn outside_job (u) refers to the table users, which is not in the job")
@@ -375,8 +376,8 @@ func TestATableThatRefersToOneWhichStaysGoesThereAndBack(t *testing.T) {
 		if _, err := o.Cutover(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, o.shards["b"], "INSERT INTO odd_1 VALUES (3, 1)")
-		mustExec(t, o.shards["a"], "DELETE FROM odd_0")
+		database.Exec(t, o.shards["b"], "INSERT INTO odd_1 VALUES (3, 1)")
+		database.Exec(t, o.shards["a"], "DELETE FROM odd_0")
 		if _, err := o.Rollback(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -53,11 +54,11 @@ var kinTables = []struct{ name, row string }{
 	{"grandchildren", "CONCAT_WS('|', id, COALESCE(child, 'NULL'))"},
 }
 
-func newKin(t *testing.T, s dsnOpener, name string, parentsFirst bool) *kin {
+func newKin(t *testing.T, s database.DSNOpener, name string, parentsFirst bool) *kin {
 	t.Helper()
 	k := &kin{source: s.Open(t, name), shards: sharding.DBs{"a": s.Open(t, name+"_a"), "b": s.Open(t, name+"_b")}}
 	for statement := range strings.SplitSeq(kinSQL, ";") {
-		mustExec(t, k.source, statement)
+		database.Exec(t, k.source, statement)
 	}
 	k.cfg = migrate.Config{Name: "kin", Source: k.source, Shards: k.shards, ChunkRows: 7}
 	for _, table := range kinTables {
@@ -94,7 +95,7 @@ func (k *kin) onSource(t *testing.T, from int) {
 		"DELETE FROM parents WHERE id = %d", "UPDATE parents SET id = id + 4001 WHERE id = %d", "UPDATE parents SET a = a + 10 WHERE id = %d",
 		"UPDATE cascading SET id = id + 3001 WHERE parent = %d ORDER BY id LIMIT 1", "DELETE FROM cascading WHERE parent = %d ORDER BY id LIMIT 1",
 	} {
-		mustExec(t, k.source, fmt.Sprintf(statement, from+i))
+		database.Exec(t, k.source, fmt.Sprintf(statement, from+i))
 	}
 }
 
@@ -113,7 +114,7 @@ func (k *kin) onShards(t *testing.T, from int) {
 					fmt.Sprintf("INSERT INTO %s VALUES (%d, 77, %[2]d, 1, NULL)", at.Table, 10_000+2*from+i))
 			}
 			for _, statement := range statements {
-				mustExec(t, k.shards[at.DB], statement)
+				database.Exec(t, k.shards[at.DB], statement)
 			}
 		}
 	}
@@ -157,7 +158,7 @@ func (k *kin) mustSwitch(t *testing.T) {
 }
 
 func TestChangesOfParentsAreCarriedBackUnderEveryForeignKey(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {
 			k := newKin(t, s, "kin_"+order, parentsFirst)
 			k.mustRun(t, order)
@@ -183,7 +184,7 @@ func TestChangesOfParentsAreCarriedBackUnderEveryForeignKey(t *testing.T) {
 }
 
 func TestChangesOfParentsAreCarriedBackAfterASwitchThatWasCutOff(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for _, step := range []string{migrate.StepDrained, migrate.StepRenamed, migrate.StepFlipped} {
 			k := newKin(t, s, "kin_"+step, true)
 			k.mustRun(t, step)
@@ -207,7 +208,7 @@ func TestChangesOfParentsAreCarriedBackAfterASwitchThatWasCutOff(t *testing.T) {
 }
 
 func TestParentsThatStayCanBeDeletedOnceTheJobIsFinalized(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		k := newKin(t, s, "kin", true)
 		found, err := k.job(t).Inspect(t.Context())
 		announced := func(f migrate.Finding) bool {
@@ -226,17 +227,17 @@ func TestParentsThatStayCanBeDeletedOnceTheJobIsFinalized(t *testing.T) {
 			t.Errorf("a parent of retired rows: %v", err)
 		}
 		for _, shard := range []string{"a", "b"} { // parents_0 and parents_1
-			mustExec(t, k.shards[shard], map[string]string{"a": "DELETE FROM parents_0 WHERE owner = 1", "b": "DELETE FROM parents_1 WHERE owner = 1"}[shard])
+			database.Exec(t, k.shards[shard], map[string]string{"a": "DELETE FROM parents_0 WHERE owner = 1", "b": "DELETE FROM parents_1 WHERE owner = 1"}[shard])
 		}
 		k.mustRun(t, "after the switch")
 		if err := deleteOwner(1); err != nil {
 			t.Error(err)
 		}
-		mustExec(t, k.source, "CREATE TABLE late (id INT PRIMARY KEY, pair INT, FOREIGN KEY (pair) REFERENCES pairs_old (id))")
+		database.Exec(t, k.source, "CREATE TABLE late (id INT PRIMARY KEY, pair INT, FOREIGN KEY (pair) REFERENCES pairs_old (id))")
 		if err := k.job(t).Finalize(t.Context()); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "late refers to pairs_old by (pair)") {
 			t.Errorf("with a key to the archive: %v", err)
 		}
-		mustExec(t, k.source, "DROP TABLE late")
+		database.Exec(t, k.source, "DROP TABLE late")
 		for range 2 { // again does no harm
 			if err := k.job(t).Finalize(t.Context()); err != nil {
 				t.Fatal(err)
@@ -255,14 +256,14 @@ func TestParentsThatStayCanBeDeletedOnceTheJobIsFinalized(t *testing.T) {
 }
 
 func TestASwitchThatEndedBetweenTwoRenamesIsFinished(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {
 			for _, renamed := range []int{1, 6} {
 				when := fmt.Sprint(order, " ", renamed)
 				k := newKin(t, s, fmt.Sprint("kin_", order, renamed), parentsFirst)
 				k.mustRun(t, when)
 				for _, table := range k.cfg.Tables[:renamed] {
-					mustExec(t, k.source, "RENAME TABLE "+table.Name+" TO "+table.Name+"_old")
+					database.Exec(t, k.source, "RENAME TABLE "+table.Name+" TO "+table.Name+"_old")
 				}
 				k.mustSwitch(t)
 				k.onShards(t, 1)
@@ -276,13 +277,13 @@ func TestASwitchThatEndedBetweenTwoRenamesIsFinished(t *testing.T) {
 // An attempt that fails under the lock must not go on with the renames of one before:
 // what has not been carried over would be lost.
 func TestASwitchThatEndedBetweenTwoRenamesLosesNoChangeOfTheOthers(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, _ []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
 		for order, parentsFirst := range map[string]bool{"parents_first": true, "children_first": false} {
 			k := newKin(t, s, "kin_open_"+order, parentsFirst)
 			k.mustRun(t, order)
 			closed, open := k.cfg.Tables[0].Name, k.cfg.Tables[3].Name
-			mustExec(t, k.source, "RENAME TABLE "+closed+" TO "+closed+"_old")
-			mustExec(t, k.source, "DELETE FROM "+open+" WHERE id IN (2, 3)")
+			database.Exec(t, k.source, "RENAME TABLE "+closed+" TO "+closed+"_old")
+			database.Exec(t, k.source, "DELETE FROM "+open+" WHERE id IN (2, 3)")
 
 			refused := errors.New("not now")
 			notReady := func(cfg *migrate.Config) {
@@ -291,7 +292,7 @@ func TestASwitchThatEndedBetweenTwoRenamesLosesNoChangeOfTheOthers(t *testing.T)
 			if _, err := k.job(t, notReady).Cutover(t.Context(), longPause); !errors.Is(err, refused) {
 				t.Errorf("%s: %v", order, err)
 			}
-			mustExec(t, k.source, "DELETE FROM "+open+" WHERE id = 4") // it is open yet
+			database.Exec(t, k.source, "DELETE FROM "+open+" WHERE id = 4") // it is open yet
 			k.mustSwitch(t)
 			k.compare(t, order, "_old", "")
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -184,7 +185,7 @@ func TestALateSwitchIsUndoneWhereThatIsShorter(t *testing.T) {
 		if !errors.As(err, &late) {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		mustExec(t, s.source, "INSERT INTO orders (user_id, note) VALUES (1, 'goes on')")
+		database.Exec(t, s.source, "INSERT INTO orders (user_id, note) VALUES (1, 'goes on')")
 		slow = false
 		if _, err := j.Cutover(t.Context(), longPause); err != nil {
 			t.Fatal(err)

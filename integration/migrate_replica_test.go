@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -32,12 +34,12 @@ var (
 	}
 )
 
-func portOf(t *testing.T, db *sql.DB) int64 { return mustNumber(t, db, "SELECT @@port") }
+func portOf(t *testing.T, db *sql.DB) int64 { return database.MustNumber(t, db, "SELECT @@port") }
 
 func execAll(t *testing.T, db *sql.DB, statements string) {
 	t.Helper()
 	for statement := range strings.SplitSeq(statements, "; ") {
-		mustExec(t, db, statement)
+		database.Exec(t, db, statement)
 	}
 }
 
@@ -47,7 +49,7 @@ const orderTable = "CREATE TABLE odd (id INT AUTO_INCREMENT PRIMARY KEY, u INT N
 // of it: not while the server repeats, nor when it may at any moment.
 func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 	for name, s := range map[string]struct {
-		from, source dsnOpener
+		from, source database.DSNOpener
 		how          replicating
 	}{
 		"MariaDB": {server.RunMariaDB(t, "--log-bin", "--binlog-format=ROW", "--server-id=1"), server.RunMariaDB(t, "--server-id=2"), slaveOf},
@@ -64,7 +66,7 @@ func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 					t.Errorf("%s ended with %v", when, err)
 				}
 			}
-			mustExec(t, o.source, feed) // and stands still
+			database.Exec(t, o.source, feed) // and stands still
 			o.finds(t, "block replica the server is configured to repeat 127.0.0.1:")
 			refused("the first run", o.Run)
 			if got := texts(t, o.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"); len(got) > 0 {
@@ -72,8 +74,8 @@ func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 			}
 			execAll(t, o.source, s.how.end)
 			o.run(t)
-			mustExec(t, o.source, feed)
-			mustExec(t, o.source, s.how.start)
+			database.Exec(t, o.source, feed)
+			database.Exec(t, o.source, s.how.start)
 			refused("another run", o.Run)
 			refused("following", o.Follow)
 			cutover := func(ctx context.Context) error {
@@ -93,7 +95,7 @@ func TestASourceThatIsAReplicaIsRefused(t *testing.T) {
 func TestARollbackFromAShardThatIsAReplicaIsRefused(t *testing.T) {
 	o := newOdd(t, server.RunMariaDB(t), "odd", "odd", sharding.Low(1), orderTable, "INSERT INTO odd (u) VALUES (1), (2)")
 	o.reach(t, "b", server.RunMariaDB(t).Open(t, "odd_b"))
-	mustExec(t, o.shards["b"], fmt.Sprintf(slaveOf.configure, 1))
+	database.Exec(t, o.shards["b"], fmt.Sprintf(slaveOf.configure, 1))
 	o.finds(t, "warn replica the server is configured to repeat 127.0.0.1:1 feed")
 	o.run(t)
 	if _, err := o.Cutover(t.Context(), longPause); err != nil {
@@ -114,7 +116,7 @@ func TestAReplicaThatIsMadeDuringACutoverIsRefused(t *testing.T) {
 	o.run(t)
 	cfg := migrate.Config{Name: "odd", Source: o.source, Shards: o.shards, Tables: []migrate.Table{o.table}, Observe: func(s migrate.Step) {
 		if s.Name == migrate.StepLocked {
-			mustExec(t, o.source, fmt.Sprintf(slaveOf.configure, 1))
+			database.Exec(t, o.source, fmt.Sprintf(slaveOf.configure, 1))
 		}
 	}}
 	job, err := migrate.New(cfg)
@@ -124,29 +126,29 @@ func TestAReplicaThatIsMadeDuringACutoverIsRefused(t *testing.T) {
 	if _, err := job.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "repeat 127.0.0.1:1 feed") {
 		t.Errorf("the cutover ended with %v", err)
 	}
-	mustExec(t, o.source, "INSERT INTO odd (u) VALUES (3)") // the table is open
+	database.Exec(t, o.source, "INSERT INTO odd (u) VALUES (3)") // the table is open
 }
 
 // MariaDB can run triggers for row events. Then nothing is lost, and nothing refused.
 func TestAReplicaThatRunsTriggersForRowEventsIsASource(t *testing.T) {
 	primary := server.RunMariaDB(t, "--log-bin", "--binlog-format=ROW", "--server-id=1").Open(t, "odd")
 	o := newOdd(t, server.RunMariaDB(t, "--server-id=2", "--slave-run-triggers-for-rbr=YES"), "odd", "odd", sharding.Low(1))
-	mustExec(t, o.source, "SET GLOBAL gtid_slave_pos = '"+texts(t, primary, "SELECT @@gtid_current_pos")[0]+"'")
-	mustExec(t, primary, orderTable)
-	mustExec(t, o.source, fmt.Sprintf(slaveOf.configure, portOf(t, primary)))
-	mustExec(t, o.source, slaveOf.start)
+	database.Exec(t, o.source, "SET GLOBAL gtid_slave_pos = '"+texts(t, primary, "SELECT @@gtid_current_pos")[0]+"'")
+	database.Exec(t, primary, orderTable)
+	database.Exec(t, o.source, fmt.Sprintf(slaveOf.configure, portOf(t, primary)))
+	database.Exec(t, o.source, slaveOf.start)
 	repeated := func(rows int64) {
 		t.Helper()
-		eventually(t, "the source has what was written on the other server", func() bool {
-			return mustNumber(t, o.source, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'odd' AND TABLE_NAME = 'odd'") == 1 &&
-				mustNumber(t, o.source, "SELECT COUNT(*) FROM odd") == rows
+		testwait.Until(t, "the source has what was written on the other server", func() bool {
+			return database.MustNumber(t, o.source, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'odd' AND TABLE_NAME = 'odd'") == 1 &&
+				database.MustNumber(t, o.source, "SELECT COUNT(*) FROM odd") == rows
 		})
 	}
 	repeated(0)
-	mustExec(t, primary, "INSERT INTO odd (u) VALUES (1), (2)")
+	database.Exec(t, primary, "INSERT INTO odd (u) VALUES (1), (2)")
 	repeated(2)
 	o.run(t)
-	mustExec(t, primary, "INSERT INTO odd (u) VALUES (3), (4)")
+	database.Exec(t, primary, "INSERT INTO odd (u) VALUES (3), (4)")
 	repeated(4)
 	o.run(t)
 	if got := o.on(t, "SELECT id FROM %s"); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
@@ -158,7 +160,7 @@ func TestAReplicaThatRunsTriggersForRowEventsIsASource(t *testing.T) {
 }
 
 func TestAUserWhoMayNotSeeReplicationIsRefused(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, grants []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		m := newMoving(t, s, slices.DeleteFunc(slices.Clone(grants), func(grant string) bool {
 			return strings.Contains(grant, "SLAVE MONITOR") || strings.Contains(grant, "performance_schema")
 		})...)
@@ -179,7 +181,7 @@ func TestAMemberOfAClusterIsRefusedAsASource(t *testing.T) {
 	t.Run("Group Replication", func(t *testing.T) { refusedAsMember(t, server.RunGroupMember(t), "Group Replication") })
 }
 
-func refusedAsMember(t *testing.T, s dsnOpener, cluster string) {
+func refusedAsMember(t *testing.T, s database.DSNOpener, cluster string) {
 	t.Helper()
 	o := newOdd(t, s, "odd", "odd", sharding.Low(1), orderTable, "INSERT INTO odd (u) VALUES (1), (2)")
 	o.finds(t, "block cluster the server is a member of a cluster ("+cluster+")")

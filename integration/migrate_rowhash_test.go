@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -29,9 +30,9 @@ func verifyTexts(t *testing.T, source, shard *sql.DB) {
 	const columns = " (id BIGINT PRIMARY KEY, a VARCHAR(50) NULL, b VARCHAR(50) NULL, c VARCHAR(50) CHARACTER SET ascii NULL) CHARACTER SET "
 	for _, sets := range [][2]string{{"latin1", "utf8mb4"}, {"utf8mb4", "latin1"}, {"utf8mb3", "utf8mb4"}} {
 		name := "from_" + sets[0] + "_to_" + sets[1]
-		mustExec(t, source, "CREATE TABLE "+name+columns+sets[0])
-		mustExec(t, shard, "CREATE TABLE "+name+"_0"+columns+sets[1])
-		mustExec(t, source, "INSERT INTO "+name+" VALUES (1, 'ünï', 'é', 'x'), (2, 'ab', '', NULL), (3, NULL, '1,2', '3'), (4, 'a', NULL, ''), (5, 'ß', 'ü', 'z')")
+		database.Exec(t, source, "CREATE TABLE "+name+columns+sets[0])
+		database.Exec(t, shard, "CREATE TABLE "+name+"_0"+columns+sets[1])
+		database.Exec(t, source, "INSERT INTO "+name+" VALUES (1, 'ünï', 'é', 'x'), (2, 'ab', '', NULL), (3, NULL, '1,2', '3'), (4, 'a', NULL, ''), (5, 'ß', 'ü', 'z')")
 		spread, err := sharding.Spread([]string{"a"}, 1, name+"_%d")
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +53,7 @@ func verifyTexts(t *testing.T, source, shard *sql.DB) {
 		for _, change := range []string{
 			"a = 'uni' WHERE id = 1", "a = 'ab ' WHERE id = 2", "b = '1', c = '2,3' WHERE id = 3", "b = '', c = NULL WHERE id = 4", "a = 'ü', b = 'ß' WHERE id = 5",
 		} {
-			mustExec(t, shard, "UPDATE "+name+"_0 SET "+change)
+			database.Exec(t, shard, "UPDATE "+name+"_0 SET "+change)
 		}
 		v, err := job.Verify(t.Context())
 		var differ []int64
@@ -97,7 +98,7 @@ func TestVerifyTellsValuesApartWhoseTextIsTheSame(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	for i, change := range changes {
-		mustExec(t, shard, fmt.Sprintf("UPDATE odd_0 SET %s WHERE id = %d", change, i+1))
+		database.Exec(t, shard, fmt.Sprintf("UPDATE odd_0 SET %s WHERE id = %d", change, i+1))
 	}
 	v, err := o.Verify(t.Context())
 	if err != nil || len(v.Divergences) != len(changes) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -20,13 +21,13 @@ import (
 // through both levels.
 func family(t *testing.T, s *migrationShop) migrate.Config {
 	t.Helper()
-	mustExec(t, s.source, `CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, order_id INT NULL, what VARCHAR(20),
+	database.Exec(t, s.source, `CREATE TABLE items (id INT AUTO_INCREMENT PRIMARY KEY, order_id INT NULL, what VARCHAR(20),
 		CONSTRAINT items_order FOREIGN KEY (order_id) REFERENCES orders (id) ON DELETE CASCADE ON UPDATE CASCADE)`)
-	mustExec(t, s.source, `CREATE TABLE notes (id INT AUTO_INCREMENT PRIMARY KEY, item_id INT NULL,
+	database.Exec(t, s.source, `CREATE TABLE notes (id INT AUTO_INCREMENT PRIMARY KEY, item_id INT NULL,
 		CONSTRAINT notes_item FOREIGN KEY (item_id) REFERENCES items (id) ON DELETE SET NULL ON UPDATE CASCADE)`)
 	for i := 1; i <= 300; i++ {
-		mustExec(t, s.source, fmt.Sprintf("INSERT INTO items VALUES (%d, %d, 'x'), (%d, %d, 'y')", i, i, 1000+i, i))
-		mustExec(t, s.source, fmt.Sprintf("INSERT INTO notes VALUES (%d, %d)", i, i))
+		database.Exec(t, s.source, fmt.Sprintf("INSERT INTO items VALUES (%d, %d, 'x'), (%d, %d, 'y')", i, i, 1000+i, i))
+		database.Exec(t, s.source, fmt.Sprintf("INSERT INTO notes VALUES (%d, %d)", i, i))
 	}
 	cfg := s.config(t, "id")
 	for _, name := range []string{"items", "notes"} {
@@ -121,7 +122,7 @@ func TestCascadesReachTheShards(t *testing.T) {
 		if _, err := j.Rollback(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, s.source, "DELETE FROM orders WHERE id BETWEEN 1 AND 50") // cascades as before
+		database.Exec(t, s.source, "DELETE FROM orders WHERE id BETWEEN 1 AND 50") // cascades as before
 		if err := j.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +156,7 @@ func TestTruncateIsDetected(t *testing.T) {
 		if err := j.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, s.source, "TRUNCATE TABLE orders")
+		database.Exec(t, s.source, "TRUNCATE TABLE orders")
 		if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrChanged) {
 			t.Errorf("Cutover: %v", err)
 		}
@@ -175,7 +176,7 @@ func TestATruncateEndsARunnerThatFollowsAndNothingIsNoted(t *testing.T) {
 			}
 			following := make(chan error, 1)
 			go func() { following <- j.Follow(t.Context()) }()
-			mustExec(t, s.source, change)
+			database.Exec(t, s.source, change)
 			if err := <-following; !errors.Is(err, migrate.ErrChanged) {
 				t.Errorf("%s: Follow: %v", change, err)
 			}
@@ -217,9 +218,9 @@ func TestATruncateOfAShardIsDetected(t *testing.T) {
 		})
 		// As the runbook says: the rows are on the source.
 		for _, row := range texts(t, s.source, "SELECT CONCAT_WS(',', id, user_id, QUOTE(code), QUOTE(note), total, weight, QUOTE(made)) FROM orders_old WHERE id & 3 = 1") {
-			mustExec(t, s.shards["b"], "INSERT INTO orders_01 VALUES ("+row+")")
+			database.Exec(t, s.shards["b"], "INSERT INTO orders_01 VALUES ("+row+")")
 		}
-		mustExec(t, s.source, "DELETE FROM shardid_target WHERE job = 'orders' AND place = 'b/orders_01'")
+		database.Exec(t, s.source, "DELETE FROM shardid_target WHERE job = 'orders' AND place = 'b/orders_01'")
 		if _, err := j.Rollback(t.Context(), longPause); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func TestATruncateOfAShardIsDetected(t *testing.T) {
 // truncated fails unless each of the errors says that the shard was truncated.
 func (s *migrationShop) truncated(t *testing.T, calls string, do func() []error) {
 	t.Helper()
-	mustExec(t, s.shards["b"], "TRUNCATE TABLE orders_01")
+	database.Exec(t, s.shards["b"], "TRUNCATE TABLE orders_01")
 	for i, err := range do() {
 		if !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), "orders_01 on b") {
 			t.Errorf("%d of %s: %v", i, calls, err)
@@ -275,9 +276,9 @@ func TestOfTwoSourcesThatBeginAtOnceOneGetsTheShards(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
 		other := &migrationShop{servers: s.servers, source: s.servers[1].Open(t, "elsewhere"), shards: s.shards}
-		mustExec(t, other.source, "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) NULL, note VARCHAR(100) NOT NULL DEFAULT '',"+
+		database.Exec(t, other.source, "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) NULL, note VARCHAR(100) NOT NULL DEFAULT '',"+
 			" total DECIMAL(12,2) NULL, weight FLOAT NULL, made DATETIME(6) NULL, UNIQUE KEY code (code), KEY by_user (user_id))")
-		mustExec(t, other.source, "INSERT INTO orders (user_id, note) VALUES (1, 'of the other source'), (2, ''), (3, ''), (4, '')")
+		database.Exec(t, other.source, "INSERT INTO orders (user_id, note) VALUES (1, 'of the other source'), (2, ''), (3, ''), (4, '')")
 		type outcome struct {
 			of  *migrationShop
 			err error
@@ -351,12 +352,12 @@ func TestARunnerWhoseLockWasLostIsFenced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, s.source, fmt.Sprintf("KILL CONNECTION %d", holder))
+		database.Exec(t, s.source, fmt.Sprintf("KILL CONNECTION %d", holder))
 		next := s.job(t, "id")
 		for errors.Is(next.Run(t.Context()), migrate.ErrLocked) { // until the server has noticed
 			continue
 		}
-		mustExec(t, s.source, "UPDATE orders SET note = 'after the zombie read it'")
+		database.Exec(t, s.source, "UPDATE orders SET note = 'after the zombie read it'")
 		close(goOn)
 		if err := <-ended; !errors.Is(err, migrate.ErrFenced) {
 			t.Errorf("the zombie ended with %v", err)
@@ -372,7 +373,7 @@ func TestASettingOfTheSessionThatBreaksACopyDoesNotReachIt(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		for _, setting := range []string{"sql_mode = ''", "time_zone = '+09:00'"} {
-			mustExec(t, s.source, "SET GLOBAL "+setting)
+			database.Exec(t, s.source, "SET GLOBAL "+setting)
 		}
 		broken := s.source.Driver()
 		db := sql.OpenDB(settingConnector{broken, s.servers[0].DSN("shop"), []string{"SET autocommit = 0, sql_select_limit = 7, time_zone = '-05:00', sql_mode = 'ANSI_QUOTES', foreign_key_checks = 1, completion_type = 'RELEASE'", "SET NAMES latin1"}})

@@ -12,23 +12,16 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
 
-// shopServer is a server that a migration reads from or writes to.
-type shopServer interface {
-	Open(tb testing.TB, database string) *sql.DB
-	DSN(database string) string
-	Kill()
-	Start(ctx context.Context) error
-}
-
 // migrationShop has its source and one half of its shards on one server, the
 // other half on another.
 type migrationShop struct {
-	servers [2]shopServer
+	servers [2]database.Server
 	source  *sql.DB
 	shards  sharding.DBs
 }
@@ -46,14 +39,14 @@ func onShopServers(t *testing.T, test func(t *testing.T, s *migrationShop)) {
 	})
 }
 
-func newMigrationShop(t *testing.T, a, b shopServer) *migrationShop {
+func newMigrationShop(t *testing.T, a, b database.Server) *migrationShop {
 	t.Helper()
 	s := &migrationShop{
-		servers: [2]shopServer{a, b},
+		servers: [2]database.Server{a, b},
 		source:  a.Open(t, "shop"),
 		shards:  sharding.DBs{"a": a.Open(t, "shop_a"), "b": b.Open(t, "shop_b")},
 	}
-	mustExec(t, s.source, `CREATE TABLE orders (
+	database.Exec(t, s.source, `CREATE TABLE orders (
 		id INT NOT NULL AUTO_INCREMENT PRIMARY KEY,
 		user_id INT NOT NULL,
 		code VARCHAR(20) NULL,
@@ -73,7 +66,7 @@ func (s *migrationShop) fill(t *testing.T, rows int) {
 		for i := from; i <= min(rows, from+999); i++ {
 			values = append(values, fmt.Sprintf("(%d,%d,'c%d','it''s note %d',%d.%02d,%d.1,'2024-02-29 12:34:56.%06d')", i, i%17, i, i, i, i%100, i, i))
 		}
-		mustExec(t, s.source, "INSERT INTO orders VALUES "+strings.Join(values, ","))
+		database.Exec(t, s.source, "INSERT INTO orders VALUES "+strings.Join(values, ","))
 	}
 }
 

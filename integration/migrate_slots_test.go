@@ -18,6 +18,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
@@ -49,17 +50,17 @@ func onSlotServers(t *testing.T, rows int, test func(t *testing.T, s *slotShop))
 	t.Run("MySQL", func(t *testing.T) { test(t, newSlotShop(t, server.RunMySQL(t), server.RunMySQL(t), rows)) })
 }
 
-func newSlotShop(t *testing.T, first, second shopServer, rows int) *slotShop {
+func newSlotShop(t *testing.T, first, second database.Server, rows int) *slotShop {
 	t.Helper()
 	s := slotShopOf(first.Open(t, "home"), first.Open(t, "shop_a"), second.Open(t, "shop_b"))
 	s.dsns = []string{first.DSN("home"), first.DSN("shop_a"), second.DSN("shop_b")}
-	mustExec(t, s.dbs["a"], "CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made DATETIME(6) NULL, KEY by_user (user_id))")
+	database.Exec(t, s.dbs["a"], "CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made DATETIME(6) NULL, KEY by_user (user_id))")
 	for from := 1; from <= rows; from += 1000 {
 		var values []string
 		for id := from; id < from+1000 && id <= rows; id++ {
 			values = append(values, fmt.Sprintf("(%d, %d, 'first', NOW(6))", id, id))
 		}
-		mustExec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES "+strings.Join(values, ","))
+		database.Exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES "+strings.Join(values, ","))
 	}
 	_, store := s.process(t)
 	if err := store.Create(t.Context()); err != nil {

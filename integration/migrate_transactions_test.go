@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -111,7 +112,7 @@ func mustGiveUp(t *testing.T, what string, err error) {
 func TestNoRunWaitsForARowThatSomebodyHasNotCommitted(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		for _, level := range isolations {
-			mustExec(t, s.source, "DELETE FROM orders")
+			database.Exec(t, s.source, "DELETE FROM orders")
 			s.fill(t, 1000)
 			stored, goOn := make(chan struct{}), make(chan struct{})
 			var once sync.Once
@@ -161,10 +162,10 @@ func TestNoRunWaitsForARowThatSomebodyHasNotCommitted(t *testing.T) {
 func deletions(t *testing.T, db *sql.DB, log string, do func()) []string {
 	t.Helper()
 	for _, statement := range []string{"SET GLOBAL log_output = 'TABLE'", "TRUNCATE TABLE mysql.general_log", "SET GLOBAL general_log = ON"} {
-		mustExec(t, db, statement)
+		database.Exec(t, db, statement)
 	}
 	do()
-	mustExec(t, db, "SET GLOBAL general_log = OFF")
+	database.Exec(t, db, "SET GLOBAL general_log = OFF")
 	return texts(t, db, "SELECT DISTINCT CONVERT(argument USING utf8mb4) FROM mysql.general_log WHERE argument LIKE 'DELETE%"+log+"%'")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -26,9 +27,9 @@ func newOneName(t *testing.T, open namedDatabase) *oneName {
 	t.Helper()
 	o := &oneName{source: open(t, "one_name"), dbs: sharding.DBs{"a": open(t, "one_name_a"), "b": open(t, "one_name_b")}}
 	o.dbs["source"] = o.source
-	mustExec(t, o.source, "CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(20) NOT NULL)")
+	database.Exec(t, o.source, "CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(20) NOT NULL)")
 	for id := range 40 {
-		mustExec(t, o.source, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, 'old')", id+1, id%7))
+		database.Exec(t, o.source, fmt.Sprintf("INSERT INTO orders VALUES (%d, %d, 'old')", id+1, id%7))
 	}
 	o.table = sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: layouts(t)["named"]}
 	router, err := sharding.New(o.dbs, o.table, sharding.Migration{Source: "source", Tables: map[string]string{"orders": ""}})
@@ -74,7 +75,7 @@ func TestATableIsMigratedToShardsOfItsName(t *testing.T) {
 		if err := j.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, o.routed, "INSERT INTO orders VALUES (1001, 1, 'on the source')")
+		database.Exec(t, o.routed, "INSERT INTO orders VALUES (1001, 1, 'on the source')")
 		for _, turn := range []func() error{
 			func() error { _, err := j.Cutover(t.Context(), longPause); return err },
 			func() error { _, err := j.Rollback(t.Context(), longPause); return err },
@@ -89,8 +90,8 @@ func TestATableIsMigratedToShardsOfItsName(t *testing.T) {
 			if err := turn(); err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, o.routed, "UPDATE orders SET note = 'x' WHERE user_id = 1")
-			mustExec(t, o.routed, "DELETE FROM orders WHERE user_id = 2 AND id = (SELECT id FROM (SELECT MAX(id) AS id FROM orders WHERE user_id = 2) AS last)")
+			database.Exec(t, o.routed, "UPDATE orders SET note = 'x' WHERE user_id = 1")
+			database.Exec(t, o.routed, "DELETE FROM orders WHERE user_id = 2 AND id = (SELECT id FROM (SELECT MAX(id) AS id FROM orders WHERE user_id = 2) AS last)")
 		}
 		if err := j.Finalize(t.Context()); err != nil {
 			t.Fatal(err)
@@ -139,7 +140,7 @@ func TestAShardIsNotTheTableOfTheSourceItself(t *testing.T) {
 
 func TestOneMasterBecomesTwoUnderTheNameOfItsTable(t *testing.T) {
 	g := newGrowing(t)
-	mustExec(t, g.dbs["one"], "RENAME TABLE orders_0 TO orders")
+	database.Exec(t, g.dbs["one"], "RENAME TABLE orders_0 TO orders")
 	one := sharding.Target{DB: "one", Table: "orders"}
 	alone, err := sharding.MapOf(one)
 	if err != nil {
@@ -167,7 +168,7 @@ func TestOneMasterBecomesTwoUnderTheNameOfItsTable(t *testing.T) {
 	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: g.dbs["one"]})
 	defer func() { _ = routed.Close() }()
 	for i := range int64(10) {
-		mustExec(t, routed, fmt.Sprintf("INSERT INTO orders (id, note) VALUES (%d, 'new %d')", e.Cut+i, i))
+		database.Exec(t, routed, fmt.Sprintf("INSERT INTO orders (id, note) VALUES (%d, 'new %d')", e.Cut+i, i))
 	}
 	for db, want := range map[string]int{"one": 7 + 5, "two": 5} {
 		var n int

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
@@ -26,8 +27,8 @@ func TestWhatAPreviewRefusesIsWhatShardsRefuse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, dbs["source"], "CREATE TABLE orders"+twinColumns)
-			mustExec(t, dbs["source"], "CREATE TABLE shardid_route (tbl VARCHAR(64) PRIMARY KEY, job VARCHAR(64), epoch BIGINT, route VARCHAR(20))")
+			database.Exec(t, dbs["source"], "CREATE TABLE orders"+twinColumns)
+			database.Exec(t, dbs["source"], "CREATE TABLE shardid_route (tbl VARCHAR(64) PRIMARY KEY, job VARCHAR(64), epoch BIGINT, route VARCHAR(20))")
 			refused := func() map[string]error {
 				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["source"]})
 				defer func() { _ = routed.Close() }()
@@ -35,10 +36,10 @@ func TestWhatAPreviewRefusesIsWhatShardsRefuse(t *testing.T) {
 			}
 			early := refused()
 			for _, at := range m.Targets() {
-				mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+twinColumns)
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+twinColumns)
 			}
-			mustExec(t, dbs["source"], "RENAME TABLE orders TO orders_old")
-			mustExec(t, dbs["source"], "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
+			database.Exec(t, dbs["source"], "RENAME TABLE orders TO orders_old")
+			database.Exec(t, dbs["source"], "INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')")
 			late, n := refused(), 0
 			for text, before := range early {
 				if before != nil {

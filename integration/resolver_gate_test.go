@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/plugin/dbresolver"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 )
 
@@ -45,10 +46,10 @@ func noteInTransaction(db *gorm.DB) (note string) {
 func TestDBResolverDoesNotChooseForTablesThatAreMigrated(t *testing.T) {
 	d := newGateDepot(t)
 	replica := server.RunMariaDB(t).Open(t, "depot_replica")
-	mustExec(t, replica, "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
-	mustExec(t, replica, "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
-	mustExec(t, replica, "INSERT INTO parcels (note) VALUES ('of the replica')")
-	mustExec(t, replica, "INSERT INTO depots VALUES (7)")
+	database.Exec(t, replica, "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
+	database.Exec(t, replica, "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
+	database.Exec(t, replica, "INSERT INTO parcels (note) VALUES ('of the replica')")
+	database.Exec(t, replica, "INSERT INTO depots VALUES (7)")
 	reader, writer := d.resolvedProcess(t, replica), d.resolvedProcess(t, replica)
 	var depots int64
 	if err := reader.Table("depots").Count(&depots).Error; err != nil || depots != 1 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
@@ -36,25 +37,25 @@ func appGrants(t *testing.T) []string {
 // An application with nothing but the documented rights, from before the first row
 // is copied until it writes to the shards, with ids of leaf_alloc.
 func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T) {
-	onMariaDBAndMySQL(t, func(t *testing.T, s dsnOpener, grants []string) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
 		ctx := t.Context()
 		m := newMoving(t, s, grants...)
-		mustExec(t, m.admin, "CREATE USER app")
-		mustExec(t, m.admin, "GRANT INSERT, UPDATE, DELETE ON shop.orders TO app") // what it has
+		database.Exec(t, m.admin, "CREATE USER app")
+		database.Exec(t, m.admin, "GRANT INSERT, UPDATE, DELETE ON shop.orders TO app") // what it has
 		if err := schema.Apply(ctx, m.cfg.Source); err != nil {
 			t.Fatal(err)
 		}
 		for _, grant := range appGrants(t) {
-			mustExec(t, m.admin, grant)
+			database.Exec(t, m.admin, grant)
 			if strings.Contains(grant, "shop_east") {
-				mustExec(t, m.admin, strings.ReplaceAll(grant, "shop_east", "shop_west"))
+				database.Exec(t, m.admin, strings.ReplaceAll(grant, "shop_east", "shop_west"))
 			}
 		}
 		if _, err := schema.Seed(ctx, m.cfg.Source, "orders", 1000, 10); err != nil {
 			t.Fatal(err)
 		}
 		insert := newClerk(t, sharding.DBs{
-			"legacy": openAs(t, s, "app", "shop"), "east": openAs(t, s, "app", "shop_east"), "west": openAs(t, s, "app", "shop_west"),
+			"legacy": database.OpenAs(t, s, "app", "shop"), "east": database.OpenAs(t, s, "app", "shop_east"), "west": database.OpenAs(t, s, "app", "shop_west"),
 		}, m.cfg.Tables[0].Table)
 		if id := insert(); id != 16 {
 			t.Errorf("before the job: %d", id)

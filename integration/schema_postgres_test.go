@@ -11,7 +11,9 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema"
 )
 
@@ -39,15 +41,15 @@ func TestInspectFindsWhatIsKnownOfRealDatabasesOfPostgreSQL(t *testing.T) {
 	}
 }
 
-func inspectPostgresScript(t *testing.T, p *server.Postgres, database, script, expected string) {
+func inspectPostgresScript(t *testing.T, p *server.Postgres, name, script, expected string) {
 	t.Helper()
-	db := p.Open(t, database)
-	several, err := sql.Open("pgx", p.DSN(database)+"?default_query_exec_mode=simple_protocol")
+	db := p.Open(t, name)
+	several, err := sql.Open("pgx", p.DSN(name)+"?default_query_exec_mode=simple_protocol")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = several.Close() }()
-	mustExec(t, several, script)
+	database.Exec(t, several, script)
 	inspectAgainst(t, db, "PostgreSQL", schemaTestdata+expected)
 }
 
@@ -55,13 +57,13 @@ func TestApplyOnPostgreSQLWorksAgainAndFromManyAtOnce(t *testing.T) {
 	p := server.RunPostgres(t)
 	for round := range 2 { // what two that create at once meet differs
 		db := p.Open(t, fmt.Sprint("own", round))
-		atOnce(t, 16, func(int) error { return schema.Apply(t.Context(), db) })
+		database.AtOnce(t, 16, func(int) error { return schema.Apply(t.Context(), db) })
 		if err := schema.Apply(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		mustExec(t, db, `INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1000)`)
-		mustExec(t, db, `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE") VALUES ('h', '1', 1, CURRENT_DATE)`)
-		if headers := mustNumber(t, db, `SELECT COUNT(*) FROM worker_namespace WHERE namespace = '' AND identity LIKE '%:00000001'`); headers != 1 {
+		database.Exec(t, db, `INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 1000)`)
+		database.Exec(t, db, `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE") VALUES ('h', '1', 1, CURRENT_DATE)`)
+		if headers := database.MustNumber(t, db, `SELECT COUNT(*) FROM worker_namespace WHERE namespace = '' AND identity LIKE '%:00000001'`); headers != 1 {
 			t.Errorf("%d headers", headers)
 		}
 	}
@@ -82,8 +84,8 @@ func TestApplyOnPostgreSQLMindsNotThatAnotherProcessWasFirst(t *testing.T) {
 	}
 	applied := make(chan error)
 	go func() { applied <- schema.Apply(t.Context(), db) }()
-	eventually(t, "Apply waits for the lock", func() bool {
-		return mustNumber(t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE IF NOT EXISTS%' AND wait_event_type = 'Lock'") > 0
+	testwait.Until(t, "Apply waits for the lock", func() bool {
+		return database.MustNumber(t, db, "SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%CREATE TABLE IF NOT EXISTS%' AND wait_event_type = 'Lock'") > 0
 	})
 	if err := first.Commit(); err != nil {
 		t.Fatal(err)
@@ -95,11 +97,11 @@ func TestApplyOnPostgreSQLMindsNotThatAnotherProcessWasFirst(t *testing.T) {
 
 func TestApplyOnPostgreSQLNeedsNoSuperuser(t *testing.T) {
 	p := server.RunPostgres(t)
-	app := postgresAs(t, p, "own", "app", "GRANT CREATE ON SCHEMA public TO app")
+	app := database.PostgresAs(t, p, "own", "app", "GRANT CREATE ON SCHEMA public TO app")
 	if err := schema.Apply(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
-	if headers := mustNumber(t, app, "SELECT COUNT(*) FROM worker_namespace"); headers != 1 {
+	if headers := database.MustNumber(t, app, "SELECT COUNT(*) FROM worker_namespace"); headers != 1 {
 		t.Errorf("%d headers", headers)
 	}
 }
@@ -109,11 +111,11 @@ func TestApplyDoesNotReplaceAHeaderThatWasLost(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, "DELETE FROM worker_namespace")
+	database.Exec(t, db, "DELETE FROM worker_namespace")
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if rows := mustNumber(t, db, "SELECT COUNT(*) FROM worker_namespace"); rows != 0 {
+	if rows := database.MustNumber(t, db, "SELECT COUNT(*) FROM worker_namespace"); rows != 0 {
 		t.Errorf("%d rows", rows)
 	}
 }
@@ -131,30 +133,14 @@ func TestTheDDLOfPostgreSQLRunByHandIsWhatApplyWants(t *testing.T) {
 	}
 	defer func() { _ = hand.Close() }()
 	for range 2 {
-		mustExec(t, hand, text)
+		database.Exec(t, hand, text)
 	}
-	if err := schema.Apply(t.Context(), postgresAs(t, p, "own", "app", "GRANT CONNECT ON DATABASE own TO app")); err != nil {
+	if err := schema.Apply(t.Context(), database.PostgresAs(t, p, "own", "app", "GRANT CONNECT ON DATABASE own TO app")); err != nil {
 		t.Error(err)
 	}
 	if _, err := schema.Inspect(t.Context(), db); err != nil {
 		t.Error(err)
 	}
-}
-
-// postgresAs makes a user with the grants and opens the database as him.
-func postgresAs(t *testing.T, p *server.Postgres, database, user string, grants ...string) *sql.DB {
-	t.Helper()
-	admin := p.Open(t, database)
-	mustExec(t, admin, "CREATE USER "+user)
-	for _, grant := range grants {
-		mustExec(t, admin, grant)
-	}
-	db, err := sql.Open("pgx", strings.Replace(p.DSN(database), "postgres@", user+"@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }
 
 func TestApplyOnPostgreSQLRefusesATableThatCannotServe(t *testing.T) {
@@ -166,14 +152,14 @@ func TestApplyOnPostgreSQLRefusesATableThatCannotServe(t *testing.T) {
 		{"CREATE TABLE worker_lease (namespace text PRIMARY KEY, worker_id bigint)", "worker_lease", "namespace, worker_id"},
 	} {
 		db := p.Open(t, fmt.Sprint("own", i))
-		mustExec(t, db, c.create)
+		database.Exec(t, db, c.create)
 		var refused *schema.ColumnError
 		if err := schema.Apply(t.Context(), db); !errors.As(err, &refused) || refused.Table != c.table || refused.Column != c.column {
 			t.Errorf("%s: %v", c.create, err)
 		}
 	}
 	db := p.Open(t, "view")
-	mustExec(t, db, "CREATE VIEW leaf_alloc AS SELECT 1")
+	database.Exec(t, db, "CREATE VIEW leaf_alloc AS SELECT 1")
 	if err := schema.Apply(t.Context(), db); !errors.Is(err, schema.ErrNoTable) || !strings.Contains(err.Error(), "leaf_alloc") {
 		t.Errorf("a view: %v", err)
 	}
@@ -186,11 +172,11 @@ func TestApplyOnPostgreSQLTakesTheTableThatStatementsReach(t *testing.T) {
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, "CREATE SCHEMA postgres") // "$user", which comes first
+	database.Exec(t, db, "CREATE SCHEMA postgres") // "$user", which comes first
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if tables := mustNumber(t, db, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'postgres'"); tables != 0 {
+	if tables := database.MustNumber(t, db, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'postgres'"); tables != 0 {
 		t.Errorf("%d tables in the second schema", tables)
 	}
 }
@@ -241,7 +227,7 @@ func TestInspectOfPostgreSQLFindsWhatNeedsWork(t *testing.T) {
 		"CREATE MATERIALIZED VIEW mv AS SELECT 1 AS a",
 		"CREATE TABLE worker_node (id bigserial PRIMARY KEY)",
 	} {
-		mustExec(t, db, statement)
+		database.Exec(t, db, statement)
 	}
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
@@ -272,13 +258,13 @@ func TestInspectOfPostgreSQLFindsWhatNeedsWork(t *testing.T) {
 
 func TestNextIDIsAboveWhatTheSequenceHasGiven(t *testing.T) {
 	db := server.RunPostgres(t).Open(t, "own")
-	mustExec(t, db, `CREATE TABLE orders (id serial PRIMARY KEY, n bigint NOT NULL DEFAULT 0, s text, "ID" int)`)
+	database.Exec(t, db, `CREATE TABLE orders (id serial PRIMARY KEY, n bigint NOT NULL DEFAULT 0, s text, "ID" int)`)
 	expectNext(t, db, "id", 1)
-	mustExec(t, db, "INSERT INTO orders (n) VALUES (0), (0), (0)")
+	database.Exec(t, db, "INSERT INTO orders (n) VALUES (0), (0), (0)")
 	expectNext(t, db, "id", 4)
-	mustExec(t, db, "DELETE FROM orders WHERE id > 1")
+	database.Exec(t, db, "DELETE FROM orders WHERE id > 1")
 	expectNext(t, db, "id", 4)
-	mustExec(t, db, "INSERT INTO orders (id, n) VALUES (100, -7)")
+	database.Exec(t, db, "INSERT INTO orders (id, n) VALUES (100, -7)")
 	expectNext(t, db, "id", 101)
 	expectNext(t, db, "n", 1)
 	expectNext(t, db, "ID", 1)
@@ -289,13 +275,13 @@ func TestNextIDIsAboveWhatTheSequenceHasGiven(t *testing.T) {
 		"ALTER SEQUENCE orders_id_seq RESTART WITH 3":                                 101,
 		"ALTER SEQUENCE orders_id_seq INCREMENT BY -5 MINVALUE -1000 RESTART WITH 90": 101,
 	} {
-		mustExec(t, db, statement)
+		database.Exec(t, db, statement)
 		expectNext(t, db, "id", want)
 	}
-	mustExec(t, db, "DELETE FROM orders")
-	mustExec(t, db, "SELECT setval('orders_id_seq', 90)") // counts down
+	database.Exec(t, db, "DELETE FROM orders")
+	database.Exec(t, db, "SELECT setval('orders_id_seq', 90)") // counts down
 	expectNext(t, db, "id", 91)
-	mustExec(t, db, "SELECT setval('orders_id_seq', -90)")
+	database.Exec(t, db, "SELECT setval('orders_id_seq', -90)")
 	expectNext(t, db, "id", 1)
 	for column, want := range map[string]error{"s": schema.ErrNoIntegerKey, "N": schema.ErrNoIntegerKey} {
 		if _, err := schema.NextID(t.Context(), db, "orders", column); !errors.Is(err, want) {
@@ -307,7 +293,7 @@ func TestNextIDIsAboveWhatTheSequenceHasGiven(t *testing.T) {
 			t.Errorf("NextID of %s: %v", table, err)
 		}
 	}
-	mustExec(t, db, "INSERT INTO orders (id, n) VALUES (7, 9223372036854775807)")
+	database.Exec(t, db, "INSERT INTO orders (id, n) VALUES (7, 9223372036854775807)")
 	if _, err := schema.NextID(t.Context(), db, "orders", "n"); !errors.Is(err, schema.ErrKeyExhausted) {
 		t.Errorf("NextID of a used up column: %v", err)
 	}
@@ -316,8 +302,8 @@ func TestNextIDIsAboveWhatTheSequenceHasGiven(t *testing.T) {
 // Sessions keep ids of a sequence with a cache in advance, and give them later.
 func TestNextIDIsAboveWhatOtherSessionsKeepInAdvance(t *testing.T) {
 	db := server.RunPostgres(t).Open(t, "own")
-	mustExec(t, db, "CREATE TABLE orders (id bigserial PRIMARY KEY)")
-	mustExec(t, db, "ALTER SEQUENCE orders_id_seq CACHE 50")
+	database.Exec(t, db, "CREATE TABLE orders (id bigserial PRIMARY KEY)")
+	database.Exec(t, db, "ALTER SEQUENCE orders_id_seq CACHE 50")
 	other, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -332,8 +318,8 @@ func TestNextIDIsAboveWhatOtherSessionsKeepInAdvance(t *testing.T) {
 func TestASequenceThatMayNotBeReadIsAnErrorNotAGuess(t *testing.T) {
 	p := server.RunPostgres(t)
 	admin := p.Open(t, "own")
-	mustExec(t, admin, "CREATE TABLE orders (id serial PRIMARY KEY)")
-	app := postgresAs(t, p, "own", "app", "GRANT SELECT ON orders TO app", "GRANT USAGE ON SEQUENCE orders_id_seq TO app")
+	database.Exec(t, admin, "CREATE TABLE orders (id serial PRIMARY KEY)")
+	app := database.PostgresAs(t, p, "own", "app", "GRANT SELECT ON orders TO app", "GRANT USAGE ON SEQUENCE orders_id_seq TO app")
 	for range 2 {
 		_, err := schema.NextID(t.Context(), app, "orders", "id")
 		if !errors.Is(err, schema.ErrNoCounter) || !strings.Contains(err.Error(), "public.orders_id_seq") {
@@ -343,7 +329,7 @@ func TestASequenceThatMayNotBeReadIsAnErrorNotAGuess(t *testing.T) {
 			t.Errorf("Inspect: %v", err)
 		}
 	}
-	mustExec(t, admin, "GRANT SELECT ON SEQUENCE orders_id_seq TO app")
+	database.Exec(t, admin, "GRANT SELECT ON SEQUENCE orders_id_seq TO app")
 	expectNext(t, app, "id", 1)
 }
 
@@ -355,8 +341,8 @@ func TestSeedOnPostgreSQLRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T)
 	}
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
 		t.Run(isolation, func(t *testing.T) {
-			mustExec(t, db, "DELETE FROM leaf_alloc")
-			mustExec(t, db, "ALTER DATABASE own SET default_transaction_isolation = '"+isolation+"'")
+			database.Exec(t, db, "DELETE FROM leaf_alloc")
+			database.Exec(t, db, "ALTER DATABASE own SET default_transaction_isolation = '"+isolation+"'")
 			pool := p.Open(t, "own")
 			seedAtOnce(t, pool, 1)
 		})
@@ -368,14 +354,14 @@ func TestTheRightsThatTheDDLOfPostgreSQLNamesAreEnough(t *testing.T) {
 	if err := schema.Apply(t.Context(), p.Open(t, "own")); err != nil {
 		t.Fatal(err)
 	}
-	ranges := postgresAs(t, p, "own", "ranges", "GRANT SELECT, UPDATE (max_id, update_time) ON leaf_alloc TO ranges")
-	mustExec(t, ranges, "UPDATE leaf_alloc SET max_id = max_id + 1, update_time = CURRENT_TIMESTAMP WHERE biz_tag = 'order' RETURNING max_id")
-	seeder := postgresAs(t, p, "own", "seeder", "GRANT SELECT, INSERT, UPDATE (max_id, update_time) ON leaf_alloc TO seeder")
+	ranges := database.PostgresAs(t, p, "own", "ranges", "GRANT SELECT, UPDATE (max_id, update_time) ON leaf_alloc TO ranges")
+	database.Exec(t, ranges, "UPDATE leaf_alloc SET max_id = max_id + 1, update_time = CURRENT_TIMESTAMP WHERE biz_tag = 'order' RETURNING max_id")
+	seeder := database.PostgresAs(t, p, "own", "seeder", "GRANT SELECT, INSERT, UPDATE (max_id, update_time) ON leaf_alloc TO seeder")
 	if now, err := schema.Seed(t.Context(), seeder, "order", 500, 10); err != nil || now != 500 {
 		t.Errorf("%d, %v", now, err)
 	}
-	worker := postgresAs(t, p, "own", "worker", `GRANT INSERT, SELECT ("ID") ON "WORKER_NODE" TO worker`)
-	mustExec(t, worker, `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE") VALUES ('h', '1', 1, CURRENT_DATE) RETURNING "ID"`)
+	worker := database.PostgresAs(t, p, "own", "worker", `GRANT INSERT, SELECT ("ID") ON "WORKER_NODE" TO worker`)
+	database.Exec(t, worker, `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE") VALUES ('h', '1', 1, CURRENT_DATE) RETURNING "ID"`)
 	if err := schema.Apply(t.Context(), worker); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -9,11 +8,11 @@ import (
 	"maps"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema"
 )
@@ -58,7 +57,7 @@ func runScript(t *testing.T, dsn, file string) {
 	}
 	db := sql.OpenDB(connector)
 	defer func() { _ = db.Close() }()
-	mustExec(t, db, string(text))
+	database.Exec(t, db, string(text))
 }
 
 func inspectAgainst(t *testing.T, db *sql.DB, product, expected string) {
@@ -88,29 +87,29 @@ func TestApplyWorksInStrictModeAndAgainAndFromManyAtOnce(t *testing.T) {
 	m := server.RunMariaDB(t, "--explicit-defaults-for-timestamp=OFF",
 		"--sql-mode=STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ONLY_FULL_GROUP_BY,ERROR_FOR_DIVISION_BY_ZERO")
 	db := m.Open(t, "own")
-	atOnce(t, 8, func(int) error { return schema.Apply(t.Context(), db) })
+	database.AtOnce(t, 8, func(int) error { return schema.Apply(t.Context(), db) })
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
-	mustExec(t, db, "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ('h', '1', 1, CURDATE(), NOW(), NOW())")
+	database.Exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 1000)")
+	database.Exec(t, db, "INSERT INTO WORKER_NODE (HOST_NAME, PORT, TYPE, LAUNCH_DATE, MODIFIED, CREATED) VALUES ('h', '1', 1, CURDATE(), NOW(), NOW())")
 }
 
 func TestApplyTakesTheTablesOfLeafAndUidGeneratorWithoutCreateRight(t *testing.T) {
 	m := server.RunMariaDB(t)
 	db := m.Open(t, "own")
-	mustExec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1',"+
+	database.Exec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1',"+
 		" step int(11) NOT NULL, `desc` varchar(256) DEFAULT NULL, update_time timestamp NOT NULL, PRIMARY KEY (biz_tag))")
-	mustExec(t, db, "CREATE TABLE WORKER_NODE (ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT NULL, PORT VARCHAR(64) NOT NULL,"+
+	database.Exec(t, db, "CREATE TABLE WORKER_NODE (ID BIGINT NOT NULL AUTO_INCREMENT, HOST_NAME VARCHAR(64) NOT NULL, PORT VARCHAR(64) NOT NULL,"+
 		" TYPE INT NOT NULL, LAUNCH_DATE DATE NOT NULL, MODIFIED TIMESTAMP NOT NULL, CREATED TIMESTAMP NOT NULL DEFAULT '2000-01-01', PRIMARY KEY(ID))")
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, db, "CREATE USER app IDENTIFIED BY 'pw'")
-	mustExec(t, db, "GRANT SELECT, UPDATE (max_id) ON leaf_alloc TO app")
-	mustExec(t, db, "GRANT INSERT, SELECT (ID) ON WORKER_NODE TO app")
-	mustExec(t, db, "GRANT SELECT, INSERT, UPDATE ON worker_lease TO app")
-	mustExec(t, db, "GRANT SELECT, INSERT, UPDATE ON worker_namespace TO app")
+	database.Exec(t, db, "CREATE USER app IDENTIFIED BY 'pw'")
+	database.Exec(t, db, "GRANT SELECT, UPDATE (max_id) ON leaf_alloc TO app")
+	database.Exec(t, db, "GRANT INSERT, SELECT (ID) ON WORKER_NODE TO app")
+	database.Exec(t, db, "GRANT SELECT, INSERT, UPDATE ON worker_lease TO app")
+	database.Exec(t, db, "GRANT SELECT, INSERT, UPDATE ON worker_namespace TO app")
 	cfg, err := mysql.ParseDSN(m.DSN("own"))
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +127,7 @@ func TestApplyTakesTheTablesOfLeafAndUidGeneratorWithoutCreateRight(t *testing.T
 
 func TestApplyRefusesATableThatCannotServe(t *testing.T) {
 	db := server.RunMariaDB(t).Open(t, "own")
-	mustExec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id int NOT NULL, step int NOT NULL, update_time timestamp)")
+	database.Exec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id int NOT NULL, step int NOT NULL, update_time timestamp)")
 	var refused *schema.ColumnError
 	if err := schema.Apply(t.Context(), db); !errors.As(err, &refused) || refused.Table != "leaf_alloc" || refused.Column != "max_id" {
 		t.Fatalf("Apply: %v", err)
@@ -165,7 +164,7 @@ func TestInspectFindsWhatNeedsWork(t *testing.T) {
 		"CREATE TABLE `odd ``name` (`k ``e` bigint AUTO_INCREMENT PRIMARY KEY)",
 		"CREATE SEQUENCE seq",
 	} {
-		mustExec(t, db, statement)
+		database.Exec(t, db, statement)
 	}
 	expectFindings(t, inspected(t, db), map[string]string{
 		"no_key":    "error:no_primary_key",
@@ -207,16 +206,16 @@ func expectFindings(t *testing.T, report schema.Report, want map[string]string) 
 
 func TestNextIDIsAboveWhatTheTableHasGiven(t *testing.T) {
 	db := server.RunMariaDB(t).Open(t, "own")
-	mustExec(t, db, "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, n bigint NOT NULL DEFAULT 0, u bigint unsigned, s varchar(9))")
+	database.Exec(t, db, "CREATE TABLE orders (id int AUTO_INCREMENT PRIMARY KEY, n bigint NOT NULL DEFAULT 0, u bigint unsigned, s varchar(9))")
 	expectNext(t, db, "id", 1)
-	mustExec(t, db, "INSERT INTO orders () VALUES (), (), ()")
+	database.Exec(t, db, "INSERT INTO orders () VALUES (), (), ()")
 	expectNext(t, db, "id", 4)
-	mustExec(t, db, "DELETE FROM orders WHERE id > 1")
+	database.Exec(t, db, "DELETE FROM orders WHERE id > 1")
 	expectNext(t, db, "id", 4)
-	mustExec(t, db, "INSERT INTO orders (id, n) VALUES (100, -7)")
+	database.Exec(t, db, "INSERT INTO orders (id, n) VALUES (100, -7)")
 	expectNext(t, db, "ID", 101)
 	expectNext(t, db, "n", 1)
-	mustExec(t, db, "UPDATE orders SET u = 9223372036854775807")
+	database.Exec(t, db, "UPDATE orders SET u = 9223372036854775807")
 	for column, want := range map[string]error{"u": schema.ErrKeyExhausted, "s": schema.ErrNoIntegerKey, "x": schema.ErrNoIntegerKey} {
 		if _, err := schema.NextID(t.Context(), db, "orders", column); !errors.Is(err, want) {
 			t.Errorf("NextID of %s: %v, want %v", column, err, want)
@@ -239,7 +238,7 @@ func expectNext(t *testing.T, db *sql.DB, column string, want int64) {
 func TestNextIDSeesPastAnOpenSnapshot(t *testing.T) {
 	m := server.RunMariaDB(t)
 	writer := m.Open(t, "own")
-	mustExec(t, writer, "CREATE TABLE orders (id bigint PRIMARY KEY)")
+	database.Exec(t, writer, "CREATE TABLE orders (id bigint PRIMARY KEY)")
 	stale, err := sql.Open("mysql", m.DSN("own")+"?autocommit=0")
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +249,7 @@ func TestNextIDSeesPastAnOpenSnapshot(t *testing.T) {
 	if err := stale.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, writer, "INSERT INTO orders VALUES (41)")
+	database.Exec(t, writer, "INSERT INTO orders VALUES (41)")
 	expectNext(t, stale, "id", 42)
 }
 
@@ -267,7 +266,7 @@ func TestSeedRaisesAndNeverLowersHoweverManySeedAtOnce(t *testing.T) {
 func seedAtOnce(t *testing.T, db *sql.DB, tags int) {
 	t.Helper()
 	const seeders = 24
-	atOnce(t, seeders, func(i int) error {
+	database.AtOnce(t, seeders, func(i int) error {
 		for tag := range tags {
 			now, err := schema.Seed(t.Context(), db, fmt.Sprint("tag", tag), int64(1000+i), 10)
 			if err == nil && now < int64(1000+i) {
@@ -284,7 +283,7 @@ func seedAtOnce(t *testing.T, db *sql.DB, tags int) {
 			t.Errorf("tag%d: %d, %v", tag, now, err)
 		}
 	}
-	if step := mustNumber(t, db, "SELECT MAX(step) FROM leaf_alloc"); step != 10 {
+	if step := database.MustNumber(t, db, "SELECT MAX(step) FROM leaf_alloc"); step != 10 {
 		t.Errorf("step %d; an existing row keeps its own", step)
 	}
 }
@@ -309,29 +308,4 @@ func TestSeedIsCommittedWhateverTheConnectionsAutocommit(t *testing.T) {
 	if now, err := schema.Seed(t.Context(), db, "order", 1, 10); err != nil || now != 500 {
 		t.Errorf("now %d, %v", now, err)
 	}
-}
-
-// mustExec runs a statement that a test rests on.
-func mustExec(t testing.TB, db *sql.DB, statement string) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%v\nin %.200s", err, statement)
-	}
-}
-
-// atOnce runs f n times, starting all together.
-func atOnce(t testing.TB, n int, f func(i int) error) {
-	t.Helper()
-	start, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			<-start.Done()
-			if err := f(i); err != nil {
-				t.Errorf("%d: %v", i, err)
-			}
-		})
-	}
-	stop()
-	wg.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
@@ -29,9 +30,9 @@ func memberTwins(t *testing.T, open namedDatabase, mode sharding.TxMode) (routed
 		t.Fatal(err)
 	}
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.MemberColumns)
 	}
-	mustExec(t, whole, "CREATE TABLE members"+changes.MemberColumns)
+	database.Exec(t, whole, "CREATE TABLE members"+changes.MemberColumns)
 	router, err := sharding.New(dbs, sharding.Transactions(mode), sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
 				}
 				if seed%8 == 0 {
 					for _, db := range []*sql.DB{routed, whole} {
-						mustExec(t, db, "DELETE FROM members WHERE user_id IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)")
+						database.Exec(t, db, "DELETE FROM members WHERE user_id IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)")
 					}
 				}
 			}
@@ -79,7 +80,7 @@ func TestAModelWhoseRowIsAsItWasHasNoStaleKey(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			routed, _ := memberTwins(t, open, sharding.SingleShard)
-			mustExec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 3)")
+			database.Exec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (7, 1, 3)")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			ctx = writehint.With(ctx, writehint.Hint{Table: "members", Keyed: true})
@@ -108,7 +109,7 @@ func TestTheRowsThatAreNotLeftOutReturnInTheirOrder(t *testing.T) {
 	routed, whole := memberTwins(t, writing(t)["MariaDB"], sharding.BestEffort)
 	const insert = "INSERT IGNORE INTO members (id, user_id, paid, email) VALUES (7, 3, 1, ?), (5, 2, 2, NULL), (6, 1, 3, NULL), (9, 1, 4, 'c') RETURNING paid, CONCAT(id, email)"
 	for _, db := range []*sql.DB{routed, whole} {
-		mustExec(t, db, "INSERT INTO members (id, user_id, paid) VALUES (5, 2, 0)")
+		database.Exec(t, db, "INSERT INTO members (id, user_id, paid) VALUES (5, 2, 0)")
 		rows, err := db.QueryContext(t.Context(), insert, "b")
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +135,7 @@ func TestWritersOfTheSameRowsOnTwoDatabasesGoOn(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			routed, _ := memberTwins(t, open, sharding.BestEffort)
-			mustExec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0)")
+			database.Exec(t, routed, "INSERT INTO members (id, user_id, paid) VALUES (1, 1, 0), (2, 2, 0)")
 			const writers, times = 4, 20
 			errs := make(chan error)
 			for writer := range writers {
@@ -166,16 +167,16 @@ func TestWritersOfTheSameRowsOnTwoDatabasesGoOn(t *testing.T) {
 
 func TestThePrimaryKeyIsTheFirstUniqueKey(t *testing.T) {
 	const table = "CREATE TABLE uniquely (a INT NOT NULL, note VARCHAR(40), z INT NOT NULL, y INT NOT NULL, UNIQUE (a), PRIMARY KEY (z, y))"
-	dbs := map[string]*sql.DB{"PostgreSQL": postgres(server.SharePostgres(t))(t)}
+	dbs := map[string]*sql.DB{"PostgreSQL": database.Postgres(server.SharePostgres(t))(t)}
 	for name, open := range writing(t) {
 		dbs[name] = open(t, "uniquely")
 	}
 	for name, db := range dbs {
-		mustExec(t, db, table)
+		database.Exec(t, db, table)
 		if name == "PostgreSQL" {
-			mustExec(t, db, "CREATE UNIQUE INDEX b ON uniquely (lower(note))")
+			database.Exec(t, db, "CREATE UNIQUE INDEX b ON uniquely (lower(note))")
 		} else {
-			mustExec(t, db, "CREATE UNIQUE INDEX b ON uniquely (note(10))")
+			database.Exec(t, db, "CREATE UNIQUE INDEX b ON uniquely (note(10))")
 		}
 		d, err := dialect.Detect(t.Context(), db)
 		if err != nil {

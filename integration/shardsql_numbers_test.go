@@ -4,13 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 func TestAnIDThatTheDatabaseWouldNumberIsRefused(t *testing.T) {
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {
 			db := open(t)
 			m, err := sharding.Spread([]string{"a"}, 4, "numbered_%d")
@@ -18,7 +19,7 @@ func TestAnIDThatTheDatabaseWouldNumberIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, at := range m.Targets() {
-				mustExec(t, db, "CREATE TABLE "+at.Table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL)")
+				database.Exec(t, db, "CREATE TABLE "+at.Table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL)")
 			}
 			router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{
 				Name: "numbered", Key: "user_id", Rule: sharding.Mod(4), Map: m,
@@ -37,7 +38,7 @@ func TestAnIDThatTheDatabaseWouldNumberIsRefused(t *testing.T) {
 					t.Errorf("%s: %v", query, err)
 				}
 			}
-			mustExec(t, routed, "INSERT INTO numbered (id, user_id) VALUES (8, 4)")
+			database.Exec(t, routed, "INSERT INTO numbered (id, user_id) VALUES (8, 4)")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -32,16 +33,16 @@ func preparedShops(t *testing.T) (plain, routed preparedShop) {
 		return db
 	}
 	one := open("plain")
-	mustExec(t, one, "CREATE TABLE routed_orders (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
-	mustExec(t, one, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	database.Exec(t, one, "CREATE TABLE routed_orders (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
+	database.Exec(t, one, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
 	home, shard := open("home"), open("shard")
-	mustExec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	database.Exec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
 	tables, err := sharding.Spread([]string{"a"}, 2, "routed_orders_%d")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, at := range tables.Targets() {
-		mustExec(t, shard, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
+		database.Exec(t, shard, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL)")
 	}
 	router, err := sharding.New(sharding.DBs{"a": shard}, sharding.Table{Name: "routed_orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables})
 	if err != nil {
@@ -50,7 +51,7 @@ func preparedShops(t *testing.T) (plain, routed preparedShop) {
 	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
 	t.Cleanup(func() { _ = db.Close() })
 	for _, text := range []string{"SELECT * FROM routed_orders WHERE user_id = 1", "SELECT * FROM routed_coupons"} {
-		mustExec(t, db, text) // what has to be known is asked for now
+		database.Exec(t, db, text) // what has to be known is asked for now
 	}
 	return preparedShop{one, []*sql.DB{one}}, preparedShop{db, []*sql.DB{home, shard}}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -28,8 +29,8 @@ func TestDatabasesThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 				t.Cleanup(func() { _ = c.Close() })
 				return c
 			}
-			mustExec(t, m.Open(t, "app"), "CREATE TABLE notes_0 (id BIGINT PRIMARY KEY, at DATETIME)")
-			mustExec(t, m.Open(t, "alike"), "CREATE TABLE notes_1 (id BIGINT PRIMARY KEY, at DATETIME)")
+			database.Exec(t, m.Open(t, "app"), "CREATE TABLE notes_0 (id BIGINT PRIMARY KEY, at DATETIME)")
+			database.Exec(t, m.Open(t, "alike"), "CREATE TABLE notes_1 (id BIGINT PRIMARY KEY, at DATETIME)")
 			for params, setting := range map[string]string{
 				"": "", "time_zone=%27SYSTEM%27": "", "time_zone=%27-05%3A00%27": "time_zone", "sql_mode=ANSI_QUOTES": "sql_mode",
 				"collation=utf8mb4_bin": "collation_connection", "max_sort_length=64": "max_sort_length", "parseTime=true": "parseTime",

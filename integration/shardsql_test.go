@@ -17,6 +17,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
@@ -42,18 +43,18 @@ func onEachRouted(t *testing.T, test func(t *testing.T, routed *sql.DB, open fun
 	t.Helper()
 	onMySQL := func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }
 	for name, d := range map[string]struct {
-		open      database
+		open      database.Opener
 		dialector func(gorm.ConnPool) gorm.Dialector
 	}{
-		"SQLite":  {sqlite(t), func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }},
-		"MariaDB": {mariaDB(server.ShareMariaDB(t)), onMySQL},
-		"MySQL":   {mySQL(server.ShareMySQL(t)), onMySQL},
+		"SQLite":  {database.SQLite(t), func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }},
+		"MariaDB": {database.MariaDB(server.ShareMariaDB(t)), onMySQL},
+		"MySQL":   {database.MySQL(server.ShareMySQL(t)), onMySQL},
 	} {
 		t.Run(name, func(t *testing.T) { test(t, routedOn(t, d.open), d.dialector) })
 	}
 }
 
-func routedOn(t *testing.T, open database) *sql.DB {
+func routedOn(t *testing.T, open database.Opener) *sql.DB {
 	t.Helper()
 	dbs, home := sharding.DBs{"a": open(t), "b": open(t)}, open(t)
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "routed_orders_%d")
@@ -61,9 +62,9 @@ func routedOn(t *testing.T, open database) *sql.DB {
 		t.Fatal(err)
 	}
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, PRIMARY KEY (id))")
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, PRIMARY KEY (id))")
 	}
-	mustExec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
+	database.Exec(t, home, "CREATE TABLE routed_coupons (code VARCHAR(20) PRIMARY KEY, used BIGINT NOT NULL)")
 	router, err := sharding.New(dbs, sharding.Table{Name: "routed_orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
 	if err != nil {
 		t.Fatal(err)
@@ -233,12 +234,12 @@ func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 			}
 			const orders = " (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, country INT NOT NULL)"
 			for _, at := range m.Targets() {
-				mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+orders)
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+orders)
 			}
-			mustExec(t, whole, "CREATE TABLE orders"+orders)
+			database.Exec(t, whole, "CREATE TABLE orders"+orders)
 			for _, db := range []*sql.DB{dbs["a"], dbs["b"], whole} {
-				mustExec(t, db, "CREATE TABLE countries (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
-				mustExec(t, db, "INSERT INTO countries (id, name) VALUES (1, 'germany'), (2, 'France'), (3, 'élan'), (4, 'Greece')")
+				database.Exec(t, db, "CREATE TABLE countries (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+				database.Exec(t, db, "INSERT INTO countries (id, name) VALUES (1, 'germany'), (2, 'France'), (3, 'élan'), (4, 'Greece')")
 			}
 			router, err := sharding.New(dbs, sharding.Broadcast("countries"), sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m})
 			if err != nil {
@@ -248,7 +249,7 @@ func TestSeveralShardsSortAndGroupByColumnsOfABroadcastTable(t *testing.T) {
 			t.Cleanup(func() { _ = routed.Close() })
 			for id := range 20 {
 				for _, db := range []*sql.DB{routed, whole} {
-					mustExec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, country) VALUES (%d, %d, %d)", id, id*7%11, id*3%4+1))
+					database.Exec(t, db, fmt.Sprintf("INSERT INTO orders (id, user_id, country) VALUES (%d, %d, %d)", id, id*7%11, id*3%4+1))
 				}
 			}
 			for _, query := range []string{
@@ -304,9 +305,9 @@ func twins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "twin_a"), "b": open(t, "twin_b")}, open(t, "twin_whole")
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+twinColumns)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+twinColumns)
 	}
-	mustExec(t, whole, "CREATE TABLE orders"+twinColumns)
+	database.Exec(t, whole, "CREATE TABLE orders"+twinColumns)
 	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
 	if err != nil {
 		t.Fatal(err)

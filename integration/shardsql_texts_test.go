@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -22,7 +23,7 @@ func TestTextsOfSeveralShardsCompareByTheirCollation(t *testing.T) {
 		"utf8mb3_general_ci", "utf8mb3_unicode_ci", "utf8mb3_unicode_520_ci", "utf8mb3_bin", "utf8mb3_nopad_bin", "utf8mb3_uca1400_ai_ci",
 	}
 	narrow := []string{"latin1_swedish_ci", "latin1_german2_ci", "latin1_bin"}
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {
 			probe := open(t)
 			known := func(list []string) []string {
@@ -51,7 +52,7 @@ func TestTextsOfSeveralShardsCompareByTheirCollation(t *testing.T) {
 }
 
 func TestTextsOfOtherCollationsAreRefusedByName(t *testing.T) {
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {
 			collation := map[string]string{"MariaDB": "utf8mb4_thai_520_w2", "MySQL": "utf8mb4_0900_as_cs"}[name]
 			w := newTexts(t, open, []string{collation}, nil)
@@ -66,7 +67,7 @@ func TestTextsOfOtherCollationsAreRefusedByName(t *testing.T) {
 // Servers sort texts by a part of their weights, and may group them by a part of their
 // bytes; they find the least by the whole text.
 func TestLongTextsOfSeveralShardsCompareAsFarAsTheServerDoes(t *testing.T) {
-	for name, open := range map[string]database{"MariaDB": mariaDB(server.ShareMariaDB(t)), "MySQL": mySQL(server.ShareMySQL(t))} {
+	for name, open := range map[string]database.Opener{"MariaDB": database.MariaDB(server.ShareMariaDB(t)), "MySQL": database.MySQL(server.ShareMySQL(t))} {
 		t.Run(name, func(t *testing.T) {
 			collations := []string{"utf8mb4_unicode_ci", "utf8mb4_bin", "latin1_swedish_ci"}
 			if name == "MySQL" {
@@ -80,7 +81,7 @@ func TestLongTextsOfSeveralShardsCompareAsFarAsTheServerDoes(t *testing.T) {
 					for i := 1; i < len(collations); i++ {
 						row = strings.Replace(row, "%d", strconv.Itoa(i), 1)
 					}
-					mustExec(t, db, row)
+					database.Exec(t, db, row)
 				}
 			}
 			for i, collation := range collations {
@@ -123,7 +124,7 @@ type textsTwin struct {
 	alphabets     []string
 }
 
-func newTexts(t *testing.T, open database, wide, narrow []string) *textsTwin {
+func newTexts(t *testing.T, open database.Opener, wide, narrow []string) *textsTwin {
 	t.Helper()
 	w := &textsTwin{whole: open(t), collations: slices.Concat(wide, narrow)}
 	list := []string{"id BIGINT PRIMARY KEY", "user_id BIGINT NOT NULL"}
@@ -147,9 +148,9 @@ func newTexts(t *testing.T, open database, wide, narrow []string) *textsTwin {
 		t.Fatal(err)
 	}
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
 	}
-	mustExec(t, w.whole, "CREATE TABLE texts"+columns)
+	database.Exec(t, w.whole, "CREATE TABLE texts"+columns)
 	router, err := sharding.New(dbs, sharding.Table{Name: "texts", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
 	if err != nil {
 		t.Fatal(err)
@@ -220,9 +221,9 @@ func idsOf(t *testing.T, db *sql.DB, query string) (all []int64) {
 func TestAnAverageHasTheDigitsThatTheServerIsSetTo(t *testing.T) {
 	m := server.RunMariaDB(t)
 	m.Open(t, "app")
-	db := mariaDBWith(t, m, map[string]string{"div_precision_increment": "7"})
+	db := database.MariaDBWith(t, m, map[string]string{"div_precision_increment": "7"})
 	for _, name := range []string{"precise_0", "precise_1", "whole"} {
-		mustExec(t, db, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, amount DECIMAL(10,2))")
+		database.Exec(t, db, "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, amount DECIMAL(10,2))")
 	}
 	spread, err := sharding.Spread([]string{"a"}, 2, "precise_%d")
 	if err != nil {
@@ -235,8 +236,8 @@ func TestAnAverageHasTheDigitsThatTheServerIsSetTo(t *testing.T) {
 	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
 	defer func() { _ = routed.Close() }()
 	for id := range 3 {
-		mustExec(t, routed, fmt.Sprintf("INSERT INTO precise (id, amount) VALUES (%d, %d)", id, id*id))
-		mustExec(t, db, fmt.Sprintf("INSERT INTO whole (id, amount) VALUES (%d, %d)", id, id*id))
+		database.Exec(t, routed, fmt.Sprintf("INSERT INTO precise (id, amount) VALUES (%d, %d)", id, id*id))
+		database.Exec(t, db, fmt.Sprintf("INSERT INTO whole (id, amount) VALUES (%d, %d)", id, id*id))
 	}
 	var got, want string
 	if err := db.QueryRowContext(t.Context(), "SELECT AVG(amount) FROM whole").Scan(&want); err != nil || len(want) != len("1.666666666") {

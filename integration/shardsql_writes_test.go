@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
@@ -66,9 +67,9 @@ func writtenTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, who
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "written_a"), "b": open(t, "written_b")}, open(t, "written_whole")
 	for _, at := range m.Targets() {
-		mustExec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
 	}
-	mustExec(t, whole, "CREATE TABLE orders"+changes.Columns)
+	database.Exec(t, whole, "CREATE TABLE orders"+changes.Columns)
 	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{
 		Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads,
 		Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
@@ -89,7 +90,7 @@ func TestABroadcastTableIsWrittenInEveryDatabase(t *testing.T) {
 			dbs, home := sharding.DBs{"a": open(t, "copied_a"), "b": open(t, "copied_b")}, open(t, "copied_home")
 			copies := []*sql.DB{home, dbs["a"], dbs["b"]}
 			for _, db := range copies {
-				mustExec(t, db, "CREATE TABLE rates (id BIGINT AUTO_INCREMENT PRIMARY KEY, uid VARCHAR(40) DEFAULT (uuid()), name VARCHAR(20) DEFAULT 'x', at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)")
+				database.Exec(t, db, "CREATE TABLE rates (id BIGINT AUTO_INCREMENT PRIMARY KEY, uid VARCHAR(40) DEFAULT (uuid()), name VARCHAR(20) DEFAULT 'x', at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)")
 			}
 			routed := broadcasting(t, dbs, home)
 			for _, text := range []string{
@@ -104,8 +105,8 @@ func TestABroadcastTableIsWrittenInEveryDatabase(t *testing.T) {
 					t.Errorf("%s: %v", text, err)
 				}
 			}
-			mustExec(t, routed, "INSERT INTO rates (id, uid, at) VALUES (1, 'a', '2026-01-01'), (2, 'b', '2026-01-01')")
-			mustExec(t, routed, "UPDATE rates SET name = CONCAT(name, id), at = '2026-01-02' WHERE uid = 'b'")
+			database.Exec(t, routed, "INSERT INTO rates (id, uid, at) VALUES (1, 'a', '2026-01-01'), (2, 'b', '2026-01-01')")
+			database.Exec(t, routed, "UPDATE rates SET name = CONCAT(name, id), at = '2026-01-02' WHERE uid = 'b'")
 			for i, db := range copies {
 				var got string
 				if err := db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id, uid, name, DATE(at) ORDER BY id) FROM rates").Scan(&got); err != nil || got != "1ax2026-01-01,2bx22026-01-02" {
@@ -133,8 +134,8 @@ func broadcasting(t *testing.T, dbs sharding.DBs, home *sql.DB) *sql.DB {
 }
 
 func TestTheColumnsForWhichPostgreSQLMakesValuesAreKnown(t *testing.T) {
-	db := postgres(server.SharePostgres(t))(t)
-	mustExec(t, db, "CREATE TABLE own (id BIGSERIAL PRIMARY KEY, n BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMPTZ DEFAULT now(), d DATE DEFAULT CURRENT_DATE, s TEXT DEFAULT '(x)', i INT DEFAULT 5)")
+	db := database.Postgres(server.SharePostgres(t))(t)
+	database.Exec(t, db, "CREATE TABLE own (id BIGSERIAL PRIMARY KEY, n BIGINT GENERATED ALWAYS AS IDENTITY, at TIMESTAMPTZ DEFAULT now(), d DATE DEFAULT CURRENT_DATE, s TEXT DEFAULT '(x)', i INT DEFAULT 5)")
 	d, err := dialect.Named("postgres")
 	if err != nil {
 		t.Fatal(err)

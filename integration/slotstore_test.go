@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
@@ -161,14 +162,14 @@ func (m *mover) move(t *testing.T, s *slotstore.Store, slot sharding.Slot) {
 }
 
 // onEachMover runs a test on SQLite, MariaDB, PostgreSQL and MySQL.
-func onEachMover(t *testing.T, test func(t *testing.T, open database)) {
+func onEachMover(t *testing.T, test func(t *testing.T, open database.Opener)) {
 	t.Helper()
-	onEachDatabase(t, test)
-	t.Run("MySQL", func(t *testing.T) { test(t, mySQL(server.ShareMySQL(t))) })
+	database.OnEach(t, test)
+	t.Run("MySQL", func(t *testing.T) { test(t, database.MySQL(server.ShareMySQL(t))) })
 }
 
 func TestSlotsMoveUnderLiveWritersOnEveryDatabase(t *testing.T) {
-	onEachMover(t, func(t *testing.T, open database) {
+	onEachMover(t, func(t *testing.T, open database.Opener) {
 		m := newMover(t, open(t), sharding.OffsetStep(2, 5))
 		_, operator := m.store(t, time.Second)
 		if err := operator.Create(t.Context()); err != nil {
@@ -249,7 +250,7 @@ func (m *mover) compare(t *testing.T, r *sharding.Router, written *sync.Map) {
 // The trigger of the old shard sees what the process with an old map sends, and
 // waits in its transaction.
 func TestTheOldShardRefusesLateWritesOnEveryDatabase(t *testing.T) {
-	onEachMover(t, func(t *testing.T, open database) {
+	onEachMover(t, func(t *testing.T, open database.Opener) {
 		m := newMover(t, open(t), sharding.Low(3))
 		_, s := m.store(t, time.Second)
 		m.run(t, "INSERT INTO orders_0 (id, user_id) VALUES (1, 9), (2, 2)")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -41,10 +42,10 @@ func runSqlxShop(t *testing.T, options ...sharding.Option) sqlxShop {
 	s := sqlxShop{dbs: sharding.DBs{}}
 	for _, name := range names {
 		s.dbs[name] = server.RunMariaDB(t).Open(t, name)
-		mustExec(t, s.dbs[name], "CREATE TABLE regions (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40) NOT NULL)")
+		database.Exec(t, s.dbs[name], "CREATE TABLE regions (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40) NOT NULL)")
 	}
 	for i := range 4 {
-		mustExec(t, s.dbs[names[i%2]], fmt.Sprintf(sqlxOrders, fmt.Sprintf("orders_%d", i)))
+		database.Exec(t, s.dbs[names[i%2]], fmt.Sprintf(sqlxOrders, fmt.Sprintf("orders_%d", i)))
 	}
 	s.router, err = sharding.New(s.dbs, append(options, sharding.Broadcast("regions"),
 		sharding.Table{Name: "orders", Key: "id", Rule: sharding.Low(10), Map: m})...)

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
@@ -41,7 +42,7 @@ type textShop struct {
 	router         *sharding.Router
 }
 
-func newTextShop(t *testing.T, s shopServer) *textShop {
+func newTextShop(t *testing.T, s database.Server) *textShop {
 	t.Helper()
 	dbs := sharding.DBs{"east": s.Open(t, "east"), "west": s.Open(t, "west")}
 	home := s.Open(t, "home")
@@ -50,9 +51,9 @@ func newTextShop(t *testing.T, s shopServer) *textShop {
 		t.Fatal(err)
 	}
 	for _, target := range m.Targets() {
-		mustExec(t, dbs[target.DB], fmt.Sprintf(createAccounts, target.Table))
+		database.Exec(t, dbs[target.DB], fmt.Sprintf(createAccounts, target.Table))
 	}
-	mustExec(t, home, fmt.Sprintf(createAccounts, "accounts"))
+	database.Exec(t, home, fmt.Sprintf(createAccounts, "accounts"))
 	shop := &textShop{sharded: openGORM(t, s.Open(t, "app"), true), whole: openGORM(t, home, true)}
 	shop.router, err = sharding.New(dbs, sharding.Table{Name: "accounts", Key: "tenant", Rule: sharding.HashText(16), Map: m}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *textShop) all(t *testing.T, db *gorm.DB) map[string]string {
 // TestTextKeysAreThoseOfOneTableOrRefused does random statements on shards and on
 // one table of the same server, with keys that collations like to take for equal.
 func TestTextKeysAreThoseOfOneTableOrRefused(t *testing.T) {
-	onEachMySQL(t, func(t *testing.T, server shopServer) {
+	onEachMySQL(t, func(t *testing.T, server database.Server) {
 		s := newTextShop(t, server)
 		refused, done := 0, 0
 		for seed := range uint64(600) {

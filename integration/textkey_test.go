@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
@@ -75,7 +76,7 @@ func TestKeysOfTextAreComparedByTheirBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, router.DB(target.DB), "ALTER TABLE "+target.Table+" MODIFY tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'nobody'")
+			database.Exec(t, router.DB(target.DB), "ALTER TABLE "+target.Table+" MODIFY tenant VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL DEFAULT 'nobody'")
 			expectDiagnosis(t, router, "warning collation "+target.String())
 			if _, err := gormplugin.Migrate(t.Context(), db, &account{}); err != nil { // lets a table be that is there
 				t.Error(err)
@@ -88,7 +89,7 @@ func TestKeysOfTextAreComparedByTheirBytes(t *testing.T) {
 func TestCheckRefusesAKeyOfTextThatIsNotComparedByItsBytes(t *testing.T) {
 	db, router := accounts(t, server.RunMariaDB(t).Open)
 	for _, target := range router.Targets("accounts") {
-		mustExec(t, router.DB(target.DB), "CREATE TABLE "+target.Table+" (id BIGINT PRIMARY KEY, tenant VARBINARY(64), code VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci, note TEXT)")
+		database.Exec(t, router.DB(target.DB), "CREATE TABLE "+target.Table+" (id BIGINT PRIMARY KEY, tenant VARBINARY(64), code VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_swedish_ci, note TEXT)")
 	}
 	if err := gormplugin.Check(db, &account{}); !errors.Is(err, gormplugin.ErrCollation) || !strings.Contains(err.Error(), "column code: ") || !strings.Contains(err.Error(), "latin1_swedish_ci") || strings.Contains(err.Error(), "tenant") {
 		t.Error(err)
@@ -105,16 +106,16 @@ func TestInspectFindsKeysOfTextThatAreNotComparedByTheirBytesAndValuesWithoutAPl
 		job := s.job(t, "code", func(c *migrate.Config) {
 			c.Tables[0].Table = sharding.Table{Name: "orders", Key: "code", Rule: sharding.List(map[string]sharding.Slot{"c1": 0, "c2": 1, "C1": 1}), Map: m}
 		})
-		mustExec(t, s.shards["b"], "CREATE TABLE orders_01 (id INT PRIMARY KEY, code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)")
+		database.Exec(t, s.shards["b"], "CREATE TABLE orders_01 (id INT PRIMARY KEY, code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)")
 		found := inspectionOf(t, job)
 		for _, want := range []string{"block collation source/orders", "block unplaced source/orders"} {
 			if !slices.Contains(found, want) {
 				t.Errorf("%q is not in %q", want, found)
 			}
 		}
-		mustExec(t, s.source, "ALTER TABLE orders MODIFY code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
-		mustExec(t, s.source, "DELETE FROM orders WHERE id > 2")
-		mustExec(t, s.shards["b"], "ALTER TABLE orders_01 MODIFY code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+		database.Exec(t, s.source, "ALTER TABLE orders MODIFY code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+		database.Exec(t, s.source, "DELETE FROM orders WHERE id > 2")
+		database.Exec(t, s.shards["b"], "ALTER TABLE orders_01 MODIFY code VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
 		found = inspectionOf(t, job)
 		if !slices.Contains(found, "block collation b/orders_01") || slices.Contains(found, "block collation source/orders") || slices.Contains(found, "block unplaced source/orders") {
 			t.Errorf("%q", found)

@@ -1,0 +1,100 @@
+package database
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardid/shardid/integration/server"
+)
+
+// Opener opens a new pool of connections to one and the same database.
+type Opener func(t *testing.T) *sql.DB
+
+// MariaDB is the database app of a server.
+func MariaDB(m *server.MariaDB) Opener {
+	return func(t *testing.T) *sql.DB { return m.Open(t, "app") }
+}
+
+// MySQL is the database app of a server.
+func MySQL(m *server.MySQL) Opener {
+	return func(t *testing.T) *sql.DB { return m.Open(t, "app") }
+}
+
+// Postgres is the database app of a server.
+func Postgres(p *server.Postgres) Opener {
+	return func(t *testing.T) *sql.DB { return p.Open(t, "app") }
+}
+
+// SQLite is a new file. Its drivers' usual setting, to wait for locks by
+// themselves, must not keep us from obeying contexts.
+func SQLite(t *testing.T) Opener {
+	t.Helper()
+	return SQLiteWaiting(t, 10*time.Second)
+}
+
+// SQLiteWaiting is a new file whose driver waits for locks for so long.
+func SQLiteWaiting(t *testing.T, busy time.Duration) Opener {
+	t.Helper()
+	file := "file:" + filepath.Join(t.TempDir(), "app.db") + fmt.Sprintf("?_pragma=busy_timeout(%d)&_pragma=journal_mode(WAL)", busy.Milliseconds())
+	return func(t *testing.T) *sql.DB {
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+}
+
+// OnEach runs a test on SQLite, MariaDB and PostgreSQL.
+func OnEach(t *testing.T, test func(t *testing.T, open Opener)) {
+	t.Helper()
+	t.Run("SQLite", func(t *testing.T) { test(t, SQLite(t)) })
+	OnEachServer(t, test)
+}
+
+// OnEachServer runs a test on MariaDB and PostgreSQL.
+func OnEachServer(t *testing.T, test func(t *testing.T, open Opener)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) { test(t, MariaDB(server.ShareMariaDB(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, Postgres(server.SharePostgres(t))) })
+}
+
+// MariaDBWith opens a pool whose sessions begin with variables set.
+func MariaDBWith(t *testing.T, m *server.MariaDB, variables map[string]string) *sql.DB {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(m.DSN("app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Params = variables
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// PostgresAs makes a user with the grants and opens the database as him.
+func PostgresAs(t *testing.T, p *server.Postgres, database, user string, grants ...string) *sql.DB {
+	t.Helper()
+	admin := p.Open(t, database)
+	Exec(t, admin, "CREATE USER "+user)
+	for _, grant := range grants {
+		Exec(t, admin, grant)
+	}
+	db, err := sql.Open("pgx", strings.Replace(p.DSN(database), "postgres@", user+"@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}

@@ -1,0 +1,52 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+)
+
+// Exec runs a statement that a test rests on.
+func Exec(t testing.TB, db *sql.DB, statement string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%v\nin %.200s", err, statement)
+	}
+}
+
+// Number reads the one number of a query.
+func Number(ctx context.Context, db *sql.DB, query string, args ...any) (n int64, err error) {
+	if err = db.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
+		err = fmt.Errorf("%s: %w", query, err)
+	}
+	return n, err
+}
+
+// MustNumber is [Number] for a test.
+func MustNumber(t *testing.T, db *sql.DB, query string, args ...any) int64 {
+	t.Helper()
+	n, err := Number(t.Context(), db, query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// AtOnce runs f n times, starting all together.
+func AtOnce(t testing.TB, n int, f func(i int) error) {
+	t.Helper()
+	start, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			<-start.Done()
+			if err := f(i); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	stop()
+	wg.Wait()
+}

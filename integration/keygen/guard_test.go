@@ -1,0 +1,58 @@
+package keygen_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
+	"github.com/shardid/shardid/schema"
+)
+
+func TestGuardedSegmentsKeepTheContract(t *testing.T) {
+	database.OnEach(t, func(t *testing.T, open database.Opener) {
+		keygentest.Source(t, func(t *testing.T) keygen.Source {
+			_, store := open.Store(t)
+			return store.GuardedTag("orders")
+		})
+	})
+}
+
+func TestOnAnotherServerGuardedSegmentsBeginTenStepsHigherOnce(t *testing.T) {
+	database.OnEach(t, func(t *testing.T, open database.Opener) {
+		db, store := open.Store(t)
+		if _, err := schema.Seed(t.Context(), db, "items", 1, 50); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.GuardedTag("orders").Reserve(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		database.Exec(t, db, "UPDATE worker_namespace SET identity = 'another server' WHERE namespace = 'leaf_alloc'")
+		database.Exec(t, db, "UPDATE leaf_alloc SET max_id = 7")
+		database.AtOnce(t, 8, func(i int) error {
+			_, err := store.GuardedTag([]string{"orders", "items"}[i%2]).Reserve(t.Context(), 1)
+			return err
+		})
+		if span, err := store.GuardedTag("unknown").Reserve(t.Context(), 1); !errors.Is(err, keygen.ErrUnknownTag) {
+			t.Errorf("%+v, %v", span, err)
+		}
+		for tag, want := range map[string]int64{"orders": 7 + 10*1000 + 4, "items": 7 + 10*50 + 4} {
+			if got := database.MustNumber(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"); got != want {
+				t.Errorf("%s: max_id is %d, want %d", tag, got, want)
+			}
+		}
+	})
+}
+
+// A replica would compare with its own identity.
+func TestAGuardedSegmentIsRefusedWhereReplicasRunItsStatement(t *testing.T) {
+	m := server.RunMariaDB(t, "--log-bin")
+	database.MariaDB(m).Store(t)
+	store := database.StoreOn(t, database.MariaDBWith(t, m, map[string]string{"binlog_format": "'STATEMENT'"}))
+	if span, err := store.GuardedTag("orders").Reserve(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "STATEMENT") {
+		t.Errorf("%+v, %v", span, err)
+	}
+}

@@ -1,0 +1,67 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A module below another one is not among its packages: whoever runs the tests of one runs
+// none of the other's.
+func TestTheTestsOfEveryModuleAreRun(t *testing.T) {
+	root := moduleRoot(t)
+	have := modules(t, root)
+	makefile := read(t, root, "Makefile")
+	listed := regexp.MustCompile(`(?m)^MODULES := (.*)$`).FindStringSubmatch(makefile)
+	if listed == nil {
+		t.Fatal("the Makefile has no line MODULES := …")
+	}
+	if inMakefile := slices.Sorted(slices.Values(strings.Fields(listed[1]))); !slices.Equal(inMakefile, have) {
+		t.Errorf("there are the modules %v, and the Makefile has %v", have, inMakefile)
+	}
+	var run []string
+	for _, m := range regexp.MustCompile(`(?m)^\s*CGO_ENABLED=[01] run '[^']*' (\S+) \./\.\.\. `).FindAllStringSubmatch(read(t, root, ".ci/all-tests"), -1) {
+		run = append(run, m[1])
+	}
+	slices.Sort(run)
+	if run = slices.Compact(run); !slices.Equal(run, have) {
+		t.Errorf("there are the modules %v, and .ci/all-tests runs %v", have, run)
+	}
+}
+
+// modules returns the directories with a go.mod, sorted, "." being the root.
+func modules(t *testing.T, root string) (dirs []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if d.Name() == "go.mod" {
+			dir, err := filepath.Rel(root, filepath.Dir(path))
+			dirs = append(dirs, filepath.ToSlash(dir))
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+func read(t *testing.T, root, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
