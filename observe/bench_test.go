@@ -23,8 +23,11 @@ func (endless) Reserve(context.Context, int64) (keygen.Span, error) {
 // An id costs the same whether its generator is scraped, a hundred times as often as
 // Prometheus does, or not.
 func BenchmarkIDs(b *testing.B) {
-	for name, every := range map[string]time.Duration{"alone": 0, "scraped every 100 ms": 100 * time.Millisecond} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		every time.Duration
+	}{{"alone", 0}, {"scraped every 100 ms", 100 * time.Millisecond}} {
+		b.Run(c.name, func(b *testing.B) {
 			g, err := segment.New(b.Context(), segment.Config{Source: endless{}})
 			if err != nil {
 				b.Fatal(err)
@@ -38,8 +41,8 @@ func BenchmarkIDs(b *testing.B) {
 			var scraper sync.WaitGroup
 			defer scraper.Wait()
 			defer cancel()
-			if every > 0 {
-				scraper.Go(func() { scrape(ctx, s, every) })
+			if c.every > 0 {
+				scraper.Go(func() { scrape(ctx, s, c.every) })
 			}
 			for b.Loop() {
 				if _, err := g.Next(ctx); err != nil {

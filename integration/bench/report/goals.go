@@ -42,6 +42,13 @@ var sections = []section{
 		"ns for each id", generatorGoals,
 	},
 	{
+		"Goals of what observes",
+		`An id of a generator whose metrics are scraped ten times a second, some hundred times
+as often as Prometheus does, beside one that nobody looks at. Counting a statement is part
+of each statement that observe.Statements is told of.`,
+		"ns", observedGoals,
+	},
+	{
 		"Goals of GORM",
 		`A model of six columns. "Filled" has a tag and the plugin; "preset" has keys in
 its rows and no plugin; both are as far as the INSERT's text. "The database's own"
@@ -143,6 +150,11 @@ func create(path, rows string) goal {
 func thousand(database string) goal {
 	name := "Gorm1000Rows/" + database + "/"
 	return goal{"1000 filled and stored, " + title(database), key{name + "filled", nsPerID}, key{name + "database", nsPerID}, 1}
+}
+
+var observedGoals = []goal{
+	{"id of a segment, scraped", key{"IDs/scraped_every_100_ms", nsPerID}, key{"IDs/alone", nsPerID}, 1.1},
+	{"statement counted, ns", key{"Statement", nsPerID}, key{}, 100},
 }
 
 var sqlxGoals = []goal{
