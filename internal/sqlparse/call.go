@@ -98,7 +98,13 @@ func (p *operandReader) afterCall(c *Call) {
 			c.Odd = true
 		case p.accept("over", "("):
 			c.Over = true
-			c.Args = p.soup(c.Args, ")")
+			if p.accept("partition", "by") {
+				c.Window = list(&p.cursor, nil, p.inner.expr)
+			}
+			if p.at(")") || p.at("order") || p.at("rows") {
+				c.Partition = len(c.Window)
+			}
+			c.Window = p.soup(c.Window, ")")
 		case p.at("over") && p.peek().kind == sqltext.Word && !p.peek().class().is(reserved):
 			c.Over = true
 			p.next()

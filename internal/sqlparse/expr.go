@@ -1,5 +1,7 @@
 package sqlparse
 
+import "slices"
+
 // Expr is an expression: one of the pointer types of this file.
 //
 // Precedence is known for OR, XOR, AND and NOT, for one comparison between two
@@ -61,7 +63,11 @@ type Call struct {
 	// parameters and subqueries are among Args, as are words like YEAR that read
 	// like columns.
 	Odd  bool
-	Over bool // a window function; what stands in OVER (…) is among Args
+	Over bool // a window function
+	// Window is what stands in OVER (…), of which the first Partition are those of
+	// PARTITION BY.
+	Window    []Expr
+	Partition int
 }
 
 // Operator is what an [Operation] does with its operands.
@@ -127,6 +133,9 @@ func Operands(e Expr) []Expr {
 	case *Operation:
 		return e.Operands
 	case *Call:
+		if len(e.Window) > 0 {
+			return slices.Concat(e.Args, e.Window)
+		}
 		return e.Args
 	}
 	return nil

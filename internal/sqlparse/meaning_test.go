@@ -109,7 +109,7 @@ func exprMeaning(x Expr, shift int) string {
 		}
 		return "(subquery " + queryMeaning(x.Query) + ")"
 	case *Call:
-		return "(" + nameMeaning(x.Name) + " " + meanings(x.Args, shift) + ")"
+		return "(" + nameMeaning(x.Name) + " " + meanings(Operands(x), shift) + ")"
 	}
 	return fmt.Sprintf("%T", x)
 }

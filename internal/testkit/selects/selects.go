@@ -42,7 +42,7 @@ type Fold func(column, text string) string
 // database that it may order and group by.
 func Random(random *rand.Rand, also ...string) Query {
 	m := &maker{Rand: random, sorts: slices.Concat(Columns, expressions, also)}
-	switch m.IntN(9) {
+	switch m.IntN(12) {
 	case 0, 1:
 		return m.groups()
 	case 2, 3:
@@ -53,6 +53,12 @@ func Random(random *rand.Rand, also ...string) Query {
 		return m.derived()
 	case 6:
 		return m.outer()
+	case 7:
+		return m.windows()
+	case 8:
+		return m.unionOfGroups()
+	case 9:
+		return Query{Text: "SELECT EXISTS (SELECT id FROM orders" + m.where() + " ORDER BY id LIMIT " + m.value(m.Int64N(3)) + ") AS found", Args: m.args}
 	}
 	return m.rows()
 }
@@ -211,6 +217,56 @@ func (m *maker) outer() Query {
 		text += " AND p.user_id IN (" + m.value(m.Int64N(20)) + ", " + m.value(m.Int64N(20)) + ")"
 	}
 	return Query{Text: text + " ORDER BY o.id, other" + m.limit(), Args: m.args}
+}
+
+// windows looks at the rows of each user, beside each of them or of a derived table.
+func (m *maker) windows() Query {
+	call := pick(m, []string{"ROW_NUMBER()", "RANK()", "DENSE_RANK()", "COUNT(paid)", "NTILE(3)", "SUM(paid)", "AVG(paid)", "MAX(id)", "LAG(id)", "FIRST_VALUE(paid)"})
+	order := pick(m, Columns[:4]) + m.direction()
+	if call != "RANK()" && call != "DENSE_RANK()" || m.IntN(2) == 0 {
+		order += ", id"
+	}
+	call += " OVER (PARTITION BY " + pick(m, []string{"user_id", "user_id, paid", "orders.user_id"}) + " ORDER BY " + order + ")"
+	by := []string{"id"}
+	if !strings.HasPrefix(call, "L") && m.IntN(2) == 0 {
+		by = []string{"w" + m.direction(), "id"}
+	}
+	text := "SELECT id, user_id, " + call + " AS w FROM orders" + m.where()
+	switch m.IntN(3) {
+	case 0:
+		text = "SELECT id, w, t.user_id FROM (" + text + ") AS t WHERE w <= " + m.value(m.Int64N(9))
+		if m.IntN(2) == 0 {
+			text += " AND t.user_id IN (" + m.value(m.Int64N(20)) + ", " + m.value(m.Int64N(20)) + ")"
+		}
+	case 1:
+		text = "WITH t AS (" + text + ") SELECT id, w FROM t"
+	}
+	return Query{Text: text + " ORDER BY " + strings.Join(by, ", ") + m.limit(), Args: m.args}
+}
+
+// unionOfGroups is of groups by user_id, or of rows with it that are returned once.
+func (m *maker) unionOfGroups() Query {
+	items := "user_id, " + pick(m, []string{"COUNT(*)", "SUM(paid)", "MIN(id)", "MAX(note)", "COUNT(note)"}) + " AS x"
+	branch := func() string {
+		text := "SELECT " + items + " FROM orders" + m.where() + " GROUP BY user_id"
+		switch m.IntN(3) {
+		case 0:
+			text += ", note"
+		case 1:
+			text += " HAVING " + m.number() + " > " + m.value(m.Int64N(9))
+		}
+		return text
+	}
+	if m.IntN(3) == 0 {
+		items = "user_id, " + pick(m, Columns[2:]) + " AS x"
+		branch = func() string { return "SELECT DISTINCT " + items + " FROM orders" + m.where() }
+	}
+	of := about(strings.Split(strings.ReplaceAll(items, " AS x", ""), ", "))
+	text := branch() + pick(m, []string{" UNION ", " UNION ALL "}) + branch()
+	if m.IntN(2) == 0 {
+		return Query{Text: text, Args: m.args, Open: true, of: of}
+	}
+	return Query{Text: text + " ORDER BY user_id" + m.direction() + ", x" + m.direction() + m.limit(), Args: m.args, of: of}
 }
 
 // number is an aggregate that compares with numbers.

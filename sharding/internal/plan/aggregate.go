@@ -19,7 +19,7 @@ func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts
 // aggregated reports whether an expression has an aggregate in it. Those of
 // subqueries are their own.
 func aggregated(e sqlparse.Expr) bool {
-	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 {
+	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 && !call.Over {
 		return len(call.Args) <= 1 || call.Distinct // MAX(a, b) of SQLite is none
 	}
 	return slices.ContainsFunc(sqlparse.Operands(e), aggregated)

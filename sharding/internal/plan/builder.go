@@ -31,22 +31,21 @@ func (r *reading) refusal(table string, err error, hint string) *sharding.RouteE
 // conditions say of their columns.
 type builder struct {
 	reading
-	schema   Schema
-	facts    []fact
-	edges    []edge
-	carried  []carried
-	scopes   map[*sqlparse.Core]*scope
-	sqlite   bool
-	limited  bool     // something in it has a LIMIT
-	limits   []limit  // of its subqueries
-	twice    bool     // a CTE in it is read twice
-	ranks    int      // how many window functions and variables there are in it
-	ctes     []string // the names of all CTEs
-	restless string   // why several databases may make different values of it
+	schema  Schema
+	facts   []fact
+	edges   []edge
+	carried []carried
+	scopes  map[*sqlparse.Core]*scope
+	sqlite  bool
+	limited bool     // something in it has a LIMIT
+	limits  []limit  // of its subqueries
+	twice   bool     // a CTE in it is read twice
+	ctes    []string // the names of all CTEs
+	variance
 }
 
 func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, schema Schema) *builder {
-	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, scopes: map[*sqlparse.Core]*scope{}}
+	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, scopes: map[*sqlparse.Core]*scope{}, variance: variance{text: st.Text}}
 }
 
 func (b *builder) walk() {

@@ -110,7 +110,7 @@ func (c *combiner) branch() {
 	case c.core.Rollup:
 		c.refuse("WITH ROLLUP is not combined" + addKey)
 	case len(c.core.Windows) > 0:
-		c.refuse("window functions are not combined" + addKey)
+		c.refuse("a WINDOW is not combined; write PARTITION BY with the sharding key into OVER (…)")
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
 	case !c.rooted(c.scope) && !c.asks():
@@ -130,43 +130,40 @@ func (c *combiner) asks() bool {
 		return false
 	}
 	q := exists.Operands[0].(*sqlparse.Subquery).Query //nolint:forcetypeassert // the parser puts nothing else there
-	return c.only(q) != nil && c.parted(q)
+	if q.Limit != nil && q.Limit.Offset != nil {       // LIMIT leaves a row of a shard where it leaves one of all
+		c.refuse("what OFFSET leaves out for EXISTS, it leaves out of all rows, and not of each shard's" + addKey)
+	}
+	return c.only(q) != nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
 }
 
 // rooted reports whether each row of a SELECT, before it is grouped, comes from rows of a
 // sharded table in one slot: one row of it, or a row of a derived table.
 func (c *combiner) rooted(s *scope) bool {
 	return slices.ContainsFunc(s.refs, func(r *reference) bool {
-		return r.nullable == 0 && (r.role == sharded && c.near(r) || r.query != nil && c.parted(r.query))
+		return r.nullable == 0 && (r.role == sharded && c.near(r) || r.query != nil && c.derived(r.query))
 	})
 }
 
-// parted reports whether the rows of a derived table are those that the shards make of
-// their rows: it is rooted, and groups have a column that is on one shard.
-func (c *combiner) parted(q *sqlparse.Query) bool {
-	core, s := q.Parts[0].Select, c.only(q)
-	if s.ranks || q.Limit != nil || q.With != nil || core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
-		return false
-	}
-	switch {
-	case len(core.GroupBy) > 0:
-		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(s, e) })
-	case core.Distinct:
-		return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return c.keyed(s, i.Expr) })
-	}
-	return core.Having == nil && !sums(q)
+// derived reports whether the rows of a derived table are those that the shards make of
+// their rows.
+func (c *combiner) derived(q *sqlparse.Query) bool {
+	return q.Limit == nil && q.With == nil && c.parted(q.Parts[0].Select, q.OrderBy)
 }
 
-// keyed reports whether an expression is a sharding key, of which no row has NULL.
-func (c *combiner) keyed(s *scope, e sqlparse.Expr) bool {
-	col, ok := s.column(e)
-	for ok && col.of.query != nil && col.of.nullable == 0 {
-		i := slices.IndexFunc(c.carried, func(k carried) bool { return k.to == col })
-		if ok = i >= 0; ok {
-			col = c.carried[i].from
-		}
+// parted reports whether the rows of a SELECT are those that the shards make of theirs: it
+// is rooted, and equal rows and groups have a column that is on one shard.
+func (c *combiner) parted(core *sqlparse.Core, order []sqlparse.Order) bool {
+	s := c.scopes[core]
+	if core.Rollup || len(core.DistinctOn) > 0 || !c.rooted(s) {
+		return false
 	}
-	return ok && col.of.role == sharded && col.of.nullable == 0 && strings.EqualFold(col.name, col.of.table.Key) && apart(col)
+	if core.Distinct && !slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return c.keyed(s, i.Expr) }) {
+		return false
+	}
+	if len(core.GroupBy) > 0 {
+		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool { return c.keyed(s, e) })
+	}
+	return core.Having == nil && !sums(core, order)
 }
 
 // near reports whether the rows of all other sharded tables lie in the slot of the
@@ -191,7 +188,7 @@ func (c *combiner) expressions() {
 			c.refuse("which rows LIMIT leaves of a copied table may differ from database to database; order by a unique key of it")
 		}
 	}
-	c.refuse(c.restless)
+	c.refuse(c.differs())
 }
 
 // total reports whether a query of one table has an order in which no two rows are equal.
@@ -222,21 +219,24 @@ func (c *combiner) answer() {
 		c.of.group = &grouping{Group: Group{Columns: []merge.Aggregate{found}, Shown: 1}}
 		return
 	}
-	once := c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
+	several := len(c.cores) > 1
+	once := !several && c.core.Distinct || c.query.Parts[len(c.query.Parts)-1].Op == sqlparse.Union
 	for _, core := range c.cores {
 		c.enter(core)
 		groups := core.Having != nil || len(core.GroupBy) > 0 || slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) })
 		switch {
-		case len(c.cores) > 1 && (groups || core.Distinct):
-			c.refuse("DISTINCT and groups in a UNION are not combined; send its SELECTs one by one")
-		case core.Distinct && groups:
-			c.refuse("DISTINCT of groups is not combined" + addKey)
 		case groups && c.stars():
 			c.refuse("GROUP BY needs a select list without *" + addKey)
+		case c.stars() && (once || several && len(c.query.OrderBy) > 0):
+			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
+		case several && (groups || core.Distinct && !once) && !c.parted(core, nil):
+			c.refuse("DISTINCT and groups in a UNION are combined where each row or group is on one shard: select or group by the sharding key, or send its SELECTs one by one")
+		case groups && several:
+			continue
+		case core.Distinct && groups:
+			c.refuse("DISTINCT of groups is not combined" + addKey)
 		case groups:
 			c.grouped()
-		case c.stars() && (once || len(c.cores) > 1 && len(c.query.OrderBy) > 0):
-			c.refuse("DISTINCT, UNION, and ORDER BY over UNION ALL need select lists without *" + addKey)
 		default:
 			continue
 		}
@@ -302,7 +302,10 @@ func (c *combiner) result(at int) (first Value) {
 			c.refuse("the SELECTs of a UNION have as many columns each")
 			return first
 		}
-		v := c.value(core.Items[at].Expr)
+		if e := core.Items[at].Expr; c.hasParams(e) { // which the text has once
+			c.refuse(c.text(e) + parametersCompared)
+		}
+		v := c.selects(core.Items[at].Expr)
 		switch {
 		case v.As == Number && len(c.cores) > 1:
 			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
@@ -317,9 +320,16 @@ func (c *combiner) result(at int) (first Value) {
 
 // hideResult selects a result column besides, in every branch.
 func (c *combiner) hideResult(at int, v Value) {
-	for _, c.core = range c.cores {
-		if at < len(c.core.Items) {
-			c.hide(v.selected(c.text(c.core.Items[at].Expr)))
+	for _, core := range c.cores {
+		c.enter(core)
+		switch {
+		case at >= len(core.Items):
+		case core.Distinct && len(c.of.distinct) == 0 && v.loose(): // equal texts have several weights
+			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
+		case len(core.GroupBy) > 0:
+			c.hide(c.key(v, core.Items[at].Expr))
+		default:
+			c.hide(v.selected(c.text(core.Items[at].Expr)))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (b *builder) copied() *sharding.RouteError {
 	if written == nil {
 		return nil
 	}
-	of, why := written, b.restless
+	of, why := written, b.differs()
 	for _, r := range b.refs {
 		if r.role == home {
 			of, why = r, "it is a table of the home database, and broadcast tables are written in every database; read it before"

@@ -107,28 +107,43 @@ func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
 }
 
 // each reports whether a row of the result of a query depends on rows with one value of
-// a column alone, which it selects: nothing there limits or ranks, and groups are of one
-// value.
+// a column alone, which it selects: nothing there limits, and groups and windows are of
+// one value.
 func (b *builder) each(q *sqlparse.Query, c column) bool {
 	s := b.only(q)
 	if s == nil || s.ranks || q.Limit != nil {
 		return false
 	}
 	core := q.Parts[0].Select
+	of := func(e sqlparse.Expr) bool {
+		by, known := s.column(e)
+		return known && by == c
+	}
 	switch {
+	case slices.ContainsFunc(s.windows, func(w *sqlparse.Call) bool { return !slices.ContainsFunc(w.Window[:w.Partition], of) }):
+		return false
 	case core.Rollup || len(core.DistinctOn) > 0:
 		return false
 	case len(core.GroupBy) > 0:
-		return slices.ContainsFunc(core.GroupBy, func(e sqlparse.Expr) bool {
-			by, known := s.column(e)
-			return known && by == c
-		})
+		return slices.ContainsFunc(core.GroupBy, of)
 	}
-	return core.Having == nil && !sums(q)
+	return core.Having == nil && !sums(core, q.OrderBy)
 }
 
-// sums reports whether a query that is one SELECT has an aggregate.
-func sums(q *sqlparse.Query) bool {
-	return slices.ContainsFunc(q.Parts[0].Select.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }) ||
-		slices.ContainsFunc(q.OrderBy, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
+// sums reports whether a SELECT has an aggregate, or its order.
+func sums(core *sqlparse.Core, order []sqlparse.Order) bool {
+	return slices.ContainsFunc(core.Items, func(i sqlparse.Item) bool { return aggregated(i.Expr) }) ||
+		slices.ContainsFunc(order, func(o sqlparse.Order) bool { return aggregated(o.Expr) })
+}
+
+// keyed reports whether an expression is a sharding key, of which no row has NULL.
+func (b *builder) keyed(s *scope, e sqlparse.Expr) bool {
+	col, ok := s.column(e)
+	for ok && col.of.query != nil && col.of.nullable == 0 {
+		i := slices.IndexFunc(b.carried, func(k carried) bool { return k.to == col })
+		if ok = i >= 0; ok {
+			col = b.carried[i].from
+		}
+	}
+	return ok && col.of.role == sharded && col.of.nullable == 0 && strings.EqualFold(col.name, col.of.table.Key) && apart(col)
 }

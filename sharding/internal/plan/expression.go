@@ -17,7 +17,11 @@ func (b *builder) expressions(list []sqlparse.Expr, s *scope, seen *names) {
 // qualified with the name of a table.
 func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	b.steadily(e)
-	if call, ok := e.(*sqlparse.Call); ok && s.isOuters(call) {
+	call, ok := e.(*sqlparse.Call)
+	if ok && call.Over {
+		b.window(call, s)
+	}
+	if ok && s.isOuters(call) {
 		b.ranks++
 		b.restless = "an aggregate in a subquery is that of the query around it; write it there"
 	}
@@ -57,33 +61,40 @@ func words(list string) map[string]bool {
 	return all
 }
 
+// variance is what may have another value in one database than in another.
+type variance struct {
+	text     string   // of the statement
+	restless string   // why values of it may differ, whatever its conditions are
+	ranks    int      // how many variables and unknown functions there are in it
+	windows  []window // the window functions in it
+	times    []int    // parameters for which functions of SQLite may read the clock
+}
+
 // steadily notes the first function or variable whose value may differ from one
 // database to another.
-func (b *builder) steadily(e sqlparse.Expr) {
-	why := b.unsteady(e)
-	if b.restless == "" {
-		b.restless = why
+func (v *variance) steadily(e sqlparse.Expr) {
+	why := v.unsteady(e)
+	if v.restless == "" {
+		v.restless = why
 	}
 }
 
-func (b *builder) unsteady(e sqlparse.Expr) string {
+func (v *variance) unsteady(e sqlparse.Expr) string {
 	switch e := e.(type) {
 	case *sqlparse.Call:
 		name := strings.ToLower(last(e.Name))
 		switch {
-		case e.Over:
-			b.ranks++
-			return "a window function sees the rows of one database only; add a condition on the sharding key, or compute it before and give it as an argument"
+		case e.Over && ranking[name]:
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
 		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
-			b.ranks++
+			v.ranks++
 			return name + " may be an aggregate, or have another value wherever it is computed; add a condition on the sharding key, or compute it before and give it as an argument"
-		case clockNames[name], timeFunctions[name] && b.readsClock(e):
+		case clockNames[name], timeFunctions[name] && v.readsClock(e):
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Operation:
-		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(b.statement.Text), "@") {
-			b.ranks++
+		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(v.text), "@") {
+			v.ranks++
 			return "a variable has another value on each connection; give the value as an argument"
 		}
 	}
@@ -92,7 +103,7 @@ func (b *builder) unsteady(e sqlparse.Expr) string {
 
 // readsClock reports whether a function of SQLite reads the clock. Whether it does so for
 // a parameter is known with the argument.
-func (b *builder) readsClock(e *sqlparse.Call) bool {
+func (v *variance) readsClock(e *sqlparse.Call) bool {
 	for _, arg := range e.Args {
 		switch arg := bare(arg).(type) {
 		case *sqlparse.Literal:
@@ -100,7 +111,7 @@ func (b *builder) readsClock(e *sqlparse.Call) bool {
 				return true
 			}
 		case *sqlparse.Param:
-			b.clocks = append(b.clocks, arg.Index)
+			v.times = append(v.times, arg.Index)
 		}
 	}
 	return len(e.Args) == 0 || len(e.Args) == 1 && strings.EqualFold(e.Name.Parts[0].Name, "strftime")
@@ -139,4 +150,45 @@ func (s *scope) columnsOf(e sqlparse.Expr, found []column) []column {
 		found = s.columnsOf(operand, found)
 	}
 	return found
+}
+
+// window is a window function, and the scope over whose rows it is.
+type window struct {
+	call *sqlparse.Call
+	of   *scope
+}
+
+// ranking are the window functions whose values depend on the rows of their partition
+// alone, counting those of them that count rows.
+var (
+	ranking  = words("row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value count sum avg min max")
+	counting = words("row_number rank dense_rank ntile count")
+)
+
+// window takes in a window function.
+func (v *variance) window(call *sqlparse.Call, s *scope) {
+	v.windows = append(v.windows, window{call, s})
+	if s != nil {
+		s.windows = append(s.windows, call)
+	}
+}
+
+// differs returns why several databases may make different values of something in the
+// statement, or "".
+func (b *builder) differs() string {
+	switch {
+	case b.restless != "":
+		return b.restless
+	case slices.ContainsFunc(b.windows, func(w window) bool { return !b.partitioned(w) }):
+		return "a window function sees the rows of one database only; add PARTITION BY with the sharding key to it, or a condition on the sharding key to the query, or compute it before and give it as an argument"
+	}
+	return ""
+}
+
+// partitioned reports whether each partition lies in one shard.
+func (b *builder) partitioned(w window) bool {
+	return w.of != nil && !w.call.Odd && slices.ContainsFunc(w.call.Window[:w.call.Partition], func(e sqlparse.Expr) bool {
+		c, ok := w.of.column(e)
+		return ok && slices.Contains(w.of.refs, c.of) && b.keyed(w.of, e)
+	})
 }

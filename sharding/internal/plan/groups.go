@@ -27,6 +27,9 @@ type grouping struct {
 func (c *combiner) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}}}
 	c.of.group = g
+	if len(c.scope.windows) > 0 {
+		c.refuse("window functions over groups are not combined" + addKey)
+	}
 	for _, e := range c.core.GroupBy {
 		c.unambiguous(e)
 		by := c.ordered(e)
@@ -135,7 +138,7 @@ func (c *combiner) told(e sqlparse.Expr) Value {
 // have several weights, without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain {
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) {
 		return selected
 	}
 	return "MIN(" + selected + ")"

@@ -63,6 +63,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	}
 	b.pass()
 	b.prove()
+	b.clocks = b.times
 	p := &Plan{reading: b.reading, options: options, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)

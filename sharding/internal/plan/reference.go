@@ -102,7 +102,9 @@ type scope struct {
 	refs   []*reference
 	inside []*reference // of a SELECT, those of its subqueries included
 	outers []outerJoin  // those inside others before them
-	ranks  bool         // there is a window function or a variable in it
+	ranks  bool         // there is a variable or an unknown function in it
+	// windows are the window functions over its rows.
+	windows []*sqlparse.Call
 }
 
 // resolve returns the column that a name means, or false where that is not

@@ -12,10 +12,12 @@ import (
 // the text.
 func (c *combiner) value(e sqlparse.Expr) Value {
 	if c.hasParams(e) {
-		c.refuse(c.text(e) + " has parameters, and is compared over several shards; compute it before" + addKey)
+		c.refuse(c.text(e) + parametersCompared)
 	}
 	return c.typed(e)
 }
+
+const parametersCompared = " has parameters, and is compared over several shards; compute it before" + addKey
 
 // typed returns how the values of columns compare, and those of expressions whose type is
 // certain.
@@ -28,6 +30,9 @@ func (c *combiner) typed(e sqlparse.Expr) Value {
 		return found.Value
 	}
 	c.namesStay(e)
+	if call, isCall := e.(*sqlparse.Call); isCall && call.Over && !counting[nameOf(call)] {
+		return c.unknown(e)
+	}
 	if c.dialect.Engine == merge.SQLite {
 		return c.stored(e)
 	}
@@ -145,7 +150,9 @@ func (v Value) number() bool {
 func (c *combiner) function(call *sqlparse.Call) Value {
 	name, one := nameOf(call), len(call.Args) == 1
 	switch {
-	case call.Odd || call.Distinct || call.Star || call.Over || len(call.Args) == 0 || aggregates[name] != 0:
+	case call.Over:
+		return whole
+	case call.Odd || call.Distinct || call.Star || len(call.Args) == 0 || aggregates[name] != 0:
 		return c.unknown(call)
 	case lengths[name]:
 		return whole

@@ -40,9 +40,10 @@ func (b *builder) divide() *sharding.RouteError {
 	case why != "":
 	case st.Limiting:
 		why = "a hint in a comment limits what each shard does; leave it out"
-	case b.restless != "":
-		why = b.restless
 	default:
+		why = b.differs()
+	}
+	if why == "" {
 		return nil
 	}
 	return b.refusal(b.firstSharded(), sharding.ErrCrossShard, why)
