@@ -87,22 +87,17 @@ func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 // keyOf returns the single primary key of the plan's model: the managed one if
 // it has several.
 func keyOf(p *plan) *schema.Field {
-	var keys, managed []*schema.Field
-	for _, f := range p.schema.PrimaryFields {
-		if f.Creatable {
-			keys = append(keys, f)
-		}
-	}
+	var managed []*schema.Field
 	for i := range p.fields {
 		if p.fields[i].PrimaryKey {
 			managed = append(managed, p.fields[i].Field)
 		}
 	}
-	switch {
+	switch primary := p.schema.PrimaryFields; {
 	case len(managed) == 1:
 		return managed[0]
-	case len(keys) == 1 && len(p.schema.PrimaryFields) == 1:
-		return keys[0]
+	case len(primary) == 1 && primary[0].Creatable:
+		return primary[0]
 	}
 	return nil
 }

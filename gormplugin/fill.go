@@ -121,11 +121,10 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	fl := f.free.Get().(*filling)
 	fl.reset(p, r)
 	fl.inTx = isTx(stmt.ConnPool)
-	if err := f.pin(fl, stmt); err != nil {
-		f.release(fl)
-		return err
+	if err = f.pin(fl, stmt); err == nil {
+		err = f.fetch(db, fl)
 	}
-	if err := f.fetch(db, fl); err != nil {
+	if err != nil {
 		fl.takeBack(stmt.Context)
 		f.release(fl)
 		return err

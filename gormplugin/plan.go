@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -108,50 +109,34 @@ func isAuto(s *schema.Schema, f *schema.Field) bool {
 // kids returns the relations through which a create can reach managed fields of
 // other rows.
 func (p *plans) kids(s *schema.Schema) []*schema.Relationship {
-	var kids []*schema.Relationship
-	for _, rel := range relations(s) {
-		if p.reaches(rel.FieldSchema, map[*schema.Schema]bool{}) || rel.JoinTable != nil && p.manages(rel.JoinTable) {
-			kids = append(kids, rel)
-		}
-	}
-	return kids
+	return slices.DeleteFunc(relations(s), func(rel *schema.Relationship) bool { return !p.leads(rel, map[*schema.Schema]bool{}) })
 }
 
 // relations returns those that gorm saves with a row.
 func relations(s *schema.Schema) []*schema.Relationship {
 	r := &s.Relationships
-	all := make([]*schema.Relationship, 0, len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many))
-	for _, kind := range [...][]*schema.Relationship{r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many} {
-		all = append(all, kind...)
-	}
-	return all
+	return slices.Concat(r.BelongsTo, r.HasOne, r.HasMany, r.Many2Many)
 }
 
-// reaches reports whether rows of s, or rows saved with them, have a managed
-// field.
-func (p *plans) reaches(s *schema.Schema, seen map[*schema.Schema]bool) bool {
+// leads reports whether rows that a relation leads to, those of its join table, or rows
+// saved with them, have a managed field.
+func (p *plans) leads(rel *schema.Relationship, seen map[*schema.Schema]bool) bool {
+	if rel.JoinTable != nil && p.manages(rel.JoinTable) {
+		return true
+	}
+	s := rel.FieldSchema
 	if seen[s] {
 		return false
 	}
 	seen[s] = true
-	if p.manages(s) {
-		return true
-	}
-	for _, rel := range relations(s) {
-		if p.reaches(rel.FieldSchema, seen) || rel.JoinTable != nil && p.manages(rel.JoinTable) {
-			return true
-		}
-	}
-	return false
+	return p.manages(s) || slices.ContainsFunc(relations(s), func(next *schema.Relationship) bool { return p.leads(next, seen) })
 }
 
 // manages reports whether the model itself has a managed field. One whose tag is
 // wrong counts: its own create returns the error.
 func (p *plans) manages(s *schema.Schema) bool {
-	for _, f := range s.Fields {
-		if _, managed, err := p.field(s, f); managed || err != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Fields, func(f *schema.Field) bool {
+		_, managed, err := p.field(s, f)
+		return managed || err != nil
+	})
 }
