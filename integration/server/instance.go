@@ -45,6 +45,7 @@ type instance struct {
 	program  string
 	user     *account
 	settings []string // what a test adds to the usual ones
+	environ  []string // and to the environment
 	dir      *runDir
 	port     int
 	tenant   string   // of a server that others use too; what follows is not the test's then
@@ -163,7 +164,7 @@ func (i *instance) launch() (*process, error) {
 	defer func() { _ = log.Close() }()                // the child has its own descriptor
 	cmd := exec.Command(i.program, i.kind.args(i)...) //nolint:noctx // the server outlives the call that starts it
 	cmd.Dir = i.dir.path
-	cmd.Env = plainEnviron()
+	cmd.Env = append(plainEnviron(), i.environ...)
 	cmd.Stderr = log
 	i.user.run(cmd)
 	return startProcess(cmd)

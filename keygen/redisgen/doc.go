@@ -55,7 +55,15 @@
 // terms have passed since the first of them met the new server. A slot that moves to
 // another node of a cluster counts as a fail-over, too.
 //
-// Two things are not noticed. A master that is cut off from the others, and goes on
+// The clock of Redis may step. When it goes back no lease is renewed until it is where
+// it was: generators have what is left of their leases and then wait, and a process that
+// starts gets a worker id that nobody holds, or [keygen.ErrNoWorker]. When it goes forth
+// leases end early, and who had one is told ([keygen.ErrWorkerLost]) when another process
+// has taken its worker id. Numbers of [Periods] are refused ([keygen.ErrClockRollback]) as
+// long as the clock shows another period. A clock that goes back by more than a term while
+// Redis forgets its leases is too much: those that follow may begin too early.
+//
+// Two more things are not noticed. A master that is cut off from the others, and goes on
 // renewing leases for longer than two terms after another one was promoted, gives them
 // twice: set min-replicas-to-write and min-replicas-max-lag for Sentinel, by which it
 // stops; a master of a Redis Cluster stops by itself after cluster-node-timeout. Keep
