@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // backward are the streams from the shards to the retired tables, one for each
@@ -21,7 +23,7 @@ func (l *lead) backward() []*stream {
 // shard to another may be seen on both, or on none; the entries of the move
 // bring it here again. When there is no room for all, it reads anew those with fewer
 // of the ids.
-func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []record, n int, err error) {
+func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
 		if most.rows > 0 {
@@ -44,15 +46,15 @@ func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []i
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
 // read, when there is no room for them. For a single id, whose row several shards may
 // have, there is room if it may take all.
-func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []record, err error) {
+func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.targets {
 		name := to.present()
-		var rows []record
+		var rows []backend.Row
 		more := false
 		of := limits{bytes: max(0, most.bytes-held), first: most.first && len(ids) == 1}
-		err := l.from(to.side).do(ctx, func(s *session) (err error) {
-			rows, more, err = s.read(ctx, reading{of, t, name, columnOf(s.side, name, t.key) + " IN (" + idList(ids) + ")", false, len(ids)})
+		err := l.from(to.side).Do(ctx, func(s *backend.Session) (err error) {
+			rows, more, err = readRows(ctx, s, reading{of, t, name, backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", false, len(ids)})
 			return err
 		})
 		var tooLarge *tooLargeError
@@ -64,7 +66,7 @@ func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits)
 		}
 		all = append(all, rows...)
 		for i := range rows {
-			held += rows[i].weight
+			held += rows[i].Weight
 		}
 		if more {
 			return all, &tooLargeError{most.bytes + 1}
@@ -74,7 +76,7 @@ func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits)
 }
 
 // from returns the side itself, or the connection that holds its lock.
-func (l *lead) from(side *side) doer {
+func (l *lead) from(side *backend.Database) doer {
 	if s := l.held[side]; s != nil {
 		return heldSession{s}
 	}
@@ -82,42 +84,42 @@ func (l *lead) from(side *side) doer {
 }
 
 // heldSession is a connection with the lock of its database.
-type heldSession struct{ s *session }
+type heldSession struct{ s *backend.Session }
 
-func (h heldSession) do(_ context.Context, f func(*session) error) error { return f(h.s) }
+func (h heldSession) Do(_ context.Context, f func(*backend.Session) error) error { return f(h.s) }
 
 // putOnSource writes the rows into the retired table. A row that two shards have
 // waits until one of them lets it go: it is on its way from one to the other.
-func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error) {
+func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
-	rows = slices.DeleteFunc(rows, func(r record) bool { return doubled[r.id] })
+	rows = slices.DeleteFunc(rows, func(r backend.Row) bool { return doubled[r.ID] })
 	keys, err := l.keysOf(ctx, t, ids, toSource)
 	if err != nil {
 		return nil, err
 	}
-	err = l.on(ctx, l.source, func(s *session) error {
-		if err := s.side.passBarrier(ctx, s, true); err != nil {
+	err = l.on(ctx, l.source, func(s *backend.Session) error {
+		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
 			return err
 		}
-		if err := s.remove(ctx, t, t.name, keys); err != nil {
+		if err := removeRows(ctx, s, t, t.Name, keys); err != nil {
 			return err
 		}
-		if refused, err = s.store(ctx, t, t.name, rows); err != nil {
+		if refused, err = storeRows(ctx, s, t, t.Name, rows); err != nil {
 			return err
 		}
-		return s.side.passBarrier(ctx, s, false)
+		return s.Database.PassBarrier(ctx, s, false)
 	})
 	return slices.AppendSeq(refused, maps.Keys(doubled)), err
 }
 
-func doubledIn(rows []record) map[int64]bool {
+func doubledIn(rows []backend.Row) map[int64]bool {
 	seen, doubled := map[int64]bool{}, map[int64]bool{}
 	for _, r := range rows {
-		if seen[r.id] {
-			doubled[r.id] = true
+		if seen[r.ID] {
+			doubled[r.ID] = true
 		}
-		seen[r.id] = true
+		seen[r.ID] = true
 	}
 	return doubled
 }

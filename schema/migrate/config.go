@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -207,9 +208,9 @@ func (c Config) checkReferences(t Table) error {
 
 // checkNames: every name must also be one with what is added to it.
 func checkNames(t Table) error {
-	errs := []error{dialect.CheckIdent(retired(t.Name))}
+	errs := []error{dialect.CheckIdent(backend.Retired(t.Name))}
 	for _, target := range t.Map.Targets() {
-		errs = append(errs, dialect.CheckIdent(sealed(target.Table)))
+		errs = append(errs, dialect.CheckIdent(backend.Sealed(target.Table)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("table %q: names must leave room for what is added: %w", t.Name, err)

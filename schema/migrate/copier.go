@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -24,7 +25,7 @@ type copier struct {
 // the bound back: those chunks will be read again.
 func (l *lead) prune(ctx context.Context) error {
 	var spans []span
-	err := l.onSource(ctx, func(s *session) (err error) {
+	err := l.onSource(ctx, func(s *backend.Session) (err error) {
 		spans, err = l.spans(ctx, s, true)
 		return err
 	})
@@ -39,8 +40,8 @@ func (l *lead) prune(ctx context.Context) error {
 		if err := l.pruneTargets(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
 			return err
 		}
-		err := l.onSource(ctx, func(s *session) error {
-			return s.exec(ctx, "UPDATE "+spanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord)
+		err := l.onSource(ctx, func(s *backend.Session) error {
+			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord)
 		})
 		if err != nil {
 			return err
@@ -59,13 +60,13 @@ func (l *lead) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error 
 	for _, to := range t.targets {
 		name := to.present()
 		for more := true; more; {
-			err := l.on(ctx, to.side, func(s *session) error {
-				ids, err := s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.side.Quote(t.key), s.side.Quote(name), within(s.side.Quote(t.key), c), pruneRows))
+			err := l.on(ctx, to.side, func(s *backend.Session) error {
+				ids, err := s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.Database.Quote(t.Key), s.Database.Quote(name), within(s.Database.Quote(t.Key), c), pruneRows))
 				more = len(ids) == pruneRows
 				if err != nil {
 					return err
 				}
-				return s.remove(ctx, t, name, ids)
+				return removeRows(ctx, s, t, name, ids)
 			})
 			if err != nil {
 				return err
@@ -110,7 +111,7 @@ func (l *lead) copy(ctx context.Context, t *table) error {
 }
 
 func (l *lead) readSpans(ctx context.Context) (spans []span, err error) {
-	err = l.source.do(ctx, func(s *session) error {
+	err = l.source.Do(ctx, func(s *backend.Session) error {
 		spans, err = l.spans(ctx, s, false)
 		return err
 	})
@@ -145,8 +146,8 @@ func (c *copier) next(ctx context.Context) (chunk proto.Chunk, more bool, err er
 	if err != nil {
 		return chunk, false, err
 	}
-	err = c.onSource(ctx, func(s *session) error {
-		return s.exec(ctx, "UPDATE "+spanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.ord)
+	err = c.onSource(ctx, func(s *backend.Session) error {
+		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.ord)
 	})
 	if err != nil {
 		return chunk, false, err
@@ -166,7 +167,7 @@ func (c *copier) taken() (after proto.Bound, exhausted bool) {
 // findEnd returns the key of the last row of a full chunk, or Top. A chunk of large
 // rows has fewer of them, so that a run that ends loses little.
 func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Bound, err error) {
-	key, where := c.source.Quote(c.t.key), ""
+	key, where := c.source.Quote(c.t.Key), ""
 	if after.Set {
 		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 	}
@@ -174,10 +175,10 @@ func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Boun
 	if n := c.t.weights.fitting(c.share()); n > 0 {
 		full = min(full, n)
 	}
-	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.name), where, full-1)
-	err = c.source.do(ctx, func(s *session) error {
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.Name), where, full-1)
+	err = c.source.Do(ctx, func(s *backend.Session) error {
 		end = proto.Top
-		return s.each(ctx, func(rows *sql.Rows) error {
+		return s.Each(ctx, func(rows *sql.Rows) error {
 			end.Set = true
 			return rows.Scan(&end.ID)
 		}, query)
@@ -196,15 +197,15 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
-	err := c.portions(ctx, c.t, func(l limits) (rows []record, more bool, err error) {
-		err = c.source.do(ctx, func(s *session) (err error) {
-			rows, more, err = s.read(ctx, reading{l, c.t, c.t.name, within(columnOf(s.side, c.t.name, c.t.key), rest), true, c.cfg.ChunkRows})
+	err := c.portions(ctx, c.t, func(l limits) (rows []backend.Row, more bool, err error) {
+		err = c.source.Do(ctx, func(s *backend.Session) (err error) {
+			rows, more, err = readRows(ctx, s, reading{l, c.t, c.t.Name, within(backend.ColumnOf(s.Database, c.t.Name, c.t.Key), rest), true, c.cfg.ChunkRows})
 			return err
 		})
 		return rows, more, err
-	}, func(rows []record) error {
+	}, func(rows []backend.Row) error {
 		if len(rows) > 0 {
-			rest.After = proto.At(rows[len(rows)-1].id)
+			rest.After = proto.At(rows[len(rows)-1].ID)
 		}
 		return c.copyRows(ctx, rows)
 	})
@@ -214,16 +215,16 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
 	c.mu.Unlock()
-	return c.onSource(ctx, func(s *session) error {
+	return c.onSource(ctx, func(s *backend.Session) error {
 		if !low.Set {
 			return nil // an earlier chunk is still under way
 		}
-		return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
+		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
 	})
 }
 
 // copyRows brings rows that were just read to the shards.
-func (c *copier) copyRows(ctx context.Context, rows []record) error {
+func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
 	if err := c.convert(ctx, c.t, rows, toShards); err != nil {
 		return err
 	}
@@ -242,7 +243,7 @@ func (c *copier) copyRows(ctx context.Context, rows []record) error {
 
 // storeChunk writes the rows with one transaction for each database, all
 // databases at once.
-func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64, err error) {
+func (c *copier) storeChunk(ctx context.Context, rows []backend.Row) (refused []int64, err error) {
 	parts, refused := byTarget(c.t, rows)
 	var mu sync.Mutex
 	var tasks []func(context.Context) error
@@ -261,9 +262,9 @@ func (c *copier) storeChunk(ctx context.Context, rows []record) (refused []int64
 
 // storeOn writes a database's rows. When the transaction is repeated because
 // nobody knows whether it was committed, the chunk's own rows are removed first.
-func (c *copier) storeOn(ctx context.Context, side *side, parts [][]record) (refused []int64, err error) {
+func (c *copier) storeOn(ctx context.Context, side *backend.Database, parts [][]backend.Row) (refused []int64, err error) {
 	first := true
-	err = c.on(ctx, side, func(s *session) error {
+	err = c.on(ctx, side, func(s *backend.Session) error {
 		refused = nil
 		for i, to := range c.t.targets {
 			if to.side != side || len(parts[i]) == 0 {
@@ -271,11 +272,11 @@ func (c *copier) storeOn(ctx context.Context, side *side, parts [][]record) (ref
 			}
 			name := to.present()
 			if !first {
-				if err := s.remove(ctx, c.t, name, keysOf(parts[i])); err != nil {
+				if err := removeRows(ctx, s, c.t, name, keysOf(parts[i])); err != nil {
 					return err
 				}
 			}
-			some, err := s.store(ctx, c.t, name, parts[i])
+			some, err := storeRows(ctx, s, c.t, name, parts[i])
 			if err != nil {
 				return c.again(&first, err)
 			}
@@ -295,11 +296,11 @@ func (*copier) again(first *bool, err error) error {
 
 // note appends entries to the log of the source.
 func (l *lead) note(ctx context.Context, t *table, ids []int64) error {
-	return l.source.note(ctx, l.logTable(), t, ids)
+	return noteIn(ctx, l.source, l.logTable(), t, ids)
 }
 
-// note appends entries to a log of this database.
-func (s *side) note(ctx context.Context, log string, t *table, ids []int64) error {
+// noteIn appends entries to a log of this database.
+func noteIn(ctx context.Context, s *backend.Database, log string, t *table, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -307,28 +308,28 @@ func (s *side) note(ctx context.Context, log string, t *table, ids []int64) erro
 	for i, id := range ids {
 		values[i] = fmt.Sprintf("(%d, %d)", t.ord, id)
 	}
-	return s.do(ctx, func(c *session) error {
-		return c.exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
+	return s.Do(ctx, func(c *backend.Session) error {
+		return c.Exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
 	})
 }
 
 // byTarget sorts rows by their target. Those without one have to wait.
-func byTarget(t *table, rows []record) (parts [][]record, waiting []int64) {
+func byTarget(t *table, rows []backend.Row) (parts [][]backend.Row, waiting []int64) {
 	counts := make([]int, len(t.targets))
 	for i := range rows {
-		if to := rows[i].to; to != nowhere {
+		if to := rows[i].To; to != nowhere {
 			counts[to]++
 		}
 	}
-	parts = make([][]record, len(t.targets))
+	parts = make([][]backend.Row, len(t.targets))
 	for i, n := range counts {
-		parts[i] = make([]record, 0, n)
+		parts[i] = make([]backend.Row, 0, n)
 	}
 	for _, r := range rows {
-		if r.to == nowhere {
-			waiting = append(waiting, r.id)
+		if r.To == nowhere {
+			waiting = append(waiting, r.ID)
 		} else {
-			parts[r.to] = append(parts[r.to], r)
+			parts[r.To] = append(parts[r.To], r)
 		}
 	}
 	return parts, waiting

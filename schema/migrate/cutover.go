@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -108,7 +109,7 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 
 // repair finishes a switch of which only the route is missing.
 func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
-	err = l.source.do(ctx, func(s *session) error {
+	err = l.source.Do(ctx, func(s *backend.Session) error {
 		repair, err = l.diagnose(ctx, s)
 		return err
 	})
@@ -122,7 +123,7 @@ func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
 		if err := l.unseal(ctx); err != nil {
 			return repair, err
 		}
-		if err := l.onSource(ctx, func(s *session) error { return l.flip(ctx, s) }); err != nil {
+		if err := l.onSource(ctx, func(s *backend.Session) error { return l.flip(ctx, s) }); err != nil {
 			return repair, err
 		}
 		return repair, l.closeRetired(ctx)
@@ -132,22 +133,22 @@ func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
 
 // ready checks what can be checked before writers are kept waiting.
 func (l *lead) ready(ctx context.Context) error {
-	err := l.eachTarget(ctx, func(s *session, t *table, i int) error { return t.targets[i].look(ctx, s) })
+	err := l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error { return t.targets[i].look(ctx, s) })
 	if err != nil {
 		return err
 	}
 	if err := l.checkAll(ctx); err != nil {
 		return err
 	}
-	return l.source.do(ctx, func(s *session) error {
-		found, err := s.side.blockers(ctx, s, l.names())
+	return l.source.Do(ctx, func(s *backend.Session) error {
+		found, err := s.Database.Blockers(ctx, s, l.names())
 		if err != nil {
 			return err
 		}
 		if found = append(found, l.edges()...); len(found) > 0 {
 			return fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 		}
-		return s.side.abandoned(ctx, s)
+		return s.Database.Abandoned(ctx, s)
 	})
 }
 
@@ -164,17 +165,17 @@ func (w *world) names() []string {
 func (w *world) edges() []string {
 	var found []string
 	for _, t := range w.tables {
-		for _, fk := range t.children {
+		for _, fk := range t.down {
 			if fk.other == nil {
-				found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.table, t.name))
+				found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.Table, t.Name))
 			}
 		}
-		for _, fk := range t.parents {
-			if fk.cascading && fk.other == t && w.source.Name() == "mysql" {
-				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.name))
+		for _, fk := range t.up {
+			if fk.Cascading && fk.other == t && w.source.Name() == "mysql" {
+				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.Name))
 			}
-			if fk.cascading && fk.other == nil {
-				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.name, fk.table))
+			if fk.Cascading && fk.other == nil {
+				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.Name, fk.Table))
 			}
 		}
 	}
@@ -183,7 +184,7 @@ func (w *world) edges() []string {
 
 // switchOver is the pause.
 func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
-	s, err := l.source.session(ctx)
+	s, err := l.source.NewSession(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -194,9 +195,9 @@ func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (d
 	} else if err := enough(maxPause, 0, needs); err != nil {
 		return done, err
 	}
-	l.held = map[*side]*session{l.source: s}
+	l.held = map[*backend.Database]*backend.Session{l.source: s}
 	defer func() { l.held = nil }()
-	err = s.side.watch(ctx, s, p.timing, func() error { return p.prepare(ctx) })
+	err = s.Database.Watch(ctx, s, p.start, p.rest, func() error { return p.prepare(ctx) })
 	if err != nil && p.closing {
 		p.lookAgain(ctx)
 	}
@@ -221,7 +222,7 @@ type pause struct {
 	*lead
 	*timing
 
-	s       *session
+	s       *backend.Session
 	needs   time.Duration // from the first rename on
 	drained int64
 	step    string
@@ -271,14 +272,14 @@ func (p *pause) getReady(ctx context.Context) error {
 
 // lock locks the tables that are there under their own names.
 func (p *pause) lock(ctx context.Context) error {
-	tables := []string{p.logTable(), jobTable, spanTable, routeTable, fenceTable}
+	tables := []string{p.logTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
 	if p.hasMap() {
 		tables = append(tables, p.mapTable())
 	}
 	for _, t := range p.tables {
-		tables = append(tables, t.name)
+		tables = append(tables, t.Name)
 	}
-	return p.s.side.lock(ctx, p.s, tables, p.rest())
+	return p.s.Database.Lock(ctx, p.s, tables, p.rest())
 }
 
 // drain brings over what is left, through the connection with the lock.
@@ -329,10 +330,10 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.checkIdentities(ctx, p.s); err != nil {
 		return err
 	}
-	if err := p.s.side.abandoned(ctx, p.s); err != nil {
+	if err := p.s.Database.Abandoned(ctx, p.s); err != nil {
 		return err
 	}
-	if err := p.s.checkWriters(ctx); err != nil {
+	if err := checkWriters(ctx, p.s); err != nil {
 		return err
 	}
 	if err := p.checkFilled(ctx); err != nil {
@@ -357,9 +358,9 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 // shard mean that somebody emptied the shards.
 func (p *pause) checkFilled(ctx context.Context) error {
 	filled := make([]bool, len(p.tables))
-	err := p.eachTarget(ctx, func(s *session, t *table, i int) (err error) {
+	err := p.eachTarget(ctx, func(s *backend.Session, t *table, i int) (err error) {
 		if !filled[t.ord] {
-			filled[t.ord], err = s.filled(ctx, t.targets[i].present())
+			filled[t.ord], err = hasRows(ctx, s, t.targets[i].present())
 		}
 		return err
 	})
@@ -370,7 +371,7 @@ func (p *pause) checkFilled(ctx context.Context) error {
 		if filled[t.ord] {
 			continue
 		}
-		there, err := p.s.filled(ctx, t.name)
+		there, err := hasRows(ctx, p.s, t.Name)
 		if err == nil && there {
 			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", ErrChanged, t.conf.Name)
 		}
@@ -381,9 +382,9 @@ func (p *pause) checkFilled(ctx context.Context) error {
 	return nil
 }
 
-// filled: the table has a row.
-func (c *session) filled(ctx context.Context, name string) (bool, error) {
-	row, err := c.list(ctx, "SELECT 1 FROM "+c.side.Quote(name)+" LIMIT 1")
+// hasRows: the table has a row.
+func hasRows(ctx context.Context, c *backend.Session, name string) (bool, error) {
+	row, err := c.List(ctx, "SELECT 1 FROM "+c.Database.Quote(name)+" LIMIT 1")
 	return len(row) > 0, err
 }
 
@@ -398,8 +399,8 @@ func (p *pause) ask(ctx context.Context) error {
 		return nil
 	}
 	highest := make(map[string]int64, len(p.tables))
-	err := p.eachTarget(ctx, func(s *session, t *table, i int) error {
-		id, err := s.number(ctx, "SELECT MAX("+s.side.Quote(t.key)+") FROM "+s.side.Quote(t.targets[i].present()))
+	err := p.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
+		id, err := s.Number(ctx, "SELECT MAX("+s.Database.Quote(t.Key)+") FROM "+s.Database.Quote(t.targets[i].present()))
 		highest[t.conf.Name] = max(highest[t.conf.Name], id)
 		return err
 	})
@@ -416,8 +417,8 @@ func (p *pause) ask(ctx context.Context) error {
 func (p *pause) lookAgain(ctx context.Context) {
 	p.renamed = 0
 	for _, t := range p.tables {
-		if gone, err := p.s.side.exists(ctx, p.s, retired(t.conf.Name)); err == nil && gone {
-			t.name, p.renamed = retired(t.conf.Name), p.renamed+1
+		if gone, err := p.s.Database.Exists(ctx, p.s, backend.Retired(t.conf.Name)); err == nil && gone {
+			t.Name, p.renamed = backend.Retired(t.conf.Name), p.renamed+1
 		}
 	}
 }
@@ -431,10 +432,10 @@ func (p *pause) rename(ctx context.Context) error {
 			p.renamed++
 			continue // by an attempt before
 		}
-		err := p.s.exec(ctx, p.s.side.rename(t.name, retired(t.conf.Name)))
-		gone, existsErr := p.s.side.exists(ctx, p.s, retired(t.conf.Name))
+		err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, backend.Retired(t.conf.Name)))
+		gone, existsErr := p.s.Database.Exists(ctx, p.s, backend.Retired(t.conf.Name))
 		if gone {
-			t.name, p.renamed = retired(t.conf.Name), p.renamed+1
+			t.Name, p.renamed = backend.Retired(t.conf.Name), p.renamed+1
 		}
 		if err = errors.Join(err, existsErr); err != nil {
 			return err
@@ -468,7 +469,7 @@ func (p *pause) finish(ctx context.Context) error {
 
 // flip tells the application and the other runners. On a connection without the
 // lock it belongs into a transaction.
-func (l *lead) flip(ctx context.Context, s *session) error {
+func (l *lead) flip(ctx context.Context, s *backend.Session) error {
 	if err := l.setRoute(ctx, s, sharding.OnShards); err != nil {
 		return err
 	}
@@ -477,7 +478,7 @@ func (l *lead) flip(ctx context.Context, s *session) error {
 
 // backIsShorter counts statements: what SQLite has renamed is undone by one ROLLBACK.
 func (p *pause) backIsShorter() bool {
-	if p.s.side.Name() == "sqlite" {
+	if p.s.Database.Name() == "sqlite" {
 		return true
 	}
 	on := len(p.tables) - p.renamed + 1 // and the route
@@ -499,12 +500,12 @@ func (p *pause) undo(ctx context.Context) bool {
 		if !t.isRetired() {
 			continue
 		}
-		if p.s.side.Name() != "sqlite" {
-			if err := p.s.exec(ctx, p.s.side.rename(t.name, t.conf.Name)); err != nil {
+		if p.s.Database.Name() != "sqlite" {
+			if err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, t.conf.Name)); err != nil {
 				return false
 			}
 		}
-		t.name = t.conf.Name
+		t.Name = t.conf.Name
 		p.renamed--
 	}
 	return true
@@ -518,24 +519,24 @@ func (p *pause) giveUp(ctx context.Context, err error) error {
 }
 
 func (p *pause) unlock(ctx context.Context, keep bool) error {
-	if !p.s.locked {
+	if !p.s.Locked {
 		return nil
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return p.s.side.unlock(undo, p.s, keep)
+	return p.s.Database.Unlock(undo, p.s, keep)
 }
 
 // closeRetired replaces the triggers of the retired tables by ones that refuse
 // writers who know the new name.
 func (l *lead) closeRetired(ctx context.Context) error {
-	return l.source.do(ctx, func(s *session) error {
+	return l.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range l.tables {
-			t.name = retired(t.conf.Name)
+			t.Name = backend.Retired(t.conf.Name)
 			if err := l.dropCaptureOf(ctx, s, t); err != nil {
 				return err
 			}
-			if err := s.makeTriggers(ctx, s.side.barrier(l.capturing(t))); err != nil {
+			if err := s.MakeTriggers(ctx, s.Database.Barrier(l.capturing(t))); err != nil {
 				return err
 			}
 		}
@@ -548,20 +549,20 @@ func (l *lead) closeRetired(ctx context.Context) error {
 func (l *lead) makeBackCapture(ctx context.Context) error {
 	for _, side := range l.sides {
 		// What an attempt before has left there says nothing any more.
-		if err := l.on(ctx, side, func(s *session) error { return s.exec(ctx, "DELETE FROM "+s.side.Quote(l.backTable())) }); err != nil {
+		if err := l.on(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.backTable())) }); err != nil {
 			return err
 		}
 	}
-	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
-		return s.makeTriggers(ctx, s.side.capture(l.backCapturing(t, i)))
+	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
+		return s.MakeTriggers(ctx, s.Database.Capture(l.backCapturing(t, i)))
 	})
 }
 
-func (w *world) eachTarget(ctx context.Context, f func(s *session, t *table, i int) error) error {
+func (w *world) eachTarget(ctx context.Context, f func(s *backend.Session, t *table, i int) error) error {
 	for _, t := range w.tables {
 		for i, to := range t.targets {
-			if err := to.side.do(ctx, func(s *session) error { return f(s, t, i) }); err != nil {
-				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
+			if err := to.side.Do(ctx, func(s *backend.Session) error { return f(s, t, i) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.Label, err)
 			}
 		}
 	}

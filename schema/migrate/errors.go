@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // Errors that this package wraps; test for them with errors.Is.
@@ -17,7 +19,7 @@ var (
 	// ErrUnsupported: a table, a database or a step is not what this package can
 	// migrate without risk; nothing was changed. Returned by everything that
 	// looks at the tables.
-	ErrUnsupported = errors.New("migrate: not supported")
+	ErrUnsupported = backend.ErrUnsupported
 
 	// ErrLocked: another runner leads the job on this database. It goes on; try
 	// again when it ended. Not returned on SQLite, where the last one started
@@ -30,7 +32,7 @@ var (
 
 	// ErrNotReady: a precondition of the step is not met. Nothing was changed;
 	// the text says what to wait for or to mend.
-	ErrNotReady = errors.New("migrate: not ready")
+	ErrNotReady = backend.ErrNotReady
 
 	// ErrPhase: the job stands where this step makes no sense.
 	ErrPhase = errors.New("migrate: wrong phase")
@@ -53,7 +55,7 @@ var (
 
 	// ErrSession: a connection does not take or keep the settings that every
 	// connection of a migration has.
-	ErrSession = errors.New("migrate: a session setting did not hold")
+	ErrSession = backend.ErrSession
 )
 
 // PauseError says that a switch would have kept writers waiting for longer than

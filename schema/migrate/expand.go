@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -246,11 +248,11 @@ func (c ExpandConfig) steps(ctx context.Context, e Expansion) ([]ExpandStep, err
 // definition is how the present table is made, without its counter.
 func (c ExpandConfig) definition(ctx context.Context, s ExpandServer) (string, error) {
 	var name, text string
-	err := c.DBs[s.DB].QueryRowContext(ctx, "SHOW CREATE TABLE "+mysqlSeam{}.Quote(s.Table)).Scan(&name, &text)
+	err := c.DBs[s.DB].QueryRowContext(ctx, "SHOW CREATE TABLE "+dialect.MySQL{}.Quote(s.Table)).Scan(&name, &text)
 	if err != nil {
 		return "", fmt.Errorf("migrate: expand %s: %w", s.Table, err)
 	}
-	return withoutCounter(text), nil
+	return backend.WithoutCounter(text), nil
 }
 
 // Apply sends the SQL of the steps to the servers, in their order. What is for the

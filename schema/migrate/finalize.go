@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -32,7 +33,7 @@ func (j *Job) Finalize(ctx context.Context) error {
 			if err := l.closeRetired(ctx); err != nil {
 				return err
 			}
-			err := l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, proto.Switched, proto.Finalized) })
+			err := l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, proto.Switched, proto.Finalized) })
 			if err != nil {
 				return err
 			}
@@ -49,9 +50,9 @@ func (j *Job) Finalize(ctx context.Context) error {
 func (w *world) nobodyRefers() error {
 	var found []string
 	for _, t := range w.tables {
-		for _, fk := range t.children {
+		for _, fk := range t.down {
 			if fk.other == nil {
-				found = append(found, fmt.Sprintf("table %s refers to %s by (%s)", fk.table, t.name, strings.Join(fk.columns, ", ")))
+				found = append(found, fmt.Sprintf("table %s refers to %s by (%s)", fk.Table, t.Name, strings.Join(fk.Columns, ", ")))
 			}
 		}
 	}
@@ -63,19 +64,18 @@ func (w *world) nobodyRefers() error {
 
 // detach drops what keeps rows of other tables from being deleted.
 func (w *world) detach(ctx context.Context) error {
-	return w.source.do(ctx, func(s *session) error {
+	return w.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.tables {
-			sh, err := s.side.describe(ctx, s, t.name) // what it has now: it may have been done
+			sh, err := s.Database.Describe(ctx, s, t.Name) // what it has now: it may have been done
 			if err != nil {
 				return err
 			}
-			w.connect(sh.parents)
-			outwards := slices.DeleteFunc(sh.parents, func(fk foreignKey) bool { return fk.other != nil })
+			outwards := slices.DeleteFunc(sh.Parents, func(fk backend.ForeignKey) bool { return w.find(fk.Table) != nil })
 			if len(outwards) == 0 {
 				continue
 			}
-			if err := s.side.dropKeys(ctx, s, t.name, outwards); err != nil {
-				return fmt.Errorf("drop the foreign keys of %s: %w", t.name, err)
+			if err := s.Database.DropKeys(ctx, s, t.Name, outwards); err != nil {
+				return fmt.Errorf("drop the foreign keys of %s: %w", t.Name, err)
 			}
 		}
 		return nil
@@ -89,15 +89,17 @@ func (l *lead) dropTraces(ctx context.Context) error {
 		return err
 	}
 	for _, side := range l.sides {
-		if err := side.do(ctx, func(s *session) error { return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.backTable())) }); err != nil {
+		if err := side.Do(ctx, func(s *backend.Session) error {
+			return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.backTable()))
+		}); err != nil {
 			return err
 		}
 	}
-	return l.source.do(ctx, func(s *session) error {
+	return l.source.Do(ctx, func(s *backend.Session) error {
 		if err := l.dropCapture(ctx, s); err != nil {
 			return err
 		}
-		return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.logTable()))
+		return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.logTable()))
 	})
 }
 
@@ -136,12 +138,14 @@ func (j *Job) Abort(ctx context.Context) error {
 			return err
 		}
 		if l.hasMap() {
-			err := l.source.do(ctx, func(s *session) error { return s.exec(ctx, "DROP TABLE IF EXISTS "+s.side.Quote(l.mapTable())) })
+			err := l.source.Do(ctx, func(s *backend.Session) error {
+				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.mapTable()))
+			})
 			if err != nil {
 				return err
 			}
 		}
-		return l.onSource(ctx, func(s *session) error { return l.forget(ctx, s) })
+		return l.onSource(ctx, func(s *backend.Session) error { return l.forget(ctx, s) })
 	})
 }
 
@@ -154,7 +158,7 @@ func (l *lead) abandon(ctx context.Context, phase proto.Phase) error {
 	if repair != proto.Nothing {
 		return fmt.Errorf("%w: a switch was begun; finish it with Cutover, then roll it back", ErrPhase)
 	}
-	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, phase, proto.Aborted) })
+	return l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, phase, proto.Aborted) })
 }
 
 // emptyTargets: all that is there was copied. Where this job has copied nothing,
@@ -169,16 +173,16 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 			continue
 		}
 		for _, to := range t.targets {
-			err := l.on(ctx, to.side, func(s *session) error {
-				job, mark, err := s.owner(ctx, to.name)
+			err := l.on(ctx, to.side, func(s *backend.Session) error {
+				job, mark, err := ownerOf(ctx, s, to.name)
 				if err != nil || !l.is(job, mark) {
 					return err
 				}
-				there, err := s.side.exists(ctx, s, to.present())
+				there, err := s.Database.Exists(ctx, s, to.present())
 				if err != nil || !there {
 					return err
 				}
-				return s.exec(ctx, "DELETE FROM "+s.side.Quote(to.present()))
+				return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(to.present()))
 			})
 			if err != nil {
 				return err
@@ -190,12 +194,12 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 
 // forget removes the rows of the job. The fence stays, and when the shards have
 // served so does the route, for those that still follow the one to the shards.
-func (l *lead) forget(ctx context.Context, s *session) error {
-	tables := []string{spanTable, targetTable, jobTable}
+func (l *lead) forget(ctx context.Context, s *backend.Session) error {
+	tables := []string{backend.SpanTable, backend.TargetTable, backend.JobTable}
 	if !l.haveServed() {
-		tables = append(tables, routeTable)
+		tables = append(tables, backend.RouteTable)
 	}
-	steered, err := s.side.exists(ctx, s, steerTable)
+	steered, err := s.Database.Exists(ctx, s, steerTable)
 	if err != nil {
 		return err
 	}
@@ -203,7 +207,7 @@ func (l *lead) forget(ctx context.Context, s *session) error {
 		tables = append(tables, steerTable)
 	}
 	for _, table := range tables {
-		if err := s.exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {
 			return err
 		}
 	}

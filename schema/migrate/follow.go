@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // An applier rests when there was nothing to apply: twice as long each time while
@@ -156,8 +158,8 @@ func (l *lead) behind(ctx context.Context, streams []*stream) error {
 // waiting counts the entries of the logs.
 func (l *lead) waiting(ctx context.Context, streams []*stream) (sum int64, err error) {
 	for _, st := range streams {
-		err := st.do(ctx, func(s *session) error {
-			n, err := s.number(ctx, "SELECT COUNT(*) FROM "+s.side.Quote(st.log))
+		err := st.Do(ctx, func(s *backend.Session) error {
+			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(st.log))
 			sum += n
 			return err
 		})

@@ -2,16 +2,18 @@ package migrate
 
 import (
 	"context"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // forward is the stream from the source to the shards.
 func (l *lead) forward() *stream {
 	return &stream{
 		lead: l, from: l.source, log: l.logTable(), bounds: l.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []record, n int, err error) {
+		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
 			more := false
-			err = st.do(ctx, func(s *session) error {
-				rows, more, err = s.read(ctx, reading{l, t, t.name, columnOf(s.side, t.name, t.key) + " IN (" + idList(ids) + ")", true, len(ids)})
+			err = st.Do(ctx, func(s *backend.Session) error {
+				rows, more, err = readRows(ctx, s, reading{l, t, t.Name, backend.ColumnOf(s.Database, t.Name, t.Key) + " IN (" + backend.IDList(ids) + ")", true, len(ids)})
 				return err
 			})
 			if err != nil {
@@ -26,7 +28,7 @@ func (l *lead) forward() *stream {
 // putOnShards writes each row to its shard and deletes it from all others: a
 // row moves when its sharding key changes, and one that never should have been
 // on a shard goes. One transaction for each database.
-func (l *lead) putOnShards(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error) {
+func (l *lead) putOnShards(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	keys, err := l.keysOf(ctx, t, ids, toShards)
 	if err != nil {
 		return nil, err
@@ -34,16 +36,16 @@ func (l *lead) putOnShards(ctx context.Context, t *table, ids []int64, rows []re
 	parts, refused := byTarget(t, rows)
 	for _, side := range l.sides {
 		var here []int64
-		err := l.on(ctx, side, func(s *session) error {
+		err := l.on(ctx, side, func(s *backend.Session) error {
 			here = nil
 			for i, to := range t.targets {
 				if to.side != side {
 					continue
 				}
-				if err := s.remove(ctx, t, to.present(), keys); err != nil {
+				if err := removeRows(ctx, s, t, to.present(), keys); err != nil {
 					return err
 				}
-				some, err := s.store(ctx, t, to.present(), parts[i])
+				some, err := storeRows(ctx, s, t, to.present(), parts[i])
 				if err != nil {
 					return err
 				}

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // checkIdentities fails when a table was truncated, rebuilt or altered: the log
 // does not know of it.
-func (w *world) checkIdentities(ctx context.Context, s *session) error {
+func (w *world) checkIdentities(ctx context.Context, s *backend.Session) error {
 	spans, err := w.spans(ctx, s, false)
 	if err != nil {
 		return err
 	}
 	for _, t := range w.tables {
-		identity, err := s.side.identity(ctx, s, t.name)
+		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
@@ -29,13 +30,13 @@ func (w *world) checkIdentities(ctx context.Context, s *session) error {
 }
 
 // checkDefinitions is what can be asked of a table on another server.
-func (w *world) checkDefinitions(ctx context.Context, s *session) error {
+func (w *world) checkDefinitions(ctx context.Context, s *backend.Session) error {
 	spans, err := w.spans(ctx, s, false)
 	if err != nil {
 		return err
 	}
 	for _, t := range w.tables {
-		is, err := s.side.identity(ctx, s, t.name)
+		is, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
@@ -53,8 +54,8 @@ func definitionOf(identity string) string { return identity[strings.LastIndex(id
 // was truncated or altered, a runner would do to the only copies that are left. No
 // other runner leads meanwhile, or the answer is ErrFenced.
 func (l *lead) checkAll(ctx context.Context) error {
-	err := l.onSource(ctx, func(s *session) error {
-		if err := s.checkWriters(ctx); err != nil {
+	err := l.onSource(ctx, func(s *backend.Session) error {
+		if err := checkWriters(ctx, s); err != nil {
 			return err
 		}
 		return l.checkIdentities(ctx, s)
@@ -79,7 +80,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.source.do(ctx, func(s *session) error {
+	return v.source.Do(ctx, func(s *backend.Session) error {
 		changed := v.changed(ctx, s, was, is)
 		phase, err := v.phase(ctx, s) // afterwards: a switch takes the tables away
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
@@ -94,7 +95,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 
 // changed compares all tables with what they were. On another server they have
 // other numbers.
-func (v *verifier) changed(ctx context.Context, s *session, was, is map[place]standing) error {
+func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is map[place]standing) error {
 	moved, err := v.moved(ctx, s)
 	if err != nil {
 		return err

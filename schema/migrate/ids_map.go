@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // mapTable remembers which id a row got. It stays after the job.
@@ -67,7 +69,7 @@ func (w drawnIDs) add(r *renumbering, id int64) {
 
 // doer runs f on a connection of a database.
 type doer interface {
-	do(ctx context.Context, f func(*session) error) error
+	Do(ctx context.Context, f func(*backend.Session) error) error
 }
 
 // lookUp reads what the map tables know.
@@ -75,7 +77,7 @@ func (w *world) lookUp(ctx context.Context, on doer, ids drawnIDs, way direction
 	d := dictionary{way, map[*renumbering]map[int64]int64{}}
 	for r, wanted := range ids {
 		d.known[r] = map[int64]int64{}
-		err := on.do(ctx, func(s *session) error {
+		err := on.Do(ctx, func(s *backend.Session) error {
 			return w.readMap(ctx, s, r, slices.Sorted(maps.Keys(wanted)), way, d.known[r])
 		})
 		if err != nil {
@@ -87,15 +89,15 @@ func (w *world) lookUp(ctx context.Context, on doer, ids drawnIDs, way direction
 
 const mapRows = 1000 // in one statement
 
-func (w *world) readMap(ctx context.Context, s *session, r *renumbering, ids []int64, way direction, into map[int64]int64) error {
+func (w *world) readMap(ctx context.Context, s *backend.Session, r *renumbering, ids []int64, way direction, into map[int64]int64) error {
 	from, to := way.columns()
 	for some := range slices.Chunk(ids, mapRows) {
-		err := s.each(ctx, func(rows *sql.Rows) error {
+		err := s.Each(ctx, func(rows *sql.Rows) error {
 			var is, becomes int64
 			err := rows.Scan(&is, &becomes)
 			into[is] = becomes
 			return err
-		}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE tbl = %d AND %[1]s IN (%[5]s)", s.side.Quote(from), s.side.Quote(to), s.side.Quote(w.mapTable()), r.of.ord, idList(some)))
+		}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE tbl = %d AND %[1]s IN (%[5]s)", s.Database.Quote(from), s.Database.Quote(to), s.Database.Quote(w.mapTable()), r.of.ord, backend.IDList(some)))
 		if err != nil {
 			return err
 		}
@@ -117,7 +119,7 @@ func (l *lead) dictionary(ctx context.Context, ids drawnIDs, way direction) (dic
 				break
 			}
 			err := l.extend(ctx, r, missing, way, d.known[r])
-			if err != nil && (tries == 5 || !l.source.duplicate(err)) {
+			if err != nil && (tries == 5 || !l.source.Duplicate(err)) {
 				return d, fmt.Errorf("extend the map of ids: %w", err)
 			}
 		}
@@ -146,7 +148,7 @@ func (l *lead) extend(ctx context.Context, r *renumbering, ids []int64, way dire
 			return err
 		}
 	}
-	err := l.onSource(ctx, func(s *session) error {
+	err := l.onSource(ctx, func(s *backend.Session) error {
 		// Nobody may know whether an attempt before was committed.
 		if err := l.readMap(ctx, s, r, ids, way, known); err != nil {
 			return err
@@ -165,7 +167,7 @@ func (l *lead) extend(ctx context.Context, r *renumbering, ids []int64, way dire
 	})
 	if held := l.held[l.source]; held != nil && err == nil {
 		// The switch may be given up, and rows with these ids stay on the shards.
-		if err = l.source.persist(ctx, held); err == nil {
+		if err = l.source.Persist(ctx, held); err == nil {
 			err = l.checkEpoch(ctx, held, l.epoch)
 		}
 	}
@@ -188,7 +190,7 @@ func counted(above int64, n int) []int64 {
 }
 
 // insertMap pairs the ids that are not known with drawn ones.
-func (l *lead) insertMap(ctx context.Context, s *session, r *renumbering, ids, drawn []int64, way direction, known map[int64]int64) error {
+func (l *lead) insertMap(ctx context.Context, s *backend.Session, r *renumbering, ids, drawn []int64, way direction, known map[int64]int64) error {
 	from, to := way.columns()
 	var values []string
 	for i, id := range ids {
@@ -196,9 +198,9 @@ func (l *lead) insertMap(ctx context.Context, s *session, r *renumbering, ids, d
 			values = append(values, fmt.Sprintf("(%d,%d,%d)", r.of.ord, id, drawn[i]))
 		}
 	}
-	head := fmt.Sprintf("INSERT INTO %s (tbl, %s, %s) VALUES ", s.side.Quote(l.mapTable()), s.side.Quote(from), s.side.Quote(to))
+	head := fmt.Sprintf("INSERT INTO %s (tbl, %s, %s) VALUES ", s.Database.Quote(l.mapTable()), s.Database.Quote(from), s.Database.Quote(to))
 	for some := range slices.Chunk(values, mapRows) {
-		if err := s.exec(ctx, head+strings.Join(some, ",")); err != nil {
+		if err := s.Exec(ctx, head+strings.Join(some, ",")); err != nil {
 			return err
 		}
 	}
@@ -206,16 +208,16 @@ func (l *lead) insertMap(ctx context.Context, s *session, r *renumbering, ids, d
 }
 
 // highest is the highest id that the source has given or could take for given.
-func (l *lead) highest(ctx context.Context, s *session, t *table) (int64, error) {
-	counter, err := s.side.counter(ctx, s, t.name)
+func (l *lead) highest(ctx context.Context, s *backend.Session, t *table) (int64, error) {
+	counter, err := s.Database.Counter(ctx, s, t.Name)
 	if err != nil {
 		return 0, err
 	}
 	for _, query := range []string{
-		fmt.Sprintf("SELECT MAX(%s) FROM %s", s.side.Quote(t.key), s.side.Quote(t.name)),
-		fmt.Sprintf("SELECT MAX(%s) FROM %s WHERE tbl = %d", s.side.Quote("old"), s.side.Quote(l.mapTable()), t.ord),
+		fmt.Sprintf("SELECT MAX(%s) FROM %s", s.Database.Quote(t.Key), s.Database.Quote(t.Name)),
+		fmt.Sprintf("SELECT MAX(%s) FROM %s WHERE tbl = %d", s.Database.Quote("old"), s.Database.Quote(l.mapTable()), t.ord),
 	} {
-		n, err := s.number(ctx, query)
+		n, err := s.Number(ctx, query)
 		if err != nil {
 			return 0, err
 		}
@@ -226,11 +228,11 @@ func (l *lead) highest(ctx context.Context, s *session, t *table) (int64, error)
 
 // raiseCounter keeps the source from giving an id again that it got in a
 // rollback.
-func (l *lead) raiseCounter(ctx context.Context, s *session, t *table) error {
+func (l *lead) raiseCounter(ctx context.Context, s *backend.Session, t *table) error {
 	if !t.ids.isDrawn() || t.ids.of != t {
 		return nil
 	}
-	counter, err := s.side.counter(ctx, s, t.name)
+	counter, err := s.Database.Counter(ctx, s, t.Name)
 	if err != nil {
 		return err
 	}
@@ -238,7 +240,7 @@ func (l *lead) raiseCounter(ctx context.Context, s *session, t *table) error {
 	if err != nil || highest <= counter {
 		return err
 	}
-	return s.side.setCounter(ctx, s, t.name, highest)
+	return s.Database.SetCounter(ctx, s, t.Name, highest)
 }
 
 // hasMap reports whether the job has a map table.

@@ -7,32 +7,26 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/sharding"
 )
 
-// hole is an id in a record that is another one on the other side.
-type hole struct {
-	at  int // which of the values
-	id  int64
-	ids *renumbering
-}
-
-// digAll leaves holes for the values that are ids.
-func (r *record) digAll(t *table) error {
+// findSlots notes which values of a row are ids of rows that get others.
+func (t *table) findSlots(r *backend.Row) error {
 	for i, ids := range t.rewrites {
 		if ids == nil {
 			continue
 		}
-		if err := r.dig(i, ids); err != nil {
-			return fmt.Errorf("column %s: %w", t.columns[i].name, err)
+		if err := findSlot(r, i); err != nil {
+			return fmt.Errorf("column %s: %w", t.Columns[i].Name, err)
 		}
 	}
 	return nil
 }
 
-// dig leaves a hole for a value that is an id; NULL needs none.
-func (r *record) dig(at int, ids *renumbering) error {
-	text, ok := r.value(at)
+// findSlot notes a value that is an id; NULL is none.
+func findSlot(r *backend.Row, at int) error {
+	text, ok := r.Value(at)
 	if !ok || text == "NULL" { // as SQLite writes it down
 		return nil
 	}
@@ -40,39 +34,39 @@ func (r *record) dig(at int, ids *renumbering) error {
 	if err != nil {
 		return fmt.Errorf("%w: %.40s is no id", ErrUnsupported, text)
 	}
-	r.holes = append(r.holes, hole{at, id, ids})
+	r.Slots = append(r.Slots, backend.IDSlot{At: at, ID: id})
 	return nil
 }
 
-// fill puts the ids of the other side into the holes.
-func (r *record) fill(d dictionary) error {
-	if len(r.holes) == 0 {
+// fillSlots puts the ids of the other side where those that were read are.
+func (t *table) fillSlots(r *backend.Row, d dictionary) error {
+	if len(r.Slots) == 0 {
 		return nil
 	}
-	full := make([]byte, 0, len(r.text)+20*len(r.holes))
-	ends := make([]int, len(r.ends))
+	full := make([]byte, 0, len(r.Text)+20*len(r.Slots))
+	ends := make([]int, len(r.Ends))
 	for i := range ends {
-		text, ok := r.value(i)
+		text, ok := r.Value(i)
 		full = append(full, text...)
-		if len(r.holes) > 0 && r.holes[0].at == i {
-			id, err := d.turn(r.holes[0].ids, r.holes[0].id)
+		if len(r.Slots) > 0 && r.Slots[0].At == i {
+			id, err := d.turn(t.rewrites[i], r.Slots[0].ID)
 			if err != nil {
 				return err
 			}
-			full, r.holes = strconv.AppendInt(full[:len(full)-len(text)], id, 10), r.holes[1:]
+			full, r.Slots = strconv.AppendInt(full[:len(full)-len(text)], id, 10), r.Slots[1:]
 		}
 		ends[i] = len(full)
 		if !ok {
 			ends[i] = ^ends[i]
 		}
 	}
-	r.text, r.ends, r.holes = string(full), ends, nil
+	r.Text, r.Ends, r.Slots = string(full), ends, nil
 	return nil
 }
 
 // convert makes rows that were read those that are to be written: with the ids
 // of the other side, and on the way to the shards with a target.
-func (l *lead) convert(ctx context.Context, t *table, rows []record, way direction) error {
+func (l *lead) convert(ctx context.Context, t *table, rows []backend.Row, way direction) error {
 	wanted := drawnIDs{}
 	for i := range rows {
 		t.want(wanted, &rows[i])
@@ -83,35 +77,35 @@ func (l *lead) convert(ctx context.Context, t *table, rows []record, way directi
 	}
 	for i := range rows {
 		if err := t.convert(&rows[i], d); err != nil {
-			return &RowError{t.conf.Name, rows[i].id, err}
+			return &RowError{t.conf.Name, rows[i].ID, err}
 		}
 	}
 	return nil
 }
 
 // want collects the ids of a record that map tables have.
-func (t *table) want(wanted drawnIDs, r *record) {
-	wanted.add(t.ids, r.id)
-	for _, h := range r.holes {
-		wanted.add(h.ids, h.id)
+func (t *table) want(wanted drawnIDs, r *backend.Row) {
+	wanted.add(t.ids, r.ID)
+	for _, s := range r.Slots {
+		wanted.add(t.rewrites[s.At], s.ID)
 	}
-	if id, ok := routeID(r.route); ok {
+	if id, ok := routeID(r.Route); ok {
 		wanted.add(t.route.ids, id)
 	}
 }
 
-func (t *table) convert(r *record, d dictionary) error {
+func (t *table) convert(r *backend.Row, d dictionary) error {
 	var err error
-	if r.key, err = d.turn(t.ids, r.id); err != nil {
+	if r.Key, err = d.turn(t.ids, r.ID); err != nil {
 		return t.stranded(err, d.way)
 	}
-	if err := r.fill(d); err != nil {
+	if err := t.fillSlots(r, d); err != nil {
 		return t.stranded(err, d.way)
 	}
 	if d.way == toSource {
 		return nil
 	}
-	if r.to, err = t.home(r.route, d); err != nil {
+	if r.To, err = t.home(r.Route, d); err != nil {
 		return err
 	}
 	return t.checkAlso(r)
@@ -152,21 +146,21 @@ func routeID(key any) (int64, bool) {
 }
 
 // checkAlso: a row whose id says by itself where it lies must lie there.
-func (t *table) checkAlso(r *record) error {
-	if r.to == nowhere || !t.conf.Leads(t.key) || len(t.route.hops) == 0 && t.route.column == t.key {
+func (t *table) checkAlso(r *backend.Row) error {
+	if r.To == nowhere || !t.conf.Leads(t.Key) || len(t.route.hops) == 0 && t.route.column == t.Key {
 		return nil
 	}
-	at, err := t.conf.TargetBy(t.key, r.key)
+	at, err := t.conf.TargetBy(t.Key, r.Key)
 	switch {
 	case errors.Is(err, sharding.ErrMissingKey): // below Alt.From: it says nothing
 		return nil
 	case err != nil:
 		return err
 	}
-	if to, known := t.index[at]; known && to == r.to {
+	if to, known := t.index[at]; known && to == r.To {
 		return nil
 	}
-	return fmt.Errorf("%w: the id %d would lead to %s, where the row is not to be; raise Also.From above all ids that carry no slot", ErrNotReady, r.key, at)
+	return fmt.Errorf("%w: the id %d would lead to %s, where the row is not to be; raise Also.From above all ids that carry no slot", ErrNotReady, r.Key, at)
 }
 
 // keysOf are the ids on the other side of those that have one. What has none was

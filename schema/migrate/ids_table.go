@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -30,7 +31,7 @@ func (r *renumbering) isDrawn() bool {
 func (w *world) numberAnew(t *table) error {
 	owner := t
 	for range w.tables {
-		up, refers := owner.reference(owner.key)
+		up, refers := owner.reference(owner.Key)
 		if !refers || up.to == owner {
 			break
 		}
@@ -59,7 +60,7 @@ func (t *table) numbering() string {
 
 // renumberingOf is what becomes of the values of a column.
 func (t *table) renumberingOf(column string) *renumbering {
-	if strings.EqualFold(column, t.key) {
+	if strings.EqualFold(column, t.Key) {
 		return t.ids
 	}
 	if r, ok := t.reference(column); ok {
@@ -71,10 +72,10 @@ func (t *table) renumberingOf(column string) *renumbering {
 // rewritten are the renumberings of the table's columns, in their order; nil when
 // none is rewritten.
 func (t *table) rewritten() []*renumbering {
-	all := make([]*renumbering, len(t.columns))
+	all := make([]*renumbering, len(t.Columns))
 	some := false
-	for i, c := range t.columns {
-		all[i] = t.renumberingOf(c.name)
+	for i, c := range t.Columns {
+		all[i] = t.renumberingOf(c.Name)
 		some = some || all[i] != nil
 	}
 	if !some {
@@ -85,9 +86,9 @@ func (t *table) rewritten() []*renumbering {
 
 // idColumns are the columns that hold ids of the job, which may become long ones.
 func (t *table) idColumns() []string {
-	all := []string{t.key}
+	all := []string{t.Key}
 	for _, r := range t.references {
-		if !strings.EqualFold(r.column, t.key) {
+		if !strings.EqualFold(r.column, t.Key) {
 			all = append(all, r.column)
 		}
 	}
@@ -95,7 +96,7 @@ func (t *table) idColumns() []string {
 }
 
 // checkIDs fails when an id that exists has no counterpart on the shards.
-func (w *world) checkIDs(ctx context.Context, s *session) error {
+func (w *world) checkIDs(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		if err := t.checkIDs(ctx, s); err != nil {
 			return err
@@ -106,14 +107,14 @@ func (w *world) checkIDs(ctx context.Context, s *session) error {
 
 // checkIDs looks at both ends of each column: what they can be turned into, all
 // between them can.
-func (t *table) checkIDs(ctx context.Context, s *session) error {
+func (t *table) checkIDs(ctx context.Context, s *backend.Session) error {
 	for i, r := range t.rewrites {
 		if r == nil {
 			continue
 		}
-		column := t.columns[i].name
+		column := t.Columns[i].Name
 		for _, end := range []string{"MIN", "MAX"} {
-			id, err := s.number(ctx, fmt.Sprintf("SELECT %s(%s) FROM %s", end, s.side.Quote(column), s.side.Quote(t.name)))
+			id, err := s.Number(ctx, fmt.Sprintf("SELECT %s(%s) FROM %s", end, s.Database.Quote(column), s.Database.Quote(t.Name)))
 			if err != nil {
 				return fmt.Errorf("table %s, column %s: %w", t.conf.Name, column, err)
 			}
@@ -145,7 +146,7 @@ func (l *lead) pruneRenumbered(ctx context.Context, t *table, c proto.Chunk) err
 			if err != nil || len(doomed) == 0 {
 				return err
 			}
-			return l.on(ctx, to.side, func(s *session) error { return s.remove(ctx, t, to.present(), doomed) })
+			return l.on(ctx, to.side, func(s *backend.Session) error { return removeRows(ctx, s, t, to.present(), doomed) })
 		})
 		if err != nil {
 			return err
@@ -159,9 +160,9 @@ func (w *world) eachKey(ctx context.Context, t *table, to *target, out func(keys
 	after := proto.Bound{}
 	for {
 		var keys []int64
-		err := to.side.do(ctx, func(s *session) (err error) {
-			key := s.side.Quote(t.key)
-			keys, err = s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.side.Quote(to.present()), above(key, after), pruneRows))
+		err := to.side.Do(ctx, func(s *backend.Session) (err error) {
+			key := s.Database.Quote(t.Key)
+			keys, err = s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.Database.Quote(to.present()), above(key, after), pruneRows))
 			return err
 		})
 		if err != nil || len(keys) == 0 {

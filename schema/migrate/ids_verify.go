@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -112,27 +113,27 @@ func (v *verifier) strays(ctx context.Context, t *table, on *target, keys []int6
 func (v *verifier) foreign(t *table, on *target, key int64) {
 	v.result.Suspects++
 	v.result.Unsettled++
-	v.result.add([]Divergence{{t.conf.Name, key, Extra, on.side.name + "/" + on.name}})
+	v.result.add([]Divergence{{t.conf.Name, key, Extra, on.side.Label + "/" + on.name}})
 }
 
 func inList(column string, ids []int64) string {
 	if len(ids) == 0 {
 		return "1 = 0"
 	}
-	return column + " IN (" + idList(ids) + ")"
+	return column + " IN (" + backend.IDList(ids) + ")"
 }
 
 // sourceKeys are ids of the source.
 func (v *verifier) sourceKeys(ctx context.Context, t *table, among where) (ids []int64, err error) {
-	key := v.source.Quote(t.key)
-	err = v.source.do(ctx, func(s *session) error {
+	key := v.source.Quote(t.Key)
+	err = v.source.Do(ctx, func(s *backend.Session) error {
 		ids = nil
-		return s.each(ctx, func(rows *sql.Rows) error {
+		return s.Each(ctx, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)
 			ids = append(ids, id)
 			return err
-		}, fmt.Sprintf("SELECT %s FROM %s WHERE %s", key, s.side.Quote(t.name), among(key)))
+		}, fmt.Sprintf("SELECT %s FROM %s WHERE %s", key, s.Database.Quote(t.Name), among(key)))
 	})
 	return ids, err
 }
@@ -198,23 +199,23 @@ type rough struct {
 }
 
 // roughRows reads rows of either side.
-func (c *session) roughRows(ctx context.Context, t *table, name, route, condition string) ([]rough, error) {
-	var plain []column
-	list := []string{c.side.Quote(t.key), route, "'0'"}
-	for i, col := range t.columns {
+func roughRows(ctx context.Context, c *backend.Session, t *table, name, route, condition string) ([]rough, error) {
+	var plain []backend.Column
+	list := []string{c.Database.Quote(t.Key), route, "'0'"}
+	for i, col := range t.Columns {
 		if t.rewrites[i] == nil {
 			plain = append(plain, col)
 		} else {
-			list = append(list, c.side.Quote(col.name))
+			list = append(list, c.Database.Quote(col.Name))
 		}
 	}
 	if len(plain) > 0 {
-		list[2] = rowHash(c.side, plain)
+		list[2] = backend.RowHash(c.Database, plain)
 	}
 	var all []rough
-	err := c.each(ctx, func(rows *sql.Rows) error {
+	err := c.Each(ctx, func(rows *sql.Rows) error {
 		var raw sql.RawBytes
-		r := rough{ids: make([]sql.NullInt64, len(t.columns)-len(plain))}
+		r := rough{ids: make([]sql.NullInt64, len(t.Columns)-len(plain))}
 		dest := []any{&r.id, &r.route, &raw}
 		for i := range r.ids {
 			dest = append(dest, &r.ids[i])
@@ -226,12 +227,12 @@ func (c *session) roughRows(ctx context.Context, t *table, name, route, conditio
 			r.route = string(b)
 		}
 		var err error
-		if r.hash, err = rowSum(c.side, raw); err != nil {
+		if r.hash, err = backend.RowSum(c.Database, raw); err != nil {
 			return &RowError{t.conf.Name, r.id, err}
 		}
 		all = append(all, r)
 		return nil
-	}, "SELECT "+strings.Join(list, ", ")+" FROM "+c.side.Quote(name)+" WHERE "+condition)
+	}, "SELECT "+strings.Join(list, ", ")+" FROM "+c.Database.Quote(name)+" WHERE "+condition)
 	return all, err
 }
 
@@ -258,8 +259,8 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 		return nil, err
 	}
 	var rows []rough
-	err = v.source.do(ctx, func(s *session) (err error) {
-		rows, err = s.roughRows(ctx, t, t.name, t.routeText(s.side, t.name), inList(s.side.Quote(t.key), list))
+	err = v.source.Do(ctx, func(s *backend.Session) (err error) {
+		rows, err = roughRows(ctx, s, t, t.Name, t.routeText(s.Database, t.Name), inList(s.Database.Quote(t.Key), list))
 		return err
 	})
 	if err != nil {
@@ -323,8 +324,8 @@ func (v *verifier) renumberedTarget(ctx context.Context, t *table, on *target, i
 		return nil, err
 	}
 	found := map[int64]uint64{}
-	err = on.side.do(ctx, func(s *session) error {
-		rows, err := s.roughRows(ctx, t, on.present(), "NULL", inList(s.side.Quote(t.key), list))
+	err = on.side.Do(ctx, func(s *backend.Session) error {
+		rows, err := roughRows(ctx, s, t, on.present(), "NULL", inList(s.Database.Quote(t.Key), list))
 		for _, r := range rows {
 			found[names[r.id]] = r.sum()
 		}

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // Inspect looks for what would stop a migration or surprise somebody in the
@@ -23,11 +25,11 @@ import (
 // A database with shards that does not answer is a finding; the source has to.
 func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
 	i := &inspection{job: j}
-	source, err := openSide(ctx, "source", fenceTable, j.cfg.Source)
+	source, err := backend.Open(ctx, "source", backend.FenceTable, j.cfg.Source)
 	if err != nil {
 		return nil, err
 	}
-	defer source.close()
+	defer source.Close()
 	if err := i.source(ctx, source); err != nil {
 		return nil, fmt.Errorf("inspect the source: %w", err)
 	}
@@ -60,23 +62,23 @@ type inspection struct {
 // probe is where a finding is made.
 type probe struct {
 	*inspection
-	*session
+	*backend.Session
 
-	shape shape // of the table at hand
+	shape backend.Table // of the table at hand
 }
 
 func (p probe) add(code Code, severity Severity, message, fix string) {
-	p.found = append(p.found, Finding{code, severity, p.side.name, p.shape.name, message, fix})
+	p.found = append(p.found, Finding{code, severity, p.Database.Label, p.shape.Name, message, fix})
 }
 
 // source may be repeated: a database can be away for a moment.
-func (i *inspection) source(ctx context.Context, source *side) error {
-	return source.do(ctx, func(s *session) error {
+func (i *inspection) source(ctx context.Context, source *backend.Database) error {
+	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
 		i.drafts = map[string]draft{}
-		var shapes []shape
+		var shapes []backend.Table
 		var err error
-		if i.home, err = s.place(ctx); err != nil {
+		if i.home, err = s.Place(ctx); err != nil {
 			return err
 		}
 		for _, t := range i.job.cfg.Tables {
@@ -84,12 +86,12 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 			if err != nil {
 				return err
 			}
-			p := probe{i, s, shape{name: t.Name}}
+			p := probe{i, s, backend.Table{Name: t.Name}}
 			if name != t.Name {
 				p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: what else can be found is for the time before a switch")
 				continue
 			}
-			sh, err := s.side.describe(ctx, s, name)
+			sh, err := s.Database.Describe(ctx, s, name)
 			switch {
 			case errors.Is(err, ErrUnsupported):
 				p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
@@ -101,7 +103,7 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 		}
 		for _, sh := range shapes {
 			if err := (probe{i, s, sh}).table(ctx); err != nil {
-				return fmt.Errorf("table %s: %w", sh.name, err)
+				return fmt.Errorf("table %s: %w", sh.Name, err)
 			}
 		}
 		if len(shapes) == len(i.job.cfg.Tables) {
@@ -112,13 +114,13 @@ func (i *inspection) source(ctx context.Context, source *side) error {
 		if err := i.jobs(ctx, s); err != nil {
 			return err
 		}
-		return probe{i, s, shape{}}.database(ctx)
+		return probe{i, s, backend.Table{}}.database(ctx)
 	})
 }
 
 // jobs looks for other jobs of the tables, and for this one.
-func (i *inspection) jobs(ctx context.Context, s *session) error {
-	begun, err := s.side.exists(ctx, s, spanTable)
+func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
+	begun, err := s.Database.Exists(ctx, s, backend.SpanTable)
 	if err != nil || !begun {
 		return err
 	}
@@ -128,23 +130,23 @@ func (i *inspection) jobs(ctx context.Context, s *session) error {
 	}
 	switch err := w.checkOwner(ctx, s); {
 	case errors.Is(err, errOwned):
-		probe{i, s, shape{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), errOwned.Error()+": "), "end that job first, or go on with it")
+		probe{i, s, backend.Table{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), errOwned.Error()+": "), "end that job first, or go on with it")
 	case err != nil:
 		return err
 	}
-	marks, err := s.list(ctx, "SELECT owner FROM "+fenceTable+" WHERE job = ?", i.job.cfg.Name)
+	marks, err := s.List(ctx, "SELECT owner FROM "+backend.FenceTable+" WHERE job = ?", i.job.cfg.Name)
 	i.mark = strings.Join(marks, "")
 	return err
 }
 
 // relations looks at how the tables hang together, and whether ids can become new
 // ones.
-func (i *inspection) relations(ctx context.Context, s *session, shapes []shape) error {
-	w := &world{Job: i.job, source: s.side}
+func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes []backend.Table) error {
+	w := &world{Job: i.job, source: s.Database}
 	for ord, sh := range shapes {
-		w.tables = append(w.tables, &table{shape: sh, ord: ord, conf: i.job.cfg.Tables[ord]})
+		w.tables = append(w.tables, &table{Table: sh, ord: ord, conf: i.job.cfg.Tables[ord]})
 	}
-	p := probe{i, s, shape{}}
+	p := probe{i, s, backend.Table{}}
 	if err := w.resolve(); err != nil {
 		p.add(Relations, Block, plain(err), "change the table or its settings as said")
 		return nil
@@ -152,7 +154,7 @@ func (i *inspection) relations(ctx context.Context, s *session, shapes []shape) 
 	for _, t := range w.tables {
 		p.keyless(t)
 		if err := p.unplaced(ctx, t); err != nil {
-			return fmt.Errorf("table %s: %w", t.name, err)
+			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
 	err := w.checkIDs(ctx, s)
@@ -178,7 +180,7 @@ func (p probe) table(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.side.Name() == "sqlite" {
+	if p.Database.Name() == "sqlite" {
 		return nil
 	}
 	return p.mysqlTable(ctx)
@@ -190,14 +192,14 @@ func (p probe) database(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
 		names = append(names, t.Name)
 	}
-	blockers, err := p.side.blockers(ctx, p.session, names)
+	blockers, err := p.Database.Blockers(ctx, p.Session, names)
 	if err != nil {
 		return err
 	}
 	for _, b := range blockers {
 		p.add(OutsideJob, Block, b, "drop it, or take what it belongs to into the job")
 	}
-	if p.side.Name() == "sqlite" {
+	if p.Database.Name() == "sqlite" {
 		return p.sqliteDatabase(ctx)
 	}
 	return p.mysqlSource(ctx)
@@ -209,29 +211,29 @@ func (p probe) has(table string) bool {
 
 // edges are the foreign keys to and from the table.
 func (p probe) edges() {
-	for _, fk := range p.shape.parents {
-		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.columns, ", "), fk.table)
+	for _, fk := range p.shape.Parents {
+		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
-		case p.has(fk.table):
-		case fk.cascading:
-			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.table+" to the job, or drop the foreign key")
+		case p.has(fk.Table):
+		case fk.Cascading:
+			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.Table+" to the job, or drop the foreign key")
 		default:
-			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row, and rows of "+retired(p.shape.name)+" keep theirs from being deleted until finalize drops the key",
-				"have the application check it, or add "+fk.table+" to the job")
+			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row, and rows of "+backend.Retired(p.shape.Name)+" keep theirs from being deleted until finalize drops the key",
+				"have the application check it, or add "+fk.Table+" to the job")
 		}
-		if fk.cascading && p.side.Name() == "mysql" && strings.EqualFold(fk.table, p.shape.name) {
-			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.columns, ", ")),
+		if fk.Cascading && p.Database.Name() == "mysql" && strings.EqualFold(fk.Table, p.shape.Name) {
+			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.Columns, ", ")),
 				"drop it, or make it NO ACTION and have the application do what it does")
 			continue
 		}
-		if fk.cascading {
-			p.add(Cascades, Info, fmt.Sprintf("changes of %s cascade into it", fk.table), "nothing: triggers on "+fk.table+" note the rows")
+		if fk.Cascading {
+			p.add(Cascades, Info, fmt.Sprintf("changes of %s cascade into it", fk.Table), "nothing: triggers on "+fk.Table+" note the rows")
 		}
 	}
-	for _, fk := range p.shape.children {
-		if !p.has(fk.table) {
-			p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.table, strings.Join(fk.columns, ", ")),
-				"add "+fk.table+" to the job, or drop the foreign key")
+	for _, fk := range p.shape.Children {
+		if !p.has(fk.Table) {
+			p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")),
+				"add "+fk.Table+" to the job, or drop the foreign key")
 		}
 	}
 }
@@ -239,7 +241,7 @@ func (p probe) edges() {
 // settings of the table as the job has it.
 func (p probe) settings() Table {
 	for _, t := range p.job.cfg.Tables {
-		if strings.EqualFold(t.Name, p.shape.name) {
+		if strings.EqualFold(t.Name, p.shape.Name) {
 			return t
 		}
 	}
@@ -248,8 +250,8 @@ func (p probe) settings() Table {
 
 func (p probe) uniqueKeys() {
 	key := p.settings().Key
-	for _, columns := range p.shape.uniques {
-		if !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, key) || strings.EqualFold(c, p.shape.key) }) {
+	for _, columns := range p.shape.Uniques {
+		if !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, key) || strings.EqualFold(c, p.shape.Key) }) {
 			p.add(UniqueAcross, Warn, "the unique key on ("+strings.Join(columns, ", ")+") will hold within each shard, not across them",
 				"keep its values in a table that is sharded by them, or do without")
 		}
@@ -258,7 +260,7 @@ func (p probe) uniqueKeys() {
 
 func (p probe) ownTriggers() {
 	var own []string
-	for _, name := range p.shape.triggers {
+	for _, name := range p.shape.Triggers {
 		if !strings.HasPrefix(name, "shardid_") {
 			own = append(own, name)
 		}
@@ -271,8 +273,8 @@ func (p probe) ownTriggers() {
 
 // ids looks at both ends of the table.
 func (p probe) ids(ctx context.Context) error {
-	key := p.side.Quote(p.shape.key)
-	lowest, err := p.number(ctx, fmt.Sprintf("SELECT COALESCE(MIN(%s), 1) FROM %s", key, p.side.Quote(p.shape.name)))
+	key := p.Database.Quote(p.shape.Key)
+	lowest, err := p.Number(ctx, fmt.Sprintf("SELECT COALESCE(MIN(%s), 1) FROM %s", key, p.Database.Quote(p.shape.Name)))
 	if err == nil && lowest <= 0 {
 		p.add(NonPositiveID, Info, fmt.Sprintf("ids of 0 or below exist, the lowest is %d", lowest), "nothing, if the application can live with them on")
 	}
@@ -282,50 +284,50 @@ func (p probe) ids(ctx context.Context) error {
 // shardingKey looks at the column that says where a row lies, or which row does.
 func (p probe) shardingKey(ctx context.Context) error {
 	conf := p.settings()
-	c, ok := p.shape.column(cmp.Or(conf.Via, conf.Key))
+	c, ok := p.shape.Column(cmp.Or(conf.Via, conf.Key))
 	switch {
 	case !ok && conf.Via != "":
 		return nil // relations says so
 	case !ok:
 		p.add(NoShardingKey, Block, "it has no column "+conf.Key, "shard it by a column that it has")
 		return nil
-	case strings.EqualFold(c.name, p.shape.key):
+	case strings.EqualFold(c.Name, p.shape.Key):
 		return nil
 	}
-	if c.nullable {
+	if c.Nullable {
 		if err := p.without(ctx, c); err != nil {
 			return err
 		}
 	}
-	if conf.Via != "" || !strings.Contains(strings.ToLower(c.typ), "int") {
+	if conf.Via != "" || !strings.Contains(strings.ToLower(c.Type), "int") {
 		return nil
 	}
 	n, err := p.count(ctx, c, "= 0")
 	if err == nil && n > 0 {
-		p.add(ZeroShardingKey, Warn, fmt.Sprintf("%s is 0 in %s", c.name, rowsOf(n)),
-			"when 0 says that it is unknown, give those rows a value: they would all lie on one shard, and a struct whose "+c.name+" is 0 is taken for one without")
+		p.add(ZeroShardingKey, Warn, fmt.Sprintf("%s is 0 in %s", c.Name, rowsOf(n)),
+			"when 0 says that it is unknown, give those rows a value: they would all lie on one shard, and a struct whose "+c.Name+" is 0 is taken for one without")
 	}
 	return err
 }
 
 // without looks for rows in which the column is NULL: they lie nowhere.
-func (p probe) without(ctx context.Context, c column) error {
+func (p probe) without(ctx context.Context, c backend.Column) error {
 	n, err := p.count(ctx, c, "IS NULL")
 	switch {
 	case err != nil:
 		return err
 	case n > 0:
-		first, err := p.number(ctx, fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s IS NULL", p.side.Quote(p.shape.key), p.side.Quote(p.shape.name), p.side.Quote(c.name)))
-		p.add(NoShardingKey, Block, fmt.Sprintf("%s is NULL in %s, the first of which is row %d", c.name, rowsOf(n), first), "give those rows a value")
+		first, err := p.Number(ctx, fmt.Sprintf("SELECT MIN(%s) FROM %s WHERE %s IS NULL", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name), p.Database.Quote(c.Name)))
+		p.add(NoShardingKey, Block, fmt.Sprintf("%s is NULL in %s, the first of which is row %d", c.Name, rowsOf(n), first), "give those rows a value")
 		return err
 	}
-	p.add(NoShardingKey, Warn, c.name+" may be NULL; a row without it ends the run, or waits for one", "declare it NOT NULL")
+	p.add(NoShardingKey, Warn, c.Name+" may be NULL; a row without it ends the run, or waits for one", "declare it NOT NULL")
 	return nil
 }
 
 // count is how many rows fulfil a condition on a column.
-func (p probe) count(ctx context.Context, c column, condition string) (int64, error) {
-	return p.number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s %s", p.side.Quote(p.shape.name), p.side.Quote(c.name), condition))
+func (p probe) count(ctx context.Context, c backend.Column, condition string) (int64, error) {
+	return p.Number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s %s", p.Database.Quote(p.shape.Name), p.Database.Quote(c.Name), condition))
 }
 
 func rowsOf(n int64) string {
@@ -337,10 +339,10 @@ func rowsOf(n int64) string {
 
 // shard looks at one database with shards.
 func (i *inspection) shard(ctx context.Context, name string) {
-	shard, err := openSide(ctx, name, shardFenceTable, i.job.cfg.Shards[name])
+	shard, err := backend.Open(ctx, name, backend.ShardFenceTable, i.job.cfg.Shards[name])
 	if err == nil {
-		defer shard.close()
-		err = shard.once(ctx, func(s *session) error { return probe{i, s, shape{}}.targets(ctx) })
+		defer shard.Close()
+		err = shard.Once(ctx, func(s *backend.Session) error { return probe{i, s, backend.Table{}}.targets(ctx) })
 	}
 	if err != nil {
 		i.found = append(i.found, Finding{Unreachable, Block, name, "", err.Error(), "check that it runs, and the user's rights"})
@@ -352,7 +354,7 @@ func (p probe) targets(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
 		missing := false
 		for _, target := range t.Map.Targets() {
-			if target.DB != p.side.name {
+			if target.DB != p.Database.Label {
 				continue
 			}
 			exists, err := p.target(ctx, t, target.Table)
@@ -361,16 +363,16 @@ func (p probe) targets(ctx context.Context) error {
 			}
 			missing = missing || !exists
 		}
-		if !missing || p.side.Name() == "sqlite" {
+		if !missing || p.Database.Name() == "sqlite" {
 			continue
 		}
-		p.shape.name = t.Name
+		p.shape.Name = t.Name
 		if err := p.strict(ctx, t); err != nil {
 			return err
 		}
 	}
-	p.shape.name = ""
-	if p.side.Name() == "sqlite" {
+	p.shape.Name = ""
+	if p.Database.Name() == "sqlite" {
 		return p.sqliteDatabase(ctx)
 	}
 	return p.mysqlShard(ctx)
@@ -378,9 +380,9 @@ func (p probe) targets(ctx context.Context) error {
 
 // target looks at one table of a shard. One that is the job's own exists.
 func (p probe) target(ctx context.Context, t Table, name string) (exists bool, err error) {
-	p.shape.name = name
+	p.shape.Name = name
 	if p.job.cfg.names(name) {
-		if is, err := p.place(ctx); err != nil || is == p.home {
+		if is, err := p.Place(ctx); err != nil || is == p.home {
 			p.add(SameTable, Block, "the shard is the table of the source itself", "give the shards in the source's database names of their own")
 			return true, err
 		}
@@ -388,7 +390,7 @@ func (p probe) target(ctx context.Context, t Table, name string) (exists bool, e
 	if ours, err := p.owned(ctx, name); err != nil || ours {
 		return true, err
 	}
-	exists, err = p.side.exists(ctx, p.session, name)
+	exists, err = p.Database.Exists(ctx, p.Session, name)
 	if err == nil && !exists {
 		err = p.unlike(ctx, t)
 	}
@@ -398,7 +400,7 @@ func (p probe) target(ctx context.Context, t Table, name string) (exists bool, e
 	if err := p.keyColumns(ctx, t); err != nil {
 		return true, err
 	}
-	rows, err := p.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.side.Quote(name)+" LIMIT 1) AS one")
+	rows, err := p.Number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM "+p.Database.Quote(name)+" LIMIT 1) AS one")
 	if err == nil && rows > 0 {
 		p.add(NotEmpty, Block, "the table exists and has rows that no job has brought", "drop it, or give the job tables of its own: it begins with empty ones")
 	}
@@ -407,11 +409,11 @@ func (p probe) target(ctx context.Context, t Table, name string) (exists bool, e
 
 // owned: the table is a job's. That it is another one's is a finding.
 func (p probe) owned(ctx context.Context, name string) (bool, error) {
-	there, err := p.side.exists(ctx, p.session, ownerTable)
+	there, err := p.Database.Exists(ctx, p.Session, backend.OwnerTable)
 	if err != nil || !there {
 		return false, err
 	}
-	job, mark, err := p.owner(ctx, name)
+	job, mark, err := ownerOf(ctx, p.Session, name)
 	if err != nil || job == "" {
 		return false, err
 	}
@@ -422,6 +424,6 @@ func (p probe) owned(ctx context.Context, name string) (bool, error) {
 		job += " of another source"
 	}
 	p.add(OtherJob, Block, "the table belongs to job "+job, "give this job tables of its own, or abort that one; when it is finalized or its source is gone for good, and nobody needs the rows, drop the table and DELETE FROM "+
-		ownerTable+" WHERE name = '"+name+"' there")
+		backend.OwnerTable+" WHERE name = '"+name+"' there")
 	return true, nil
 }

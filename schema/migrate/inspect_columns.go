@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // described is a column as the information schema has it.
@@ -18,7 +20,7 @@ func (d described) isGenerated() bool {
 // mysqlColumns looks at what columns are declared to be.
 func (p probe) mysqlColumns(ctx context.Context) error {
 	var all []described
-	err := p.each(ctx, func(rows *sql.Rows) error {
+	err := p.Each(ctx, func(rows *sql.Rows) error {
 		var d described
 		var charset, collation, expression sql.NullString
 		err := rows.Scan(&d.name, &d.typ, &d.extra, &charset, &collation, &expression)
@@ -26,7 +28,7 @@ func (p probe) mysqlColumns(ctx context.Context) error {
 		all = append(all, d)
 		return err
 	}, "SELECT COLUMN_NAME, DATA_TYPE, EXTRA, CHARACTER_SET_NAME, COLLATION_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
-		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", p.shape.name)
+		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", p.shape.Name)
 	if err != nil {
 		return err
 	}
@@ -35,20 +37,20 @@ func (p probe) mysqlColumns(ctx context.Context) error {
 	if err := p.needCollations(ctx, all); err != nil {
 		return err
 	}
-	bare, err := p.list(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
-		" AND DATA_TYPE = 'timestamp' AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND COALESCE(GENERATION_EXPRESSION, '') = ''", p.shape.name)
+	bare, err := p.List(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
+		" AND DATA_TYPE = 'timestamp' AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND COALESCE(GENERATION_EXPRESSION, '') = ''", p.shape.Name)
 	if err != nil {
 		return err
 	}
 	p.bare[p.settings().Name] = bare
-	p.sequences[p.settings().Name], err = p.list(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
-		" AND LOWER(COLUMN_DEFAULT) REGEXP '(nextval|lastval|setval)[(]'", p.shape.name)
+	p.sequences[p.settings().Name], err = p.List(ctx, "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
+		" AND LOWER(COLUMN_DEFAULT) REGEXP '(nextval|lastval|setval)[(]'", p.shape.Name)
 	return err
 }
 
 // needCollations notes what the shards' servers have to know.
 func (p probe) needCollations(ctx context.Context, all []described) error {
-	names, err := p.list(ctx, "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.name)
+	names, err := p.List(ctx, "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.Name)
 	for _, d := range all {
 		if d.collation != "" && !slices.Contains(names, d.collation) {
 			names = append(names, d.collation)
@@ -61,7 +63,7 @@ func (p probe) needCollations(ctx context.Context, all []described) error {
 // unlike looks for what would make a shard's table another one than the source's.
 func (p probe) unlike(ctx context.Context, t Table) error {
 	if bare := p.bare[t.Name]; len(bare) > 0 {
-		adds, err := p.number(ctx, "SELECT @@explicit_defaults_for_timestamp = 0")
+		adds, err := p.Number(ctx, "SELECT @@explicit_defaults_for_timestamp = 0")
 		if err != nil {
 			return err
 		}
@@ -81,8 +83,8 @@ func (p probe) unlike(ctx context.Context, t Table) error {
 func (p probe) unknownCollations(ctx context.Context, t Table) error {
 	for _, collation := range p.needed[t.Name] {
 		charset, _, _ := strings.Cut(collation, "_")
-		_, err := p.list(ctx, "SELECT CONVERT('' USING "+charset+") COLLATE "+collation)
-		if isMySQL(err, "1273", "1115") {
+		_, err := p.List(ctx, "SELECT CONVERT('' USING "+charset+") COLLATE "+collation)
+		if backend.IsMySQL(err, "1273", "1115") {
 			p.add(Charset, Block, "the server does not know the collation "+collation+" of "+t.Name,
 				"create this table by hand, with another one, or change it on the source")
 			continue
@@ -102,7 +104,7 @@ func (p probe) generatedColumns(all []described) {
 		}
 		generated = append(generated, d.name)
 		for _, from := range all {
-			if d.isStored() && from.typ == "timestamp" && strings.Contains(d.expression, p.side.Quote(from.name)) {
+			if d.isStored() && from.typ == "timestamp" && strings.Contains(d.expression, p.Database.Quote(from.name)) {
 				p.add(GeneratedColumns, Warn, fmt.Sprintf("%s is stored as computed from the TIMESTAMP %s in the time zone of whoever wrote the row; the shards will have it as computed in UTC", d.name, from.name),
 					"make it VIRTUAL, or compute it from a DATETIME, unless all writers have UTC")
 			}
@@ -126,7 +128,7 @@ func (p probe) otherColumns(all []described) {
 		if d.charset != "" && d.charset != "utf8mb4" && d.charset != "ascii" && !slices.Contains(charsets, d.charset) {
 			charsets = append(charsets, d.charset)
 		}
-		if strings.Contains(d.extra, "AUTO_INCREMENT") && !strings.EqualFold(d.name, p.shape.key) {
+		if strings.Contains(d.extra, "AUTO_INCREMENT") && !strings.EqualFold(d.name, p.shape.Key) {
 			p.add(OtherCounter, Warn, d.name+" is numbered by the table; the shards' tables will not number it", "have the application give it values from the switch on, or do without it")
 		}
 	}

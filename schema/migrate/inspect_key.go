@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/keycolumn"
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/sharding"
 )
 
 // keyColumns looks at whether the columns that lead to a shard keep and compare keys as
 // their rules take them, on the source or in a table of a shard.
 func (p probe) keyColumns(ctx context.Context, conf Table) error {
-	faults, err := keycolumn.Inspect(ctx, p.session, p.side, &conf.Table, p.shape.name)
+	faults, err := keycolumn.Inspect(ctx, p.Session, p.Database, &conf.Table, p.shape.Name)
 	for _, f := range faults {
 		code := KeyColumn
 		if f.Collation {
@@ -40,14 +41,14 @@ const unplacedValues = 1000
 // unplaced tries the rule on values of the sharding key, as a run would read them.
 // A key that becomes a new id is none that can be tried.
 func (p probe) unplaced(ctx context.Context, t *table) error {
-	c, ok := t.column(t.conf.Key)
+	c, ok := t.Column(t.conf.Key)
 	if !ok || len(t.route.hops) > 0 || t.route.ids != nil || placesAll(t.conf.Rule, c) {
 		return nil
 	}
-	key, name := p.side.bytesOf(p.side.Quote(c.name), c), p.side.Quote(t.name)
-	values, err := p.list(ctx, fmt.Sprintf("SELECT %s FROM (SELECT MIN(%[2]s) AS v FROM %[3]s UNION SELECT MAX(%[2]s) FROM %[3]s"+
+	key, name := p.Database.BytesOf(p.Database.Quote(c.Name), c), p.Database.Quote(t.Name)
+	values, err := p.List(ctx, fmt.Sprintf("SELECT %s FROM (SELECT MIN(%[2]s) AS v FROM %[3]s UNION SELECT MAX(%[2]s) FROM %[3]s"+
 		" UNION SELECT v FROM (SELECT DISTINCT %[2]s AS v FROM %[3]s LIMIT %[4]d) AS some) AS tried WHERE v IS NOT NULL ORDER BY v",
-		p.side.keyText("v", c), key, name, unplacedValues))
+		p.Database.KeyText("v", c), key, name, unplacedValues))
 	if err != nil {
 		return err
 	}
@@ -58,16 +59,16 @@ func (p probe) unplaced(ctx context.Context, t *table) error {
 		}
 	}
 	if len(refused) > 0 {
-		p.shape.name = t.conf.Name
-		p.add(Unplaced, Block, fmt.Sprintf("of %d values of %s that were tried, %d have no place; the first: %v", len(values), c.name, len(refused), refused[0]),
+		p.shape.Name = t.conf.Name
+		p.add(Unplaced, Block, fmt.Sprintf("of %d values of %s that were tried, %d have no place; the first: %v", len(values), c.Name, len(refused), refused[0]),
 			"give those rows other values, or the rule a place for them")
 	}
 	return nil
 }
 
 // placesAll reports whether the rule has a place for every value of a column.
-func placesAll(rule sharding.Rule, c column) bool {
-	return strings.Contains(strings.ToLower(c.typ), "int") && slices.Contains([]sharding.Kind{
+func placesAll(rule sharding.Rule, c backend.Column) bool {
+	return strings.Contains(strings.ToLower(c.Type), "int") && slices.Contains([]sharding.Kind{
 		sharding.KindLow, sharding.KindBits, sharding.KindMod, sharding.KindOffsetStep, sharding.KindHash, sharding.KindRanges,
 	}, sharding.Describe(rule).Kind)
 }
@@ -79,24 +80,24 @@ func (p probe) keyless(t *table) {
 		return
 	}
 	parent, top := t.route.hops[0].to, t.route.hops[len(t.route.hops)-1].to
-	p.shape.name = t.conf.Name
+	p.shape.Name = t.conf.Name
 	p.add(NoShardingKey, Warn,
 		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none", t.route.column, top.conf.Name, t.conf.Via),
 		fmt.Sprintf("add a column with it, fill that, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
-			parent.conf.Name, parent.key, t.conf.Via))
+			parent.conf.Name, parent.Key, t.conf.Via))
 }
 
 // routesItself: a row of the table names its shard, by a sharding key of its own or
 // by the id of its parent.
 func (t *table) routesItself() bool {
-	if c, own := t.column(t.conf.Key); own && !strings.EqualFold(c.name, t.key) {
+	if c, own := t.Column(t.conf.Key); own && !strings.EqualFold(c.Name, t.Key) {
 		return true
 	}
 	parent := t.route.hops[0].to
-	if len(t.route.hops) == 1 && strings.EqualFold(t.route.column, parent.key) {
+	if len(t.route.hops) == 1 && strings.EqualFold(t.route.column, parent.Key) {
 		return true
 	}
 	return slices.ContainsFunc(parent.conf.Also, func(a sharding.Alt) bool {
-		return strings.EqualFold(a.Column, parent.key) && a.From <= 0 // ids below it say nothing
+		return strings.EqualFold(a.Column, parent.Key) && a.From <= 0 // ids below it say nothing
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // size says what the shards will need.
@@ -33,15 +34,15 @@ func (p probe) mysqlTable(ctx context.Context) error {
 
 // mysqlCounter looks at how far the key's type is used.
 func (p probe) mysqlCounter(ctx context.Context) error {
-	column, err := dialect.WholeNumbers(ctx, p, dialect.MySQL{}, p.shape.name, p.shape.key)
+	column, err := dialect.WholeNumbers(ctx, p, dialect.MySQL{}, p.shape.Name, p.shape.Key)
 	if err != nil {
 		return err
 	}
 	typ, most := column.Type, cmp.Or(column.Most, math.MaxInt64)
 	if most != math.MaxInt64 {
-		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.key, typ), "make columns of other tables and programs that hold such ids as wide")
+		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get BIGINT", p.shape.Key, typ), "make columns of other tables and programs that hold such ids as wide")
 	}
-	highest, err := p.number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.side.Quote(p.shape.key), p.side.Quote(p.shape.name)))
+	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
 		p.add(RangeUsed, Warn, fmt.Sprintf("%.0f %% of the range of %s is used", 100*used, typ), "finish the migration before inserts fail")
 	}
@@ -49,7 +50,7 @@ func (p probe) mysqlCounter(ctx context.Context) error {
 }
 
 func (p probe) mysqlChecks(ctx context.Context) error {
-	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.name)
+	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.Name)
 	if err == nil && n > 0 {
 		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
 	}
@@ -57,7 +58,7 @@ func (p probe) mysqlChecks(ctx context.Context) error {
 }
 
 func (p probe) mysqlPartitions(ctx context.Context) error {
-	n, err := p.number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.name)
+	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.Name)
 	if err == nil && n > 0 {
 		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
 	}
@@ -67,7 +68,7 @@ func (p probe) mysqlPartitions(ctx context.Context) error {
 // variables reads global settings that the server knows.
 func (p probe) variables(ctx context.Context, names ...string) (map[string]string, error) {
 	values := map[string]string{}
-	err := p.each(ctx, func(rows *sql.Rows) error {
+	err := p.Each(ctx, func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		values[strings.ToLower(name)] = value
@@ -117,17 +118,17 @@ func (p probe) mysqlShard(ctx context.Context) error {
 
 // mysqlWriters looks for others that change rows, on the source and on the shards.
 func (p probe) mysqlWriters(ctx context.Context) error {
-	found, err := p.side.elsewhere(ctx, p.session)
+	found, err := p.Database.OtherWriters(ctx, p.Session)
 	for _, f := range found {
-		if p.side.name == "source" {
-			p.add(f.Code, Block, f.Message, f.Fix)
+		if p.Database.Label == "source" {
+			p.add(codeOf(f), Block, f.Message, f.Fix)
 			continue
 		}
 		fix := f.Fix + "; it may be done later, but before a rollback, which is refused until then"
-		if f.Code == InCluster {
+		if f.Kind == backend.InCluster {
 			fix = "have applications write to this member alone: a rollback closes the tables for its writers, and what others write meanwhile is left behind"
 		}
-		p.add(f.Code, Warn, f.Message, fix)
+		p.add(codeOf(f), Warn, f.Message, fix)
 	}
 	return err
 }
@@ -147,9 +148,9 @@ func (p probe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 
 func (p probe) mysqlTransactions(ctx context.Context) error {
 	const limit = 60
-	age, err := p.number(ctx, "SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))) FROM information_schema.INNODB_TRX")
+	age, err := p.Number(ctx, "SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))) FROM information_schema.INNODB_TRX")
 	switch {
-	case isMySQL(err, "1227"):
+	case backend.IsMySQL(err, "1227"):
 		return nil // the missing privilege is a finding of its own
 	case err == nil && age > limit:
 		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %d seconds", age), "end it before the switch, which waits for all that have touched the tables")
@@ -158,9 +159,9 @@ func (p probe) mysqlTransactions(ctx context.Context) error {
 }
 
 func (p probe) mysqlPrepared(ctx context.Context) error {
-	err := p.side.abandoned(ctx, p.session)
+	err := p.Database.Abandoned(ctx, p.Session)
 	switch {
-	case isMySQL(err, "1401", "1227"): // only those who may end them see them, and a cutover asks
+	case backend.IsMySQL(err, "1401", "1227"): // only those who may end them see them, and a cutover asks
 		p.add(Privileges, Block, "the user may not list prepared XA transactions, which may change the tables after the switch", "GRANT XA_RECOVER_ADMIN ON *.* to it")
 		return nil
 	case err != nil && strings.Contains(err.Error(), "XA RECOVER"):
@@ -174,9 +175,9 @@ func (p probe) mysqlPrepared(ctx context.Context) error {
 // after the switch: only MySQL lists what a view reads, and nobody what a routine does.
 func (p probe) mysqlReaders(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
-		p.shape.name = t.Name
+		p.shape.Name = t.Name
 		for _, kind := range mysqlReaders {
-			names, err := p.list(ctx, kind.query, kind.pattern(t.Name))
+			names, err := p.List(ctx, kind.query, kind.pattern(t.Name))
 			if err != nil {
 				return err
 			}
@@ -214,7 +215,7 @@ func (p probe) mysqlSize(ctx context.Context) error {
 	for _, t := range p.job.cfg.Tables {
 		names = append(names, t.Name)
 	}
-	bytes, err := p.number(ctx, "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?"+
+	bytes, err := p.Number(ctx, "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?"+
 		strings.Repeat(", ?", len(names)-1)+")", names...)
 	if err == nil {
 		p.size(bytes)
@@ -231,7 +232,7 @@ var (
 // role does not show, so nothing here blocks but what the server itself says.
 func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []string) error {
 	const me = "CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')"
-	has, err := p.list(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+me+
+	has, err := p.List(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+me+
 		" UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE = "+me+" AND DATABASE() LIKE TABLE_SCHEMA")
 	if err != nil {
 		return err
@@ -259,7 +260,7 @@ func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []str
 // otherGrants: what was not granted to the user by name may be to a role of his, to
 // everybody, or on tables.
 func (p probe) otherGrants(ctx context.Context, me string) (bool, error) {
-	n, err := p.number(ctx, "SELECT COALESCE(CURRENT_ROLE(), 'NONE') NOT IN ('NONE', '')"+
+	n, err := p.Number(ctx, "SELECT COALESCE(CURRENT_ROLE(), 'NONE') NOT IN ('NONE', '')"+
 		" OR EXISTS(SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE = "+me+" AND TABLE_SCHEMA = DATABASE())"+
 		" OR EXISTS(SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE LIKE '%PUBLIC%')")
 	return n != 0, err
@@ -281,7 +282,7 @@ func (p probe) mysqlReadOnly(ctx context.Context, has []string) error {
 // mysqlNumbers looks whether the server shows what tells of a TRUNCATE, by whatever
 // grant.
 func (p probe) mysqlNumbers(ctx context.Context) error {
-	_, err := p.side.numbers(ctx, p.session, []string{p.job.cfg.Tables[0].Name})
+	_, err := p.Database.Numbers(ctx, p.Session, []string{p.job.cfg.Tables[0].Name})
 	switch {
 	case dialect.FaultOf(err) == dialect.NoRight:
 		p.add(Privileges, Block, "the user may not see InnoDB's numbers of tables, which show a TRUNCATE", "GRANT PROCESS ON *.* to it")

@@ -4,17 +4,17 @@ import "context"
 
 // sqliteDatabase looks at a file.
 func (p probe) sqliteDatabase(ctx context.Context) error {
-	modes, err := p.list(ctx, "PRAGMA journal_mode")
+	modes, err := p.List(ctx, "PRAGMA journal_mode")
 	if err != nil {
 		return err
 	}
 	if len(modes) == 1 && modes[0] != "wal" && modes[0] != "memory" { // in which nobody else reads
 		p.add(Journal, Warn, "the journal mode is "+modes[0]+", in which readers and writers wait for each other", "PRAGMA journal_mode = WAL")
 	}
-	if p.side.name != "source" {
+	if p.Database.Label != "source" {
 		return nil
 	}
-	bytes, err := p.number(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	bytes, err := p.Number(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 	if err == nil {
 		p.size(bytes)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // A table that was made under innodb_strict_mode = OFF may be one that a strict server
@@ -28,12 +30,12 @@ var (
 
 // mysqlDraft notes what the shards are asked about later.
 func (p probe) mysqlDraft(ctx context.Context) error {
-	made, err := p.side.targetDefinition(ctx, p.session, p.shape, tried)
+	made, err := p.Database.TargetDefinition(ctx, p.Session, p.shape, tried)
 	if err != nil {
 		return err
 	}
 	var format, options string
-	err = p.QueryRowContext(ctx, "SELECT COALESCE(ROW_FORMAT, ''), COALESCE(CREATE_OPTIONS, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.name).
+	err = p.QueryRowContext(ctx, "SELECT COALESCE(ROW_FORMAT, ''), COALESCE(CREATE_OPTIONS, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.Name).
 		Scan(&format, &options)
 	d := draft{
 		definition: mysqlPartitioned.ReplaceAllString(strings.Replace(made[0], "CREATE TABLE", "CREATE TEMPORARY TABLE", 1), ""),
@@ -51,7 +53,7 @@ func (p probe) mysqlDraft(ctx context.Context) error {
 // asked about is told.
 func (p probe) strict(ctx context.Context, t Table) error {
 	d, known := p.drafts[t.Name]
-	on, err := p.number(ctx, "SELECT @@innodb_strict_mode")
+	on, err := p.Number(ctx, "SELECT @@innodb_strict_mode")
 	if err != nil || on == 0 || !known {
 		return err
 	}
@@ -63,14 +65,14 @@ func (p probe) strict(ctx context.Context, t Table) error {
 	if d.compressed {
 		return nil // whose rows are shorter, and whose options go together
 	}
-	err = p.exec(ctx, d.definition)
+	err = p.Exec(ctx, d.definition)
 	if err == nil {
-		return p.exec(ctx, "DROP TEMPORARY TABLE "+p.side.Quote(tried))
+		return p.Exec(ctx, "DROP TEMPORARY TABLE "+p.Database.Quote(tried))
 	}
 	switch {
-	case isMySQL(err, "1118", "1031", "1478", "1005", "1071"):
+	case backend.IsMySQL(err, "1118", "1031", "1478", "1005", "1071"):
 		p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server does not make the table of %s: %v", t.Name, err), fix)
-	case isMySQL(err, ""): // a right that is missing, or what no temporary table has
+	case backend.IsMySQL(err, ""): // a right that is missing, or what no temporary table has
 		p.add(RowFormat, Info, fmt.Sprintf("whether innodb_strict_mode lets the table of %s be made could not be tried with a temporary table: %v", t.Name, err),
 			"nothing, if the source makes its tables under innodb_strict_mode, too; GRANT CREATE TEMPORARY TABLES lets this be tried")
 	default:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -14,19 +15,19 @@ import (
 // the shards are used after the switch.
 func (w *world) makeOwnTables(ctx context.Context) error {
 	var phase proto.Phase
-	err := w.source.do(ctx, func(s *session) (err error) {
+	err := w.source.Do(ctx, func(s *backend.Session) (err error) {
 		phase, err = w.phase(ctx, s)
 		return err
 	})
 	if err != nil || phase == proto.Finalized { // which has dropped the logs
 		return err
 	}
-	if err := w.source.do(ctx, func(s *session) error { return s.execAll(ctx, w.sourceTables()) }); err != nil {
+	if err := w.source.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, w.sourceTables()) }); err != nil {
 		return fmt.Errorf("create the tables of the job on the source: %w", err)
 	}
 	for _, side := range w.sides {
-		if err := side.do(ctx, func(s *session) error { return s.execAll(ctx, side.shardTables(w.backTable())) }); err != nil {
-			return fmt.Errorf("create the tables of the job on %s: %w", side.name, err)
+		if err := side.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, side.ShardTables(w.backTable())) }); err != nil {
+			return fmt.Errorf("create the tables of the job on %s: %w", side.Label, err)
 		}
 	}
 	return nil
@@ -34,20 +35,11 @@ func (w *world) makeOwnTables(ctx context.Context) error {
 
 // sourceTables are the definitions of this package's tables on the source.
 func (w *world) sourceTables() []string {
-	all := w.source.ownTables(w.logTable())
+	all := w.source.OwnTables(w.logTable())
 	if w.hasMap() {
-		all = append(all, w.source.mapDefinition(w.mapTable()))
+		all = append(all, w.source.MapDefinition(w.mapTable()))
 	}
 	return all
-}
-
-func (c *session) execAll(ctx context.Context, statements []string) error {
-	for _, text := range statements {
-		if err := c.exec(ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // makeTargets creates the shards that are missing, and refuses those that are
@@ -59,8 +51,8 @@ func (w *world) makeTargets(ctx context.Context) error {
 			return err
 		}
 		for _, to := range t.targets {
-			if err := to.side.do(ctx, func(s *session) error { return w.prepareTarget(ctx, s, t, to, served) }); err != nil {
-				return fmt.Errorf("shard %s on %s: %w", to.present(), to.side.name, err)
+			if err := to.side.Do(ctx, func(s *backend.Session) error { return w.prepareTarget(ctx, s, t, to, served) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.present(), to.side.Label, err)
 			}
 		}
 	}
@@ -71,12 +63,12 @@ func (w *world) makeTargets(ctx context.Context) error {
 // may still write to the shards that it led to.
 func (w *world) mayHaveServed(ctx context.Context, t *table) (bool, error) {
 	rows := int64(0)
-	err := w.source.do(ctx, func(s *session) error {
-		there, err := s.side.exists(ctx, s, routeTable)
+	err := w.source.Do(ctx, func(s *backend.Session) error {
+		there, err := s.Database.Exists(ctx, s, backend.RouteTable)
 		if err != nil || !there {
 			return err
 		}
-		rows, err = s.number(ctx, "SELECT COUNT(*) FROM "+routeTable+" WHERE tbl = ?", t.conf.Name)
+		rows, err = s.Number(ctx, "SELECT COUNT(*) FROM "+backend.RouteTable+" WHERE tbl = ?", t.conf.Name)
 		return err
 	})
 	return rows > 0, err
@@ -84,18 +76,18 @@ func (w *world) mayHaveServed(ctx context.Context, t *table) (bool, error) {
 
 // prepareTarget has an empty shard ready. One that may have served is closed, so
 // that nobody but the runner writes to it before the switch.
-func (w *world) prepareTarget(ctx context.Context, s *session, t *table, to *target, served bool) error {
+func (w *world) prepareTarget(ctx context.Context, s *backend.Session, t *table, to *target, served bool) error {
 	if err := to.look(ctx, s); err != nil {
 		return err
 	}
-	open, err := s.side.exists(ctx, s, to.name)
+	open, err := s.Database.Exists(ctx, s, to.name)
 	if err != nil {
 		return err
 	}
 	switch {
 	case open && served:
 		if err = w.checkTarget(ctx, s, t, to); err == nil { // nothing but an empty shard is renamed
-			err = s.exec(ctx, s.side.rename(to.name, sealed(to.name)))
+			err = s.Exec(ctx, s.Database.Rename(to.name, backend.Sealed(to.name)))
 		}
 		to.sealed = err == nil
 	case !open && !to.sealed:
@@ -109,38 +101,38 @@ func (w *world) prepareTarget(ctx context.Context, s *session, t *table, to *tar
 }
 
 // makeTarget makes a table for rows of the one described.
-func (w *world) makeTarget(ctx context.Context, s *session, t *table, name string) error {
-	if s.side.Name() != w.source.Name() {
-		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.side.Name(), w.source.Name())
+func (w *world) makeTarget(ctx context.Context, s *backend.Session, t *table, name string) error {
+	if s.Database.Name() != w.source.Name() {
+		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.Database.Name(), w.source.Name())
 	}
 	var statements []string
-	err := w.source.do(ctx, func(from *session) (err error) {
-		statements, err = w.source.targetDefinition(ctx, from, t.shape, name)
+	err := w.source.Do(ctx, func(from *backend.Session) (err error) {
+		statements, err = w.source.TargetDefinition(ctx, from, t.Table, name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.execAll(ctx, statements)
+	return s.ExecAll(ctx, statements)
 }
 
-func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *target) error {
-	found, err := s.side.describe(ctx, s, to.present())
+func (w *world) checkTarget(ctx context.Context, s *backend.Session, t *table, to *target) error {
+	found, err := s.Database.Describe(ctx, s, to.present())
 	if err != nil {
 		return err
 	}
-	for _, c := range t.columns {
-		if _, ok := found.column(c.name); !ok {
-			return fmt.Errorf("%w: it has no column %s; drop this table, and it is made anew, or add the column", ErrNotReady, c.name)
+	for _, c := range t.Columns {
+		if _, ok := found.Column(c.Name); !ok {
+			return fmt.Errorf("%w: it has no column %s; drop this table, and it is made anew, or add the column", ErrNotReady, c.Name)
 		}
 	}
-	if len(found.columns) != len(t.columns) || !strings.EqualFold(found.key, t.key) {
-		return fmt.Errorf("%w: its columns or its key are not those of table %s; drop this table, and it is made anew, or alter it", ErrNotReady, t.name)
+	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
+		return fmt.Errorf("%w: its columns or its key are not those of table %s; drop this table, and it is made anew, or alter it", ErrNotReady, t.Name)
 	}
-	if len(found.parents) > 0 {
+	if len(found.Parents) > 0 {
 		return fmt.Errorf("%w: it has foreign keys, which would delete rows when others are rewritten; add them after Finalize", ErrNotReady)
 	}
-	rows, err := s.list(ctx, "SELECT "+s.side.Quote(t.key)+" FROM "+s.side.Quote(to.present())+" LIMIT 1")
+	rows, err := s.List(ctx, "SELECT "+s.Database.Quote(t.Key)+" FROM "+s.Database.Quote(to.present())+" LIMIT 1")
 	if err == nil && len(rows) > 0 {
 		err = fmt.Errorf("%w: it is not empty", ErrNotReady)
 	}
@@ -149,14 +141,14 @@ func (w *world) checkTarget(ctx context.Context, s *session, t *table, to *targe
 
 // makeCapture puts the triggers on the source's tables.
 func (w *world) makeCapture(ctx context.Context) error {
-	return w.source.do(ctx, func(s *session) error {
+	return w.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.tables {
-			err := s.makeTriggersUnderWriters(ctx, s.side.capture(w.capturing(t)))
-			if err != nil && s.side.mayPass(err) {
+			err := s.MakeTriggersUnderWriters(ctx, s.Database.Capture(w.capturing(t)))
+			if err != nil && s.Database.MayPass(err) {
 				w.observe(StepBlocked, t, 0)
 			}
 			if err != nil {
-				return fmt.Errorf("triggers on table %s: %w", t.name, err)
+				return fmt.Errorf("triggers on table %s: %w", t.Name, err)
 			}
 		}
 		return nil
@@ -164,7 +156,7 @@ func (w *world) makeCapture(ctx context.Context) error {
 }
 
 // dropCapture drops the triggers that note changes of the source's tables.
-func (w *world) dropCapture(ctx context.Context, s *session) error {
+func (w *world) dropCapture(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		if err := w.dropCaptureOf(ctx, s, t); err != nil {
 			return err
@@ -175,27 +167,29 @@ func (w *world) dropCapture(ctx context.Context, s *session) error {
 
 // dropCaptureOf goes by the triggers that there are, not by those that the table
 // would get now: these depend on its foreign keys.
-func (w *world) dropCaptureOf(ctx context.Context, s *session, t *table) error {
-	return s.dropTriggersNamed(ctx, w.triggerName("s", t.ord, ""), s.side.barrier(w.capturing(t)))
+func (w *world) dropCaptureOf(ctx context.Context, s *backend.Session, t *table) error {
+	return s.DropTriggersNamed(ctx, w.triggerName("s", t.ord, ""), s.Database.Barrier(w.capturing(t)))
 }
 
-func (w *world) capturing(t *table) capturing {
-	return capturing{
-		below: w.descents(t),
-		table: t.name, log: w.logTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
-		name: func(event string) string { return w.triggerName("s", t.ord, event) },
+func (w *world) capturing(t *table) backend.Capture {
+	return backend.Capture{
+		Below: w.descents(t),
+		Table: t.Name, Log: w.logTable(), Number: t.ord, Key: t.Key, Uniques: t.Uniques,
+		TriggerName: func(event string) string { return w.triggerName("s", t.ord, event) },
 	}
 }
 
 // descents are the rows that have to be looked at when one of the table's
 // changes: those that the database changes along with it, and those that lie
 // where it lies.
-func (w *world) descents(t *table) []descent {
+func (w *world) descents(t *table) []backend.Dependent {
 	all := w.below(t, nil)
 	for _, d := range w.routedBelow(t) {
-		same := func(other descent) bool { return other.tbl == d.tbl && slices.EqualFunc(other.path, d.path, link.is) }
+		same := func(other backend.Dependent) bool {
+			return other.Number == d.Number && slices.EqualFunc(other.Path, d.Path, backend.Link.Is)
+		}
 		if i := slices.IndexFunc(all, same); i >= 0 {
-			all[i].watch, all[i].routed = d.watch, true
+			all[i].Watch, all[i].Routed = d.Watch, true
 		} else {
 			all = append(all, d)
 		}
@@ -204,110 +198,31 @@ func (w *world) descents(t *table) []descent {
 }
 
 // below finds what foreign keys change along with a table.
-func (w *world) below(t *table, path []link) []descent {
-	var all []descent
-	for _, fk := range t.children {
+func (w *world) below(t *table, path []backend.Link) []backend.Dependent {
+	var all []backend.Dependent
+	for _, fk := range t.down {
 		child := fk.other
-		if !fk.cascading || child == nil || child == t {
+		if !fk.Cascading || child == nil || child == t {
 			continue
 		}
-		refers := make([]string, len(fk.refers))
-		for i, column := range fk.refers {
-			refers[i] = cmp.Or(column, t.key)
+		refers := make([]string, len(fk.Refers))
+		for i, column := range fk.Refers {
+			refers[i] = cmp.Or(column, t.Key)
 		}
-		d := descent{tbl: child.ord, key: child.key, path: append([]link{{w.bodyName(child), fk.columns, refers}}, path...)}
-		d.watch = d.top().refers
+		d := backend.Dependent{Number: child.ord, Key: child.Key, Path: append([]backend.Link{{Child: w.bodyName(child), Columns: fk.Columns, Refers: refers}}, path...)}
+		d.Watch = d.Top().Refers
 		all = append(all, d)
-		if len(d.path) < len(w.tables) {
-			all = append(all, w.below(child, d.path)...)
+		if len(d.Path) < len(w.tables) {
+			all = append(all, w.below(child, d.Path)...)
 		}
 	}
 	return all
 }
 
 // backCapturing is for changes on the shards after the switch.
-func (w *world) backCapturing(t *table, to int) capturing {
-	return capturing{
-		table: t.targets[to].present(), log: w.backTable(), tbl: t.ord, key: t.key, uniques: t.uniques,
-		name: func(event string) string { return w.triggerName(fmt.Sprintf("b%d_", t.ord), to, event) },
+func (w *world) backCapturing(t *table, to int) backend.Capture {
+	return backend.Capture{
+		Table: t.targets[to].present(), Log: w.backTable(), Number: t.ord, Key: t.Key, Uniques: t.Uniques,
+		TriggerName: func(event string) string { return w.triggerName(fmt.Sprintf("b%d_", t.ord), to, event) },
 	}
-}
-
-// makeTriggers makes those that are not there as they should be: a run may have
-// been killed in the middle of making them, and a new table of the name may have
-// none.
-func (c *session) makeTriggers(ctx context.Context, all []trigger) error {
-	missing, err := c.missingTriggers(ctx, all)
-	if err != nil {
-		return err
-	}
-	return c.replaceTriggers(ctx, missing)
-}
-
-// makeTriggersUnderWriters is for a table that others write to.
-func (c *session) makeTriggersUnderWriters(ctx context.Context, all []trigger) error {
-	missing, err := c.missingTriggers(ctx, all)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	return c.side.aside(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
-}
-
-func (c *session) missingTriggers(ctx context.Context, all []trigger) ([]trigger, error) {
-	var missing []trigger
-	for _, t := range all {
-		there, err := c.side.hasTrigger(ctx, c, t)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.name, err)
-		}
-		if !there {
-			missing = append(missing, t)
-		}
-	}
-	return missing, nil
-}
-
-func (c *session) replaceTriggers(ctx context.Context, all []trigger) error {
-	if err := c.dropTriggers(ctx, all); err != nil {
-		return err
-	}
-	for _, t := range all {
-		if err := c.exec(ctx, t.create); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
-// dropTriggersNamed drops the triggers whose names are this and an event, but for
-// those that stay. Others may be using their table.
-func (c *session) dropTriggersNamed(ctx context.Context, prefix string, stay []trigger) error {
-	names, err := c.side.triggers(ctx, c, prefix)
-	if err != nil {
-		return err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return strings.Contains(name[len(prefix):], "_") || // of a job whose name begins like this
-			slices.ContainsFunc(stay, func(t trigger) bool { return strings.EqualFold(t.name, name) })
-	})
-	if len(names) == 0 {
-		return nil
-	}
-	return c.side.briefly(ctx, c, func() error {
-		for _, name := range names {
-			if err := c.exec(ctx, "DROP TRIGGER IF EXISTS "+c.side.Quote(name)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (c *session) dropTriggers(ctx context.Context, all []trigger) error {
-	for _, t := range all {
-		if err := c.exec(ctx, "DROP TRIGGER IF EXISTS "+c.side.Quote(t.name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

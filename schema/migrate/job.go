@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -32,8 +32,8 @@ func New(cfg Config) (*Job, error) {
 type world struct {
 	*Job
 
-	source *side
-	sides  []*side // of the shards, in the order of the targets
+	source *backend.Database
+	sides  []*backend.Database // of the shards, in the order of the targets
 	tables []*table
 	room   *room  // for rows on their way
 	mark   string // by which shards know the job from one of this name on another source; a leader's
@@ -43,13 +43,14 @@ func newWorld(j *Job) *world { return &world{Job: j, room: newRoom()} }
 
 // table is one table of the job.
 type table struct {
-	shape
+	backend.Table
 
 	ord     int // its place in the job, and its number in logs
 	conf    Table
 	targets []*target
 	index   map[sharding.Target]int
 
+	up, down   []relation // foreign keys of the table, and to it
 	references []reference
 	ids        *renumbering   // of the primary key; nil: it is kept
 	rewrites   []*renumbering // of the columns, in their order; nil: all are kept
@@ -60,7 +61,7 @@ type table struct {
 
 // target is one physical table of a table's shards.
 type target struct {
-	side   *side
+	side   *backend.Database
 	name   string
 	sealed bool // bears the name that a rollback gave it
 }
@@ -70,15 +71,15 @@ type target struct {
 func (j *Job) open(ctx context.Context) (*world, error) {
 	w := newWorld(j)
 	var err error
-	if w.source, err = openSide(ctx, "source", fenceTable, j.cfg.Source); err != nil {
+	if w.source, err = backend.Open(ctx, "source", backend.FenceTable, j.cfg.Source); err != nil {
 		return nil, err
 	}
-	byName := map[string]*side{}
+	byName := map[string]*backend.Database{}
 	for ord, conf := range j.cfg.Tables {
 		t := &table{ord: ord, conf: conf, index: map[sharding.Target]int{}}
 		for i, at := range conf.Map.Targets() {
 			if byName[at.DB] == nil {
-				if byName[at.DB], err = openSide(ctx, at.DB, shardFenceTable, j.cfg.Shards[at.DB]); err != nil {
+				if byName[at.DB], err = backend.Open(ctx, at.DB, backend.ShardFenceTable, j.cfg.Shards[at.DB]); err != nil {
 					return nil, err
 				}
 				w.sides = append(w.sides, byName[at.DB])
@@ -97,14 +98,14 @@ func (j *Job) open(ctx context.Context) (*world, error) {
 
 // look finds out what is where.
 func (w *world) look(ctx context.Context) error {
-	if err := w.source.do(ctx, func(s *session) error { return w.describe(ctx, s) }); err != nil {
+	if err := w.source.Do(ctx, func(s *backend.Session) error { return w.describe(ctx, s) }); err != nil {
 		return err
 	}
 	if err := w.separate(ctx); err != nil {
 		return err
 	}
-	return w.eachTarget(ctx, func(s *session, t *table, i int) (err error) {
-		t.targets[i].sealed, err = s.side.exists(ctx, s, sealed(t.targets[i].name))
+	return w.eachTarget(ctx, func(s *backend.Session, t *table, i int) (err error) {
+		t.targets[i].sealed, err = s.Database.Exists(ctx, s, backend.Sealed(t.targets[i].name))
 		return err
 	})
 }
@@ -114,16 +115,16 @@ func (w *world) look(ctx context.Context) error {
 // they need names of their own.
 func (w *world) separate(ctx context.Context) error {
 	var home string
-	err := w.source.do(ctx, func(s *session) (err error) {
-		home, err = s.place(ctx)
+	err := w.source.Do(ctx, func(s *backend.Session) (err error) {
+		home, err = s.Place(ctx)
 		return err
 	})
 	if err != nil || home == "" {
 		return err
 	}
 	for _, side := range w.sides {
-		err := side.do(ctx, func(s *session) error {
-			is, err := s.place(ctx)
+		err := side.Do(ctx, func(s *backend.Session) error {
+			is, err := s.Place(ctx)
 			if err != nil || is != home {
 				return err
 			}
@@ -137,25 +138,16 @@ func (w *world) separate(ctx context.Context) error {
 }
 
 // beside says why shards of a side cannot be where the source is.
-func (w *world) beside(of *side) error {
+func (w *world) beside(of *backend.Database) error {
 	if of.Name() == "sqlite" {
-		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, of.name)
+		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, of.Label)
 	}
 	for _, to := range w.targetsOn(of) {
 		if w.cfg.names(to.name) {
-			return fmt.Errorf("%w: shard %s on %s is the table of the source itself; shards in its database need names of their own", ErrConfig, to.name, of.name)
+			return fmt.Errorf("%w: shard %s on %s is the table of the source itself; shards in its database need names of their own", ErrConfig, to.name, of.Label)
 		}
 	}
 	return nil
-}
-
-// place tells databases apart; "" is one that nobody else can open.
-func (c *session) place(ctx context.Context) (string, error) {
-	if c.side.Name() != "sqlite" {
-		return c.side.seam.server(ctx, c)
-	}
-	file, err := c.list(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'")
-	return strings.Join(file, ""), err
 }
 
 // names reports whether a table of the job is called so.
@@ -164,19 +156,19 @@ func (c Config) names(table string) bool {
 }
 
 func (w *world) close() {
-	w.source.close()
+	w.source.Close()
 	for _, s := range w.sides {
-		s.close()
+		s.Close()
 	}
 }
 
-func (w *world) describe(ctx context.Context, s *session) error {
+func (w *world) describe(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		name, err := w.presentName(ctx, s, t)
 		if err != nil {
 			return err
 		}
-		if t.shape, err = s.side.describe(ctx, s, name); err != nil {
+		if t.Table, err = s.Database.Describe(ctx, s, name); err != nil {
 			return renamedMeanwhile(err)
 		}
 		if err := w.checkTriggers(t); err != nil {
@@ -188,22 +180,22 @@ func (w *world) describe(ctx context.Context, s *session) error {
 
 // isRetired: the table has the name of after the switch. The database may spell it
 // in another case than the configuration.
-func (t *table) isRetired() bool { return strings.EqualFold(t.name, retired(t.conf.Name)) }
+func (t *table) isRetired() bool { return strings.EqualFold(t.Name, backend.Retired(t.conf.Name)) }
 
 // renamedMeanwhile: a switch of a runner that was cut off may go on in its server,
 // between the reading of a name and that of its table.
 func renamedMeanwhile(err error) error {
-	if errors.Is(err, errNoTable) {
-		return fmt.Errorf("%w: %w", errAgain, err)
+	if errors.Is(err, backend.ErrNoTable) {
+		return fmt.Errorf("%w: %w", backend.ErrAgain, err)
 	}
 	return err
 }
 
 // presentName is the table's name on the source. Of two names, the first is asked
 // for again at the end: a rename may have come between.
-func (w *world) presentName(ctx context.Context, s *session, t *table) (string, error) {
-	for _, name := range []string{t.conf.Name, retired(t.conf.Name), t.conf.Name} {
-		if there, err := s.side.exists(ctx, s, name); err != nil || there {
+func (w *world) presentName(ctx context.Context, s *backend.Session, t *table) (string, error) {
+	for _, name := range []string{t.conf.Name, backend.Retired(t.conf.Name), t.conf.Name} {
+		if there, err := s.Database.Exists(ctx, s, name); err != nil || there {
 			return name, err
 		}
 	}
@@ -213,23 +205,23 @@ func (w *world) presentName(ctx context.Context, s *session, t *table) (string, 
 // checkTriggers: what the user's triggers do on the source, nobody would do on
 // the shards.
 func (w *world) checkTriggers(t *table) error {
-	for _, name := range t.triggers {
+	for _, name := range t.Triggers {
 		if !strings.HasPrefix(name, "shardid_") {
-			return fmt.Errorf("%w: table %s has the trigger %s, which the shards would not have; move what it does into the application", ErrUnsupported, t.name, name)
+			return fmt.Errorf("%w: table %s has the trigger %s, which the shards would not have; move what it does into the application", ErrUnsupported, t.Name, name)
 		}
 	}
 	return nil
 }
 
 // diagnose says whether a switch was begun and not finished.
-func (w *world) diagnose(ctx context.Context, s *session) (proto.Repair, error) {
+func (w *world) diagnose(ctx context.Context, s *backend.Session) (proto.Repair, error) {
 	current, renamed := make([]bool, len(w.tables)), make([]bool, len(w.tables))
 	for i, t := range w.tables {
 		var err error
-		if current[i], err = s.side.exists(ctx, s, t.conf.Name); err != nil {
+		if current[i], err = s.Database.Exists(ctx, s, t.conf.Name); err != nil {
 			return proto.Unclear, err
 		}
-		if renamed[i], err = s.side.exists(ctx, s, retired(t.conf.Name)); err != nil {
+		if renamed[i], err = s.Database.Exists(ctx, s, backend.Retired(t.conf.Name)); err != nil {
 			return proto.Unclear, err
 		}
 	}
@@ -239,7 +231,7 @@ func (w *world) diagnose(ctx context.Context, s *session) (proto.Repair, error) 
 // present is the physical name of a shard at present.
 func (t *target) present() string {
 	if t.sealed {
-		return sealed(t.name)
+		return backend.Sealed(t.name)
 	}
 	return t.name
 }
@@ -248,11 +240,6 @@ func (t *target) present() string {
 func (t *table) place(key any) (int, error) {
 	at, err := t.conf.Target(key)
 	return t.index[at], err
-}
-
-// columnOf is a column with its table, quoted.
-func columnOf(d dialect.Dialect, table, column string) string {
-	return d.Quote(table) + "." + d.Quote(column)
 }
 
 func (w *world) observe(name string, t *table, rows int64) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -18,10 +18,10 @@ type lead struct {
 	*world
 
 	epoch  int64
-	holder *session // of the lock on the job; only heartbeat uses it
+	holder *backend.Session // of the lock on the job; only heartbeat uses it
 	beats  sync.WaitGroup
-	stop   context.CancelFunc // ends heartbeat
-	held   map[*side]*session // connections with the lock of their database, in a switch
+	stop   context.CancelFunc                     // ends heartbeat
+	held   map[*backend.Database]*backend.Session // connections with the lock of their database, in a switch
 }
 
 // lead takes the job over: it gets a higher epoch than any database has seen,
@@ -30,12 +30,12 @@ func (w *world) lead(ctx context.Context) (*lead, error) {
 	if err := w.makeOwnTables(ctx); err != nil {
 		return nil, err
 	}
-	holder, err := w.source.session(ctx)
+	holder, err := w.source.NewSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l := &lead{world: w, holder: holder}
-	ok, err := w.source.seam.lead(ctx, holder, w.cfg.Name)
+	ok, err := w.source.Backend.Lead(ctx, holder, w.cfg.Name)
 	if err == nil && !ok {
 		err = ErrLocked
 	}
@@ -58,42 +58,39 @@ func (l *lead) release() {
 	l.holder.Close()
 }
 
-// A leader of which its server has heard nothing for a term loses the lock.
-const (
-	leadTerm  = time.Minute
-	beatEvery = leadTerm / 6
-)
+// beatEvery is how often a leader lets its server hear of it.
+const beatEvery = backend.LeadTerm / 6
 
 // heartbeat keeps the lock for as long as the process runs and reaches the
 // server. Losing it is not dangerous: another runner may lead then, and fences
 // this one.
 func (l *lead) heartbeat(ctx context.Context) {
-	for pauseFor(ctx, beatEvery) == nil {
-		if l.holder.exec(ctx, "SELECT 1") != nil {
+	for backend.Wait(ctx, beatEvery) == nil {
+		if l.holder.Exec(ctx, "SELECT 1") != nil {
 			return
 		}
 	}
 }
 
 func (l *lead) elect(ctx context.Context) error {
-	if err := l.source.do(ctx, func(s *session) error { return l.readMark(ctx, s) }); err != nil {
+	if err := l.source.Do(ctx, func(s *backend.Session) error { return l.readMark(ctx, s) }); err != nil {
 		return err
 	}
-	sides := append([]*side{l.source}, l.sides...)
+	sides := append([]*backend.Database{l.source}, l.sides...)
 	for _, side := range sides {
-		err := side.do(ctx, func(s *session) error {
+		err := side.Do(ctx, func(s *backend.Session) error {
 			seen, err := l.fence(ctx, s)
 			l.epoch = max(l.epoch, seen)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("database %s: %w", side.name, err)
+			return fmt.Errorf("database %s: %w", side.Label, err)
 		}
 	}
 	l.epoch++
 	for _, side := range sides { // the source first: two that chose one epoch meet there
-		if err := side.do(ctx, func(s *session) error { return l.claim(ctx, s) }); err != nil {
-			return fmt.Errorf("database %s: %w", side.name, err)
+		if err := side.Do(ctx, func(s *backend.Session) error { return l.claim(ctx, s) }); err != nil {
+			return fmt.Errorf("database %s: %w", side.Label, err)
 		}
 	}
 	return nil
@@ -101,12 +98,12 @@ func (l *lead) elect(ctx context.Context) error {
 
 // claim raises the fence. On the source the epoch must be new, or another runner
 // that read the same one would have it too.
-func (l *lead) claim(ctx context.Context, s *session) error {
-	if s.side != l.source {
+func (l *lead) claim(ctx context.Context, s *backend.Session) error {
+	if s.Database != l.source {
 		return l.raise(ctx, s, l.epoch)
 	}
-	return s.tx(ctx, func() error {
-		result, err := s.ExecContext(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", l.epoch, l.cfg.Name, l.epoch)
+	return s.Tx(ctx, func() error {
+		result, err := s.ExecContext(ctx, "UPDATE "+s.Database.Fence+" SET epoch = ? WHERE job = ? AND epoch < ?", l.epoch, l.cfg.Name, l.epoch)
 		if err != nil {
 			return err
 		}
@@ -118,14 +115,14 @@ func (l *lead) claim(ctx context.Context, s *session) error {
 }
 
 // onSource runs f in a transaction of the source in which this runner leads.
-func (l *lead) onSource(ctx context.Context, f func(*session) error) error {
+func (l *lead) onSource(ctx context.Context, f func(*backend.Session) error) error {
 	return l.on(ctx, l.source, f)
 }
 
 // on runs f in a transaction in which this runner leads, again if need be.
-func (l *lead) on(ctx context.Context, side *side, f func(*session) error) error {
-	return l.from(side).do(ctx, func(s *session) error {
-		return s.tx(ctx, func() error {
+func (l *lead) on(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
+	return l.from(side).Do(ctx, func(s *backend.Session) error {
+		return s.Tx(ctx, func() error {
 			if err := l.checkEpoch(ctx, s, l.epoch); err != nil {
 				return err
 			}
@@ -143,15 +140,15 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 	if found := l.edges(); len(found) > 0 {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 	}
-	err = l.source.do(ctx, func(s *session) error {
-		if err := s.checkWriters(ctx); err != nil {
+	err = l.source.Do(ctx, func(s *backend.Session) error {
+		if err := checkWriters(ctx, s); err != nil {
 			return err
 		}
 		if err := l.checkOwner(ctx, s); err != nil { // before anything is made; register asks again
 			return err
 		}
 		for _, t := range l.tables { // a user who may not read it must not be left with triggers
-			if _, err := s.side.identity(ctx, s, t.name); err != nil {
+			if _, err := s.Database.Identity(ctx, s, t.Name); err != nil {
 				return err
 			}
 		}
@@ -193,7 +190,7 @@ func (l *lead) install(ctx context.Context) error {
 	if err := l.makeCapture(ctx); err != nil {
 		return err
 	}
-	err = l.onSource(ctx, func(s *session) error {
+	err = l.onSource(ctx, func(s *backend.Session) error {
 		if err := l.register(ctx, s); err != nil {
 			return err
 		}
@@ -206,7 +203,7 @@ func (l *lead) install(ctx context.Context) error {
 }
 
 func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
-	err = l.source.do(ctx, func(s *session) error {
+	err = l.source.Do(ctx, func(s *backend.Session) error {
 		phase, err = l.phase(ctx, s)
 		return err
 	})
@@ -214,7 +211,7 @@ func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
 }
 
 // register makes the rows of a job whose triggers are in place.
-func (l *lead) register(ctx context.Context, s *session) error {
+func (l *lead) register(ctx context.Context, s *backend.Session) error {
 	if err := l.lockJobs(ctx, s); err != nil {
 		return err
 	}
@@ -222,14 +219,14 @@ func (l *lead) register(ctx context.Context, s *session) error {
 		return err
 	}
 	for _, t := range l.tables {
-		identity, err := s.side.identity(ctx, s, t.name)
+		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity, setup) VALUES (?, ?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity, t.setupDigest()); err != nil {
+		if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity, setup) VALUES (?, ?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity, t.setupDigest()); err != nil {
 			return err
 		}
 	}
@@ -240,12 +237,12 @@ func (l *lead) register(ctx context.Context, s *session) error {
 	if err := l.setRoute(ctx, s, route); err != nil {
 		return err
 	}
-	return s.exec(ctx, "INSERT INTO "+jobTable+" (job, phase, servers) VALUES (?, ?, ?)", l.cfg.Name, string(proto.Copying), l.servers())
+	return s.Exec(ctx, "INSERT INTO "+backend.JobTable+" (job, phase, servers) VALUES (?, ?, ?)", l.cfg.Name, string(proto.Copying), l.servers())
 }
 
 // firstRoute is what the rows of a new job say. After a job that was rolled back
 // and aborted, generators go on making the keys.
-func (l *lead) firstRoute(ctx context.Context, s *session) (sharding.Route, error) {
+func (l *lead) firstRoute(ctx context.Context, s *backend.Session) (sharding.Route, error) {
 	for _, t := range l.tables {
 		row, err := sharding.ReadRoute(ctx, s, t.conf.Name)
 		if err != nil {

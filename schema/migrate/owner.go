@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -17,36 +18,36 @@ var errOwned = fmt.Errorf("%w: a table belongs to one job", ErrNotReady)
 // shards would take each other's rows for strays, and an Abort of one would empty
 // what the other serves from. In a transaction the answer holds until its end, if
 // all jobs of the source wait for it, as they do after lockJobs.
-func (w *world) checkOwner(ctx context.Context, s *session) error {
-	return s.each(ctx, func(rows *sql.Rows) error {
+func (w *world) checkOwner(ctx context.Context, s *backend.Session) error {
+	return s.Each(ctx, func(rows *sql.Rows) error {
 		var job, name string
 		if err := rows.Scan(&job, &name); err != nil {
 			return err
 		}
 		for _, t := range w.tables {
-			if strings.EqualFold(t.conf.Name, name) || strings.EqualFold(t.conf.Name, retired(name)) {
+			if strings.EqualFold(t.conf.Name, name) || strings.EqualFold(t.conf.Name, backend.Retired(name)) {
 				return fmt.Errorf("%w: %s is of job %s; go on with that one by its name, or abort it", errOwned, t.conf.Name, job)
 			}
 		}
 		return nil
-	}, "SELECT s.job, s.name FROM "+spanTable+" s JOIN "+jobTable+" j ON j.job = s.job WHERE s.job <> ? AND j.phase <> ?"+s.side.lockRead(),
+	}, "SELECT s.job, s.name FROM "+backend.SpanTable+" s JOIN "+backend.JobTable+" j ON j.job = s.job WHERE s.job <> ? AND j.phase <> ?"+s.Database.LockRead(),
 		w.cfg.Name, string(proto.Finalized))
 }
 
 // lockJobs has all jobs of the source wait for the end of the transaction.
-func (w *world) lockJobs(ctx context.Context, s *session) error {
-	return s.exec(ctx, "UPDATE "+s.side.fence+" SET epoch = epoch")
+func (w *world) lockJobs(ctx context.Context, s *backend.Session) error {
+	return s.Exec(ctx, "UPDATE "+s.Database.Fence+" SET epoch = epoch")
 }
 
 // own notes in the databases with shards that their tables are this job's. Those
 // of another job are refused, whatever its source is: equal ids of two sources
 // would be taken for one row.
 func (l *lead) own(ctx context.Context) error {
-	return l.eachOwned(ctx, func(s *session, to *target) error {
-		if err := s.ensure(ctx, ownerTable, "name, job, owner", to.name, l.cfg.Name, l.mark); err != nil {
+	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
+		if err := s.Ensure(ctx, backend.OwnerTable, "name, job, owner", to.name, l.cfg.Name, l.mark); err != nil {
 			return err
 		}
-		job, mark, err := s.owner(ctx, to.name)
+		job, mark, err := ownerOf(ctx, s, to.name)
 		if err != nil || l.is(job, mark) {
 			return err
 		}
@@ -54,34 +55,34 @@ func (l *lead) own(ctx context.Context) error {
 			job += " of another source"
 		}
 		return fmt.Errorf("%w: it belongs to job %s; give this one tables of its own, or abort that one. "+
-			"When that source is gone for good and nobody needs the rows, DELETE FROM %s WHERE name = '%s' there", ErrNotReady, job, ownerTable, to.name)
+			"When that source is gone for good and nobody needs the rows, DELETE FROM %s WHERE name = '%s' there", ErrNotReady, job, backend.OwnerTable, to.name)
 	})
 }
 
 // disown gives the tables of the job free for others.
 func (l *lead) disown(ctx context.Context) error {
-	return l.eachOwned(ctx, func(s *session, to *target) error {
-		return s.exec(ctx, "DELETE FROM "+ownerTable+" WHERE name = ? AND job = ? AND owner = ?", to.name, l.cfg.Name, l.mark)
+	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
+		return s.Exec(ctx, "DELETE FROM "+backend.OwnerTable+" WHERE name = ? AND job = ? AND owner = ?", to.name, l.cfg.Name, l.mark)
 	})
 }
 
 // eachOwned runs f for each table of the shards, in a transaction in which this
 // runner leads.
-func (l *lead) eachOwned(ctx context.Context, f func(*session, *target) error) error {
+func (l *lead) eachOwned(ctx context.Context, f func(*backend.Session, *target) error) error {
 	for _, t := range l.tables {
 		for _, to := range t.targets {
-			if err := l.on(ctx, to.side, func(s *session) error { return f(s, to) }); err != nil {
-				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.name, err)
+			if err := l.on(ctx, to.side, func(s *backend.Session) error { return f(s, to) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.Label, err)
 			}
 		}
 	}
 	return nil
 }
 
-// owner is the job that a table of a shard belongs to, "" for none. In a
+// ownerOf is the job that a table of a shard belongs to, "" for none. In a
 // transaction it stays that until the end.
-func (c *session) owner(ctx context.Context, name string) (job, mark string, err error) {
-	err = c.QueryRowContext(ctx, "SELECT job, owner FROM "+ownerTable+" WHERE name = ?"+c.side.lockRead(), name).Scan(&job, &mark)
+func ownerOf(ctx context.Context, c *backend.Session, name string) (job, mark string, err error) {
+	err = c.QueryRowContext(ctx, "SELECT job, owner FROM "+backend.OwnerTable+" WHERE name = ?"+c.Database.LockRead(), name).Scan(&job, &mark)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // Plan is what a job will do, for those who have to agree to it.
@@ -72,9 +74,9 @@ type planner struct {
 func (p *planner) run(ctx context.Context) error {
 	p.add(p.source, p.sourceTables()...)
 	for _, side := range p.sides {
-		p.add(side, side.shardTables(p.backTable())...)
+		p.add(side, side.ShardTables(p.backTable())...)
 	}
-	if err := p.source.do(ctx, func(s *session) error { return p.checkIDs(ctx, s) }); err != nil {
+	if err := p.source.Do(ctx, func(s *backend.Session) error { return p.checkIDs(ctx, s) }); err != nil {
 		return err
 	}
 	for _, t := range p.tables {
@@ -83,8 +85,8 @@ func (p *planner) run(ctx context.Context) error {
 		}
 	}
 	for _, t := range p.tables {
-		for _, trigger := range p.source.capture(p.capturing(t)) {
-			p.add(p.source, trigger.create)
+		for _, trigger := range p.source.Capture(p.capturing(t)) {
+			p.add(p.source, trigger.Create)
 		}
 	}
 	var rows int64
@@ -96,22 +98,22 @@ func (p *planner) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *planner) add(on *side, statements ...string) {
+func (p *planner) add(on *backend.Database, statements ...string) {
 	for _, text := range statements {
-		p.plan.Statements = append(p.plan.Statements, Statement{on.name, text})
+		p.plan.Statements = append(p.plan.Statements, Statement{on.Label, text})
 	}
 }
 
 func (p *planner) table(ctx context.Context, t *table) error {
-	planned := PlannedTable{Name: t.conf.Name, Key: t.key, ShardBy: t.conf.Key, Via: t.conf.Via, IDs: t.numbering()}
+	planned := PlannedTable{Name: t.conf.Name, Key: t.Key, ShardBy: t.conf.Key, Via: t.conf.Via, IDs: t.numbering()}
 	for _, to := range t.targets {
-		planned.Targets = append(planned.Targets, to.side.name+"/"+to.name)
+		planned.Targets = append(planned.Targets, to.side.Label+"/"+to.name)
 		if err := p.target(ctx, t, to); err != nil {
 			return err
 		}
 	}
-	err := p.source.do(ctx, func(s *session) error {
-		rows, bytes, err := s.estimate(ctx, t.name)
+	err := p.source.Do(ctx, func(s *backend.Session) error {
+		rows, bytes, err := estimate(ctx, s, t.Name)
 		planned.Rows = rows
 		p.plan.Bytes += bytes
 		return err
@@ -128,10 +130,10 @@ func (p *planner) target(ctx context.Context, t *table, to *target) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(p.sum, "%s %q\n", to.side.name, definition) // a hash takes everything
+	_, _ = fmt.Fprintf(p.sum, "%s %q\n", to.side.Label, definition) // a hash takes everything
 	exists := false
-	err = to.side.do(ctx, func(s *session) (err error) {
-		exists, err = s.side.exists(ctx, s, to.present())
+	err = to.side.Do(ctx, func(s *backend.Session) (err error) {
+		exists, err = s.Database.Exists(ctx, s, to.present())
 		return err
 	})
 	if err != nil || exists {
@@ -139,15 +141,15 @@ func (p *planner) target(ctx context.Context, t *table, to *target) error {
 	}
 	served, err := p.mayHaveServed(ctx, t)
 	if err == nil && served {
-		definition, err = p.definition(ctx, t, sealed(to.name))
+		definition, err = p.definition(ctx, t, backend.Sealed(to.name))
 	}
 	p.add(to.side, definition...)
 	return err
 }
 
 func (p *planner) definition(ctx context.Context, t *table, name string) (definition []string, err error) {
-	err = p.source.do(ctx, func(s *session) error {
-		definition, err = s.side.targetDefinition(ctx, s, t.shape, name)
+	err = p.source.Do(ctx, func(s *backend.Session) error {
+		definition, err = s.Database.TargetDefinition(ctx, s, t.Table, name)
 		return err
 	})
 	return definition, err
@@ -155,11 +157,11 @@ func (p *planner) definition(ctx context.Context, t *table, name string) (defini
 
 // estimate returns about how many rows a table has, and how large it is. SQLite
 // keeps no estimates: it counts, and the size is that of the file.
-func (c *session) estimate(ctx context.Context, table string) (rows, bytes int64, err error) {
+func estimate(ctx context.Context, c *backend.Session, table string) (rows, bytes int64, err error) {
 	query := "SELECT TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"
 	args := []any{table}
-	if c.side.Name() == "sqlite" {
-		query = "SELECT (SELECT COUNT(*) FROM " + c.side.Quote(table) + "), page_count * page_size FROM pragma_page_count, pragma_page_size"
+	if c.Database.Name() == "sqlite" {
+		query = "SELECT (SELECT COUNT(*) FROM " + c.Database.Quote(table) + "), page_count * page_size FROM pragma_page_count, pragma_page_size"
 		args = nil
 	}
 	err = c.QueryRowContext(ctx, query, args...).Scan(&rows, &bytes)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -67,7 +68,7 @@ func (j *Job) Progress(ctx context.Context) (Progress, error) {
 	}
 	defer w.close()
 	p := Progress{Job: j.cfg.Name}
-	err = w.source.do(ctx, func(s *session) (err error) {
+	err = w.source.Do(ctx, func(s *backend.Session) (err error) {
 		p, err = w.progress(ctx, s)
 		return err
 	})
@@ -80,7 +81,7 @@ func (j *Job) Progress(ctx context.Context) (Progress, error) {
 	return p, nil
 }
 
-func (w *world) progress(ctx context.Context, s *session) (Progress, error) {
+func (w *world) progress(ctx context.Context, s *backend.Session) (Progress, error) {
 	p := Progress{Job: w.cfg.Name, Phase: PhaseNone, Tables: []TableProgress{}}
 	phase, err := w.phase(ctx, s)
 	if err != nil {
@@ -89,7 +90,7 @@ func (w *world) progress(ctx context.Context, s *session) (Progress, error) {
 	var spans []span
 	if phase != "" {
 		p.Phase = Phase(phase)
-		if p.Epoch, err = s.number(ctx, "SELECT epoch FROM "+s.side.fence+" WHERE job = ?", w.cfg.Name); err != nil {
+		if p.Epoch, err = s.Number(ctx, "SELECT epoch FROM "+s.Database.Fence+" WHERE job = ?", w.cfg.Name); err != nil {
 			return p, err
 		}
 		if spans, err = w.spans(ctx, s, false); err != nil {
@@ -97,13 +98,13 @@ func (w *world) progress(ctx context.Context, s *session) (Progress, error) {
 		}
 	}
 	for _, t := range w.tables {
-		rows, _, err := s.estimate(ctx, t.name)
+		rows, _, err := estimate(ctx, s, t.Name)
 		if err != nil {
 			return p, err
 		}
 		at := TableProgress{Name: t.conf.Name, Rows: rows}
 		if spans != nil {
-			at.Copied, err = s.part(ctx, t, spans[t.ord].low)
+			at.Copied, err = copiedPart(ctx, s, t, spans[t.ord].low)
 		}
 		if err != nil {
 			return p, err
@@ -111,7 +112,7 @@ func (w *world) progress(ctx context.Context, s *session) (Progress, error) {
 		p.Tables = append(p.Tables, at)
 	}
 	if p.Phase == PhaseCopying || p.Phase == PhaseFollowing {
-		p.Backlog, err = s.number(ctx, "SELECT COUNT(*) FROM "+s.side.Quote(w.logTable()))
+		p.Backlog, err = s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(w.logTable()))
 	}
 	if err != nil {
 		return p, err
@@ -121,8 +122,8 @@ func (w *world) progress(ctx context.Context, s *session) (Progress, error) {
 	return p, err
 }
 
-// part is how much of the ids is at or below a bound.
-func (c *session) part(ctx context.Context, t *table, low proto.Bound) (float64, error) {
+// copiedPart is how much of the ids is at or below a bound.
+func copiedPart(ctx context.Context, c *backend.Session, t *table, low proto.Bound) (float64, error) {
 	if low == proto.Top {
 		return 1, nil
 	}
@@ -130,8 +131,8 @@ func (c *session) part(ctx context.Context, t *table, low proto.Bound) (float64,
 		return 0, nil
 	}
 	var first, last int64
-	key := c.side.Quote(t.key)
-	err := c.QueryRowContext(ctx, fmt.Sprintf("SELECT MIN(%s), MAX(%[1]s) FROM %s HAVING COUNT(*) > 0", key, c.side.Quote(t.name))).Scan(&first, &last)
+	key := c.Database.Quote(t.Key)
+	err := c.QueryRowContext(ctx, fmt.Sprintf("SELECT MIN(%s), MAX(%[1]s) FROM %s HAVING COUNT(*) > 0", key, c.Database.Quote(t.Name))).Scan(&first, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -142,8 +143,8 @@ func (c *session) part(ctx context.Context, t *table, low proto.Bound) (float64,
 // backlogBehind counts the changes that wait on the shards.
 func (w *world) backlogBehind(ctx context.Context) (sum int64, err error) {
 	for _, side := range w.sides {
-		err := side.do(ctx, func(s *session) error {
-			n, err := s.number(ctx, "SELECT COUNT(*) FROM "+side.Quote(w.backTable()))
+		err := side.Do(ctx, func(s *backend.Session) error {
+			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+side.Quote(w.backTable()))
 			sum += n
 			return err
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // What is renamed is switched, however long it takes, so how long that will be is
@@ -12,7 +14,7 @@ import (
 
 // rehearse returns how long the slowest of the databases needs to change a table's
 // definition.
-func (w *world) rehearse(ctx context.Context, sides ...*side) (time.Duration, error) {
+func (w *world) rehearse(ctx context.Context, sides ...*backend.Database) (time.Duration, error) {
 	var mu sync.Mutex
 	var longest time.Duration
 	tasks := make([]func(context.Context) error, len(sides))
@@ -20,7 +22,7 @@ func (w *world) rehearse(ctx context.Context, sides ...*side) (time.Duration, er
 		tasks[i] = func(ctx context.Context) error {
 			took, err := w.rehearseOn(ctx, side)
 			if err != nil {
-				return fmt.Errorf("measure a rename on %s: %w", side.name, err)
+				return fmt.Errorf("measure a rename on %s: %w", side.Label, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -34,22 +36,22 @@ func (w *world) rehearse(ctx context.Context, sides ...*side) (time.Duration, er
 
 // rehearseOn renames a table of its own there and back. The faster one counts, as
 // the other may have waited for something that a switch keeps out.
-func (w *world) rehearseOn(ctx context.Context, side *side) (took time.Duration, err error) {
+func (w *world) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
 	one, other := "shardid_try_"+w.cfg.Name, "shardid_was_"+w.cfg.Name
-	err = side.do(ctx, func(s *session) error {
+	err = side.Do(ctx, func(s *backend.Session) error {
 		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
-		if err := s.execAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
+		if err := s.ExecAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
 			return err
 		}
-		took = patience
-		for _, statement := range []string{side.rename(one, other), side.rename(other, one)} {
+		took = backend.Patience
+		for _, statement := range []string{side.Rename(one, other), side.Rename(other, one)} {
 			began := time.Now()
-			if err := s.exec(ctx, statement); err != nil {
+			if err := s.Exec(ctx, statement); err != nil {
 				return err
 			}
 			took = min(took, time.Since(began))
 		}
-		return s.execAll(ctx, drop)
+		return s.ExecAll(ctx, drop)
 	})
 	return took, err
 }
@@ -57,7 +59,7 @@ func (w *world) rehearseOn(ctx context.Context, side *side) (took time.Duration,
 // cutoverNeeds is how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
 func (l *lead) cutoverNeeds(ctx context.Context) (time.Duration, error) {
-	one, err := l.rehearse(ctx, append([]*side{l.source}, l.sides...)...)
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.source}, l.sides...)...)
 	return one * time.Duration(len(l.tables)+2), err
 }
 
@@ -71,9 +73,9 @@ func (l *lead) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error
 	}
 	steps := 1 // the route
 	for _, t := range l.tables {
-		steps += len(l.source.barrier(l.capturing(t))) + len(l.source.capture(l.capturing(t))) + 2
+		steps += len(l.source.Barrier(l.capturing(t))) + len(l.source.Capture(l.capturing(t))) + 2
 	}
-	one, err := l.rehearse(ctx, append([]*side{l.source}, l.sides...)...)
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.source}, l.sides...)...)
 	needs.reinstating = one * time.Duration(steps)
 	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
 	return needs, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -141,7 +142,7 @@ func (r *retreat) guarded(ctx context.Context, i int) error {
 		return r.drain(limited)
 	}
 	side := r.sides[i]
-	s, err := side.session(ctx)
+	s, err := side.NewSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (r *retreat) guarded(ctx context.Context, i int) error {
 		r.held = newHeld()
 	}
 	r.held[side] = s
-	return side.watch(ctx, s, r.timing, func() error { return r.guarded(ctx, i+1) })
+	return side.Watch(ctx, s, r.start, r.rest, func() error { return r.guarded(ctx, i+1) })
 }
 
 // lockAll locks one database after another: in one order, so that two rollbacks do not
@@ -160,7 +161,7 @@ func (r *retreat) lockAll(ctx context.Context) error {
 			return err
 		}
 		s := r.held[side]
-		if err := side.lock(ctx, s, r.lockedOn(side), r.rest()); err != nil {
+		if err := side.Lock(ctx, s, r.lockedOn(side), r.rest()); err != nil {
 			return err
 		}
 		if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
@@ -170,8 +171,8 @@ func (r *retreat) lockAll(ctx context.Context) error {
 	return nil
 }
 
-func (r *retreat) lockedOn(side *side) []string {
-	tables := []string{r.backTable(), shardFenceTable}
+func (r *retreat) lockedOn(side *backend.Database) []string {
+	tables := []string{r.backTable(), backend.ShardFenceTable}
 	for _, to := range r.targetsOn(side) {
 		tables = append(tables, to.present())
 	}
@@ -218,8 +219,8 @@ func (r *retreat) release(ctx context.Context) {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	for side, s := range r.held {
-		if s.locked {
-			_ = side.unlock(undo, s, false) // closing it ends the lock as well
+		if s.Locked {
+			_ = side.Unlock(undo, s, false) // closing it ends the lock as well
 		}
 		s.Close()
 	}
@@ -238,7 +239,7 @@ func (r *retreat) undo(ctx context.Context) error {
 	if err := r.unseal(ctx); err != nil {
 		return err
 	}
-	err := r.onSource(ctx, func(s *session) error { return r.enter(ctx, s, proto.Returning, proto.Switched) })
+	err := r.onSource(ctx, func(s *backend.Session) error { return r.enter(ctx, s, proto.Returning, proto.Switched) })
 	if err != nil {
 		return err
 	}
@@ -248,24 +249,24 @@ func (r *retreat) undo(ctx context.Context) error {
 // seal closes the shards.
 func (r *retreat) seal(ctx context.Context) error {
 	if r.phase == proto.Switched {
-		err := r.onSource(ctx, func(s *session) error { return r.enter(ctx, s, proto.Switched, proto.Returning) })
+		err := r.onSource(ctx, func(s *backend.Session) error { return r.enter(ctx, s, proto.Switched, proto.Returning) })
 		if err != nil {
 			return err
 		}
 	}
 	r.observe(StepSealing, nil, 0)
-	err := r.eachSide(ctx, func(ctx context.Context, side *side, all []*target) error {
+	err := r.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*target) error {
 		s := r.held[side]
 		for _, to := range all {
 			if to.sealed {
 				continue
 			}
-			if err := s.exec(ctx, side.rename(to.name, sealed(to.name))); err != nil {
+			if err := s.Exec(ctx, side.Rename(to.name, backend.Sealed(to.name))); err != nil {
 				return err
 			}
 			to.sealed = true
 		}
-		return side.unlock(ctx, s, true)
+		return side.Unlock(ctx, s, true)
 	})
 	if err != nil {
 		return err
@@ -277,7 +278,7 @@ func (r *retreat) seal(ctx context.Context) error {
 // reinstate opens the source's tables, which note changes again from the first
 // one on.
 func (r *retreat) reinstate(ctx context.Context) error {
-	err := r.source.do(ctx, func(s *session) error {
+	err := r.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range r.tables {
 			if err := r.reinstateTable(ctx, s, t); err != nil {
 				return err
@@ -288,7 +289,7 @@ func (r *retreat) reinstate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.onSource(ctx, func(s *session) error {
+	err = r.onSource(ctx, func(s *backend.Session) error {
 		if err := r.identify(ctx, s); err != nil {
 			return err
 		}
@@ -314,16 +315,16 @@ func (r *retreat) routeBack() sharding.Route {
 	return sharding.Returned
 }
 
-func (r *retreat) reinstateTable(ctx context.Context, s *session, t *table) error {
-	back, err := s.side.exists(ctx, s, t.conf.Name)
+func (r *retreat) reinstateTable(ctx context.Context, s *backend.Session, t *table) error {
+	back, err := s.Database.Exists(ctx, s, t.conf.Name)
 	if err != nil || back {
-		t.name = t.conf.Name
+		t.Name = t.conf.Name
 		return err
 	}
-	if err := s.dropTriggers(ctx, s.side.barrier(r.capturing(t))); err != nil {
+	if err := s.DropTriggers(ctx, s.Database.Barrier(r.capturing(t))); err != nil {
 		return err
 	}
-	if err := s.makeTriggers(ctx, s.side.capture(r.capturing(t))); err != nil {
+	if err := s.MakeTriggers(ctx, s.Database.Capture(r.capturing(t))); err != nil {
 		return err
 	}
 	if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
@@ -332,21 +333,21 @@ func (r *retreat) reinstateTable(ctx context.Context, s *session, t *table) erro
 	if err := r.raiseCounter(ctx, s, t); err != nil {
 		return err
 	}
-	if err := s.exec(ctx, s.side.rename(t.name, t.conf.Name)); err != nil {
+	if err := s.Exec(ctx, s.Database.Rename(t.Name, t.conf.Name)); err != nil {
 		return err
 	}
-	t.name = t.conf.Name
+	t.Name = t.conf.Name
 	return nil
 }
 
 // identify writes down what the tables are now.
-func (l *lead) identify(ctx context.Context, s *session) error {
+func (l *lead) identify(ctx context.Context, s *backend.Session) error {
 	for _, t := range l.tables {
-		identity, err := s.side.identity(ctx, s, t.name)
+		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "UPDATE "+spanTable+" SET identity = ? WHERE job = ? AND tbl = ?", identity, l.cfg.Name, t.ord); err != nil {
+		if err := s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET identity = ? WHERE job = ? AND tbl = ?", identity, l.cfg.Name, t.ord); err != nil {
 			return err
 		}
 	}
@@ -355,13 +356,13 @@ func (l *lead) identify(ctx context.Context, s *session) error {
 
 // unseal gives the shards their names back, when they are closed.
 func (l *lead) unseal(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *side, all []*target) error {
-		return side.do(ctx, func(s *session) error { return unsealOn(ctx, s, all) })
+	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*target) error {
+		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
 }
 
-func unsealOn(ctx context.Context, s *session, all []*target) error {
-	var closed []renaming
+func unsealOn(ctx context.Context, s *backend.Session, all []*target) error {
+	var closed []backend.Rename
 	for _, to := range all {
 		if !to.sealed {
 			continue
@@ -370,10 +371,10 @@ func unsealOn(ctx context.Context, s *session, all []*target) error {
 			return err
 		}
 		if to.sealed {
-			closed = append(closed, renaming{sealed(to.name), to.name})
+			closed = append(closed, backend.Rename{From: backend.Sealed(to.name), To: to.name})
 		}
 	}
-	if err := s.execAll(ctx, s.side.renameAll(closed)); err != nil {
+	if err := s.ExecAll(ctx, s.Database.RenameAll(closed)); err != nil {
 		return err
 	}
 	for _, to := range all {
@@ -384,25 +385,25 @@ func unsealOn(ctx context.Context, s *session, all []*target) error {
 
 // look finds out which name the shard bears. Of two tables nobody knows which one
 // has the rows.
-func (t *target) look(ctx context.Context, s *session) (err error) {
-	if t.sealed, err = s.side.exists(ctx, s, sealed(t.name)); err != nil || !t.sealed {
+func (t *target) look(ctx context.Context, s *backend.Session) (err error) {
+	if t.sealed, err = s.Database.Exists(ctx, s, backend.Sealed(t.name)); err != nil || !t.sealed {
 		return err
 	}
-	open, err := s.side.exists(ctx, s, t.name)
+	open, err := s.Database.Exists(ctx, s, t.name)
 	if err == nil && open {
-		err = fmt.Errorf("%w: there is a table %s beside %s, which has the rows of the job; see who made it and what it holds, and drop it", ErrNotReady, t.name, sealed(t.name))
+		err = fmt.Errorf("%w: there is a table %s beside %s, which has the rows of the job; see who made it and what it holds, and drop it", ErrNotReady, t.name, backend.Sealed(t.name))
 	}
 	return err
 }
 
 // eachSide runs f for all databases of shards at once, with their tables.
-func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *side, all []*target) error) error {
+func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*target) error) error {
 	tasks := make([]func(context.Context) error, len(l.sides))
 	for i, side := range l.sides {
 		all := l.targetsOn(side)
 		tasks[i] = func(ctx context.Context) error {
 			if err := f(ctx, side, all); err != nil {
-				return fmt.Errorf("shards on %s: %w", side.name, err)
+				return fmt.Errorf("shards on %s: %w", side.Label, err)
 			}
 			return nil
 		}
@@ -410,7 +411,7 @@ func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *s
 	return together(ctx, tasks...)
 }
 
-func (w *world) targetsOn(side *side) []*target {
+func (w *world) targetsOn(side *backend.Database) []*target {
 	var all []*target
 	for _, t := range w.tables {
 		for _, to := range t.targets {
@@ -423,9 +424,11 @@ func (w *world) targetsOn(side *side) []*target {
 }
 
 func (l *lead) dropBackCapture(ctx context.Context) error {
-	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
-		return s.dropTriggersNamed(ctx, l.triggerName(fmt.Sprintf("b%d_", t.ord), i, ""), nil)
+	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
+		return s.DropTriggersNamed(ctx, l.triggerName(fmt.Sprintf("b%d_", t.ord), i, ""), nil)
 	})
 }
 
-func newHeld() map[*side]*session { return map[*side]*session{} }
+func newHeld() map[*backend.Database]*backend.Session {
+	return map[*backend.Database]*backend.Session{}
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // Rows are held in memory between the two databases. How many are held at once goes
@@ -84,7 +86,7 @@ type weights struct {
 // note learns from rows that were read. What is typical grows at once and shrinks
 // slowly: to read too few rows costs a statement more, to read too many costs what
 // was sent in vain.
-func (w *weights) note(rows []record) {
+func (w *weights) note(rows []backend.Row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -123,7 +125,7 @@ func (w *world) share() int {
 
 // portions reads rows of a table and uses them, as many at a time as there is room
 // for, until read says that these were all.
-func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows []record, more bool, err error), use func([]record) error) error {
+func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
 	for needed := w.share(); ; {
 		more, err := w.portion(ctx, t, t.weights.wanted(needed), read, use)
 		var tooLarge *tooLargeError
@@ -138,7 +140,7 @@ func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows 
 	}
 }
 
-func (w *world) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]record, bool, error), use func([]record) error) (more bool, err error) {
+func (w *world) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
 	units, err := w.room.take(ctx, wanted)
 	if err != nil {
 		return false, err
@@ -161,17 +163,17 @@ func (w *world) portion(ctx context.Context, t *table, wanted int, read func(lim
 }
 
 // sum is how many bytes the rows have together.
-func sum(rows []record) (bytes int) {
+func sum(rows []backend.Row) (bytes int) {
 	for i := range rows {
-		bytes += rows[i].weight
+		bytes += rows[i].Weight
 	}
 	return bytes
 }
 
 // largest is how many bytes the largest of the rows has.
-func largest(rows []record) (bytes int) {
+func largest(rows []backend.Row) (bytes int) {
 	for i := range rows {
-		bytes = max(bytes, rows[i].weight)
+		bytes = max(bytes, rows[i].Weight)
 	}
 	return bytes
 }

@@ -6,35 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
-
-// record is a row on its way. It holds as few pointers as it can: many are under
-// way at once, and collecting garbage would cost as much as reading them.
-type record struct {
-	id    int64  // where it was read
-	key   int64  // where it is to be written
-	route any    // the sharding key, as it was read
-	to    int    // index of its target, or nowhere
-	text  string // its values as the database wrote them down, in the order of the columns
-	ends  []int  // of the values in the text; of NULL, the complement
-	holes []hole // where ids of the other side go
-
-	weight int // in memory, bytes
-}
-
-// value returns the text of a value; false for NULL.
-func (r *record) value(i int) (text string, ok bool) {
-	from, to := 0, r.ends[i]
-	if to < 0 {
-		return "", false
-	}
-	if i > 0 {
-		from = max(r.ends[i-1], ^r.ends[i-1])
-	}
-	return r.text[from:to], true
-}
 
 // shelf keeps the values of rows that are read together, many rows in one piece of
 // memory.
@@ -119,13 +94,13 @@ var errCut = errors.New("no room for more rows")
 // manyRows are so many that a session is prepared for them.
 const manyRows = 32
 
-// read returns rows in one statement, and so as of one moment, in the order of their
+// readRows returns rows in one statement, and so as of one moment, in the order of their
 // keys: all of them, or as many of the first as the limits allow. They have to be
 // converted before they are written.
-func (c *session) read(ctx context.Context, r reading) (all []record, more bool, err error) {
+func readRows(ctx context.Context, c *backend.Session, r reading) (all []backend.Row, more bool, err error) {
 	ctx, cutOff := context.WithCancel(ctx)
 	defer cutOff()
-	raw := make([]sql.RawBytes, len(r.t.columns))
+	raw := make([]sql.RawBytes, len(r.t.Columns))
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
 	var refused int
@@ -134,35 +109,35 @@ func (c *session) read(ctx context.Context, r reading) (all []record, more bool,
 		dest = append(dest, &raw[i])
 	}
 	if r.expected() >= manyRows {
-		if err := c.side.makeRoom(ctx, c); err != nil {
+		if err := c.Database.MakeRoom(ctx, c); err != nil {
 			return nil, false, err
 		}
 	}
 	var kept shelf
 	held := 0
-	all = make([]record, 0, r.expected())
-	err = c.each(ctx, func(rows *sql.Rows) error {
+	all = make([]backend.Row, 0, r.expected())
+	err = c.Each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
 		if refused > 0 {
-			return &RowError{r.t.conf.Name, id, r.t.columns[refused-1].refusal(c.side)}
+			return &RowError{r.t.conf.Name, id, r.t.Columns[refused-1].Refusal(c.Database)}
 		}
-		rec := record{id: id, key: id, weight: r.weigh(raw, route.String)}
-		if held += rec.weight; held > r.bytes && (len(all) > 0 || !r.first) {
-			c.cut(cutOff, r.expected()-len(all) > len(all))
+		rec := backend.Row{ID: id, Key: id, Weight: r.weigh(raw, route.String)}
+		if held += rec.Weight; held > r.bytes && (len(all) > 0 || !r.first) {
+			cutOffRest(c, cutOff, r.expected()-len(all) > len(all))
 			return errCut
 		}
 		if route.Valid {
-			rec.route = route.String
+			rec.Route = route.String
 		}
-		rec.text, rec.ends = kept.keep(raw)
-		if err := rec.digAll(r.t); err != nil {
+		rec.Text, rec.Ends = kept.keep(raw)
+		if err := r.t.findSlots(&rec); err != nil {
 			return &RowError{r.t.conf.Name, id, err}
 		}
 		all = append(all, rec)
 		return nil
-	}, c.side.readSQL(r))
+	}, readSQL(c.Database, r))
 	if errors.Is(err, errCut) {
 		if len(all) == 0 {
 			return nil, false, &tooLargeError{held}
@@ -172,25 +147,25 @@ func (c *session) read(ctx context.Context, r reading) (all []record, more bool,
 	return all, r.limited() && len(all) == r.rows, err
 }
 
-// cut ends an answer that is not read to its end. The driver would still read the
+// cutOffRest ends an answer that is not read to its end. The driver would still read the
 // rest; when that can be much, the connection is ended instead, unless it holds a
 // lock.
-func (c *session) cut(off func(), much bool) {
-	if much && !c.locked {
-		c.spent = true
+func cutOffRest(c *backend.Session, off func(), much bool) {
+	if much && !c.Locked {
+		c.Spent = true
 		off()
 	}
 }
 
-func (s *side) readSQL(r reading) string {
-	key := columnOf(s, r.name, r.t.key)
+func readSQL(s *backend.Database, r reading) string {
+	key := backend.ColumnOf(s, r.name, r.t.Key)
 	route := "NULL"
 	if r.routed {
 		route = r.t.routeText(s, r.name)
 	}
-	list := []string{key, route, s.refused(s.Quote(r.name)+".", r.t.columns)}
-	for _, c := range r.t.columns {
-		list = append(list, s.value(s.Quote(r.name)+".", c))
+	list := []string{key, route, s.Refused(s.Quote(r.name)+".", r.t.Columns)}
+	for _, c := range r.t.Columns {
+		list = append(list, s.Value(s.Quote(r.name)+".", c))
 	}
 	query := "SELECT " + strings.Join(list, ", ") + " FROM " + s.Quote(r.name)
 	if r.where != "" {
@@ -203,26 +178,26 @@ func (s *side) readSQL(r reading) string {
 	return query
 }
 
-// store inserts the rows and returns the ids of those that a secondary unique
+// storeRows inserts the rows and returns the ids of those that a secondary unique
 // key refused. It touches no other row: replacing the one in the way could
 // remove the newer of the two for good.
-func (c *session) store(ctx context.Context, t *table, name string, rows []record) (refused []int64, err error) {
+func storeRows(ctx context.Context, c *backend.Session, t *table, name string, rows []backend.Row) (refused []int64, err error) {
 	if len(rows) >= manyRows {
-		if err := c.side.makeRoom(ctx, c); err != nil {
+		if err := c.Database.MakeRoom(ctx, c); err != nil {
 			return nil, err
 		}
 	}
 	for len(rows) > 0 {
-		n := c.side.batch(rows)
-		err := c.side.insert(ctx, c, t, name, rows[:n])
+		n := c.Database.Batch(rows)
+		err := c.Database.Insert(ctx, c, t.Columns, name, rows[:n])
 		switch {
 		case err == nil:
-		case c.side.mayPass(err):
-			return nil, fmt.Errorf("write to %s on %s: %w", name, c.side.name, err)
+		case c.Database.MayPass(err):
+			return nil, fmt.Errorf("write to %s on %s: %w", name, c.Database.Label, err)
 		default:
-			some, apart := c.storeApart(ctx, t, name, rows[:n])
-			if c.side.mayPass(apart) && !c.side.duplicate(err) { // the connection did not outlive err
-				apart = fmt.Errorf("write to %s on %s: %w", name, c.side.name, err)
+			some, apart := storeApart(ctx, c, t, name, rows[:n])
+			if c.Database.MayPass(apart) && !c.Database.Duplicate(err) { // the connection did not outlive err
+				apart = fmt.Errorf("write to %s on %s: %w", name, c.Database.Label, err)
 			}
 			if apart != nil {
 				return nil, apart
@@ -234,98 +209,44 @@ func (c *session) store(ctx context.Context, t *table, name string, rows []recor
 	return refused, nil
 }
 
-func (c *session) insertHead(t *table, name string) string {
-	names := make([]string, len(t.columns))
-	for i, col := range t.columns {
-		names[i] = c.side.Quote(col.name)
-	}
-	return "INSERT INTO " + c.side.Quote(name) + " (" + strings.Join(names, ", ") + ") VALUES "
-}
-
-// fitting is how many of the rows have no more bytes than these, at least one.
-func fitting(rows []record, bytes int) int {
-	size := 0
-	for i, r := range rows {
-		if size += len(r.text); i > 0 && size > bytes {
-			return i
-		}
-	}
-	return len(rows)
-}
-
-// insertText is an INSERT of values that are literals.
-func insertText(head string, rows []record) string {
-	var b strings.Builder
-	size := len(head)
-	for _, r := range rows {
-		size += len(r.text) + len(r.ends) + 2
-	}
-	b.Grow(size)
-	b.WriteString(head)
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		for j := range r.ends {
-			b.WriteByte("(,"[min(j, 1)])
-			literal, _ := r.value(j) // NULL is one, too
-			b.WriteString(literal)
-		}
-		b.WriteByte(')')
-	}
-	return b.String()
-}
-
 // storeApart finds out which of the rows are refused.
-func (c *session) storeApart(ctx context.Context, t *table, name string, rows []record) (refused []int64, err error) {
+func storeApart(ctx context.Context, c *backend.Session, t *table, name string, rows []backend.Row) (refused []int64, err error) {
 	for i := range rows {
-		err := c.side.insert(ctx, c, t, name, rows[i:i+1])
-		if c.side.mayPass(err) {
+		err := c.Database.Insert(ctx, c, t.Columns, name, rows[i:i+1])
+		if c.Database.MayPass(err) {
 			return nil, err // that is not the row's fault
 		}
-		if err != nil && !c.side.duplicate(err) {
-			return nil, &RowError{t.conf.Name, rows[i].id, err}
+		if err != nil && !c.Database.Duplicate(err) {
+			return nil, &RowError{t.conf.Name, rows[i].ID, err}
 		}
 		if err == nil {
 			continue
 		}
-		n, countErr := c.number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s = %d", c.side.Quote(name), c.side.Quote(t.key), rows[i].key))
+		n, countErr := c.Number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s = %d", c.Database.Quote(name), c.Database.Quote(t.Key), rows[i].Key))
 		if countErr != nil {
 			return nil, countErr
 		}
 		if n > 0 {
-			return nil, &RowError{t.conf.Name, rows[i].id, fmt.Errorf("%w: %s on %s has a row with this key that the job did not write; empty the shards and begin again", ErrChanged, name, c.side.name)}
+			return nil, &RowError{t.conf.Name, rows[i].ID, fmt.Errorf("%w: %s on %s has a row with this key that the job did not write; empty the shards and begin again", ErrChanged, name, c.Database.Label)}
 		}
-		refused = append(refused, rows[i].id)
+		refused = append(refused, rows[i].ID)
 	}
 	return refused, nil
 }
 
-// remove deletes the rows with these ids.
-func (c *session) remove(ctx context.Context, t *table, name string, ids []int64) error {
+// removeRows deletes the rows with these ids.
+func removeRows(ctx context.Context, c *backend.Session, t *table, name string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return c.exec(ctx, c.side.deletion(name, t.key, ids, ""))
-}
-
-// idList writes "1,2,3".
-func idList(ids []int64) string {
-	var dst []byte
-	for i, id := range ids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, id, 10)
-	}
-	return string(dst)
+	return c.Exec(ctx, c.Database.Deletion(name, t.Key, ids, ""))
 }
 
 // keysOf are the ids under which rows are written.
-func keysOf(rows []record) []int64 {
+func keysOf(rows []backend.Row) []int64 {
 	keys := make([]int64, len(rows))
 	for i, r := range rows {
-		keys[i] = r.key
+		keys[i] = r.Key
 	}
 	return keys
 }

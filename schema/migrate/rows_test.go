@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // rawOf are values as a driver gives them.
@@ -20,19 +22,19 @@ func rawOf(values ...string) []sql.RawBytes {
 }
 
 // recordOf is a row of these values, as it was read.
-func recordOf(t *testing.T, on *table, values ...string) record {
+func recordOf(t *testing.T, on *table, values ...string) backend.Row {
 	t.Helper()
-	var r record
-	r.text, r.ends = new(shelf).keep(rawOf(values...))
-	if err := r.digAll(on); err != nil {
+	var r backend.Row
+	r.Text, r.Ends = new(shelf).keep(rawOf(values...))
+	if err := on.findSlots(&r); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func valuesOf(r record) (all []string) {
-	for i := range r.ends {
-		v, ok := r.value(i)
+func valuesOf(r backend.Row) (all []string) {
+	for i := range r.Ends {
+		v, ok := r.Value(i)
 		if !ok {
 			v = "NULL"
 		}
@@ -55,39 +57,23 @@ func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
 	ids := &renumbering{IDs: Affine(10, 3)}
 	on := &table{rewrites: []*renumbering{ids, nil, ids, ids, nil}}
 	r := recordOf(t, on, "7", "a", "NULL", "12", "NULL")
-	if err := r.fill(dictionary{way: toShards}); err != nil {
+	if err := on.fillSlots(&r, dictionary{way: toShards}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := valuesOf(r), []string{"73", "a", "NULL", "123", "NULL"}; !slices.Equal(got, want) || len(r.holes) > 0 {
+	if got, want := valuesOf(r), []string{"73", "a", "NULL", "123", "NULL"}; !slices.Equal(got, want) || len(r.Slots) > 0 {
 		t.Errorf("%q, not %q", got, want)
-	}
-}
-
-func TestABatchHasANumberOfRowsForWhichThereIsAStatement(t *testing.T) {
-	narrow, wide := recordOf(t, &table{}, "1", "b"), recordOf(t, &table{}, "1", strings.Repeat("b", 100_000))
-	many := recordOf(t, &table{}, slices.Repeat([]string{"1"}, 500)...)
-	for name, is := range map[string]struct {
-		row        record
-		rows, want int
-	}{
-		"one": {narrow, 1, 1}, "three": {narrow, 3, 2}, "some": {narrow, 255, 128}, "all": {narrow, 256, 256}, "more": {narrow, 4000, 256},
-		"of many bytes": {wide, 100, 2}, "of many values": {many, 100, 4},
-	} {
-		if got := (mysqlSeam{}).batch(slices.Repeat([]record{is.row}, is.rows)); got != is.want {
-			t.Errorf("%s: a batch of %d rows, not %d", name, got, is.want)
-		}
 	}
 }
 
 func TestRowsStayAsTheyWereReadWhileOthersComeBesideThem(t *testing.T) {
 	var s shelf
-	var rows []record
+	var rows []backend.Row
 	var want [][]string
 	for i := range 3000 {
 		values := []string{strconv.Itoa(i), strings.Repeat("x", i*i%997), "NULL", "end"}
 		raw := rawOf(values...)
-		var r record
-		r.text, r.ends = s.keep(raw)
+		var r backend.Row
+		r.Text, r.Ends = s.keep(raw)
 		for _, v := range raw { // the driver writes other values there
 			clear(v)
 		}

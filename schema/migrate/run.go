@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -173,5 +174,5 @@ func (l *lead) copyAll(ctx context.Context, phase proto.Phase) error {
 	if phase == proto.Following {
 		return nil
 	}
-	return l.onSource(ctx, func(s *session) error { return l.enter(ctx, s, proto.Copying, proto.Following) })
+	return l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, proto.Copying, proto.Following) })
 }

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // servers tells where all databases of the job are.
 func (w *world) servers() string {
-	all := []string{w.source.server}
+	all := []string{w.source.ServerID}
 	for _, side := range w.sides {
-		all = append(all, side.server)
+		all = append(all, side.ServerID)
 	}
-	return digest(strings.Join(all, "\n"))
+	return backend.Digest(strings.Join(all, "\n"))
 }
 
 // moveIn makes sure of every row when a database is on another server than when
@@ -23,7 +24,7 @@ func (w *world) servers() string {
 // that shards have. After it each row is right, or its change is in the log.
 func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 	var moved bool
-	err := l.source.do(ctx, func(s *session) (err error) {
+	err := l.source.Do(ctx, func(s *backend.Session) (err error) {
 		moved, err = l.moved(ctx, s)
 		return err
 	})
@@ -43,20 +44,20 @@ func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 	if err != nil {
 		return err
 	}
-	return l.onSource(ctx, func(s *session) error {
+	return l.onSource(ctx, func(s *backend.Session) error {
 		if err := l.identify(ctx, s); err != nil {
 			return err
 		}
 		if err := l.noteTargets(ctx, s, is); err != nil {
 			return err
 		}
-		return s.exec(ctx, "UPDATE "+jobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)
+		return s.Exec(ctx, "UPDATE "+backend.JobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)
 	})
 }
 
 // moved: a database is on another server than when the job was last there.
-func (w *world) moved(ctx context.Context, s *session) (bool, error) {
-	known, err := s.list(ctx, "SELECT servers FROM "+jobTable+" WHERE job = ?", w.cfg.Name)
+func (w *world) moved(ctx context.Context, s *backend.Session) (bool, error) {
+	known, err := s.List(ctx, "SELECT servers FROM "+backend.JobTable+" WHERE job = ?", w.cfg.Name)
 	return len(known) != 1 || known[0] != w.servers(), err
 }
 
@@ -66,11 +67,11 @@ func (l *lead) startOver(ctx context.Context) error {
 	if err := l.checkTaken(ctx); err != nil {
 		return err
 	}
-	err := l.onSource(ctx, func(s *session) error {
+	err := l.onSource(ctx, func(s *backend.Session) error {
 		if err := l.checkDefinitions(ctx, s); err != nil {
 			return err
 		}
-		return s.exec(ctx, "UPDATE "+spanTable+" SET hig = ? WHERE job = ?", proto.Top.ID, l.cfg.Name)
+		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ?", proto.Top.ID, l.cfg.Name)
 	})
 	if err != nil {
 		return err
@@ -81,12 +82,12 @@ func (l *lead) startOver(ctx context.Context) error {
 // checkTaken fails when shards may have rows of writers: a source that lacks the
 // last seconds of a switch would have them overwritten.
 func (l *lead) checkTaken(ctx context.Context) error {
-	return l.eachTarget(ctx, func(s *session, t *table, i int) error {
-		sh, err := s.side.describe(ctx, s, t.targets[i].present())
+	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
+		sh, err := s.Database.Describe(ctx, s, t.targets[i].present())
 		if err != nil {
 			return err
 		}
-		for _, name := range sh.triggers {
+		for _, name := range sh.Triggers {
 			if strings.HasPrefix(name, "shardid_"+l.cfg.Name+"_b") {
 				return fmt.Errorf("%w: another server has taken over, which knows of no switch, but one was under way: "+
 					"see whether writers have reached the shards; when none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, l.cfg.Name)

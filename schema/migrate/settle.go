@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 const (
@@ -34,7 +36,7 @@ func (v *verifier) settle(ctx context.Context, t *table, ids []int64) error {
 	var before map[int64]verdict
 	for try := range settleTries {
 		if try > 1 {
-			if err := pauseFor(ctx, settlePause); err != nil {
+			if err := backend.Wait(ctx, settlePause); err != nil {
 				return err
 			}
 		}
@@ -90,11 +92,11 @@ func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]
 }
 
 // logs are where changes are noted that are under way.
-func (v *verifier) logs() (sides []*side, name string) {
+func (v *verifier) logs() (sides []*backend.Database, name string) {
 	if v.behind {
 		return v.sides, v.backTable()
 	}
-	return []*side{v.source}, v.logTable()
+	return []*backend.Database{v.source}, v.logTable()
 }
 
 // inLog returns which of the rows have entries.
@@ -102,9 +104,9 @@ func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (map[int64]
 	all := map[int64]bool{}
 	sides, log := v.logs()
 	for _, side := range sides {
-		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.ord, idList(ids))
-		err := side.do(ctx, func(s *session) error {
-			return s.each(ctx, func(rows *sql.Rows) error {
+		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.ord, backend.IDList(ids))
+		err := side.Do(ctx, func(s *backend.Session) error {
+			return s.Each(ctx, func(rows *sql.Rows) error {
 				var id int64
 				err := rows.Scan(&id)
 				all[id] = true
@@ -141,7 +143,7 @@ func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, no
 		return nil, err
 	}
 	sides, log := v.logs() // any of the logs will do: whoever reads an entry looks at all shards
-	if err := sides[0].note(ctx, log, t, differ); err != nil {
+	if err := noteIn(ctx, sides[0], log, t, differ); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b Divergence) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Target, b.Target)) })

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -141,23 +142,23 @@ func (t *table) setupDigest() string {
 }
 
 func (w *world) sameSetup(ctx context.Context) error {
-	return w.source.do(ctx, func(s *session) error { return w.checkSetup(ctx, s) })
+	return w.source.Do(ctx, func(s *backend.Session) error { return w.checkSetup(ctx, s) })
 }
 
 // checkSetup fails when the job is under way and was begun with another
 // configuration. A table of which nothing is noted is taken as it is.
-func (w *world) checkSetup(ctx context.Context, s *session) error {
+func (w *world) checkSetup(ctx context.Context, s *backend.Session) error {
 	phase, err := w.phase(ctx, s)
 	if err != nil || phase == "" || phase == proto.Aborted || phase == proto.Finalized {
 		return err
 	}
 	var names, digests []string
-	err = s.each(ctx, func(rows *sql.Rows) error {
+	err = s.Each(ctx, func(rows *sql.Rows) error {
 		var name, digest string
 		err := rows.Scan(&name, &digest)
 		names, digests = append(names, name), append(digests, digest)
 		return err
-	}, "SELECT name, setup FROM "+spanTable+" WHERE job = ? ORDER BY tbl", w.cfg.Name)
+	}, "SELECT name, setup FROM "+backend.SpanTable+" WHERE job = ? ORDER BY tbl", w.cfg.Name)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // where makes a condition of a column of ids.
@@ -36,9 +38,9 @@ func (t *total) add(hash uint64) {
 // sourceTotals adds up the rows of the source by the target they belong to, and
 // last those that belong to none.
 func (v *verifier) sourceTotals(ctx context.Context, t *table, k keys) (sums []total, err error) {
-	err = v.source.do(ctx, func(s *session) error {
+	err = v.source.Do(ctx, func(s *backend.Session) error {
 		sums = make([]total, len(t.targets)+1)
-		return s.sourceRows(ctx, t, k.where, func(_ int64, row version) {
+		return sourceRows(ctx, s, t, k.where, func(_ int64, row version) {
 			if row.place == nowhere {
 				row.place = len(t.targets)
 			}
@@ -50,32 +52,32 @@ func (v *verifier) sourceTotals(ctx context.Context, t *table, k keys) (sums []t
 
 // targetTotal has the database add up, where it can hash.
 func (v *verifier) targetTotal(ctx context.Context, t *table, on *target, k keys) (sum total, err error) {
-	err = on.side.do(ctx, func(s *session) error {
+	err = on.side.Do(ctx, func(s *backend.Session) error {
 		sum = total{}
 		if on.side.Name() == "sqlite" {
-			return s.targetRows(ctx, t, on, k.where, func(_ int64, hash uint64) { sum.add(hash) })
+			return targetRows(ctx, s, t, on, k.where, func(_ int64, hash uint64) { sum.add(hash) })
 		}
-		return s.sum(ctx, t, on, k, &sum)
+		return addUp(ctx, s, t, on, k, &sum)
 	})
 	return sum, err
 }
 
-// sum adds up rows of a target in the database. A row without a hash is counted
+// addUp adds up rows of a target in the database. A row without a hash is counted
 // and adds nothing: the range differs, and the look at its rows says why. To
 // count the hashes too would have the database compute each of them twice.
-func (c *session) sum(ctx context.Context, t *table, on *target, k keys, sum *total) error {
+func addUp(ctx context.Context, c *backend.Session, t *table, on *target, k keys, sum *total) error {
 	return c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(%s), 0) FROM %s WHERE %s",
-		rowHash(on.side, t.columns), on.side.Quote(on.present()), k.where(on.side.Quote(t.key)))).Scan(&sum.rows, &sum.sum)
+		backend.RowHash(on.side, t.Columns), on.side.Quote(on.present()), k.where(on.side.Quote(t.Key)))).Scan(&sum.rows, &sum.sum)
 }
 
 // sourceRows calls out with each row of the source whose id fulfils the
 // condition, and the place where it belongs.
-func (c *session) sourceRows(ctx context.Context, t *table, among where, out func(id int64, row version)) error {
-	key := c.side.Quote(t.key)
+func sourceRows(ctx context.Context, c *backend.Session, t *table, among where, out func(id int64, row version)) error {
+	key := c.Database.Quote(t.Key)
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
 	var hash sql.RawBytes
-	return c.each(ctx, func(rows *sql.Rows) error {
+	return c.Each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&id, &route, &hash); err != nil {
 			return err
 		}
@@ -87,7 +89,7 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 		if err != nil {
 			return &RowError{t.conf.Name, id, err}
 		}
-		sum, err := rowSum(c.side, hash)
+		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
 			return &RowError{t.conf.Name, id, err}
 		}
@@ -95,20 +97,20 @@ func (c *session) sourceRows(ctx context.Context, t *table, among where, out fun
 		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
-		key, t.routeText(c.side, t.name), rowHash(c.side, t.columns), c.side.Quote(t.name), among(key)))
+		key, t.routeText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
 }
 
 // targetRows calls out with id and hash of each row of a target whose id
 // fulfils the condition.
-func (c *session) targetRows(ctx context.Context, t *table, on *target, among where, out func(id int64, hash uint64)) error {
-	key := c.side.Quote(t.key)
+func targetRows(ctx context.Context, c *backend.Session, t *table, on *target, among where, out func(id int64, hash uint64)) error {
+	key := c.Database.Quote(t.Key)
 	var id int64
 	var hash sql.RawBytes
-	return c.each(ctx, func(rows *sql.Rows) error {
+	return c.Each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&id, &hash); err != nil {
 			return err
 		}
-		sum, err := rowSum(c.side, hash)
+		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
 			return &RowError{on.name, id, err}
 		}
@@ -116,7 +118,7 @@ func (c *session) targetRows(ctx context.Context, t *table, on *target, among wh
 		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
-		key, rowHash(c.side, t.columns), c.side.Quote(on.present()), among(key)))
+		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.present()), among(key)))
 }
 
 // sight is what rows were like at one look, by their ids.
@@ -162,9 +164,9 @@ func (v *verifier) lookAtSource(ctx context.Context, t *table, among selection) 
 	if t.rewrites != nil {
 		return v.renumberedSource(ctx, t, among.ids)
 	}
-	err = v.source.do(ctx, func(s *session) error {
+	err = v.source.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]version{}
-		return s.sourceRows(ctx, t, among.where, func(id int64, row version) { found[id] = row })
+		return sourceRows(ctx, s, t, among.where, func(id int64, row version) { found[id] = row })
 	})
 	return found, err
 }
@@ -173,9 +175,9 @@ func (v *verifier) lookAtTarget(ctx context.Context, t *table, on *target, among
 	if t.rewrites != nil {
 		return v.renumberedTarget(ctx, t, on, among.ids)
 	}
-	err = on.side.do(ctx, func(s *session) error {
+	err = on.side.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]uint64{}
-		return s.targetRows(ctx, t, on, among.where, func(id int64, hash uint64) { found[id] = hash })
+		return targetRows(ctx, s, t, on, among.where, func(id int64, hash uint64) { found[id] = hash })
 	})
 	return found, err
 }
@@ -215,7 +217,7 @@ func (v *verifier) divergences(s sight, t *table, id int64) []Divergence {
 func (s sight) ofRetired(t *table, id int64) (found []Divergence) {
 	is, known := s.source[id]
 	rows := s.shards[id]
-	add := func(k Kind) { found = append(found, Divergence{t.conf.Name, id, k, "source/" + t.name}) }
+	add := func(k Kind) { found = append(found, Divergence{t.conf.Name, id, k, "source/" + t.Name}) }
 	switch {
 	case !known && len(rows) == 0: // gone meanwhile
 	case !known:
@@ -238,7 +240,7 @@ func (t *table) divergence(id int64, k Kind, place int) Divergence {
 		return Divergence{t.conf.Name, id, k, ""}
 	}
 	on := t.targets[place]
-	return Divergence{t.conf.Name, id, k, on.side.name + "/" + on.name}
+	return Divergence{t.conf.Name, id, k, on.side.Label + "/" + on.name}
 }
 
 // ofShards is about a row that the shards are to have from the source.

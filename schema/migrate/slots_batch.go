@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
@@ -138,7 +139,7 @@ func (b *batch) step(ctx context.Context, do change) error {
 }
 
 func (b *batch) stillLeads(ctx context.Context) error {
-	return b.onSource(ctx, func(*session) error { return nil })
+	return b.onSource(ctx, func(*backend.Session) error { return nil })
 }
 
 // announce makes what is missing on the new shard and has everybody know which
@@ -162,11 +163,11 @@ func (b *batch) copyStep() change {
 // of its key.
 func (b *batch) checkFree(ctx context.Context, t *table) error {
 	to := t.targets[0]
-	return to.side.do(ctx, func(s *session) error {
-		key := s.side.Quote(t.key)
-		found, err := s.list(ctx, "SELECT "+key+" FROM "+s.side.Quote(to.name)+" WHERE "+b.among[t.ord](key)+" LIMIT 1")
+	return to.side.Do(ctx, func(s *backend.Session) error {
+		key := s.Database.Quote(t.Key)
+		found, err := s.List(ctx, "SELECT "+key+" FROM "+s.Database.Quote(to.name)+" WHERE "+b.among[t.ord](key)+" LIMIT 1")
 		if err == nil && len(found) > 0 {
-			err = fmt.Errorf("%w: %s on %s has the row %s of a slot that is to move there; Doctor lists such rows: move or delete them", ErrNotReady, to.name, to.side.name, found[0])
+			err = fmt.Errorf("%w: %s on %s has the row %s of a slot that is to move there; Doctor lists such rows: move or delete them", ErrNotReady, to.name, to.side.Label, found[0])
 		}
 		return err
 	})
@@ -227,14 +228,14 @@ func (b *batch) clean(ctx context.Context) error {
 // forget removes what followed the source. The log stays, empty: a statement
 // that had seen the triggers may still want it.
 func (b *batch) forget(ctx context.Context) error {
-	return b.source.do(ctx, func(s *session) error {
+	return b.source.Do(ctx, func(s *backend.Session) error {
 		if err := b.dropCapture(ctx, s); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
 			return err
 		}
-		return s.exec(ctx, "DELETE FROM "+s.side.Quote(b.logTable()))
+		return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(b.logTable()))
 	})
 }
 
@@ -247,14 +248,14 @@ func (b *batch) open(ctx context.Context) (*world, error) {
 		ChunkRows: b.Mover.cfg.ChunkRows, Throttle: b.Mover.cfg.Throttle, Observe: b.Mover.cfg.Observe,
 	}})
 	var err error
-	if w.source, err = openSide(ctx, shardName(b.from), fenceTable, store.DB(b.from)); err != nil {
+	if w.source, err = backend.Open(ctx, shardName(b.from), backend.FenceTable, store.DB(b.from)); err != nil {
 		return nil, err
 	}
-	to, err := openSide(ctx, shardName(b.to), shardFenceTable, store.DB(b.to))
+	to, err := backend.Open(ctx, shardName(b.to), backend.ShardFenceTable, store.DB(b.to))
 	if err != nil {
 		return nil, err
 	}
-	w.sides = []*side{to}
+	w.sides = []*backend.Database{to}
 	for ord, conf := range store.Tables() {
 		at := store.Target(conf, b.to)
 		w.tables = append(w.tables, &table{
@@ -276,8 +277,8 @@ func (b *batch) look(ctx context.Context, w *world) error {
 	b.among = nil
 	for _, t := range w.tables {
 		name := b.Mover.cfg.Store.Target(t.conf.Table, b.from).Table
-		err := w.source.do(ctx, func(s *session) (err error) {
-			t.shape, err = s.side.describe(ctx, s, name)
+		err := w.source.Do(ctx, func(s *backend.Session) (err error) {
+			t.Table, err = s.Database.Describe(ctx, s, name)
 			return err
 		})
 		if err != nil {
@@ -287,8 +288,8 @@ func (b *batch) look(ctx context.Context, w *world) error {
 			return err
 		}
 		to := t.targets[0]
-		if err := to.side.do(ctx, func(s *session) error { return w.makeOrCompare(ctx, s, t, to) }); err != nil {
-			return fmt.Errorf("table %s on %s: %w", to.name, to.side.name, err)
+		if err := to.side.Do(ctx, func(s *backend.Session) error { return w.makeOrCompare(ctx, s, t, to) }); err != nil {
+			return fmt.Errorf("table %s on %s: %w", to.name, to.side.Label, err)
 		}
 		b.among = append(b.among, b.ofSlots(w, t))
 	}
@@ -311,42 +312,42 @@ func (b *batch) ofSlots(w *world, t *table) where {
 
 // makeOrCompare makes a table like the source's, or compares the one that is
 // there.
-func (w *world) makeOrCompare(ctx context.Context, s *session, t *table, to *target) error {
-	there, err := s.side.exists(ctx, s, to.name)
+func (w *world) makeOrCompare(ctx context.Context, s *backend.Session, t *table, to *target) error {
+	there, err := s.Database.Exists(ctx, s, to.name)
 	if err != nil {
 		return err
 	}
 	if !there {
 		return w.makeTarget(ctx, s, t, to.name)
 	}
-	found, err := s.side.describe(ctx, s, to.name)
+	found, err := s.Database.Describe(ctx, s, to.name)
 	if err != nil {
 		return err
 	}
-	for _, c := range t.columns {
-		if _, ok := found.column(c.name); !ok {
-			return fmt.Errorf("%w: it has no column %s", ErrNotReady, c.name)
+	for _, c := range t.Columns {
+		if _, ok := found.Column(c.Name); !ok {
+			return fmt.Errorf("%w: it has no column %s", ErrNotReady, c.Name)
 		}
 	}
-	if len(found.columns) != len(t.columns) || !strings.EqualFold(found.key, t.key) {
-		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.name)
+	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
+		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.Name)
 	}
-	return w.checkTriggers(&table{shape: found, conf: t.conf})
+	return w.checkTriggers(&table{Table: found, conf: t.conf})
 }
 
 // checkEdges refuses foreign keys that lead out of the map, as the rows at their
 // other end stay, and those by which InnoDB changes rows that no trigger sees.
 func (*batch) checkEdges(w *world) error {
 	inside := func(name string) bool {
-		return slices.ContainsFunc(w.tables, func(t *table) bool { return strings.EqualFold(t.name, name) })
+		return slices.ContainsFunc(w.tables, func(t *table) bool { return strings.EqualFold(t.Name, name) })
 	}
 	for _, t := range w.tables {
-		for _, fk := range append(slices.Clone(t.parents), t.children...) {
-			if !inside(fk.table) {
-				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.name, fk.table)
+		for _, fk := range append(slices.Clone(t.Parents), t.Children...) {
+			if !inside(fk.Table) {
+				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.Name, fk.Table)
 			}
-			if fk.cascading && w.source.Name() == "mysql" {
-				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.name, fk.table)
+			if fk.Cascading && w.source.Name() == "mysql" {
+				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.Name, fk.Table)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -47,7 +48,7 @@ func (b *batch) compareAll(ctx context.Context, st *stream) error {
 		if done.applied > 0 {
 			continue
 		}
-		if err := pauseFor(ctx, idlePause); err != nil {
+		if err := backend.Wait(ctx, idlePause); err != nil {
 			return err
 		}
 	}
@@ -72,7 +73,7 @@ func (b *batch) notEqual(ctx context.Context, st *stream) error {
 	}
 	e := done.left[0]
 	t := b.tables[e.tbl]
-	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.targets[0].name, t.targets[0].side.name, len(done.left))}
+	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.targets[0].name, t.targets[0].side.Label, len(done.left))}
 }
 
 // compareTable goes through all rows of the slots once.
@@ -110,7 +111,7 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 		ids := slices.Sorted(maps.Keys(b.changed[t.ord]))
 		clear(b.changed[t.ord])
 		for part := range slices.Chunk(ids, settleAtOnce) {
-			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + idList(part) + ")" })
+			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + backend.IDList(part) + ")" })
 			if err != nil {
 				return 0, err
 			}
@@ -130,7 +131,7 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 // now.
 func (b *batch) differing(ctx context.Context, t *table, which where) ([]int64, error) {
 	among := func(key string) string { return which(key) + " AND " + b.among[t.ord](key) }
-	want, err := b.hashes(ctx, t, &target{side: b.source, name: t.name}, among)
+	want, err := b.hashes(ctx, t, &target{side: b.source, name: t.Name}, among)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +154,9 @@ func (b *batch) differing(ctx context.Context, t *table, which where) ([]int64, 
 }
 
 func (*batch) hashes(ctx context.Context, t *table, on *target, among where) (found map[int64]uint64, err error) {
-	err = on.side.do(ctx, func(s *session) error {
+	err = on.side.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]uint64{}
-		return s.targetRows(ctx, t, on, among, func(id int64, hash uint64) { found[id] = hash })
+		return targetRows(ctx, s, t, on, among, func(id int64, hash uint64) { found[id] = hash })
 	})
 	return found, err
 }

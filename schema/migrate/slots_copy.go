@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -104,10 +105,10 @@ func (r remains) usable(marks []mark) bool {
 
 // marks are what spans of this move bear.
 func (b *batch) marks(ctx context.Context) (all []mark, err error) {
-	err = b.source.do(ctx, func(s *session) error {
+	err = b.source.Do(ctx, func(s *backend.Session) error {
 		all = nil
 		for _, t := range b.tables {
-			identity, err := s.side.identity(ctx, s, t.name)
+			identity, err := s.Database.Identity(ctx, s, t.Name)
 			if err != nil {
 				return err
 			}
@@ -119,8 +120,8 @@ func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 }
 
 func (b *batch) left(ctx context.Context) (all remains, err error) {
-	err = b.onSource(ctx, func(s *session) error {
-		n, err := s.number(ctx, "SELECT COUNT(*) FROM "+spanTable+" WHERE job = ?", b.lead.cfg.Name)
+	err = b.onSource(ctx, func(s *backend.Session) error {
+		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name)
 		if err != nil || n != int64(len(b.tables)) {
 			all = nil
 			return err
@@ -143,7 +144,7 @@ func (b *batch) unaltered(ctx context.Context) error {
 	}
 	for i, m := range marks {
 		if len(left) != len(marks) || mark(left[i].identity).identity() != m.identity() {
-			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.tables[i].name)
+			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.tables[i].Name)
 		}
 	}
 	return nil
@@ -162,13 +163,13 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 		return nil, err
 	}
 	all := make(remains, len(b.tables))
-	err := b.onSource(ctx, func(s *session) error {
-		if err := s.exec(ctx, "DELETE FROM "+spanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
+	err := b.onSource(ctx, func(s *backend.Session) error {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
 			return err
 		}
 		for _, t := range b.tables {
 			all[t.ord] = span{identity: string(marks[t.ord])}
-			if err := s.exec(ctx, "INSERT INTO "+spanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.lead.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
+			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.lead.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
 				return err
 			}
 		}
@@ -193,8 +194,8 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 			return err
 		}
 		low := c.mark.Finish(chunk)
-		err = b.onSource(ctx, func(s *session) error {
-			return s.exec(ctx, "UPDATE "+spanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.lead.cfg.Name, t.ord)
+		err = b.onSource(ctx, func(s *backend.Session) error {
+			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.lead.cfg.Name, t.ord)
 		})
 		if err != nil {
 			return err
@@ -208,30 +209,30 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 
 func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) error {
 	rest := chunk
-	return b.portions(ctx, t, func(l limits) ([]record, bool, error) {
-		return b.readRows(ctx, b.source.do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
-	}, func(rows []record) error {
+	return b.portions(ctx, t, func(l limits) ([]backend.Row, bool, error) {
+		return b.readRows(ctx, b.source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
+	}, func(rows []backend.Row) error {
 		rest.After = rest.To
 		if len(rows) > 0 {
-			rest.After = proto.At(rows[len(rows)-1].id)
+			rest.After = proto.At(rows[len(rows)-1].ID)
 		}
 		return b.copyRows(ctx, t, rows)
 	})
 }
 
 // copyRows writes the rows of a part of a chunk, which were just read.
-func (b *batch) copyRows(ctx context.Context, t *table, rows []record) (err error) {
+func (b *batch) copyRows(ctx context.Context, t *table, rows []backend.Row) (err error) {
 	b.observe(StepSnapshot, t, int64(len(rows)))
 	var refused []int64
 	if len(rows) > 0 {
 		first := true
-		err = b.onCopies(ctx, func(s *session) (err error) {
+		err = b.onCopies(ctx, func(s *backend.Session) (err error) {
 			if !first { // nobody knows whether the attempt before was committed
-				err = s.exec(ctx, b.deletion(t, keysOf(rows)))
+				err = s.Exec(ctx, b.deletion(t, keysOf(rows)))
 			}
 			first = false
 			if err == nil {
-				refused, err = s.store(ctx, t, t.targets[0].name, rows)
+				refused, err = storeRows(ctx, s, t, t.targets[0].name, rows)
 			}
 			return err
 		})
@@ -248,10 +249,10 @@ func (b *batch) copyRows(ctx context.Context, t *table, rows []record) (err erro
 }
 
 // readRows reads rows of the slots as they are at one moment.
-func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*session) error) error, t *table, l limits, about int, which where) (rows []record, more bool, err error) {
-	err = do(ctx, func(s *session) error {
-		key := columnOf(s.side, t.name, t.key)
-		rows, more, err = s.read(ctx, reading{l, t, t.name, which(key) + " AND " + b.among[t.ord](key), false, about})
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *table, l limits, about int, which where) (rows []backend.Row, more bool, err error) {
+	err = do(ctx, func(s *backend.Session) error {
+		key := backend.ColumnOf(s.Database, t.Name, t.Key)
+		rows, more, err = readRows(ctx, s, reading{l, t, t.Name, which(key) + " AND " + b.among[t.ord](key), false, about})
 		return err
 	})
 	return rows, more, err
@@ -259,18 +260,18 @@ func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*ses
 
 // onCopies runs f in a transaction of the new shard, past the fences of the
 // slots.
-func (b *batch) onCopies(ctx context.Context, f func(*session) error) error {
+func (b *batch) onCopies(ctx context.Context, f func(*backend.Session) error) error {
 	return b.past(ctx, b.sides[0], f)
 }
 
 // past runs f in a transaction of the slots' other shard in which it takes
 // writes of the slots.
-func (b *batch) past(ctx context.Context, side *side, f func(*session) error) error {
+func (b *batch) past(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
 	passage, err := b.Mover.cfg.Store.Passage(ctx, b.slots...)
 	if err != nil {
 		return err
 	}
-	return b.on(ctx, side, func(s *session) error {
+	return b.on(ctx, side, func(s *backend.Session) error {
 		return passage.Run(ctx, s, func() error { return f(s) })
 	})
 }
@@ -281,17 +282,17 @@ func (b *batch) deletion(t *table, keys []int64) string {
 	name := t.targets[0].name
 	side := b.sides[0]
 	if b.state() == slotstore.Moved {
-		name, side = t.name, b.source
+		name, side = t.Name, b.source
 	}
-	return side.deletion(name, t.key, keys, b.among[t.ord](side.Quote(t.key)))
+	return side.Deletion(name, t.Key, keys, b.among[t.ord](side.Quote(t.Key)))
 }
 
 // stream brings changes of the rows to the new shard.
 func (b *batch) stream() *stream {
 	return &stream{
 		lead: b.lead, from: b.source, log: b.logTable(), bounds: b.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) ([]record, int, error) {
-			rows, more, err := b.readRows(ctx, st.do, t, l, len(ids), func(key string) string { return key + " IN (" + idList(ids) + ")" })
+		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) ([]backend.Row, int, error) {
+			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {
 				return nil, 0, err
 			}
@@ -301,17 +302,17 @@ func (b *batch) stream() *stream {
 	}
 }
 
-func (b *batch) putCopies(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error) {
+func (b *batch) putCopies(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	if b.changed != nil {
 		for _, id := range ids {
 			b.changed[t.ord][id] = true
 		}
 	}
-	err = b.onCopies(ctx, func(s *session) error {
-		if err := s.exec(ctx, b.deletion(t, ids)); err != nil {
+	err = b.onCopies(ctx, func(s *backend.Session) error {
+		if err := s.Exec(ctx, b.deletion(t, ids)); err != nil {
 			return err
 		}
-		refused, err = s.store(ctx, t, t.targets[0].name, rows)
+		refused, err = storeRows(ctx, s, t, t.targets[0].name, rows)
 		return err
 	})
 	return refused, err
@@ -326,24 +327,24 @@ func (b *batch) removeCopies(ctx context.Context, t *table, c proto.Chunk) error
 func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle func(context.Context) error) error {
 	side, name := b.sides[0], t.targets[0].name
 	if b.state() == slotstore.Moved {
-		side, name = b.source, t.name
+		side, name = b.source, t.Name
 	}
-	key := side.Quote(t.key)
+	key := side.Quote(t.Key)
 	for after := c.After; ; {
 		if err := throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
 		}
 		var ids []int64
-		err := side.do(ctx, func(s *session) (err error) {
-			ids, err = s.ids(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
+		err := side.Do(ctx, func(s *backend.Session) (err error) {
+			ids, err = s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
 				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.ord](key), b.Mover.cfg.ChunkRows))
 			return err
 		})
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		if err := b.past(ctx, side, func(s *session) error {
-			return s.exec(ctx, b.deletion(t, ids))
+		if err := b.past(ctx, side, func(s *backend.Session) error {
+			return s.Exec(ctx, b.deletion(t, ids))
 		}); err != nil {
 			return err
 		}

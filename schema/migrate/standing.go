@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // The tables of the shards must stay those that the job has filled: one that was
@@ -32,34 +34,34 @@ func (is standing) follows(was standing) bool {
 func (w *world) standings(ctx context.Context) (map[place]standing, error) {
 	all := map[place]standing{}
 	for _, side := range w.sides {
-		if err := side.do(ctx, func(s *session) error { return w.standingsOn(ctx, s, all) }); err != nil {
-			return nil, fmt.Errorf("database %s: %w", side.name, err)
+		if err := side.Do(ctx, func(s *backend.Session) error { return w.standingsOn(ctx, s, all) }); err != nil {
+			return nil, fmt.Errorf("database %s: %w", side.Label, err)
 		}
 	}
 	return all, nil
 }
 
-func (w *world) standingsOn(ctx context.Context, s *session, all map[place]standing) error {
+func (w *world) standingsOn(ctx context.Context, s *backend.Session, all map[place]standing) error {
 	var names []string
-	for _, to := range w.targetsOn(s.side) {
-		names = append(names, to.name, sealed(to.name))
+	for _, to := range w.targetsOn(s.Database) {
+		names = append(names, to.name, backend.Sealed(to.name))
 	}
-	numbers, err := s.side.numbers(ctx, s, names)
+	numbers, err := s.Database.Numbers(ctx, s, names)
 	if err != nil {
 		return err
 	}
 	beats := map[string]int64{}
-	err = s.each(ctx, func(rows *sql.Rows) error {
+	err = s.Each(ctx, func(rows *sql.Rows) error {
 		var name string
 		var beat int64
 		err := rows.Scan(&name, &beat)
 		beats[name] = beat
 		return err
-	}, "SELECT name, beat FROM "+ownerTable+" WHERE job = ?", w.cfg.Name)
+	}, "SELECT name, beat FROM "+backend.OwnerTable+" WHERE job = ?", w.cfg.Name)
 	for _, t := range w.tables {
 		for i, to := range t.targets {
-			if to.side == s.side {
-				all[place{t.ord, i}] = standing{[2]string{numbers[to.name], numbers[sealed(to.name)]}, beats[to.name]}
+			if to.side == s.Database {
+				all[place{t.ord, i}] = standing{[2]string{numbers[to.name], numbers[backend.Sealed(to.name)]}, beats[to.name]}
 			}
 		}
 	}
@@ -67,8 +69,8 @@ func (w *world) standingsOn(ctx context.Context, s *session, all map[place]stand
 }
 
 // noteTargets writes down what the tables of the shards are now.
-func (l *lead) noteTargets(ctx context.Context, s *session, is map[place]standing) error {
-	if err := s.exec(ctx, "DELETE FROM "+targetTable+" WHERE job = ?", l.cfg.Name); err != nil {
+func (l *lead) noteTargets(ctx context.Context, s *backend.Session, is map[place]standing) error {
+	if err := s.Exec(ctx, "DELETE FROM "+backend.TargetTable+" WHERE job = ?", l.cfg.Name); err != nil {
 		return err
 	}
 	for at, now := range is {
@@ -79,24 +81,24 @@ func (l *lead) noteTargets(ctx context.Context, s *session, is map[place]standin
 	return nil
 }
 
-func (l *lead) noteTarget(ctx context.Context, s *session, at place, is standing) error {
+func (l *lead) noteTarget(ctx context.Context, s *backend.Session, at place, is standing) error {
 	to := l.tables[at.tbl].targets[at.shard]
-	return s.exec(ctx, "INSERT INTO "+targetTable+" (job, tbl, shard, place, identity, beat) VALUES (?, ?, ?, ?, ?, ?)",
-		l.cfg.Name, at.tbl, at.shard, to.side.name+"/"+to.name, cmp.Or(is.numbers[:]...), is.beat)
+	return s.Exec(ctx, "INSERT INTO "+backend.TargetTable+" (job, tbl, shard, place, identity, beat) VALUES (?, ?, ?, ?, ?, ?)",
+		l.cfg.Name, at.tbl, at.shard, to.side.Label+"/"+to.name, cmp.Or(is.numbers[:]...), is.beat)
 }
 
 // noted reads what was written down of the shards' tables. It has to be read before
 // their standings: a beat reaches the shards first.
 func (w *world) noted(ctx context.Context) (was map[place]standing, err error) {
-	err = w.source.do(ctx, func(s *session) error {
+	err = w.source.Do(ctx, func(s *backend.Session) error {
 		was = map[place]standing{}
-		return s.each(ctx, func(rows *sql.Rows) error {
+		return s.Each(ctx, func(rows *sql.Rows) error {
 			var at place
 			var of standing
 			err := rows.Scan(&at.tbl, &at.shard, &of.numbers[0], &of.beat)
 			was[at] = of
 			return err
-		}, "SELECT tbl, shard, identity, beat FROM "+targetTable+" WHERE job = ?", w.cfg.Name)
+		}, "SELECT tbl, shard, identity, beat FROM "+backend.TargetTable+" WHERE job = ?", w.cfg.Name)
 	})
 	return was, err
 }
@@ -112,7 +114,7 @@ func (w *world) compareTargets(was, is map[place]standing) (unknown []place, err
 			t := w.tables[at.tbl]
 			to := t.targets[at.shard]
 			return nil, fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover abort the job and begin again, after one %s has its rows, and the runbook says how to bring them back",
-				ErrChanged, to.name, to.side.name, retired(t.conf.Name))
+				ErrChanged, to.name, to.side.Label, backend.Retired(t.conf.Name))
 		}
 	}
 	return unknown, nil
@@ -129,7 +131,7 @@ func (l *lead) checkTargets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = l.onSource(ctx, func(s *session) error {
+	err = l.onSource(ctx, func(s *backend.Session) error {
 		unknown, err := l.compareTargets(was, is)
 		for _, at := range unknown {
 			if err == nil {
@@ -151,14 +153,14 @@ func (l *lead) beat(ctx context.Context, is map[place]standing) error {
 		next = max(next, of.beat+1)
 	}
 	for _, side := range l.sides {
-		err := l.on(ctx, side, func(s *session) error {
-			return s.exec(ctx, "UPDATE "+ownerTable+" SET beat = ? WHERE job = ? AND owner = ?", next, l.cfg.Name, l.mark)
+		err := l.on(ctx, side, func(s *backend.Session) error {
+			return s.Exec(ctx, "UPDATE "+backend.OwnerTable+" SET beat = ? WHERE job = ? AND owner = ?", next, l.cfg.Name, l.mark)
 		})
 		if err != nil {
-			return fmt.Errorf("database %s: %w", side.name, err)
+			return fmt.Errorf("database %s: %w", side.Label, err)
 		}
 	}
-	return l.onSource(ctx, func(s *session) error {
-		return s.exec(ctx, "UPDATE "+targetTable+" SET beat = ? WHERE job = ?", next, l.cfg.Name)
+	return l.onSource(ctx, func(s *backend.Session) error {
+		return s.Exec(ctx, "UPDATE "+backend.TargetTable+" SET beat = ? WHERE job = ?", next, l.cfg.Name)
 	})
 }

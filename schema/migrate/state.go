@@ -6,8 +6,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -20,54 +20,54 @@ type span struct {
 
 // checkEpoch fails unless the runner of this epoch still leads. In a
 // transaction the answer holds until its end.
-func (j *Job) checkEpoch(ctx context.Context, s *session, epoch int64) error {
-	query := "SELECT epoch FROM " + s.side.fence + " WHERE job = ?"
-	if !s.locked {
-		query += s.side.lockRead()
+func (j *Job) checkEpoch(ctx context.Context, s *backend.Session, epoch int64) error {
+	query := "SELECT epoch FROM " + s.Database.Fence + " WHERE job = ?"
+	if !s.Locked {
+		query += s.Database.LockRead()
 	}
-	fence, err := s.number(ctx, query, j.cfg.Name)
+	fence, err := s.Number(ctx, query, j.cfg.Name)
 	if err != nil {
 		return err
 	}
-	return s.side.led(epoch, fence)
+	return led(s.Database, epoch, fence)
 }
 
 // led fails unless the runner of the epoch leads by the fence of this database.
-func (s *side) led(epoch, fence int64) error {
+func led(s *backend.Database, epoch, fence int64) error {
 	switch {
 	case proto.Leads(epoch, fence):
 		return nil
 	case fence < epoch: // it knew of this runner before
-		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", ErrChanged, s.name)
+		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", ErrChanged, s.Label)
 	}
 	return ErrFenced
 }
 
 // fence reads the epoch of a database, 0 when it has none. A job of the same name
 // on another source has its own logs and triggers under the same names.
-func (w *world) fence(ctx context.Context, s *session) (epoch int64, err error) {
+func (w *world) fence(ctx context.Context, s *backend.Session) (epoch int64, err error) {
 	var mark string
-	err = s.QueryRowContext(ctx, "SELECT epoch, owner FROM "+s.side.fence+" WHERE job = ?"+s.side.lockRead(), w.cfg.Name).Scan(&epoch, &mark)
+	err = s.QueryRowContext(ctx, "SELECT epoch, owner FROM "+s.Database.Fence+" WHERE job = ?"+s.Database.LockRead(), w.cfg.Name).Scan(&epoch, &mark)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	if err == nil && mark != w.mark {
 		err = fmt.Errorf("%w: another source has a job %s with shards in this database: give this one another name and tables of its own, "+
-			"or, when the other is gone for good, DELETE FROM %s WHERE job = '%s' here", ErrNotReady, w.cfg.Name, s.side.fence, w.cfg.Name)
+			"or, when the other is gone for good, DELETE FROM %s WHERE job = '%s' here", ErrNotReady, w.cfg.Name, s.Database.Fence, w.cfg.Name)
 	}
 	return epoch, err
 }
 
 // raise makes the epoch that of a database, unless a newer one is there.
-func (w *world) raise(ctx context.Context, s *session, epoch int64) error {
-	return s.tx(ctx, func() error {
-		if err := s.ensure(ctx, s.side.fence, "job, epoch, owner", w.cfg.Name, 0, w.mark); err != nil {
+func (w *world) raise(ctx context.Context, s *backend.Session, epoch int64) error {
+	return s.Tx(ctx, func() error {
+		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", w.cfg.Name, 0, w.mark); err != nil {
 			return err
 		}
 		if _, err := w.fence(ctx, s); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "UPDATE "+s.side.fence+" SET epoch = ? WHERE job = ? AND epoch < ?", epoch, w.cfg.Name, epoch); err != nil {
+		if err := s.Exec(ctx, "UPDATE "+s.Database.Fence+" SET epoch = ? WHERE job = ? AND epoch < ?", epoch, w.cfg.Name, epoch); err != nil {
 			return err
 		}
 		return w.checkEpoch(ctx, s, epoch)
@@ -75,38 +75,23 @@ func (w *world) raise(ctx context.Context, s *session, epoch int64) error {
 }
 
 // readMark reads the job's mark, and makes one when the job is first led.
-func (w *world) readMark(ctx context.Context, s *session) error {
-	return s.tx(ctx, func() error {
-		if err := s.ensure(ctx, s.side.fence, "job, epoch, owner", w.cfg.Name, 0, rand.Text()); err != nil {
+func (w *world) readMark(ctx context.Context, s *backend.Session) error {
+	return s.Tx(ctx, func() error {
+		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", w.cfg.Name, 0, rand.Text()); err != nil {
 			return err
 		}
-		return s.QueryRowContext(ctx, "SELECT owner FROM "+s.side.fence+" WHERE job = ?", w.cfg.Name).Scan(&w.mark)
+		return s.QueryRowContext(ctx, "SELECT owner FROM "+s.Database.Fence+" WHERE job = ?", w.cfg.Name).Scan(&w.mark)
 	})
 }
 
-// ensure inserts a row unless there is one with the first of the values, which is
-// the key.
-func (c *session) ensure(ctx context.Context, table, columns string, values ...any) error {
-	key, _, _ := strings.Cut(columns, ",")
-	n, err := c.number(ctx, "SELECT COUNT(*) FROM "+table+" WHERE "+key+" = ?", values[0])
-	if err != nil || n > 0 {
-		return err
-	}
-	err = c.exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
-	if c.side.duplicate(err) {
-		return nil // another runner was faster
-	}
-	return err
-}
-
 // phase returns "" for a job that was never begun.
-func (w *world) phase(ctx context.Context, s *session) (proto.Phase, error) {
-	there, err := s.side.exists(ctx, s, jobTable)
+func (w *world) phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
+	there, err := s.Database.Exists(ctx, s, backend.JobTable)
 	if err != nil || !there {
 		return "", err
 	}
 	var phase string
-	err = s.QueryRowContext(ctx, "SELECT phase FROM "+jobTable+" WHERE job = ?", w.cfg.Name).Scan(&phase)
+	err = s.QueryRowContext(ctx, "SELECT phase FROM "+backend.JobTable+" WHERE job = ?", w.cfg.Name).Scan(&phase)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -121,11 +106,11 @@ func (w *world) phase(ctx context.Context, s *session) (proto.Phase, error) {
 
 // enter changes the phase; the caller has checked the epoch in the same
 // transaction, or holds the lock.
-func (w *world) enter(ctx context.Context, s *session, from, to proto.Phase) error {
+func (w *world) enter(ctx context.Context, s *backend.Session, from, to proto.Phase) error {
 	if err := proto.Check(from, to); err != nil {
 		return fmt.Errorf("%w: %w", ErrPhase, err)
 	}
-	result, err := s.ExecContext(ctx, "UPDATE "+jobTable+" SET phase = ? WHERE job = ? AND phase = ?", string(to), w.cfg.Name, string(from))
+	result, err := s.ExecContext(ctx, "UPDATE "+backend.JobTable+" SET phase = ? WHERE job = ? AND phase = ?", string(to), w.cfg.Name, string(from))
 	if err != nil {
 		return err
 	}
@@ -137,14 +122,14 @@ func (w *world) enter(ctx context.Context, s *session, from, to proto.Phase) err
 }
 
 // spans returns how far each table is, in the order of the job.
-func (w *world) spans(ctx context.Context, s *session, lock bool) ([]span, error) {
+func (w *world) spans(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
 	all := make([]span, len(w.tables))
-	query := "SELECT tbl, low, hig, identity FROM " + spanTable + " WHERE job = ?"
-	if lock && !s.locked {
-		query += s.side.lockRead()
+	query := "SELECT tbl, low, hig, identity FROM " + backend.SpanTable + " WHERE job = ?"
+	if lock && !s.Locked {
+		query += s.Database.LockRead()
 	}
 	found := 0
-	err := s.each(ctx, func(rows *sql.Rows) error {
+	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var tbl int
 		var low, hig sql.NullInt64
 		var identity string
@@ -174,12 +159,12 @@ func boundValue(b proto.Bound) any {
 }
 
 // setRoute says where the application finds the tables.
-func (l *lead) setRoute(ctx context.Context, s *session, route sharding.Route) error {
+func (l *lead) setRoute(ctx context.Context, s *backend.Session, route sharding.Route) error {
 	for _, t := range l.tables {
-		if err := s.exec(ctx, "DELETE FROM "+routeTable+" WHERE tbl = ?", t.conf.Name); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.RouteTable+" WHERE tbl = ?", t.conf.Name); err != nil {
 			return err
 		}
-		if err := s.exec(ctx, "INSERT INTO "+routeTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.conf.Name, l.cfg.Name, l.epoch, string(route)); err != nil {
+		if err := s.Exec(ctx, "INSERT INTO "+backend.RouteTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.conf.Name, l.cfg.Name, l.epoch, string(route)); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // steerTable is where operators say what runners should do, from any host. It
@@ -46,19 +48,19 @@ func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 
 // Steering reads what operators want.
 func (j *Job) Steering(ctx context.Context) (steer Steering, err error) {
-	err = j.atSource(ctx, func(s *session) error {
+	err = j.atSource(ctx, func(s *backend.Session) error {
 		steer, err = j.steering(ctx, s)
 		return err
 	})
 	return steer, err
 }
 
-func (j *Job) steering(ctx context.Context, s *session) (steer Steering, err error) {
-	there, err := s.side.exists(ctx, s, steerTable)
+func (j *Job) steering(ctx context.Context, s *backend.Session) (steer Steering, err error) {
+	there, err := s.Database.Exists(ctx, s, steerTable)
 	if err != nil || !there {
 		return steer, err
 	}
-	err = s.QueryRowContext(ctx, withClock(s.side, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), j.cfg.Name).
+	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), j.cfg.Name).
 		Scan(&steer.Paused, &steer.Wanted, &steer.Asked)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -69,7 +71,7 @@ func (j *Job) steering(ctx context.Context, s *session) (steer Steering, err err
 // now stands for the clock of the database, in seconds.
 const now = "{now}"
 
-func withClock(s *side, text string) string {
+func withClock(s *backend.Database, text string) string {
 	if s.Name() == "sqlite" {
 		return strings.ReplaceAll(text, now, "CAST(strftime('%s', 'now') AS INTEGER)")
 	}
@@ -78,26 +80,26 @@ func withClock(s *side, text string) string {
 
 // steer notes something for the runners.
 func (j *Job) steer(ctx context.Context, set string) error {
-	return j.atSource(ctx, func(s *session) error {
+	return j.atSource(ctx, func(s *backend.Session) error {
 		const columns = " (job VARCHAR(64) NOT NULL PRIMARY KEY, paused INTEGER NOT NULL DEFAULT 0, wanted_until BIGINT NOT NULL DEFAULT 0, asked BIGINT NOT NULL DEFAULT 0)"
-		if err := s.exec(ctx, "CREATE TABLE IF NOT EXISTS "+steerTable+columns); err != nil {
+		if err := s.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+steerTable+columns); err != nil {
 			return err
 		}
-		if err := s.ensure(ctx, steerTable, "job", j.cfg.Name); err != nil {
+		if err := s.Ensure(ctx, steerTable, "job", j.cfg.Name); err != nil {
 			return err
 		}
-		return s.exec(ctx, withClock(s.side, "UPDATE "+steerTable+" SET "+set+" WHERE job = ?"), j.cfg.Name)
+		return s.Exec(ctx, withClock(s.Database, "UPDATE "+steerTable+" SET "+set+" WHERE job = ?"), j.cfg.Name)
 	})
 }
 
 // atSource runs f on a connection of the source.
-func (j *Job) atSource(ctx context.Context, f func(*session) error) error {
-	source, err := openSide(ctx, "source", fenceTable, j.cfg.Source)
+func (j *Job) atSource(ctx context.Context, f func(*backend.Session) error) error {
+	source, err := backend.Open(ctx, "source", backend.FenceTable, j.cfg.Source)
 	if err != nil {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
-	defer source.close()
-	if err := source.do(ctx, f); err != nil {
+	defer source.Close()
+	if err := source.Do(ctx, f); err != nil {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -14,17 +15,17 @@ import (
 type stream struct {
 	*lead
 
-	from *side
+	from *backend.Database
 	log  string
 
 	// bounds are how far the tables are copied; nil means to their end.
-	bounds func(ctx context.Context, s *session, lock bool) ([]span, error)
+	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]span, error)
 	// fetch reads the rows with the first n of these ids as they are now, in one
 	// statement: of all, or of as many as the limits allow.
-	fetch func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []record, n int, err error)
+	fetch func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []backend.Row, n int, err error)
 	// put makes the ids have these rows, or none, and returns the ids of rows that
 	// are in the way of others.
-	put func(ctx context.Context, t *table, ids []int64, rows []record) (refused []int64, err error)
+	put func(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error)
 }
 
 type entry struct {
@@ -66,31 +67,31 @@ func (st *stream) pass(ctx context.Context) (passed, error) {
 	}
 }
 
-func (st *stream) do(ctx context.Context, f func(*session) error) error {
-	return st.lead.from(st.from).do(ctx, f)
+func (st *stream) Do(ctx context.Context, f func(*backend.Session) error) error {
+	return st.lead.from(st.from).Do(ctx, f)
 }
 
 // end is the number of the last entry. A runner that finds none must learn, too,
 // that another has taken over.
 func (st *stream) end(ctx context.Context) (end int64, err error) {
-	err = st.do(ctx, func(s *session) error {
-		fence, err := s.number(ctx, "SELECT epoch FROM "+st.from.fence+" WHERE job = ?", st.cfg.Name)
+	err = st.Do(ctx, func(s *backend.Session) error {
+		fence, err := s.Number(ctx, "SELECT epoch FROM "+st.from.Fence+" WHERE job = ?", st.cfg.Name)
 		if err != nil {
 			return err
 		}
 		if !proto.Leads(st.epoch, fence) {
 			return ErrFenced
 		}
-		end, err = s.number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
+		end, err = s.Number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
 		return err
 	})
 	return end, err
 }
 
 func (st *stream) page(ctx context.Context, after, end int64) (page []entry, err error) {
-	err = st.do(ctx, func(s *session) error {
+	err = st.Do(ctx, func(s *backend.Session) error {
 		page = page[:0]
-		return s.each(ctx, func(rows *sql.Rows) error {
+		return s.Each(ctx, func(rows *sql.Rows) error {
 			var e entry
 			if err := rows.Scan(&e.seq, &e.tbl, &e.id); err != nil {
 				return err
@@ -102,7 +103,7 @@ func (st *stream) page(ctx context.Context, after, end int64) (page []entry, err
 	return page, err
 }
 
-func (st *stream) readBounds(ctx context.Context, s *session, lock bool) ([]span, error) {
+func (st *stream) readBounds(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
 	if st.bounds != nil {
 		return st.bounds(ctx, s, lock)
 	}
@@ -116,7 +117,7 @@ func (st *stream) readBounds(ctx context.Context, s *session, lock bool) ([]span
 // process applies a page and returns the entries that stay.
 func (st *stream) process(ctx context.Context, page []entry) (left []entry, err error) {
 	var spans []span
-	err = st.do(ctx, func(s *session) error {
+	err = st.Do(ctx, func(s *backend.Session) error {
 		spans, err = st.readBounds(ctx, s, false) // after the page
 		return err
 	})
@@ -170,11 +171,11 @@ func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) 
 	}
 	slices.Sort(list)
 	var some []int64
-	return st.portions(ctx, t, func(l limits) ([]record, bool, error) {
+	return st.portions(ctx, t, func(l limits) ([]backend.Row, bool, error) {
 		rows, n, err := st.fetch(ctx, st, t, list, l)
 		some, list = list[:n], list[n:]
 		return rows, len(list) > 0, err
-	}, func(rows []record) error {
+	}, func(rows []backend.Row) error {
 		refused, err := st.put(ctx, t, some, rows)
 		if err != nil {
 			return err
@@ -189,11 +190,11 @@ func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) 
 
 // upTo is how many of the ids, which are sorted, have been read when there are more
 // rows than these.
-func upTo(ids []int64, rows []record, more bool) int {
+func upTo(ids []int64, rows []backend.Row, more bool) int {
 	if !more {
 		return len(ids)
 	}
-	n, _ := slices.BinarySearch(ids, rows[len(rows)-1].id)
+	n, _ := slices.BinarySearch(ids, rows[len(rows)-1].ID)
 	return n + 1
 }
 
@@ -203,7 +204,7 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 	if len(gone) == 0 && len(drop) == 0 {
 		return nil
 	}
-	remove := func(s *session) error {
+	remove := func(s *backend.Session) error {
 		if err := st.checkEpoch(ctx, s, st.epoch); err != nil {
 			return err
 		}
@@ -222,9 +223,9 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 		if len(all) == 0 {
 			return nil
 		}
-		return s.exec(ctx, s.side.deletion(st.log, "seq", all, ""))
+		return s.Exec(ctx, s.Database.Deletion(st.log, "seq", all, ""))
 	}
-	err := st.do(ctx, func(s *session) error { return s.tx(ctx, func() error { return remove(s) }) })
+	err := st.Do(ctx, func(s *backend.Session) error { return s.Tx(ctx, func() error { return remove(s) }) })
 	if err == nil {
 		st.observe(StepAcked, nil, int64(len(gone)))
 	}

@@ -3,6 +3,8 @@ package migrate
 import (
 	"context"
 	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // timing is how long a switch may keep writers waiting. It begins with the request of
@@ -23,7 +25,7 @@ func newTiming(longest, needs time.Duration) *timing {
 // unlimited is of a switch that has renamed something already: locks that somebody
 // holds for long are all that ends it.
 func unlimited(longest time.Duration) *timing {
-	return &timing{max: longest, most: patience, start: make(chan struct{})}
+	return &timing{max: longest, most: backend.Patience, start: make(chan struct{})}
 }
 
 // startClock is called once.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -68,7 +69,7 @@ func (v *verifier) run(ctx context.Context) error {
 
 // copied returns how far the tables are copied.
 func (v *verifier) copied(ctx context.Context) (spans []span, err error) {
-	err = v.source.do(ctx, func(s *session) error {
+	err = v.source.Do(ctx, func(s *backend.Session) error {
 		phase, err := v.phase(ctx, s)
 		if err != nil {
 			return err
@@ -208,12 +209,12 @@ func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
 // rangeEnd is where the range after a bound ends: at the source's last row, it
 // is open.
 func (v *verifier) rangeEnd(ctx context.Context, t *table, after proto.Bound) (end proto.Bound, err error) {
-	key := v.source.Quote(t.key)
+	key := v.source.Quote(t.Key)
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d",
-		key, v.source.Quote(t.name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
-	err = v.source.do(ctx, func(s *session) error {
+		key, v.source.Quote(t.Name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
+	err = v.source.Do(ctx, func(s *backend.Session) error {
 		end = proto.Top
-		return s.each(ctx, func(rows *sql.Rows) error {
+		return s.Each(ctx, func(rows *sql.Rows) error {
 			end.Set = true
 			return rows.Scan(&end.ID)
 		}, query)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
 )
 
 // Reference is a column of a table that holds the id of a row of another one, or
@@ -27,15 +28,14 @@ type reference struct {
 type route struct {
 	hops   []reference // up to the table with the column; none: it is the row's own
 	column string
-	holder column       // what the column is
-	ids    *renumbering // of what it holds; nil: it is kept
+	holder backend.Column // what the column is
+	ids    *renumbering   // of what it holds; nil: it is kept
 }
 
 // resolve finds out how the tables hang together.
 func (w *world) resolve() error {
 	for _, t := range w.tables {
-		w.connect(t.parents)
-		w.connect(t.children)
+		t.up, t.down = w.connect(t.Parents), w.connect(t.Children)
 		if err := w.findReferences(t); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (w *world) resolve() error {
 		}
 	}
 	for _, t := range w.tables {
-		t.rewrites, t.widened = t.rewritten(), t.idColumns()
+		t.rewrites, t.Widened = t.rewritten(), t.idColumns()
 		if err := w.findRoute(t); err != nil {
 			return err
 		}
@@ -54,37 +54,46 @@ func (w *world) resolve() error {
 	return nil
 }
 
+// relation is a foreign key of a table of the job or to it.
+type relation struct {
+	backend.ForeignKey
+
+	other *table // of the job, whatever it is called by now; nil: it is none of the job's
+}
+
 // connect finds the tables at the other ends of foreign keys. A switch renames
 // tables, so from here on they are not told by names.
-func (w *world) connect(keys []foreignKey) {
-	for i := range keys {
-		keys[i].other = w.find(keys[i].table)
+func (w *world) connect(keys []backend.ForeignKey) []relation {
+	all := make([]relation, len(keys))
+	for i, fk := range keys {
+		all[i] = relation{fk, w.find(fk.Table)}
 	}
+	return all
 }
 
 // findReferences takes the foreign keys to primary keys of the job's tables, and
 // what the configuration adds.
 func (w *world) findReferences(t *table) error {
 	t.references = nil
-	for _, fk := range t.parents {
-		for i, column := range fk.columns {
-			if fk.other != nil && (fk.refers[i] == "" || strings.EqualFold(fk.refers[i], fk.other.key)) {
+	for _, fk := range t.up {
+		for i, column := range fk.Columns {
+			if fk.other != nil && (fk.Refers[i] == "" || strings.EqualFold(fk.Refers[i], fk.other.Key)) {
 				t.references = append(t.references, reference{column, fk.other, true})
 			}
 		}
 	}
 	for _, r := range t.conf.References {
-		c, ok := t.column(r.Column)
+		c, ok := t.Column(r.Column)
 		if !ok {
 			return fmt.Errorf("%w: table %s has no column %s, which is said to refer to %s", ErrUnsupported, t.conf.Name, r.Column, r.Table)
 		}
 		to := w.find(r.Table)
-		known, there := t.reference(c.name)
+		known, there := t.reference(c.Name)
 		if there && known.to != to {
-			return fmt.Errorf("%w: column %s of table %s refers to both %s and %s", ErrUnsupported, c.name, t.conf.Name, known.to.conf.Name, r.Table)
+			return fmt.Errorf("%w: column %s of table %s refers to both %s and %s", ErrUnsupported, c.Name, t.conf.Name, known.to.conf.Name, r.Table)
 		}
 		if !there {
-			t.references = append(t.references, reference{c.name, to, false})
+			t.references = append(t.references, reference{c.Name, to, false})
 		}
 	}
 	return nil
@@ -93,7 +102,7 @@ func (w *world) findReferences(t *table) error {
 // find returns the table of the job that has, had or will have the name.
 func (w *world) find(name string) *table {
 	for _, t := range w.tables {
-		if strings.EqualFold(name, t.conf.Name) || strings.EqualFold(name, retired(t.conf.Name)) {
+		if strings.EqualFold(name, t.conf.Name) || strings.EqualFold(name, backend.Retired(t.conf.Name)) {
 			return t
 		}
 	}
@@ -126,12 +135,12 @@ func (w *world) findRoute(t *table) error {
 		r.hops = append(r.hops, up)
 		at = up.to
 	}
-	c, ok := at.column(t.conf.Key)
+	c, ok := at.Column(t.conf.Key)
 	if !ok {
 		return fmt.Errorf("%w: table %s has no column %s, which is to be the sharding key of %s; a child without it says in Via which column leads to its parent",
 			ErrUnsupported, at.conf.Name, t.conf.Key, t.conf.Name)
 	}
-	r.column, r.holder, r.ids = c.name, c, at.renumberingOf(c.name)
+	r.column, r.holder, r.ids = c.Name, c, at.renumberingOf(c.Name)
 	t.route = r
 	return nil
 }
@@ -142,20 +151,20 @@ func (t *table) routeExpression(d dialect.Dialect, name string) string {
 	above := make([]string, 0, len(t.route.hops)+1) // the tables from the row's own up
 	above = append(above, name)
 	for _, up := range t.route.hops {
-		above = append(above, up.to.name)
+		above = append(above, up.to.Name)
 	}
 	last := len(above) - 1
-	text := columnOf(d, above[last], t.route.column)
+	text := backend.ColumnOf(d, above[last], t.route.column)
 	for i := last; i > 0; i-- {
 		up := t.route.hops[i-1]
-		text = fmt.Sprintf("(SELECT %s FROM %s WHERE %s = %s)", text, d.Quote(above[i]), columnOf(d, above[i], up.to.key), columnOf(d, above[i-1], up.column))
+		text = fmt.Sprintf("(SELECT %s FROM %s WHERE %s = %s)", text, d.Quote(above[i]), backend.ColumnOf(d, above[i], up.to.Key), backend.ColumnOf(d, above[i-1], up.column))
 	}
 	return text
 }
 
 // routeText is the sharding key as rules are given it.
-func (t *table) routeText(s *side, name string) string {
-	return s.keyText(t.routeExpression(s, name), t.route.holder)
+func (t *table) routeText(s *backend.Database, name string) string {
+	return s.KeyText(t.routeExpression(s, name), t.route.holder)
 }
 
 // nowhere is the target of a row whose parent, and with it the sharding key, is
@@ -164,16 +173,16 @@ const nowhere = -1
 
 // routedBelow finds the tables whose rows move when a row of t changes, and the
 // columns of t on which that depends.
-func (w *world) routedBelow(t *table) []descent {
-	var all []descent
+func (w *world) routedBelow(t *table) []backend.Dependent {
+	var all []backend.Dependent
 	for _, child := range w.tables {
 		for i, up := range child.route.hops {
 			if up.to != t {
 				continue
 			}
-			d := descent{tbl: child.ord, key: child.key, path: w.links(child, i+1), watch: []string{t.key, child.route.column}, routed: true}
+			d := backend.Dependent{Number: child.ord, Key: child.Key, Path: w.links(child, i+1), Watch: []string{t.Key, child.route.column}, Routed: true}
 			if i+1 < len(child.route.hops) {
-				d.watch[1] = child.route.hops[i+1].column
+				d.Watch[1] = child.route.hops[i+1].column
 			}
 			all = append(all, d)
 		}
@@ -182,11 +191,11 @@ func (w *world) routedBelow(t *table) []descent {
 }
 
 // links are the first n hops of a table's route.
-func (w *world) links(t *table, n int) []link {
-	path := make([]link, n)
+func (w *world) links(t *table, n int) []backend.Link {
+	path := make([]backend.Link, n)
 	at := t
 	for i, up := range t.route.hops[:n] {
-		path[i] = link{w.bodyName(at), []string{up.column}, []string{up.to.key}}
+		path[i] = backend.Link{Child: w.bodyName(at), Columns: []string{up.column}, Refers: []string{up.to.Key}}
 		at = up.to
 	}
 	return path
@@ -196,7 +205,7 @@ func (w *world) links(t *table, n int) []link {
 // the trigger runs, SQLite writes renames into it.
 func (w *world) bodyName(t *table) string {
 	if w.source.Name() == "sqlite" {
-		return t.name
+		return t.Name
 	}
 	return t.conf.Name
 }

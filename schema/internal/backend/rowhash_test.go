@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"database/sql"
@@ -13,7 +13,7 @@ import (
 // sqliteHash is the hash of one row of two columns with these values.
 func sqliteHash(t *testing.T, db *sql.DB, values string) uint64 {
 	t.Helper()
-	expr := rowHash(dialect.SQLite{}, []column{{name: "a", nullable: true}, {name: "b", nullable: true}})
+	expr := RowHash(dialect.SQLite{}, []Column{{Name: "a", Nullable: true}, {Name: "b", Nullable: true}})
 	rows, err := db.QueryContext(t.Context(), "SELECT "+expr+" FROM (SELECT column1 AS a, column2 AS b FROM (VALUES ("+values+")))")
 	if err != nil {
 		t.Fatalf("%s: %v", values, err)
@@ -26,7 +26,7 @@ func sqliteHash(t *testing.T, db *sql.DB, values string) uint64 {
 	if err := rows.Scan(&hash); err != nil {
 		t.Fatal(err)
 	}
-	sum, err := rowSum(dialect.SQLite{}, hash)
+	sum, err := RowSum(dialect.SQLite{}, hash)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +59,15 @@ func TestSQLiteRowsThatLookAlikeHaveDifferentHashes(t *testing.T) {
 }
 
 func TestARowWithoutAHashIsAnError(t *testing.T) {
-	if sum, err := rowSum(dialect.MySQL{}, nil); err == nil {
+	if sum, err := RowSum(dialect.MySQL{}, nil); err == nil {
 		t.Errorf("%d", sum)
 	}
 }
 
 func TestLongValuesAreHashedAlone(t *testing.T) {
-	expr := rowHash(dialect.MySQL{}, []column{
-		{name: "id", typ: "bigint"}, {name: "f", typ: "float"}, {name: "x", typ: "longblob", kind: binary, nullable: true},
-		{name: "j", typ: "longtext", kind: quoted, nullable: true}, {name: "at", typ: "datetime", kind: quoted, cast: true}, {name: "z", typ: "int"},
+	expr := RowHash(dialect.MySQL{}, []Column{
+		{Name: "id", Type: "bigint"}, {Name: "f", Type: "float"}, {Name: "x", Type: "longblob", kind: Binary, Nullable: true},
+		{Name: "j", Type: "longtext", kind: Quoted, Nullable: true}, {Name: "at", Type: "datetime", kind: Quoted, cast: true}, {Name: "z", Type: "int"},
 	})
 	want := strings.Join([]string{
 		"CRC32(CONCAT_WS(','", "`id`+0", "JSON_ARRAY(`f`*1e0)", "CONCAT(CRC32(`x`),','", "OCTET_LENGTH(`x`))",

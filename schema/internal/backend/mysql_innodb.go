@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 // outside of ASCII are written in a way that no server tells, and a name that some
 // systems keep for devices gets an ending. So they are found by what they look like.
 
-// numbers are InnoDB's; a table with partitions has one for each of them.
-func (m mysqlSeam) numbers(ctx context.Context, s *session, names []string) (map[string]string, error) {
+// Numbers are InnoDB's; a table with partitions has one for each of them.
+func (m mySQL) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
 	view, err := m.innodbTables(ctx, s)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (m mysqlSeam) numbers(ctx context.Context, s *session, names []string) (map
 		return nil, err
 	}
 	found := innodbNumbers{}
-	err = s.each(ctx, func(rows *sql.Rows) error {
+	err = s.Each(ctx, func(rows *sql.Rows) error {
 		var path, id string
 		err := rows.Scan(&path, &id)
 		found.add(path, id)
@@ -42,7 +42,7 @@ func (m mysqlSeam) numbers(ctx context.Context, s *session, names []string) (map
 		if ids := like(tables, innodbPattern(name)); len(ids) > 0 {
 			all[name] = ids[0]
 			if len(ids) > 1 {
-				all[name] = digest(strings.Join(ids, " "))
+				all[name] = Digest(strings.Join(ids, " "))
 			}
 		}
 	}
@@ -89,8 +89,8 @@ func like(tables map[string][]string, name string) []string {
 	return nil
 }
 
-func (mysqlSeam) innodbTables(ctx context.Context, s *session) (string, error) {
-	names, err := s.list(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"+
+func (mySQL) innodbTables(ctx context.Context, s *Session) (string, error) {
+	names, err := s.List(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"+
 		" AND TABLE_NAME IN ('INNODB_TABLES', 'INNODB_SYS_TABLES')")
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("%w: the server shows no table of InnoDB's tables", ErrUnsupported)

@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"context"
@@ -14,39 +14,39 @@ import (
 	"time"
 )
 
-func (m mysqlSeam) ownTables(log string) []string {
+func (m mySQL) OwnTables(log string) []string {
 	return []string{
-		"CREATE TABLE IF NOT EXISTS `" + jobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL, servers VARCHAR(64) NOT NULL DEFAULT '') ENGINE=InnoDB",
-		"CREATE TABLE IF NOT EXISTS `" + spanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
+		"CREATE TABLE IF NOT EXISTS `" + JobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL, servers VARCHAR(64) NOT NULL DEFAULT '') ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + SpanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
 			" identity VARCHAR(191) NOT NULL, setup VARCHAR(255) NOT NULL DEFAULT '', PRIMARY KEY (job, tbl)) ENGINE=InnoDB",
-		"CREATE TABLE IF NOT EXISTS `" + routeTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
-		"CREATE TABLE IF NOT EXISTS `" + targetTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, shard INT NOT NULL, place VARCHAR(191) NOT NULL, identity VARCHAR(191) NOT NULL, beat BIGINT NOT NULL," +
+		"CREATE TABLE IF NOT EXISTS `" + RouteTable + "` (tbl VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, route VARCHAR(16) NOT NULL) ENGINE=InnoDB",
+		"CREATE TABLE IF NOT EXISTS `" + TargetTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, shard INT NOT NULL, place VARCHAR(191) NOT NULL, identity VARCHAR(191) NOT NULL, beat BIGINT NOT NULL," +
 			" PRIMARY KEY (job, tbl, shard)) ENGINE=InnoDB",
-		m.fenceDefinition(fenceTable), m.logDefinition(log),
+		m.fenceDefinition(FenceTable), m.logDefinition(log),
 	}
 }
 
-func (m mysqlSeam) shardTables(log string) []string {
+func (m mySQL) ShardTables(log string) []string {
 	return []string{
-		"CREATE TABLE IF NOT EXISTS `" + ownerTable + "` (name VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, owner VARCHAR(32) NOT NULL, beat BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB",
-		m.fenceDefinition(shardFenceTable), m.logDefinition(log),
+		"CREATE TABLE IF NOT EXISTS `" + OwnerTable + "` (name VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, owner VARCHAR(32) NOT NULL, beat BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB",
+		m.fenceDefinition(ShardFenceTable), m.logDefinition(log),
 	}
 }
 
-func (mysqlSeam) fenceDefinition(name string) string {
+func (mySQL) fenceDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS `" + name + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL, owner VARCHAR(32) NOT NULL) ENGINE=InnoDB"
 }
 
-func (mysqlSeam) logDefinition(name string) string {
+func (mySQL) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS `" + name + "` (seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, tbl INT NOT NULL, id BIGINT NOT NULL) ENGINE=InnoDB"
 }
 
-func (m mysqlSeam) mapDefinition(name string) string {
+func (m mySQL) MapDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INT NOT NULL, old BIGINT NOT NULL, new BIGINT NOT NULL, PRIMARY KEY (tbl, old), UNIQUE KEY (tbl, new)) ENGINE=InnoDB"
 }
 
-// counter goes by the definition: what the information schema says is cached.
-func (m mysqlSeam) counter(ctx context.Context, s *session, name string) (int64, error) {
+// Counter goes by the definition: what the information schema says is cached.
+func (m mySQL) Counter(ctx context.Context, s *Session, name string) (int64, error) {
 	text, err := m.definition(ctx, s, name)
 	if err != nil {
 		return 0, err
@@ -59,12 +59,12 @@ func (m mysqlSeam) counter(ctx context.Context, s *session, name string) (int64,
 	return next - 1, err
 }
 
-func (m mysqlSeam) setCounter(ctx context.Context, s *session, name string, id int64) error {
-	return s.exec(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(name), id+1))
+func (m mySQL) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
+	return s.Exec(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(name), id+1))
 }
 
-func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (sh shape, err error) {
-	err = s.reading(ctx, func() error {
+func (m mySQL) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
+	err = s.ReadTx(ctx, func() error {
 		if err := m.hold(ctx, s, name); err != nil {
 			return err
 		}
@@ -77,23 +77,23 @@ func (m mysqlSeam) describe(ctx context.Context, s *session, name string) (sh sh
 // hold keeps a table's name and definition as they are until the transaction ends:
 // the server lets nobody change a table that one has read from. The information
 // schema alone would tell of each a different moment.
-func (m mysqlSeam) hold(ctx context.Context, s *session, name string) error {
-	if s.locked {
+func (m mySQL) hold(ctx context.Context, s *Session, name string) error {
+	if s.Locked {
 		return nil
 	}
-	err := s.exec(ctx, "SELECT 1 FROM "+m.Quote(name)+" LIMIT 0")
-	if isMySQL(err, "1146") {
-		return fmt.Errorf("table %s: %w", name, errNoTable)
+	err := s.Exec(ctx, "SELECT 1 FROM "+m.Quote(name)+" LIMIT 0")
+	if IsMySQL(err, "1146") {
+		return fmt.Errorf("table %s: %w", name, ErrNoTable)
 	}
 	return err
 }
 
-func (m mysqlSeam) describeHeld(ctx context.Context, s *session, name string) (shape, error) {
-	sh := shape{name: name}
+func (m mySQL) describeHeld(ctx context.Context, s *Session, name string) (Table, error) {
+	sh := Table{Name: name}
 	var engine, kind sql.NullString
-	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.name, &engine, &kind)
+	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.Name, &engine, &kind)
 	if errors.Is(err, sql.ErrNoRows) { // under a lock, which holds the tables that it names
-		err = errNoTable
+		err = ErrNoTable
 	}
 	if err != nil {
 		return sh, fmt.Errorf("table %s: %w", name, err)
@@ -113,50 +113,50 @@ func (m mysqlSeam) describeHeld(ctx context.Context, s *session, name string) (s
 	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
 		return sh, err
 	}
-	sh.triggers, err = s.list(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ?", name)
+	sh.Triggers, err = s.List(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ?", name)
 	return sh, err
 }
 
-func (mysqlSeam) triggers(ctx context.Context, s *session, prefix string) ([]string, error) {
-	return s.list(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND LEFT(TRIGGER_NAME, CHAR_LENGTH(?)) = ?", prefix, prefix)
+func (mySQL) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
+	return s.List(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND LEFT(TRIGGER_NAME, CHAR_LENGTH(?)) = ?", prefix, prefix)
 }
 
-func (m mysqlSeam) readColumns(ctx context.Context, s *session, sh *shape) error {
-	return s.each(ctx, func(rows *sql.Rows) error {
-		var c column
+func (m mySQL) readColumns(ctx context.Context, s *Session, sh *Table) error {
+	return s.Each(ctx, func(rows *sql.Rows) error {
+		var c Column
 		var null, extra string
 		var charset, generation sql.NullString
-		if err := rows.Scan(&c.name, &c.typ, &charset, &null, &extra, &generation); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &charset, &null, &extra, &generation); err != nil {
 			return err
 		}
 		if generation.String != "" && !strings.Contains(strings.ToUpper(extra), "DEFAULT_GENERATED") {
 			return nil
 		}
-		c.typ, c.charset, c.nullable = strings.ToLower(c.typ), charset.String, null == "YES"
-		c.kind, c.cast = mysqlKind(c.typ)
-		sh.columns = append(sh.columns, c)
+		c.Type, c.charset, c.Nullable = strings.ToLower(c.Type), charset.String, null == "YES"
+		c.kind, c.cast = mysqlKind(c.Type)
+		sh.Columns = append(sh.Columns, c)
 		return nil
 	}, "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION FROM information_schema.COLUMNS"+
-		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", sh.name)
+		" WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION", sh.Name)
 }
 
-func mysqlKind(typ string) (k kind, cast bool) {
+func mysqlKind(typ string) (k Kind, cast bool) {
 	switch typ {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year":
-		return number, false
+		return Number, false
 	case "date", "time", "datetime", "timestamp":
-		return quoted, true
+		return Quoted, true
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
 		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection":
-		return binary, false
+		return Binary, false
 	}
-	return quoted, false // text of all kinds, enum, set, json, uuid, inet
+	return Quoted, false // text of all kinds, enum, set, json, uuid, inet
 }
 
-func (mysqlSeam) readKeys(ctx context.Context, s *session, sh *shape) error {
+func (mySQL) readKeys(ctx context.Context, s *Session, sh *Table) error {
 	var primary []string
 	last := ""
-	err := s.each(ctx, func(rows *sql.Rows) error {
+	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var index string
 		var column sql.NullString
 		if err := rows.Scan(&index, &column); err != nil {
@@ -166,13 +166,13 @@ func (mysqlSeam) readKeys(ctx context.Context, s *session, sh *shape) error {
 		case "PRIMARY":
 			primary = append(primary, column.String)
 		case last:
-			u := &sh.uniques[len(sh.uniques)-1]
+			u := &sh.Uniques[len(sh.Uniques)-1]
 			*u = append(*u, column.String)
 		default:
-			sh.uniques, last = append(sh.uniques, []string{column.String}), index
+			sh.Uniques, last = append(sh.Uniques, []string{column.String}), index
 		}
 		return nil
-	}, "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX", sh.name)
+	}, "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX", sh.Name)
 	if err != nil {
 		return err
 	}
@@ -180,30 +180,30 @@ func (mysqlSeam) readKeys(ctx context.Context, s *session, sh *shape) error {
 }
 
 // setKey accepts a primary key of one integer column.
-func (s *shape) setKey(primary []string) error {
+func (s *Table) setKey(primary []string) error {
 	if len(primary) == 1 {
-		c, ok := s.column(primary[0])
-		if ok && strings.Contains(strings.ToLower(c.typ), "int") {
-			s.key = c.name
+		c, ok := s.Column(primary[0])
+		if ok && strings.Contains(strings.ToLower(c.Type), "int") {
+			s.Key = c.Name
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: table %s has the primary key (%s); rows are followed by a primary key of one integer column: give it one, with a unique key on the present columns",
-		ErrUnsupported, s.name, strings.Join(primary, ", "))
+		ErrUnsupported, s.Name, strings.Join(primary, ", "))
 }
 
 // checkRange: an id is an int64, which not every BIGINT UNSIGNED is.
-func (m mysqlSeam) checkRange(ctx context.Context, s *session, sh shape) error {
-	key := m.Quote(sh.key)
-	above, err := s.list(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT 1", key, m.Quote(sh.name), int64(math.MaxInt64)))
+func (m mySQL) checkRange(ctx context.Context, s *Session, sh Table) error {
+	key := m.Quote(sh.Key)
+	above, err := s.List(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT 1", key, m.Quote(sh.Name), int64(math.MaxInt64)))
 	if err == nil && len(above) > 0 {
-		err = fmt.Errorf("%w: table %s has the id %s; rows are followed by ids up to %d: give the rows above it others", ErrUnsupported, sh.name, above[0], int64(math.MaxInt64))
+		err = fmt.Errorf("%w: table %s has the id %s; rows are followed by ids up to %d: give the rows above it others", ErrUnsupported, sh.Name, above[0], int64(math.MaxInt64))
 	}
 	return err
 }
 
-func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) error {
-	return s.each(ctx, func(rows *sql.Rows) error {
+func (mySQL) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
+	return s.Each(ctx, func(rows *sql.Rows) error {
 		var k keyColumn
 		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
 			return err
@@ -213,17 +213,17 @@ func (mysqlSeam) readForeignKeys(ctx context.Context, s *session, sh *shape) err
 	}, "SELECT "+here("r.CONSTRAINT_SCHEMA", "r.TABLE_NAME")+", "+here("r.UNIQUE_CONSTRAINT_SCHEMA", "r.REFERENCED_TABLE_NAME")+", r.CONSTRAINT_NAME, k.COLUMN_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
 		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
 		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
-		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.name, sh.name)
+		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name)
 }
 
-func (m mysqlSeam) dropKeys(ctx context.Context, s *session, table string, keys []foreignKey) error {
+func (m mySQL) DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error {
 	drops := make([]string, len(keys))
 	for i, fk := range keys {
 		drops[i] = "DROP FOREIGN KEY " + m.Quote(fk.name)
 	}
 	// MySQL locks the tables that the keys refer to as well.
 	return m.briefly(ctx, s, func() error {
-		return s.exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
+		return s.Exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
 	})
 }
 
@@ -237,13 +237,14 @@ func cascades(rule string) bool {
 	return !strings.EqualFold(rule, "NO ACTION") && !strings.EqualFold(rule, "RESTRICT")
 }
 
-func (m mysqlSeam) definition(ctx context.Context, s *session, name string) (string, error) {
+func (m mySQL) definition(ctx context.Context, s *Session, name string) (string, error) {
 	var table, text string
 	err := s.QueryRowContext(ctx, "SHOW CREATE TABLE "+m.Quote(name)).Scan(&table, &text)
 	return text, err
 }
 
-func digest(text string) string {
+// Digest is a hash of a text, in hexadecimal digits.
+func Digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
@@ -258,12 +259,14 @@ var (
 	mysqlNext       = regexp.MustCompile(`(?m)^\)[^'\n]*? AUTO_INCREMENT=(\d+)`)
 	mysqlCounted    = regexp.MustCompile("(?m)^( +" + mysqlName + " [^'\n]*?) AUTO_INCREMENT")
 	mysqlForeignKey = regexp.MustCompile("(?m)^ +CONSTRAINT " + mysqlName + " FOREIGN KEY .*\n")
-	mysqlClosed     = regexp.MustCompile("(CONSTRAINT `[^`]*?|REFERENCES `[^`]*?)" + retired("") + "(`|_ibfk_)")
+	mysqlClosed     = regexp.MustCompile("(CONSTRAINT `[^`]*?|REFERENCES `[^`]*?)" + Retired("") + "(`|_ibfk_)")
 	mysqlCheckName  = regexp.MustCompile("(?m)^( +)CONSTRAINT " + mysqlName + " CHECK")
 	mysqlLastComma  = regexp.MustCompile(`(?m),(\n\))`)
 )
 
-func withoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
+// WithoutCounter is the definition of a table of a server without the AUTO_INCREMENT
+// value that it goes on with.
+func WithoutCounter(definition string) string { return mysqlCounter.ReplaceAllString(definition, "$1") }
 
 // openNames returns a definition as it was before the tables that its foreign keys
 // lead to, and the table itself, were closed: the server renames what the keys refer
@@ -279,15 +282,15 @@ func mysqlInteger(quoted string) *regexp.Regexp {
 	return regexp.MustCompile("(?m)^( +" + regexp.QuoteMeta(quoted) + ` )[a-z]*int(?:\(\d+\))?(?: unsigned)?(?: zerofill)?(.*)$`)
 }
 
-// targetDefinition is the table's own with wide ids that nothing counts up,
+// TargetDefinition is the table's own with wide ids that nothing counts up,
 // without foreign keys, whose parents are elsewhere, and without names of
 // checks, which a database may have only once.
-func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, name string) ([]string, error) {
-	text, err := m.definition(ctx, s, of.name)
+func (m mySQL) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
+	text, err := m.definition(ctx, s, of.Name)
 	if err != nil {
 		return nil, err
 	}
-	text = mysqlForeignKey.ReplaceAllString(withoutCounter(text)+"\n", "")
+	text = mysqlForeignKey.ReplaceAllString(WithoutCounter(text)+"\n", "")
 	text = mysqlLastComma.ReplaceAllString(mysqlCheckName.ReplaceAllString(text, "${1}CHECK"), "$1")
 	for _, column := range of.wide() {
 		text = mysqlInteger(m.Quote(column)).ReplaceAllString(text, "${1}bigint${2}")
@@ -295,22 +298,22 @@ func (m mysqlSeam) targetDefinition(ctx context.Context, s *session, of shape, n
 	text = mysqlCounted.ReplaceAllString(text, "$1")
 	_, body, found := strings.Cut(text, "(")
 	if !found {
-		return nil, fmt.Errorf("%w: table %s: SHOW CREATE TABLE has no columns", ErrUnsupported, of.name)
+		return nil, fmt.Errorf("%w: table %s: SHOW CREATE TABLE has no columns", ErrUnsupported, of.Name)
 	}
 	return []string{"CREATE TABLE " + m.Quote(name) + " (" + body}, nil
 }
 
-func (m mysqlSeam) capture(c capturing) []trigger {
+func (m mySQL) Capture(c Capture) []Trigger {
 	insert := func(row string) string {
-		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.log), c.tbl, row, m.Quote(c.key))
+		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
 	}
 	list := m.captureOwn(c, insert)
 	return append(list, m.captureCascades(c)...)
 }
 
-func (m mysqlSeam) captureOwn(c capturing, insert func(row string) string) []trigger {
-	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s; END IF", m.Quote(c.key), insert("OLD"))
-	return []trigger{
+func (m mySQL) captureOwn(c Capture, insert func(row string) string) []Trigger {
+	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s; END IF", m.Quote(c.Key), insert("OLD"))
+	return []Trigger{
 		m.trigger(c, "ins", "AFTER INSERT", insert("NEW")),
 		m.trigger(c, "upd", "AFTER UPDATE", "BEGIN "+insert("NEW")+"; "+moved+"; END"),
 		m.trigger(c, "del", "AFTER DELETE", insert("OLD")),
@@ -321,36 +324,36 @@ func (m mysqlSeam) captureOwn(c capturing, insert func(row string) string) []tri
 // change that they follow: InnoDB changes them without their triggers, or they
 // move to another shard. A writer of such a row holds a lock on the one above, so
 // that the reading here sees it.
-func (m mysqlSeam) captureCascades(c capturing) []trigger {
-	if len(c.below) == 0 {
+func (m mySQL) captureCascades(c Capture) []Trigger {
+	if len(c.Below) == 0 {
 		return nil
 	}
 	var always, changed []string
-	for _, d := range c.below {
+	for _, d := range c.Below {
 		// A plain read could be one of the moment when the statement began, before a
 		// row was inserted that this one has waited for.
-		note := notedBelow(m, c.log, d, func(refers string) string { return "= OLD." + m.Quote(refers) }) + " FOR UPDATE"
-		same := make([]string, len(d.watch))
-		for i, column := range d.watch {
+		note := notedBelow(m, c.Log, d, func(refers string) string { return "= OLD." + m.Quote(refers) }) + " FOR UPDATE"
+		same := make([]string, len(d.Watch))
+		for i, column := range d.Watch {
 			same[i] = fmt.Sprintf("OLD.%s <=> NEW.%[1]s", m.Quote(column))
 		}
 		always = append(always, note+"; ")
 		changed = append(changed, "IF NOT ("+strings.Join(same, " AND ")+") THEN "+note+"; END IF; ")
 	}
-	return []trigger{
+	return []Trigger{
 		m.trigger(c, "cdel", "BEFORE DELETE", "BEGIN "+strings.Join(always, "")+"END"),
 		m.trigger(c, "cupd", "BEFORE UPDATE", "BEGIN "+strings.Join(changed, "")+"END"),
 	}
 }
 
-func (m mysqlSeam) trigger(c capturing, event, when, body string) trigger {
-	name := c.name(event)
-	return trigger{name, c.table, body, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.table) + " FOR EACH ROW " + body}
+func (m mySQL) trigger(c Capture, event, when, body string) Trigger {
+	name := c.TriggerName(event)
+	return Trigger{name, c.Table, body, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + body}
 }
 
-func (m mysqlSeam) barrier(c capturing) []trigger {
+func (m mySQL) Barrier(c Capture) []Trigger {
 	const refuse = "IF @shardid_pass IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'shardid: this table moved to shards'; END IF"
-	return []trigger{
+	return []Trigger{
 		m.trigger(c, "noins", "BEFORE INSERT", refuse),
 		m.trigger(c, "noupd", "BEFORE UPDATE", refuse),
 		m.trigger(c, "nodel", "BEFORE DELETE", refuse),
@@ -358,8 +361,8 @@ func (m mysqlSeam) barrier(c capturing) []trigger {
 }
 
 // hasTrigger goes by the body, which servers keep as it was written.
-func (mysqlSeam) hasTrigger(ctx context.Context, s *session, t trigger) (bool, error) {
-	body, err := s.list(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ? AND EVENT_OBJECT_TABLE = ?", t.name, t.table)
+func (mySQL) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
+	body, err := s.List(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ? AND EVENT_OBJECT_TABLE = ?", t.name, t.table)
 	return len(body) == 1 && body[0] == t.body, err
 }
 
@@ -372,11 +375,11 @@ const asideFor = 20 * time.Millisecond
 // that was prepared in the same moment would run them without having opened the
 // log, and fail (error 1146). Writers are kept waiting for at most a second at a
 // time by a transaction that does not end.
-func (m mysqlSeam) aside(ctx context.Context, s *session, table string, f func() error) error {
+func (m mySQL) aside(ctx context.Context, s *Session, table string, f func() error) error {
 	return m.briefly(ctx, s, func() error {
-		err := s.exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
+		err := s.Exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
 		if err == nil {
-			err = pauseFor(ctx, asideFor)
+			err = Wait(ctx, asideFor)
 		}
 		if err == nil {
 			err = f()
@@ -384,18 +387,18 @@ func (m mysqlSeam) aside(ctx context.Context, s *session, table string, f func()
 		if err != nil {
 			return err // whoever sees it discards the connection, and the lock with it
 		}
-		return s.exec(ctx, "UNLOCK TABLES")
+		return s.Exec(ctx, "UNLOCK TABLES")
 	})
 }
 
 // briefly: who waits for the end of a transaction that has used a table lets nobody
 // else begin to use it.
-func (mysqlSeam) briefly(ctx context.Context, s *session, f func() error) error {
-	if err := s.exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
+func (mySQL) briefly(ctx context.Context, s *Session, f func() error) error {
+	if err := s.Exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err // the connection is discarded, and the setting with it
 	}
-	return s.exec(ctx, "SET SESSION lock_wait_timeout = "+mysqlSettings["lock_wait_timeout"])
+	return s.Exec(ctx, "SET SESSION lock_wait_timeout = "+mysqlSettings["lock_wait_timeout"])
 }

@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"context"
@@ -17,11 +17,11 @@ const (
 	preparedStatements = 128     // of one connection: it has the server keep what is in them
 )
 
-// batch is the largest number of rows, among those that statements have, which
+// Batch is the largest number of rows, among those that statements have, which
 // there are and fit.
-func (mysqlSeam) batch(rows []record) int {
+func (mySQL) Batch(rows []Row) int {
 	rows = rows[:min(len(rows), preparedRows)]
-	most := min(fitting(rows, preparedBytes), preparedValues/len(rows[0].ends))
+	most := min(fitting(rows, preparedBytes), preparedValues/len(rows[0].Ends))
 	n := preparedRows
 	for n > 1 && n > most {
 		n /= 2
@@ -29,11 +29,11 @@ func (mysqlSeam) batch(rows []record) int {
 	return n
 }
 
-// insert has all values come as texts, of which the columns make what they hold
+// Insert has all values come as texts, of which the columns make what they hold
 // as they do of literals.
-func (mysqlSeam) insert(ctx context.Context, s *session, t *table, name string, rows []record) error {
-	row := "(?" + strings.Repeat(",?", len(t.columns)-1) + ")"
-	stmt, err := s.prepare(ctx, s.insertHead(t, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
+func (m mySQL) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
+	row := "(?" + strings.Repeat(",?", len(columns)-1) + ")"
+	stmt, err := s.prepare(ctx, insertHead(m, columns, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
 	if err != nil {
 		return err
 	}
@@ -46,13 +46,13 @@ func (mysqlSeam) insert(ctx context.Context, s *session, t *table, name string, 
 	return tooLong(err)
 }
 
-// deletion joins the table to the list of keys, in this order. Given the list in
+// Deletion joins the table to the list of keys, in this order. Given the list in
 // an IN, the server may go through the whole table, when it thinks that most of
 // the rows are in the list, or that there are few.
-func (m mysqlSeam) deletion(table, key string, keys []int64, condition string) string {
+func (m mySQL) Deletion(table, key string, keys []int64, condition string) string {
 	name := m.Quote(table)
 	text := fmt.Sprintf("DELETE %s FROM JSON_TABLE('[%s]', '$[*]' COLUMNS (shardid_key BIGINT PATH '$')) AS shardid_gone"+
-		" STRAIGHT_JOIN %[1]s FORCE INDEX (PRIMARY) ON %[3]s = shardid_gone.shardid_key", name, idList(keys), columnOf(m, table, key))
+		" STRAIGHT_JOIN %[1]s FORCE INDEX (PRIMARY) ON %[3]s = shardid_gone.shardid_key", name, IDList(keys), ColumnOf(m, table, key))
 	if condition != "" {
 		text += " WHERE " + condition
 	}
@@ -61,16 +61,16 @@ func (m mysqlSeam) deletion(table, key string, keys []int64, condition string) s
 
 // tooLong says what to do about a row that does not fit into a statement.
 func tooLong(err error) error {
-	if isMySQL(err, "1153") || err != nil && strings.Contains(err.Error(), "packet for query is too large") {
+	if IsMySQL(err, "1153") || err != nil && strings.Contains(err.Error(), "packet for query is too large") {
 		return fmt.Errorf("%w; a row is longer than a statement may be: raise max_allowed_packet there, or have the driver send long values one by one, as it does with maxAllowedPacket=0 in its DSN", err)
 	}
 	return err
 }
 
 // appendTo appends the values to those of other rows.
-func (r *record) appendTo(values []any) []any {
-	for i := range r.ends {
-		if text, ok := r.value(i); ok {
+func (r *Row) appendTo(values []any) []any {
+	for i := range r.Ends {
+		if text, ok := r.Value(i); ok {
 			values = append(values, text)
 		} else {
 			values = append(values, nil)
@@ -80,7 +80,7 @@ func (r *record) appendTo(values []any) []any {
 }
 
 // prepare returns a statement that the connection keeps until it ends.
-func (c *session) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt := c.prepared[query]; stmt != nil {
 		return stmt, nil
 	}
@@ -98,12 +98,12 @@ func (c *session) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 	return stmt, nil
 }
 
-// makeRoom has the driver get a large buffer, which it would not for values: it
+// MakeRoom has the driver get a large buffer, which it would not for values: it
 // adds them one by one to the one that it has, and throws away several times
 // their size on the way, each time. It reads rows by few system calls then, too.
 // An answer's buffer is made at once, and kept. The driver has two of them, and
 // takes the other one after an answer that was not read to its end, as here.
-func (mysqlSeam) makeRoom(ctx context.Context, s *session) error {
+func (mySQL) MakeRoom(ctx context.Context, s *Session) error {
 	for ; s.rooms < 2; s.rooms++ {
 		var answer string
 		if err := s.QueryRowContext(ctx, "SELECT REPEAT(' ', 250000)").Scan(&answer); err != nil {
@@ -114,7 +114,7 @@ func (mysqlSeam) makeRoom(ctx context.Context, s *session) error {
 }
 
 // forget ends the statements.
-func (c *session) forget() {
+func (c *Session) forget() {
 	for _, stmt := range c.prepared {
 		_ = stmt.Close()
 	}

@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"database/sql"
@@ -16,8 +16,8 @@ import (
 // collations and whether a column was widened on the way. Sums of such hashes
 // tell sets of rows apart; an exclusive or would miss two rows that swap values.
 
-// rowHash returns an SQL expression of a row that [rowSum] makes its hash of.
-func rowHash(d dialect.Dialect, cols []column) string {
+// RowHash returns an SQL expression of a row that [rowSum] makes its hash of.
+func RowHash(d dialect.Dialect, cols []Column) string {
 	if d.Name() == "sqlite" {
 		return sqliteRowHash(d, cols)
 	}
@@ -25,13 +25,13 @@ func rowHash(d dialect.Dialect, cols []column) string {
 }
 
 // mysqlRowHash has the database make a number.
-func mysqlRowHash(d dialect.Dialect, cols []column) string {
+func mysqlRowHash(d dialect.Dialect, cols []Column) string {
 	parts := make([]string, 0, len(cols)+1)
 	var nulls []string
 	for _, c := range cols {
-		name := d.Quote(c.name)
+		name := d.Quote(c.Name)
 		parts = append(parts, mysqlHashForm(c, name))
-		if c.nullable {
+		if c.Nullable {
 			nulls = append(nulls, "ISNULL("+name+")")
 		}
 	}
@@ -44,24 +44,24 @@ func mysqlRowHash(d dialect.Dialect, cols []column) string {
 // mysqlHashForm is a text that says what a column holds, to the last bit, or NULL.
 // Long values come in as hashes of their own: together they could be longer than
 // max_allowed_packet, and CONCAT_WS would return NULL.
-func mysqlHashForm(c column, name string) string {
+func mysqlHashForm(c Column, name string) string {
 	switch {
 	case c.isFloat():
 		// As text, a FLOAT shows six digits of what it holds, and MySQL cuts what is
 		// computed at 22 characters; JSON has all digits, and the sign of a zero.
 		return "JSON_ARRAY(" + name + "*1e0)"
-	case c.kind == number: // a ZEROFILL column would show its width
+	case c.kind == Number: // a ZEROFILL column would show its width
 		return name + "+0"
 	case c.cast:
 		return name
-	case c.kind == binary:
+	case c.kind == Binary:
 		return mysqlBytes(name)
 	}
 	// The two sides need not have the same character set. To convert a text costs
 	// more than all else, so it is left out where the bytes would stay the same.
 	form := "IF(CHARSET(" + name + ") IN ('utf8mb4','utf8mb3','ascii')," + mysqlBytes(name) + "," + mysqlBytes("CONVERT("+name+" USING utf8mb4)") + ")"
 	switch {
-	case c.typ == "json": // whose text does not tell all types; on MariaDB, where it is a text, none is lost
+	case c.Type == "json": // whose text does not tell all types; on MariaDB, where it is a text, none is lost
 		form = "CONCAT(" + form + " /*!80014 ,IF(JSON_VALID(" + name + ") AND " + mysqlTyped(name) + ",'?','') */)"
 	case c.holdsUnknown(): // which is a question mark on the other side
 		form = "CONCAT(" + form + ",IF(CHARSET(" + name + ")='" + c.charset + "' AND " + mysqlUnknown(c, name) + ",'?',''))"
@@ -77,10 +77,10 @@ func mysqlBytes(value string) string {
 
 // sqliteRowHash has the database write what a row holds, types included: SQLite
 // has no checksum.
-func sqliteRowHash(d dialect.Dialect, cols []column) string {
+func sqliteRowHash(d dialect.Dialect, cols []Column) string {
 	parts := make([]string, 0, len(cols))
 	for _, c := range cols {
-		name := d.Quote(c.name)
+		name := d.Quote(c.Name)
 		// quote() would cut a text at its first zero byte.
 		parts = append(parts, "CASE typeof("+name+") WHEN 'text' THEN 't'||hex(CAST("+name+" AS BLOB))"+
 			" WHEN 'blob' THEN 'b'||hex("+name+") ELSE quote("+name+") END")
@@ -91,8 +91,8 @@ func sqliteRowHash(d dialect.Dialect, cols []column) string {
 // errNoHash: a NULL would be left out of sums without a word.
 var errNoHash = errors.New("the database gave no hash of a row, as a value in it is longer than its limits")
 
-// rowSum makes a number of what a row hash's expression returned.
-func rowSum(d dialect.Dialect, hash sql.RawBytes) (uint64, error) {
+// RowSum makes a number of what a row hash's expression returned.
+func RowSum(d dialect.Dialect, hash sql.RawBytes) (uint64, error) {
 	if hash == nil {
 		return 0, errNoHash
 	}

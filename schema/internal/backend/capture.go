@@ -1,0 +1,78 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Capture is what triggers on one table need to know.
+type Capture struct {
+	Table       string
+	Log         string
+	Number      int
+	Key         string
+	Uniques     [][]string
+	TriggerName func(event string) string
+	Below       []Dependent // rows that have to be looked at along with the table's
+}
+
+// Dependent is a table whose rows foreign keys change, or move, when a column of
+// Watch does: Path leads from it up to the table with the trigger.
+type Dependent struct {
+	Number int
+	Key    string
+	Path   []Link
+	Watch  []string
+	Routed bool // the rows move by themselves
+}
+
+// Link is what refers to the next table up.
+type Link struct {
+	Child           string
+	Columns, Refers []string // each to one
+}
+
+// Trigger is one as it is to be.
+type Trigger struct {
+	name, table, body string
+	Create            string // the statement that makes it
+}
+
+// joined are the tables of a path, from the row that changes by itself up to the
+// one just below the table with the trigger.
+func joined(d dialect.Dialect, path []Link) string {
+	tables := []string{d.Quote(path[0].Child)}
+	for i, l := range path[:len(path)-1] {
+		above := path[i+1].Child
+		tables = append(tables, d.Quote(above)+" ON "+l.where(d, func(refers string) string { return "= " + ColumnOf(d, above, refers) }))
+	}
+	return strings.Join(tables, " JOIN ")
+}
+
+// where says of each of the link's columns what it is compared with, which may be
+// made of the one that it refers to.
+func (l Link) where(d dialect.Dialect, compared func(refers string) string) string {
+	all := make([]string, len(l.Columns))
+	for i, column := range l.Columns {
+		all[i] = ColumnOf(d, l.Child, column) + " " + compared(l.Refers[i])
+	}
+	return strings.Join(all, " AND ")
+}
+
+// Is reports whether two links are the same.
+func (l Link) Is(other Link) bool {
+	return l.Child == other.Child && slices.Equal(l.Columns, other.Columns) && slices.Equal(l.Refers, other.Refers)
+}
+
+// Top is what refers to the table with the trigger.
+func (d Dependent) Top() Link { return d.Path[len(d.Path)-1] }
+
+// notedBelow is the statement that notes rows of a dependent table for which the columns
+// that refer to the table with the trigger fulfil a condition.
+func notedBelow(d dialect.Dialect, log string, of Dependent, compared func(refers string) string) string {
+	return fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", d.Quote(log), of.Number,
+		ColumnOf(d, of.Path[0].Child, of.Key), joined(d, of.Path), of.Top().where(d, compared))
+}

@@ -1,0 +1,162 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Database is one database of a job. Safe for concurrent use.
+type Database struct {
+	Backend
+
+	Label string // "source", or its name among the shards
+	Fence string // the table with the epoch
+	db    *sql.DB
+
+	mu       sync.Mutex
+	idle     []*Session // pinned connections that nobody uses
+	ServerID string     // which one it is on; "" before the first connection
+}
+
+// Open finds out what kind of database db is. Its label stands in errors, and fence is
+// the table in which it keeps the epoch of a job. A kind that cannot be migrated is
+// ErrUnsupported.
+func Open(ctx context.Context, label, fence string, db *sql.DB) (*Database, error) {
+	server, err := dialect.Identify(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", label, err)
+	}
+	sql, err := forServer(server)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", label, err)
+	}
+	return &Database{Backend: sql, Label: label, Fence: fence, db: db}, nil
+}
+
+// NewSession returns a connection that is pinned. Close it.
+func (s *Database) NewSession(ctx context.Context) (*Session, error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Session{Conn: conn, Database: s}
+	if err := s.pin(ctx, conn); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("database %s: %w", s.Label, err)
+	}
+	if err := s.recognize(ctx, c); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("database %s: %w", s.Label, err)
+	}
+	return c, nil
+}
+
+// recognize refuses a connection to another server than the others lead to: what
+// was read on one must not be acted upon on the other.
+func (s *Database) recognize(ctx context.Context, c *Session) error {
+	is, err := s.Backend.server(ctx, c)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ServerID == "" {
+		s.ServerID = is
+	}
+	if s.ServerID != is {
+		return fmt.Errorf("%w: another server has taken over from %q: %q; make the same call again", ErrNotReady, s.ServerID, is)
+	}
+	return nil
+}
+
+// Close discards the connections that nobody uses.
+func (s *Database) Close() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, c := range idle {
+		c.Close()
+	}
+}
+
+// LeadTerm is after how long of silence a leader loses the lock on its job.
+const LeadTerm = time.Minute
+
+// Patience is how long a database may be away or a lock be held by others
+// before a run ends with an error.
+const Patience = time.Minute
+
+// Do runs f on a pinned connection, and again on a new one while what went
+// wrong may pass: a deadlock, a lost connection, a server that is starting. So
+// f must be something that may be done twice.
+func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
+	deadline := time.Now().Add(Patience)
+	wait := time.Millisecond
+	for {
+		err := s.Once(ctx, f)
+		if err == nil || ctx.Err() != nil || !s.MayPass(err) || time.Now().After(deadline) {
+			return err
+		}
+		if err := Wait(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+// MayPass reports whether what went wrong may be gone at the next attempt.
+func (s *Database) MayPass(err error) bool {
+	return errors.Is(err, ErrAgain) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) || s.transient(err)
+}
+
+// Once runs f on a pinned connection, which is kept for the next call unless f fails.
+func (s *Database) Once(ctx context.Context, f func(*Session) error) error {
+	c, err := s.take(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f(c); err != nil {
+		c.Close()
+		return err
+	}
+	if c.Spent {
+		c.Close()
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, c)
+	return nil
+}
+
+func (s *Database) take(ctx context.Context) (*Session, error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		c := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return c, nil
+	}
+	s.mu.Unlock()
+	return s.NewSession(ctx)
+}
+
+// Wait waits for a time, or until ctx ends, of which it returns the error.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,21 @@
+package backend
+
+import "errors"
+
+// Errors that this package wraps.
+var (
+	// ErrUnsupported: a table or a database is not what can be migrated without risk.
+	ErrUnsupported = errors.New("migrate: not supported")
+
+	// ErrNotReady: a precondition of the step is not met.
+	ErrNotReady = errors.New("migrate: not ready")
+
+	// ErrSession: a connection does not take or keep a setting.
+	ErrSession = errors.New("migrate: a session setting did not hold")
+
+	// ErrAgain marks what another attempt may find otherwise.
+	ErrAgain = errors.New("changed meanwhile")
+
+	// ErrNoTable is a table's that is not there.
+	ErrNoTable = errors.New("there is none of this name")
+)

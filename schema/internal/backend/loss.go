@@ -1,0 +1,56 @@
+package backend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Loss is a condition under which a value would not come out of a shard as it is.
+type Loss struct{ Column, Condition, Message, Fix string }
+
+// Refusal is why a row is not read that has such a value in the column.
+func (c Column) Refusal(d dialect.Dialect) error {
+	l, _ := c.Loss(d.Quote(c.Name))
+	return fmt.Errorf("%w: %s %s: %s", ErrUnsupported, l.Column, l.Message, l.Fix)
+}
+
+// Loss says which values of a column a copy would change; some is false when it has
+// none.
+func (c Column) Loss(name string) (l Loss, some bool) {
+	switch {
+	case c.Type == "enum":
+		return Loss{c.Name, name + "+0 = 0", "has the empty value that stands for one which was not allowed", "give it a member of the ENUM, or NULL"}, true
+	case c.Type == "json": // of MySQL, which keeps more of a value than its text says
+		return Loss{c.Name, mysqlTyped(name), "has a DECIMAL, a date, a time or bytes inside, which as text become a DOUBLE or a string",
+			"MODIFY the column to LONGTEXT and back, as an UPDATE to an equal number changes nothing, and have the application put such values in as texts"}, true
+	case c.holdsUnknown():
+		return Loss{c.Name, mysqlUnknown(c, name), "has bytes that are no character of " + c.charset + ", or not that one alone",
+			"UPDATE it to CONVERT(CONVERT(" + name + " USING utf8mb4) USING " + c.charset + ") where the result is right, or make the column VARBINARY or BLOB"}, true
+	}
+	return l, false
+}
+
+// mysqlTyped is true of JSON with a value, at whatever depth, of a type that its text
+// does not tell. An unsigned integer is none: it is the same number without a sign.
+func mysqlTyped(name string) string {
+	const told = "NOT IN ('NULL','BOOLEAN','INTEGER','UNSIGNED INTEGER','DOUBLE','STRING','OBJECT','ARRAY')"
+	inside := func(path string) string {
+		return "EXISTS(SELECT 1 FROM JSON_TABLE(" + name + ",'" + path + "' COLUMNS(v JSON PATH '$' ERROR ON ERROR)) AS inside WHERE JSON_TYPE(v) " + told + ")"
+	}
+	return "(JSON_TYPE(" + name + ") " + told + " OR " + inside("$**.*") + " OR " + inside("$**[*]") + ")"
+}
+
+// holdsUnknown: there are bytes in the character set that do not survive the way into
+// utf8mb4 and back.
+func (c Column) holdsUnknown() bool {
+	return (strings.HasSuffix(c.Type, "char") || strings.HasSuffix(c.Type, "text")) && c.charset != "" &&
+		!slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"}, c.charset)
+}
+
+// mysqlUnknown is true of such bytes.
+func mysqlUnknown(c Column, name string) string {
+	return "CAST(CONVERT(CONVERT(" + name + " USING utf8mb4) USING " + c.charset + ") AS BINARY) <> CAST(" + name + " AS BINARY)"
+}

@@ -1,0 +1,249 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// mySQL is MariaDB and MySQL.
+type mySQL struct {
+	dialect.MySQL
+
+	found dialect.Server
+}
+
+var _ Backend = mySQL{}
+
+func (mySQL) begin() string    { return "START TRANSACTION" }
+func (mySQL) LockRead() string { return " LOCK IN SHARE MODE" }
+
+func (mySQL) Duplicate(err error) bool { return IsMySQL(err, "1062") }
+
+// IsMySQL goes by the text, as instrumented drivers hide the error's type.
+func IsMySQL(err error, numbers ...string) bool {
+	for _, n := range numbers {
+		if err != nil && strings.Contains(err.Error(), "Error "+n) {
+			return true
+		}
+	}
+	return false
+}
+
+// transient: lock timeout, server going down or starting, lost connections, a
+// statement whose table was changed too often to be prepared again.
+func (mySQL) transient(err error) bool {
+	var network net.Error
+	return IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615") ||
+		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		err != nil && strings.Contains(err.Error(), "invalid connection")
+}
+
+func (m mySQL) Rename(from, to string) string {
+	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
+}
+
+// RenameAll is one step: all or none.
+func (m mySQL) RenameAll(all []Rename) []string {
+	if len(all) == 0 {
+		return nil
+	}
+	list := make([]string, len(all))
+	for i, r := range all {
+		list[i] = m.Quote(r.From) + " TO " + m.Quote(r.To)
+	}
+	return []string{"RENAME TABLE " + strings.Join(list, ", ")}
+}
+
+// Value reads dates as text, because a driver may make times of them, which
+// have no zero date; years, too, as the text 0000 is another one than the number
+// 0; floating-point numbers with all their bits, which they lose as text of their
+// own type, and with the sign of a zero, which a sum would lose.
+func (m mySQL) Value(qualifier string, c Column) string {
+	name := qualifier + m.Quote(c.Name)
+	switch {
+	case c.isFloat():
+		return name + "*1e0"
+	case c.cast || c.Type == "year":
+		return "CAST(" + name + " AS CHAR)"
+	}
+	return name
+}
+
+func (m mySQL) Refused(qualifier string, columns []Column) string {
+	var cases strings.Builder
+	for i, c := range columns {
+		if l, some := c.Loss(qualifier + m.Quote(c.Name)); some {
+			fmt.Fprintf(&cases, " WHEN %s THEN %d", l.Condition, i+1)
+		}
+	}
+	if cases.Len() == 0 {
+		return "0"
+	}
+	return "CASE" + cases.String() + " ELSE 0 END"
+}
+
+// KeyText leaves bytes as they are, as they need not be text, and integers without
+// the zeros of ZEROFILL.
+func (mySQL) KeyText(expression string, c Column) string {
+	switch {
+	case c.kind == Binary || c.Type == "bit":
+		return expression
+	case strings.Contains(c.Type, "int"):
+		expression += "+0"
+	}
+	return "CAST(" + expression + " AS CHAR)"
+}
+
+// BytesOf: most collations ignore spaces at the end, utf8mb4_bin, too.
+func (m mySQL) BytesOf(expression string, c Column) string {
+	if c.kind != Quoted || c.cast {
+		return expression
+	}
+	collation := "utf8mb4_0900_bin"
+	if m.found.Kind == dialect.KindMariaDB {
+		collation = "utf8mb4_nopad_bin"
+	}
+	return "(CONVERT(" + expression + " USING utf8mb4) COLLATE " + collation + ")"
+}
+
+func (mySQL) Lead(ctx context.Context, s *Session, job string) (bool, error) {
+	// The name is that of the server, so the database belongs into it. A leader that
+	// has just ended may hold the lock for as long as its goodbye is under way.
+	got, err := s.Number(ctx, "SELECT GET_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64), 1)", job)
+	if err != nil || got != 1 {
+		return false, err
+	}
+	// A host that is cut off must not keep the lock.
+	return true, s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(LeadTerm.Seconds())))
+}
+
+func (mySQL) PassBarrier(ctx context.Context, s *Session, pass bool) error {
+	if pass {
+		return s.Exec(ctx, "SET @shardid_pass = 1")
+	}
+	return s.Exec(ctx, "SET @shardid_pass = NULL")
+}
+
+func (m mySQL) Lock(ctx context.Context, s *Session, tables []string, most time.Duration) error {
+	// The watch is exact; this is for a server where it does not get through, and
+	// for a runner that stands still with the lock in its hands.
+	seconds := int(math.Ceil(most.Seconds()))
+	if err := s.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, wait_timeout = %d", seconds+1, 2*seconds+10)); err != nil {
+		return err
+	}
+	list := make([]string, len(tables))
+	for i, t := range tables {
+		list[i] = m.Quote(t) + " WRITE"
+	}
+	if err := s.Exec(ctx, "LOCK TABLES "+strings.Join(list, ", ")); err != nil {
+		return err
+	}
+	s.Locked = true
+	return nil
+}
+
+func (mySQL) Unlock(ctx context.Context, s *Session, _ bool) error {
+	s.Locked = false
+	return s.Exec(ctx, "UNLOCK TABLES")
+}
+
+// Persist: nothing is held back under LOCK TABLES.
+func (mySQL) Persist(context.Context, *Session) error { return nil }
+
+// Abandoned: in MariaDB a prepared XA transaction whose connection is gone holds
+// no lock on the tables, and may commit later.
+func (mySQL) Abandoned(ctx context.Context, s *Session) error {
+	count := 0
+	err := s.Each(ctx, func(*sql.Rows) error { count++; return nil }, "XA RECOVER")
+	if err == nil && count > 0 {
+		err = fmt.Errorf("%w: XA RECOVER lists %d prepared transactions, which may change the tables later; commit or roll them back", ErrNotReady, count)
+	}
+	return err
+}
+
+// Watch sends KILL QUERY, as a statement that waits for a lock does not end when
+// its connection is closed.
+func (mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
+	id, err := s.Number(ctx, "SELECT CONNECTION_ID()")
+	if err != nil {
+		return err
+	}
+	killer, err := s.Database.NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer killer.Close()
+	killing, done := context.WithCancel(ctx)
+	sent := false
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-killing.Done():
+			return
+		case <-began:
+		}
+		timer := time.NewTimer(rest())
+		defer timer.Stop()
+		for {
+			select {
+			case <-killing.Done():
+				return
+			case <-timer.C:
+				sent = true
+				// It may come between two statements, so it is repeated.
+				_ = killer.Exec(killing, fmt.Sprintf("KILL QUERY %d", id))
+				timer.Reset(20 * time.Millisecond)
+			}
+		}
+	})
+	err = f()
+	done() // nobody waits for an answer: writers do
+	wg.Wait()
+	if sent { // MariaDB has a KILL that comes between two statements end the next one
+		_ = s.Exec(ctx, "DO 0")
+	}
+	return err
+}
+
+func (m mySQL) Exists(ctx context.Context, s *Session, name string) (bool, error) {
+	n, err := s.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
+	return n > 0, err
+}
+
+// Identity is InnoDB's number of the table, which TRUNCATE and every rebuild
+// change, and its definition.
+func (m mySQL) Identity(ctx context.Context, s *Session, name string) (string, error) {
+	numbers, err := m.Numbers(ctx, s, []string{name})
+	if err != nil {
+		return "", err
+	}
+	if numbers[name] == "" {
+		return "", fmt.Errorf("%w: the server shows no number of InnoDB for table %s, so that a TRUNCATE would not be seen", ErrUnsupported, name)
+	}
+	definition, err := m.definition(ctx, s, name)
+	if err != nil {
+		return "", err
+	}
+	_, body, _ := strings.Cut(WithoutCounter(definition), "(")
+	return numbers[name] + " " + Digest(openNames(body)), nil
+}
+
+// server adds where the data lies, as a MariaDB whose files were restored elsewhere
+// keeps its other marks.
+func (m mySQL) server(ctx context.Context, s *Session) (name string, err error) {
+	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', "+m.found.NodeExpr()+", @@datadir, DATABASE())").Scan(&name)
+	return name, err
+}
+
+// Blockers finds what InnoDB would do by itself across the edge of the job.
+func (mySQL) Blockers(context.Context, *Session, []string) ([]string, error) { return nil, nil }

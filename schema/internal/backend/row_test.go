@@ -1,0 +1,32 @@
+package backend
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rowOf is a row of these values.
+func rowOf(values ...string) (r Row) {
+	for _, v := range values {
+		r.Text += v
+		r.Ends = append(r.Ends, len(r.Text))
+	}
+	return r
+}
+
+func TestABatchHasANumberOfRowsForWhichThereIsAStatement(t *testing.T) {
+	narrow, wide := rowOf("1", "b"), rowOf("1", strings.Repeat("b", 100_000))
+	many := rowOf(slices.Repeat([]string{"1"}, 500)...)
+	for name, is := range map[string]struct {
+		row        Row
+		rows, want int
+	}{
+		"one": {narrow, 1, 1}, "three": {narrow, 3, 2}, "some": {narrow, 255, 128}, "all": {narrow, 256, 256}, "more": {narrow, 4000, 256},
+		"of many bytes": {wide, 100, 2}, "of many values": {many, 100, 4},
+	} {
+		if got := (mySQL{}).Batch(slices.Repeat([]Row{is.row}, is.rows)); got != is.want {
+			t.Errorf("%s: a batch of %d rows, not %d", name, got, is.want)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"time"
+)
+
+// Session is a pinned connection, for one goroutine at a time.
+type Session struct {
+	*sql.Conn
+
+	Database *Database
+	Spent    bool                 // an answer was cut off
+	Locked   bool                 // holds the lock of a switch: no transaction may begin
+	prepared map[string]*sql.Stmt // by their text; they end with the connection
+	values   []any                // of the rows of one statement
+	rooms    int                  // how many large buffers the driver has
+}
+
+// Close takes the connection out of the application's pool: its settings are
+// not the application's.
+func (c *Session) Close() {
+	_ = c.Raw(func(any) error { return driver.ErrBadConn })
+	_ = c.Conn.Close()
+}
+
+// Exec executes one statement.
+func (c *Session) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := c.ExecContext(ctx, query, args...)
+	return err
+}
+
+// Tx runs f in a transaction, or under the lock that the session holds.
+func (c *Session) Tx(ctx context.Context, f func() error) error {
+	return c.within(ctx, c.Database.begin(), f)
+}
+
+// ReadTx runs f in a transaction that only reads, or under the lock that the
+// session holds.
+func (c *Session) ReadTx(ctx context.Context, f func() error) error {
+	return c.within(ctx, "BEGIN", f)
+}
+
+func (c *Session) within(ctx context.Context, begin string, f func() error) error {
+	if c.Locked {
+		return f()
+	}
+	if err := c.Exec(ctx, begin); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		return c.Exec(ctx, "COMMIT")
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = c.Exec(undo, "ROLLBACK") // a connection that cannot is discarded by whoever sees err
+	return err
+}
+
+// Each calls scan for every row.
+func (c *Session) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := c.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// List returns a column of text.
+func (c *Session) List(ctx context.Context, query string, args ...any) ([]string, error) {
+	var all []string
+	err := c.Each(ctx, func(rows *sql.Rows) error {
+		var s sql.NullString
+		err := rows.Scan(&s)
+		all = append(all, s.String)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// IDs returns a column of ids.
+func (c *Session) IDs(ctx context.Context, query string) (all []int64, err error) {
+	err = c.Each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		all = append(all, id)
+		return err
+	}, query)
+	return all, err
+}
+
+// Number returns one number, 0 when there is none.
+func (c *Session) Number(ctx context.Context, query string, args ...any) (n int64, err error) {
+	var v sql.NullInt64
+	err = c.QueryRowContext(ctx, query, args...).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return v.Int64, err
+}
+
+// Ensure inserts a row unless there is one with the first of the values, which is
+// the key.
+func (c *Session) Ensure(ctx context.Context, table, columns string, values ...any) error {
+	key, _, _ := strings.Cut(columns, ",")
+	n, err := c.Number(ctx, "SELECT COUNT(*) FROM "+table+" WHERE "+key+" = ?", values[0])
+	if err != nil || n > 0 {
+		return err
+	}
+	err = c.Exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	if c.Database.Duplicate(err) {
+		return nil // another runner was faster
+	}
+	return err
+}
+
+// Place tells databases apart; "" is one that nobody else can open.
+func (c *Session) Place(ctx context.Context) (string, error) {
+	if c.Database.Name() != "sqlite" {
+		return c.Database.Backend.server(ctx, c)
+	}
+	file, err := c.List(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'")
+	return strings.Join(file, ""), err
+}
+
+// ExecAll executes the statements in turn, up to the first that fails.
+func (c *Session) ExecAll(ctx context.Context, statements []string) error {
+	for _, text := range statements {
+		if err := c.Exec(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

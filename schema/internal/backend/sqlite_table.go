@@ -1,0 +1,325 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (m sqLite) OwnTables(log string) []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + JobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL, servers TEXT NOT NULL DEFAULT '')",
+		"CREATE TABLE IF NOT EXISTS " + SpanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, setup TEXT NOT NULL DEFAULT '', PRIMARY KEY (job, tbl))",
+		"CREATE TABLE IF NOT EXISTS " + RouteTable + " (tbl TEXT NOT NULL PRIMARY KEY, job TEXT NOT NULL, epoch INTEGER NOT NULL, route TEXT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS " + TargetTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, shard INTEGER NOT NULL, place TEXT NOT NULL, identity TEXT NOT NULL, beat INTEGER NOT NULL, PRIMARY KEY (job, tbl, shard))",
+		m.fenceDefinition(FenceTable), m.logDefinition(log),
+	}
+}
+
+func (m sqLite) ShardTables(log string) []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + OwnerTable + " (name TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, job TEXT NOT NULL, owner TEXT NOT NULL, beat INTEGER NOT NULL DEFAULT 0)",
+		m.fenceDefinition(ShardFenceTable), m.logDefinition(log),
+	}
+}
+
+func (sqLite) fenceDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
+}
+
+// logDefinition: with AUTOINCREMENT, the number of an entry that was deleted is
+// never given again.
+func (sqLite) logDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + name + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, tbl INTEGER NOT NULL, id INTEGER NOT NULL)"
+}
+
+func (m sqLite) MapDefinition(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INTEGER NOT NULL, old INTEGER NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (tbl, old), UNIQUE (tbl, new)) WITHOUT ROWID"
+}
+
+// Counter is there for tables with AUTOINCREMENT only, and their own table with
+// the first of them.
+func (m sqLite) Counter(ctx context.Context, s *Session, name string) (int64, error) {
+	there, err := m.Exists(ctx, s, "sqlite_sequence")
+	if err != nil || !there {
+		return 0, err
+	}
+	return s.Number(ctx, "SELECT seq FROM sqlite_sequence WHERE name = ? COLLATE NOCASE", name)
+}
+
+func (sqLite) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
+	return s.Exec(ctx, "UPDATE sqlite_sequence SET seq = ? WHERE name = ? COLLATE NOCASE", id, name)
+}
+
+func (m sqLite) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
+	err = s.ReadTx(ctx, func() error {
+		sh, err = m.describeOne(ctx, s, name)
+		return err
+	})
+	return sh, err
+}
+
+func (m sqLite) describeOne(ctx context.Context, s *Session, name string) (Table, error) {
+	sh := Table{Name: name}
+	err := s.QueryRowContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name).Scan(&sh.Name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return sh, fmt.Errorf("table %s: %w", name, ErrNoTable)
+	}
+	if err != nil {
+		return sh, err
+	}
+	if err := m.readColumns(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readUniques(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
+		return sh, err
+	}
+	sh.Triggers, err = s.List(ctx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE", name)
+	return sh, err
+}
+
+func (sqLite) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
+	return s.List(ctx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, length(?1)) = ?1 COLLATE NOCASE", prefix)
+}
+
+func (sqLite) readColumns(ctx context.Context, s *Session, sh *Table) error {
+	var primary []string
+	err := s.Each(ctx, func(rows *sql.Rows) error {
+		var c Column
+		var notNull, pk, hidden int
+		if err := rows.Scan(&c.Name, &c.Type, &notNull, &pk, &hidden); err != nil {
+			return err
+		}
+		if pk > 0 {
+			primary = append(primary, c.Name)
+		}
+		if hidden == 0 {
+			c.kind, c.Nullable = Literal, notNull == 0
+			sh.Columns = append(sh.Columns, c)
+		}
+		return nil
+	}, `SELECT name, type, "notnull", pk, hidden FROM pragma_table_xinfo(?) ORDER BY cid`, sh.Name)
+	if err != nil {
+		return err
+	}
+	if err := sh.setKey(primary); err != nil {
+		return err
+	}
+	indexed, err := s.Number(ctx, "SELECT COUNT(*) FROM pragma_index_list(?) WHERE origin = 'pk'", sh.Name)
+	if err == nil && indexed > 0 {
+		err = fmt.Errorf("%w: table %s: its key is no rowid, so that values of other types than integers may be in it; declare it INTEGER PRIMARY KEY", ErrUnsupported, sh.Name)
+	}
+	return err
+}
+
+func (sqLite) readUniques(ctx context.Context, s *Session, sh *Table) error {
+	last := ""
+	return s.Each(ctx, func(rows *sql.Rows) error {
+		var index string
+		var column sql.NullString
+		if err := rows.Scan(&index, &column); err != nil {
+			return err
+		}
+		if !column.Valid {
+			return fmt.Errorf("%w: table %s: index %s is on an expression: rows that an INSERT OR REPLACE removes because of it could not be seen", ErrUnsupported, sh.Name, index)
+		}
+		if index == last {
+			u := &sh.Uniques[len(sh.Uniques)-1]
+			*u = append(*u, column.String)
+			return nil
+		}
+		sh.Uniques, last = append(sh.Uniques, []string{column.String}), index
+		return nil
+	}, `SELECT i.name, x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`, sh.Name)
+}
+
+func (sqLite) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
+	return s.Each(ctx, func(rows *sql.Rows) error {
+		// Actions of foreign keys run the child's triggers here; they matter at the
+		// edge of the job only.
+		var k keyColumn
+		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
+			return err
+		}
+		sh.addKey(k)
+		return nil
+	}, `SELECT s.name, f."table", f.id, f."from", COALESCE(f."to", ''), f.on_delete, f.on_update FROM sqlite_schema s JOIN pragma_foreign_key_list(s.name) f`+
+		` WHERE s.type = 'table' AND (s.name = ?1 COLLATE NOCASE OR f."table" = ?1 COLLATE NOCASE) ORDER BY s.name, f.id, f.seq`, sh.Name)
+}
+
+// DropKeys takes all foreign keys out of the table's text, which is all that there is
+// of them: https://sqlite.org/lang_altertable.html#otheralter.
+func (m sqLite) DropKeys(ctx context.Context, s *Session, table string, _ []ForeignKey) error {
+	return s.Tx(ctx, func() error {
+		texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", table)
+		if err != nil {
+			return err
+		}
+		text := strings.Join(texts, "")
+		if m.saysMore(text) {
+			return fmt.Errorf("%w: a literal or comment of its definition has words of SQL in it; drop the table, when rows that it refers to have to go", ErrUnsupported)
+		}
+		head, body, _ := strings.Cut(text, "(")
+		version, err := s.Number(ctx, "PRAGMA schema_version")
+		if err != nil {
+			return err
+		}
+		if err := s.Exec(ctx, "PRAGMA writable_schema = 1"); err != nil {
+			return err
+		}
+		if err := s.Exec(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = 'table' AND name = ? COLLATE NOCASE", head+"("+sqliteReferences.ReplaceAllString(body, ""), table); err != nil {
+			return err
+		}
+		if err := s.ExecAll(ctx, []string{fmt.Sprintf("PRAGMA schema_version = %d", version+1), "PRAGMA writable_schema = 0"}); err != nil {
+			return err
+		}
+		return m.hasNoKeys(ctx, s, table)
+	})
+}
+
+// hasNoKeys reads the table's text as the database understands it.
+func (sqLite) hasNoKeys(ctx context.Context, s *Session, table string) error {
+	left, err := s.Number(ctx, "SELECT COUNT(*) FROM pragma_foreign_key_list(?)", table)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%w: cannot read its definition; drop the table, when rows that it refers to have to go", ErrUnsupported)
+	}
+	return err
+}
+
+// saysMore: what looks like a foreign key or a counter may be a literal or a comment.
+func (sqLite) saysMore(text string) bool {
+	return slices.ContainsFunc(sqliteApart.FindAllString(text, -1), func(apart string) bool {
+		upper := strings.ToUpper(apart)
+		return strings.Contains(upper, "REFERENCES") || strings.Contains(upper, "AUTOINCREMENT")
+	})
+}
+
+const sqliteName = `(?:"(?:[^"]|"")*"|` + "`[^`]*`" + `|\[[^\]]*\]|\w+)`
+
+var (
+	sqliteApart      = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'`)
+	sqliteReferences = regexp.MustCompile(`(?is)(,\s*(?:CONSTRAINT\s+` + sqliteName + `\s+)?FOREIGN\s+KEY\s*\([^)]*\)\s*|\s(?:CONSTRAINT\s+` + sqliteName + `\s+)?)REFERENCES\s+` + sqliteName +
+		`(?:\s*\([^)]*\))?(?:\s+ON\s+(?:DELETE|UPDATE)\s+(?:SET\s+NULL|SET\s+DEFAULT|CASCADE|RESTRICT|NO\s+ACTION)|\s+MATCH\s+\w+|\s+(?:NOT\s+)?DEFERRABLE(?:\s+INITIALLY\s+\w+)?)*`)
+	sqliteAutoincrement = regexp.MustCompile(`(?i)\sAUTOINCREMENT\b`)
+	sqliteIndex         = regexp.MustCompile(`(?is)^CREATE\s+(UNIQUE\s+)?INDEX\s+` + sqliteName + `\s+ON\s+` + sqliteName + `\s*(\(.*)$`)
+)
+
+// TargetDefinition is the table's own text under another name, without a counter
+// and without foreign keys, whose parents are elsewhere.
+func (m sqLite) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
+	texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ? COLLATE NOCASE AND type IN ('table', 'index') ORDER BY type DESC, name", of.Name)
+	if err != nil {
+		return nil, err
+	}
+	if m.saysMore(texts[0]) {
+		return nil, fmt.Errorf("%w: table %s: a literal or comment of its definition has words of SQL in it; create the tables of the shards by hand", ErrUnsupported, of.Name)
+	}
+	_, body, _ := strings.Cut(texts[0], "(")
+	body = sqliteAutoincrement.ReplaceAllString(sqliteReferences.ReplaceAllString(body, ""), "")
+	list := []string{"CREATE TABLE " + m.Quote(name) + " (" + body}
+	for i, text := range texts[1:] {
+		part := sqliteIndex.FindStringSubmatch(text)
+		if part == nil {
+			return nil, fmt.Errorf("%w: table %s: cannot read the definition of an index; create the tables of the shards by hand", ErrUnsupported, of.Name)
+		}
+		list = append(list, fmt.Sprintf("CREATE %sINDEX %s ON %s %s", part[1], m.Quote(fmt.Sprintf("%s_i%d", name, i)), m.Quote(name), part[2]))
+	}
+	return list, nil
+}
+
+// Capture also notes, before each insert and update, the rows that have the new
+// one's unique values: OR REPLACE deletes them without their triggers.
+func (m sqLite) Capture(c Capture) []Trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
+	}
+	list := []Trigger{
+		m.trigger(c, "ins", "AFTER INSERT", "", insert("NEW")),
+		m.trigger(c, "upd", "AFTER UPDATE", "", insert("NEW")),
+		m.trigger(c, "mov", "AFTER UPDATE", fmt.Sprintf("WHEN OLD.%s IS NOT NEW.%[1]s", m.Quote(c.Key)), insert("OLD")),
+		m.trigger(c, "del", "AFTER DELETE", "", insert("OLD")),
+	}
+	for i, d := range c.Below {
+		if d.Routed { // foreign keys run the triggers of the rows that they change
+			list = append(list, m.captureRouted(c, d, strconv.Itoa(i))...)
+		}
+	}
+	if len(c.Uniques) == 0 {
+		return list
+	}
+	body := strings.Join(m.replaced(c), "; ")
+	return append(list, m.trigger(c, "repins", "BEFORE INSERT", "", body), m.trigger(c, "repupd", "BEFORE UPDATE", "", body))
+}
+
+// captureRouted notes rows that lie where the row that changes does. An INSERT
+// may be an OR REPLACE.
+func (m sqLite) captureRouted(c Capture, d Dependent, number string) []Trigger {
+	below := func(row string) func(string) string {
+		return func(refers string) string { return fmt.Sprintf(row, m.Quote(refers)) }
+	}
+	changed := make([]string, len(d.Watch))
+	for i, column := range d.Watch {
+		changed[i] = fmt.Sprintf("OLD.%s IS NOT NEW.%[1]s", m.Quote(column))
+	}
+	return []Trigger{
+		m.trigger(c, "vins"+number, "AFTER INSERT", "", notedBelow(m, c.Log, d, below("= NEW.%s"))),
+		m.trigger(c, "vupd"+number, "AFTER UPDATE", "WHEN "+strings.Join(changed, " OR "), notedBelow(m, c.Log, d, below("IN (OLD.%s, NEW.%[1]s)"))),
+		m.trigger(c, "vdel"+number, "AFTER DELETE", "", notedBelow(m, c.Log, d, below("= OLD.%s"))),
+	}
+}
+
+// replaced are statements that note rows with the new one's unique values, and
+// those that lie where they do.
+func (m sqLite) replaced(c Capture) []string {
+	var all []string
+	for _, u := range c.Uniques {
+		equal := make([]string, len(u))
+		for j, name := range u {
+			equal[j] = fmt.Sprintf("%s = NEW.%[1]s", m.Quote(name))
+		}
+		rows := fmt.Sprintf("%s FROM %s WHERE %s", m.Quote(c.Key), m.Quote(c.Table), strings.Join(equal, " AND "))
+		all = append(all, fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s", m.Quote(c.Log), c.Number, rows))
+		for _, d := range c.Below {
+			if d.Routed {
+				all = append(all, notedBelow(m, c.Log, d, func(string) string { return "IN (SELECT " + rows + ")" }))
+			}
+		}
+	}
+	return all
+}
+
+func (m sqLite) trigger(c Capture, event, when, condition, body string) Trigger {
+	name := c.TriggerName(event)
+	text := "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"
+	return Trigger{name, c.Table, body, text}
+}
+
+func (m sqLite) Barrier(c Capture) []Trigger {
+	const closed = "WHEN (SELECT MAX(pass) FROM " + FenceTable + ") IS NOT 1"
+	const refuse = "SELECT RAISE(ABORT, 'shardid: this table moved to shards')"
+	return []Trigger{
+		m.trigger(c, "noins", "BEFORE INSERT", closed, refuse),
+		m.trigger(c, "noupd", "BEFORE UPDATE", closed, refuse),
+		m.trigger(c, "nodel", "BEFORE DELETE", closed, refuse),
+	}
+}
+
+// hasTrigger goes by the text, into which a rename of the table is written.
+func (sqLite) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
+	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.Create)
+	return n == 1, err
+}
+
+// briefly: nobody waits for who waits here.
+func (sqLite) briefly(_ context.Context, _ *Session, f func() error) error { return f() }
+
+// aside: a statement is prepared again when anything in the file has changed.
+func (sqLite) aside(_ context.Context, _ *Session, _ string, f func() error) error { return f() }

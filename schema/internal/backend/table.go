@@ -1,0 +1,90 @@
+package backend
+
+import "strings"
+
+// Kind is what a column holds, as hashes see it.
+type Kind int
+
+// The kinds of columns.
+const (
+	Number  Kind = iota
+	Quoted       // text
+	Binary       // bytes
+	Literal      // the database writes a literal
+)
+
+// Column is a column that is copied.
+type Column struct {
+	Name, Type string
+	charset    string // of texts on servers
+	kind       Kind
+	Nullable   bool
+	cast       bool // read as text, as drivers read it as something else
+}
+
+// isFloat: the column holds binary floating-point numbers.
+func (c Column) isFloat() bool { return c.Type == "float" || c.Type == "double" }
+
+// ForeignKey is one of a table described, or one that points to it.
+type ForeignKey struct {
+	name      string   // in SQLite its number, which is its child's alone
+	Table     string   // the other one, as it was called when the table was described
+	Columns   []string // of the child
+	Refers    []string // of the parent, for each column; "" is its primary key
+	Cascading bool     // changes rows of the child by itself
+}
+
+// Table is what a database says about a table.
+type Table struct {
+	Name     string
+	Key      string   // the single integer primary key
+	Columns  []Column // without generated ones
+	Uniques  [][]string
+	Parents  []ForeignKey
+	Children []ForeignKey
+	Triggers []string
+	Widened  []string // columns for which the shards have wide ones: the key and references; nil: the key
+}
+
+// wide are the columns that hold ids.
+func (s Table) wide() []string {
+	if len(s.Widened) == 0 {
+		return []string{s.Key}
+	}
+	return s.Widened
+}
+
+// Column finds a column by its name, whatever its case.
+func (s Table) Column(name string) (Column, bool) {
+	for _, c := range s.Columns {
+		if strings.EqualFold(c.Name, name) {
+			return c, true
+		}
+	}
+	return Column{}, false
+}
+
+// keyColumn is one column of a foreign key, as a database lists it.
+type keyColumn struct{ child, parent, name, column, refers, onDelete, onUpdate string }
+
+// addKey takes a column of a foreign key of the table or to it; those of one key
+// come one after the other.
+func (s *Table) addKey(k keyColumn) {
+	if strings.EqualFold(k.child, s.Name) {
+		s.Parents = k.addTo(s.Parents, k.parent)
+	}
+	if strings.EqualFold(k.parent, s.Name) {
+		s.Children = k.addTo(s.Children, k.child)
+	}
+}
+
+func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
+	last := len(keys) - 1
+	if last < 0 || keys[last].name != k.name || keys[last].Table != other {
+		keys = append(keys, ForeignKey{name: k.name, Table: other, Cascading: cascades(k.onDelete) || cascades(k.onUpdate)})
+		last++
+	}
+	keys[last].Columns = append(keys[last].Columns, k.column)
+	keys[last].Refers = append(keys[last].Refers, k.refers)
+	return keys
+}

@@ -1,0 +1,88 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MakeTriggers makes those that are not there as they should be: a run may have
+// been killed in the middle of making them, and a new table of the name may have
+// none.
+func (c *Session) MakeTriggers(ctx context.Context, all []Trigger) error {
+	missing, err := c.missingTriggers(ctx, all)
+	if err != nil {
+		return err
+	}
+	return c.replaceTriggers(ctx, missing)
+}
+
+// MakeTriggersUnderWriters is for a table that others write to.
+func (c *Session) MakeTriggersUnderWriters(ctx context.Context, all []Trigger) error {
+	missing, err := c.missingTriggers(ctx, all)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return c.Database.aside(ctx, c, missing[0].table, func() error { return c.replaceTriggers(ctx, missing) })
+}
+
+func (c *Session) missingTriggers(ctx context.Context, all []Trigger) ([]Trigger, error) {
+	var missing []Trigger
+	for _, t := range all {
+		there, err := c.Database.hasTrigger(ctx, c, t)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+		if !there {
+			missing = append(missing, t)
+		}
+	}
+	return missing, nil
+}
+
+func (c *Session) replaceTriggers(ctx context.Context, all []Trigger) error {
+	if err := c.DropTriggers(ctx, all); err != nil {
+		return err
+	}
+	for _, t := range all {
+		if err := c.Exec(ctx, t.Create); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return nil
+}
+
+// DropTriggersNamed drops the triggers whose names are this and an event, but for
+// those that stay. Others may be using their table.
+func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []Trigger) error {
+	names, err := c.Database.triggers(ctx, c, prefix)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return strings.Contains(name[len(prefix):], "_") || // of a job whose name begins like this
+			slices.ContainsFunc(stay, func(t Trigger) bool { return strings.EqualFold(t.name, name) })
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	return c.Database.briefly(ctx, c, func() error {
+		for _, name := range names {
+			if err := c.Exec(ctx, "DROP TRIGGER IF EXISTS "+c.Database.Quote(name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DropTriggers drops those of the triggers that are there.
+func (c *Session) DropTriggers(ctx context.Context, all []Trigger) error {
+	for _, t := range all {
+		if err := c.Exec(ctx, "DROP TRIGGER IF EXISTS "+c.Database.Quote(t.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
