@@ -13,7 +13,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -21,7 +21,7 @@ import (
 type growing struct {
 	first, second *server.MariaDB
 	dbs           sharding.DBs
-	cfg           migrate.ExpandConfig
+	cfg           rebalance.ExpandConfig
 }
 
 func newGrowing(t *testing.T) growing {
@@ -43,7 +43,7 @@ func growingOn(t *testing.T, one, two *sql.DB) growing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.cfg = migrate.ExpandConfig{
+	g.cfg = rebalance.ExpandConfig{
 		DBs: g.dbs, Margin: 20, Add: []sharding.Target{{DB: "two", Table: "orders_1"}},
 		Table: sharding.Table{Name: "orders", Key: "id", Rule: sharding.Epochs(sharding.Epoch{Slots: []sharding.Slot{0}}), Map: m},
 	}
@@ -71,7 +71,7 @@ func pool(t *testing.T, m *server.MariaDB, parameters string) *sql.DB {
 
 func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 	g := newGrowing(t)
-	e, err := migrate.PlanExpansion(t.Context(), g.cfg)
+	e, err := rebalance.PlanExpansion(t.Context(), g.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 	}
 	old := pool(t, g.first, "") // opened before, and not rotated yet
 	database.Exec(t, old, "INSERT INTO orders_0 (note) VALUES ('old 8')")
-	if err := migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err == nil || !strings.Contains(err.Error(), "orders_1") {
+	if err := rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err == nil || !strings.Contains(err.Error(), "orders_1") {
 		t.Errorf("nothing is done yet: %v", err)
 	}
 	for range 2 {
@@ -88,7 +88,7 @@ func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
+	if err := rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
 		t.Errorf("all is armed: %v", err)
 	}
 	pools := []*sql.DB{pool(t, g.first, e.Servers[0].Params), pool(t, g.second, e.Servers[1].Params)}
@@ -107,18 +107,18 @@ func TestOneMasterBecomesTwoWithoutMovingARow(t *testing.T) {
 			}
 		}
 	}
-	if err := migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
+	if err := rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
 		t.Error(err)
 	}
 	again := g.cfg
 	again.Table = e.Next
 	again.DBs = sharding.DBs{"one": g.dbs["one"], "two": g.dbs["two"], "three": g.first.Open(t, "three"), "four": g.second.Open(t, "four")}
 	again.Add = []sharding.Target{{DB: "three", Table: "orders_2"}, {DB: "four", Table: "orders_3"}}
-	more, err := migrate.PlanExpansion(t.Context(), again)
+	more, err := rebalance.PlanExpansion(t.Context(), again)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if more.Servers[0].Class != (migrate.Class{Offset: 1, Step: 4}) || more.Servers[1].Class != (migrate.Class{Offset: 2, Step: 4}) || more.Servers[2].Class != (migrate.Class{Offset: 3, Step: 4}) {
+	if more.Servers[0].Class != (rebalance.Class{Offset: 1, Step: 4}) || more.Servers[1].Class != (rebalance.Class{Offset: 2, Step: 4}) || more.Servers[2].Class != (rebalance.Class{Offset: 3, Step: 4}) {
 		t.Errorf("each class is to be split: %+v", more.Servers)
 	}
 }
@@ -129,7 +129,7 @@ func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 	old := pool(t, g.first, "")
 	old.SetMaxOpenConns(1)
 	database.Exec(t, old, "INSERT INTO orders_0 (note) VALUES ('before')")
-	e, err := migrate.PlanExpansion(t.Context(), g.cfg)
+	e, err := rebalance.PlanExpansion(t.Context(), g.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +141,11 @@ func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 	for i := range 40 {
 		database.Exec(t, old, fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('late %d')", i))
 	}
-	err = migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
+	err = rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
 	if !errors.Is(err, sharding.ErrEpochUnarmed) || !strings.Contains(err.Error(), "orders_0: ") {
 		t.Errorf("%v", err)
 	}
-	found, err := migrate.FindStrays(t.Context(), g.dbs["one"], "orders_0", "id", e.Cut, e.Servers[0].Class)
+	found, err := rebalance.FindStrays(t.Context(), g.dbs["one"], "orders_0", "id", e.Cut, e.Servers[0].Class)
 	if err != nil || found.Count == 0 || found.First <= e.Cut || found.First%2 != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -154,14 +154,14 @@ func TestAConnectionThatKeepsItsOldStepIsFound(t *testing.T) {
 // Old connections number odd, so that a generator may take the even ids at once.
 func TestOddConnectionsLeaveTheEvenIDsToAGenerator(t *testing.T) {
 	g := newGrowing(t)
-	odd := migrate.Class{Offset: 1, Step: 2}
+	odd := rebalance.Class{Offset: 1, Step: 2}
 	even := int64(100)
 	for i := range 20 {
 		database.Exec(t, pool(t, g.first, odd.Parameters()), fmt.Sprintf("INSERT INTO orders_0 (note) VALUES ('counted %d')", i))
 		database.Exec(t, g.dbs["one"], fmt.Sprintf("INSERT INTO orders_0 (id, note) VALUES (%d, 'generated %d')", even, i))
 		even += 2
 	}
-	generated, err := migrate.FindStrays(t.Context(), g.dbs["one"], "orders_0", "id", 9, odd)
+	generated, err := rebalance.FindStrays(t.Context(), g.dbs["one"], "orders_0", "id", 9, odd)
 	if err != nil || generated.Count != 20 || generated.First != 100 || generated.Last != 138 {
 		t.Errorf("%+v, %v", generated, err)
 	}
@@ -169,18 +169,18 @@ func TestOddConnectionsLeaveTheEvenIDsToAGenerator(t *testing.T) {
 
 func TestAnExpansionThatCannotKeepTheIDsIsRefused(t *testing.T) {
 	g := newGrowing(t)
-	for what, change := range map[string]func(*migrate.ExpandConfig){
-		"no margin":             func(c *migrate.ExpandConfig) { c.Margin = 0 },
-		"no servers":            func(c *migrate.ExpandConfig) { c.Add = nil },
-		"an unknown database":   func(c *migrate.ExpandConfig) { c.Add = []sharding.Target{{DB: "nine", Table: "orders_9"}} },
-		"a rule without epochs": func(c *migrate.ExpandConfig) { c.Table.Rule = sharding.OffsetStep(1, 1) },
-		"a target that is there": func(c *migrate.ExpandConfig) {
+	for what, change := range map[string]func(*rebalance.ExpandConfig){
+		"no margin":             func(c *rebalance.ExpandConfig) { c.Margin = 0 },
+		"no servers":            func(c *rebalance.ExpandConfig) { c.Add = nil },
+		"an unknown database":   func(c *rebalance.ExpandConfig) { c.Add = []sharding.Target{{DB: "nine", Table: "orders_9"}} },
+		"a rule without epochs": func(c *rebalance.ExpandConfig) { c.Table.Rule = sharding.OffsetStep(1, 1) },
+		"a target that is there": func(c *rebalance.ExpandConfig) {
 			c.Add = []sharding.Target{{DB: "one", Table: "orders_0"}}
 		},
 	} {
 		cfg := g.cfg
 		change(&cfg)
-		if _, err := migrate.PlanExpansion(t.Context(), cfg); !errors.Is(err, migrate.ErrConfig) {
+		if _, err := rebalance.PlanExpansion(t.Context(), cfg); !errors.Is(err, rebalance.ErrConfig) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestTheCommandLineExpandsOneMasterToTwo(t *testing.T) {
 	e.rule(t, "epochs(0 = 0, 29 = 0 1)", `"one/orders_0", "two/orders_1"`)
 	e.run(t, 10) // the dry run has made no table on the new server
 	e.rule(t, "epochs(0 = 0)", `"one/orders_0"`)
-	var plan migrate.Expansion
+	var plan rebalance.Expansion
 	if err := json.Unmarshal([]byte(e.run(t, 0, append(grow, "--json")...)), &plan); err != nil || plan.Cut != 29 {
 		t.Errorf("%+v, %v", plan, err)
 	}
@@ -268,7 +268,7 @@ func TestOpenConnectionsWithTheOldStepAreFoundOrSaidToBeUnseen(t *testing.T) {
 			for _, db := range g.dbs {
 				db.SetMaxIdleConns(0) // a check must not find its own
 			}
-			e, err := migrate.PlanExpansion(t.Context(), g.cfg)
+			e, err := rebalance.PlanExpansion(t.Context(), g.cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,8 +279,8 @@ func TestOpenConnectionsWithTheOldStepAreFoundOrSaidToBeUnseen(t *testing.T) {
 			if err := e.Apply(t.Context(), g.dbs); err != nil {
 				t.Fatal(err)
 			}
-			err = migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
-			unseen, unseenErr := migrate.UnseenConnections(t.Context(), g.dbs, e.Next)
+			err = rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1)
+			unseen, unseenErr := rebalance.UnseenConnections(t.Context(), g.dbs, e.Next)
 			if unseenErr != nil {
 				t.Fatal(unseenErr)
 			}
@@ -288,7 +288,7 @@ func TestOpenConnectionsWithTheOldStepAreFoundOrSaidToBeUnseen(t *testing.T) {
 				if err != nil || len(unseen) == 0 || unseen[0].DB != "one" || unseen[0].Count < 1 {
 					t.Errorf("%v, %+v", err, unseen)
 				}
-			} else if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "open connections") || len(unseen) != 0 {
+			} else if !errors.Is(err, rebalance.ErrNotReady) || !strings.Contains(err.Error(), "open connections") || len(unseen) != 0 {
 				t.Errorf("%v, %+v", err, unseen)
 			}
 			if err := old.Close(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -147,18 +148,18 @@ func TestOneMasterBecomesTwoUnderTheNameOfItsTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.cfg.Table.Map, g.cfg.Add = alone, []sharding.Target{{DB: "one", Table: "orders_1"}}
-	if _, err := migrate.PlanExpansion(t.Context(), g.cfg); !errors.Is(err, migrate.ErrConfig) || !strings.Contains(err.Error(), "one/orders bears the logical name, and one/orders_1 is in the same database") {
+	if _, err := rebalance.PlanExpansion(t.Context(), g.cfg); !errors.Is(err, migrate.ErrConfig) || !strings.Contains(err.Error(), "one/orders bears the logical name, and one/orders_1 is in the same database") {
 		t.Errorf("beside another table: %v", err)
 	}
 	g.cfg.Add = []sharding.Target{{DB: "two", Table: "orders"}}
-	e, err := migrate.PlanExpansion(t.Context(), g.cfg)
+	e, err := rebalance.PlanExpansion(t.Context(), g.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Apply(t.Context(), g.dbs); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
+	if err := rebalance.CheckExpansion(t.Context(), g.dbs, e.Next, 1); err != nil {
 		t.Error(err)
 	}
 	router, err := sharding.New(g.dbs, e.Next)

@@ -14,6 +14,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -83,7 +84,7 @@ func (e *expansion) run(ctx context.Context) (err error) {
 	if len(added) == 0 {
 		return e.check(ctx, dbs, tables[0].Table)
 	}
-	return e.grow(ctx, migrate.ExpandConfig{DBs: dbs, Table: tables[0].Table, Add: added[0].Map.Targets(), Margin: e.margin})
+	return e.grow(ctx, rebalance.ExpandConfig{DBs: dbs, Table: tables[0].Table, Add: added[0].Map.Targets(), Margin: e.margin})
 }
 
 // targets are those of --add, as a table that has no others.
@@ -116,15 +117,15 @@ type armed struct {
 	Why   string `json:"why,omitempty"`
 	// Unseen are open connections that may number otherwise, for all that the servers
 	// show.
-	Unseen []migrate.Unseen `json:"unseen,omitempty"`
+	Unseen []rebalance.Unseen `json:"unseen,omitempty"`
 }
 
 func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Table) error {
-	found := migrate.CheckExpansion(ctx, dbs, t, max(e.margin, 1))
+	found := rebalance.CheckExpansion(ctx, dbs, t, max(e.margin, 1))
 	if found != nil && !errors.Is(found, sharding.ErrEpochUnarmed) {
 		return found
 	}
-	unseen, err := migrate.UnseenConnections(ctx, dbs, t)
+	unseen, err := rebalance.UnseenConnections(ctx, dbs, t)
 	if err != nil {
 		return err
 	}
@@ -157,8 +158,8 @@ func (a armed) text() string {
 	return b.String()
 }
 
-func (e *expansion) grow(ctx context.Context, cfg migrate.ExpandConfig) error {
-	plan, err := migrate.PlanExpansion(ctx, cfg)
+func (e *expansion) grow(ctx context.Context, cfg rebalance.ExpandConfig) error {
+	plan, err := rebalance.PlanExpansion(ctx, cfg)
 	if errors.Is(err, sharding.ErrEpochUnarmed) {
 		err = coded{err, migrateNotReady}
 	}
@@ -178,7 +179,7 @@ func (e *expansion) show(v any, readable func(io.Writer) error) error {
 	return o.print(v, readable)
 }
 
-func (e *expansion) printPlan(w io.Writer, plan migrate.Expansion) error {
+func (e *expansion) printPlan(w io.Writer, plan rebalance.Expansion) error {
 	style := term.StyleFor(w)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: the new epoch begins at %s\n\n", style.Bold(plan.Table), term.Number(plan.Cut))

@@ -14,7 +14,7 @@ var (
 	// ErrConfig: the configuration cannot work; nothing was touched. Returned
 	// by New, and by everything that looks at the tables for one that the source
 	// does not have.
-	ErrConfig = errors.New("migrate: configuration")
+	ErrConfig = backend.ErrConfig
 
 	// ErrUnsupported: a table, a database or a step is not what this package can
 	// migrate without risk; nothing was changed. Returned by everything that

@@ -2,8 +2,11 @@ package backend
 
 import "errors"
 
-// Errors that this package wraps.
+// Errors of a migration that users test for.
 var (
+	// ErrConfig: the configuration cannot work; nothing was touched.
+	ErrConfig = errors.New("migrate: configuration")
+
 	// ErrUnsupported: a table or a database is not what can be migrated without risk.
 	ErrUnsupported = errors.New("migrate: not supported")
 
