@@ -11,7 +11,8 @@ import (
 // Striped returns a generator for many cores that draw at once: it takes keys from g in
 // blocks, one for each core, so that callers on different cores write to no memory in
 // common. Where every generator that counts for all cores gets slower with each of them,
-// two cores get about twice as many keys of it as one. On one core it is slower than g.
+// two cores get about twice as many keys of it as one; more have not been measured. On
+// one core it is slower than g.
 //
 // The keys are g's and as unique, but they rise no longer, not in one goroutine either.
 // Blocks that a core holds are up to block keys old, and become gaps when the process ends
