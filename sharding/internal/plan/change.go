@@ -95,10 +95,15 @@ func (s *scope) mayWrite(name string) {
 // keyStays refuses to give a row another slot than the one it has.
 func (p *Plan) keyStays(args []any) error {
 	for _, a := range p.assigned {
-		have, next := a.of.slots(args), a.lead.slotOf(a.value.value(args))
-		if !have.one || !next.one || have.only != next.only {
+		value, column := a.value.value(args), strings.ToLower(a.lead.column)
+		have, next := a.of.slots(args), a.lead.slotOf(value)
+		switch {
+		case value == nil:
 			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,
-				"the row would belong to another shard; insert it anew and delete the old one, or leave "+strings.ToLower(a.lead.column)+" out")
+				"a row without "+column+" belongs to no shard; delete it instead, as gorm's Association does after Unscoped")
+		case !have.one || !next.one || have.only != next.only:
+			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,
+				"the row would belong to another shard; insert it anew and delete the old one, or leave "+column+" out")
 		}
 	}
 	return nil

@@ -44,14 +44,18 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 // all databases share, such as the time zone.
 var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
 	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
-	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values")
+	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values " +
+	"quarter dayofmonth dayofweek dayofyear weekday last_day to_days datediff timestampdiff date_add date_sub adddate subdate str_to_date makedate extract " +
+	"json_valid json_type json_unquote json_quote json_length json_array_length json_depth json_keys json_contains json_contains_path json_search " +
+	"json_array json_object json_set json_insert json_replace json_remove json_merge_patch json_merge_preserve " +
+	"ascii field find_in_set strcmp substring_index reverse repeat crc32 typeof quote unicode")
 
-// timeFunctions are functions of SQLite that read the clock without arguments, and for the
-// text now.
-var timeFunctions = words("date time datetime julianday unixepoch strftime")
+// timeFunctions are functions that read the clock without arguments, and those of SQLite
+// for the text now.
+var timeFunctions = words("date time datetime julianday unixepoch strftime unix_timestamp")
 
 // clockNames are functions without a value of their own that are no aggregates.
-var clockNames = words("now sysdate curdate curtime current_date current_time current_timestamp localtime localtimestamp utc_date utc_time utc_timestamp unix_timestamp rand random uuid")
+var clockNames = words("now sysdate curdate curtime current_date current_time current_timestamp localtime localtimestamp utc_date utc_time utc_timestamp rand random uuid")
 
 func words(list string) map[string]bool {
 	all := map[string]bool{}
@@ -101,7 +105,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 	return ""
 }
 
-// readsClock reports whether a function of SQLite reads the clock. Whether it does so for
+// readsClock reports whether one of these functions reads the clock. Whether it does so for
 // a parameter is known with the argument.
 func (v *variance) readsClock(e *sqlparse.Call) bool {
 	for _, arg := range e.Args {
