@@ -3,6 +3,7 @@ package gormplugin_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -74,5 +75,31 @@ func TestAssociationsOfAShardedParent(t *testing.T) {
 				t.Errorf("left %q, %v", left, err)
 			}
 		})
+	}
+}
+
+// orderOfOne is an order of one item.
+type orderOfOne struct {
+	ID   int64
+	Item *Item `gorm:"foreignKey:OrderID"`
+}
+
+func (orderOfOne) TableName() string { return "orders" }
+
+func TestAppendReplacesTheChildOfAHasOne(t *testing.T) {
+	c := newCluster(t)
+	c.seed(t)
+	err := c.Transaction(func(tx *gorm.DB) error {
+		return tx.Model(&orderOfOne{ID: 5}).Association("Item").Append(&Item{SKU: "new"})
+	})
+	if !errors.Is(err, sharding.ErrKeyChange) || !strings.Contains(err.Error(), "Unscoped") {
+		t.Errorf("Append: %v", err)
+	}
+	if err := c.Model(&orderOfOne{ID: 5}).Association("Item").Unscoped().Append(&Item{SKU: "new"}); err != nil {
+		t.Errorf("Append behind Unscoped: %v", err)
+	}
+	var left []string
+	if err := c.Model(&Item{}).Where("order_id = ?", 5).Pluck("sku", &left).Error; err != nil || !slices.Equal(left, []string{"new"}) {
+		t.Errorf("left %q, %v", left, err)
 	}
 }

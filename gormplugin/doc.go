@@ -58,10 +58,20 @@
 // If that touches fewer rows than it names, the primary keys are looked for on the other
 // shards before the answer is given: a row that lies under another key is
 // sharding.ErrKeyChange, before Save inserts it again. A key that is the zero value counts
-// as absent.
+// as absent. Queries get the condition as well, and no look: First(&order) does not find
+// an order of user 3 while the struct says user 2.
 //
 // A relation that has both keys reads and writes in one shard, as gorm sets and compares
 // both: `gorm:"foreignKey:OrderID,UserID;references:ID,UserID"`.
+//
+// Association mode takes children from their parent by setting their foreign key to NULL:
+// Clear, Replace and Delete do, and Append to a has-one. Where the foreign key is the
+// sharding key, a row without it has no shard, and they are refused
+// (sharding.ErrKeyChange). After Unscoped the children are deleted instead:
+//
+//	db.Model(&user).Association("Orders").Unscoped().Clear()
+//
+// A child that is to stay goes to another parent by a create there and a delete here.
 //
 // # Finding a row by its id alone
 //

@@ -109,3 +109,20 @@ func TestTheErrorOfARowTellsItsKey(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAModelIsReadByItsShardingKeyToo(t *testing.T) {
+	c := newCluster(t)
+	c.seed(t)
+	var item Item
+	if err := c.First(&item, "order_id = ?", 5).Error; err != nil {
+		t.Fatal(err)
+	}
+	again := Item{ID: item.ID, OrderID: 5}
+	if err := c.First(&again).Error; err != nil || again != item {
+		t.Errorf("%+v, %v", again, err)
+	}
+	moved := Item{ID: item.ID, OrderID: 6}
+	if err := c.First(&moved).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Errorf("%+v, %v", moved, err)
+	}
+}
