@@ -147,8 +147,11 @@ func columns(ctx context.Context, srv *server, pool dialect.Querier, table strin
 	t := plan.Table{Columns: make(map[string]plan.Column, len(types))}
 	for _, c := range types {
 		var kept plan.Column
-		if isInteger(c.DatabaseTypeName()) {
+		switch name := c.DatabaseTypeName(); {
+		case isInteger(name):
 			kept.Holds = plan.Integers
+		case srv.Name() == "mysql" && (name == "BINARY" || name == "VARBINARY"):
+			kept.Holds = plan.Bytes
 		}
 		if sorts {
 			if kept.Value.Type, err = compares(ctx, srv, pool, table, c); err != nil {

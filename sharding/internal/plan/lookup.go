@@ -27,6 +27,7 @@ type Lookup struct {
 	// shard has it already, that decides.
 	taken  bool
 	byText map[string][]*sought // the rows by their keys
+	alike  *alike               // of rows of several slots that are inserted
 }
 
 // add looks for one more row, and returns the first one with its key.
@@ -150,6 +151,9 @@ func (in *insertion) seekRows(l *Lookup, s *seek, args []any, h writehint.Hint) 
 		if same.slot != slot {
 			return fmt.Errorf("%w: rows %d and %d have the same %s under another %s", sharding.ErrKeyChange, same.number, i, strings.Join(s.columns, ", "), l.Table.Key)
 		}
+	}
+	if slices.ContainsFunc(l.rows, func(r *sought) bool { return r.slot != l.rows[0].slot }) {
+		return l.apart(in.of)
 	}
 	return nil
 }
@@ -375,8 +379,8 @@ func (l *Lookup) found(at sharding.Target, elsewhere bool, row []driver.Value) e
 		}
 		r.found = true
 	}
-	// One that no text finds is equal to one of them by the column's collation.
-	if len(same) == 0 && !l.models && !slices.ContainsFunc(l.rows, func(r *sought) bool { return l.belongs(r, key, slot, err == nil) }) {
+	// One that no text finds is equal to one of them as the database compares keys.
+	if len(same) == 0 && !l.models && slices.ContainsFunc(l.like(row[:len(l.columns)]), func(r *sought) bool { return !l.belongs(r, key, slot, err == nil) }) {
 		return l.refusal(at, nil)
 	}
 	return nil

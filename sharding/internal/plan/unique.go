@@ -2,12 +2,16 @@ package plan
 
 import (
 	"database/sql/driver"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // A unique key holds on its own shard alone, unless one of its columns leads to the
@@ -220,4 +224,115 @@ func (p *Plan) taken(args []any, to Route, h writehint.Hint) (all []*Lookup, err
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// alike tells rows of an INSERT by what a database may take for equal: two keys with
+// different texts are different to it.
+type alike struct {
+	columns []Column // nil but for those of which a text is known for every row
+	known   []bool
+	rows    map[string][]*sought
+}
+
+// apart refuses rows of several slots whose keys the database may take for equal, as
+// neither would meet the other.
+func (l *Lookup) apart(of *reference) error {
+	a := &alike{rows: map[string][]*sought{}}
+	l.alike = a
+	for i, name := range l.columns {
+		c := of.schema.Columns[name]
+		a.columns = append(a.columns, c)
+		a.known = append(a.known, !slices.ContainsFunc(l.rows, func(r *sought) bool { _, ok := c.alike(r.key[i]); return !ok }))
+	}
+	for _, r := range l.rows {
+		text, _ := a.text(r.key)
+		a.rows[text] = append(a.rows[text], r)
+		if same := a.rows[text][0]; same.slot != r.slot {
+			return fmt.Errorf("%w: the database may take the %s of rows %d and %d for equal, which belong to two shards; insert one after the other", sharding.ErrCrossShard, strings.Join(l.columns, ", "), same.number, r.number)
+		}
+	}
+	return nil
+}
+
+// like returns the rows whose key may be equal to one that is stored.
+func (l *Lookup) like(key []driver.Value) []*sought {
+	if l.alike == nil {
+		return l.rows[:1] // all are of one slot
+	}
+	if text, ok := l.alike.text(key); ok && len(l.alike.rows[text]) > 0 {
+		return l.alike.rows[text]
+	}
+	return l.rows
+}
+
+func (a *alike) text(key []driver.Value) (text string, ok bool) {
+	ok = true
+	for i, c := range a.columns {
+		if a.known[i] {
+			part, known := c.alike(key[i])
+			text, ok = text+part+"\x00", ok && known
+		}
+	}
+	return text, ok
+}
+
+// alike returns a text that is the same for all values which the database may take for
+// equal in the column, false where none is known.
+func (c Column) alike(v driver.Value) (string, bool) {
+	v, err := plain(v)
+	if is, isBool := v.(bool); isBool {
+		v = map[bool]int64{true: 1}[is]
+	}
+	n, isNumber := numberOf(v)
+	text := Text([]driver.Value{v})
+	switch v.(type) {
+	case time.Time, float64:
+		return "", false
+	}
+	switch whole, noInteger := strconv.ParseInt(strings.TrimSpace(text), 10, 64); {
+	case err != nil:
+	case c.Value.As == Weight:
+		return folded(text)
+	case c.Holds == Bytes, c.Value.As == Plain && c.Value.Type.Kind == merge.Bytes:
+		return strings.TrimRight(text, " \x00"), true
+	case noInteger == nil && (c.Holds == Integers || c.Value.number() || c.Value.Type.Kind == merge.Stored):
+		return strconv.FormatInt(whole, 10), true
+	case c.Holds != Integers && c.Value.Type.Kind == merge.Stored && isNumber:
+		return strconv.FormatFloat(n, 'f', -1, 64), true
+	case c.Holds != Integers && c.Value.Type.Kind == merge.Stored:
+		return strings.ToLower(strings.TrimSpace(text)), true
+	}
+	return "", false
+}
+
+// folded returns what collations leave of a text at least. Some take i for j or y, u for v
+// or w, and ccs for cscs; so of a word it is which letters there are in it. Of other
+// scripts ideographs alone are known to differ.
+func folded(text string) (string, bool) {
+	var out strings.Builder
+	letters := uint32(0)
+	for _, r := range strings.TrimRight(text, " ") + "\x00" {
+		if low := r | 0x20; low >= 'a' && low <= 'z' {
+			switch low {
+			case 'j', 'y':
+				low = 'i'
+			case 'v', 'w':
+				low = 'u'
+			}
+			letters |= 1 << (low - 'a')
+			continue
+		}
+		if letters != 0 {
+			out.WriteString("{" + strconv.FormatUint(uint64(letters), 36) + "}")
+			letters = 0
+		}
+		switch {
+		case r == 0:
+		case r >= ' ' && r <= '~', r >= 0x4E00 && r <= 0x9FA5:
+			out.WriteRune(r)
+		default:
+			return "", false
+		}
+	}
+	return out.String(), true
 }
