@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // backward are the streams from the shards to the retired tables, one for each
@@ -40,7 +41,7 @@ func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []i
 	if err != nil {
 		return nil, 0, err
 	}
-	return all, n, l.convert(ctx, t, all, toSource)
+	return all, n, l.convert(ctx, t, all, idmap.ToSource)
 }
 
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
@@ -76,7 +77,7 @@ func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits)
 }
 
 // from returns the side itself, or the connection that holds its lock.
-func (l *lead) from(side *backend.Database) doer {
+func (l *lead) from(side *backend.Database) idmap.Doer {
 	if s := l.held[side]; s != nil {
 		return heldSession{s}
 	}
@@ -94,7 +95,7 @@ func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []ba
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
 	rows = slices.DeleteFunc(rows, func(r backend.Row) bool { return doubled[r.ID] })
-	keys, err := l.keysOf(ctx, t, ids, toSource)
+	keys, err := l.keysOf(ctx, t, ids, idmap.ToSource)
 	if err != nil {
 		return nil, err
 	}

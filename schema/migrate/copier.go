@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -225,7 +226,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 
 // copyRows brings rows that were just read to the shards.
 func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
-	if err := c.convert(ctx, c.t, rows, toShards); err != nil {
+	if err := c.convert(ctx, c.t, rows, idmap.ToShards); err != nil {
 		return err
 	}
 	c.observe(StepSnapshot, c.t, int64(len(rows)))

@@ -274,7 +274,7 @@ func (p *pause) getReady(ctx context.Context) error {
 func (p *pause) lock(ctx context.Context) error {
 	tables := []string{p.logTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
 	if p.hasMap() {
-		tables = append(tables, p.mapTable())
+		tables = append(tables, string(p.mapTable()))
 	}
 	for _, t := range p.tables {
 		tables = append(tables, t.Name)

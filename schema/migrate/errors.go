@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // Errors that this package wraps; test for them with errors.Is.
@@ -51,7 +52,7 @@ var (
 
 	// ErrNoID: an id has no counterpart on the other side. Returned by IDs.New,
 	// IDs.Old and ResolveOld, and by a run that meets such an id.
-	ErrNoID = errors.New("migrate: the id has no counterpart")
+	ErrNoID = idmap.ErrNoID
 
 	// ErrSession: a connection does not take or keep the settings that every
 	// connection of a migration has.

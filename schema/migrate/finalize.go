@@ -139,7 +139,7 @@ func (j *Job) Abort(ctx context.Context) error {
 		}
 		if l.hasMap() {
 			err := l.source.Do(ctx, func(s *backend.Session) error {
-				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.mapTable()))
+				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(string(l.mapTable())))
 			})
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // forward is the stream from the source to the shards.
@@ -19,7 +20,7 @@ func (l *lead) forward() *stream {
 			if err != nil {
 				return nil, 0, err
 			}
-			return rows, upTo(ids, rows, more), st.convert(ctx, t, rows, toShards)
+			return rows, upTo(ids, rows, more), st.convert(ctx, t, rows, idmap.ToShards)
 		},
 		put: l.putOnShards,
 	}
@@ -29,7 +30,7 @@ func (l *lead) forward() *stream {
 // row moves when its sharding key changes, and one that never should have been
 // on a shard goes. One transaction for each database.
 func (l *lead) putOnShards(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
-	keys, err := l.keysOf(ctx, t, ids, toShards)
+	keys, err := l.keysOf(ctx, t, ids, idmap.ToShards)
 	if err != nil {
 		return nil, err
 	}

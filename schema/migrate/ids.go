@@ -1,13 +1,8 @@
 package migrate
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"math"
-
-	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // IDs says what becomes of the ids of a table: how the id of a row on the source
@@ -22,23 +17,7 @@ import (
 //
 // A sharding rule on the primary key, or on a column that refers to one, is given
 // the new id, as the application will give it.
-type IDs struct{ by numbering }
-
-// numbering is a way to number rows anew.
-type numbering interface {
-	// text says what it does, for people and for the digest of a plan. It tells
-	// different numberings apart, and no secret.
-	text() string
-	check() error
-}
-
-// pure is a numbering that needs no database. Both functions are for numbers
-// from 1 up.
-type pure interface {
-	numbering
-	forward(old int64) (int64, error)
-	backward(id int64) (int64, error)
-}
+type IDs struct{ by idmap.Numbering }
 
 // KeepIDs leaves ids as they are: the default.
 //
@@ -47,7 +26,7 @@ type pure interface {
 // says so with sharding.Alt, whose From is above all kept ids: below it, an id
 // alone leads nowhere. A row whose id is not below From and leads to another slot
 // than its sharding key ends a run, as nobody would find it by its id.
-func KeepIDs() IDs { return IDs{kept{}} }
+func KeepIDs() IDs { return IDs{idmap.Kept{}} }
 
 // Affine makes old·m + s of each id: with m databases, each with an s of its own
 // below m, ids that collide become ids that tell where they come from. m is from
@@ -60,7 +39,7 @@ func Affine(m, s int64) IDs {
 	if m == 1 && s == 0 {
 		return KeepIDs()
 	}
-	return IDs{affine{m, s}}
+	return IDs{idmap.Affine{Factor: m, Offset: s}}
 }
 
 // Keyed shows nothing of how ids were counted: it makes those of
@@ -69,8 +48,7 @@ func Affine(m, s int64) IDs {
 // source's column is another question (see [IDs.New]). The key has to be kept for
 // as long as old ids are to be resolved.
 func Keyed(key [16]byte) IDs {
-	s, err := keygen.NewScrambler(key, 63)
-	return IDs{keyed{s, err}}
+	return IDs{idmap.NewKeyed(key)}
 }
 
 // MapTable gives each row an id of the generator, snowflake or any other whose
@@ -80,7 +58,7 @@ func Keyed(key [16]byte) IDs {
 //
 // What the application inserts into the shards, with ids of its generator,
 // gets ids in a rollback that follow the highest of the source.
-func MapTable(generator keygen.Generator[int64]) IDs { return IDs{drawn{generator}} }
+func MapTable(generator keygen.Generator[int64]) IDs { return IDs{idmap.Drawn{Generator: generator}} }
 
 // New returns the id on the shards of the row that has, or would have, the id old
 // on the source. It is pure, and does not ask whether there is such a row. For
@@ -94,138 +72,28 @@ func MapTable(generator keygen.Generator[int64]) IDs { return IDs{drawn{generato
 //
 // Rows with other ids stay on the shards: a Rollback is refused, with the id.
 func (i IDs) New(old int64) (int64, error) {
-	return i.turn(old, func(p pure) (int64, error) { return p.forward(old) })
+	return idmap.New(i.by, old)
 }
 
 // Old is the reverse of New. An id that New returns for no other is an error that
 // wraps [ErrNoID].
 func (i IDs) Old(id int64) (int64, error) {
-	return i.turn(id, func(p pure) (int64, error) { return p.backward(id) })
-}
-
-func (i IDs) turn(id int64, f func(pure) (int64, error)) (int64, error) {
-	if i.keeps() || id == 0 {
-		return id, nil
-	}
-	p, ok := i.by.(pure)
-	switch {
-	case !ok:
-		return 0, fmt.Errorf("%w: only the map table knows that of %d; ask Job.ResolveOld", ErrNoID, id)
-	case id < 0:
-		return 0, fmt.Errorf("%w: %d is below zero, and only ids from 1 up are numbered anew", ErrNoID, id)
-	}
-	return f(p)
+	return idmap.Old(i.by, id)
 }
 
 // String says what becomes of ids, without a key.
 func (i IDs) String() string {
 	if i.by == nil {
-		return kept{}.text()
+		return idmap.Kept{}.Text()
 	}
-	return i.by.text()
+	return i.by.Text()
 }
 
-func (i IDs) keeps() bool {
-	_, keeps := i.by.(kept)
-	return keeps || i.by == nil
-}
+func (i IDs) keeps() bool { return idmap.Keeps(i.by) }
 
 func (i IDs) check() error {
 	if i.by == nil {
 		return nil
 	}
-	return i.by.check()
+	return i.by.Check()
 }
-
-type kept struct{}
-
-func (kept) text() string { return "kept" }
-func (kept) check() error { return nil }
-
-type affine struct{ m, s int64 }
-
-func (a affine) text() string { return fmt.Sprintf("old * %d + %d", a.m, a.s) }
-
-func (a affine) check() error {
-	if a.m < 1 || a.s < 0 {
-		return fmt.Errorf("Affine(%d, %d): the factor must be from 1 up, and what is added from 0 up", a.m, a.s)
-	}
-	return nil
-}
-
-func (a affine) forward(old int64) (int64, error) {
-	if old > (math.MaxInt64-a.s)/a.m {
-		return 0, fmt.Errorf("%w: %d * %d + %d is above the largest BIGINT", ErrNoID, old, a.m, a.s)
-	}
-	return old*a.m + a.s, nil
-}
-
-func (a affine) backward(id int64) (int64, error) {
-	if id <= a.s || (id-a.s)%a.m != 0 {
-		return 0, fmt.Errorf("%w: %d is no old id * %d + %d", ErrNoID, id, a.m, a.s)
-	}
-	return (id - a.s) / a.m, nil
-}
-
-type keyed struct {
-	scrambler *keygen.Scrambler
-	err       error
-}
-
-// text shows which key it is by what it does.
-func (k keyed) text() string {
-	one, err := k.forward(1)
-	if err != nil {
-		return "keyed"
-	}
-	return fmt.Sprintf("keyed, 1 becomes %d", one)
-}
-
-func (k keyed) check() error { return k.err }
-
-func (k keyed) forward(old int64) (int64, error) {
-	if k.err != nil {
-		return 0, k.err
-	}
-	return k.scrambler.Scramble(old)
-}
-
-func (k keyed) backward(id int64) (int64, error) {
-	if k.err != nil {
-		return 0, k.err
-	}
-	return k.scrambler.Unscramble(id)
-}
-
-// drawn is a numbering by a generator, with a map table.
-type drawn struct{ generator keygen.Generator[int64] }
-
-func (drawn) text() string { return "map table" }
-
-func (d drawn) check() error {
-	if nilness.Is(d.generator) {
-		return errors.New("MapTable: the generator is nil")
-	}
-	return nil
-}
-
-// draw returns n new ids.
-func (d drawn) draw(ctx context.Context, n int) ([]int64, error) {
-	ids := make([]int64, n)
-	if err := keygen.Fill(ctx, d.generator, ids); err != nil {
-		return nil, fmt.Errorf("draw ids: %w", err)
-	}
-	for _, id := range ids {
-		if id < 1 {
-			return nil, fmt.Errorf("%w: the generator made %d; ids are from 1 up", ErrConfig, id)
-		}
-	}
-	return ids, nil
-}
-
-var (
-	_ numbering = kept{}
-	_ pure      = affine{}
-	_ pure      = keyed{}
-	_ numbering = drawn{}
-)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -39,7 +40,7 @@ func findSlot(r *backend.Row, at int) error {
 }
 
 // fillSlots puts the ids of the other side where those that were read are.
-func (t *table) fillSlots(r *backend.Row, d dictionary) error {
+func (t *table) fillSlots(r *backend.Row, d idmap.Dictionary) error {
 	if len(r.Slots) == 0 {
 		return nil
 	}
@@ -49,7 +50,7 @@ func (t *table) fillSlots(r *backend.Row, d dictionary) error {
 		text, ok := r.Value(i)
 		full = append(full, text...)
 		if len(r.Slots) > 0 && r.Slots[0].At == i {
-			id, err := d.turn(t.rewrites[i], r.Slots[0].ID)
+			id, err := d.Turn(t.rewrites[i], r.Slots[0].ID)
 			if err != nil {
 				return err
 			}
@@ -66,12 +67,12 @@ func (t *table) fillSlots(r *backend.Row, d dictionary) error {
 
 // convert makes rows that were read those that are to be written: with the ids
 // of the other side, and on the way to the shards with a target.
-func (l *lead) convert(ctx context.Context, t *table, rows []backend.Row, way direction) error {
-	wanted := drawnIDs{}
+func (l *lead) convert(ctx context.Context, t *table, rows []backend.Row, way idmap.Direction) error {
+	wanted := idmap.Wanted{}
 	for i := range rows {
 		t.want(wanted, &rows[i])
 	}
-	d, err := l.dictionary(ctx, wanted, way)
+	d, err := l.idWriter().Dictionary(ctx, wanted, way)
 	if err != nil {
 		return err
 	}
@@ -84,25 +85,25 @@ func (l *lead) convert(ctx context.Context, t *table, rows []backend.Row, way di
 }
 
 // want collects the ids of a record that map tables have.
-func (t *table) want(wanted drawnIDs, r *backend.Row) {
-	wanted.add(t.ids, r.ID)
+func (t *table) want(wanted idmap.Wanted, r *backend.Row) {
+	wanted.Add(t.ids, r.ID)
 	for _, s := range r.Slots {
-		wanted.add(t.rewrites[s.At], s.ID)
+		wanted.Add(t.rewrites[s.At], s.ID)
 	}
 	if id, ok := routeID(r.Route); ok {
-		wanted.add(t.route.ids, id)
+		wanted.Add(t.route.ids, id)
 	}
 }
 
-func (t *table) convert(r *backend.Row, d dictionary) error {
+func (t *table) convert(r *backend.Row, d idmap.Dictionary) error {
 	var err error
-	if r.Key, err = d.turn(t.ids, r.ID); err != nil {
-		return t.stranded(err, d.way)
+	if r.Key, err = d.Turn(t.ids, r.ID); err != nil {
+		return t.stranded(err, d.Way)
 	}
 	if err := t.fillSlots(r, d); err != nil {
-		return t.stranded(err, d.way)
+		return t.stranded(err, d.Way)
 	}
-	if d.way == toSource {
+	if d.Way == idmap.ToSource {
 		return nil
 	}
 	if r.To, err = t.home(r.Route, d); err != nil {
@@ -112,8 +113,8 @@ func (t *table) convert(r *backend.Row, d dictionary) error {
 }
 
 // stranded explains why a row of the shards cannot go back.
-func (t *table) stranded(err error, way direction) error {
-	if way == toSource {
+func (t *table) stranded(err error, way idmap.Direction) error {
+	if way == idmap.ToSource {
 		err = fmt.Errorf("%w: %w; it was not made by the job or with IDs.New, and the source has no id for it", ErrNotReady, err)
 	}
 	return err
@@ -121,12 +122,12 @@ func (t *table) stranded(err error, way direction) error {
 
 // home is the target of a row with the sharding key as it was read; an id in it is
 // turned into the new one.
-func (t *table) home(key any, d dictionary) (int, error) {
+func (t *table) home(key any, d idmap.Dictionary) (int, error) {
 	if key == nil && len(t.route.hops) > 0 {
 		return nowhere, nil
 	}
 	if id, ok := routeID(key); ok && t.route.ids != nil {
-		becomes, err := d.turn(t.route.ids, id)
+		becomes, err := d.Turn(t.route.ids, id)
 		if err != nil {
 			return 0, err
 		}
@@ -165,21 +166,21 @@ func (t *table) checkAlso(r *backend.Row) error {
 
 // keysOf are the ids on the other side of those that have one. What has none was
 // never written there.
-func (l *lead) keysOf(ctx context.Context, t *table, ids []int64, way direction) ([]int64, error) {
+func (l *lead) keysOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
 	if t.ids == nil {
 		return ids, nil
 	}
-	wanted := drawnIDs{}
+	wanted := idmap.Wanted{}
 	for _, id := range ids {
-		wanted.add(t.ids, id)
+		wanted.Add(t.ids, id)
 	}
-	d, err := l.lookUp(ctx, l.from(l.source), wanted, way)
+	d, err := l.mapTable().LookUp(ctx, l.from(l.source), wanted, way)
 	if err != nil {
 		return nil, err
 	}
 	keys := make([]int64, 0, len(ids))
 	for _, id := range ids {
-		if key, err := d.turn(t.ids, id); err == nil {
+		if key, err := d.Turn(t.ids, id); err == nil {
 			keys = append(keys, key)
 		}
 	}

@@ -6,25 +6,9 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
-
-// renumbering is how the rows of one table get new ids. Columns that refer to
-// them have the same one. nil keeps them.
-type renumbering struct {
-	IDs
-
-	of *table // under whose number the map table has them
-}
-
-// isDrawn: a map table has the numbers.
-func (r *renumbering) isDrawn() bool {
-	if r == nil {
-		return false
-	}
-	_, drawn := r.by.(drawn)
-	return drawn
-}
 
 // numberAnew gives a table its renumbering. One whose primary key refers to
 // another table shares that one's.
@@ -44,7 +28,7 @@ func (w *world) numberAnew(t *table) error {
 		return nil
 	}
 	if owner.ids == nil {
-		owner.ids = &renumbering{owner.conf.IDs, owner}
+		owner.ids = &idmap.Renumbering{By: owner.conf.IDs.by, Of: &owner.Table, Number: owner.ord}
 	}
 	t.ids = owner.ids
 	return nil
@@ -55,11 +39,11 @@ func (t *table) numbering() string {
 	if t.ids == nil {
 		return KeepIDs().String()
 	}
-	return t.ids.String()
+	return t.ids.Text()
 }
 
 // renumberingOf is what becomes of the values of a column.
-func (t *table) renumberingOf(column string) *renumbering {
+func (t *table) renumberingOf(column string) *idmap.Renumbering {
 	if strings.EqualFold(column, t.Key) {
 		return t.ids
 	}
@@ -71,8 +55,8 @@ func (t *table) renumberingOf(column string) *renumbering {
 
 // rewritten are the renumberings of the table's columns, in their order; nil when
 // none is rewritten.
-func (t *table) rewritten() []*renumbering {
-	all := make([]*renumbering, len(t.Columns))
+func (t *table) rewritten() []*idmap.Renumbering {
+	all := make([]*idmap.Renumbering, len(t.Columns))
 	some := false
 	for i, c := range t.Columns {
 		all[i] = t.renumberingOf(c.Name)
@@ -118,23 +102,12 @@ func (t *table) checkIDs(ctx context.Context, s *backend.Session) error {
 			if err != nil {
 				return fmt.Errorf("table %s, column %s: %w", t.conf.Name, column, err)
 			}
-			if err := r.accepts(id); err != nil {
+			if err := r.Accepts(id); err != nil {
 				return fmt.Errorf("%w: table %s, column %s: %w", ErrUnsupported, t.conf.Name, column, err)
 			}
 		}
 	}
 	return nil
-}
-
-func (r *renumbering) accepts(id int64) error {
-	if id < 0 {
-		return fmt.Errorf("%w: %d is below zero, and only ids from 1 up are numbered anew", ErrNoID, id)
-	}
-	if r.isDrawn() {
-		return nil
-	}
-	_, err := r.New(id)
-	return err
 }
 
 // pruneRenumbered removes rows of a chunk from the shards, where they lie in
@@ -184,17 +157,17 @@ func above(key string, after proto.Bound) string {
 
 // among are the ids of shards whose rows are those of a chunk.
 func (l *lead) among(ctx context.Context, t *table, keys []int64, c proto.Chunk) ([]int64, error) {
-	wanted := drawnIDs{}
+	wanted := idmap.Wanted{}
 	for _, key := range keys {
-		wanted.add(t.ids, key)
+		wanted.Add(t.ids, key)
 	}
-	d, err := l.lookUp(ctx, l.source, wanted, toSource)
+	d, err := l.mapTable().LookUp(ctx, l.source, wanted, idmap.ToSource)
 	if err != nil {
 		return nil, err
 	}
 	var found []int64
 	for _, key := range keys {
-		old, err := d.turn(t.ids, key)
+		old, err := d.Turn(t.ids, key)
 		if err == nil && !c.After.Covers(old) && c.To.Covers(old) {
 			found = append(found, key)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -51,7 +52,7 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *table, k keys) erro
 	v.result.Rows += int64(len(olds))
 	ids := olds
 	if v.behind {
-		if ids, err = v.counterparts(ctx, t, olds, toShards); err != nil {
+		if ids, err = v.counterparts(ctx, t, olds, idmap.ToShards); err != nil {
 			return err
 		}
 		v.result.Unsettled += int64(len(olds) - len(ids)) // no shard can ever have had them
@@ -70,13 +71,13 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *table, k keys) erro
 
 // strays settles the rows of a shard that have none on the source.
 func (v *verifier) strays(ctx context.Context, t *table, on *target, keys []int64, low proto.Bound) error {
-	d, err := v.dictionaryOf(ctx, t, keys, toSource)
+	d, err := v.dictionaryOf(ctx, t, keys, idmap.ToSource)
 	if err != nil {
 		return err
 	}
 	olds := map[int64]int64{} // by the shard's id
 	for _, key := range keys {
-		if old, err := d.turn(t.ids, key); err == nil {
+		if old, err := d.Turn(t.ids, key); err == nil {
 			olds[key] = old
 		}
 	}
@@ -138,16 +139,16 @@ func (v *verifier) sourceKeys(ctx context.Context, t *table, among where) (ids [
 	return ids, err
 }
 
-func (v *verifier) dictionaryOf(ctx context.Context, t *table, ids []int64, way direction) (dictionary, error) {
-	wanted := drawnIDs{}
+func (v *verifier) dictionaryOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) (idmap.Dictionary, error) {
+	wanted := idmap.Wanted{}
 	for _, id := range ids {
-		wanted.add(t.ids, id)
+		wanted.Add(t.ids, id)
 	}
-	return v.lookUp(ctx, v.source, wanted, way)
+	return v.mapTable().LookUp(ctx, v.source, wanted, way)
 }
 
 // counterparts are the ids of the other side, without those that have none.
-func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way direction) ([]int64, error) {
+func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
 	named, err := v.named(ctx, t, ids, way)
 	list := make([]int64, 0, len(named))
 	for other := range named {
@@ -157,14 +158,14 @@ func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way 
 }
 
 // named are the ids by those of the other side.
-func (v *verifier) named(ctx context.Context, t *table, ids []int64, way direction) (map[int64]int64, error) {
+func (v *verifier) named(ctx context.Context, t *table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
 	d, err := v.dictionaryOf(ctx, t, ids, way)
 	if err != nil {
 		return nil, err
 	}
 	named := make(map[int64]int64, len(ids))
 	for _, id := range ids {
-		if other, err := d.turn(t.ids, id); err == nil {
+		if other, err := d.Turn(t.ids, id); err == nil {
 			named[other] = id
 		}
 	}
@@ -181,7 +182,7 @@ func (v *verifier) byName(ctx context.Context, t *table, ids []int64, onShards b
 		}
 		return ids, names, nil
 	}
-	if names, err = v.named(ctx, t, ids, direction(onShards)); err != nil {
+	if names, err = v.named(ctx, t, ids, idmap.Direction(onShards)); err != nil {
 		return nil, nil, err
 	}
 	for id := range names {
@@ -266,11 +267,11 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	if err != nil {
 		return nil, err
 	}
-	wanted := drawnIDs{}
+	wanted := idmap.Wanted{}
 	for _, r := range rows {
 		t.wantRough(wanted, r)
 	}
-	d, err := v.lookUp(ctx, v.source, wanted, toShards)
+	d, err := v.mapTable().LookUp(ctx, v.source, wanted, idmap.ToShards)
 	if err != nil {
 		return nil, err
 	}
@@ -281,29 +282,29 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	return found, nil
 }
 
-func (t *table) wantRough(wanted drawnIDs, r rough) {
+func (t *table) wantRough(wanted idmap.Wanted, r rough) {
 	at := 0
 	for _, ids := range t.rewrites {
 		if ids == nil {
 			continue
 		}
-		wanted.add(ids, r.ids[at].Int64)
+		wanted.Add(ids, r.ids[at].Int64)
 		at++
 	}
 	if id, ok := routeID(r.route); ok {
-		wanted.add(t.route.ids, id)
+		wanted.Add(t.route.ids, id)
 	}
 }
 
 // onShards is what a row of the source is to be there. One with an id that has no
 // counterpart has no place.
-func (t *table) onShards(r rough, d dictionary) version {
+func (t *table) onShards(r rough, d idmap.Dictionary) version {
 	at := 0
 	for _, ids := range t.rewrites {
 		if ids == nil {
 			continue
 		}
-		id, err := d.turn(ids, r.ids[at].Int64)
+		id, err := d.Turn(ids, r.ids[at].Int64)
 		if err != nil {
 			return version{place: nowhere}
 		}

@@ -37,7 +37,7 @@ func (w *world) makeOwnTables(ctx context.Context) error {
 func (w *world) sourceTables() []string {
 	all := w.source.OwnTables(w.logTable())
 	if w.hasMap() {
-		all = append(all, w.source.MapDefinition(w.mapTable()))
+		all = append(all, w.source.MapDefinition(string(w.mapTable())))
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -52,8 +53,8 @@ type table struct {
 
 	up, down   []relation // foreign keys of the table, and to it
 	references []reference
-	ids        *renumbering   // of the primary key; nil: it is kept
-	rewrites   []*renumbering // of the columns, in their order; nil: all are kept
+	ids        *idmap.Renumbering   // of the primary key; nil: it is kept
+	rewrites   []*idmap.Renumbering // of the columns, in their order; nil: all are kept
 	route      route
 
 	weights weights // of its rows

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // rawOf are values as a driver gives them.
@@ -54,10 +55,10 @@ func TestARecordHasTheValuesThatWereRead(t *testing.T) {
 }
 
 func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
-	ids := &renumbering{IDs: Affine(10, 3)}
-	on := &table{rewrites: []*renumbering{ids, nil, ids, ids, nil}}
+	ids := &idmap.Renumbering{By: idmap.Affine{Factor: 10, Offset: 3}}
+	on := &table{rewrites: []*idmap.Renumbering{ids, nil, ids, ids, nil}}
 	r := recordOf(t, on, "7", "a", "NULL", "12", "NULL")
-	if err := on.fillSlots(&r, dictionary{way: toShards}); err != nil {
+	if err := on.fillSlots(&r, idmap.Dictionary{Way: idmap.ToShards}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := valuesOf(r), []string{"73", "a", "NULL", "123", "NULL"}; !slices.Equal(got, want) || len(r.Slots) > 0 {

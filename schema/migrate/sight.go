@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // where makes a condition of a column of ids.
@@ -85,7 +86,7 @@ func sourceRows(ctx context.Context, c *backend.Session, t *table, among where, 
 		if route.Valid {
 			shardingKey = route.String
 		}
-		place, err := t.home(shardingKey, dictionary{})
+		place, err := t.home(shardingKey, idmap.Dictionary{})
 		if err != nil {
 			return &RowError{t.conf.Name, id, err}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
 )
 
 // Reference is a column of a table that holds the id of a row of another one, or
@@ -28,8 +29,8 @@ type reference struct {
 type route struct {
 	hops   []reference // up to the table with the column; none: it is the row's own
 	column string
-	holder backend.Column // what the column is
-	ids    *renumbering   // of what it holds; nil: it is kept
+	holder backend.Column     // what the column is
+	ids    *idmap.Renumbering // of what it holds; nil: it is kept
 }
 
 // resolve finds out how the tables hang together.
