@@ -62,7 +62,7 @@ func tallies(t *testing.T, first, second *server.MariaDB, options ...sharding.Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	sharded, whole = openGORM(t, first.Open(t, "home"), true), openGORM(t, first.Open(t, "whole"), true)
+	sharded, whole = database.OpenGORM(t, first.Open(t, "home"), true), database.OpenGORM(t, first.Open(t, "whole"), true)
 	if err := sharded.Use(gormplugin.New(gormplugin.Config{Router: router})); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDBResolverAndShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := openGORM(t, home, true)
+	db := database.OpenGORM(t, home, true)
 	plugin := gormplugin.New(gormplugin.Config{Generators: gormSet(), Router: router, Replicas: map[string][]*sql.DB{"shard": {shardReplica}}})
 	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{mysql.New(mysql.Config{Conn: homeReplica})}})
 	if err := errors.Join(db.Use(plugin), db.Use(resolver)); err != nil {

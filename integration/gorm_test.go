@@ -1,16 +1,13 @@
 package integration_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
@@ -46,17 +43,6 @@ func gormSet() keygen.Set {
 	}
 }
 
-// openGORM opens gorm on db; lastInsertID makes it take the path it takes on
-// MySQL, which has no RETURNING.
-func openGORM(t *testing.T, db *sql.DB, lastInsertID bool) *gorm.DB {
-	t.Helper()
-	g, err := gorm.Open(mysql.New(mysql.Config{Conn: db, DisableWithReturning: lastInsertID}), &gorm.Config{Logger: logger.Default.LogMode(logger.Silent)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
 // bothPaths runs a test as on MariaDB and as on MySQL.
 func bothPaths(t *testing.T, test func(t *testing.T, lastInsertID bool)) {
 	t.Run("RETURNING", func(t *testing.T) { test(t, false) })
@@ -69,7 +55,7 @@ func TestGormIdsInStructsAreThoseInTheTableOnMariaDB(t *testing.T) {
 		conn := m.Open(t, fmt.Sprintf("fill_%t", lastInsertID))
 		database.Exec(t, conn, fmt.Sprintf(gormOrders, "orders"))
 		database.Exec(t, conn, fmt.Sprintf(gormItems, "items"))
-		db := openGORM(t, conn, lastInsertID)
+		db := database.OpenGORM(t, conn, lastInsertID)
 		if err := db.Use(gormplugin.New(gormplugin.Config{Generators: gormSet()})); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +100,7 @@ func TestGormIdsInStructsAreThoseInTheTableOnMariaDB(t *testing.T) {
 func TestGormTakesAnIdBackWhenMariaDBRefusesTheRow(t *testing.T) {
 	conn := server.RunMariaDB(t).Open(t, "shop")
 	database.Exec(t, conn, fmt.Sprintf(gormItems, "items"))
-	db := openGORM(t, conn, false)
+	db := database.OpenGORM(t, conn, false)
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: gormSet()})); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +140,7 @@ func gormShards(t *testing.T, first, second *server.MariaDB, lastInsertID bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := openGORM(t, home, lastInsertID)
+	db := database.OpenGORM(t, home, lastInsertID)
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: gormSet(), Router: router})); err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ func newLockShop(t *testing.T, s database.Server) *lockShop {
 	if shop.Hook, err = sqlxhook.New(sqlxhook.Config{Router: router}); err != nil {
 		t.Fatal(err)
 	}
-	shop.db = routedSqlx(t, router, home)
-	shop.gorm = openGORM(t, home, true)
+	shop.db = database.RoutedSqlx(t, router, home)
+	shop.gorm = database.OpenGORM(t, home, true)
 	plugin := gormplugin.New(gormplugin.Config{Generators: gormSet(), Router: router, Replicas: map[string][]*sql.DB{"east": {replica}}})
 	resolver := dbresolver.Register(dbresolver.Config{Replicas: []gorm.Dialector{mysql.New(mysql.Config{Conn: replica})}})
 	if err := errors.Join(shop.gorm.Use(plugin), shop.gorm.Use(resolver)); err != nil {

@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,17 +11,8 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
-	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
 )
-
-// routedSqlx returns the databases of a router as one.
-func routedSqlx(t *testing.T, router *sharding.Router, home *sql.DB) *sqlx.DB {
-	t.Helper()
-	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), "mysql")
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
 
 // sqlxShop is two MariaDB servers with two tables of orders each.
 type sqlxShop struct {
@@ -56,7 +46,7 @@ func runSqlxShop(t *testing.T, options ...sharding.Option) sqlxShop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.db = routedSqlx(t, s.router, s.dbs["east"])
+	s.db = database.RoutedSqlx(t, s.router, s.dbs["east"])
 	return s
 }
 

@@ -54,7 +54,7 @@ func newTextShop(t *testing.T, s database.Server) *textShop {
 		database.Exec(t, dbs[target.DB], fmt.Sprintf(createAccounts, target.Table))
 	}
 	database.Exec(t, home, fmt.Sprintf(createAccounts, "accounts"))
-	shop := &textShop{sharded: openGORM(t, s.Open(t, "app"), true), whole: openGORM(t, home, true)}
+	shop := &textShop{sharded: database.OpenGORM(t, s.Open(t, "app"), true), whole: database.OpenGORM(t, home, true)}
 	shop.router, err = sharding.New(dbs, sharding.Table{Name: "accounts", Key: "tenant", Rule: sharding.HashText(16), Map: m}, sharding.Transactions(sharding.BestEffort))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func newTextShop(t *testing.T, s database.Server) *textShop {
 	if shop.Hook, err = sqlxhook.New(sqlxhook.Config{Router: shop.router}); err != nil {
 		t.Fatal(err)
 	}
-	shop.db = routedSqlx(t, shop.router, home)
+	shop.db = database.RoutedSqlx(t, shop.router, home)
 	if err := shop.sharded.Use(gormplugin.New(gormplugin.Config{Router: shop.router})); err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,28 @@ func MustNumber(t *testing.T, db *sql.DB, query string, args ...any) int64 {
 	return n
 }
 
+// Texts reads the one column of a query.
+func Texts(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var all []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // AtOnce runs f n times, starting all together.
 func AtOnce(t testing.TB, n int, f func(i int) error) {
 	t.Helper()

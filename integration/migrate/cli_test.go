@@ -1,0 +1,429 @@
+package migrate_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+)
+
+const moverPassword = "s3cret-of:the@mover"
+
+// operator drives the built program as a DBA would, as the user of the runbook.
+type operator struct {
+	*migrationShop
+
+	dir, program string
+	env          []string
+
+	mu   sync.Mutex
+	said bytes.Buffer // by all commands, on both streams
+}
+
+func newOperator(t *testing.T, s *migrationShop) *operator {
+	t.Helper()
+	o := &operator{migrationShop: s, dir: t.TempDir()}
+	o.program = filepath.Join(o.dir, "shardid")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", o.program, "./cmd/shardid")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	o.grant(t)
+	o.configure(t)
+	return o
+}
+
+// grant makes the user mover with the rights that the runbook gives.
+func (o *operator) grant(t *testing.T) {
+	t.Helper()
+	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
+		database.Exec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
+		own := mysqlGrants
+		if isMariaDB(t, db) {
+			own = mariadbGrants
+		}
+		for _, grant := range slices.Concat(sourceGrants, shardGrants, own) {
+			database.Exec(t, db, grant)
+		}
+	}
+}
+
+func isMariaDB(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(version, "MariaDB")
+}
+
+// configure has one database in the environment and one in a file.
+func (o *operator) configure(t *testing.T) {
+	t.Helper()
+	layout := `{"databases": {"a": {"env": "SHOP_A"}, "b": {"file": "shop-b.dsn"}},
+		"tables": [{"name": "orders", "key": "user_id", "rule": "low(2)", "spread": {"databases": ["a", "b"], "tables": 4, "pattern": "orders_%02d"}}]}`
+	for name, text := range map[string]string{"shards.json": layout, "shop-b.dsn": asMover(o.servers[1].DSN("shop_b")) + "\n"} {
+		if err := os.WriteFile(filepath.Join(o.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.env = append(os.Environ(), "SHARDID_SOURCE="+asMover(o.servers[0].DSN("shop")), "SHOP_A="+asMover(o.servers[0].DSN("shop_a")))
+}
+
+func asMover(dsn string) string { return strings.Replace(dsn, "root@", "mover:"+moverPassword+"@", 1) }
+
+// command is a verb under way.
+type command struct {
+	*exec.Cmd
+
+	operator       *operator
+	stdout, stderr shownText
+	ended          chan struct{}
+}
+
+// shownText is what a command writes, to be read at any time.
+type shownText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *shownText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *shownText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (o *operator) start(t *testing.T, verb string, args ...string) *command {
+	t.Helper()
+	args = append([]string{"migrate", verb, "--config", "shards.json"}, args...)
+	c := &command{Cmd: exec.CommandContext(t.Context(), o.program, args...), operator: o, ended: make(chan struct{})}
+	c.Dir, c.Env, c.Cmd.Stdout, c.Cmd.Stderr = o.dir, o.env, &c.stdout, &c.stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.Wait() // ProcessState tells
+		close(c.ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGCONT) // one that is stopped does not end
+		_ = c.Process.Kill()                  // it may have ended
+		<-c.ended
+	})
+	return c
+}
+
+// code waits for the end.
+func (c *command) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-c.ended:
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+	c.operator.mu.Lock()
+	defer c.operator.mu.Unlock()
+	c.operator.said.WriteString(c.stdout.String() + c.stderr.String())
+	return c.ProcessState.ExitCode()
+}
+
+// must executes a verb that has to end with the code, and returns its stdout.
+func (o *operator) must(t *testing.T, code int, verb string, args ...string) string {
+	t.Helper()
+	c := o.start(t, verb, args...)
+	if got := c.code(t); got != code {
+		t.Fatalf("%s %v: exit code %d, want %d: %s%s", verb, args, got, code, c.stdout.String(), c.stderr.String())
+	}
+	return c.stdout.String()
+}
+
+// jobStatus is what status prints for programs.
+type jobStatus struct {
+	Phase  string
+	Epoch  int64
+	Paused bool
+	Tables []struct{ Copied float64 }
+}
+
+func (o *operator) status(t *testing.T) (s jobStatus) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(o.must(t, 0, "status", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wait looks at the job until it stands as wanted.
+func (o *operator) wait(t *testing.T, wanted func(jobStatus) bool) jobStatus {
+	t.Helper()
+	for {
+		if s := o.status(t); wanted(s) {
+			return s
+		}
+		pauseOrFail(t)
+	}
+}
+
+func pauseOrFail(t *testing.T) {
+	t.Helper()
+	select {
+	case <-time.After(50 * time.Millisecond):
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
+// waitFor waits until a command has written something.
+func (c *command) waitFor(t *testing.T, text string) {
+	t.Helper()
+	for !strings.Contains(c.stderr.String(), text) {
+		pauseOrFail(t)
+	}
+}
+
+// verify goes on until all rows could be judged: writers are at work.
+func (o *operator) verify(t *testing.T) {
+	t.Helper()
+	for {
+		c := o.start(t, "verify", "--json")
+		switch code := c.code(t); code {
+		case 0:
+			return
+		case 6: // changes are on their way
+		default:
+			t.Fatalf("verify: exit code %d: %s%s", code, c.stdout.String(), c.stderr.String())
+		}
+	}
+}
+
+// tables counts the tables of all databases whose names match.
+func (o *operator) tables(t *testing.T, like string) (n int) {
+	t.Helper()
+	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
+		var some int
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema LIKE 'shop%' AND table_name LIKE ?", like).Scan(&some); err != nil {
+			t.Fatal(err)
+		}
+		n += some
+	}
+	return n
+}
+
+func TestTheRunbookOnServers(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 3000)
+		o := newOperator(t, s)
+		stop := s.writers(t, 2)
+		defer stop()
+		o.prepare(t)
+		leader := o.copyWithTwoRunners(t)
+		o.verify(t)
+		o.takeOver(t, leader)
+		o.verify(t)
+		o.thereAndBack(t, stop)
+		if strings.Contains(o.said.String(), "s3cret") {
+			t.Error("a command has shown the password")
+		}
+	})
+}
+
+// prepare goes from inspect to seed.
+func (o *operator) prepare(t *testing.T) {
+	t.Helper()
+	var found []struct{ Code, Severity, Fix string }
+	if err := json.Unmarshal([]byte(o.must(t, 0, "inspect", "--json")), &found); err != nil {
+		t.Error(err)
+	}
+	if plan := o.must(t, 0, "plan", "--out", "plan.json"); !strings.Contains(plan, "CREATE TRIGGER") || !strings.Contains(plan, "a/orders_00 b/orders_01") {
+		t.Errorf("plan: %s", plan)
+	}
+	for _, verb := range []string{"install", "run"} {
+		if text := o.must(t, 0, verb, "--dry-run"); !strings.Contains(text, "CREATE TABLE") {
+			t.Errorf("%s --dry-run: %s", verb, text)
+		}
+	}
+	o.must(t, 0, "seed", "--margin", "100", "--dry-run", "--json")
+	if n := o.tables(t, "shardid%") + o.tables(t, "leaf_alloc") + o.tables(t, "orders\\___"); n != 0 {
+		t.Errorf("%d tables were made by dry runs", n)
+	}
+	o.must(t, 0, "install")
+	var seeds []struct {
+		Tag  string
+		Next int64
+	}
+	if err := json.Unmarshal([]byte(o.must(t, 0, "seed", "--margin", "1000000", "--json")), &seeds); err != nil || seeds[0].Tag != "orders" || seeds[0].Next < 1_003_000 {
+		t.Errorf("%+v (%v)", seeds, err)
+	}
+	o.must(t, 6, "cutover")
+	o.must(t, 1, "finalize")
+}
+
+// copyWithTwoRunners starts them while the job is paused, and returns the one
+// that leads.
+func (o *operator) copyWithTwoRunners(t *testing.T) (leader *command) {
+	t.Helper()
+	o.must(t, 0, "pause")
+	leader = o.start(t, "run", "--plan", "plan.json", "--interval", "100ms", "--json", "--chunk-rows", "500", "--max-threads", "1000")
+	o.wait(t, func(s jobStatus) bool { return s.Phase == "copying" && s.Paused && s.Tables[0].Copied == 0 })
+	o.start(t, "run", "--plan", "plan.json", "--interval", "100ms").waitFor(t, "another runner leads the job; waiting to take over")
+	o.must(t, 4, "run", "--no-wait")
+	o.must(t, 0, "resume")
+	o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && !s.Paused && s.Tables[0].Copied == 1 })
+	line, _, _ := strings.Cut(leader.stdout.String(), "\n")
+	var p jobStatus
+	if err := json.Unmarshal([]byte(line), &p); err != nil {
+		t.Errorf("the leader's first line is %q (%v)", line, err)
+	}
+	return leader
+}
+
+// takeOver kills the leader; the other one goes on. When the leader had copied all
+// rows and began to follow their changes, the other one may have come before it
+// already: then nothing changes, and so it is asked whether somebody leads.
+func (o *operator) takeOver(t *testing.T, leader *command) {
+	t.Helper()
+	if err := leader.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-leader.ended
+	for o.start(t, "run", "--no-wait", "--once").code(t) != 4 {
+		pauseOrFail(t)
+	}
+}
+
+// thereAndBack switches, goes back with what was written to the shards, switches
+// again and ends the job, while a runner is at work.
+func (o *operator) thereAndBack(t *testing.T, stop func() int) {
+	t.Helper()
+	var done struct {
+		PauseMS float64 `json:"pause_ms"`
+		Epoch   int64
+	}
+	text := o.must(t, 0, "cutover", "--max-pause", longPause.String(), "--json")
+	if err := json.Unmarshal([]byte(text), &done); err != nil || done.PauseMS <= 0 || done.Epoch == 0 {
+		t.Errorf("%s (%v)", text, err)
+	}
+	stop()
+	o.compare(t, "user_id", "orders_old", "")
+	if text := o.must(t, 0, "cutover"); !strings.Contains(text, "nothing left to switch") {
+		t.Errorf("a second cutover: %s", text)
+	}
+	database.Exec(t, o.shards["b"], "INSERT INTO orders_01 (id, user_id, code) VALUES (1000000, 5, 'on a shard')")
+	o.must(t, 0, "rollback", "--max-pause", longPause.String())
+	o.compare(t, "user_id", "orders", "_sealed")
+	o.verify(t)
+	o.must(t, 0, "cutover", "--max-pause", longPause.String())
+	runner := o.start(t, "run")
+	o.must(t, 0, "finalize", "--yes")
+	if code := runner.code(t); code != 0 || !strings.Contains(runner.stderr.String(), "nothing left to do") {
+		t.Errorf("a runner ended with %d: %s", code, runner.stderr.String())
+	}
+	if s := o.status(t); s.Phase != "finalized" {
+		t.Errorf("%+v", s)
+	}
+	o.compare(t, "user_id", "orders_old", "")
+	o.tidy(t)
+}
+
+// tidy removes what a finalized job leaves, as the runbook says.
+func (o *operator) tidy(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, _ := strings.Cut(string(text), "### 9. Finalize")
+	var drops []string
+	for line := range strings.Lines(last) {
+		if strings.HasPrefix(line, "DROP TABLE ") {
+			drops = append(drops, line)
+		}
+	}
+	if len(drops) != 3 {
+		t.Fatalf("%q", drops)
+	}
+	for _, statement := range drops[:2] {
+		database.Exec(t, o.source, statement)
+	}
+	for _, db := range o.shards {
+		database.Exec(t, db, drops[2])
+	}
+	for _, like := range []string{"shardid%", "orders_old"} {
+		if n := o.tables(t, like); n != 0 {
+			t.Errorf("%d tables %s are left", n, like)
+		}
+	}
+}
+
+// A runner whose machine slept has lost its lock, and finds another in its place.
+func TestARunnerThatSleptEndsWithFive(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 200)
+		o := newOperator(t, s)
+		slept := o.start(t, "run", "--interval", "100ms", "--json")
+		// It leads once to copy and once to follow.
+		before := o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 })
+		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		killConnections(t, s.source, "mover")
+		o.must(t, 0, "run", "--once")
+		if now := o.status(t); now.Epoch <= before.Epoch {
+			t.Errorf("the second runner leads with epoch %d", now.Epoch)
+		}
+		if err := slept.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if code := slept.code(t); code != 5 || !strings.Contains(slept.stderr.String(), "a newer runner leads this job") {
+			t.Errorf("exit code %d: %s", code, slept.stderr.String())
+		}
+		o.verify(t)
+	})
+}
+
+// killConnections is what a server's timeout does to a client that sleeps.
+func killConnections(t *testing.T, db *sql.DB, user string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE user = ?", user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if err := rows.Err(); err != nil || len(ids) == 0 {
+		t.Fatalf("%d connections (%v)", len(ids), err)
+	}
+	for _, id := range ids {
+		_, err := db.ExecContext(t.Context(), "KILL "+strconv.FormatInt(id, 10))
+		if err != nil && errors.Is(err, context.Canceled) {
+			t.Fatal(err) // others have ended by themselves
+		}
+	}
+}

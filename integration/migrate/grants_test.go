@@ -1,0 +1,176 @@
+package migrate_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+// The grants of docs/runbook.md.
+var (
+	sourceGrants = []string{
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, TRIGGER, LOCK TABLES, SHOW VIEW ON shop.* TO mover",
+		"GRANT PROCESS ON *.* TO mover",
+	}
+	shardGrants = []string{
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, TRIGGER, LOCK TABLES ON `shop\\_%`.* TO mover",
+		"GRANT PROCESS ON *.* TO mover",
+	}
+	mysqlGrants = []string{
+		"GRANT XA_RECOVER_ADMIN ON *.* TO mover",
+		"GRANT SELECT ON performance_schema.replication_connection_configuration TO mover",
+	}
+	mariadbGrants = []string{"GRANT SLAVE MONITOR ON *.* TO mover"}
+)
+
+// moving is a job of orders that the user mover is to carry out.
+type moving struct {
+	admin *sql.DB // of the source
+	job   *migrate.Job
+	cfg   migrate.Config
+}
+
+func newMoving(t *testing.T, s database.DSNOpener, grants ...string) *moving {
+	t.Helper()
+	m := &moving{admin: s.Open(t, "shop")}
+	database.Exec(t, m.admin, "CREATE USER mover")
+	for _, grant := range grants {
+		database.Exec(t, m.admin, grant)
+	}
+	database.Exec(t, m.admin, "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) UNIQUE, note VARCHAR(100) CHARACTER SET latin1)")
+	database.Exec(t, m.admin, "INSERT INTO orders (user_id, note) VALUES (0, 'a')"+strings.Repeat(", (1, 'b'), (2, 'c')", 7))
+	spread, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.cfg = migrate.Config{
+		Source: database.OpenAs(t, s, "mover", "shop"),
+		Shards: sharding.DBs{"east": database.OpenAs(t, s, "mover", "shop_east"), "west": database.OpenAs(t, s, "mover", "shop_west")},
+		Tables: []migrate.Table{{Table: sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: spread}}},
+	}
+	if m.job, err = migrate.New(m.cfg); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s database.DSNOpener, grants []string)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) {
+		test(t, server.RunMariaDB(t), slices.Concat(sourceGrants, shardGrants, mariadbGrants))
+	})
+	t.Run("MySQL", func(t *testing.T) {
+		test(t, server.RunMySQL(t), slices.Concat(sourceGrants, shardGrants, mysqlGrants))
+	})
+}
+
+func TestTheRunbookHasTheGrantsThatAreTested(t *testing.T) {
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants)
+	for i, grant := range tested {
+		tested[i] = strings.ReplaceAll(grant, "`shop\\_%`", "shop_east") + ";"
+		if !strings.Contains(string(text), tested[i]) {
+			t.Errorf("the runbook lacks %s", tested[i])
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "GRANT ") && strings.HasSuffix(line, " TO mover;") && !slices.Contains(tested, line) {
+			t.Errorf("no test has %s", line)
+		}
+	}
+}
+
+func TestAUserWithTheDocumentedGrantsMigrates(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, grants []string) {
+		m := newMoving(t, s, grants...)
+		found, err := m.job.Inspect(t.Context())
+		if err != nil || migrate.Blocked(found) || slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.Privileges }) {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if _, err := m.job.Plan(t.Context()); err != nil {
+			t.Error(err)
+		}
+		switchTo := func(do func(context.Context, time.Duration) (migrate.Switch, error)) func() error {
+			return func() error {
+				_, err := do(t.Context(), time.Minute)
+				return err
+			}
+		}
+		for i, step := range []func() error{
+			func() error { return m.job.Pause(t.Context()) }, func() error { return m.job.Resume(t.Context()) },
+			func() error { return m.job.Run(t.Context()) }, m.clean(t),
+			switchTo(m.job.Cutover), switchTo(m.job.Rollback), m.clean(t), switchTo(m.job.Cutover),
+			func() error { return m.job.Finalize(t.Context()) },
+		} {
+			if err := step(); err != nil {
+				t.Fatalf("step %d: %v", i, err)
+			}
+		}
+		if p, err := m.job.Progress(t.Context()); err != nil || p.Phase != migrate.PhaseFinalized {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+}
+
+// clean verifies.
+func (m *moving) clean(t *testing.T) func() error {
+	return func() error {
+		v, err := m.job.Verify(t.Context())
+		if err == nil && (!v.Clean() || v.Rows != 15) {
+			t.Errorf("%+v", v)
+		}
+		return err
+	}
+}
+
+func TestInspectKnowsTheServers(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		m := newMoving(t, s, "GRANT SELECT, INSERT, ALTER, SHOW VIEW ON *.* TO mover")
+		for _, statement := range []string{
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 2",
+			"CREATE VIEW recent AS SELECT id FROM orders",
+			"CREATE TABLE items (id INT PRIMARY KEY, order_id INT, FOREIGN KEY (order_id) REFERENCES orders (id))",
+			"ALTER TABLE orders ADD CHECK (user_id >= 0), ADD twice INT AS (user_id * 2)",
+			"INSERT INTO orders (id, user_id) VALUES (-3, 1), (2000000000, 1)",
+		} {
+			database.Exec(t, m.admin, statement)
+		}
+		found, err := m.job.Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []migrate.Code{
+			migrate.Privileges, migrate.Durability, migrate.OutsideJob, migrate.Checks, migrate.GeneratedColumns, migrate.NonPositiveID,
+			migrate.RangeUsed, migrate.NarrowKey, migrate.Charset, migrate.UniqueAcross, migrate.Size,
+		} {
+			if !slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == want }) {
+				t.Errorf("%s is missing in %+v", want, found)
+			}
+		}
+	})
+}
+
+func TestInspectSeesThatTriggersWillBeRefused(t *testing.T) {
+	m := newMoving(t, server.RunMariaDB(t, "--log-bin", "--binlog-format=STATEMENT"), slices.Concat(sourceGrants, shardGrants, mariadbGrants)...)
+	found, err := m.job.Inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []migrate.Code{migrate.TriggersRefused, migrate.BinlogFormat} {
+		if !slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == want && f.Severity == migrate.Block }) {
+			t.Errorf("%s is missing in %+v", want, found)
+		}
+	}
+}

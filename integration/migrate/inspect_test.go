@@ -1,0 +1,106 @@
+package migrate_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+// Some tables can be made under innodb_strict_mode = OFF alone: inspect says so, and a run
+// fails. It says nothing of those that a run makes.
+func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
+	var wide []string
+	for i := range 40 {
+		wide = append(wide, fmt.Sprintf("ADD c%d CHAR(240) CHARACTER SET latin1", i))
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		loose := sql.OpenDB(settingConnector{s.source.Driver(), s.servers[0].DSN("shop"), []string{"SET SESSION innodb_strict_mode = OFF"}})
+		defer func() { _ = loose.Close() }()
+		database.Exec(t, loose, "CREATE TABLE kept LIKE orders")
+		blocks := 0
+		for name, change := range map[string]string{
+			"rows too long":           strings.Join(wide, ", "),
+			"long rows in partitions": "DROP INDEX code, " + strings.Join(wide, ", ") + " PARTITION BY HASH (id) PARTITIONS 3",
+			"fixed partitions":        "DROP INDEX code, ROW_FORMAT = FIXED PARTITION BY HASH (id) PARTITIONS 3",
+			"dynamic blocks":          "ROW_FORMAT = DYNAMIC KEY_BLOCK_SIZE = 8",
+			"compressed":              "ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 8, COMMENT 'KEY_BLOCK_SIZE=9'",
+			"texts that are searched": "ADD FULLTEXT (note)",
+			"plain":                   "COMMENT = 'ROW_FORMAT=FIXED'",
+		} {
+			database.Exec(t, loose, "DROP TABLE orders")
+			database.Exec(t, loose, "CREATE TABLE orders LIKE kept")
+			database.Exec(t, loose, "ALTER TABLE orders "+change)
+			job := s.job(t, "id")
+			found, err := job.Inspect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocked := slices.ContainsFunc(found, func(f migrate.Finding) bool { return f.Code == migrate.RowFormat && f.Severity == migrate.Block })
+			err = job.Run(t.Context())
+			if blocked != (err != nil) {
+				t.Errorf("%s: blocked %t, and a run: %v; %+v", name, blocked, err, found)
+			}
+			blocks += map[bool]int{true: 1}[blocked]
+			if err := job.Abort(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, shard := range s.shards {
+				for _, table := range database.Texts(t, shard, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()") {
+					database.Exec(t, shard, "DROP TABLE "+table)
+				}
+			}
+		}
+		if blocks < 3 {
+			t.Errorf("%d changes of the table are blocked", blocks)
+		}
+	})
+}
+
+// The codes are for programs, which read them in JSON.
+func TestInspectSaysInCodesWhatServersAndTablesAreLike(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 5)
+		for _, change := range []string{
+			"ALTER TABLE orders ADD hidden INT DEFAULT 3 INVISIBLE",
+			"ALTER TABLE orders DROP INDEX code",
+			"ALTER TABLE orders PARTITION BY HASH (id) PARTITIONS 3",
+		} {
+			database.Exec(t, s.source, change)
+		}
+		database.Exec(t, s.shards["b"], "SET GLOBAL max_allowed_packet = 1048576")
+		tx, err := s.source.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }()
+		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		inAnHour := sql.OpenDB(settingConnector{s.source.Driver(), s.servers[0].DSN("shop"), []string{"SET timestamp = UNIX_TIMESTAMP() + 3600"}})
+		defer func() { _ = inAnHour.Close() }()
+		found, err := s.job(t, "id", func(c *migrate.Config) { c.Source = inAnHour }).Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			`"code":"invisible_columns","severity":"info","database":"source","table":"orders","message":"the columns hidden are`,
+			`"code":"partitions","severity":"warn","database":"source","table":"orders","message":"it is partitioned (3)`,
+			`"code":"long_transactions","severity":"warn","database":"source","message":"a transaction has been open for 36`,
+			`"code":"packet_size","severity":"warn","database":"b","message":"max_allowed_packet is 1048576, that of the source`,
+		} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s is not in %s", want, text)
+			}
+		}
+	})
+}

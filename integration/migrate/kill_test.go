@@ -1,0 +1,269 @@
+package migrate_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+// runnerVar makes a test start a runner instead: it holds the DSNs of the
+// source and of the two databases with shards.
+const runnerVar = "SHARDID_TEST_RUNNER"
+
+// runForEver migrates there and back, printing each step, until it is killed.
+func runForEver(t *testing.T, dsns []string) {
+	t.Helper()
+	var dbs [3]*sql.DB
+	for i, dsn := range dsns {
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dbs[i] = db
+	}
+	s := &migrationShop{source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	j := s.job(t, "id", func(c *migrate.Config) {
+		c.ChunkRows = 100
+		c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
+	})
+	for {
+		if err := thereAndBack(context.Background(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// thereAndBack migrates and rolls back. What a killed runner left begun, the
+// next call of another kind finishes.
+func thereAndBack(ctx context.Context, j *migrate.Job) error {
+	for _, call := range []func() error{
+		func() error { return j.Run(ctx) },
+		func() error { _, err := j.Cutover(ctx, longPause); return err },
+		func() error { _, err := j.Rollback(ctx, longPause); return err },
+	} {
+		if err := call(); err != nil && !errors.Is(err, migrate.ErrNotReady) && !errors.Is(err, migrate.ErrPhase) && !errors.Is(err, migrate.ErrLocked) {
+			return err
+		}
+	}
+	return nil
+}
+
+// killRunner starts a runner and kills it at its n-th step, or a little later,
+// or at the first step of the given name after the n-th.
+func killRunner(t *testing.T, s *migrationShop, n int, at string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=0")
+	cmd.Env = append(os.Environ(), runnerVar+"="+strings.Join([]string{s.servers[0].DSN("shop"), s.servers[0].DSN("shop_a"), s.servers[1].DSN("shop_b")}, " "))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	last := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		step, ok := strings.CutPrefix(lines.Text(), "step ")
+		if !ok {
+			said = append(said, lines.Text())
+			continue
+		}
+		last = step
+		if n--; n <= 0 && (at == "" || at == step) {
+			_ = cmd.Process.Kill()
+		}
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the runner ended by itself: %v\n%s", err, strings.Join(said, "\n"))
+	}
+	return last
+}
+
+// oracle owns some rows, and knows what each of them must hold.
+type oracle struct {
+	shop  *migrationShop
+	table migrate.Table
+	acked atomic.Int64
+}
+
+// An application tries the source and, when its table is gone, the shard. After any
+// other error, as a deadlock, it begins again: as long as the source serves, the shard
+// may not have the row yet.
+func (o *oracle) write(ctx context.Context, id, value int64) bool {
+	at, err := o.table.Target(id)
+	if err != nil {
+		return false
+	}
+	for ctx.Err() == nil {
+		for _, place := range []struct {
+			db    *sql.DB
+			table string
+		}{{o.shop.source, "orders"}, {o.shop.shards[at.DB], at.Table}} {
+			result, err := place.db.ExecContext(context.Background(), fmt.Sprintf("UPDATE %s SET total = %d WHERE id = %d", place.table, value, id))
+			if err != nil {
+				if strings.Contains(err.Error(), "."+place.table+"' doesn't exist") {
+					continue
+				}
+				break
+			}
+			if n, err := result.RowsAffected(); err == nil && n == 1 {
+				o.acked.Add(1)
+				return true
+			}
+			return false
+		}
+	}
+	return false
+}
+
+func (o *oracle) run(ctx context.Context, t *testing.T, from, to int64) map[int64]int64 {
+	last := map[int64]int64{}
+	for value := int64(1); ctx.Err() == nil; value++ {
+		for id := from; id < to && ctx.Err() == nil; id++ {
+			if o.write(ctx, id, value) {
+				last[id] = value
+			} else if ctx.Err() == nil {
+				t.Errorf("row %d is not where the application looks", id)
+				return last
+			}
+		}
+	}
+	return last
+}
+
+// oracleRows are above the ids that the other writers choose from.
+const oracleRows = 300_000
+
+// watch has n goroutines write rows of their own until stop is called, which
+// returns what the rows must hold.
+func (s *migrationShop) watch(t *testing.T, n int) (stop func() map[int64]int64) {
+	t.Helper()
+	const each = 10
+	for i := range n * each {
+		database.Exec(t, s.source, fmt.Sprintf("INSERT INTO orders (id, user_id, total) VALUES (%d, 1, 0)", oracleRows+i))
+	}
+	o := &oracle{shop: s, table: shopOrders(t, "id")}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	parts := make([]map[int64]int64, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		from := int64(oracleRows + i*each)
+		wg.Go(func() { parts[i] = o.run(ctx, t, from, from+each) })
+	}
+	return func() map[int64]int64 {
+		cancel()
+		wg.Wait()
+		all := map[int64]int64{}
+		for _, p := range parts {
+			maps.Copy(all, p)
+		}
+		t.Logf("%d writes were acknowledged", o.acked.Load())
+		return all
+	}
+}
+
+// settle brings the job back to the source and compares everything.
+func (s *migrationShop) settle(t *testing.T, want map[int64]int64) {
+	t.Helper()
+	j := s.job(t, "id")
+	if _, err := j.Cutover(t.Context(), longPause); err != nil && !errors.Is(err, migrate.ErrNotReady) && !errors.Is(err, migrate.ErrPhase) {
+		t.Fatal(err)
+	}
+	if _, err := j.Rollback(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second one begins when nobody writes any more
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.compareWherever(t, "id", "orders")
+	for id, value := range want {
+		var is int64
+		err := s.source.QueryRowContext(t.Context(), "SELECT CAST(total AS SIGNED) FROM orders WHERE id = ?", id).Scan(&is)
+		if err != nil || is != value {
+			t.Errorf("row %d holds %d, and %d was acknowledged (%v)", id, is, value, err)
+		}
+	}
+}
+
+// compareWherever compares with the shards, whatever they are called at present.
+func (s *migrationShop) compareWherever(t *testing.T, key, source string) {
+	t.Helper()
+	var sealed int
+	err := s.shards["a"].QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'orders_00_sealed'").Scan(&sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := ""
+	if sealed > 0 {
+		suffix = "_sealed"
+	}
+	s.compare(t, key, source, suffix)
+}
+
+func runnerKills() int {
+	if os.Getenv("SHARDID_SOAK") != "" {
+		return 200
+	}
+	return 8 // on each kind of server
+}
+
+func TestMigrationSurvivesKillsOfItsRunner(t *testing.T) {
+	if dsns := os.Getenv(runnerVar); dsns != "" {
+		runForEver(t, strings.Fields(dsns))
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 3000)
+		stopOracle := s.watch(t, 2)
+		stop := s.writers(t, 2)
+		seed := uint64(time.Now().UnixNano())
+		random := rand.New(rand.NewPCG(seed, 1))
+		met := map[string]int{}
+		for range runnerKills() {
+			met[killRunner(t, s, 1+random.IntN(120), "")]++
+		}
+		n := stop()
+		t.Logf("seed %d, %d transactions, killed after %v", seed, n, met)
+		s.settle(t, stopOracle())
+	})
+}
+
+func TestMigrationSurvivesAKillAtEachStep(t *testing.T) {
+	if dsns := os.Getenv(runnerVar); dsns != "" {
+		runForEver(t, strings.Fields(dsns))
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 1000)
+		stopOracle := s.watch(t, 2)
+		stop := s.writers(t, 1)
+		for _, step := range []string{
+			migrate.StepLeading, migrate.StepBound, migrate.StepPruned, migrate.StepSnapshot, migrate.StepStored, migrate.StepApplied, migrate.StepAcked,
+			migrate.StepLocked, migrate.StepDrained, migrate.StepRenamed, migrate.StepFlipped, migrate.StepSealing, migrate.StepSealed, migrate.StepReinstated,
+		} {
+			if got := killRunner(t, s, 1, step); got != step {
+				t.Logf("asked for a kill after %s, it came after %s", step, got)
+			}
+		}
+		stop()
+		s.settle(t, stopOracle())
+	})
+}

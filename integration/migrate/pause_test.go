@@ -1,0 +1,195 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+const allowedPause = 500 * time.Millisecond
+
+// pauses are what switches there and back have kept writers waiting.
+type pauses struct {
+	made, givenUp []time.Duration
+	refused       int // before anybody had to wait
+}
+
+func (p *pauses) add(done migrate.Switch, err error) {
+	switch {
+	case err == nil:
+		p.made = append(p.made, done.Pause)
+	case done.Pause > 0:
+		p.givenUp = append(p.givenUp, done.Pause)
+	default:
+		p.refused++
+	}
+}
+
+// over is by how much they were longer than allowed, and how many were.
+func over(all []time.Duration) (by []time.Duration) {
+	for _, d := range all {
+		if d > allowedPause {
+			by = append(by, d-allowedPause)
+		}
+	}
+	return by
+}
+
+// spread is the middle, the 99th of a hundred and the longest.
+func spread(all []time.Duration) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	all = slices.Sorted(slices.Values(all))
+	at := func(percent int) time.Duration {
+		return all[(len(all)-1)*percent/100].Round(time.Millisecond / 10)
+	}
+	return fmt.Sprintf("p50 %s, p99 %s, max %s", at(50), at(99), all[len(all)-1].Round(time.Millisecond/10))
+}
+
+// busy loads every processor with other processes: goroutines that spin would keep this
+// one from hearing of its connections.
+func busy(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range runtime.NumCPU() {
+		cmd := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _ = cmd.Wait() }) // it is killed
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// TestSwitchesKeepToTheirPause goes there and back under writers. What was given up
+// must not have kept anybody waiting for longer than allowed; by how much what was
+// made has is printed, and recorded in docs/soak.md.
+func TestSwitchesKeepToTheirPause(t *testing.T) {
+	tries := 20
+	if os.Getenv("SHARDID_SOAK") != "" {
+		tries = 250
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 500)
+		j := s.job(t, "id")
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		unload := busy(t)
+		all := s.switchThereAndBack(t, j, tries)
+		unload()
+		t.Logf("%d switches with --max-pause %s: %s; %d took longer, by %s", len(all.made), allowedPause, spread(all.made), len(over(all.made)), spread(over(all.made)))
+		t.Logf("%d were given up under locks: %s; %d took longer, by %s", len(all.givenUp), spread(all.givenUp), len(over(all.givenUp)), spread(over(all.givenUp)))
+		t.Logf("%d were not begun", all.refused)
+		if os.Getenv("SHARDID_SOAK") != "" && len(over(all.givenUp)) > 0 {
+			t.Error("what is given up must be in time")
+		}
+		s.compare(t, "id", "orders", "_sealed")
+	})
+}
+
+// switchThereAndBack tries to switch, and to go back once it has, and at last goes back
+// if need be, while goroutines write to where the rows are.
+func (s *migrationShop) switchThereAndBack(t *testing.T, j *migrate.Job, tries int) (all pauses) {
+	t.Helper()
+	try := func(pause time.Duration, onShards bool) bool {
+		stop, do := s.changeNotes(t, onShards), j.Rollback
+		if !onShards {
+			do = j.Cutover
+		}
+		done, err := do(t.Context(), pause)
+		stop()
+		if err != nil && !errors.Is(err, migrate.ErrNotReady) {
+			t.Fatal(err)
+		}
+		if pause == allowedPause {
+			all.add(done, err)
+		}
+		if err == nil {
+			onShards = !onShards
+		}
+		return onShards
+	}
+	onShards := false
+	for range tries {
+		onShards = try(allowedPause, onShards)
+	}
+	if onShards || len(all.made) == 0 {
+		for onShards = try(longPause, onShards); onShards; {
+			onShards = try(longPause, onShards)
+		}
+	}
+	return all
+}
+
+// changeNotes changes rows where they are, one after another, until stop is called.
+func (s *migrationShop) changeNotes(t *testing.T, onShards bool) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		for ctx.Err() == nil {
+			id := random.IntN(500) + 1
+			db, table := s.source, "orders"
+			if onShards {
+				at := shopOrders(t, "id").Map.Targets()[id&3]
+				db, table = s.shards[at.DB], at.Table
+			}
+			// It fails when the table is closed.
+			_, _ = db.ExecContext(ctx, fmt.Sprintf("UPDATE %s SET total = %d WHERE id = %d", table, random.IntN(1000), id))
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// With closed shards to open again, to give one table its name back is shorter than to
+// go on.
+func TestALateSwitchIsUndoneWhereThatIsShorter(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 50)
+		slow := false
+		j := s.job(t, "id", func(c *migrate.Config) {
+			c.Observe = func(step migrate.Step) {
+				if slow && step.Name == migrate.StepRenamed {
+					<-time.After(3 * time.Second)
+				}
+			}
+		})
+		if err := thereAndBack(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		slow = true
+		done, err := j.Cutover(t.Context(), 3*time.Second)
+		if isMariaDB(t, s.source) { // where there is no way back under the lock
+			if err != nil || done.Over == 0 {
+				t.Errorf("%+v, %v", done, err)
+			}
+			s.compare(t, "id", "orders_old", "")
+			return
+		}
+		var late *migrate.PauseError
+		if !errors.As(err, &late) {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		database.Exec(t, s.source, "INSERT INTO orders (user_id, note) VALUES (1, 'goes on')")
+		slow = false
+		if _, err := j.Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		s.compare(t, "id", "orders_old", "")
+	})
+}

@@ -1,0 +1,477 @@
+package migrate_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+	"github.com/shardid/shardid/sqlxhook"
+)
+
+// slotShop has orders on two servers; the map begins with all slots on the first.
+type slotShop struct {
+	home   *sql.DB
+	dbs    sharding.DBs
+	dsns   []string
+	shards []sharding.Target
+}
+
+const slotCount = 8
+
+type slotOrder struct {
+	ID     int64  `db:"id"`
+	UserID int64  `db:"user_id"`
+	Note   string `db:"note"`
+}
+
+func (slotOrder) TableName() string { return "orders" }
+
+func onSlotServers(t *testing.T, rows int, test func(t *testing.T, s *slotShop)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) { test(t, newSlotShop(t, server.RunMariaDB(t), server.RunMariaDB(t), rows)) })
+	t.Run("MySQL", func(t *testing.T) { test(t, newSlotShop(t, server.RunMySQL(t), server.RunMySQL(t), rows)) })
+}
+
+func newSlotShop(t *testing.T, first, second database.Server, rows int) *slotShop {
+	t.Helper()
+	s := slotShopOf(first.Open(t, "home"), first.Open(t, "shop_a"), second.Open(t, "shop_b"))
+	s.dsns = []string{first.DSN("home"), first.DSN("shop_a"), second.DSN("shop_b")}
+	database.Exec(t, s.dbs["a"], "CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made DATETIME(6) NULL, KEY by_user (user_id))")
+	for from := 1; from <= rows; from += 1000 {
+		var values []string
+		for id := from; id < from+1000 && id <= rows; id++ {
+			values = append(values, fmt.Sprintf("(%d, %d, 'first', NOW(6))", id, id))
+		}
+		database.Exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES "+strings.Join(values, ","))
+	}
+	_, store := s.process(t)
+	if err := store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func slotShopOf(home, a, b *sql.DB) *slotShop {
+	return &slotShop{
+		home: home, dbs: sharding.DBs{"a": a, "b": b},
+		shards: []sharding.Target{{DB: "a", Table: "orders_0"}, {DB: "b", Table: "orders_1"}},
+	}
+}
+
+// process is what one process of the application has.
+func (s *slotShop) process(t *testing.T) (*sharding.Router, *slotstore.Store) {
+	t.Helper()
+	place := make([]sharding.Target, slotCount)
+	for i := range place {
+		place[i] = s.shards[0]
+	}
+	m, err := sharding.MapOf(place...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sharding.New(s.dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: m, Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(3)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := slotstore.New(t.Context(), slotstore.Config{Name: "shop", DB: s.home, Router: r, Term: time.Second, Shards: map[string][]sharding.Target{"orders": s.shards}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, store
+}
+
+func (s *slotShop) mover(t *testing.T, observe func(migrate.Step)) *migrate.Mover {
+	t.Helper()
+	_, store := s.process(t)
+	m, err := migrate.NewMover(migrate.MoverConfig{Store: store, ChunkRows: 200, Observe: observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (s *slotShop) moves(from, to int, slots ...sharding.Slot) []sharding.Move {
+	var moves []sharding.Move
+	for _, slot := range slots {
+		moves = append(moves, sharding.Move{Slot: slot, From: s.shards[from], To: s.shards[to]})
+	}
+	return moves
+}
+
+// slotApp is one way in which an application writes.
+type slotApp interface {
+	insert(ctx context.Context, o slotOrder) error
+	update(ctx context.Context, o slotOrder) (int64, error)
+	remove(ctx context.Context, o slotOrder) (int64, error)
+}
+
+type gormSlotApp struct{ db *gorm.DB }
+
+func (a gormSlotApp) insert(ctx context.Context, o slotOrder) error {
+	return sharding.SlotMoving(a.db.WithContext(ctx).Create(&o).Error)
+}
+
+func (a gormSlotApp) update(ctx context.Context, o slotOrder) (int64, error) {
+	r := a.db.WithContext(ctx).Model(&slotOrder{}).Where("user_id = ? AND id = ?", o.UserID, o.ID).Update("note", o.Note)
+	return r.RowsAffected, sharding.SlotMoving(r.Error)
+}
+
+func (a gormSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
+	r := a.db.WithContext(ctx).Where("user_id = ? AND id = ?", o.UserID, o.ID).Delete(&slotOrder{})
+	return r.RowsAffected, sharding.SlotMoving(r.Error)
+}
+
+type sqlxSlotApp struct {
+	hook *sqlxhook.Hook
+	db   *sqlx.DB
+}
+
+func (a sqlxSlotApp) do(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := a.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func (a sqlxSlotApp) insert(ctx context.Context, o slotOrder) error {
+	_, err := a.hook.Insert(ctx, a.db, "orders", []slotOrder{o})
+	return err
+}
+
+func (a sqlxSlotApp) update(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, "UPDATE orders SET note = ? WHERE user_id = ? AND id = ?", o.Note, o.UserID, o.ID)
+}
+
+func (a sqlxSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, "DELETE FROM orders WHERE user_id = ? AND id = ?", o.UserID, o.ID)
+}
+
+// plainSlotApp asks the router and writes what it wants by itself.
+type plainSlotApp struct{ router *sharding.Router }
+
+func (a plainSlotApp) do(ctx context.Context, o slotOrder, query string) (int64, error) {
+	at, err := a.router.Target("orders", o.UserID)
+	if err != nil {
+		return 0, err
+	}
+	result, err := a.router.DB(at.DB).ExecContext(ctx, fmt.Sprintf(query, at.Table, o.ID, o.UserID, o.Note))
+	if err != nil {
+		return 0, sharding.SlotMoving(err)
+	}
+	return result.RowsAffected()
+}
+
+func (a plainSlotApp) insert(ctx context.Context, o slotOrder) error {
+	_, err := a.do(ctx, o, "INSERT INTO %s (id, user_id, note) VALUES (%d, %d, '%s')")
+	return err
+}
+
+func (a plainSlotApp) update(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, o, "UPDATE %[1]s SET note = '%[4]s' WHERE id = %[2]d")
+}
+
+func (a plainSlotApp) remove(ctx context.Context, o slotOrder) (int64, error) {
+	return a.do(ctx, o, "DELETE FROM %[1]s WHERE id = %[2]d")
+}
+
+// apps are one process for each way.
+func (s *slotShop) apps(t *testing.T) (all []slotApp, routers []*sharding.Router, stop func()) {
+	t.Helper()
+	var followers []*slotstore.Follower
+	for range 3 {
+		r, store := s.process(t)
+		f, err := store.Follow(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		routers, followers = append(routers, r), append(followers, f)
+	}
+	db := database.OpenGORM(t, s.home, true)
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: routers[0]})); err != nil {
+		t.Fatal(err)
+	}
+	hook, err := sqlxhook.New(sqlxhook.Config{Router: routers[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []slotApp{gormSlotApp{db}, sqlxSlotApp{hook, database.RoutedSqlx(t, routers[1], s.home)}, plainSlotApp{routers[2]}}, routers, func() {
+		for _, f := range followers {
+			_ = f.Close(context.Background())
+		}
+	}
+}
+
+// slotWriter knows what the rows that it writes must hold; "" is deleted.
+type slotWriter struct {
+	app    slotApp
+	router *sharding.Router
+	random *rand.Rand
+	first  int64
+	known  map[int64]string
+	done   int
+}
+
+func (w *slotWriter) change(ctx context.Context) error {
+	id := w.first + w.random.Int64N(60)
+	o := slotOrder{ID: id, UserID: id, Note: fmt.Sprint("v", w.done)}
+	before, _ := w.router.Table("orders")
+	n := int64(1)
+	var err error
+	switch {
+	case w.known[id] == "":
+		err = w.app.insert(ctx, o)
+	case w.random.IntN(4) == 0:
+		o.Note = ""
+		n, err = w.app.remove(ctx, o)
+	default:
+		n, err = w.app.update(ctx, o)
+	}
+	if err == nil && n != 1 {
+		err = fmt.Errorf("row %d is not where the application looks for it", id)
+		// A statement that waited for longer than a lease's renewal finds nothing.
+		if _, stale := w.router.Target("orders", id); stale != nil {
+			err = stale
+		}
+		if now, _ := w.router.Table("orders"); now.Map.Version() != before.Map.Version() {
+			err = fmt.Errorf("%w: %w", sharding.ErrStaleMap, err)
+		}
+	}
+	if err == nil {
+		w.known[id] = o.Note
+		w.done++
+	}
+	return err
+}
+
+// later: nothing was written, and another try may succeed. That a log is missing
+// is what MariaDB says of statements prepared before the table had triggers.
+func later(err error) bool {
+	return strings.Contains(err.Error(), "Error 1146") && strings.Contains(err.Error(), "shardid_log_slots_") || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) || strings.Contains(err.Error(), "Error 1213") || strings.Contains(err.Error(), "Error 1205")
+}
+
+// writers change rows in every way until stop is called.
+func (s *slotShop) writers(t *testing.T) (stop func() []*slotWriter) {
+	t.Helper()
+	apps, routers, end := s.apps(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	var wg sync.WaitGroup
+	var all []*slotWriter
+	for i, app := range apps {
+		w := &slotWriter{app: app, router: routers[i], random: rand.New(rand.NewPCG(uint64(i), 5)), first: int64(100_000 * (i + 1)), known: map[int64]string{}}
+		all = append(all, w)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := w.change(context.Background()); err != nil && !later(err) {
+					t.Errorf("%T: %v", w.app, err)
+					return
+				}
+			}
+		})
+	}
+	return func() []*slotWriter {
+		cancel()
+		wg.Wait()
+		end()
+		return all
+	}
+}
+
+// check fails unless each row is once, where the map says and as it was left.
+func (s *slotShop) check(t *testing.T, rows int, writers []*slotWriter) {
+	t.Helper()
+	_, store := s.process(t)
+	v, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int64]string{}
+	for shard := range s.shards {
+		for id, note := range s.read(t, shard) {
+			if _, twice := found[id]; twice {
+				t.Errorf("row %d is on both shards", id)
+			}
+			if is := v.Slots[id&(slotCount-1)]; is.Shard != shard || is.State != slotstore.Active {
+				t.Errorf("row %d is on shard %d, and its slot %s on %d", id, shard, is.State, is.Shard)
+			}
+			found[id] = note
+		}
+	}
+	for _, w := range writers {
+		for id, want := range w.known {
+			if found[id] != want {
+				t.Errorf("%T: row %d holds %q, and %q was acknowledged", w.app, id, found[id], want)
+			}
+			delete(found, id)
+		}
+		if w.done == 0 {
+			t.Errorf("%T wrote nothing", w.app)
+		}
+	}
+	if len(found) != rows {
+		t.Errorf("%d rows that nobody changed, not %d", len(found), rows)
+	}
+}
+
+func (s *slotShop) read(t *testing.T, shard int) map[int64]string {
+	t.Helper()
+	rows, err := s.dbs[s.shards[shard].DB].QueryContext(t.Context(), "SELECT id, note FROM "+s.shards[shard].Table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	all := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var note string
+		if err := rows.Scan(&id, &note); err != nil {
+			t.Fatal(err)
+		}
+		all[id] = note
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestSlotsMoveBetweenTwoServersUnderGORMAndSqlxWriters(t *testing.T) {
+	onSlotServers(t, 3000, func(t *testing.T, s *slotShop) {
+		stop := s.writers(t)
+		m := s.mover(t, nil)
+		moved, err := m.Run(t.Context(), s.moves(0, 1, 1, 3, 5, 7)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := m.Run(t.Context(), s.moves(1, 0, 3)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writers := stop()
+		changes := 0
+		for _, w := range writers {
+			changes += w.done
+		}
+		t.Logf("there %+v, back %+v, beside %d changes", moved, back, changes)
+		if moved.Slots != 4 || moved.Rows < 1500 || back.Slots != 1 {
+			t.Error("not all slots moved")
+		}
+		s.check(t, 3000, writers)
+	})
+}
+
+// moverVar makes a test be a mover: it holds the DSNs.
+const moverVar = "SHARDID_TEST_MOVER"
+
+// moveForEver moves slots there and back, printing each step, until it is killed.
+func moveForEver(t *testing.T, dsns []string) {
+	t.Helper()
+	var dbs [3]*sql.DB
+	for i, dsn := range dsns {
+		var err error
+		if dbs[i], err = sql.Open("mysql", dsn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := slotShopOf(dbs[0], dbs[1], dbs[2])
+	m := s.mover(t, func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) })
+	for {
+		for from := range 2 {
+			// The killed one's connection may hold its lock for another moment.
+			if _, err := m.Run(t.Context(), s.moves(from, 1-from, 2, 3, 7)...); err != nil && !errors.Is(err, migrate.ErrLocked) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// killMover kills a mover at its n-th step of this name, or of any.
+func killMover(t *testing.T, s *slotShop, n int, at string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+strings.Split(t.Name(), "/")[0]+"$", "-test.timeout=120s")
+	cmd.Env = append(os.Environ(), moverVar+"="+strings.Join(s.dsns, " "))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	last := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		step, ok := strings.CutPrefix(lines.Text(), "step ")
+		if !ok {
+			said = append(said, lines.Text())
+			continue
+		}
+		if last = step; at == "" || at == step {
+			if n--; n <= 0 {
+				_ = cmd.Process.Kill()
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the mover ended by itself: %v\n%s", err, strings.Join(said, "\n"))
+	}
+	return last
+}
+
+func TestASlotMoveSurvivesKillsOfItsMover(t *testing.T) {
+	if dsns := os.Getenv(moverVar); dsns != "" {
+		moveForEver(t, strings.Fields(dsns))
+	}
+	onSlotServers(t, 1500, func(t *testing.T, s *slotShop) {
+		stop := s.writers(t)
+		for _, step := range []string{
+			migrate.StepLeading, migrate.StepAnnounced, migrate.StepBound, migrate.StepSnapshot, migrate.StepStored, migrate.StepApplied, migrate.StepAcked,
+			migrate.StepCompared, migrate.StepFenced, migrate.StepDrained, migrate.StepSwitched, migrate.StepSwept, migrate.StepFinished,
+		} {
+			killMover(t, s, 1, step)
+		}
+		seed := uint64(time.Now().UnixNano())
+		random := rand.New(rand.NewPCG(seed, 1))
+		met := map[string]int{}
+		for range runnerKills() / 4 {
+			met[killMover(t, s, 1+random.IntN(60), "")]++
+		}
+		t.Logf("seed %d, killed after %v", seed, met)
+		s.finish(t)
+		s.check(t, 1500, stop())
+	})
+}
+
+// finish waits for the last killed mover's connection to go, and completes what
+// it began.
+func (s *slotShop) finish(t *testing.T) {
+	t.Helper()
+	for {
+		_, err := s.mover(t, nil).Run(t.Context())
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, migrate.ErrLocked) {
+			t.Fatal(err)
+		}
+	}
+}

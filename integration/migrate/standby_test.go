@@ -1,0 +1,41 @@
+package migrate_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A runner that is kept waiting by a transaction on the table has not begun the job
+// yet: another one that stands by must not take it for one that was aborted.
+func TestARunnerStandsByForAJobThatATransactionKeepsFromBeginning(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 50)
+		o := newOperator(t, s)
+		o.must(t, 0, "run", "--once")
+		o.must(t, 0, "abort", "--yes")
+		tx, err := s.source.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }() // ended below, if the test came there
+		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		leader := o.start(t, "run")
+		leader.waitFor(t, "waiting for transactions on table orders to end")
+		standby := o.start(t, "run")
+		standby.waitFor(t, "another runner leads the job")
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" })
+		if err := leader.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		epoch := o.status(t).Epoch
+		o.wait(t, func(s jobStatus) bool { return s.Epoch > epoch })
+		if said := standby.stderr.String(); strings.Contains(said, "was aborted") {
+			t.Error(said)
+		}
+	})
+}
