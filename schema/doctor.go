@@ -106,7 +106,10 @@ const (
 	EpochUnarmed     Code = "epoch_unarmed"      // a server does not number as the last epoch says
 	StrayTable       Code = "stray_table"        // called like a shard, but the router does not know it
 	UnguardedNode    Code = "unguarded_node"     // WORKER_NODE gives worker ids, and nothing notices a database that forgot some
-	LogicalTable     Code = "logical_table"      // a physical table that bears the logical name
+	// UnguardedSegments: leaf_alloc, tiny_id_info or cosid is in use, and nothing notices
+	// a database that forgot rows.
+	UnguardedSegments Code = "unguarded_segments"
+	LogicalTable      Code = "logical_table" // a physical table that bears the logical name
 )
 
 // Doctor looks at every database and physical table of the router, and says which
@@ -114,7 +117,8 @@ const (
 // which tables are missing or too many, whether tables number their rows as the
 // rule says, whether the columns of keys keep and compare them as the rules take
 // them, and which databases do not answer. Where one of the databases holds a
-// WORKER_NODE in use, it says whether its worker ids are guarded. It writes nothing.
+// WORKER_NODE, leaf_alloc, tiny_id_info or cosid in use, it says whether its ids are
+// guarded against a fail-over. It writes nothing.
 //
 // What cannot be looked at is a finding, too, and not an error of Doctor: only a
 // context that ends is. The databases are looked at side by side, on one

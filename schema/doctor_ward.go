@@ -56,7 +56,7 @@ func (w *ward) visit(ctx context.Context) {
 		w.examine(ctx, p)
 	}
 	w.strays(ctx, names)
-	w.workerNode(ctx, names)
+	w.counters(ctx, names)
 }
 
 // within runs f on one connection, within the time for one table.

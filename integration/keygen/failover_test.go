@@ -283,6 +283,46 @@ func TestAfterAnAsynchronousFailOverSegmentsWithoutAGuardRepeat(t *testing.T) {
 	}
 }
 
+// Tables of others, and rows that begin with their period, have no guard: what their
+// comments and the doctor say of them is so.
+func TestAfterAnAsynchronousFailOverCountersThatHaveNoGuardRepeat(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, p *pair) keygen.Source{
+		"tinyid": func(t *testing.T, p *pair) keygen.Source {
+			t.Helper()
+			return tinyIDSource(t, database.StoreOn(t, p.open(t)), 1, 0)
+		},
+		"CosId": func(t *testing.T, p *pair) keygen.Source {
+			t.Helper()
+			return database.StoreOn(t, p.open(t)).CosID("shop.order")
+		},
+		"periods": func(t *testing.T, p *pair) keygen.Source {
+			t.Helper()
+			return ofPeriod{database.StoreOn(t, p.open(t)).Periods()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			tinyIDDatabase(t, p.onPrimary, 100, 1, 0)
+			cosIDDatabase(t, p.onPrimary)
+			reserve := func(s keygen.Source) keygen.Span {
+				span, err := s.Reserve(t.Context(), 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return span
+			}
+			known := reserve(open(t, p))
+			p.catchUp(t)
+			p.cutOff(t)
+			lost := reserve(open(t, p))
+			p.failOver(t)
+			if again := reserve(open(t, p)); again != lost || lost.First <= known.First {
+				t.Errorf("%+v, and then %+v, where %+v was lost", known, again, lost)
+			}
+		})
+	}
+}
+
 func TestASemiSynchronousFailOverLosesNothing(t *testing.T) {
 	for range kills() / 25 {
 		failOverUnderLoad(t)

@@ -288,6 +288,30 @@ func TestDoctorTellsOfWorkerIDsWithoutAGuard(t *testing.T) {
 	}
 }
 
+func TestDoctorTellsOfSegmentsWithoutAGuard(t *testing.T) {
+	m := server.RunMariaDB(t)
+	db := m.Open(t, "ids")
+	r := shardedOrders(t, sharding.DBs{"a": db, "b": m.Open(t, "others")}, sharding.Low(2), "user_id bigint PRIMARY KEY")
+	if err := schema.Apply(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	expectDiagnosis(t, r)
+	store := database.StoreOn(t, db)
+	database.Exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	expectDiagnosis(t, r, "warning unguarded_segments a/leaf_alloc")
+	if _, err := store.GuardedTag("orders").Reserve(t.Context(), 10); err != nil {
+		t.Fatal(err)
+	}
+	expectDiagnosis(t, r)
+	for _, theirs := range []string{"tiny_id_info", "cosid"} { // which no row of ours guards
+		database.Exec(t, db, "CREATE TABLE "+theirs+" (id int)")
+		expectDiagnosis(t, r)
+		database.Exec(t, db, "INSERT INTO "+theirs+" VALUES (1)")
+		expectDiagnosis(t, r, "warning unguarded_segments a/"+theirs)
+		database.Exec(t, db, "DROP TABLE "+theirs)
+	}
+}
+
 // startWith takes a worker id as a process does that starts.
 func startWith(t *testing.T, workers keygen.Assigner) {
 	t.Helper()

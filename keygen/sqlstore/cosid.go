@@ -20,7 +20,7 @@ var cosID = &counterTable{
 // segment. Name is the row's, with the namespace in front: "shop.order". CosId may
 // reserve from the same row at any time: ranges are its own, (old last_max_id, new
 // last_max_id]. The row has no step, so that of segment's Config is used. The row must
-// exist.
+// exist. Of a database that forgot its newest rows the same holds as for [TinyID].
 func (s *Store) CosID(name string) keygen.Source { return withoutStep{newTag(s, cosID, name)} }
 
 // withoutStep is a counter whose row says nothing of how many ids are wanted.

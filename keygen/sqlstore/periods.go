@@ -19,8 +19,9 @@ import (
 // first number is wanted: that takes the right to INSERT besides those of a [Store.Tag].
 // Rows of periods that have ended for more than Config.Skew of package periodic may be
 // deleted. A row of the present period that is deleted begins at 1 again: only a process
-// that has given numbers of it notices ([keygen.ErrRegressed]). Of a fail-over the
-// same holds as for Tag. Where a Leaf runs on the table, it keeps a little memory for
+// that has given numbers of it notices ([keygen.ErrRegressed]). The same holds for rows
+// that a replica or a backup lacks: there is no guard, as numbers that begin at 1 leave no
+// room to jump over those that were lost. Where a Leaf runs on the table, it keeps a little memory for
 // each row, so give Periods a database of its own for many keys.
 type Periods struct {
 	store  *Store

@@ -21,6 +21,11 @@ import (
 //	ids, err := ticket.New(ctx, ticket.Config{Servers: []ticket.Server{odd, even}})
 //
 // One database alone is a source of package segment: TinyID("order", 1, 0).
+//
+// A database that forgot its newest rows, a replica that was behind or a backup, gives
+// ranges again, and no guard notices it as that of a GuardedTag does: tinyid's own
+// servers would reserve from the row before a process of ours raises it. Raise max_id
+// then, before any of them goes on.
 type TinyID struct{ tag *tag }
 
 var (
