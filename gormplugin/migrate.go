@@ -44,6 +44,10 @@ func (d Drift) String() string {
 // afterwards, and all errors joined. A model without the column of its table's
 // sharding key is an error.
 //
+// gorm's own Migrator asks the home database: its HasTable, HasColumn and HasIndex do not
+// see what lies on the shards, and its AutoMigrate and CreateTable of a sharded table are
+// refused.
+//
 // The tables of a shard have neither AUTO_INCREMENT, whose numbers would be those
 // of other shards too, nor foreign keys, whose rows may lie elsewhere. Where
 // names of indexes must differ within a database, those that the model gives end

@@ -230,3 +230,28 @@ func objectsOf(t *testing.T, db *sql.DB) string {
 	}
 	return strings.Join(all, " ")
 }
+
+func TestGormsOwnMigratorAsksTheHomeDatabase(t *testing.T) {
+	c := newCluster(t)
+	target, err := c.router.Target("papers", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, c.home, "DROP TABLE papers")
+	for _, table := range []any{&Paper{}, target.Table} {
+		if c.Migrator().HasTable(table) {
+			t.Errorf("%v is seen", table)
+		}
+	}
+	if c.Migrator().HasColumn(&Paper{}, "title") || c.Migrator().HasIndex(&Paper{}, "id") {
+		t.Error("a column or an index of papers is seen")
+	}
+	if !c.Migrator().HasTable(&User{}) {
+		t.Error("a table at home is not seen")
+	}
+	for name, err := range map[string]error{"AutoMigrate": c.AutoMigrate(&Paper{}), "CreateTable": c.Migrator().CreateTable(&Paper{})} {
+		if !errors.Is(err, sharding.ErrRawTable) || !strings.Contains(err.Error(), "gormplugin.Migrate") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
