@@ -344,8 +344,11 @@ func (c *combiner) countable() {
 	if c.of.limit = l; l == nil {
 		return
 	}
-	if l.Ties {
+	switch {
+	case l.Ties:
 		c.refuse("WITH TIES is not combined" + addKey)
+	case len(c.query.Locks) > 0 && (len(c.cores) > 1 || !c.scope.single(c.core.Where)):
+		c.refuse("each shard would lock as many rows as LIMIT says, and most of them would not be returned; leave LIMIT out, or name a row by a unique key" + addKey)
 	}
 	for _, e := range []sqlparse.Expr{l.Count, l.Offset} {
 		v, ok := constant(e)
