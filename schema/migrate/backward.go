@@ -12,10 +12,10 @@ import (
 
 // backward are the streams from the shards to the retired tables, one for each
 // database. They are used by one goroutine, as a row can be noted on several.
-func (l *lead) backward() []*stream {
+func (l *leader) backward() []*stream {
 	all := make([]*stream, len(l.sides))
 	for i, side := range l.sides {
-		all[i] = &stream{lead: l, from: side, log: l.backTable(), fetch: l.fetchFromShards, put: l.putOnSource}
+		all[i] = &stream{leader: l, from: side, log: l.backTable(), fetch: l.fetchFromShards, put: l.putOnSource}
 	}
 	return all
 }
@@ -24,7 +24,7 @@ func (l *lead) backward() []*stream {
 // shard to another may be seen on both, or on none; the entries of the move
 // bring it here again. When there is no room for all, it reads anew those with fewer
 // of the ids.
-func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []backend.Row, n int, err error) {
+func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
 		if most.rows > 0 {
@@ -47,7 +47,7 @@ func (l *lead) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []i
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
 // read, when there is no room for them. For a single id, whose row several shards may
 // have, there is room if it may take all.
-func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []backend.Row, err error) {
+func (l *leader) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.targets {
 		name := to.present()
@@ -77,7 +77,7 @@ func (l *lead) fetchAll(ctx context.Context, t *table, ids []int64, most limits)
 }
 
 // from returns the side itself, or the connection that holds its lock.
-func (l *lead) from(side *backend.Database) idmap.Doer {
+func (l *leader) from(side *backend.Database) idmap.Doer {
 	if s := l.held[side]; s != nil {
 		return heldSession{s}
 	}
@@ -91,7 +91,7 @@ func (h heldSession) Do(_ context.Context, f func(*backend.Session) error) error
 
 // putOnSource writes the rows into the retired table. A row that two shards have
 // waits until one of them lets it go: it is on its way from one to the other.
-func (l *lead) putOnSource(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (l *leader) putOnSource(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
 	rows = slices.DeleteFunc(rows, func(r backend.Row) bool { return doubled[r.ID] })

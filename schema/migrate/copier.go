@@ -14,7 +14,7 @@ import (
 
 // copier copies one table, several chunks at a time.
 type copier struct {
-	*lead
+	*leader
 
 	t *table
 
@@ -24,7 +24,7 @@ type copier struct {
 
 // prune removes what a run that ended in the middle left above low, and takes
 // the bound back: those chunks will be read again.
-func (l *lead) prune(ctx context.Context) error {
+func (l *leader) prune(ctx context.Context) error {
 	var spans []span
 	err := l.onSource(ctx, func(s *backend.Session) (err error) {
 		spans, err = l.spans(ctx, s, true)
@@ -54,7 +54,7 @@ func (l *lead) prune(ctx context.Context) error {
 
 const pruneRows = 10_000
 
-func (l *lead) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error {
+func (l *leader) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error {
 	if t.ids != nil {
 		return l.pruneRenumbered(ctx, t, c)
 	}
@@ -87,12 +87,12 @@ func within(key string, c proto.Chunk) string {
 }
 
 // copy copies the table from where it stands to its end.
-func (l *lead) copy(ctx context.Context, t *table) error {
+func (l *leader) copy(ctx context.Context, t *table) error {
 	spans, err := l.readSpans(ctx)
 	if err != nil {
 		return err
 	}
-	c := &copier{lead: l, t: t, mark: proto.Resume(spans[t.ord].low)}
+	c := &copier{leader: l, t: t, mark: proto.Resume(spans[t.ord].low)}
 	if c.mark.Complete() {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (l *lead) copy(ctx context.Context, t *table) error {
 	return together(ctx, tasks...)
 }
 
-func (l *lead) readSpans(ctx context.Context) (spans []span, err error) {
+func (l *leader) readSpans(ctx context.Context) (spans []span, err error) {
 	err = l.source.Do(ctx, func(s *backend.Session) error {
 		spans, err = l.spans(ctx, s, false)
 		return err
@@ -296,7 +296,7 @@ func (*copier) again(first *bool, err error) error {
 }
 
 // note appends entries to the log of the source.
-func (l *lead) note(ctx context.Context, t *table, ids []int64) error {
+func (l *leader) note(ctx context.Context, t *table, ids []int64) error {
 	return noteIn(ctx, l.source, l.logTable(), t, ids)
 }
 

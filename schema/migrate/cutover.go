@@ -48,7 +48,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 	if maxPause <= 0 {
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
 	}
-	err = j.leading(ctx, func(l *lead) error {
+	err = j.leading(ctx, func(l *leader) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 	return done, err
 }
 
-func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, error) {
+func (l *leader) cutover(ctx context.Context, maxPause time.Duration) (Switch, error) {
 	repair, err := l.repair(ctx)
 	if err != nil || repair == proto.Flip {
 		return Switch{Epoch: l.epoch}, err
@@ -108,7 +108,7 @@ func (l *lead) cutover(ctx context.Context, maxPause time.Duration) (Switch, err
 }
 
 // repair finishes a switch of which only the route is missing.
-func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
+func (l *leader) repair(ctx context.Context) (repair proto.Repair, err error) {
 	err = l.source.Do(ctx, func(s *backend.Session) error {
 		repair, err = l.diagnose(ctx, s)
 		return err
@@ -132,7 +132,7 @@ func (l *lead) repair(ctx context.Context) (repair proto.Repair, err error) {
 }
 
 // ready checks what can be checked before writers are kept waiting.
-func (l *lead) ready(ctx context.Context) error {
+func (l *leader) ready(ctx context.Context) error {
 	err := l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error { return t.targets[i].look(ctx, s) })
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (l *lead) ready(ctx context.Context) error {
 	})
 }
 
-func (w *world) names() []string {
+func (w *openJob) names() []string {
 	names := make([]string, len(w.tables))
 	for i, t := range w.tables {
 		names[i] = t.conf.Name
@@ -162,7 +162,7 @@ func (w *world) names() []string {
 
 // edges are foreign keys by which the database would change retired tables, or
 // refuse rows because of them.
-func (w *world) edges() []string {
+func (w *openJob) edges() []string {
 	var found []string
 	for _, t := range w.tables {
 		for _, fk := range t.down {
@@ -183,13 +183,13 @@ func (w *world) edges() []string {
 }
 
 // switchOver is the pause.
-func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
+func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
 	s, err := l.source.NewSession(ctx)
 	if err != nil {
 		return done, err
 	}
 	defer s.Close()
-	p := &pause{lead: l, s: s, timing: newTiming(maxPause, needs), needs: needs}
+	p := &pause{leader: l, s: s, timing: newTiming(maxPause, needs), needs: needs}
 	if p.begun() {
 		p.timing = unlimited(maxPause)
 	} else if err := enough(maxPause, 0, needs); err != nil {
@@ -213,13 +213,13 @@ func (l *lead) switchOver(ctx context.Context, maxPause, needs time.Duration) (d
 	return l.switched(p.spent(), maxPause, p.drained), err
 }
 
-func (l *lead) switched(took, allowed time.Duration, drained int64) Switch {
+func (l *leader) switched(took, allowed time.Duration, drained int64) Switch {
 	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: l.epoch}
 }
 
 // pause is the time in which writers wait.
 type pause struct {
-	*lead
+	*leader
 	*timing
 
 	s       *backend.Session
@@ -469,7 +469,7 @@ func (p *pause) finish(ctx context.Context) error {
 
 // flip tells the application and the other runners. On a connection without the
 // lock it belongs into a transaction.
-func (l *lead) flip(ctx context.Context, s *backend.Session) error {
+func (l *leader) flip(ctx context.Context, s *backend.Session) error {
 	if err := l.setRoute(ctx, s, sharding.OnShards); err != nil {
 		return err
 	}
@@ -529,7 +529,7 @@ func (p *pause) unlock(ctx context.Context, keep bool) error {
 
 // closeRetired replaces the triggers of the retired tables by ones that refuse
 // writers who know the new name.
-func (l *lead) closeRetired(ctx context.Context) error {
+func (l *leader) closeRetired(ctx context.Context) error {
 	return l.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range l.tables {
 			t.Name = backend.Retired(t.conf.Name)
@@ -546,7 +546,7 @@ func (l *lead) closeRetired(ctx context.Context) error {
 
 // makeBackCapture has the shards note their changes before anybody but this
 // runner can write there.
-func (l *lead) makeBackCapture(ctx context.Context) error {
+func (l *leader) makeBackCapture(ctx context.Context) error {
 	for _, side := range l.sides {
 		// What an attempt before has left there says nothing any more.
 		if err := l.on(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.backTable())) }); err != nil {
@@ -558,7 +558,7 @@ func (l *lead) makeBackCapture(ctx context.Context) error {
 	})
 }
 
-func (w *world) eachTarget(ctx context.Context, f func(s *backend.Session, t *table, i int) error) error {
+func (w *openJob) eachTarget(ctx context.Context, f func(s *backend.Session, t *table, i int) error) error {
 	for _, t := range w.tables {
 		for i, to := range t.targets {
 			if err := to.side.Do(ctx, func(s *backend.Session) error { return f(s, t, i) }); err != nil {

@@ -18,7 +18,7 @@ import (
 // outside of the job refers to a retired one, the error is ErrNotReady and says which
 // key to drop. Call it again when it was cut off.
 func (j *Job) Finalize(ctx context.Context) error {
-	return j.leadingAnyway(ctx, func(l *lead) error {
+	return j.leadingAnyway(ctx, func(l *leader) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (j *Job) Finalize(ctx context.Context) error {
 
 // nobodyRefers fails when a table that stays refers to a retired one. No job begins or
 // switches with such a key, so somebody has made it since, and has to know.
-func (w *world) nobodyRefers() error {
+func (w *openJob) nobodyRefers() error {
 	var found []string
 	for _, t := range w.tables {
 		for _, fk := range t.down {
@@ -63,7 +63,7 @@ func (w *world) nobodyRefers() error {
 }
 
 // detach drops what keeps rows of other tables from being deleted.
-func (w *world) detach(ctx context.Context) error {
+func (w *openJob) detach(ctx context.Context) error {
 	return w.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.tables {
 			sh, err := s.Database.Describe(ctx, s, t.Name) // what it has now: it may have been done
@@ -84,7 +84,7 @@ func (w *world) detach(ctx context.Context) error {
 
 // dropTraces removes what changes were noted with. The fences stay: a runner
 // that was thought dead must find them.
-func (l *lead) dropTraces(ctx context.Context) error {
+func (l *leader) dropTraces(ctx context.Context) error {
 	if err := l.dropBackCapture(ctx); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (l *lead) dropTraces(ctx context.Context) error {
 // idle since the switch still writes to the shards, and has to be refused and to
 // read where the source is. Call it again when it was cut off.
 func (j *Job) Abort(ctx context.Context) error {
-	return j.leadingAnyway(ctx, func(l *lead) error {
+	return j.leadingAnyway(ctx, func(l *leader) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (j *Job) Abort(ctx context.Context) error {
 }
 
 // abandon: from here on nobody else goes on with the job.
-func (l *lead) abandon(ctx context.Context, phase proto.Phase) error {
+func (l *leader) abandon(ctx context.Context, phase proto.Phase) error {
 	repair, err := l.repair(ctx)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (l *lead) abandon(ctx context.Context, phase proto.Phase) error {
 
 // emptyTargets: all that is there was copied. Where this job has copied nothing,
 // rows are of somebody else.
-func (l *lead) emptyTargets(ctx context.Context) error {
+func (l *leader) emptyTargets(ctx context.Context) error {
 	spans, err := l.readSpans(ctx)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (l *lead) emptyTargets(ctx context.Context) error {
 
 // forget removes the rows of the job. The fence stays, and when the shards have
 // served so does the route, for those that still follow the one to the shards.
-func (l *lead) forget(ctx context.Context, s *backend.Session) error {
+func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 	tables := []string{backend.SpanTable, backend.TargetTable, backend.JobTable}
 	if !l.haveServed() {
 		tables = append(tables, backend.RouteTable)
@@ -215,7 +215,7 @@ func (l *lead) forget(ctx context.Context, s *backend.Session) error {
 }
 
 // haveServed: only a rollback closes shards, and a job that finds its traces.
-func (w *world) haveServed() bool {
+func (w *openJob) haveServed() bool {
 	return slices.ContainsFunc(w.tables, func(t *table) bool {
 		return slices.ContainsFunc(t.targets, func(to *target) bool { return to.sealed })
 	})

@@ -77,7 +77,7 @@ func (f *follower) rest(ctx context.Context, done passed, enough <-chan struct{}
 
 // follower goes through logs again and again.
 type follower struct {
-	*lead
+	*leader
 
 	streams   []*stream
 	unchanged func(context.Context) error // fails when a table is not what it was
@@ -117,8 +117,8 @@ const (
 // catchUp applies what there is, so that little is left for the pause: few
 // changes, or what writers add in a fourth of maxPause. What does not become
 // little soon is for Follow, which may take its time.
-func (l *lead) catchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*stream) error {
-	f := &follower{lead: l, streams: streams, unchanged: unchanged}
+func (l *leader) catchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*stream) error {
+	f := &follower{leader: l, streams: streams, unchanged: unchanged}
 	limited, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	for least, since := int64(-1), 0; ; {
@@ -147,7 +147,7 @@ func (l *lead) catchUp(ctx context.Context, maxPause time.Duration, unchanged fu
 }
 
 // behind says how many changes wait.
-func (l *lead) behind(ctx context.Context, streams []*stream) error {
+func (l *leader) behind(ctx context.Context, streams []*stream) error {
 	waiting, err := l.waiting(ctx, streams)
 	if err == nil {
 		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, have writers slow down, or allow a longer pause, and try again", ErrNotReady, waiting)
@@ -156,7 +156,7 @@ func (l *lead) behind(ctx context.Context, streams []*stream) error {
 }
 
 // waiting counts the entries of the logs.
-func (l *lead) waiting(ctx context.Context, streams []*stream) (sum int64, err error) {
+func (l *leader) waiting(ctx context.Context, streams []*stream) (sum int64, err error) {
 	for _, st := range streams {
 		err := st.Do(ctx, func(s *backend.Session) error {
 			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(st.log))

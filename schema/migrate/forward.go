@@ -8,9 +8,9 @@ import (
 )
 
 // forward is the stream from the source to the shards.
-func (l *lead) forward() *stream {
+func (l *leader) forward() *stream {
 	return &stream{
-		lead: l, from: l.source, log: l.logTable(), bounds: l.spans,
+		leader: l, from: l.source, log: l.logTable(), bounds: l.spans,
 		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
 			more := false
 			err = st.Do(ctx, func(s *backend.Session) error {
@@ -29,7 +29,7 @@ func (l *lead) forward() *stream {
 // putOnShards writes each row to its shard and deletes it from all others: a
 // row moves when its sharding key changes, and one that never should have been
 // on a shard goes. One transaction for each database.
-func (l *lead) putOnShards(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (l *leader) putOnShards(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	keys, err := l.keysOf(ctx, t, ids, idmap.ToShards)
 	if err != nil {
 		return nil, err

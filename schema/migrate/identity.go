@@ -12,7 +12,7 @@ import (
 
 // checkIdentities fails when a table was truncated, rebuilt or altered: the log
 // does not know of it.
-func (w *world) checkIdentities(ctx context.Context, s *backend.Session) error {
+func (w *openJob) checkIdentities(ctx context.Context, s *backend.Session) error {
 	spans, err := w.spans(ctx, s, false)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (w *world) checkIdentities(ctx context.Context, s *backend.Session) error {
 }
 
 // checkDefinitions is what can be asked of a table on another server.
-func (w *world) checkDefinitions(ctx context.Context, s *backend.Session) error {
+func (w *openJob) checkDefinitions(ctx context.Context, s *backend.Session) error {
 	spans, err := w.spans(ctx, s, false)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func definitionOf(identity string) string { return identity[strings.LastIndex(id
 // checkAll is for a job whose source serves, and has to see all that its writers do: what looks like changes of a table that
 // was truncated or altered, a runner would do to the only copies that are left. No
 // other runner leads meanwhile, or the answer is ErrFenced.
-func (l *lead) checkAll(ctx context.Context) error {
+func (l *leader) checkAll(ctx context.Context) error {
 	err := l.onSource(ctx, func(s *backend.Session) error {
 		if err := checkWriters(ctx, s); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	is, err := v.standings(ctx)
+	is, err := v.targetIdentities(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 
 // changed compares all tables with what they were. On another server they have
 // other numbers.
-func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is map[place]standing) error {
+func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is map[place]targetIdentity) error {
 	moved, err := v.moved(ctx, s)
 	if err != nil {
 		return err

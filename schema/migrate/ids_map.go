@@ -14,13 +14,13 @@ import (
 func (j *Job) mapTable() idmap.Table { return idmap.Table("shardid_ids_" + j.cfg.Name) }
 
 // idWriter extends the map table.
-func (l *lead) idWriter() idmap.Writer {
+func (l *leader) idWriter() idmap.Writer {
 	return idmap.Writer{Table: l.mapTable(), Source: l.source, From: l.from(l.source), OnSource: l.onSource, Persist: l.persistHeld}
 }
 
 // persistHeld makes what was written under the lock of a switch last: the switch may
 // be given up, and rows with ids of the map table stay on the shards.
-func (l *lead) persistHeld(ctx context.Context) error {
+func (l *leader) persistHeld(ctx context.Context) error {
 	held := l.held[l.source]
 	if held == nil {
 		return nil
@@ -33,7 +33,7 @@ func (l *lead) persistHeld(ctx context.Context) error {
 
 // raiseCounter keeps the source from giving an id again that it got in a
 // rollback.
-func (l *lead) raiseCounter(ctx context.Context, s *backend.Session, t *table) error {
+func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *table) error {
 	if !t.ids.IsDrawn() || t.ids.Of != &t.Table {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (l *lead) raiseCounter(ctx context.Context, s *backend.Session, t *table) e
 }
 
 // hasMap reports whether the job has a map table.
-func (w *world) hasMap() bool {
+func (w *openJob) hasMap() bool {
 	return slices.ContainsFunc(w.tables, func(t *table) bool { return t.ids.IsDrawn() })
 }
 
@@ -72,7 +72,7 @@ func (j *Job) ResolveOld(ctx context.Context, table string, old int64) (int64, e
 	return id, nil
 }
 
-func (w *world) resolveOld(ctx context.Context, name string, old int64) (int64, error) {
+func (w *openJob) resolveOld(ctx context.Context, name string, old int64) (int64, error) {
 	t := w.find(name)
 	if t == nil {
 		return 0, errors.New("the job has no such table")

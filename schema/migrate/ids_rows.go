@@ -67,7 +67,7 @@ func (t *table) fillSlots(r *backend.Row, d idmap.Dictionary) error {
 
 // convert makes rows that were read those that are to be written: with the ids
 // of the other side, and on the way to the shards with a target.
-func (l *lead) convert(ctx context.Context, t *table, rows []backend.Row, way idmap.Direction) error {
+func (l *leader) convert(ctx context.Context, t *table, rows []backend.Row, way idmap.Direction) error {
 	wanted := idmap.Wanted{}
 	for i := range rows {
 		t.want(wanted, &rows[i])
@@ -166,7 +166,7 @@ func (t *table) checkAlso(r *backend.Row) error {
 
 // keysOf are the ids on the other side of those that have one. What has none was
 // never written there.
-func (l *lead) keysOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
+func (l *leader) keysOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
 	if t.ids == nil {
 		return ids, nil
 	}

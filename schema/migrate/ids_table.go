@@ -12,7 +12,7 @@ import (
 
 // numberAnew gives a table its renumbering. One whose primary key refers to
 // another table shares that one's.
-func (w *world) numberAnew(t *table) error {
+func (w *openJob) numberAnew(t *table) error {
 	owner := t
 	for range w.tables {
 		up, refers := owner.reference(owner.Key)
@@ -80,7 +80,7 @@ func (t *table) idColumns() []string {
 }
 
 // checkIDs fails when an id that exists has no counterpart on the shards.
-func (w *world) checkIDs(ctx context.Context, s *backend.Session) error {
+func (w *openJob) checkIDs(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		if err := t.checkIDs(ctx, s); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (t *table) checkIDs(ctx context.Context, s *backend.Session) error {
 
 // pruneRenumbered removes rows of a chunk from the shards, where they lie in
 // another order. A row without counterpart is none that was copied.
-func (l *lead) pruneRenumbered(ctx context.Context, t *table, c proto.Chunk) error {
+func (l *leader) pruneRenumbered(ctx context.Context, t *table, c proto.Chunk) error {
 	for _, to := range t.targets {
 		err := l.eachKey(ctx, t, to, func(keys []int64) error {
 			doomed, err := l.among(ctx, t, keys, c)
@@ -129,7 +129,7 @@ func (l *lead) pruneRenumbered(ctx context.Context, t *table, c proto.Chunk) err
 }
 
 // eachKey calls out with the ids of a target's rows, some thousands at a time.
-func (w *world) eachKey(ctx context.Context, t *table, to *target, out func(keys []int64) error) error {
+func (w *openJob) eachKey(ctx context.Context, t *table, to *target, out func(keys []int64) error) error {
 	after := proto.Bound{}
 	for {
 		var keys []int64
@@ -156,7 +156,7 @@ func above(key string, after proto.Bound) string {
 }
 
 // among are the ids of shards whose rows are those of a chunk.
-func (l *lead) among(ctx context.Context, t *table, keys []int64, c proto.Chunk) ([]int64, error) {
+func (l *leader) among(ctx context.Context, t *table, keys []int64, c proto.Chunk) ([]int64, error) {
 	wanted := idmap.Wanted{}
 	for _, key := range keys {
 		wanted.Add(t.ids, key)

@@ -191,16 +191,16 @@ func (v *verifier) byName(ctx context.Context, t *table, ids []int64, onShards b
 	return list, names, nil
 }
 
-// rough is a row before its ids are those of the shards.
-type rough struct {
+// rawRow is a row before its ids are those of the shards.
+type rawRow struct {
 	id    int64
 	route any
 	hash  uint64 // of what is not rewritten
 	ids   []sql.NullInt64
 }
 
-// roughRows reads rows of either side.
-func roughRows(ctx context.Context, c *backend.Session, t *table, name, route, condition string) ([]rough, error) {
+// readRawRows reads rows of either side.
+func readRawRows(ctx context.Context, c *backend.Session, t *table, name, route, condition string) ([]rawRow, error) {
 	var plain []backend.Column
 	list := []string{c.Database.Quote(t.Key), route, "'0'"}
 	for i, col := range t.Columns {
@@ -213,10 +213,10 @@ func roughRows(ctx context.Context, c *backend.Session, t *table, name, route, c
 	if len(plain) > 0 {
 		list[2] = backend.RowHash(c.Database, plain)
 	}
-	var all []rough
+	var all []rawRow
 	err := c.Each(ctx, func(rows *sql.Rows) error {
 		var raw sql.RawBytes
-		r := rough{ids: make([]sql.NullInt64, len(t.Columns)-len(plain))}
+		r := rawRow{ids: make([]sql.NullInt64, len(t.Columns)-len(plain))}
 		dest := []any{&r.id, &r.route, &raw}
 		for i := range r.ids {
 			dest = append(dest, &r.ids[i])
@@ -238,7 +238,7 @@ func roughRows(ctx context.Context, c *backend.Session, t *table, name, route, c
 }
 
 // sum is the row's hash with the ids that it has on the shards.
-func (r rough) sum() uint64 {
+func (r rawRow) sum() uint64 {
 	h := fnv.New64a()
 	write := func(n uint64) { // a hash takes everything
 		_, _ = h.Write(strconv.AppendUint([]byte{','}, n, 10))
@@ -259,9 +259,9 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	if err != nil {
 		return nil, err
 	}
-	var rows []rough
+	var rows []rawRow
 	err = v.source.Do(ctx, func(s *backend.Session) (err error) {
-		rows, err = roughRows(ctx, s, t, t.Name, t.routeText(s.Database, t.Name), inList(s.Database.Quote(t.Key), list))
+		rows, err = readRawRows(ctx, s, t, t.Name, t.routeText(s.Database, t.Name), inList(s.Database.Quote(t.Key), list))
 		return err
 	})
 	if err != nil {
@@ -282,7 +282,7 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	return found, nil
 }
 
-func (t *table) wantRough(wanted idmap.Wanted, r rough) {
+func (t *table) wantRough(wanted idmap.Wanted, r rawRow) {
 	at := 0
 	for _, ids := range t.rewrites {
 		if ids == nil {
@@ -298,7 +298,7 @@ func (t *table) wantRough(wanted idmap.Wanted, r rough) {
 
 // onShards is what a row of the source is to be there. One with an id that has no
 // counterpart has no place.
-func (t *table) onShards(r rough, d idmap.Dictionary) version {
+func (t *table) onShards(r rawRow, d idmap.Dictionary) version {
 	at := 0
 	for _, ids := range t.rewrites {
 		if ids == nil {
@@ -326,7 +326,7 @@ func (v *verifier) renumberedTarget(ctx context.Context, t *table, on *target, i
 	}
 	found := map[int64]uint64{}
 	err = on.side.Do(ctx, func(s *backend.Session) error {
-		rows, err := roughRows(ctx, s, t, on.present(), "NULL", inList(s.Database.Quote(t.Key), list))
+		rows, err := readRawRows(ctx, s, t, on.present(), "NULL", inList(s.Database.Quote(t.Key), list))
 		for _, r := range rows {
 			found[names[r.id]] = r.sum()
 		}

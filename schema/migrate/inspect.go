@@ -82,7 +82,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 			return err
 		}
 		for _, t := range i.job.cfg.Tables {
-			name, err := (&world{Job: i.job}).presentName(ctx, s, &table{conf: t})
+			name, err := (&openJob{Job: i.job}).presentName(ctx, s, &table{conf: t})
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	if err != nil || !begun {
 		return err
 	}
-	w := newWorld(i.job)
+	w := newOpenJob(i.job)
 	for _, t := range i.job.cfg.Tables {
 		w.tables = append(w.tables, &table{conf: t})
 	}
@@ -142,7 +142,7 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 // relations looks at how the tables hang together, and whether ids can become new
 // ones.
 func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes []backend.Table) error {
-	w := &world{Job: i.job, source: s.Database}
+	w := &openJob{Job: i.job, source: s.Database}
 	for ord, sh := range shapes {
 		w.tables = append(w.tables, &table{Table: sh, ord: ord, conf: i.job.cfg.Tables[ord]})
 	}

@@ -13,7 +13,7 @@ import (
 
 // makeOwnTables creates what is missing of this package's tables. The logs of
 // the shards are used after the switch.
-func (w *world) makeOwnTables(ctx context.Context) error {
+func (w *openJob) makeOwnTables(ctx context.Context) error {
 	var phase proto.Phase
 	err := w.source.Do(ctx, func(s *backend.Session) (err error) {
 		phase, err = w.phase(ctx, s)
@@ -34,7 +34,7 @@ func (w *world) makeOwnTables(ctx context.Context) error {
 }
 
 // sourceTables are the definitions of this package's tables on the source.
-func (w *world) sourceTables() []string {
+func (w *openJob) sourceTables() []string {
 	all := w.source.OwnTables(w.logTable())
 	if w.hasMap() {
 		all = append(all, w.source.MapDefinition(string(w.mapTable())))
@@ -44,7 +44,7 @@ func (w *world) sourceTables() []string {
 
 // makeTargets creates the shards that are missing, and refuses those that are
 // not empty or have other columns.
-func (w *world) makeTargets(ctx context.Context) error {
+func (w *openJob) makeTargets(ctx context.Context) error {
 	for _, t := range w.tables {
 		served, err := w.mayHaveServed(ctx, t)
 		if err != nil {
@@ -61,7 +61,7 @@ func (w *world) makeTargets(ctx context.Context) error {
 
 // mayHaveServed: an earlier job of the table has left its route, so that somebody
 // may still write to the shards that it led to.
-func (w *world) mayHaveServed(ctx context.Context, t *table) (bool, error) {
+func (w *openJob) mayHaveServed(ctx context.Context, t *table) (bool, error) {
 	rows := int64(0)
 	err := w.source.Do(ctx, func(s *backend.Session) error {
 		there, err := s.Database.Exists(ctx, s, backend.RouteTable)
@@ -76,7 +76,7 @@ func (w *world) mayHaveServed(ctx context.Context, t *table) (bool, error) {
 
 // prepareTarget has an empty shard ready. One that may have served is closed, so
 // that nobody but the runner writes to it before the switch.
-func (w *world) prepareTarget(ctx context.Context, s *backend.Session, t *table, to *target, served bool) error {
+func (w *openJob) prepareTarget(ctx context.Context, s *backend.Session, t *table, to *target, served bool) error {
 	if err := to.look(ctx, s); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (w *world) prepareTarget(ctx context.Context, s *backend.Session, t *table,
 }
 
 // makeTarget makes a table for rows of the one described.
-func (w *world) makeTarget(ctx context.Context, s *backend.Session, t *table, name string) error {
+func (w *openJob) makeTarget(ctx context.Context, s *backend.Session, t *table, name string) error {
 	if s.Database.Name() != w.source.Name() {
 		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.Database.Name(), w.source.Name())
 	}
@@ -116,7 +116,7 @@ func (w *world) makeTarget(ctx context.Context, s *backend.Session, t *table, na
 	return s.ExecAll(ctx, statements)
 }
 
-func (w *world) checkTarget(ctx context.Context, s *backend.Session, t *table, to *target) error {
+func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *table, to *target) error {
 	found, err := s.Database.Describe(ctx, s, to.present())
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (w *world) checkTarget(ctx context.Context, s *backend.Session, t *table, t
 }
 
 // makeCapture puts the triggers on the source's tables.
-func (w *world) makeCapture(ctx context.Context) error {
+func (w *openJob) makeCapture(ctx context.Context) error {
 	return w.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.tables {
 			err := s.MakeTriggersUnderWriters(ctx, s.Database.Capture(w.capturing(t)))
@@ -156,7 +156,7 @@ func (w *world) makeCapture(ctx context.Context) error {
 }
 
 // dropCapture drops the triggers that note changes of the source's tables.
-func (w *world) dropCapture(ctx context.Context, s *backend.Session) error {
+func (w *openJob) dropCapture(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		if err := w.dropCaptureOf(ctx, s, t); err != nil {
 			return err
@@ -167,11 +167,11 @@ func (w *world) dropCapture(ctx context.Context, s *backend.Session) error {
 
 // dropCaptureOf goes by the triggers that there are, not by those that the table
 // would get now: these depend on its foreign keys.
-func (w *world) dropCaptureOf(ctx context.Context, s *backend.Session, t *table) error {
+func (w *openJob) dropCaptureOf(ctx context.Context, s *backend.Session, t *table) error {
 	return s.DropTriggersNamed(ctx, w.triggerName("s", t.ord, ""), s.Database.Barrier(w.capturing(t)))
 }
 
-func (w *world) capturing(t *table) backend.Capture {
+func (w *openJob) capturing(t *table) backend.Capture {
 	return backend.Capture{
 		Below: w.descents(t),
 		Table: t.Name, Log: w.logTable(), Number: t.ord, Key: t.Key, Uniques: t.Uniques,
@@ -182,7 +182,7 @@ func (w *world) capturing(t *table) backend.Capture {
 // descents are the rows that have to be looked at when one of the table's
 // changes: those that the database changes along with it, and those that lie
 // where it lies.
-func (w *world) descents(t *table) []backend.Dependent {
+func (w *openJob) descents(t *table) []backend.Dependent {
 	all := w.below(t, nil)
 	for _, d := range w.routedBelow(t) {
 		same := func(other backend.Dependent) bool {
@@ -198,7 +198,7 @@ func (w *world) descents(t *table) []backend.Dependent {
 }
 
 // below finds what foreign keys change along with a table.
-func (w *world) below(t *table, path []backend.Link) []backend.Dependent {
+func (w *openJob) below(t *table, path []backend.Link) []backend.Dependent {
 	var all []backend.Dependent
 	for _, fk := range t.down {
 		child := fk.other
@@ -220,7 +220,7 @@ func (w *world) below(t *table, path []backend.Link) []backend.Dependent {
 }
 
 // backCapturing is for changes on the shards after the switch.
-func (w *world) backCapturing(t *table, to int) backend.Capture {
+func (w *openJob) backCapturing(t *table, to int) backend.Capture {
 	return backend.Capture{
 		Table: t.targets[to].present(), Log: w.backTable(), Number: t.ord, Key: t.Key, Uniques: t.Uniques,
 		TriggerName: func(event string) string { return w.triggerName(fmt.Sprintf("b%d_", t.ord), to, event) },

@@ -29,8 +29,8 @@ func New(cfg Config) (*Job, error) {
 	return &Job{cfg}, nil
 }
 
-// world is a job with its databases opened and its tables described.
-type world struct {
+// openJob is a job with its databases opened and its tables described.
+type openJob struct {
 	*Job
 
 	source *backend.Database
@@ -40,7 +40,7 @@ type world struct {
 	mark   string // by which shards know the job from one of this name on another source; a leader's
 }
 
-func newWorld(j *Job) *world { return &world{Job: j, room: newRoom()} }
+func newOpenJob(j *Job) *openJob { return &openJob{Job: j, room: newRoom()} }
 
 // table is one table of the job.
 type table struct {
@@ -69,8 +69,8 @@ type target struct {
 
 // open describes the tables where they are now: under their own names or, after
 // the switch, under those of retired ones.
-func (j *Job) open(ctx context.Context) (*world, error) {
-	w := newWorld(j)
+func (j *Job) open(ctx context.Context) (*openJob, error) {
+	w := newOpenJob(j)
 	var err error
 	if w.source, err = backend.Open(ctx, "source", backend.FenceTable, j.cfg.Source); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (j *Job) open(ctx context.Context) (*world, error) {
 }
 
 // look finds out what is where.
-func (w *world) look(ctx context.Context) error {
+func (w *openJob) look(ctx context.Context) error {
 	if err := w.source.Do(ctx, func(s *backend.Session) error { return w.describe(ctx, s) }); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (w *world) look(ctx context.Context) error {
 // separate refuses shards where the source is: in a file with one writer at a time,
 // nothing could be written to them while the source is locked. In a database of a server
 // they need names of their own.
-func (w *world) separate(ctx context.Context) error {
+func (w *openJob) separate(ctx context.Context) error {
 	var home string
 	err := w.source.Do(ctx, func(s *backend.Session) (err error) {
 		home, err = s.Place(ctx)
@@ -139,7 +139,7 @@ func (w *world) separate(ctx context.Context) error {
 }
 
 // beside says why shards of a side cannot be where the source is.
-func (w *world) beside(of *backend.Database) error {
+func (w *openJob) beside(of *backend.Database) error {
 	if of.Name() == "sqlite" {
 		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", ErrUnsupported, of.Label)
 	}
@@ -156,14 +156,14 @@ func (c Config) names(table string) bool {
 	return slices.ContainsFunc(c.Tables, func(t Table) bool { return strings.EqualFold(t.Name, table) })
 }
 
-func (w *world) close() {
+func (w *openJob) close() {
 	w.source.Close()
 	for _, s := range w.sides {
 		s.Close()
 	}
 }
 
-func (w *world) describe(ctx context.Context, s *backend.Session) error {
+func (w *openJob) describe(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.tables {
 		name, err := w.presentName(ctx, s, t)
 		if err != nil {
@@ -194,7 +194,7 @@ func renamedMeanwhile(err error) error {
 
 // presentName is the table's name on the source. Of two names, the first is asked
 // for again at the end: a rename may have come between.
-func (w *world) presentName(ctx context.Context, s *backend.Session, t *table) (string, error) {
+func (w *openJob) presentName(ctx context.Context, s *backend.Session, t *table) (string, error) {
 	for _, name := range []string{t.conf.Name, backend.Retired(t.conf.Name), t.conf.Name} {
 		if there, err := s.Database.Exists(ctx, s, name); err != nil || there {
 			return name, err
@@ -205,7 +205,7 @@ func (w *world) presentName(ctx context.Context, s *backend.Session, t *table) (
 
 // checkTriggers: what the user's triggers do on the source, nobody would do on
 // the shards.
-func (w *world) checkTriggers(t *table) error {
+func (w *openJob) checkTriggers(t *table) error {
 	for _, name := range t.Triggers {
 		if !strings.HasPrefix(name, "shardid_") {
 			return fmt.Errorf("%w: table %s has the trigger %s, which the shards would not have; move what it does into the application", ErrUnsupported, t.Name, name)
@@ -215,7 +215,7 @@ func (w *world) checkTriggers(t *table) error {
 }
 
 // diagnose says whether a switch was begun and not finished.
-func (w *world) diagnose(ctx context.Context, s *backend.Session) (proto.Repair, error) {
+func (w *openJob) diagnose(ctx context.Context, s *backend.Session) (proto.Repair, error) {
 	current, renamed := make([]bool, len(w.tables)), make([]bool, len(w.tables))
 	for i, t := range w.tables {
 		var err error
@@ -243,7 +243,7 @@ func (t *table) place(key any) (int, error) {
 	return t.index[at], err
 }
 
-func (w *world) observe(name string, t *table, rows int64) {
+func (w *openJob) observe(name string, t *table, rows int64) {
 	step := Step{Name: name, Rows: rows}
 	if t != nil {
 		step.Table = t.conf.Name

@@ -18,7 +18,7 @@ var errOwned = fmt.Errorf("%w: a table belongs to one job", ErrNotReady)
 // shards would take each other's rows for strays, and an Abort of one would empty
 // what the other serves from. In a transaction the answer holds until its end, if
 // all jobs of the source wait for it, as they do after lockJobs.
-func (w *world) checkOwner(ctx context.Context, s *backend.Session) error {
+func (w *openJob) checkOwner(ctx context.Context, s *backend.Session) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var job, name string
 		if err := rows.Scan(&job, &name); err != nil {
@@ -35,14 +35,14 @@ func (w *world) checkOwner(ctx context.Context, s *backend.Session) error {
 }
 
 // lockJobs has all jobs of the source wait for the end of the transaction.
-func (w *world) lockJobs(ctx context.Context, s *backend.Session) error {
+func (w *openJob) lockJobs(ctx context.Context, s *backend.Session) error {
 	return s.Exec(ctx, "UPDATE "+s.Database.Fence+" SET epoch = epoch")
 }
 
 // own notes in the databases with shards that their tables are this job's. Those
 // of another job are refused, whatever its source is: equal ids of two sources
 // would be taken for one row.
-func (l *lead) own(ctx context.Context) error {
+func (l *leader) own(ctx context.Context) error {
 	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
 		if err := s.Ensure(ctx, backend.OwnerTable, "name, job, owner", to.name, l.cfg.Name, l.mark); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (l *lead) own(ctx context.Context) error {
 }
 
 // disown gives the tables of the job free for others.
-func (l *lead) disown(ctx context.Context) error {
+func (l *leader) disown(ctx context.Context) error {
 	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
 		return s.Exec(ctx, "DELETE FROM "+backend.OwnerTable+" WHERE name = ? AND job = ? AND owner = ?", to.name, l.cfg.Name, l.mark)
 	})
@@ -68,7 +68,7 @@ func (l *lead) disown(ctx context.Context) error {
 
 // eachOwned runs f for each table of the shards, in a transaction in which this
 // runner leads.
-func (l *lead) eachOwned(ctx context.Context, f func(*backend.Session, *target) error) error {
+func (l *leader) eachOwned(ctx context.Context, f func(*backend.Session, *target) error) error {
 	for _, t := range l.tables {
 		for _, to := range t.targets {
 			if err := l.on(ctx, to.side, func(s *backend.Session) error { return f(s, to) }); err != nil {
@@ -90,4 +90,4 @@ func ownerOf(ctx context.Context, c *backend.Session, name string) (job, mark st
 }
 
 // is: the job and the mark are this one's.
-func (w *world) is(job, mark string) bool { return job == w.cfg.Name && mark == w.mark }
+func (w *openJob) is(job, mark string) bool { return job == w.cfg.Name && mark == w.mark }

@@ -57,7 +57,7 @@ func (j *Job) Plan(ctx context.Context) (Plan, error) {
 		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
 	}
 	defer w.close()
-	p := &planner{world: w, plan: Plan{Job: j.cfg.Name}, sum: sha256.New()}
+	p := &planner{openJob: w, plan: Plan{Job: j.cfg.Name}, sum: sha256.New()}
 	if err := p.run(ctx); err != nil {
 		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
 	}
@@ -65,7 +65,7 @@ func (j *Job) Plan(ctx context.Context) (Plan, error) {
 }
 
 type planner struct {
-	*world
+	*openJob
 
 	plan Plan
 	sum  hash.Hash

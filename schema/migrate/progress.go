@@ -81,7 +81,7 @@ func (j *Job) Progress(ctx context.Context) (Progress, error) {
 	return p, nil
 }
 
-func (w *world) progress(ctx context.Context, s *backend.Session) (Progress, error) {
+func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, error) {
 	p := Progress{Job: w.cfg.Name, Phase: PhaseNone, Tables: []TableProgress{}}
 	phase, err := w.phase(ctx, s)
 	if err != nil {
@@ -141,7 +141,7 @@ func copiedPart(ctx context.Context, c *backend.Session, t *table, low proto.Bou
 }
 
 // backlogBehind counts the changes that wait on the shards.
-func (w *world) backlogBehind(ctx context.Context) (sum int64, err error) {
+func (w *openJob) backlogBehind(ctx context.Context) (sum int64, err error) {
 	for _, side := range w.sides {
 		err := side.Do(ctx, func(s *backend.Session) error {
 			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+side.Quote(w.backTable()))

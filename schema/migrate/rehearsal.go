@@ -14,7 +14,7 @@ import (
 
 // rehearse returns how long the slowest of the databases needs to change a table's
 // definition.
-func (w *world) rehearse(ctx context.Context, sides ...*backend.Database) (time.Duration, error) {
+func (w *openJob) rehearse(ctx context.Context, sides ...*backend.Database) (time.Duration, error) {
 	var mu sync.Mutex
 	var longest time.Duration
 	tasks := make([]func(context.Context) error, len(sides))
@@ -36,7 +36,7 @@ func (w *world) rehearse(ctx context.Context, sides ...*backend.Database) (time.
 
 // rehearseOn renames a table of its own there and back. The faster one counts, as
 // the other may have waited for something that a switch keeps out.
-func (w *world) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
+func (w *openJob) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
 	one, other := "shardid_try_"+w.cfg.Name, "shardid_was_"+w.cfg.Name
 	err = side.Do(ctx, func(s *backend.Session) error {
 		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
@@ -58,7 +58,7 @@ func (w *world) rehearseOn(ctx context.Context, side *backend.Database) (took ti
 
 // cutoverNeeds is how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
-func (l *lead) cutoverNeeds(ctx context.Context) (time.Duration, error) {
+func (l *leader) cutoverNeeds(ctx context.Context) (time.Duration, error) {
 	one, err := l.rehearse(ctx, append([]*backend.Database{l.source}, l.sides...)...)
 	return one * time.Duration(len(l.tables)+2), err
 }
@@ -66,7 +66,7 @@ func (l *lead) cutoverNeeds(ctx context.Context) (time.Duration, error) {
 // rollbackNeeds is how long a rollback takes from its first rename on: databases
 // rename their shards side by side; then each table of the source gets other
 // triggers and its name.
-func (l *lead) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
+func (l *leader) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
 	shards := 0
 	for _, side := range l.sides {
 		shards = max(shards, len(l.targetsOn(side)))

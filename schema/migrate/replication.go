@@ -20,7 +20,7 @@ func checkWriters(ctx context.Context, c *backend.Session) error {
 // checkShards fails when rows of the shards may have come from other servers, which a
 // rollback would lose. Members of clusters note what they change; that their writers
 // are no longer at work when the shards are closed, Inspect says.
-func (l *lead) checkShards(ctx context.Context) error {
+func (l *leader) checkShards(ctx context.Context) error {
 	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return refuse(ctx, s, Replica, Privileges) })
 	})

@@ -26,7 +26,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 	if maxPause <= 0 {
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
 	}
-	err = j.leading(ctx, func(l *lead) error {
+	err = j.leading(ctx, func(l *leader) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 }
 
 // rolledBack fails unless the source serves because a rollback was made before.
-func (l *lead) rolledBack(ctx context.Context, phase proto.Phase) error {
+func (l *leader) rolledBack(ctx context.Context, phase proto.Phase) error {
 	repair, err := l.repair(ctx)
 	switch {
 	case err != nil:
@@ -57,7 +57,7 @@ func (l *lead) rolledBack(ctx context.Context, phase proto.Phase) error {
 	return nil
 }
 
-func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {
+func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {
 	if phase == proto.Switched {
 		if err := l.checkShards(ctx); err != nil {
 			return Switch{}, err
@@ -76,7 +76,7 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 	if err != nil {
 		return Switch{}, err
 	}
-	r := &retreat{lead: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, forced: phase == proto.Returning}
+	r := &rollback{leader: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, forced: phase == proto.Returning}
 	if r.forced {
 		r.timing = unlimited(maxPause)
 	} else if err := enough(maxPause, 0, needs.all); err != nil {
@@ -102,16 +102,16 @@ func (l *lead) rollback(ctx context.Context, phase proto.Phase, maxPause time.Du
 }
 
 // done is what came of it up to now.
-func (r *retreat) done() Switch {
+func (r *rollback) done() Switch {
 	if r.began.IsZero() {
 		return Switch{}
 	}
 	return r.switched(r.spent(), r.max, r.drained)
 }
 
-// retreat is the pause of a rollback.
-type retreat struct {
-	*lead
+// rollback is the pause of a rollback.
+type rollback struct {
+	*leader
 	*timing
 
 	needs   retreatNeeds
@@ -121,7 +121,7 @@ type retreat struct {
 	forced  bool // shards may be closed already: the pause takes what it takes
 }
 
-func (r *retreat) at(step string) error {
+func (r *rollback) at(step string) error {
 	r.step = step
 	if !r.forced && r.over() {
 		return context.DeadlineExceeded
@@ -131,7 +131,7 @@ func (r *retreat) at(step string) error {
 
 // guarded has the databases from the i-th on watched; when all are, it locks them and
 // brings the last changes back.
-func (r *retreat) guarded(ctx context.Context, i int) error {
+func (r *rollback) guarded(ctx context.Context, i int) error {
 	if i == len(r.sides) {
 		r.startClock()
 		limited, cancel := r.within(ctx)
@@ -155,7 +155,7 @@ func (r *retreat) guarded(ctx context.Context, i int) error {
 
 // lockAll locks one database after another: in one order, so that two rollbacks do not
 // wait for each other.
-func (r *retreat) lockAll(ctx context.Context) error {
+func (r *rollback) lockAll(ctx context.Context) error {
 	for _, side := range r.sides {
 		if err := r.at("waiting for the locks on the shards"); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (r *retreat) lockAll(ctx context.Context) error {
 	return nil
 }
 
-func (r *retreat) lockedOn(side *backend.Database) []string {
+func (r *rollback) lockedOn(side *backend.Database) []string {
 	tables := []string{r.backTable(), backend.ShardFenceTable}
 	for _, to := range r.targetsOn(side) {
 		tables = append(tables, to.present())
@@ -179,7 +179,7 @@ func (r *retreat) lockedOn(side *backend.Database) []string {
 	return tables
 }
 
-func (r *retreat) drain(ctx context.Context) error {
+func (r *rollback) drain(ctx context.Context) error {
 	r.observe(StepLocked, nil, 0)
 	for more := true; more; {
 		more = false
@@ -207,7 +207,7 @@ func (r *retreat) drain(ctx context.Context) error {
 }
 
 // giveUp leaves everything as it was.
-func (r *retreat) giveUp(ctx context.Context, err error) error {
+func (r *rollback) giveUp(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !r.forced && !r.began.IsZero() && r.over() {
 		return &PauseError{Max: r.max, Step: r.step}
 	}
@@ -215,7 +215,7 @@ func (r *retreat) giveUp(ctx context.Context, err error) error {
 }
 
 // release ends the locks that are still held.
-func (r *retreat) release(ctx context.Context) {
+func (r *rollback) release(ctx context.Context) {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	for side, s := range r.held {
@@ -229,13 +229,13 @@ func (r *retreat) release(ctx context.Context) {
 
 // isLate: what is left would keep writers waiting for too long, and to open the shards
 // again is the shorter way.
-func (r *retreat) isLate() bool {
+func (r *rollback) isLate() bool {
 	return !r.forced && r.spent()+r.needs.reinstating > r.max
 }
 
 // undo opens the shards again, which nothing but their names has closed, before the
 // source's tables take writes.
-func (r *retreat) undo(ctx context.Context) error {
+func (r *rollback) undo(ctx context.Context) error {
 	if err := r.unseal(ctx); err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (r *retreat) undo(ctx context.Context) error {
 }
 
 // seal closes the shards.
-func (r *retreat) seal(ctx context.Context) error {
+func (r *rollback) seal(ctx context.Context) error {
 	if r.phase == proto.Switched {
 		err := r.onSource(ctx, func(s *backend.Session) error { return r.enter(ctx, s, proto.Switched, proto.Returning) })
 		if err != nil {
@@ -277,7 +277,7 @@ func (r *retreat) seal(ctx context.Context) error {
 
 // reinstate opens the source's tables, which note changes again from the first
 // one on.
-func (r *retreat) reinstate(ctx context.Context) error {
+func (r *rollback) reinstate(ctx context.Context) error {
 	err := r.source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range r.tables {
 			if err := r.reinstateTable(ctx, s, t); err != nil {
@@ -306,7 +306,7 @@ func (r *retreat) reinstate(ctx context.Context) error {
 
 // routeBack: after a switch processes hold ids that they have not given yet, so
 // generators go on making the keys, if those mean the same on the source.
-func (r *retreat) routeBack() sharding.Route {
+func (r *rollback) routeBack() sharding.Route {
 	for _, t := range r.tables {
 		if !t.conf.IDs.keeps() {
 			return sharding.OnSource
@@ -315,7 +315,7 @@ func (r *retreat) routeBack() sharding.Route {
 	return sharding.Returned
 }
 
-func (r *retreat) reinstateTable(ctx context.Context, s *backend.Session, t *table) error {
+func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *table) error {
 	back, err := s.Database.Exists(ctx, s, t.conf.Name)
 	if err != nil || back {
 		t.Name = t.conf.Name
@@ -341,7 +341,7 @@ func (r *retreat) reinstateTable(ctx context.Context, s *backend.Session, t *tab
 }
 
 // identify writes down what the tables are now.
-func (l *lead) identify(ctx context.Context, s *backend.Session) error {
+func (l *leader) identify(ctx context.Context, s *backend.Session) error {
 	for _, t := range l.tables {
 		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
@@ -355,7 +355,7 @@ func (l *lead) identify(ctx context.Context, s *backend.Session) error {
 }
 
 // unseal gives the shards their names back, when they are closed.
-func (l *lead) unseal(ctx context.Context) error {
+func (l *leader) unseal(ctx context.Context) error {
 	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
@@ -397,7 +397,7 @@ func (t *target) look(ctx context.Context, s *backend.Session) (err error) {
 }
 
 // eachSide runs f for all databases of shards at once, with their tables.
-func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*target) error) error {
+func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*target) error) error {
 	tasks := make([]func(context.Context) error, len(l.sides))
 	for i, side := range l.sides {
 		all := l.targetsOn(side)
@@ -411,7 +411,7 @@ func (l *lead) eachSide(ctx context.Context, f func(ctx context.Context, side *b
 	return together(ctx, tasks...)
 }
 
-func (w *world) targetsOn(side *backend.Database) []*target {
+func (w *openJob) targetsOn(side *backend.Database) []*target {
 	var all []*target
 	for _, t := range w.tables {
 		for _, to := range t.targets {
@@ -423,7 +423,7 @@ func (w *world) targetsOn(side *backend.Database) []*target {
 	return all
 }
 
-func (l *lead) dropBackCapture(ctx context.Context) error {
+func (l *leader) dropBackCapture(ctx context.Context) error {
 	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
 		return s.DropTriggersNamed(ctx, l.triggerName(fmt.Sprintf("b%d_", t.ord), i, ""), nil)
 	})

@@ -118,14 +118,14 @@ func (w *weights) wanted(needed int) int {
 }
 
 // share is the part of the room that each of those who read at the same time has.
-func (w *world) share() int {
+func (w *openJob) share() int {
 	readers := w.cfg.Copiers + 1 // and the one who follows
 	return max(1, roomUnits/readers) * roomUnit
 }
 
 // portions reads rows of a table and uses them, as many at a time as there is room
 // for, until read says that these were all.
-func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
+func (w *openJob) portions(ctx context.Context, t *table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
 	for needed := w.share(); ; {
 		more, err := w.portion(ctx, t, t.weights.wanted(needed), read, use)
 		var tooLarge *tooLargeError
@@ -140,7 +140,7 @@ func (w *world) portions(ctx context.Context, t *table, read func(limits) (rows 
 	}
 }
 
-func (w *world) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
+func (w *openJob) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
 	units, err := w.room.take(ctx, wanted)
 	if err != nil {
 		return false, err

@@ -11,9 +11,9 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// shelf keeps the values of rows that are read together, many rows in one piece of
+// rowArena keeps the values of rows that are read together, many rows in one piece of
 // memory.
-type shelf struct {
+type rowArena struct {
 	text strings.Builder
 	ends []int
 }
@@ -21,22 +21,22 @@ type shelf struct {
 // A piece holds what the first row needs, and each is twice the one before it, up
 // to these.
 const (
-	shelfBytes = 64 << 10
-	shelfEnds  = 8 << 10
+	arenaBytes = 64 << 10
+	arenaEnds  = 8 << 10
 )
 
 // keep copies the values of a row. What was kept before stays where it is.
-func (s *shelf) keep(raw []sql.RawBytes) (text string, ends []int) {
+func (s *rowArena) keep(raw []sql.RawBytes) (text string, ends []int) {
 	size := 0
 	for _, v := range raw {
 		size += len(v)
 	}
 	if has := s.text.Cap(); has-s.text.Len() < size {
 		s.text.Reset()
-		s.text.Grow(max(size, min(2*has, shelfBytes)))
+		s.text.Grow(max(size, min(2*has, arenaBytes)))
 	}
 	if has := cap(s.ends); has-len(s.ends) < len(raw) {
-		s.ends = make([]int, 0, max(len(raw), min(2*has, shelfEnds)))
+		s.ends = make([]int, 0, max(len(raw), min(2*has, arenaEnds)))
 	}
 	from, first := s.text.Len(), len(s.ends)
 	for _, v := range raw {
@@ -113,7 +113,7 @@ func readRows(ctx context.Context, c *backend.Session, r reading) (all []backend
 			return nil, false, err
 		}
 	}
-	var kept shelf
+	var kept rowArena
 	held := 0
 	all = make([]backend.Row, 0, r.expected())
 	err = c.Each(ctx, func(rows *sql.Rows) error {

@@ -26,7 +26,7 @@ func rawOf(values ...string) []sql.RawBytes {
 func recordOf(t *testing.T, on *table, values ...string) backend.Row {
 	t.Helper()
 	var r backend.Row
-	r.Text, r.Ends = new(shelf).keep(rawOf(values...))
+	r.Text, r.Ends = new(rowArena).keep(rawOf(values...))
 	if err := on.findSlots(&r); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
 }
 
 func TestRowsStayAsTheyWereReadWhileOthersComeBesideThem(t *testing.T) {
-	var s shelf
+	var s rowArena
 	var rows []backend.Row
 	var want [][]string
 	for i := range 3000 {

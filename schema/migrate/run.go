@@ -26,7 +26,7 @@ import (
 // configuration, as those of Follow, Verify, Cutover and Rollback do. ctx ends the
 // run at any point; it can be resumed.
 func (j *Job) Run(ctx context.Context) error {
-	return j.leading(ctx, func(l *lead) error {
+	return j.leading(ctx, func(l *leader) error {
 		phase, err := l.begin(ctx)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (j *Job) Run(ctx context.Context) error {
 // to the retired tables of the source. It ends with ErrChanged within seconds of a
 // TRUNCATE of a table, or of an ALTER of one of the source's while those serve.
 func (j *Job) Follow(ctx context.Context) error {
-	err := j.leading(ctx, func(l *lead) error {
+	err := j.leading(ctx, func(l *leader) error {
 		phase, err := l.readPhase(ctx)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
-		f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
+		f := &follower{leader: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
 		if phase == proto.Switched {
 			if err := l.closeRetired(ctx); err != nil {
 				return err
@@ -77,12 +77,12 @@ func (j *Job) Follow(ctx context.Context) error {
 // leading runs f as the leader of the job, if it is given the configuration that it
 // was begun with. That is asked before another runner is fenced, and again when
 // nobody else can begin the job any more.
-func (j *Job) leading(ctx context.Context, f func(*lead) error) error {
-	return j.opened(ctx, func(w *world) error {
+func (j *Job) leading(ctx context.Context, f func(*leader) error) error {
+	return j.opened(ctx, func(w *openJob) error {
 		if err := w.sameSetup(ctx); err != nil {
 			return err
 		}
-		return w.leading(ctx, func(l *lead) error {
+		return w.leading(ctx, func(l *leader) error {
 			if err := l.sameSetup(ctx); err != nil {
 				return err
 			}
@@ -92,11 +92,11 @@ func (j *Job) leading(ctx context.Context, f func(*lead) error) error {
 }
 
 // leadingAnyway is for what ends a job, whatever it was begun with.
-func (j *Job) leadingAnyway(ctx context.Context, f func(*lead) error) error {
-	return j.opened(ctx, func(w *world) error { return w.leading(ctx, f) })
+func (j *Job) leadingAnyway(ctx context.Context, f func(*leader) error) error {
+	return j.opened(ctx, func(w *openJob) error { return w.leading(ctx, f) })
 }
 
-func (w *world) leading(ctx context.Context, f func(*lead) error) error {
+func (w *openJob) leading(ctx context.Context, f func(*leader) error) error {
 	l, err := w.lead(ctx)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (w *world) leading(ctx context.Context, f func(*lead) error) error {
 }
 
 // opened runs f with the job's databases and tables.
-func (j *Job) opened(ctx context.Context, f func(*world) error) error {
+func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 	w, err := j.open(ctx)
 	if err == nil {
 		defer w.close()
@@ -119,18 +119,18 @@ func (j *Job) opened(ctx context.Context, f func(*world) error) error {
 }
 
 // bringBack carries the changes of the shards back until it has caught up.
-func (l *lead) bringBack(ctx context.Context) error {
+func (l *leader) bringBack(ctx context.Context) error {
 	if err := l.moveIn(ctx, proto.Switched); err != nil {
 		return err
 	}
 	if err := l.closeRetired(ctx); err != nil { // whoever switched may have ended before it did
 		return err
 	}
-	f := &follower{lead: l, streams: l.backward(), unchanged: l.checkTargets}
+	f := &follower{leader: l, streams: l.backward(), unchanged: l.checkTargets}
 	return f.applyUntilCaughtUp(ctx, nil)
 }
 
-func (l *lead) run(ctx context.Context, phase proto.Phase) error {
+func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 	switch repair, err := l.repair(ctx); {
 	case err != nil:
 		return err
@@ -159,13 +159,13 @@ func (l *lead) run(ctx context.Context, phase proto.Phase) error {
 			return nil
 		},
 		func(ctx context.Context) error {
-			f := &follower{lead: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
+			f := &follower{leader: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
 			return f.applyUntilCaughtUp(ctx, copied)
 		},
 	)
 }
 
-func (l *lead) copyAll(ctx context.Context, phase proto.Phase) error {
+func (l *leader) copyAll(ctx context.Context, phase proto.Phase) error {
 	for _, t := range l.tables {
 		if err := l.copy(ctx, t); err != nil {
 			return err

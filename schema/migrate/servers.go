@@ -10,7 +10,7 @@ import (
 )
 
 // servers tells where all databases of the job are.
-func (w *world) servers() string {
+func (w *openJob) servers() string {
 	all := []string{w.source.ServerID}
 	for _, side := range w.sides {
 		all = append(all, side.ServerID)
@@ -22,7 +22,7 @@ func (w *world) servers() string {
 // the job was last there. A replica that took over may lack what was committed
 // last: rows of a shard whose changes were done with, or changes of the source
 // that shards have. After it each row is right, or its change is in the log.
-func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
+func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	var moved bool
 	err := l.source.Do(ctx, func(s *backend.Session) (err error) {
 		moved, err = l.moved(ctx, s)
@@ -36,11 +36,11 @@ func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 			return err
 		}
 	}
-	v := &verifier{world: l.world}
+	v := &verifier{openJob: l.openJob}
 	if err := v.run(ctx); err != nil {
 		return fmt.Errorf("compare after a change of servers: %w", err)
 	}
-	is, err := l.standings(ctx)
+	is, err := l.targetIdentities(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,14 +56,14 @@ func (l *lead) moveIn(ctx context.Context, phase proto.Phase) error {
 }
 
 // moved: a database is on another server than when the job was last there.
-func (w *world) moved(ctx context.Context, s *backend.Session) (bool, error) {
+func (w *openJob) moved(ctx context.Context, s *backend.Session) (bool, error) {
 	known, err := s.List(ctx, "SELECT servers FROM "+backend.JobTable+" WHERE job = ?", w.cfg.Name)
 	return len(known) != 1 || known[0] != w.servers(), err
 }
 
 // startOver removes what shards may have above the bounds that this server
 // knows.
-func (l *lead) startOver(ctx context.Context) error {
+func (l *leader) startOver(ctx context.Context) error {
 	if err := l.checkTaken(ctx); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (l *lead) startOver(ctx context.Context) error {
 
 // checkTaken fails when shards may have rows of writers: a source that lacks the
 // last seconds of a switch would have them overwritten.
-func (l *lead) checkTaken(ctx context.Context) error {
+func (l *leader) checkTaken(ctx context.Context) error {
 	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
 		sh, err := s.Database.Describe(ctx, s, t.targets[i].present())
 		if err != nil {

@@ -57,7 +57,7 @@ func (v *verifier) settle(ctx context.Context, t *table, ids []int64) error {
 type verdict struct {
 	open  bool // a change was under way
 	found []Divergence
-	seen  sight
+	seen  rowComparison
 }
 
 func (d verdict) same(other verdict, id int64) bool {

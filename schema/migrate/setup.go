@@ -141,13 +141,13 @@ func (t *table) setupDigest() string {
 	return strings.Join(lines, ";")
 }
 
-func (w *world) sameSetup(ctx context.Context) error {
+func (w *openJob) sameSetup(ctx context.Context) error {
 	return w.source.Do(ctx, func(s *backend.Session) error { return w.checkSetup(ctx, s) })
 }
 
 // checkSetup fails when the job is under way and was begun with another
 // configuration. A table of which nothing is noted is taken as it is.
-func (w *world) checkSetup(ctx context.Context, s *backend.Session) error {
+func (w *openJob) checkSetup(ctx context.Context, s *backend.Session) error {
 	phase, err := w.phase(ctx, s)
 	if err != nil || phase == "" || phase == proto.Aborted || phase == proto.Finalized {
 		return err
@@ -168,7 +168,7 @@ func (w *world) checkSetup(ctx context.Context, s *backend.Session) error {
 	return nil
 }
 
-func (w *world) differs(names, digests []string) (all []string) {
+func (w *openJob) differs(names, digests []string) (all []string) {
 	if !slices.EqualFunc(names, w.names(), strings.EqualFold) {
 		return []string{fmt.Sprintf("its tables were %s, and are %s now", strings.Join(names, ", "), strings.Join(w.names(), ", "))}
 	}

@@ -18,7 +18,7 @@ import (
 // batch are slots that go from one shard to another together.
 type batch struct {
 	*Mover
-	*lead
+	*leader
 
 	from, to int
 	version  int64            // of the map as it is known here
@@ -38,7 +38,7 @@ func (b *batch) run(ctx context.Context) error {
 		return err
 	}
 	defer w.close()
-	if b.lead, err = w.lead(ctx); err != nil {
+	if b.leader, err = w.lead(ctx); err != nil {
 		return err
 	}
 	defer b.release()
@@ -232,7 +232,7 @@ func (b *batch) forget(ctx context.Context) error {
 		if err := b.dropCapture(ctx, s); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name); err != nil {
 			return err
 		}
 		return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(b.logTable()))
@@ -241,9 +241,9 @@ func (b *batch) forget(ctx context.Context) error {
 
 // open describes the tables of both shards, and makes those that the new one
 // lacks.
-func (b *batch) open(ctx context.Context) (*world, error) {
+func (b *batch) open(ctx context.Context) (*openJob, error) {
 	store := b.Mover.cfg.Store
-	w := newWorld(&Job{Config{
+	w := newOpenJob(&Job{Config{
 		Name:      fmt.Sprintf("slots_%s_%d_%d", store.Name(), b.from, b.to),
 		ChunkRows: b.Mover.cfg.ChunkRows, Throttle: b.Mover.cfg.Throttle, Observe: b.Mover.cfg.Observe,
 	}})
@@ -273,7 +273,7 @@ func (b *batch) open(ctx context.Context) (*world, error) {
 func shardName(n int) string { return "shard " + strconv.Itoa(n) }
 
 // look describes the tables.
-func (b *batch) look(ctx context.Context, w *world) error {
+func (b *batch) look(ctx context.Context, w *openJob) error {
 	b.among = nil
 	for _, t := range w.tables {
 		name := b.Mover.cfg.Store.Target(t.conf.Table, b.from).Table
@@ -297,7 +297,7 @@ func (b *batch) look(ctx context.Context, w *world) error {
 }
 
 // ofSlots is the condition that a row is of the slots.
-func (b *batch) ofSlots(w *world, t *table) where {
+func (b *batch) ofSlots(w *openJob, t *table) where {
 	slot, ok := slotstore.SlotSQL(t.conf.Rule, w.source.Quote(t.conf.Key))
 	if !ok {
 		panic("bug: a store has taken a rule that SQL cannot say")
@@ -312,7 +312,7 @@ func (b *batch) ofSlots(w *world, t *table) where {
 
 // makeOrCompare makes a table like the source's, or compares the one that is
 // there.
-func (w *world) makeOrCompare(ctx context.Context, s *backend.Session, t *table, to *target) error {
+func (w *openJob) makeOrCompare(ctx context.Context, s *backend.Session, t *table, to *target) error {
 	there, err := s.Database.Exists(ctx, s, to.name)
 	if err != nil {
 		return err
@@ -337,7 +337,7 @@ func (w *world) makeOrCompare(ctx context.Context, s *backend.Session, t *table,
 
 // checkEdges refuses foreign keys that lead out of the map, as the rows at their
 // other end stay, and those by which InnoDB changes rows that no trigger sees.
-func (*batch) checkEdges(w *world) error {
+func (*batch) checkEdges(w *openJob) error {
 	inside := func(name string) bool {
 		return slices.ContainsFunc(w.tables, func(t *table) bool { return strings.EqualFold(t.Name, name) })
 	}

@@ -78,7 +78,7 @@ func (b *batch) notEqual(ctx context.Context, st *stream) error {
 
 // compareTable goes through all rows of the slots once.
 func (b *batch) compareTable(ctx context.Context, st *stream, t *table, throttle func(context.Context) error) error {
-	c := &copier{lead: b.lead, t: t}
+	c := &copier{leader: b.leader, t: t}
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)

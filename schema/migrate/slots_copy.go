@@ -121,7 +121,7 @@ func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 
 func (b *batch) left(ctx context.Context) (all remains, err error) {
 	err = b.onSource(ctx, func(s *backend.Session) error {
-		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name)
+		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name)
 		if err != nil || n != int64(len(b.tables)) {
 			all = nil
 			return err
@@ -164,12 +164,12 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 	}
 	all := make(remains, len(b.tables))
 	err := b.onSource(ctx, func(s *backend.Session) error {
-		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.lead.cfg.Name); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name); err != nil {
 			return err
 		}
 		for _, t := range b.tables {
 			all[t.ord] = span{identity: string(marks[t.ord])}
-			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.lead.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
+			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.leader.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
 				return err
 			}
 		}
@@ -181,7 +181,7 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 // copyTable copies the rows of the slots from low on, and follows what changes
 // meanwhile.
 func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.Bound) error {
-	c := &copier{lead: b.lead, t: t, mark: proto.Resume(low)}
+	c := &copier{leader: b.leader, t: t, mark: proto.Resume(low)}
 	for !c.mark.Complete() {
 		if err := b.Mover.cfg.Throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
@@ -195,7 +195,7 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 		}
 		low := c.mark.Finish(chunk)
 		err = b.onSource(ctx, func(s *backend.Session) error {
-			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.lead.cfg.Name, t.ord)
+			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.leader.cfg.Name, t.ord)
 		})
 		if err != nil {
 			return err
@@ -290,7 +290,7 @@ func (b *batch) deletion(t *table, keys []int64) string {
 // stream brings changes of the rows to the new shard.
 func (b *batch) stream() *stream {
 	return &stream{
-		lead: b.lead, from: b.source, log: b.logTable(), bounds: b.spans,
+		leader: b.leader, from: b.source, log: b.logTable(), bounds: b.spans,
 		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) ([]backend.Row, int, error) {
 			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {

@@ -45,7 +45,7 @@ func led(s *backend.Database, epoch, fence int64) error {
 
 // fence reads the epoch of a database, 0 when it has none. A job of the same name
 // on another source has its own logs and triggers under the same names.
-func (w *world) fence(ctx context.Context, s *backend.Session) (epoch int64, err error) {
+func (w *openJob) fence(ctx context.Context, s *backend.Session) (epoch int64, err error) {
 	var mark string
 	err = s.QueryRowContext(ctx, "SELECT epoch, owner FROM "+s.Database.Fence+" WHERE job = ?"+s.Database.LockRead(), w.cfg.Name).Scan(&epoch, &mark)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -59,7 +59,7 @@ func (w *world) fence(ctx context.Context, s *backend.Session) (epoch int64, err
 }
 
 // raise makes the epoch that of a database, unless a newer one is there.
-func (w *world) raise(ctx context.Context, s *backend.Session, epoch int64) error {
+func (w *openJob) raise(ctx context.Context, s *backend.Session, epoch int64) error {
 	return s.Tx(ctx, func() error {
 		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", w.cfg.Name, 0, w.mark); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (w *world) raise(ctx context.Context, s *backend.Session, epoch int64) erro
 }
 
 // readMark reads the job's mark, and makes one when the job is first led.
-func (w *world) readMark(ctx context.Context, s *backend.Session) error {
+func (w *openJob) readMark(ctx context.Context, s *backend.Session) error {
 	return s.Tx(ctx, func() error {
 		if err := s.Ensure(ctx, s.Database.Fence, "job, epoch, owner", w.cfg.Name, 0, rand.Text()); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (w *world) readMark(ctx context.Context, s *backend.Session) error {
 }
 
 // phase returns "" for a job that was never begun.
-func (w *world) phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
+func (w *openJob) phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
 	there, err := s.Database.Exists(ctx, s, backend.JobTable)
 	if err != nil || !there {
 		return "", err
@@ -106,7 +106,7 @@ func (w *world) phase(ctx context.Context, s *backend.Session) (proto.Phase, err
 
 // enter changes the phase; the caller has checked the epoch in the same
 // transaction, or holds the lock.
-func (w *world) enter(ctx context.Context, s *backend.Session, from, to proto.Phase) error {
+func (w *openJob) enter(ctx context.Context, s *backend.Session, from, to proto.Phase) error {
 	if err := proto.Check(from, to); err != nil {
 		return fmt.Errorf("%w: %w", ErrPhase, err)
 	}
@@ -122,7 +122,7 @@ func (w *world) enter(ctx context.Context, s *backend.Session, from, to proto.Ph
 }
 
 // spans returns how far each table is, in the order of the job.
-func (w *world) spans(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
+func (w *openJob) spans(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
 	all := make([]span, len(w.tables))
 	query := "SELECT tbl, low, hig, identity FROM " + backend.SpanTable + " WHERE job = ?"
 	if lock && !s.Locked {
@@ -159,7 +159,7 @@ func boundValue(b proto.Bound) any {
 }
 
 // setRoute says where the application finds the tables.
-func (l *lead) setRoute(ctx context.Context, s *backend.Session, route sharding.Route) error {
+func (l *leader) setRoute(ctx context.Context, s *backend.Session, route sharding.Route) error {
 	for _, t := range l.tables {
 		if err := s.Exec(ctx, "DELETE FROM "+backend.RouteTable+" WHERE tbl = ?", t.conf.Name); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 // stream brings the changes that a log notes to where the rows belong. One
 // goroutine at a time may use the streams of a job: a row has one applier.
 type stream struct {
-	*lead
+	*leader
 
 	from *backend.Database
 	log  string
@@ -68,7 +68,7 @@ func (st *stream) pass(ctx context.Context) (passed, error) {
 }
 
 func (st *stream) Do(ctx context.Context, f func(*backend.Session) error) error {
-	return st.lead.from(st.from).Do(ctx, f)
+	return st.leader.from(st.from).Do(ctx, f)
 }
 
 // end is the number of the last entry. A runner that finds none must learn, too,

@@ -35,7 +35,7 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 	if err := w.sameSetup(ctx); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
-	v := &verifier{world: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
+	v := &verifier{openJob: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
 	if err := explain(ctx, v.run(ctx), v.unchanged); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
@@ -44,7 +44,7 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 
 // verifier is one pass.
 type verifier struct {
-	*world
+	*openJob
 
 	behind  bool // the shards serve; the retired tables are what is to be right
 	guarded bool // by the identities of the source's tables, while they serve

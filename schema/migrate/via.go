@@ -34,7 +34,7 @@ type route struct {
 }
 
 // resolve finds out how the tables hang together.
-func (w *world) resolve() error {
+func (w *openJob) resolve() error {
 	for _, t := range w.tables {
 		t.up, t.down = w.connect(t.Parents), w.connect(t.Children)
 		if err := w.findReferences(t); err != nil {
@@ -64,7 +64,7 @@ type relation struct {
 
 // connect finds the tables at the other ends of foreign keys. A switch renames
 // tables, so from here on they are not told by names.
-func (w *world) connect(keys []backend.ForeignKey) []relation {
+func (w *openJob) connect(keys []backend.ForeignKey) []relation {
 	all := make([]relation, len(keys))
 	for i, fk := range keys {
 		all[i] = relation{fk, w.find(fk.Table)}
@@ -74,7 +74,7 @@ func (w *world) connect(keys []backend.ForeignKey) []relation {
 
 // findReferences takes the foreign keys to primary keys of the job's tables, and
 // what the configuration adds.
-func (w *world) findReferences(t *table) error {
+func (w *openJob) findReferences(t *table) error {
 	t.references = nil
 	for _, fk := range t.up {
 		for i, column := range fk.Columns {
@@ -101,7 +101,7 @@ func (w *world) findReferences(t *table) error {
 }
 
 // find returns the table of the job that has, had or will have the name.
-func (w *world) find(name string) *table {
+func (w *openJob) find(name string) *table {
 	for _, t := range w.tables {
 		if strings.EqualFold(name, t.conf.Name) || strings.EqualFold(name, backend.Retired(t.conf.Name)) {
 			return t
@@ -120,7 +120,7 @@ func (t *table) reference(column string) (reference, bool) {
 }
 
 // findRoute goes up to the table that has the sharding key.
-func (w *world) findRoute(t *table) error {
+func (w *openJob) findRoute(t *table) error {
 	r := route{column: t.conf.Key}
 	at := t
 	for at.conf.Via != "" {
@@ -174,7 +174,7 @@ const nowhere = -1
 
 // routedBelow finds the tables whose rows move when a row of t changes, and the
 // columns of t on which that depends.
-func (w *world) routedBelow(t *table) []backend.Dependent {
+func (w *openJob) routedBelow(t *table) []backend.Dependent {
 	var all []backend.Dependent
 	for _, child := range w.tables {
 		for i, up := range child.route.hops {
@@ -192,7 +192,7 @@ func (w *world) routedBelow(t *table) []backend.Dependent {
 }
 
 // links are the first n hops of a table's route.
-func (w *world) links(t *table, n int) []backend.Link {
+func (w *openJob) links(t *table, n int) []backend.Link {
 	path := make([]backend.Link, n)
 	at := t
 	for i, up := range t.route.hops[:n] {
@@ -204,7 +204,7 @@ func (w *world) links(t *table, n int) []backend.Link {
 
 // bodyName is how the body of a trigger names a table: MySQL looks tables up when
 // the trigger runs, SQLite writes renames into it.
-func (w *world) bodyName(t *table) string {
+func (w *openJob) bodyName(t *table) string {
 	if w.source.Name() == "sqlite" {
 		return t.Name
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// lead is a world in which this runner is the newest.
-type lead struct {
-	*world
+// leader is an open job in which this runner is the newest.
+type leader struct {
+	*openJob
 
 	epoch  int64
 	holder *backend.Session // of the lock on the job; only heartbeat uses it
@@ -26,7 +26,7 @@ type lead struct {
 
 // lead takes the job over: it gets a higher epoch than any database has seen,
 // and tells all of them, so that a runner thought dead can write no more.
-func (w *world) lead(ctx context.Context) (*lead, error) {
+func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err := w.makeOwnTables(ctx); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (w *world) lead(ctx context.Context) (*lead, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lead{world: w, holder: holder}
+	l := &leader{openJob: w, holder: holder}
 	ok, err := w.source.Backend.Lead(ctx, holder, w.cfg.Name)
 	if err == nil && !ok {
 		err = ErrLocked
@@ -52,7 +52,7 @@ func (w *world) lead(ctx context.Context) (*lead, error) {
 	return l, nil
 }
 
-func (l *lead) release() {
+func (l *leader) release() {
 	l.stop()
 	l.beats.Wait()
 	l.holder.Close()
@@ -64,7 +64,7 @@ const beatEvery = backend.LeadTerm / 6
 // heartbeat keeps the lock for as long as the process runs and reaches the
 // server. Losing it is not dangerous: another runner may lead then, and fences
 // this one.
-func (l *lead) heartbeat(ctx context.Context) {
+func (l *leader) heartbeat(ctx context.Context) {
 	for backend.Wait(ctx, beatEvery) == nil {
 		if l.holder.Exec(ctx, "SELECT 1") != nil {
 			return
@@ -72,7 +72,7 @@ func (l *lead) heartbeat(ctx context.Context) {
 	}
 }
 
-func (l *lead) elect(ctx context.Context) error {
+func (l *leader) elect(ctx context.Context) error {
 	if err := l.source.Do(ctx, func(s *backend.Session) error { return l.readMark(ctx, s) }); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (l *lead) elect(ctx context.Context) error {
 
 // claim raises the fence. On the source the epoch must be new, or another runner
 // that read the same one would have it too.
-func (l *lead) claim(ctx context.Context, s *backend.Session) error {
+func (l *leader) claim(ctx context.Context, s *backend.Session) error {
 	if s.Database != l.source {
 		return l.raise(ctx, s, l.epoch)
 	}
@@ -115,12 +115,12 @@ func (l *lead) claim(ctx context.Context, s *backend.Session) error {
 }
 
 // onSource runs f in a transaction of the source in which this runner leads.
-func (l *lead) onSource(ctx context.Context, f func(*backend.Session) error) error {
+func (l *leader) onSource(ctx context.Context, f func(*backend.Session) error) error {
 	return l.on(ctx, l.source, f)
 }
 
 // on runs f in a transaction in which this runner leads, again if need be.
-func (l *lead) on(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
+func (l *leader) on(ctx context.Context, side *backend.Database, f func(*backend.Session) error) error {
 	return l.from(side).Do(ctx, func(s *backend.Session) error {
 		return s.Tx(ctx, func() error {
 			if err := l.checkEpoch(ctx, s, l.epoch); err != nil {
@@ -132,7 +132,7 @@ func (l *lead) on(ctx context.Context, side *backend.Database, f func(*backend.S
 }
 
 // begin installs what is missing and returns where the job stands.
-func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
+func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 	phase, err := l.readPhase(ctx)
 	if err != nil || phase != "" {
 		return phase, err
@@ -167,7 +167,7 @@ func (l *lead) begin(ctx context.Context) (proto.Phase, error) {
 }
 
 // checkBlocked holds a job that has not begun to what Inspect finds.
-func (l *lead) checkBlocked(ctx context.Context) error {
+func (l *leader) checkBlocked(ctx context.Context) error {
 	found, err := l.Inspect(ctx)
 	if err != nil || !Blocked(found) {
 		return err
@@ -176,14 +176,14 @@ func (l *lead) checkBlocked(ctx context.Context) error {
 }
 
 // install makes the shards, the triggers and the rows of the job.
-func (l *lead) install(ctx context.Context) error {
+func (l *leader) install(ctx context.Context) error {
 	if err := l.own(ctx); err != nil {
 		return err
 	}
 	if err := l.makeTargets(ctx); err != nil {
 		return err
 	}
-	shards, err := l.standings(ctx)
+	shards, err := l.targetIdentities(ctx)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (l *lead) install(ctx context.Context) error {
 	return err
 }
 
-func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
+func (l *leader) readPhase(ctx context.Context) (phase proto.Phase, err error) {
 	err = l.source.Do(ctx, func(s *backend.Session) error {
 		phase, err = l.phase(ctx, s)
 		return err
@@ -211,7 +211,7 @@ func (l *lead) readPhase(ctx context.Context) (phase proto.Phase, err error) {
 }
 
 // register makes the rows of a job whose triggers are in place.
-func (l *lead) register(ctx context.Context, s *backend.Session) error {
+func (l *leader) register(ctx context.Context, s *backend.Session) error {
 	if err := l.lockJobs(ctx, s); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (l *lead) register(ctx context.Context, s *backend.Session) error {
 
 // firstRoute is what the rows of a new job say. After a job that was rolled back
 // and aborted, generators go on making the keys.
-func (l *lead) firstRoute(ctx context.Context, s *backend.Session) (sharding.Route, error) {
+func (l *leader) firstRoute(ctx context.Context, s *backend.Session) (sharding.Route, error) {
 	for _, t := range l.tables {
 		row, err := sharding.ReadRoute(ctx, s, t.conf.Name)
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 // place is a table of a shard: which of the job's, which of its targets.
 type place struct{ tbl, shard int }
 
-// standing is what tells that the table of a shard is still the one it was.
-type standing struct {
+// targetIdentity is what tells that the table of a shard is still the one it was.
+type targetIdentity struct {
 	// numbers are those of the table under its name and under that of a closed one:
 	// a TRUNCATE changes them, a DROP, and a restore from statements.
 	numbers [2]string
@@ -26,22 +26,22 @@ type standing struct {
 }
 
 // follows: the table of the shard is the one that was written down.
-func (is standing) follows(was standing) bool {
+func (is targetIdentity) follows(was targetIdentity) bool {
 	return slices.Contains(is.numbers[:], was.numbers[0]) && is.beat >= was.beat
 }
 
-// standings reads those of all targets.
-func (w *world) standings(ctx context.Context) (map[place]standing, error) {
-	all := map[place]standing{}
+// targetIdentities reads those of all tables of the shards.
+func (w *openJob) targetIdentities(ctx context.Context) (map[place]targetIdentity, error) {
+	all := map[place]targetIdentity{}
 	for _, side := range w.sides {
-		if err := side.Do(ctx, func(s *backend.Session) error { return w.standingsOn(ctx, s, all) }); err != nil {
+		if err := side.Do(ctx, func(s *backend.Session) error { return w.targetIdentitiesOn(ctx, s, all) }); err != nil {
 			return nil, fmt.Errorf("database %s: %w", side.Label, err)
 		}
 	}
 	return all, nil
 }
 
-func (w *world) standingsOn(ctx context.Context, s *backend.Session, all map[place]standing) error {
+func (w *openJob) targetIdentitiesOn(ctx context.Context, s *backend.Session, all map[place]targetIdentity) error {
 	var names []string
 	for _, to := range w.targetsOn(s.Database) {
 		names = append(names, to.name, backend.Sealed(to.name))
@@ -61,7 +61,7 @@ func (w *world) standingsOn(ctx context.Context, s *backend.Session, all map[pla
 	for _, t := range w.tables {
 		for i, to := range t.targets {
 			if to.side == s.Database {
-				all[place{t.ord, i}] = standing{[2]string{numbers[to.name], numbers[backend.Sealed(to.name)]}, beats[to.name]}
+				all[place{t.ord, i}] = targetIdentity{[2]string{numbers[to.name], numbers[backend.Sealed(to.name)]}, beats[to.name]}
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func (w *world) standingsOn(ctx context.Context, s *backend.Session, all map[pla
 }
 
 // noteTargets writes down what the tables of the shards are now.
-func (l *lead) noteTargets(ctx context.Context, s *backend.Session, is map[place]standing) error {
+func (l *leader) noteTargets(ctx context.Context, s *backend.Session, is map[place]targetIdentity) error {
 	if err := s.Exec(ctx, "DELETE FROM "+backend.TargetTable+" WHERE job = ?", l.cfg.Name); err != nil {
 		return err
 	}
@@ -81,20 +81,20 @@ func (l *lead) noteTargets(ctx context.Context, s *backend.Session, is map[place
 	return nil
 }
 
-func (l *lead) noteTarget(ctx context.Context, s *backend.Session, at place, is standing) error {
+func (l *leader) noteTarget(ctx context.Context, s *backend.Session, at place, is targetIdentity) error {
 	to := l.tables[at.tbl].targets[at.shard]
 	return s.Exec(ctx, "INSERT INTO "+backend.TargetTable+" (job, tbl, shard, place, identity, beat) VALUES (?, ?, ?, ?, ?, ?)",
 		l.cfg.Name, at.tbl, at.shard, to.side.Label+"/"+to.name, cmp.Or(is.numbers[:]...), is.beat)
 }
 
 // noted reads what was written down of the shards' tables. It has to be read before
-// their standings: a beat reaches the shards first.
-func (w *world) noted(ctx context.Context) (was map[place]standing, err error) {
+// their identities now: a beat reaches the shards first.
+func (w *openJob) noted(ctx context.Context) (was map[place]targetIdentity, err error) {
 	err = w.source.Do(ctx, func(s *backend.Session) error {
-		was = map[place]standing{}
+		was = map[place]targetIdentity{}
 		return s.Each(ctx, func(rows *sql.Rows) error {
 			var at place
-			var of standing
+			var of targetIdentity
 			err := rows.Scan(&at.tbl, &at.shard, &of.numbers[0], &of.beat)
 			was[at] = of
 			return err
@@ -105,7 +105,7 @@ func (w *world) noted(ctx context.Context) (was map[place]standing, err error) {
 
 // compareTargets fails when a table of a shard is not the one that was written
 // down. It returns those of which nothing is.
-func (w *world) compareTargets(was, is map[place]standing) (unknown []place, err error) {
+func (w *openJob) compareTargets(was, is map[place]targetIdentity) (unknown []place, err error) {
 	for at, now := range is {
 		known, ok := was[at]
 		if !ok {
@@ -122,12 +122,12 @@ func (w *world) compareTargets(was, is map[place]standing) (unknown []place, err
 
 // checkTargets fails when a table of a shard is not what it was. One of which
 // nothing is known is taken as it is: an operator has agreed to that.
-func (l *lead) checkTargets(ctx context.Context) error {
+func (l *leader) checkTargets(ctx context.Context) error {
 	was, err := l.noted(ctx)
 	if err != nil {
 		return err
 	}
-	is, err := l.standings(ctx)
+	is, err := l.targetIdentities(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (l *lead) checkTargets(ctx context.Context) error {
 }
 
 // beat counts up, on the shards first: what the source knows, they had.
-func (l *lead) beat(ctx context.Context, is map[place]standing) error {
+func (l *leader) beat(ctx context.Context, is map[place]targetIdentity) error {
 	next := int64(1)
 	for _, of := range is {
 		next = max(next, of.beat+1)

@@ -122,14 +122,14 @@ func targetRows(ctx context.Context, c *backend.Session, t *table, on *target, a
 		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.present()), among(key)))
 }
 
-// sight is what rows were like at one look, by their ids.
-type sight struct {
+// rowComparison is what rows were like at one look, by their ids.
+type rowComparison struct {
 	source map[int64]version
 	shards map[int64][]version // in the order of the targets
 }
 
 // look reads source and targets, each at its own moment.
-func (v *verifier) look(ctx context.Context, t *table, among selection) (s sight, err error) {
+func (v *verifier) look(ctx context.Context, t *table, among selection) (s rowComparison, err error) {
 	if s.source, err = v.lookAtSource(ctx, t, among); err == nil {
 		s.shards, err = v.lookAtShards(ctx, t, among)
 	}
@@ -137,7 +137,7 @@ func (v *verifier) look(ctx context.Context, t *table, among selection) (s sight
 }
 
 // lookAgain reads the side that serves once more, into a copy.
-func (v *verifier) lookAgain(ctx context.Context, t *table, among selection, s sight) (sight, error) {
+func (v *verifier) lookAgain(ctx context.Context, t *table, among selection, s rowComparison) (rowComparison, error) {
 	var err error
 	if v.behind {
 		s.shards, err = v.lookAtShards(ctx, t, among)
@@ -185,7 +185,7 @@ func (v *verifier) lookAtTarget(ctx context.Context, t *table, on *target, among
 
 // differing returns the ids of rows that are not the same on both sides, in no
 // order.
-func (s sight) differing() (ids []int64) {
+func (s rowComparison) differing() (ids []int64) {
 	for id, want := range s.source {
 		if got := s.shards[id]; len(got) != 1 || got[0] != want {
 			ids = append(ids, id)
@@ -200,14 +200,14 @@ func (s sight) differing() (ids []int64) {
 }
 
 // sameRow reports whether two looks at a row saw the same.
-func (s sight) sameRow(other sight, id int64) bool {
+func (s rowComparison) sameRow(other rowComparison, id int64) bool {
 	is, exists := s.source[id]
 	was, existed := other.source[id]
 	return exists == existed && is == was && slices.Equal(s.shards[id], other.shards[id])
 }
 
 // divergences says what is wrong with one row.
-func (v *verifier) divergences(s sight, t *table, id int64) []Divergence {
+func (v *verifier) divergences(s rowComparison, t *table, id int64) []Divergence {
 	if v.behind {
 		return s.ofRetired(t, id)
 	}
@@ -215,7 +215,7 @@ func (v *verifier) divergences(s sight, t *table, id int64) []Divergence {
 }
 
 // ofRetired is about a row of a table that the shards are brought back into.
-func (s sight) ofRetired(t *table, id int64) (found []Divergence) {
+func (s rowComparison) ofRetired(t *table, id int64) (found []Divergence) {
 	is, known := s.source[id]
 	rows := s.shards[id]
 	add := func(k Kind) { found = append(found, Divergence{t.conf.Name, id, k, "source/" + t.Name}) }
@@ -245,7 +245,7 @@ func (t *table) divergence(id int64, k Kind, place int) Divergence {
 }
 
 // ofShards is about a row that the shards are to have from the source.
-func (s sight) ofShards(t *table, id int64) (found []Divergence) {
+func (s rowComparison) ofShards(t *table, id int64) (found []Divergence) {
 	want, exists := s.source[id]
 	add := func(k Kind, place int) { found = append(found, t.divergence(id, k, place)) }
 	there := false
