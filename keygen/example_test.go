@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
 )
 
 // A secret of the service, the same in all of its processes.
@@ -192,4 +193,63 @@ func ExampleNewFriendly() {
 	// Output:
 	// 20220320133617924-5-0 <nil>
 	// 295913926632165376 <nil>
+}
+
+// sectionNumbers are the high bits, as a redisgen.Counter or sqlstore's WUID gives them.
+type sectionNumbers struct{ last int64 }
+
+func (h *sectionNumbers) Reserve(_ context.Context, n int64) (keygen.Span, error) {
+	h.last += n
+	return keygen.Span{First: h.last - n + 1, Count: n, Step: 1}, nil
+}
+
+// wuid's numbers: each round trip is for 2^36 of them.
+func ExampleSections() {
+	ctx := context.Background()
+	sections, err := keygen.Sections(&sectionNumbers{}, 36)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ids, err := segment.New(ctx, segment.Config{Source: sections})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+	for range 2 {
+		fmt.Println(ids.Next(ctx))
+	}
+	// Output:
+	// 68719476736 <nil>
+	// 68719476737 <nil>
+}
+
+// Keys in blocks of 256 for each core. They are unique, and do not rise.
+func ExampleStriped() {
+	ctx := context.Background()
+	ids, err := keygen.Striped(keygen.Counting(1, 1), 256) // of package segment, in an application
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	seen := map[int64]bool{}
+	for range 1000 {
+		id, err := ids.Next(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		seen[id] = true
+	}
+	fmt.Println(len(seen))
+	// Output: 1000
+}
+
+// Keys for several rows at once, from whatever generator.
+func ExampleFill() {
+	ids := make([]int64, 3)
+	err := keygen.Fill(context.Background(), keygen.Counting(101, 1), ids)
+	fmt.Println(ids, err)
+	// Output: [101 102 103] <nil>
 }

@@ -21,7 +21,9 @@ func friendly(t *testing.T, cfg keygen.FriendlyConfig) *keygen.Friendly {
 	return f
 }
 
-// The texts were made by CosId's SnowflakeIdStateParser and Radix62IdConverter; the
+// The texts are what the published source of CosId makes, run on Java 17 in both zones:
+// SnowflakeIdStateParser with its two subclasses (commit 17a83d1 of Ahoo-Wang/CosId) and
+// Radix62IdConverter (52684d9), with the epoch and bits of CosId and its SnowflakeIds. The
 // first one stands in CosId's own tests.
 func TestTextsAreCosIDs(t *testing.T) {
 	shanghai, err := time.LoadLocation("Asia/Shanghai")

@@ -34,8 +34,8 @@ func TestPresetsKeepTheirMeaning(t *testing.T) {
 		{"instagram", 1387263000<<23 | 1341<<10 | 905, keygen.Parts{Time: at("2011-09-09T22:28:04.721Z"), Worker: 1341, Sequence: 905}},
 		{"disposable", 86400<<34 | 77<<13 | 5, keygen.Parts{Time: at("2026-01-02T00:00:00Z"), Worker: 77, Sequence: 5}},
 		{"jssafe", 1<<53 - 1, keygen.Parts{Time: at("2093-09-06T15:47:35.551Z"), Worker: 31, Sequence: 127}},
-		// CosId's own test has the id of 2022-03-20 13:36:17.924 +08:00; the others were made by
-		// its code.
+		// CosId's own test has the id of 2022-03-20 13:36:17.924 +08:00; what the others mean
+		// its source says (TestTextsAreCosIDs).
 		{"cosid", 295913926632165376, keygen.Parts{Time: at("2022-03-20T05:36:17.924Z"), Worker: 5}},
 		{"cosid", 782516197785753600, keygen.Parts{Time: at("2025-11-22T00:00:00Z"), Worker: 37, Sequence: 2048}},
 		{"cosid-second", 801296590730952703, keygen.Parts{Time: at("2025-11-22T00:00:00Z"), Worker: 1000, Sequence: 4194303}},

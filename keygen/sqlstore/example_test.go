@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/periodic"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/snowflake"
 	"github.com/shardid/shardid/keygen/sqlstore"
@@ -63,6 +65,28 @@ func ExampleStore_GuardedTag() {
 	defer func() { _ = ids.Close() }()
 	fmt.Println(ids.Next(ctx)) // the first use begins ten steps higher
 	// Output: 80000 <nil>
+}
+
+// Orders are numbered from 1 on in each month and each shop.
+func ExampleStore_Periods() {
+	ctx := context.Background()
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+
+	orders, err := periodic.New(periodic.Config{Counters: store.Periods(), Name: "order", Period: periodic.Month, Zone: time.UTC, Digits: 6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = orders.Close() }()
+	for _, shop := range []string{"shop7", "shop7", "shop8"} {
+		number, err := orders.Next(ctx, shop)
+		fmt.Println(shop, number.Count, err) // number is 2026-11-000001
+	}
+	// Output:
+	// shop7 1 <nil>
+	// shop7 2 <nil>
+	// shop8 1 <nil>
 }
 
 // Two databases of tinyid, one of which counts the odd ids.
