@@ -24,7 +24,7 @@ var larger = map[string]int{
 	"plan.Plan":      41,
 	"backend.mySQL":  56,
 	"backend.sqLite": 53,
-	"plan.builder":   62,
+	"plan.builder":   55,
 	"plan.combiner":  70,
 }
 

@@ -44,6 +44,12 @@ func valueOf(row *sqlparse.Row, at int, args []any) (any, bool) {
 	return v.value(args), true
 }
 
+// inserter takes in what an INSERT into a sharded table does.
+type inserter struct {
+	*builder
+	out *insertion
+}
+
 // input walks over an INSERT or REPLACE.
 func (b *builder) input(in *sqlparse.Input) {
 	seen := b.with(in.With, nil, nil)
@@ -64,7 +70,7 @@ func (b *builder) input(in *sqlparse.Input) {
 	}
 	if r.role == sharded {
 		b.insert = &insertion{of: r, input: in, key: -1}
-		b.insertion(b.insert, r)
+		(&inserter{b, b.insert}).rows(r)
 	}
 }
 
@@ -99,8 +105,8 @@ func keeps(set sqlparse.Assignment, s *scope) bool {
 	return ok && len(set.Columns) == 1 && assigns(set, c.name)
 }
 
-func (b *builder) insertion(out *insertion, r *reference) {
-	in := out.input
+func (b *inserter) rows(r *reference) {
+	in := b.out.input
 	for _, c := range in.Columns {
 		b.rowid(r, c.Name)
 	}
@@ -116,45 +122,45 @@ func (b *builder) insertion(out *insertion, r *reference) {
 			continue
 		}
 		if l.column == strings.ToLower(r.table.Key) {
-			out.key = i
+			b.out.key = i
 		}
-		out.leads = append(out.leads, place{l, i, r.schema.Columns[l.column].Numbered})
+		b.out.leads = append(b.out.leads, place{l, i, r.schema.Columns[l.column].Numbered})
 	}
-	if out.key < 0 {
+	if b.out.key < 0 {
 		b.odd(r.table.Name, sharding.ErrMissingKey, "add the column "+r.table.Key)
 	}
 	for _, l := range r.leads {
-		if r.schema.Columns[l.column].Numbered && out.place(l.column) < 0 {
+		if r.schema.Columns[l.column].Numbered && b.out.place(l.column) < 0 {
 			b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
 		}
 	}
-	b.conflicting(out)
+	b.conflicting()
 	if in.Query != nil {
-		b.fromQuery(in, out)
+		b.fromQuery(in)
 	}
 }
 
 // fromQuery takes in INSERT … SELECT: what the selected key is equal to leads to the
 // slot of the rows. Other columns that lead there have to be of the same slot.
-func (b *builder) fromQuery(in *sqlparse.Input, out *insertion) {
-	if len(out.seeks) > 0 {
-		b.odd(out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(out.seeks[0].columns, ", ")+" may be on another shard, and only the selected values tell; insert VALUES")
+func (b *inserter) fromQuery(in *sqlparse.Input) {
+	if len(b.out.seeks) > 0 {
+		b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(b.out.seeks[0].columns, ", ")+" may be on another shard, and only the selected values tell; insert VALUES")
 	}
-	for _, l := range out.leads {
-		to := column{out.of, l.lead.column}
+	for _, l := range b.out.leads {
+		to := column{b.out.of, l.lead.column}
 		switch c, selected := b.selected(in.Query, l.at); {
 		case selected:
 			b.equal(c, to)
-		case l.at != out.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
-			b.odd(out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
+		case l.at != b.out.key || b.only(in.Query) == nil || len(in.Query.Parts[0].Select.Items) <= l.at:
+			b.odd(b.out.of.table.Name, sharding.ErrMissingKey, "select a column that leads to the shard for "+l.lead.column)
 		default:
-			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, out.of, l.lead)
+			b.given(in.Query.Parts[0].Select.Items[l.at].Expr, b.out.of, l.lead)
 		}
 	}
 }
 
 // given takes in that a column of the inserted rows is a constant.
-func (b *builder) given(e sqlparse.Expr, r *reference, l *lead) {
+func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 	if v, ok := constant(e); ok {
 		r.given = append(r.given, &equals{l, []operand{v}})
 		return

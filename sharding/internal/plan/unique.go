@@ -20,19 +20,19 @@ import (
 // on another shard, and store a second one: so it is looked for (lookup.go).
 
 // conflicting takes in what an INSERT does where a row is there already.
-func (b *builder) conflicting(out *insertion) {
-	for _, c := range out.input.Conflicts {
-		b.depends(out, target(c))
+func (b *inserter) conflicting() {
+	for _, c := range b.out.input.Conflicts {
+		b.depends(target(c))
 		for _, set := range c.Set {
-			b.resets(out, set)
+			b.resets(set)
 		}
 	}
-	if out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever ON CONFLICT names
-		b.depends(out, nil)
+	if b.out.input.Ignore || b.statement.Verb == sqlparse.Replace { // whatever ON CONFLICT names
+		b.depends(nil)
 	}
-	for i := range out.seeks {
-		s := &out.seeks[i]
-		s.always = s.always && !slices.Equal(s.columns, out.of.schema.Unique[0])
+	for i := range b.out.seeks {
+		s := &b.out.seeks[i]
+		s.always = s.always && !slices.Equal(s.columns, b.out.of.schema.Unique[0])
 	}
 }
 
@@ -52,14 +52,14 @@ func target(c sqlparse.Conflict) []string {
 // resets takes in that a row which is there gets a column of a unique key anew. It may be
 // that of the new row, which is looked for where it is the primary key; of others a
 // second one may come to be on another shard, as by INSERT.
-func (b *builder) resets(out *insertion, set sqlparse.Assignment) {
-	r := out.of
+func (b *inserter) resets(set sqlparse.Assignment) {
+	r := b.out.of
 	if keeps(set, &scope{refs: []*reference{r}}) {
 		return
 	}
 	if slices.ContainsFunc(r.leads, func(l *lead) bool { return assigns(set, l.column) }) {
-		for i := range out.seeks { // the row that is there has to have the slot of the new one
-			out.seeks[i].always = len(r.schema.Unique) > 0
+		for i := range b.out.seeks { // the row that is there has to have the slot of the new one
+			b.out.seeks[i].always = len(r.schema.Unique) > 0
 		}
 	}
 	for i, key := range r.schema.Unique {
@@ -69,7 +69,7 @@ func (b *builder) resets(out *insertion, set sqlparse.Assignment) {
 		case !renews(set, key[at]):
 			b.odd(r.table.Name, sharding.ErrCrossShard, "a row with the same "+strings.Join(key, ", ")+" may be on another shard; leave "+key[at]+" out of what a conflict sets")
 		case i == 0:
-			b.depends(out, key)
+			b.depends(key)
 		}
 	}
 }
@@ -87,26 +87,26 @@ func renews(set sqlparse.Assignment, column string) bool {
 
 // depends takes in unique keys by which an insertion depends on rows that another shard
 // may have; nil means all.
-func (b *builder) depends(out *insertion, columns []string) {
+func (b *inserter) depends(columns []string) {
 	keys := [][]string{columns}
 	if columns == nil {
-		if keys = out.of.schema.Unique; !out.of.known {
-			b.odd(out.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
+		if keys = b.out.of.schema.Unique; !b.out.of.known {
+			b.odd(b.out.of.table.Name, sharding.ErrCrossShard, "the unique keys of the table are not known, so the row may be on another shard; name the columns: ON CONFLICT (…)")
 			return
 		}
 	}
 	for _, key := range keys {
-		known := slices.ContainsFunc(out.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
-		if !known && !out.of.meets(key) {
-			b.seek(out, key, columns != nil)
+		known := slices.ContainsFunc(b.out.seeks, func(s seek) bool { return slices.Equal(s.columns, key) })
+		if !known && !b.out.of.meets(key) {
+			b.seek(key, columns != nil)
 		}
 	}
 }
 
 // seek takes in a unique key by which rows have to be looked for.
-func (b *builder) seek(out *insertion, key []string, named bool) {
-	s := out.seekBy(key)
-	s.always = named && len(out.of.schema.Unique) > 0
+func (b *inserter) seek(key []string, named bool) {
+	s := b.out.seekBy(key)
+	s.always = named && len(b.out.of.schema.Unique) > 0
 	for i, column := range key {
 		switch {
 		case column == "":
@@ -117,7 +117,7 @@ func (b *builder) seek(out *insertion, key []string, named bool) {
 			s.why = "a row with the same " + strings.Join(key, ", ") + " may be on another shard; give " + column + " a value, by which it is looked for"
 		}
 	}
-	out.seeks = append(out.seeks, s)
+	b.out.seeks = append(b.out.seeks, s)
 }
 
 func (in *insertion) seekBy(key []string) seek {
