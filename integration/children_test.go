@@ -29,7 +29,7 @@ type kid struct {
 // Save upserts all children in one statement, and without RETURNING the server
 // does not say which of them were there.
 func TestANewChildBesideOldOnesKeepsItsIDOnItsShard(t *testing.T) {
-	onEachMySQL(t, func(t *testing.T, server database.Server) {
+	database.OnEachMySQL(t, func(t *testing.T, server database.Server) {
 		home := server.Open(t, "home")
 		dbs := sharding.DBs{"a": server.Open(t, "a"), "b": server.Open(t, "b")}
 		var tables []sharding.Option

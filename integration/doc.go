@@ -3,9 +3,9 @@
 // starts and ends. It is a module of its own so that what only these tests
 // need never reaches the builds of users.
 //
-// Here are the stories of routing, under GORM, sqlx and database/sql. Those of ids are in
-// folder keygen, of migrations in migrate, of tables and the columns of keys in schema, others
-// in folders of their names. Folders are tested side by side.
+// Here are the stories of package shardsql. Those of ids are in folder keygen, of migrations
+// in migrate, of tables and the columns of keys in schema, of GORM, sqlx and others in folders
+// of their names. Folders are tested side by side.
 //
 // A server that cannot be started fails the test that asked for it. No test is
 // skipped because something is missing on the machine; `make test` installs it.

@@ -119,7 +119,7 @@ func (s *textShop) all(t *testing.T, db *gorm.DB) map[string]string {
 // TestTextKeysAreThoseOfOneTableOrRefused does random statements on shards and on
 // one table of the same server, with keys that collations like to take for equal.
 func TestTextKeysAreThoseOfOneTableOrRefused(t *testing.T) {
-	onEachMySQL(t, func(t *testing.T, server database.Server) {
+	database.OnEachMySQL(t, func(t *testing.T, server database.Server) {
 		s := newTextShop(t, server)
 		refused, done := 0, 0
 		for seed := range uint64(600) {

@@ -66,6 +66,13 @@ func OnEachServer(t *testing.T, test func(t *testing.T, open Opener)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, Postgres(server.SharePostgres(t))) })
 }
 
+// OnEachMySQL runs a test on servers of its own, of MariaDB and of MySQL.
+func OnEachMySQL(t *testing.T, test func(t *testing.T, s Server)) {
+	t.Helper()
+	t.Run("MariaDB", func(t *testing.T) { test(t, server.RunMariaDB(t)) })
+	t.Run("MySQL", func(t *testing.T) { test(t, server.RunMySQL(t)) })
+}
+
 // MariaDBWith opens a pool whose sessions begin with variables set.
 func MariaDBWith(t *testing.T, m *server.MariaDB, variables map[string]string) *sql.DB {
 	t.Helper()

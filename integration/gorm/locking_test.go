@@ -1,4 +1,4 @@
-package integration_test
+package gorm_test
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
-	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
@@ -127,7 +126,7 @@ func (s *lockShop) lockingForms() map[string]func(ctx context.Context, note *str
 }
 
 func TestForUpdateLocksTheRowOfItsShardOnItsSource(t *testing.T) {
-	onEachMySQL(t, func(t *testing.T, server database.Server) {
+	database.OnEachMySQL(t, func(t *testing.T, server database.Server) {
 		s := newLockShop(t, server)
 		for name, lock := range s.lockingForms() {
 			var note string
@@ -160,10 +159,4 @@ func (s *lockShop) waits(t *testing.T, name string) {
 	if !isLockWait(err) {
 		t.Errorf("%s: gorm: %v", name, err)
 	}
-}
-
-func onEachMySQL(t *testing.T, test func(t *testing.T, server database.Server)) {
-	t.Helper()
-	t.Run("MariaDB", func(t *testing.T) { test(t, server.RunMariaDB(t)) })
-	t.Run("MySQL", func(t *testing.T) { test(t, server.RunMySQL(t)) })
 }

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package integration_test
+package sqlx_test
 
 import (
 	"path/filepath"

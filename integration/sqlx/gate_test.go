@@ -1,4 +1,4 @@
-package integration_test
+package sqlx_test
 
 import (
 	"database/sql"
