@@ -25,7 +25,7 @@ var larger = map[string]int{
 	"backend.mySQL":  56,
 	"backend.sqLite": 53,
 	"plan.builder":   55,
-	"plan.combiner":  70,
+	"plan.combiner":  57,
 }
 
 // routingRooms are the packages that route statements, and the stages of a migration.

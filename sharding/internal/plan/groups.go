@@ -72,7 +72,7 @@ func (c *combiner) regroup() {
 // compute makes an expression the value of a column of a combined group, in which one of
 // the shards' values is.
 func (c *combiner) compute(at int, e sqlparse.Expr) {
-	made, kind := c.number(e)
+	made, kind := calculator{c}.number(e)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
 

@@ -21,19 +21,22 @@ func (c *combiner) having() {
 		c.refuse("numbered and named parameters are not combined with HAVING; write ? for each")
 	}
 	before := g.quotients
-	g.Having = c.condition(having)
+	g.Having = calculator{c}.condition(having)
 	if g.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
 		c.refuse("with how many digits MariaDB compares an AVG or a quotient in HAVING is not known; compare a SUM with a multiple of the COUNT" + addKey)
 	}
 }
 
+// calculator makes expressions over combined groups.
+type calculator struct{ *combiner }
+
 // onlyNumbers refuses what is no number.
-func (c *combiner) onlyNumbers() (merge.Expr, merge.Kind) {
+func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {
 	c.refuse("in HAVING only comparisons of numbers are combined; put the condition into WHERE if it is about a column of GROUP BY")
 	return nil, 0
 }
 
-func (c *combiner) condition(e sqlparse.Expr) (made merge.Expr) {
+func (c calculator) condition(e sqlparse.Expr) (made merge.Expr) {
 	o, ok := bare(e).(*sqlparse.Operation)
 	switch {
 	case !ok:
@@ -51,7 +54,7 @@ func (c *combiner) condition(e sqlparse.Expr) (made merge.Expr) {
 }
 
 // logic is conditions with AND or OR between them, or the contrary of one.
-func (c *combiner) logic(o *sqlparse.Operation) merge.Expr {
+func (c calculator) logic(o *sqlparse.Operation) merge.Expr {
 	parts := make([]merge.Expr, len(o.Operands))
 	for i, operand := range o.Operands {
 		parts[i] = c.condition(operand)
@@ -73,7 +76,7 @@ var comparisons = map[sqlparse.Operator]string{
 }
 
 // comparison compares numbers, without the NOT of an operation.
-func (c *combiner) comparison(o *sqlparse.Operation) merge.Expr {
+func (c calculator) comparison(o *sqlparse.Operation) merge.Expr {
 	op := comparisons[o.Op]
 	if op == "" && o.Op != sqlparse.IsNull && o.Op != sqlparse.Between {
 		c.onlyNumbers()
@@ -94,7 +97,7 @@ func (c *combiner) comparison(o *sqlparse.Operation) merge.Expr {
 
 // number returns an expression over aggregates, groups and numbers, and how its values
 // compare. On SQLite that is known with each value.
-func (c *combiner) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
+func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	switch e := bare(e).(type) {
 	case *sqlparse.Literal:
 		return c.literal(e)
@@ -122,7 +125,7 @@ func (c *combiner) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 }
 
 // exact is how numbers compare that are no floats.
-func (c *combiner) exact() merge.Kind {
+func (c calculator) exact() merge.Kind {
 	if c.dialect.Engine == merge.SQLite {
 		return merge.Stored
 	}
@@ -130,7 +133,7 @@ func (c *combiner) exact() merge.Kind {
 }
 
 // wider is how numbers compare some of which are of the one kind and some of the other.
-func (c *combiner) wider(a, b merge.Kind) merge.Kind {
+func (c calculator) wider(a, b merge.Kind) merge.Kind {
 	if c.dialect.Engine != merge.SQLite && (a == merge.Float || b == merge.Float) {
 		return merge.Float
 	}
@@ -138,7 +141,7 @@ func (c *combiner) wider(a, b merge.Kind) merge.Kind {
 }
 
 // operand is an aggregate, or what the groups are made by.
-func (c *combiner) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
+func (c calculator) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	if aggregated(e) && combined(e) == 0 {
 		c.refuse(c.text(e) + " is not combined: only + - * /, ROUND, COALESCE, IFNULL and NULLIF are, of COUNT, SUM, AVG, MIN and MAX" + addKey)
 		return nil, 0
@@ -151,7 +154,7 @@ func (c *combiner) operand(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 	return merge.Column(at, v.Type.Kind), c.wider(v.Type.Kind, 0)
 }
 
-func (c *combiner) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
+func (c calculator) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 	n, err := strconv.ParseInt(e.Value, 10, 64)
 	f, noFloat := strconv.ParseFloat(e.Value, 64)
 	switch {
@@ -169,7 +172,7 @@ func (c *combiner) literal(e *sqlparse.Literal) (merge.Expr, merge.Kind) {
 
 var arithmetic = map[sqlparse.Operator]byte{sqlparse.Add: '+', sqlparse.Sub: '-', sqlparse.Mul: '*', sqlparse.Div: '/'}
 
-func (c *combiner) operation(e *sqlparse.Operation) (made merge.Expr, kind merge.Kind) {
+func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merge.Kind) {
 	op := arithmetic[e.Op]
 	switch op {
 	case 0:
@@ -195,7 +198,7 @@ func averages(e sqlparse.Expr) bool {
 }
 
 // average is the sum of all shards divided by their count.
-func (c *combiner) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
+func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	of := c.text(e.Args[0])
 	c.value(e.Args[0])
 	v := c.summand(e.Args[0])
@@ -212,7 +215,7 @@ func (c *combiner) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 }
 
 // call is ROUND, COALESCE, IFNULL or NULLIF.
-func (c *combiner) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
+func (c calculator) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) {
 	if name == "round" {
 		return c.round(e)
 	}
@@ -228,7 +231,7 @@ func (c *combiner) call(e *sqlparse.Call, name string) (merge.Expr, merge.Kind) 
 	return merge.Coalesce(parts...), kind
 }
 
-func (c *combiner) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
+func (c calculator) round(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	digits := int64(0)
 	switch len(e.Args) {
 	case 1:
