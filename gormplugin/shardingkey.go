@@ -92,7 +92,8 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
 			continue
 		}
-		if _, zero := key.ValueOf(stmt.Context, row); zero {
+		// Field.ValueOf would put every key on the heap.
+		if value, ok := fieldAt(row, key); !ok || value.IsZero() {
 			return missingKey("create", t, i, key)
 		}
 	}

@@ -1,6 +1,8 @@
 package gormplugin
 
 import (
+	"database/sql"
+	"errors"
 	"reflect"
 	"strconv"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/sharding"
 )
 
 // Parcel has six columns, as tables often have.
@@ -135,5 +138,43 @@ func TestFillingNeedsNoMemory(t *testing.T) {
 		if preset, filled := perCreate(false), perCreate(true); filled > preset {
 			t.Errorf("%s: %v allocations with keys that are there, %v with keys that are filled", dialector.Name(), preset, filled)
 		}
+	}
+}
+
+func TestTheCheckOfShardingKeysNeedsNoMemory(t *testing.T) {
+	home, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = home.Close() }()
+	m, err := sharding.Spread([]string{"db"}, 2, "parcels_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"db": home}, sharding.Table{Name: "parcels", Key: "weight", Rule: sharding.Low(10), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := make([]Parcel, 100)
+	for i := range list {
+		list[i].Weight = int64(1000 + i) // beyond the numbers that Go keeps boxed
+	}
+	stmt := dryDB(t, returning, false).Model(&Parcel{}).Statement
+	if err := stmt.Parse(&list); err != nil {
+		t.Fatal(err)
+	}
+	stmt.Dest, stmt.ReflectValue = &list, reflect.ValueOf(&list).Elem()
+	r := &routing{router: router}
+	check := func() error { return r.keyed(stmt) }
+	if got := testing.AllocsPerRun(50, func() {
+		if err := check(); err != nil {
+			t.Error(err)
+		}
+	}); got > 1 {
+		t.Errorf("%v allocations for 100 rows", got)
+	}
+	list[99].Weight = 0
+	if err := check(); !errors.Is(err, sharding.ErrMissingKey) {
+		t.Errorf("a row without its key: %v", err)
 	}
 }
