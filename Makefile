@@ -45,6 +45,7 @@ format:
 .PHONY: vet
 vet:
 	@for module in $(MODULES); do (cd $$module && go vet ./...) || exit 1; done
+	GOARCH=386 CGO_ENABLED=0 go build ./keygen/... ./sharding/... ./schema/... ./gormplugin ./sqlxhook ./observe/...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT)

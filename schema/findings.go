@@ -86,7 +86,7 @@ func useFindings(k Key, col column, e extent) []Finding {
 	}
 	if e.beyond {
 		found = append(found, Finding{BeyondInt64, Error,
-			fmt.Sprintf("ids above %d exist, which do not fit an int64", math.MaxInt64),
+			fmt.Sprintf("ids above %d exist, which do not fit an int64", int64(math.MaxInt64)),
 			"give those rows lower ids, together with what refers to them"})
 	}
 	return append(found, numbering(col)...)

@@ -24,7 +24,7 @@ import (
 
 // lastRow is no worker id. Versions that note no layout add rows above the highest
 // one up to the largest worker id, and so add none above this one.
-const lastRow = 1 << 62
+const lastRow int64 = 1 << 62
 
 const (
 	noteLayout = `UPDATE "worker_namespace" SET "layout" = ?, "epoch_us" = ?, "unit_ns" = ?, "safe_from_us" = ?
