@@ -1,6 +1,6 @@
 // Command shardid looks at AUTO_INCREMENT databases and moves their tables into
-// shards while applications write, checks shards, takes ids apart, and prints the
-// tables that generators need.
+// shards while applications write, checks shards, gives ids over HTTP, takes ids apart,
+// and prints the tables that generators need.
 //
 // Data goes to stdout and everything else to stderr. The exit codes are those
 // of "shardid --help".

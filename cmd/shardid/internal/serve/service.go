@@ -1,0 +1,225 @@
+package serve
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/keygen/workerid"
+	"github.com/shardid/shardid/observe"
+	"github.com/shardid/shardid/observe/statuspage"
+)
+
+// openTimeout is how long opening a generator may take.
+const openTimeout = 10 * time.Second
+
+// longestKey is the width of biz_tag in leaf_alloc.
+const longestKey = 128
+
+// Config says what a Service gives.
+type Config struct {
+	DB        *sql.DB       // the tables; the caller's to close
+	Layout    keygen.Layout // of snowflake ids
+	Namespace string        // of the leases of worker ids
+	Tags      int           // how many tags may be open
+	Batch     int           // how many ids a request may ask for
+	Wait      time.Duration // how long a request waits for ids
+	Token     *Token        // nil lets everybody in
+}
+
+// Service gives ids. Close it when no request is under way any more.
+type Service struct {
+	cfg       Config
+	store     *sqlstore.Store
+	segments  *pool
+	snowflake *pool
+
+	turn    sync.Mutex
+	view    http.Handler // of metrics and the page
+	watched *observe.Service
+	version [2]int // of the pools, that view shows
+}
+
+// New returns a service. It opens no generator yet.
+func New(ctx context.Context, cfg Config) (*Service, error) {
+	store, err := sqlstore.New(ctx, cfg.DB)
+	if err != nil {
+		return nil, err
+	}
+	worker, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: store.Leases(), Namespace: cfg.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	return &Service{
+		cfg: cfg, store: store, version: [2]int{-1, -1},
+		segments: newPool(cfg.Tags, func(ctx context.Context, tag string) (generator, error) {
+			g, err := segment.New(ctx, segment.Config{Source: store.Tag(tag)})
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		}),
+		snowflake: newPool(1, func(ctx context.Context, _ string) (generator, error) {
+			g, err := snowflake.New(ctx, snowflake.Config{Layout: cfg.Layout, Worker: worker})
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		}),
+	}, nil
+}
+
+// Close closes the generators, which hands the worker id back.
+func (s *Service) Close() error { return errors.Join(s.segments.close(), s.snowflake.close()) }
+
+// Handler returns what answers requests.
+func (s *Service) Handler() http.Handler {
+	inner := http.NewServeMux()
+	inner.HandleFunc("/api/segment/get/{key}", s.one(s.segment))
+	inner.HandleFunc("/api/segment/get/{key}/{$}", s.one(s.segment)) // as Spring does
+	inner.HandleFunc("/api/snowflake/get/{key}", s.one(s.anyKey))
+	inner.HandleFunc("/api/snowflake/get/{key}/{$}", s.one(s.anyKey))
+	inner.HandleFunc("/decodeSnowflakeId", decode(time.Local)) //nolint:gosmopolitan // as Leaf does
+	inner.HandleFunc("GET /api/segment/batch/{key}", s.batch(s.segment))
+	inner.HandleFunc("GET /api/snowflake/batch/{key}", s.batch(s.anyKey))
+	inner.HandleFunc("GET /metrics", s.observed)
+	inner.HandleFunc("/status/", s.observed)
+	inner.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, r, http.StatusNotFound, "", "No message available")
+	})
+	var guarded http.Handler = inner
+	if s.cfg.Token != nil {
+		guarded = s.cfg.Token.guard(inner)
+	}
+	outer := http.NewServeMux()
+	outer.Handle("/", guarded)
+	outer.HandleFunc("GET /livez", s.live)
+	outer.HandleFunc("GET /readyz", s.ready)
+	return outer
+}
+
+// finder returns the generator of a key.
+type finder func(ctx context.Context, key string) (generator, error)
+
+func (s *Service) segment(ctx context.Context, key string) (generator, error) {
+	if len(key) > longestKey || !utf8.ValidString(key) {
+		return nil, fmt.Errorf("%w: the key is no text of at most %d bytes", keygen.ErrUnknownTag, longestKey)
+	}
+	return s.segments.get(ctx, key)
+}
+
+// anyKey: the keys of Leaf's snowflake ids are all the same.
+func (s *Service) anyKey(ctx context.Context, _ string) (generator, error) {
+	return s.snowflake.get(ctx, "snowflake")
+}
+
+func (s *Service) one(find finder) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Wait)
+		defer cancel()
+		g, err := find(ctx, r.PathValue("key"))
+		if err != nil {
+			failLeaf(w, r, err)
+			return
+		}
+		id, err := g.Next(ctx)
+		if err != nil {
+			failLeaf(w, r, err)
+			return
+		}
+		writeID(w, id)
+	}
+}
+
+// batch answers with an array of texts, as JavaScript's numbers are too small for ids.
+func (s *Service) batch(find finder) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(r.URL.Query().Get("n"))
+		if err != nil || n < 1 || n > s.cfg.Batch {
+			fail(w, r, http.StatusBadRequest, "", fmt.Sprintf("n must be a number from 1 to %d", s.cfg.Batch))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Wait)
+		defer cancel()
+		g, err := find(ctx, r.PathValue("key"))
+		if err != nil {
+			failLeaf(w, r, err)
+			return
+		}
+		ids := make([]int64, n)
+		if err := g.Fill(ctx, ids); err != nil {
+			failLeaf(w, r, err)
+			return
+		}
+		texts := make([]string, n)
+		for i, id := range ids {
+			texts[i] = strconv.FormatInt(id, 10)
+		}
+		writeJSON(w, http.StatusOK, texts)
+	}
+}
+
+// observer returns a service of the generators that are open now, and its handlers.
+func (s *Service) observer() (*observe.Service, http.Handler, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	named, of := s.segments.snapshot()
+	leased, and := s.snowflake.snapshot()
+	if s.version == [2]int{of, and} {
+		return s.watched, s.view, nil
+	}
+	set := keygen.Set{Named: named, Default: leased["snowflake"]}
+	watched, err := observe.New(observe.Config{Generators: set})
+	if err != nil {
+		return nil, nil, err
+	}
+	page, err := statuspage.New(statuspage.Config{Service: watched, Store: s.store})
+	if err != nil {
+		return nil, nil, err
+	}
+	view := http.NewServeMux()
+	view.Handle("/metrics", watched.Metrics())
+	view.Handle("/status/", page)
+	s.watched, s.view, s.version = watched, view, [2]int{of, and}
+	return watched, view, nil
+}
+
+func (s *Service) observed(w http.ResponseWriter, r *http.Request) {
+	_, view, err := s.observer()
+	if err != nil {
+		fail(w, r, http.StatusInternalServerError, "", err.Error())
+		return
+	}
+	view.ServeHTTP(w, r)
+}
+
+func (s *Service) live(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, "text/plain;charset=UTF-8", []byte("ok\n"))
+}
+
+// ready asks the database only while no generator is open: those that are go on for a
+// while without it, and say for how long.
+func (s *Service) ready(w http.ResponseWriter, r *http.Request) {
+	watched, _, err := s.observer()
+	if err == nil && len(watched.Generators()) > 0 {
+		watched.Ready().ServeHTTP(w, r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := errors.Join(err, s.cfg.DB.PingContext(ctx)); err != nil { // its text is not for those without a token
+		writeJSON(w, http.StatusServiceUnavailable, observe.Health{Status: observe.Down, Checks: []observe.Check{{Name: "database", Status: observe.Down, Message: "it does not answer"}}})
+		return
+	}
+	writeJSON(w, http.StatusOK, observe.Health{Status: observe.OK, Checks: []observe.Check{{Name: "database", Status: observe.OK}}})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/serve"
+)
+
+// serveFlags are those of serve.
+type serveFlags struct {
+	serve.Config
+
+	source, listen, tokenFile string
+	noAuth                    bool
+	grace                     time.Duration
+	layout                    layoutFlags
+}
+
+func newServe() *cobra.Command {
+	f := serveFlags{Config: serve.Config{Tags: 1000, Batch: 10_000, Wait: 3 * time.Second}, grace: 10 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "serve --source DATABASE",
+		Short: "Give ids over HTTP, with the paths of Leaf's server",
+		Long: `Serve gives ids to programs that are not written in Go. Its paths are those of
+Leaf's server, /api/segment/get/TAG, /api/snowflake/get/ANY and
+/decodeSnowflakeId?snowflakeId=ID, and besides /api/segment/batch/TAG?n=100,
+/api/snowflake/batch/ANY?n=100, /metrics, /livez, /readyz and /status/.
+
+Segments come from leaf_alloc and leases of worker ids from worker_lease, so that
+several servers can work side by side; see shardid schema. A server is stopped by
+SIGTERM: requests under way are answered first.`,
+		Example: "  shardid serve --source 'user:password@tcp(host:3306)/shop'\n  shardid serve --source ids.db --listen 0.0.0.0:8080 --token-file /etc/shardid/token",
+		Args:    noArgs("name the database with --source"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.ErrOrStderr())
+		},
+	}
+	f.layout.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.source, "source", os.Getenv(sourceVariable), "the database, as "+database.Forms+" (default $"+sourceVariable+")")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address to listen on")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests must carry; it is read again when it changes, and on SIGHUP")
+	flags.BoolVar(&f.noAuth, "no-auth", false, "let everybody in who reaches --listen")
+	flags.StringVar(&f.Namespace, "namespace", "shardid", "namespace of the worker ids; servers whose snowflake ids must differ share one")
+	flags.Var(input.AtLeast(1, &f.Tags), "tags", "how many tags may be open at once")
+	flags.Var(input.AtLeast(1, &f.Batch), "max-batch", "how many ids one request may ask for")
+	flags.Var(input.AtLeast(1, &f.Wait), "wait", "how long a request waits for ids")
+	flags.Var(input.AtLeast(1, &f.grace), "grace", "how long requests under way may take when the server stops")
+	flags.Lookup("source").DefValue = ""
+	return cmd
+}
+
+func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	if f.Layout, err = f.layout.layout(); err != nil {
+		return err
+	}
+	if f.noAuth && f.tokenFile != "" {
+		return input.Errorf("--no-auth and --token-file exclude each other; give one")
+	}
+	if f.tokenFile != "" {
+		if f.Token, err = serve.OpenToken(f.tokenFile, log); err != nil {
+			return err
+		}
+		defer onHangup(func() { _ = f.Token.Reload() })() // it refuses requests, and says so
+	}
+	if f.DB, err = database.OpenForWriting(ctx, f.source, database.Refused); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.DB.Close()) }()
+	service, err := serve.New(ctx, f.Config)
+	if err != nil {
+		return err
+	}
+	l, err := serve.Listen(ctx, f.listen, f.Token, f.noAuth)
+	if err != nil {
+		return errors.Join(err, service.Close())
+	}
+	log.Info("serving ids", "address", l.Addr().String())
+	return service.Run(ctx, l, f.grace, log)
+}
+
+// onHangup calls do at each SIGHUP until the function that it returns is called.
+func onHangup(do func()) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-hangups:
+				do()
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(ended)
+		<-done
+	}
+}
