@@ -1,0 +1,65 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/shardid/shardid/observe"
+)
+
+// dashboard is what Grafana needs of a dashboard.
+type dashboard struct {
+	Title         string `json:"title"`
+	UID           string `json:"uid"`
+	SchemaVersion int    `json:"schemaVersion"` //nolint:tagliatelle // Grafana's name
+	Panels        []struct {
+		ID      int    `json:"id"`
+		Type    string `json:"type"`
+		Title   string `json:"title"`
+		Targets []struct {
+			Expr string `json:"expr"`
+		} `json:"targets"`
+	} `json:"panels"`
+}
+
+func TestTheDashboardAsksForMetricsThatThereAre(t *testing.T) {
+	text, err := os.ReadFile("../deploy/grafana/shardid.json")
+	check(err)
+	var d dashboard
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Title == "" || d.UID == "" || d.SchemaVersion < 36 || len(d.Panels) == 0 {
+		t.Errorf("not a dashboard: %+v", d)
+	}
+	names := map[string]bool{}
+	for _, f := range observe.Describe() {
+		if f.Type != observe.Histogram {
+			names[f.Name] = true
+			continue
+		}
+		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+			names[f.Name+suffix] = true
+		}
+	}
+	name, ids := regexp.MustCompile(`\bshardid_\w+`), map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.Type == "" || p.Title == "" || len(p.Targets) == 0 {
+			t.Errorf("panel %d is there twice, or shows nothing: %+v", p.ID, p)
+		}
+		ids[p.ID] = true
+		for _, target := range p.Targets {
+			asked := name.FindAllString(target.Expr, -1)
+			if len(asked) == 0 {
+				t.Errorf("%s asks for no metric", p.Title)
+			}
+			for _, metric := range asked {
+				if !names[metric] {
+					t.Errorf("%s asks for %s, which there is not", p.Title, metric)
+				}
+			}
+		}
+	}
+}
