@@ -13,7 +13,7 @@ import (
 type dashboard struct {
 	Title         string `json:"title"`
 	UID           string `json:"uid"`
-	SchemaVersion int    `json:"schemaVersion"` //nolint:tagliatelle // Grafana's name
+	SchemaVersion int    `json:"schemaVersion"`
 	Panels        []struct {
 		ID      int    `json:"id"`
 		Type    string `json:"type"`
