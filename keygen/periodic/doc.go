@@ -14,11 +14,12 @@
 //
 // # Which period
 //
-// The clock of the process says, in Config.Zone. The clock of the counters has to agree:
-// numbers of a period are reserved from Config.Skew before it begins to Skew after it
-// has ended, by the counters' own clock. So a process whose clock is a month ahead gets
-// an error, and not December's numbers; and processes whose clocks differ by less give
-// numbers of two periods for so long, and none of them twice.
+// The clock of the process says, in Config.Zone, where a day may have 23 or 25 hours and
+// begin at one o'clock. The clock of the counters has to agree: numbers of a period are
+// reserved from Config.Skew before it begins to Skew after it has ended, by the counters'
+// own clock. So a process whose clock is a month ahead gets an error, and not December's
+// numbers; and processes whose clocks differ by less give numbers of two periods for so
+// long, and none of them twice.
 //
 // In one process the period never goes back. When its clock is set back across the
 // beginning of the period by Skew or less, the numbers go on in the period they have

@@ -87,6 +87,75 @@ func TestADayEndsAtMidnightWhenTheClocksChange(t *testing.T) {
 	}
 }
 
+// Clocks are set forward over midnight in Havana, Santiago and on the Azores, and were
+// set back over it, or over the day before, elsewhere. Apia had no 30 December 2011.
+func TestADayBeginsWithItsFirstMomentWhereMidnightIsMissingOrComesTwice(t *testing.T) {
+	for _, c := range []struct{ zone, from, to, day string }{
+		{"America/Havana", "2026-03-07T05:00:00Z", "2026-03-08T05:00:00Z", "2026-03-07"},
+		{"America/Havana", "2026-03-08T05:00:00Z", "2026-03-09T04:00:00Z", "2026-03-08"}, // from one o'clock on
+		{"America/Havana", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z", "2026-11-01"}, // 00:00 to 01:00 comes twice
+		{"America/Santiago", "2026-09-06T04:00:00Z", "2026-09-07T03:00:00Z", "2026-09-06"},
+		{"America/Santiago", "2026-04-04T03:00:00Z", "2026-04-05T04:00:00Z", "2026-04-04"}, // 23:00 to 24:00 comes twice
+		{"Atlantic/Azores", "2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z", "2026-03-29"},
+		{"Asia/Beirut", "2026-03-28T22:00:00Z", "2026-03-29T21:00:00Z", "2026-03-29"},
+		{"Africa/Cairo", "2026-10-28T21:00:00Z", "2026-10-29T22:00:00Z", "2026-10-29"},
+		{"Asia/Amman", "2021-10-28T21:00:00Z", "2021-10-29T22:00:00Z", "2021-10-29"},       // 00:00 to 01:00 comes twice
+		{"America/St_Johns", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z", "2010-11-07"}, // 00:01 became 23:01 of the day before
+		{"Pacific/Apia", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z", "2011-12-29"},
+		{"Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z", "2011-12-31"},
+	} {
+		zone, err := time.LoadLocation(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to := at(t, c.from), at(t, c.to)
+		for now := from; now.Before(to); now = now.Add(59 * time.Second) {
+			if text := numberAt(t, periodic.Day, zone, now); text != c.day+"-001" {
+				t.Errorf("%s: at %v the number is %s", c.zone, now.In(zone), text)
+				break
+			}
+		}
+		for _, now := range []time.Time{from.Add(-1), to} {
+			if text := numberAt(t, periodic.Day, zone, now); strings.HasPrefix(text, c.day) {
+				t.Errorf("%s: at %v the number is %s", c.zone, now.In(zone), text)
+			}
+		}
+	}
+}
+
+// In Asunción the clocks were set forward with the beginning of a month.
+func TestAMonthBeginsWithItsFirstMomentWhereMidnightIsMissing(t *testing.T) {
+	asuncion, err := time.LoadLocation("America/Asuncion")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now, want := range map[string]string{
+		"2017-10-01T03:59:59.999Z": "2017-09-001", "2017-10-01T04:00:00Z": "2017-10-001", "2017-11-01T02:59:59.999Z": "2017-10-001", "2017-11-01T03:00:00Z": "2017-11-001",
+	} {
+		if text := numberAt(t, periodic.Month, asuncion, at(t, now)); text != want {
+			t.Errorf("at %s the number is %s, want %s", now, text, want)
+		}
+	}
+}
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// numberAt is the first number of a process and of counters whose clocks agree exactly.
+func numberAt(t *testing.T, p periodic.Period, zone *time.Location, at time.Time) string {
+	t.Helper()
+	now := func() time.Time { return at }
+	n := open(t, periodic.Config{Counters: newMemory(now), Name: "order", Period: p, Zone: zone, Digits: 3, Skew: time.Nanosecond, Now: now})
+	defer func() { _ = n.Close() }()
+	return next(t, n, "")
+}
+
 func TestNumbersCostARoundTripForASegment(t *testing.T) {
 	m := newMemory(time.Now)
 	n := open(t, monthly(m, nil))

@@ -25,16 +25,58 @@ type span struct {
 // at returns the one that t lies in, in the zone of t.
 func (p Period) at(t time.Time) span {
 	y, m, d := t.Date()
-	next := [3]int{0, 0, 1}
+	for ; ; y, m, d = p.after(y, m, d) {
+		if s := p.begun(y, m, d, t.Location()); t.Before(s.to) {
+			return s
+		}
+		// The clocks were set back from the day after into this one.
+	}
+}
+
+// begun returns the one that a day lies in.
+func (p Period) begun(y int, m time.Month, d int, zone *time.Location) span {
 	switch p {
 	case Month:
-		d, next = 1, [3]int{0, 1, 0}
+		d = 1
 	case Year:
-		m, d, next = 1, 1, [3]int{1, 0, 0}
+		m, d = 1, 1
 	}
-	begin := time.Date(y, m, d, 0, 0, 0, 0, t.Location())
-	end := time.Date(y+next[0], m+time.Month(next[1]), d+next[2], 0, 0, 0, 0, t.Location())
-	return span{begin.Format(layouts[p]), begin, end}
+	name := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Format(layouts[p])
+	from := midnight(y, m, d, zone)
+	y, m, d = p.after(y, m, d)
+	return span{name, from, midnight(y, m, d, zone)}
+}
+
+// after returns the same day of the next period.
+func (p Period) after(y int, m time.Month, d int) (int, time.Month, int) {
+	switch p {
+	case Month:
+		return y, m + 1, d
+	case Year:
+		return y + 1, m, d
+	}
+	return y, m, d + 1
+}
+
+// midnight returns the first moment of a day. Where the clocks are set forward over
+// midnight it is the one in which they are, and where midnight comes twice the first.
+func midnight(y int, m time.Month, d int, zone *time.Location) time.Time {
+	at := time.Date(y, m, d, 0, 0, 0, 0, zone) // one of the two, or one near the gap
+	begin, end := at.ZoneBounds()
+	_, offset := at.Zone()
+	wall := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
+	switch late := at.Unix() + int64(offset) - wall; {
+	case late < 0:
+		return end
+	case late > 0:
+		return begin
+	case !begin.IsZero():
+		_, offset = begin.Add(-1).Zone()
+		if first := time.Unix(wall-int64(offset), 0).In(zone); first.Before(begin) {
+			return first
+		}
+	}
+	return at
 }
 
 // digits is how many a period's name has.
