@@ -66,7 +66,6 @@ const (
 	defaultMaxStep = 1000
 	defaultSkew    = time.Minute
 	maxSkew        = time.Hour
-	maxDigits      = 18 // of an int64, whatever they are
 )
 
 func (c Config) withDefaults() Config {
@@ -95,8 +94,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("periodic: Config.Period is %d; choose Day, Month or Year", int(c.Period))
 	case c.Zone == nil:
 		return errors.New("periodic: Config.Zone is nil; say when a day begins, time.UTC or a place's zone")
-	case c.Digits < 1 || c.Digits > maxDigits-c.Period.digits():
-		return fmt.Errorf("periodic: Config.Digits is %d; with this period it is from 1 to %d", c.Digits, maxDigits-c.Period.digits())
+	case c.Digits < 1 || c.Digits > c.Period.maxDigits():
+		return fmt.Errorf("periodic: Config.Digits is %d; with this period it is from 1 to %d", c.Digits, c.Period.maxDigits())
 	case c.Step < 1 || c.MaxStep < c.Step:
 		return fmt.Errorf("periodic: Config.Step is %d and MaxStep %d; Step is 1 or more, and MaxStep not less", c.Step, c.MaxStep)
 	case c.Skew < 0 || c.Skew > maxSkew:

@@ -13,7 +13,7 @@ import (
 )
 
 // Numbers issues numbers by period and key. It is safe for concurrent use, and keeps
-// some hundred bytes for each key that was used in the period.
+// about two kilobytes for each key that was used in the period.
 type Numbers struct {
 	cfg   Config
 	limit int64 // 10^Digits
@@ -57,7 +57,7 @@ func (n *Numbers) Next(ctx context.Context, key string) (Number, error) {
 		count, err := t.next(ctx, n, key)
 		switch {
 		case err == nil:
-			return Number{Period: t.name, Count: count, digits: n.cfg.Digits}, nil
+			return Number{Period: t.name, Count: count, Digits: n.cfg.Digits}, nil
 		case errors.Is(err, keygen.ErrClosed) && n.current.Load() != t: // the period changed meanwhile
 			continue
 		}
@@ -88,6 +88,9 @@ func (n *Numbers) change(now time.Time) (*term, error) {
 	}
 	if now.Before(old.to) {
 		return old, nil
+	}
+	if !hasFourDigits(now) {
+		return nil, fmt.Errorf("periodic: %s: %w: it is %v; set the clock right", n.cfg.Name, keygen.ErrClockRollback, now)
 	}
 	next := &term{span: n.cfg.Period.at(now), keys: map[string]*entry{}}
 	n.current.Store(next)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,5 +347,23 @@ func TestConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 		if n, err := periodic.New(cfg); err == nil || n != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want one about %s", err, want)
 		}
+	}
+}
+
+func TestAKeyTakesAboutTwoKilobytes(t *testing.T) {
+	n := open(t, monthly(newMemory(time.Now), nil))
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	const keys = 5000
+	before := heap()
+	for i := range keys {
+		next(t, n, strconv.Itoa(i))
+	}
+	if each := (heap() - before) / keys; each > 2500 {
+		t.Errorf("a key takes %d bytes", each)
 	}
 }

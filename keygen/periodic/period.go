@@ -79,7 +79,7 @@ func midnight(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return at
 }
 
-// digits is how many a period's name has.
-func (p Period) digits() int {
-	return map[Period]int{Day: 8, Month: 6, Year: 4}[p]
+// maxDigits is how many are left for the count in the 18 that every int64 has room for.
+func (p Period) maxDigits() int {
+	return map[Period]int{Day: 10, Month: 12, Year: 14}[p]
 }
