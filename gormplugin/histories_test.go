@@ -15,6 +15,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 )
@@ -381,7 +382,7 @@ func (h *history) stored(t *testing.T) map[string]struct{} {
 // were sent. The number of a failing history repeats it.
 func TestEachBeginHasOneEndOnItsOwnDatabase(t *testing.T) {
 	histories, works := 24, 40
-	if raceDetector {
+	if effort.Race {
 		histories = 6
 	}
 	for seed := range uint64(histories) {

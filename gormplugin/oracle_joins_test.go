@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -255,7 +256,7 @@ func (p *pairing) compare(t *testing.T, seed uint64, all *tally) {
 func TestJoinsAndRelationsEqualThoseOfWholeTablesOrAreRefused(t *testing.T) {
 	const pairings = 40
 	queries, enough := uint64(250), 5000
-	if raceDetector {
+	if effort.Race {
 		queries, enough = 30, 600
 	}
 	all := &tally{refused: map[error]int{}}

@@ -13,6 +13,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -314,7 +315,7 @@ func (w *world) compare(t *testing.T, seed uint64, all, promised *tally) {
 func TestRoutedResultsEqualThoseOfOneTableOrAreRefused(t *testing.T) {
 	const worlds = 60
 	queries, enough := uint64(1800), 100_000
-	if raceDetector {
+	if effort.Race {
 		queries, enough = 100, 5000
 	}
 	all, promised := &tally{refused: map[error]int{}}, &tally{refused: map[error]int{}}

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/sharding"
 )
@@ -184,7 +185,7 @@ func (l *twoLayouts) check(t *testing.T, clients []*client) {
 // while the maps of all tables are exchanged as fast as possible.
 func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	steps := 1200
-	if raceDetector {
+	if effort.Race {
 		steps = 240
 	}
 	l := newTwoLayouts(t)

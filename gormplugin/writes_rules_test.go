@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -196,7 +197,7 @@ func (l *ledger) found(t *testing.T) {
 func TestRoutedWritesLeaveTheRowsOfOneTableOrAreRefused(t *testing.T) {
 	const worlds = 30
 	writes, enough := uint64(150), 4000
-	if raceDetector {
+	if effort.Race {
 		writes, enough = 20, 500
 	}
 	all := &tally{refused: map[error]int{}}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -48,10 +48,7 @@ func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			routed, whole := memberTwins(t, open, sharding.BestEffort)
-			programs := 150
-			if os.Getenv("SHARDID_SOAK") != "" {
-				programs = 20_000
-			}
+			programs := effort.Cases(150, 20_000)
 			done := 0
 			m := &changes.Members{Maker: &changes.Maker{}, Slots: 4, IsRefusal: func(err error) bool {
 				return errors.Is(err, sharding.ErrKeyChange) || errors.Is(err, sharding.ErrCrossShard)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -192,10 +192,7 @@ func layouts(t *testing.T) map[string]sharding.Map {
 func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold selects.Fold) {
 	t.Helper()
 	routed, whole := twins(t, open, m)
-	queries := 500
-	if os.Getenv("SHARDID_SOAK") != "" {
-		queries = 50_000
-	}
+	queries := effort.Cases(500, 50_000)
 	refused := 0
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5")

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -44,10 +44,7 @@ func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 func writeRandomly(t *testing.T, open namedDatabase, m sharding.Map) {
 	t.Helper()
 	routed, whole := writtenTwins(t, open, m)
-	programs := 150
-	if os.Getenv("SHARDID_SOAK") != "" {
-		programs = 20_000
-	}
+	programs := effort.Cases(150, 20_000)
 	done := 0
 	for seed := range uint64(programs) {
 		maker := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 6))}

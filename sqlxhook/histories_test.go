@@ -15,6 +15,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
@@ -257,7 +258,7 @@ func (d *troubled) transaction(t *testing.T) {
 // databases that fail. The number of a failing history repeats it.
 func TestEachBeginHasOneEndOnItsOwnDatabase(t *testing.T) {
 	histories := 40
-	if raceDetector {
+	if effort.Race {
 		histories = 10
 	}
 	for seed := range uint64(histories) {

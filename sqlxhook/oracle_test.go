@@ -11,6 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
@@ -185,7 +186,7 @@ func show(a answer) string { return fmt.Sprintf("%+v %+v %d rows", a.Rows, a.Res
 // table. The number of a failing program repeats it.
 func TestRandomProgramsLeaveWhatOneTableHas(t *testing.T) {
 	programs := 40
-	if raceDetector {
+	if effort.Race {
 		programs = 8
 	}
 	done, refused := 0, 0

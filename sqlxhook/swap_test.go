@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
@@ -237,7 +238,7 @@ func (l *twoLayouts) check(t *testing.T, clients []*client) {
 // refused when its rows are in another database by now; nothing remains of it.
 func TestStatementsUnderConcurrentSwapsAreOfOneLayout(t *testing.T) {
 	steps := 900
-	if raceDetector {
+	if effort.Race {
 		steps = 180
 	}
 	l := newTwoLayouts(t)

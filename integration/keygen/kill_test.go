@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
@@ -18,7 +18,7 @@ import (
 // kills is how often something is killed: less in a usual run, more in a long
 // one.
 func kills() int {
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		return 500
 	}
 	return 50

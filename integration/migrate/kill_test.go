@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -221,7 +222,7 @@ func (s *migrationShop) compareWherever(t *testing.T, key, source string) {
 }
 
 func runnerKills() int {
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		return 200
 	}
 	return 8 // on each kind of server

@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -43,7 +44,7 @@ func TestMemoryDoesNotGrowWithTheSizeOfRows(t *testing.T) {
 		return
 	}
 	many := 600
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		many = 3000
 	}
 	program := withoutRaceDetector(t)
@@ -97,7 +98,7 @@ var weighedLine = regexp.MustCompile(`(?m)^weighed (.+): (\d+)$`)
 // not watch: what it notes of each byte would be weighed as well.
 func withoutRaceDetector(t *testing.T) string {
 	t.Helper()
-	if !raceDetector {
+	if !effort.Race {
 		return os.Args[0]
 	}
 	program := filepath.Join(t.TempDir(), "weighed.test")

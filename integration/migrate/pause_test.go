@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -78,10 +78,7 @@ func busy(t *testing.T) (stop func()) {
 // must not have kept anybody waiting for longer than allowed; by how much what was
 // made has is printed, and recorded in docs/soak.md.
 func TestSwitchesKeepToTheirPause(t *testing.T) {
-	tries := 20
-	if os.Getenv("SHARDID_SOAK") != "" {
-		tries = 250
-	}
+	tries := effort.Cases(20, 250)
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 500)
 		j := s.job(t, "id")
@@ -94,7 +91,7 @@ func TestSwitchesKeepToTheirPause(t *testing.T) {
 		t.Logf("%d switches with --max-pause %s: %s; %d took longer, by %s", len(all.made), allowedPause, spread(all.made), len(over(all.made)), spread(over(all.made)))
 		t.Logf("%d were given up under locks: %s; %d took longer, by %s", len(all.givenUp), spread(all.givenUp), len(over(all.givenUp)), spread(over(all.givenUp)))
 		t.Logf("%d were not begun", all.refused)
-		if os.Getenv("SHARDID_SOAK") != "" && len(over(all.givenUp)) > 0 {
+		if effort.Soak() && len(over(all.givenUp)) > 0 {
 			t.Error("what is given up must be in time")
 		}
 		s.compare(t, "id", "orders", "_sealed")

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -239,7 +239,7 @@ func TestEntriesAreDeletedByTheirNumbersWhateverElseTheLogHas(t *testing.T) {
 // for a row after 10 seconds, and ends after a minute; but it must not wait at all,
 // which a moment shows, too.
 func transactionLengths() []time.Duration {
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		return []time.Duration{30 * time.Second, 5 * time.Minute}
 	}
 	return []time.Duration{time.Second}

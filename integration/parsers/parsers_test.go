@@ -2,7 +2,6 @@ package parsers_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/internal/testkit/changes"
 	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
 )
 
@@ -168,7 +168,7 @@ var odd = strings.Fields("( ) , . ; ? * - + / % = <=> <> || && | & ^ ~ ! -- 'x' 
 func TestMutatedStatementsAreReadAsOtherParsersReadThem(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	base, rounds := ordinary(t), 30
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		r, rounds = rand.New(rand.NewPCG(rand.Uint64(), 4)), 5_000
 	}
 	tokens := slices.Clone(odd)

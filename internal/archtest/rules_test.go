@@ -27,6 +27,7 @@ var house = []room{
 	{"internal/testkit/selects", nil, "it makes queries for tests of siblings that must not know each other, so it knows none of them"},
 	{"internal/testkit/changes", nil, "it makes writes for tests of siblings that must not know each other, so it knows none of them"},
 	{"internal/testkit/evenness", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
+	{"internal/testkit/effort", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
 
 	// Floor 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},

@@ -7,12 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/workerid"
@@ -30,10 +30,10 @@ func TestNoIDComesTwiceInAnySimulation(t *testing.T) {
 
 func simulations(t *testing.T) {
 	seeds, least := uint64(300), int64(100_000_000)
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		seeds, least = 10*seeds, 10*least
 	}
-	if raceDetector {
+	if effort.Race {
 		seeds, least = seeds/10, least/10
 	}
 	if *simulationSeed != 0 {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/snowflake"
@@ -283,7 +284,7 @@ func TestTheFileFollowsTheNewestLeaseOfAProcess(t *testing.T) {
 // files. The processes use all of their windows that they can.
 func TestNoTickOfAWorkerIDIsUsedTwiceInAnySimulation(t *testing.T) {
 	seeds := uint64(30)
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		seeds *= 10
 	}
 	var total tally

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -114,7 +115,7 @@ func TestAKilledRunnerIsResumed(t *testing.T) {
 }
 
 func runnerKills() int {
-	if os.Getenv("SHARDID_SOAK") != "" {
+	if effort.Soak() {
 		return 200
 	}
 	return 10

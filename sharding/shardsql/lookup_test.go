@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 )
@@ -49,10 +49,7 @@ func isRefusal(err error) bool {
 // Statements that depend on a row with the same id or email leave what one table has, or
 // are refused because a row of another slot has it, on another shard or its own.
 func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
-	programs := 200
-	if os.Getenv("SHARDID_SOAK") != "" {
-		programs = 25_000
-	}
+	programs := effort.Cases(200, 25_000)
 	for _, slots := range []int{4, 8} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			w := memberedBy(t, slots, sharding.Transactions(sharding.BestEffort))

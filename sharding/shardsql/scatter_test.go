@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testkit/selects"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -253,10 +253,7 @@ func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 
 func answerRandomQueries(t *testing.T, w *twin) {
 	t.Helper()
-	queries := 2000
-	if os.Getenv("SHARDID_SOAK") != "" {
-		queries = 200_000
-	}
+	queries := effort.Cases(2000, 200_000)
 	refused := map[string]int{}
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 3)))

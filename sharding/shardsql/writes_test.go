@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -43,10 +43,7 @@ func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 
 func writeRandomly(t *testing.T, w *twin) {
 	t.Helper()
-	programs := 300
-	if os.Getenv("SHARDID_SOAK") != "" {
-		programs = 50_000
-	}
+	programs := effort.Cases(300, 50_000)
 	done := 0
 	for seed := range uint64(programs) {
 		m := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 5)), SQLite: true}

@@ -2,6 +2,8 @@ package proto
 
 import (
 	"testing"
+
+	"github.com/shardid/shardid/internal/testkit/effort"
 )
 
 // packed is a state in as few bits as it needs.
@@ -207,7 +209,7 @@ type history struct {
 // least. Nothing in them is concurrent: under the race detector, which takes ten
 // times as long, fewer are.
 func histories() (all []history, states int) {
-	if raceDetector {
+	if effort.Race {
 		return []history{{"a change and a crash", 1, 1, false}, {"a zombie", 0, 1, true}}, 10_000
 	}
 	return []history{{"changes", 3, 0, false}, {"changes and a crash", 2, 1, false}, {"a change and crashes", 1, 3, false}, {"a change and a zombie", 1, 1, true}, {"zombies", 0, 3, true}}, 1_000_000

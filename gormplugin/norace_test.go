@@ -1,5 +1,0 @@
-//go:build !race
-
-package gormplugin_test
-
-const raceDetector = false

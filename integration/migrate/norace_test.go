@@ -1,5 +1,0 @@
-//go:build !race
-
-package migrate_test
-
-const raceDetector = false

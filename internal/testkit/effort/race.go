@@ -1,0 +1,6 @@
+//go:build race
+
+package effort
+
+// Race says that the race detector watches.
+const Race = true

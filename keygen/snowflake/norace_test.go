@@ -1,5 +1,0 @@
-//go:build !race
-
-package snowflake
-
-const raceDetector = false

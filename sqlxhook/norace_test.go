@@ -1,5 +1,0 @@
-//go:build !race
-
-package sqlxhook_test
-
-const raceDetector = false
