@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -277,4 +279,58 @@ func TestAUserWithoutTheRightToMakeCountersIsToldSo(t *testing.T) {
 	if span, err := source.Reserve(t.Context(), 1); err != nil || span.First != 1 {
 		t.Errorf("%+v, %v", span, err)
 	}
+}
+
+// alike are texts that MySQL's or MariaDB's collations take for equal.
+var alike = []string{"shop", "SHOP", "shöp", "ｓｈｏｐ", "ss", "ß", "shop\u200b"}
+
+func TestKeysThatDifferInCaseOrAccentsCountEachForItself(t *testing.T) {
+	onAllCounters(t, func(t *testing.T, open func(t *testing.T) periodic.Counters) {
+		n := openNumbers(t, today(open(t), nil))
+		for _, key := range alike {
+			if number, err := n.Next(t.Context(), key); err != nil || number.Count != 1 {
+				t.Errorf("%q: %v, %v", key, number, err)
+			}
+		}
+	})
+}
+
+// Leaf's table has the collation of its database.
+func TestAKeyWhoseCounterLeafsTableTakesForAnothersIsRefused(t *testing.T) {
+	onSharedMariaDBAndMySQL(t, func(t *testing.T, s database.Server) {
+		db := s.Open(t, "ids")
+		database.Exec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) CHARACTER SET utf8mb3 COLLATE utf8mb3_general_ci NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, "+
+			"step int NOT NULL, description varchar(256), update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
+		counters := database.StoreOn(t, db).Periods()
+		n := openNumbers(t, today(counters, nil))
+		if number, err := n.Next(t.Context(), "shöp"); err != nil || number.Count != 1 {
+			t.Fatal(number, err)
+		}
+		for _, key := range []string{"SHÖP", "shop"} {
+			number, err := n.Next(t.Context(), key)
+			var setup *keygen.SetupError
+			if !errors.As(err, &setup) || !strings.Contains(err.Error(), "order/shöp/") || !strings.Contains(err.Error(), "utf8mb4_bin") {
+				t.Errorf("%q: %v, %v", key, number, err)
+			}
+		}
+		if number, err := n.Next(t.Context(), "tent"); err != nil || number.Count != 1 {
+			t.Error(number, err)
+		}
+		cure := regexp.MustCompile("ALTER TABLE [^;]*").FindString(cureOf(t, n))
+		database.Exec(t, db, cure)
+		if number, err := n.Next(t.Context(), "shop"); err != nil || number.Count != 1 {
+			t.Error(number, err)
+		}
+	})
+}
+
+// cureOf is what the error of a key says that was refused.
+func cureOf(t *testing.T, n *periodic.Numbers) string {
+	t.Helper()
+	_, err := n.Next(t.Context(), "shop")
+	var setup *keygen.SetupError
+	if !errors.As(err, &setup) {
+		t.Fatal(err)
+	}
+	return setup.Cure
 }

@@ -28,7 +28,9 @@ type Config struct {
 	Counters Counters
 
 	// Name says what is numbered, "order" say. It is the first part of the counters'
-	// names and may not have a slash. It is required.
+	// names and may not have a slash. All that is numbered under one Name has the same
+	// Period, Zone and Digits, at all times: to change one of them, take another Name. It
+	// is required.
 	Name string
 
 	// Period is how long numbers count on before they begin at 1 again. It is required.

@@ -52,6 +52,10 @@ func TestPeriodsWithoutClientOrPrefixAreRefused(t *testing.T) {
 			t.Errorf("%d of %q: %+v", n, group, span)
 		}
 	}
+	var setup *keygen.SetupError // which no other try mends
+	if _, err := p.Reserve(t.Context(), "order/{7}", "2026", time.Now(), time.Now(), 1); !errors.As(err, &setup) {
+		t.Error(err)
+	}
 }
 
 func TestLeasesWithoutClientOrPrefixAreRefused(t *testing.T) {

@@ -74,7 +74,7 @@ func (p *Periods) Reserve(ctx context.Context, group, period string, from, to ti
 	case p.eval == nil:
 		return keygen.Span{}, errNoClient
 	case strings.ContainsAny(group, "{}"):
-		return keygen.Span{}, fmt.Errorf("redisgen: the group %q has a brace, which keeps its keys from lying together", group)
+		return keygen.Span{}, &keygen.SetupError{Err: fmt.Errorf("redisgen: the group %.128q has a brace, which keeps its keys from lying together", group), Cure: "give other keys"}
 	case n < 1 || n > math.MaxInt64/2:
 		return keygen.Span{}, fmt.Errorf("redisgen: %s in %s: cannot reserve %d numbers", group, period, n)
 	}

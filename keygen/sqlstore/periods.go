@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -17,12 +18,16 @@ import (
 //
 // A counter is a row of leaf_alloc whose biz_tag is "order/shop7/2026-11", made when its
 // first number is wanted: that takes the right to INSERT besides those of a [Store.Tag].
+// A name of more than 128 characters is refused. So is, on MySQL and MariaDB, a key whose
+// counter the collation of the table takes for another one's, as those of Shop7 and
+// shop7: the table that schema.Apply makes keeps them apart, one that Leaf made may not.
+//
 // Rows of periods that have ended for more than Config.Skew of package periodic may be
 // deleted. A row of the present period that is deleted begins at 1 again: only a process
 // that has given numbers of it notices ([keygen.ErrRegressed]). The same holds for rows
 // that a replica or a backup lacks: there is no guard, as numbers that begin at 1 leave no
-// room to jump over those that were lost. Where a Leaf runs on the table, it keeps a little memory for
-// each row, so give Periods a database of its own for many keys.
+// room to jump over those that were lost. Where a Leaf runs on the table, it keeps a
+// little memory for each row, so give Periods a database of its own for many keys.
 type Periods struct {
 	store  *Store
 	proven atomic.Bool // a reservation has raised max_id by what it was to
@@ -40,8 +45,11 @@ const maxTag = 128 // characters of a biz_tag
 // the database's clock with from and to. It implements periodic.Counters.
 func (p *Periods) Reserve(ctx context.Context, group, period string, from, to time.Time, n int64) (keygen.Span, error) {
 	name := group + "/" + period
-	if length := utf8.RuneCountInString(name); length > maxTag || !utf8.ValidString(name) {
-		return keygen.Span{}, fmt.Errorf("sqlstore: the counter's name %.128q has %d characters; leaf_alloc takes UTF-8 text of %d at most", name, length, maxTag)
+	if length := utf8.RuneCountInString(name); length > maxTag || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
+		return keygen.Span{}, &keygen.SetupError{
+			Err:  fmt.Errorf("sqlstore: the counter's name %.128q has %d characters; leaf_alloc takes UTF-8 text without NUL of %d at most", name, length, maxTag),
+			Cure: "give other keys",
+		}
 	}
 	t := newTag(p.store, leafAlloc, name)
 	t.within = &within{from, to}
@@ -93,7 +101,28 @@ func (t *tag) inTime(ctx context.Context, s session) error {
 	return nil
 }
 
-// condition compares the server's clock with the time.
-func (w within) condition(server dialect.Server) string {
-	return fmt.Sprintf(" AND %s BETWEEN %d AND %d", serverMicros[server.Name()], w.from.UnixMicro(), w.to.UnixMicro()-1)
+// condition compares the server's clock with the time and, where a collation may take
+// different tags for equal, the tag with the row's.
+func (w within) condition(server dialect.Server, name string) string {
+	text := fmt.Sprintf(" AND %s BETWEEN %d AND %d", serverMicros[server.Name()], w.from.UnixMicro(), w.to.UnixMicro()-1)
+	if server.Name() == mysqlName {
+		text += fmt.Sprintf(` AND CAST(CONVERT("biz_tag" USING utf8mb4) AS BINARY) = X'%x'`, name)
+	}
+	return text
+}
+
+// ownRow tells whether the counter's row is not the one of a name that the column's
+// collation takes for equal.
+func (t *tag) ownRow(ctx context.Context, s session) error {
+	var name string
+	err := s.inTx(ctx, func() error {
+		return s.row(ctx, `SELECT "biz_tag" FROM "leaf_alloc" WHERE "biz_tag" = ?`, t.name).Scan(&name)
+	})
+	if err != nil || name == t.name {
+		return err
+	}
+	return &keygen.SetupError{
+		Err:  fmt.Errorf("leaf_alloc has the counter %.128q, which the collation of biz_tag takes for equal, and both would count together", name),
+		Cure: "ALTER TABLE leaf_alloc MODIFY biz_tag varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT ''; or give keys that differ by more than case and accents",
+	}
 }

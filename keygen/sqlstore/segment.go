@@ -197,7 +197,7 @@ func (t *tag) guard(server dialect.Server) string {
 	case t.fixed:
 		return fmt.Sprintf(` AND "delta" = %d AND "remainder" = %d`, t.delta, t.remainder)
 	case t.within != nil:
-		return t.within.condition(server)
+		return t.within.condition(server, t.name)
 	}
 	return ""
 }
@@ -275,7 +275,10 @@ func (t *tag) conditions(ctx context.Context, s session) error {
 	case t.fixed:
 		return t.sameFamily(ctx, s)
 	case t.within != nil:
-		return t.inTime(ctx, s)
+		if err := t.inTime(ctx, s); err != nil {
+			return err
+		}
+		return t.ownRow(ctx, s)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var errOtherKind = errors.New("sqlstore: the database is now of another kind, or
 // try asks the database anew what it is when that turned out to be another thing
 // than before.
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
-	if s.db == nil {
+	if s == nil || s.db == nil {
 		return errNoDB
 	}
 	const kinds = 3

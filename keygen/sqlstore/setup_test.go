@@ -211,7 +211,20 @@ func TestAStoreThatNewHasNotMadeRefuses(t *testing.T) {
 	_, guarded := store.GuardedTag("orders").Reserve(t.Context(), 1)
 	_, worker := store.WorkerNode("h", "p").Acquire(t.Context(), keygen.Twitter())
 	_, lease := store.Leases().Take(t.Context(), claim("a"))
-	for name, err := range map[string]error{"Tag": reserved, "GuardedTag": guarded, "WorkerNode": worker, "Leases": lease} {
+	now := time.Now()
+	_, numbered := store.Periods().Reserve(t.Context(), "order", "2026", now, now, 1)
+	_, unmade := new(sqlstore.Periods).Reserve(t.Context(), "order", "2026", now, now, 1)
+	var tinyID sqlstore.TinyID
+	_, tiny := tinyID.Reserve(t.Context(), 1)
+	_, step := tinyID.Step(t.Context())
+	_, listed := store.TagRows(t.Context(), 1)
+	if offset, increment := tinyID.Numbering(); offset != 0 || increment != 0 {
+		t.Errorf("a TinyID that nobody made counts from %d by %d", offset, increment)
+	}
+	for name, err := range map[string]error{
+		"Tag": reserved, "GuardedTag": guarded, "WorkerNode": worker, "Leases": lease, "Store.Periods": numbered, "Periods": unmade,
+		"TinyID.Reserve": tiny, "TinyID.Step": step, "TagRows": listed,
+	} {
 		if err == nil {
 			t.Errorf("%s gave something", name)
 			continue
@@ -222,4 +235,25 @@ func TestAStoreThatNewHasNotMadeRefuses(t *testing.T) {
 	_, err := segment.New(t.Context(), segment.Config{Source: store.Tag("orders")})
 	mustSay(t, err, "db is nil")
 	t.Logf("said after %v", time.Since(before))
+}
+
+// What is wrong with a name no other try mends.
+func TestANameThatNoCounterOfAPeriodCanHaveFailsAtOnce(t *testing.T) {
+	_, store := database(t)
+	for name, group := range map[string]string{
+		"128 at most": "order/" + strings.Repeat("x", 118), "UTF-8": "order/\xff", "NUL": "order/a\x00b",
+	} {
+		now := time.Now()
+		span, err := store.Periods().Reserve(t.Context(), group, "2026", now.Add(-time.Hour), now.Add(time.Hour), 1)
+		var setup *keygen.SetupError
+		if !errors.As(err, &setup) || span != (keygen.Span{}) {
+			t.Errorf("%+v, %v", span, err)
+			continue
+		}
+		mustSay(t, err, name)
+	}
+	now := time.Now()
+	if span, err := store.Periods().Reserve(t.Context(), "order/"+strings.Repeat("é", 117), "2026", now.Add(-time.Hour), now.Add(time.Hour), 1); err != nil || span.First != 1 {
+		t.Errorf("%+v, %v", span, err)
+	}
 }

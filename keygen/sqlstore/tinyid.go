@@ -57,12 +57,18 @@ func (s *Store) TinyID(bizType string, delta, remainder int64) (*TinyID, error) 
 
 // Reserve takes n ids, n at least 1, which are delta apart.
 func (t *TinyID) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
+	if t.tag == nil {
+		return keygen.Span{}, errNoDB
+	}
 	return t.tag.Reserve(ctx, n)
 }
 
 // Step returns how many ids the row's step holds: it is the length of a range, of
 // which one number in delta is an id.
 func (t *TinyID) Step(ctx context.Context) (int64, error) {
+	if t.tag == nil {
+		return 0, errNoDB
+	}
 	step, err := t.tag.Step(ctx)
 	if err != nil || step < 1 {
 		return step, err
@@ -72,7 +78,10 @@ func (t *TinyID) Step(ctx context.Context) (int64, error) {
 
 // Numbering returns the lowest id there can be and delta, for package ticket.
 func (t *TinyID) Numbering() (offset, increment int64) {
-	if t.tag.remainder == 0 {
+	switch {
+	case t.tag == nil:
+		return 0, 0
+	case t.tag.remainder == 0:
 		return t.tag.delta, t.tag.delta
 	}
 	return t.tag.remainder, t.tag.delta

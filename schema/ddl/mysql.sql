@@ -5,9 +5,10 @@
 -- share it. max_id is the first id not yet handed out; a range takes step ids.
 -- A process that takes ranges needs no more than
 --   GRANT SELECT, UPDATE (max_id) ON leaf_alloc TO …
--- and seeding a tag needs SELECT, INSERT, UPDATE (max_id).
+-- and seeding a tag needs SELECT, INSERT, UPDATE (max_id). The collation keeps counters
+-- of keys apart that differ in case or accents.
 CREATE TABLE IF NOT EXISTS `leaf_alloc` (
-  `biz_tag`     varchar(128) NOT NULL DEFAULT '',
+  `biz_tag`     varchar(128) COLLATE utf8mb4_bin NOT NULL DEFAULT '',
   `max_id`      bigint       NOT NULL DEFAULT 1,
   `step`        int          NOT NULL,
   `description` varchar(256)          DEFAULT NULL,
