@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -252,4 +255,64 @@ func ExampleFill() {
 	err := keygen.Fill(context.Background(), keygen.Counting(101, 1), ids)
 	fmt.Println(ids, err)
 	// Output: [101 102 103] <nil>
+}
+
+// Whose layouts an id can be read with, by the names that shardid decode knows.
+func ExamplePresets() {
+	presets := keygen.Presets()
+	for _, name := range slices.Sorted(maps.Keys(presets)) {
+		layout := presets[name]
+		fmt.Println(name, layout.Bits(keygen.Time), layout.WorkerBits(), layout.Bits(keygen.Sequence), layout.Unit)
+	}
+	parts, err := presets["cosid"].Parse(295913926632165376)
+	fmt.Println(parts.Time, parts.Worker, parts.Sequence, err)
+	// Output:
+	// baidu 28 22 13 1s
+	// cosid 41 10 12 1ms
+	// cosid-second 31 10 22 1s
+	// disposable 29 21 13 1s
+	// instagram 40 13 10 1ms
+	// jssafe 41 5 7 1ms
+	// sonyflake 39 16 8 10ms
+	// sonyflake2 39 16 8 10ms
+	// twitter 41 10 12 1ms
+	// yitter 51 6 6 1ms
+	// 2022-03-20 05:36:17.924 +0000 UTC 5 0 <nil>
+}
+
+// An id of a URL has one text only, so that two of them are never one row.
+func ExampleParseID() {
+	for _, text := range []string{"3200169789968523265", "007", "+7", "9223372036854775808"} {
+		id, err := keygen.ParseID(text)
+		fmt.Println(id, err, errors.Is(err, keygen.ErrSyntax))
+	}
+	// Output:
+	// 3200169789968523265 <nil> false
+	// 0 keygen: not an id: "007" has a zero in front of its digits true
+	// 0 keygen: not an id: '+' is not a decimal digit, at byte 0 of "+7" true
+	// 0 keygen: not an id: "9223372036854775808" is above the largest id, 9223372036854775807 true
+}
+
+// Eight bytes of an id, for a key of a key-value store: they sort like ids.
+func ExampleIDFromBytes() {
+	b := keygen.ID(3200169789968523265).Bytes()
+	fmt.Printf("%x\n", b)
+	id, err := keygen.IDFromBytes(b)
+	fmt.Println(id, err)
+	_, err = keygen.IDFromBytes([8]byte{0xff})
+	fmt.Println(err)
+	// Output:
+	// 2c6949780002a001
+	// 3200169789968523265 <nil>
+	// keygen: not an id: bytes ff00000000000000 are a negative number
+}
+
+// The texts of bwmarrin/snowflake's Base64, for clients that have kept them.
+func ExampleEncodeBwmarrinBase64() {
+	text := keygen.EncodeBwmarrinBase64(1541815603606036480)
+	fmt.Println(text)
+	fmt.Println(keygen.DecodeBwmarrinBase64(text))
+	// Output:
+	// MTU0MTgxNTYwMzYwNjAzNjQ4MA==
+	// 1541815603606036480 <nil>
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/periodic"
 	"github.com/shardid/shardid/keygen/redisgen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/workerid"
@@ -14,16 +16,23 @@ import (
 
 // standIn does what the scripts do, so that the examples run without a server.
 // An application passes the client of go-redis.
-type standIn struct{ values map[string]int64 }
+type standIn struct {
+	mu     sync.Mutex
+	values map[string]int64
+}
 
 type reply struct{ n int64 }
 
 func (r reply) Int64() (int64, error) { return r.n, nil }
 
-func newStandIn() *standIn { return &standIn{map[string]int64{}} }
+func newStandIn() *standIn { return &standIn{values: map[string]int64{}} }
 
 func (s *standIn) Eval(_ context.Context, script string, keys []string, args ...any) reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
+	case strings.Contains(script, "'TIME'"): // of periods
+		s.values[keys[0]] += args[3].(int64)
 	case strings.Contains(script, "'INCRBY'"):
 		s.values[keys[0]] += args[0].(int64)
 	case strings.Contains(script, "'INCR'"):
@@ -122,4 +131,29 @@ func ExampleNewSerials() {
 	// Output:
 	// 20261121000001 <nil>
 	// 20261121000002 <nil>
+}
+
+// Orders are numbered from 1 on in each month and each shop; the numbers of a segment
+// cost one round trip.
+func ExampleNewPeriods() {
+	ctx := context.Background()
+	counters, err := redisgen.NewPeriods(newStandIn(), "shop") // redis.NewClient(…) or redis.NewClusterClient(…)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	orders, err := periodic.New(periodic.Config{Counters: counters, Name: "order", Period: periodic.Month, Zone: time.UTC, Digits: 6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = orders.Close() }()
+	for _, shop := range []string{"shop7", "shop7", "shop8"} {
+		number, err := orders.Next(ctx, shop)
+		fmt.Println(shop, number.Count, err) // number is 2026-11-000001
+	}
+	// Output:
+	// shop7 1 <nil>
+	// shop7 2 <nil>
+	// shop8 1 <nil>
 }

@@ -55,6 +55,34 @@ func ExampleNew_leased() {
 	// worker 1
 }
 
+// Ids that cost an addition and a comparison, for callers that draw millions of them. The
+// layout has to have room for so many: 24 bits of sequence, 16 million ids in a millisecond.
+func ExampleNew_coarse() {
+	ctx := context.Background()
+	layout := keygen.Layout{
+		Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 36}, {Kind: keygen.Worker, Bits: 3}, {Kind: keygen.Sequence, Bits: 24}},
+	}
+	ids, err := snowflake.New(ctx, snowflake.Config{Layout: layout, Worker: workerid.Static(5), Coarse: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = ids.Close() }()
+	last, rising := int64(0), true
+	for range 100_000 {
+		id, err := ids.Next(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		last, rising = id, rising && id > last
+	}
+	parts, err := layout.Parse(last)
+	fmt.Println(rising, parts.Worker, time.Since(parts.Time) < time.Minute, err)
+	// Output: true 5 true <nil>
+}
+
 // Small steps of the clock are waited out; at a large one the process goes on
 // with the other of its two worker ids.
 func ExampleSwitchWorker() {

@@ -197,3 +197,98 @@ func ExampleStore_Leases() {
 	fmt.Println(id > 0, err, ids.Stats().Worker)
 	// Output: true <nil> 0
 }
+
+// wuid's table has the high bits, in a MySQL or MariaDB.
+func ExampleStore_WUID() {
+	ctx := context.Background()
+	db, err := sql.Open("mysql", "app:secret@tcp(db1:3306)/ids") // with the driver that the application imports
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := sqlstore.New(ctx, db)
+	if err != nil {
+		log.Fatal(err)
+	}
+	highs, err := store.WUID("wuid")
+	if err != nil {
+		log.Fatal(err)
+	}
+	sections, err := keygen.Sections(highs, 36)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids, err := segment.New(ctx, segment.Config{Source: sections})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = ids.Close() }()
+	fmt.Println(ids.Next(ctx))
+}
+
+// Worker ids of starts that a lost server gave are left out on the next one; the first use
+// of a table that has rows leaves a thousand out as well.
+func ExampleStore_GuardedWorkerNode() {
+	ctx := context.Background()
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+
+	for _, assigner := range []keygen.Assigner{store.WorkerNode("web-1", "8080"), store.GuardedWorkerNode("web-1", "8080"), store.GuardedWorkerNode("web-2", "8080")} {
+		lease, err := assigner.Acquire(ctx, keygen.Disposable())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(lease.ID())
+	}
+	// Output:
+	// 1
+	// 1002
+	// 1003
+}
+
+// Which ids are in no segment yet.
+func ExampleStore_TagRows() {
+	ctx := context.Background()
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+
+	if _, err := store.Tag("orders").Reserve(ctx, 500); err != nil {
+		fmt.Println(err)
+		return
+	}
+	rows, err := store.TagRows(ctx, 100)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, row := range rows {
+		fmt.Println(row.Tag, row.Next, row.Step, row.Unchanged < time.Minute)
+	}
+	// Output: orders 70500 1000 true
+}
+
+// Who has which worker id, and for how long.
+func ExampleStore_LeaseRows() {
+	ctx := context.Background()
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+
+	workers, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: store.Leases(), Namespace: "orders", Instance: "10.0.0.7:8080"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := workers.Acquire(ctx, keygen.Twitter()); err != nil { // as snowflake.New does
+		fmt.Println(err)
+		return
+	}
+	rows, err := store.LeaseRows(ctx, 100)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, row := range rows {
+		fmt.Println(row.Namespace, row.Worker, row.Holder, row.Held, row.Left > 0)
+	}
+	// Output: orders 0 10.0.0.7:8080 true true
+}
