@@ -198,31 +198,35 @@ func ExampleStore_Leases() {
 	// Output: true <nil> 0
 }
 
-// wuid's table has the high bits, in a MySQL or MariaDB.
+// wuid's table has the high bits, on MySQL and MariaDB. This store is on SQLite, where a
+// tag of leaf_alloc takes its place.
 func ExampleStore_WUID() {
 	ctx := context.Background()
-	db, err := sql.Open("mysql", "app:secret@tcp(db1:3306)/ids") // with the driver that the application imports
-	if err != nil {
-		log.Fatal(err)
-	}
-	store, err := sqlstore.New(ctx, db)
-	if err != nil {
-		log.Fatal(err)
-	}
+	db, store := exampleStore(ctx)
+	defer func() { _ = db.Close() }()
+
 	highs, err := store.WUID("wuid")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	sections, err := keygen.Sections(highs, 36)
-	if err != nil {
-		log.Fatal(err)
+	for _, source := range []keygen.Source{highs, store.Tag("orders")} {
+		sections, err := keygen.Sections(source, 36)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		ids, err := segment.New(ctx, segment.Config{Source: sections})
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(ids.Next(ctx))
+		_ = ids.Close()
 	}
-	ids, err := segment.New(ctx, segment.Config{Source: sections})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = ids.Close() }()
-	fmt.Println(ids.Next(ctx))
+	// Output:
+	// segment: keygen: reserve a section: sqlstore: wuid's table wuid: the database is neither MySQL nor MariaDB, where wuid has this table; take the high bits from a Tag of leaf_alloc
+	// 4810363371520000 <nil>
 }
 
 // Worker ids of starts that a lost server gave are left out on the next one; the first use
