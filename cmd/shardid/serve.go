@@ -40,7 +40,7 @@ Leaf's server, /api/segment/get/TAG, /api/snowflake/get/ANY and
 Segments come from leaf_alloc and leases of worker ids from worker_lease, so that
 several servers can work side by side; see shardid schema. A server is stopped by
 SIGTERM: requests under way are answered first.`,
-		Example: "  shardid serve --source 'user:password@tcp(host:3306)/shop'\n  shardid serve --source ids.db --listen 0.0.0.0:8080 --token-file /etc/shardid/token",
+		Example: "  shardid serve --source 'user:password@tcp(host:3306)/shop'\n  shardid serve --source postgres://user@host:5432/shop\n  shardid serve --source ids.db --listen 0.0.0.0:8080 --token-file /etc/shardid/token",
 		Args:    noArgs("name the database with --source"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.ErrOrStderr())

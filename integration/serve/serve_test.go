@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"database/sql"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -33,7 +34,7 @@ func (l *ledger) note(kind string, ids ...string) {
 
 // load asks an instance, singly and in batches, until rounds are over or it is gone. It
 // closes half when half of the rounds are over, or it ends earlier.
-func (l *ledger) load(t *testing.T, url string, rounds int, half chan<- struct{}) (done int) {
+func (l *ledger) load(t *testing.T, url string, half chan<- struct{}) (done int) {
 	reach := sync.OnceFunc(func() { close(half) })
 	defer reach()
 	for i := range rounds {
@@ -69,32 +70,50 @@ func (l *ledger) load(t *testing.T, url string, rounds int, half chan<- struct{}
 // which one is killed, one is stopped, and each is followed by another.
 func TestNoIDComesTwiceWhenServersAreKilledUnderLoad(t *testing.T) {
 	program := build(t)
-	maria := server.ShareMariaDB(t)
-	db := maria.Open(t, "serve")
+	t.Run("MariaDB", func(t *testing.T) { killUnderLoad(t, program, server.ShareMariaDB(t), "") })
+	t.Run("PostgreSQL", func(t *testing.T) { killUnderLoad(t, program, server.SharePostgres(t), "?sslmode=disable") })
+}
+
+// databases is a server that makes databases.
+type databases interface {
+	Open(tb testing.TB, database string) *sql.DB
+	DSN(database string) string
+}
+
+func killUnderLoad(t *testing.T, program string, on databases, settings string) {
+	t.Helper()
+	prepare(t, on.Open(t, "serve"))
+	ids := ledger{seen: map[string]bool{}}
+	var work sync.WaitGroup
+	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, 0, 0} {
+		work.Go(func() { ids.life(t, program, on.DSN("serve")+settings, end) })
+	}
+	work.Wait()
+	if len(ids.twice) > 0 {
+		t.Errorf("%d ids came twice: %v", len(ids.twice), ids.twice[:min(10, len(ids.twice))])
+	}
+	if len(ids.seen) < 4*rounds*42 {
+		t.Errorf("%d ids only", len(ids.seen))
+	}
+}
+
+// rounds are how often a server is asked for 42 ids.
+const rounds = 200
+
+// prepare makes the tables, and the tag order.
+func prepare(t *testing.T, db *sql.DB) {
+	t.Helper()
 	if err := schema.Apply(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := schema.Seed(t.Context(), db, "order", 1, 100); err != nil {
 		t.Fatal(err)
 	}
-	ids := ledger{seen: map[string]bool{}}
-	var work sync.WaitGroup
-	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, 0, 0} {
-		work.Go(func() { ids.life(t, program, maria.DSN("serve"), end) })
-	}
-	work.Wait()
-	if len(ids.twice) > 0 {
-		t.Errorf("%d ids came twice: %v", len(ids.twice), ids.twice[:min(10, len(ids.twice))])
-	}
-	if len(ids.seen) < 4*300*42 {
-		t.Errorf("%d ids only", len(ids.seen))
-	}
 }
 
 // life loads a server, ends it by a signal while it works, and loads the next one. A busy
 // machine may take as long as it needs for an answer.
 func (l *ledger) life(t *testing.T, program, dsn string, end syscall.Signal) {
-	const rounds = 300
 	for _, signal := range []syscall.Signal{end, 0} {
 		one, err := start(t.Context(), program, dsn, "--wait", "10m", "--grace", "10m")
 		if err != nil {
@@ -102,7 +121,7 @@ func (l *ledger) life(t *testing.T, program, dsn string, end syscall.Signal) {
 			return
 		}
 		half, done := make(chan struct{}), make(chan int, 1)
-		go func() { done <- l.load(t, one.url, rounds, half) }()
+		go func() { done <- l.load(t, one.url, half) }()
 		<-half
 		if signal != 0 {
 			one.end(t, signal)

@@ -105,7 +105,7 @@ var tenants = []tenant{
 	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/gormsuite", "internal/shardsuite", "cmd/..."}, "users without GORM must not compile it"},
 	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "internal/gatesuite", "cmd/..."}, "users without sqlx must not compile it"},
 	{
-		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3"},
+		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/..."},
 		[]string{"cmd/..."},
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},

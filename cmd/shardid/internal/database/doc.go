@@ -1,5 +1,5 @@
 // Package database opens what a user names on the command line: a SQLite file,
-// or a database on a MySQL or MariaDB server.
+// or a database on a server of MySQL, MariaDB or PostgreSQL.
 //
 // # Promise
 //

@@ -16,11 +16,9 @@ import (
 
 // openURL opens mysql://user:password@host:port/database?settings.
 func openURL(ctx context.Context, dsn string) (*sql.DB, error) {
-	u, err := url.Parse(dsn)
-	// A bare / or ? in a password would make the rest of it part of the path,
-	// and show it in what the driver says about that "host".
-	if err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery, "@") {
-		return nil, input.Errorf("%s is not a URL of the form mysql://user:password@host:3306/shop; write special characters in the password as %%XX", dialect.RedactDSN(dsn))
+	u, err := parseURL(dsn, "mysql://user:password@host:3306/shop")
+	if err != nil {
+		return nil, err
 	}
 	c := mysql.NewConfig()
 	c.Net = "tcp"
@@ -69,29 +67,7 @@ func openMySQL(ctx context.Context, dsn, given string) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector)
 	if err := ping(ctx, db); err != nil {
-		return nil, errors.Join(input.Errorf("cannot connect to %s: %w; check the address, the user and the password, and that the user has rights on the database", shown, scrubbed{err, c.Passwd}), db.Close())
+		return nil, errors.Join(refused(shown, err, c.Passwd), db.Close())
 	}
 	return db, nil
-}
-
-func ping(ctx context.Context, db *sql.DB) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	return db.PingContext(ctx)
-}
-
-// scrubbed is an error without the password in its text.
-type scrubbed struct {
-	err    error
-	secret string
-}
-
-func (s scrubbed) Unwrap() error { return s.err }
-
-func (s scrubbed) Error() string {
-	text := s.err.Error()
-	if s.secret == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, s.secret, "***")
 }

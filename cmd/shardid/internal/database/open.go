@@ -16,12 +16,13 @@ import (
 const connectTimeout = 5 * time.Second
 
 // Forms names the forms that Open takes, for messages and help.
-const Forms = "user:password@tcp(host:3306)/shop, mysql://user:password@host:3306/shop, or the path of a SQLite file"
+const Forms = "user:password@tcp(host:3306)/shop, mysql://user:password@host:3306/shop, postgres://user:password@host:5432/shop, or the path of a SQLite file"
 
 var (
-	mysqlScheme  = regexp.MustCompile(`^(?i:mysql|mariadb)://`)
-	sqliteScheme = regexp.MustCompile(`^(?i:sqlite3?://|sqlite3?:|file:)`)
-	mysqlAddress = regexp.MustCompile(`@|\w\([^)]*\)/`)
+	mysqlScheme    = regexp.MustCompile(`^(?i:mysql|mariadb)://`)
+	postgresScheme = regexp.MustCompile(`^(?i:postgres|postgresql)://`)
+	sqliteScheme   = regexp.MustCompile(`^(?i:sqlite3?://|sqlite3?:|file:)`)
+	mysqlAddress   = regexp.MustCompile(`@|\w\([^)]*\)/`)
 )
 
 // Open opens the database that dsn names for reading, and makes sure that it
@@ -32,6 +33,8 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 		return nil, input.Errorf("no database is named; give %s", Forms)
 	case mysqlScheme.MatchString(dsn):
 		return openURL(ctx, dsn)
+	case postgresScheme.MatchString(dsn):
+		return openPostgres(ctx, dsn)
 	case sqliteScheme.MatchString(dsn):
 		return openFileURL(ctx, dsn)
 	case isServer(dsn):
@@ -39,7 +42,7 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	}
 	// It may be the name of a server whose address was forgotten.
 	if !exists(dsn) {
-		return nil, input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", dialect.RedactDSN(dsn), "user:password@tcp(host:3306)/shop")
+		return nil, input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", dialect.RedactDSN(dsn), "user:password@tcp(host:3306)/shop or postgres://user:password@host:5432/shop")
 	}
 	return openFile(ctx, dsn, "", dialect.RedactDSN(dsn))
 }
@@ -47,7 +50,7 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 // isServer reports whether dsn is the name of a server; one of a file may look
 // like it.
 func isServer(dsn string) bool {
-	return mysqlScheme.MatchString(dsn) || mysqlAddress.MatchString(dsn) && !exists(dsn)
+	return mysqlScheme.MatchString(dsn) || postgresScheme.MatchString(dsn) || mysqlAddress.MatchString(dsn) && !exists(dsn)
 }
 
 func exists(path string) bool {

@@ -46,6 +46,10 @@ func TestNoPasswordShowsInAnyError(t *testing.T) {
 			"mysql://app:" + password + "@" + address + "/shop",
 			"mysql://app:" + password + "@" + address + "/shop?tls=nonsense&x",
 			"mariadb://app:" + password + "@" + address,
+			"postgres://app:" + password + "@" + address + "/shop?sslmode=disable",
+			"postgresql://app:" + password + "@" + address + "/shop?sslmode=nonsense&x",
+			"POSTGRES://app:" + password + "@" + address,
+			"postgres://" + address + "/shop?user=app&password=" + password,
 		} {
 			db, err := Open(t.Context(), dsn)
 			if err == nil {

@@ -1,0 +1,49 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"strings"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// parseURL reads the name of a server. form is how it should be written.
+func parseURL(dsn, form string) (*url.URL, error) {
+	u, err := url.Parse(dsn)
+	// A bare /, ? or # in a password would make the rest of it another part of the URL,
+	// and show it in what the driver says about that part.
+	if err != nil || u.Hostname() == "" || strings.Contains(u.Path+u.RawQuery, "@") || u.Fragment != "" {
+		return nil, input.Errorf("%s is not a URL of the form %s; write special characters in the password as %%XX", dialect.RedactDSN(dsn), form)
+	}
+	return u, nil
+}
+
+// refused is the error of a server that does not answer or does not let the user in.
+func refused(shown string, err error, password string) error {
+	return input.Errorf("cannot connect to %s: %w; check the address, the user and the password, and that the user has rights on the database", shown, scrubbed{err, password})
+}
+
+func ping(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return db.PingContext(ctx)
+}
+
+// scrubbed is an error without the password in its text.
+type scrubbed struct {
+	err    error
+	secret string
+}
+
+func (s scrubbed) Unwrap() error { return s.err }
+
+func (s scrubbed) Error() string {
+	text := s.err.Error()
+	if s.secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, s.secret, "***")
+}

@@ -1,0 +1,66 @@
+package integration_test
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/server"
+)
+
+// The commands that look take a database of PostgreSQL by its URL; a migration says that it
+// is not for PostgreSQL.
+func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "shardid")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p := server.SharePostgres(t)
+	for _, name := range []string{"a", "b"} {
+		db := p.Open(t, name)
+		for _, table := range []string{"orders_0", "orders_1"} {
+			if _, err := db.ExecContext(t.Context(), "CREATE TABLE "+table+" (id bigserial PRIMARY KEY, user_id bigint NOT NULL)"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	config := filepath.Join(dir, "shards.json")
+	layout := `{"databases": {"a": {"env": "A"}, "b": {"env": "B"}}, "tables": [{"name": "orders", "key": "user_id", "rule": "low(2)",
+		"spread": {"databases": ["a", "b"], "tables": 2, "pattern": "orders_%d"}}]}`
+	if err := os.WriteFile(config, []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(source string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = []string{"SHARDID_SOURCE=" + source, "A=" + p.DSN("a") + "?sslmode=disable", "B=" + p.DSN("b") + "?sslmode=disable"}
+		out, err := cmd.CombinedOutput()
+		t.Logf("shardid %s: %v\n%s", strings.Join(args, " "), err, out)
+		return string(out)
+	}
+	expect := func(out, want string) {
+		t.Helper()
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	expect(run(p.DSN("a")+"?sslmode=disable", "inspect"), "PostgreSQL 1")
+	expect(run("", "doctor", "--config", config), "a/orders_1, b/orders_0: it looks like a shard of orders")
+	expect(run(p.DSN("a")+"?sslmode=disable", "migrate", "inspect", "--config", config), "only MariaDB, MySQL and SQLite are")
+
+	missing, err := url.Parse(p.DSN("nowhere"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing.User, missing.RawQuery = url.UserPassword("postgres", "s3cret"), "sslmode=disable"
+	out := run(missing.String(), "inspect")
+	expect(out, "does not exist")
+	if strings.Contains(out, "s3cret") {
+		t.Error("it shows the password")
+	}
+}
