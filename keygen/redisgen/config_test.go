@@ -2,6 +2,7 @@ package redisgen_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +141,29 @@ func TestSerialsConfigIsCheckedAndTheErrorNamesTheField(t *testing.T) {
 		if _, err := redisgen.NewSerials(newStandIn(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want one about %s", err, want)
 		}
+	}
+}
+
+// Groups that come in one day only, one of each customer say, take no memory for ever.
+func TestPeriodsForgetTheGroupsOfPeriodsThatHaveEnded(t *testing.T) {
+	p, err := redisgen.NewPeriods(newStandIn(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for day := range 5 {
+		from := time.Date(2026, 11, 1+day, 0, 0, 0, 0, time.UTC)
+		for customer := range 100 {
+			group := fmt.Sprintf("order/%d/%d", day, customer)
+			if _, err := p.Reserve(t.Context(), group, from.Format(time.DateOnly), from.Add(-time.Minute), from.Add(24*time.Hour+time.Minute), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Reserve(t.Context(), "order/all", "2026-11", from.AddDate(0, 0, -day), from.AddDate(0, 1, -day), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The day before may still be asked for by a process whose clock is behind.
+	if known := redisgen.KnownGroups(p); known > 201 {
+		t.Errorf("%d groups are remembered", known)
 	}
 }

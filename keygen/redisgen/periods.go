@@ -27,12 +27,15 @@ type Periods struct {
 
 	mu    sync.Mutex
 	known map[string]reached // by group
+	tidy  time.Time          // when the first of them ends
 }
 
-// reached is how far this process has seen the newest period of a group.
+// reached is how far this process has seen the newest period of a group, which numbers
+// are given of until it ends.
 type reached struct {
 	period  string
 	highest int64
+	ends    time.Time
 }
 
 // NewPeriods returns counters of which all keys begin with prefix, "shop" say, and a
@@ -99,7 +102,7 @@ func (p *Periods) reserve(ctx context.Context, group, period string, from, to ti
 	case last < n:
 		return keygen.Span{}, errors.New("the counter is negative; set it to the highest number in use")
 	}
-	p.note(group, reached{period, last})
+	p.note(group, from, reached{period, last, to})
 	return keygen.Span{First: last - n + 1, Count: n, Step: 1}, nil
 }
 
@@ -113,10 +116,30 @@ func (p *Periods) highest(group, period string) int64 {
 	return 0
 }
 
-func (p *Periods) note(group string, r reached) {
+// note remembers how far a counter is whose period began at from, and forgets those of
+// periods that had ended then.
+func (p *Periods) note(group string, from time.Time, r reached) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if from.After(p.tidy) {
+		p.forget(from)
+	}
 	if old := p.known[group]; r.period > old.period || r.period == old.period && r.highest > old.highest {
 		p.known[group] = r
+	}
+	if p.tidy.IsZero() || r.ends.Before(p.tidy) {
+		p.tidy = r.ends
+	}
+}
+
+func (p *Periods) forget(from time.Time) {
+	p.tidy = time.Time{}
+	for group, r := range p.known {
+		switch {
+		case r.ends.Before(from):
+			delete(p.known, group)
+		case p.tidy.IsZero() || r.ends.Before(p.tidy):
+			p.tidy = r.ends
+		}
 	}
 }

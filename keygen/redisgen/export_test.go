@@ -1,0 +1,8 @@
+package redisgen
+
+// KnownGroups is of how many groups p remembers how far they are.
+func KnownGroups(p *Periods) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.known)
+}
