@@ -2,6 +2,7 @@ package keygen
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ func NewFriendly(cfg FriendlyConfig) (*Friendly, error) {
 	if begin, end := l.Epoch.In(cfg.Zone).ZoneBounds(); !end.IsZero() && end.Before(l.Expires()) {
 		return nil, fmt.Errorf("keygen: FriendlyConfig.Zone is %v, whose clocks change at %v (the offset before began at %v): ids of an hour could have the texts of another; take time.UTC or time.FixedZone", cfg.Zone, end.UTC(), begin.UTC())
 	}
+	cfg.Layout.Fields = slices.Clone(l.Fields) // the caller may change his
 	f := &Friendly{cfg: cfg, stamp: millisStamp}
 	if l.Unit%time.Second == 0 && l.Epoch.Nanosecond() == 0 {
 		f.stamp = secondsStamp

@@ -173,3 +173,12 @@ func TestALayoutOrZoneWhoseTextsWouldNotBeDistinctIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestALayoutThatIsChangedLaterChangesNoText(t *testing.T) {
+	l := keygen.CosID()
+	f := friendly(t, keygen.FriendlyConfig{Layout: l})
+	l.Fields[2].Bits = 3
+	if text, err := f.Text(295913926632165376); err != nil || text != "20220320053617924-5-0" {
+		t.Errorf("%s, %v", text, err)
+	}
+}

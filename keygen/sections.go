@@ -16,9 +16,10 @@ import (
 // wuid. A process leaves what it has of its section, and of the next one, when it ends.
 //
 // Highs is a counter that may be shared with other programs which make sections of the
-// same length: a redisgen.Counter of wuid's key, or sqlstore's WUID, beside wuid itself.
-// From 1 to 62 bits are low, and highs has keys of 63-low bits: after the last of them
-// errors wrap [ErrExhausted].
+// same length: a redisgen.Counter of wuid's key, or sqlstore's WUID, beside wuid itself
+// where that has no WithSection, which puts a number of its own above the high bits. From
+// 1 to 62 bits are low, and highs has keys of 63-low bits: after the last of them errors
+// wrap [ErrExhausted].
 func Sections(highs Source, low int) (Source, error) {
 	switch {
 	case nilness.Is(highs):

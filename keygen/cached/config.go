@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/internal/nilness"
@@ -76,6 +77,7 @@ const (
 )
 
 func (c Config) withDefaults() Config {
+	c.Layout.Fields = slices.Clone(c.Layout.Fields) // the caller may change his
 	if c.BoostPower == 0 {
 		c.BoostPower = defaultBoostPower
 	}

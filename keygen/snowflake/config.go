@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/shardid/shardid/internal/nilness"
@@ -76,6 +77,7 @@ func (c Config) withDefaults() Config {
 	if c.Layout.Fields == nil && c.Layout.Unit == 0 && c.Layout.Epoch.IsZero() {
 		c.Layout = keygen.Twitter()
 	}
+	c.Layout.Fields = slices.Clone(c.Layout.Fields) // the caller may change his
 	if c.Rollback == nil {
 		c.Rollback = []Policy{Wait(time.Second)}
 	}

@@ -141,3 +141,16 @@ func TestTheWorkerIDsToSwitchToAreLeasedInTheSameNamespace(t *testing.T) {
 		}
 	}
 }
+
+func TestALayoutThatIsChangedLaterChangesNoGenerator(t *testing.T) {
+	l := keygen.CosID()
+	g, err := snowflake.New(t.Context(), snowflake.Config{Layout: l, Worker: workerid.Static(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Close() }()
+	l.Fields[1].Bits = 3
+	if got := g.Layout().Fingerprint(); got != keygen.CosID().Fingerprint() {
+		t.Error(got)
+	}
+}
