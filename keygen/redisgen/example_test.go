@@ -97,6 +97,10 @@ func ExampleNewLeases() {
 		fmt.Println(err)
 		return
 	}
+	if err := ledger.Create(ctx, "orders"); err != nil { // once in the life of the application
+		fmt.Println(err)
+		return
+	}
 	workers, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders", Instance: "10.0.0.7:8080"})
 	if err != nil {
 		fmt.Println(err)

@@ -209,7 +209,8 @@ func (w *window) stalled(since time.Duration) error {
 	layout := w.claim.Layout
 	switch {
 	case w.ceiling <= w.entry.NotBefore:
-		return fmt.Errorf("workerid: worker id %d can be used from %v on: the database failed over, and leases up to that time may have been lost; wait until its clock is a term of %v below",
+		return fmt.Errorf("workerid: worker id %d can be used from %v on, as it may have been in use up to then: by this instance before it was started anew, or on a lease that was lost when the database failed over "+
+			"(a Redis on which nobody has called Create counts as one that did); wait until the ledger's clock is a term of %v below",
 			w.entry.Worker, layout.At(w.entry.NotBefore), w.claim.Term)
 	case since > 2*layout.Unit+stallLimit:
 		return fmt.Errorf("workerid: %w: the ledger's. The lease on worker id %d has reached to %v for %v now: the clock of the database's server is behind, or was ahead before; correct it, or wait until it has caught up",

@@ -42,6 +42,26 @@ func TestALeaseIsAWindowThatRenewsAndReturns(t *testing.T) {
 	}
 }
 
+func TestAnInstanceThatWaitsForTheLeaseOfItsLastRunIsToldSo(t *testing.T) {
+	start := time.Now()
+	ledger := keygentest.NewMemoryLedger(func() time.Time { return start })
+	from, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders", Instance: "10.0.0.7:8080"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := from.Acquire(t.Context(), keygen.Twitter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := from.Acquire(t.Context(), keygen.Twitter())
+	if err != nil || next.ID() != before.ID() || next.NotBefore() < before.(keygen.Window).Ceiling() {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	if _, err := next.(keygen.Window).Renew(t.Context()); err == nil || !strings.Contains(err.Error(), "by this instance before") {
+		t.Error(err)
+	}
+}
+
 func TestAFailOverTakesEveryLeaseAwayAndNextOnesBeginATermLater(t *testing.T) {
 	ledger := keygentest.NewMemoryLedger(time.Now)
 	a, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: ledger, Namespace: "orders"})
