@@ -8,14 +8,15 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // backward are the streams from the shards to the retired tables, one for each
 // database. They are used by one goroutine, as a row can be noted on several.
 func (l *leader) backward() []*stream {
-	all := make([]*stream, len(l.sides))
-	for i, side := range l.sides {
-		all[i] = &stream{leader: l, from: side, log: l.backTable(), fetch: l.fetchFromShards, put: l.putOnSource}
+	all := make([]*stream, len(l.Shards))
+	for i, side := range l.Shards {
+		all[i] = &stream{leader: l, from: side, log: l.BackTable(), fetch: l.fetchFromShards, put: l.putOnSource}
 	}
 	return all
 }
@@ -24,7 +25,7 @@ func (l *leader) backward() []*stream {
 // shard to another may be seen on both, or on none; the entries of the move
 // bring it here again. When there is no room for all, it reads anew those with fewer
 // of the ids.
-func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *table, ids []int64, most limits) (all []backend.Row, n int, err error) {
+func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *openjob.Table, ids []int64, most limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
 		if most.rows > 0 {
@@ -35,8 +36,9 @@ func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *table, ids [
 		if !errors.As(err, &tooLarge) || n == 1 {
 			break
 		}
-		t.weights.note(all)
-		n, most.rows = (n+1)/2, t.weights.fitting(most.bytes)
+		weights := l.room.weightsOf(t)
+		weights.note(all)
+		n, most.rows = (n+1)/2, weights.fitting(most.bytes)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -47,14 +49,14 @@ func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *table, ids [
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
 // read, when there is no room for them. For a single id, whose row several shards may
 // have, there is room if it may take all.
-func (l *leader) fetchAll(ctx context.Context, t *table, ids []int64, most limits) (all []backend.Row, err error) {
+func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most limits) (all []backend.Row, err error) {
 	held := 0
-	for _, to := range t.targets {
-		name := to.present()
+	for _, to := range t.Targets {
+		name := to.Present()
 		var rows []backend.Row
 		more := false
 		of := limits{bytes: max(0, most.bytes-held), first: most.first && len(ids) == 1}
-		err := l.from(to.side).Do(ctx, func(s *backend.Session) (err error) {
+		err := l.from(to.Database).Do(ctx, func(s *backend.Session) (err error) {
 			rows, more, err = readRows(ctx, s, reading{of, t, name, backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", false, len(ids)})
 			return err
 		})
@@ -91,7 +93,7 @@ func (h heldSession) Do(_ context.Context, f func(*backend.Session) error) error
 
 // putOnSource writes the rows into the retired table. A row that two shards have
 // waits until one of them lets it go: it is on its way from one to the other.
-func (l *leader) putOnSource(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (l *leader) putOnSource(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
 	rows = slices.DeleteFunc(rows, func(r backend.Row) bool { return doubled[r.ID] })
@@ -99,7 +101,7 @@ func (l *leader) putOnSource(ctx context.Context, t *table, ids []int64, rows []
 	if err != nil {
 		return nil, err
 	}
-	err = l.on(ctx, l.source, func(s *backend.Session) error {
+	err = l.on(ctx, l.Source, func(s *backend.Session) error {
 		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -91,6 +92,15 @@ type Table struct {
 	References []Reference
 }
 
+// Reference is a column of a table that holds the id of a row of another one, or
+// of its own.
+type Reference struct {
+	// Column is the one that refers.
+	Column string
+	// Table is the table of the job whose primary key it holds.
+	Table string
+}
+
 // Step is a point of a migration, for Config.Observe.
 type Step struct {
 	Name  string // one of the Step constants
@@ -147,6 +157,27 @@ func (c Config) withDefaults() Config {
 		c.Observe = func(Step) {}
 	}
 	return c
+}
+
+// known is the configuration as the rooms of a migration take it.
+func (c Config) known() openjob.Config {
+	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell}
+	for _, t := range c.Tables {
+		to.Tables = append(to.Tables, t.known())
+	}
+	return to
+}
+
+func (c Config) tell(step, table string, rows int64) {
+	c.Observe(Step{Name: step, Table: table, Rows: rows})
+}
+
+func (t Table) known() openjob.TableConfig {
+	to := openjob.TableConfig{Table: t.Table, IDs: t.IDs.by, Via: t.Via}
+	for _, r := range t.References {
+		to.References = append(to.References, openjob.Reference(r))
+	}
+	return to
 }
 
 var jobName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,31}$`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -16,7 +17,7 @@ import (
 type copier struct {
 	*leader
 
-	t *table
+	t *openjob.Table
 
 	mu   sync.Mutex
 	mark *proto.Watermark
@@ -33,8 +34,8 @@ func (l *leader) prune(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range l.tables {
-		sp := spans[t.ord]
+	for _, t := range l.Tables {
+		sp := spans[t.Number]
 		if !sp.low.Less(sp.hig) {
 			continue
 		}
@@ -42,26 +43,26 @@ func (l *leader) prune(ctx context.Context) error {
 			return err
 		}
 		err := l.onSource(ctx, func(s *backend.Session) error {
-			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord)
+			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.Number)
 		})
 		if err != nil {
 			return err
 		}
-		l.observe(StepPruned, t, 0)
+		l.Observe(StepPruned, t, 0)
 	}
 	return nil
 }
 
 const pruneRows = 10_000
 
-func (l *leader) pruneTargets(ctx context.Context, t *table, c proto.Chunk) error {
-	if t.ids != nil {
+func (l *leader) pruneTargets(ctx context.Context, t *openjob.Table, c proto.Chunk) error {
+	if t.IDs != nil {
 		return l.pruneRenumbered(ctx, t, c)
 	}
-	for _, to := range t.targets {
-		name := to.present()
+	for _, to := range t.Targets {
+		name := to.Present()
 		for more := true; more; {
-			err := l.on(ctx, to.side, func(s *backend.Session) error {
+			err := l.on(ctx, to.Database, func(s *backend.Session) error {
 				ids, err := s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.Database.Quote(t.Key), s.Database.Quote(name), within(s.Database.Quote(t.Key), c), pruneRows))
 				more = len(ids) == pruneRows
 				if err != nil {
@@ -87,17 +88,17 @@ func within(key string, c proto.Chunk) string {
 }
 
 // copy copies the table from where it stands to its end.
-func (l *leader) copy(ctx context.Context, t *table) error {
+func (l *leader) copy(ctx context.Context, t *openjob.Table) error {
 	spans, err := l.readSpans(ctx)
 	if err != nil {
 		return err
 	}
-	c := &copier{leader: l, t: t, mark: proto.Resume(spans[t.ord].low)}
+	c := &copier{leader: l, t: t, mark: proto.Resume(spans[t.Number].low)}
 	if c.mark.Complete() {
 		return nil
 	}
 	workers := l.cfg.Copiers
-	if l.source.Name() == "sqlite" {
+	if l.Source.Name() == "sqlite" {
 		workers = 1
 	}
 	chunks := make(chan proto.Chunk)
@@ -112,7 +113,7 @@ func (l *leader) copy(ctx context.Context, t *table) error {
 }
 
 func (l *leader) readSpans(ctx context.Context) (spans []span, err error) {
-	err = l.source.Do(ctx, func(s *backend.Session) error {
+	err = l.Source.Do(ctx, func(s *backend.Session) error {
 		spans, err = l.spans(ctx, s, false)
 		return err
 	})
@@ -148,12 +149,12 @@ func (c *copier) next(ctx context.Context) (chunk proto.Chunk, more bool, err er
 		return chunk, false, err
 	}
 	err = c.onSource(ctx, func(s *backend.Session) error {
-		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.ord)
+		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.Number)
 	})
 	if err != nil {
 		return chunk, false, err
 	}
-	c.observe(StepBound, c.t, 0)
+	c.Observe(StepBound, c.t, 0)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mark.Take(to), true, nil
@@ -168,16 +169,16 @@ func (c *copier) taken() (after proto.Bound, exhausted bool) {
 // findEnd returns the key of the last row of a full chunk, or Top. A chunk of large
 // rows has fewer of them, so that a run that ends loses little.
 func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Bound, err error) {
-	key, where := c.source.Quote(c.t.Key), ""
+	key, where := c.Source.Quote(c.t.Key), ""
 	if after.Set {
 		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 	}
 	full := c.cfg.ChunkRows
-	if n := c.t.weights.fitting(c.share()); n > 0 {
+	if n := c.room.weightsOf(c.t).fitting(c.share()); n > 0 {
 		full = min(full, n)
 	}
-	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.source.Quote(c.t.Name), where, full-1)
-	err = c.source.Do(ctx, func(s *backend.Session) error {
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.Source.Quote(c.t.Name), where, full-1)
+	err = c.Source.Do(ctx, func(s *backend.Session) error {
 		end = proto.Top
 		return s.Each(ctx, func(rows *sql.Rows) error {
 			end.Set = true
@@ -199,7 +200,7 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
 	err := c.portions(ctx, c.t, func(l limits) (rows []backend.Row, more bool, err error) {
-		err = c.source.Do(ctx, func(s *backend.Session) (err error) {
+		err = c.Source.Do(ctx, func(s *backend.Session) (err error) {
 			rows, more, err = readRows(ctx, s, reading{l, c.t, c.t.Name, within(backend.ColumnOf(s.Database, c.t.Name, c.t.Key), rest), true, c.cfg.ChunkRows})
 			return err
 		})
@@ -220,7 +221,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 		if !low.Set {
 			return nil // an earlier chunk is still under way
 		}
-		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.ord, low.ID)
+		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ? AND (low IS NULL OR low < ?)", low.ID, c.cfg.Name, c.t.Number, low.ID)
 	})
 }
 
@@ -229,7 +230,7 @@ func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
 	if err := c.convert(ctx, c.t, rows, idmap.ToShards); err != nil {
 		return err
 	}
-	c.observe(StepSnapshot, c.t, int64(len(rows)))
+	c.Observe(StepSnapshot, c.t, int64(len(rows)))
 	refused, err := c.storeChunk(ctx, rows)
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
 	if err := c.note(ctx, c.t, refused); err != nil {
 		return err
 	}
-	c.observe(StepStored, c.t, int64(len(rows)))
+	c.Observe(StepStored, c.t, int64(len(rows)))
 	return nil
 }
 
@@ -248,7 +249,7 @@ func (c *copier) storeChunk(ctx context.Context, rows []backend.Row) (refused []
 	parts, refused := byTarget(c.t, rows)
 	var mu sync.Mutex
 	var tasks []func(context.Context) error
-	for _, side := range c.sides {
+	for _, side := range c.Shards {
 		tasks = append(tasks, func(ctx context.Context) error {
 			here, err := c.storeOn(ctx, side, parts)
 			mu.Lock()
@@ -267,11 +268,11 @@ func (c *copier) storeOn(ctx context.Context, side *backend.Database, parts [][]
 	first := true
 	err = c.on(ctx, side, func(s *backend.Session) error {
 		refused = nil
-		for i, to := range c.t.targets {
-			if to.side != side || len(parts[i]) == 0 {
+		for i, to := range c.t.Targets {
+			if to.Database != side || len(parts[i]) == 0 {
 				continue
 			}
-			name := to.present()
+			name := to.Present()
 			if !first {
 				if err := removeRows(ctx, s, c.t, name, keysOf(parts[i])); err != nil {
 					return err
@@ -296,18 +297,18 @@ func (*copier) again(first *bool, err error) error {
 }
 
 // note appends entries to the log of the source.
-func (l *leader) note(ctx context.Context, t *table, ids []int64) error {
-	return noteIn(ctx, l.source, l.logTable(), t, ids)
+func (l *leader) note(ctx context.Context, t *openjob.Table, ids []int64) error {
+	return noteIn(ctx, l.Source, l.LogTable(), t, ids)
 }
 
 // noteIn appends entries to a log of this database.
-func noteIn(ctx context.Context, s *backend.Database, log string, t *table, ids []int64) error {
+func noteIn(ctx context.Context, s *backend.Database, log string, t *openjob.Table, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	values := make([]string, len(ids))
 	for i, id := range ids {
-		values[i] = fmt.Sprintf("(%d, %d)", t.ord, id)
+		values[i] = fmt.Sprintf("(%d, %d)", t.Number, id)
 	}
 	return s.Do(ctx, func(c *backend.Session) error {
 		return c.Exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
@@ -315,19 +316,19 @@ func noteIn(ctx context.Context, s *backend.Database, log string, t *table, ids 
 }
 
 // byTarget sorts rows by their target. Those without one have to wait.
-func byTarget(t *table, rows []backend.Row) (parts [][]backend.Row, waiting []int64) {
-	counts := make([]int, len(t.targets))
+func byTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, waiting []int64) {
+	counts := make([]int, len(t.Targets))
 	for i := range rows {
-		if to := rows[i].To; to != nowhere {
+		if to := rows[i].To; to != openjob.Nowhere {
 			counts[to]++
 		}
 	}
-	parts = make([][]backend.Row, len(t.targets))
+	parts = make([][]backend.Row, len(t.Targets))
 	for i, n := range counts {
 		parts[i] = make([]backend.Row, 0, n)
 	}
 	for _, r := range rows {
-		if r.To == nowhere {
+		if r.To == openjob.Nowhere {
 			waiting = append(waiting, r.ID)
 		} else {
 			parts[r.To] = append(parts[r.To], r)

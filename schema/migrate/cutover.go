@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -109,7 +110,7 @@ func (l *leader) cutover(ctx context.Context, maxPause time.Duration) (Switch, e
 
 // repair finishes a switch of which only the route is missing.
 func (l *leader) repair(ctx context.Context) (repair proto.Repair, err error) {
-	err = l.source.Do(ctx, func(s *backend.Session) error {
+	err = l.Source.Do(ctx, func(s *backend.Session) error {
 		repair, err = l.diagnose(ctx, s)
 		return err
 	})
@@ -133,58 +134,28 @@ func (l *leader) repair(ctx context.Context) (repair proto.Repair, err error) {
 
 // ready checks what can be checked before writers are kept waiting.
 func (l *leader) ready(ctx context.Context) error {
-	err := l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error { return t.targets[i].look(ctx, s) })
+	err := l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error { return t.Targets[i].Look(ctx, s) })
 	if err != nil {
 		return err
 	}
 	if err := l.checkAll(ctx); err != nil {
 		return err
 	}
-	return l.source.Do(ctx, func(s *backend.Session) error {
-		found, err := s.Database.Blockers(ctx, s, l.names())
+	return l.Source.Do(ctx, func(s *backend.Session) error {
+		found, err := s.Database.Blockers(ctx, s, l.Tables.Names())
 		if err != nil {
 			return err
 		}
-		if found = append(found, l.edges()...); len(found) > 0 {
+		if found = append(found, l.Edges()...); len(found) > 0 {
 			return fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 		}
 		return s.Database.Abandoned(ctx, s)
 	})
 }
 
-func (w *openJob) names() []string {
-	names := make([]string, len(w.tables))
-	for i, t := range w.tables {
-		names[i] = t.conf.Name
-	}
-	return names
-}
-
-// edges are foreign keys by which the database would change retired tables, or
-// refuse rows because of them.
-func (w *openJob) edges() []string {
-	var found []string
-	for _, t := range w.tables {
-		for _, fk := range t.down {
-			if fk.other == nil {
-				found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.Table, t.Name))
-			}
-		}
-		for _, fk := range t.up {
-			if fk.Cascading && fk.other == t && w.source.Name() == "mysql" {
-				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.Name))
-			}
-			if fk.Cascading && fk.other == nil {
-				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.Name, fk.Table))
-			}
-		}
-	}
-	return found
-}
-
 // switchOver is the pause.
 func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
-	s, err := l.source.NewSession(ctx)
+	s, err := l.Source.NewSession(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -195,7 +166,7 @@ func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) 
 	} else if err := enough(maxPause, 0, needs); err != nil {
 		return done, err
 	}
-	l.held = map[*backend.Database]*backend.Session{l.source: s}
+	l.held = map[*backend.Database]*backend.Session{l.Source: s}
 	defer func() { l.held = nil }()
 	err = s.Database.Watch(ctx, s, p.start, p.rest, func() error { return p.prepare(ctx) })
 	if err != nil && p.closing {
@@ -256,7 +227,7 @@ func (p *pause) getReady(ctx context.Context) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
-	p.observe(StepLocked, nil, 0)
+	p.Observe(StepLocked, nil, 0)
 	if err := p.checkEpoch(ctx, p.s, p.epoch); err != nil {
 		return err
 	}
@@ -266,17 +237,17 @@ func (p *pause) getReady(ctx context.Context) error {
 	if err := p.checkUnderLock(ctx); err != nil {
 		return err
 	}
-	p.observe(StepDrained, nil, p.drained)
+	p.Observe(StepDrained, nil, p.drained)
 	return p.at("renaming the tables")
 }
 
 // lock locks the tables that are there under their own names.
 func (p *pause) lock(ctx context.Context) error {
-	tables := []string{p.logTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
-	if p.hasMap() {
-		tables = append(tables, string(p.mapTable()))
+	tables := []string{p.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
+	if p.Tables.HasMap() {
+		tables = append(tables, string(p.MapTable()))
 	}
-	for _, t := range p.tables {
+	for _, t := range p.Tables {
 		tables = append(tables, t.Name)
 	}
 	return p.s.Database.Lock(ctx, p.s, tables, p.rest())
@@ -306,12 +277,12 @@ func (p *pause) drain(ctx context.Context) error {
 // stuck: nobody writes, and still some rows cannot be written.
 func (p *pause) stuck(left []entry) error {
 	e := left[0]
-	t := p.tables[e.tbl]
+	t := p.Tables[e.tbl]
 	why := "a unique key of its shard refuses the row: another row of the shard has an equal value there, by the shard's collation"
-	if t.conf.Via != "" {
-		why += "; or the row that " + t.conf.Via + " refers to is missing"
+	if t.Conf.Via != "" {
+		why += "; or the row that " + t.Conf.Via + " refers to is missing"
 	}
-	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.logTable())}
+	return &RowError{t.Conf.Name, e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.LogTable())}
 }
 
 func (p *pause) checkUnderLock(ctx context.Context) error {
@@ -357,23 +328,23 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 // checkFilled: all changes are over, so rows of the source without one on any
 // shard mean that somebody emptied the shards.
 func (p *pause) checkFilled(ctx context.Context) error {
-	filled := make([]bool, len(p.tables))
-	err := p.eachTarget(ctx, func(s *backend.Session, t *table, i int) (err error) {
-		if !filled[t.ord] {
-			filled[t.ord], err = hasRows(ctx, s, t.targets[i].present())
+	filled := make([]bool, len(p.Tables))
+	err := p.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) (err error) {
+		if !filled[t.Number] {
+			filled[t.Number], err = hasRows(ctx, s, t.Targets[i].Present())
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, t := range p.tables {
-		if filled[t.ord] {
+	for _, t := range p.Tables {
+		if filled[t.Number] {
 			continue
 		}
 		there, err := hasRows(ctx, p.s, t.Name)
 		if err == nil && there {
-			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", ErrChanged, t.conf.Name)
+			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", ErrChanged, t.Conf.Name)
 		}
 		if err != nil {
 			return err
@@ -390,7 +361,7 @@ func hasRows(ctx context.Context, c *backend.Session, name string) (bool, error)
 
 // begun: an attempt before has closed some of the tables, so waiting helps nobody.
 func (p *pause) begun() bool {
-	return slices.ContainsFunc(p.tables, (*table).isRetired)
+	return slices.ContainsFunc(p.Tables, (*openjob.Table).IsRetired)
 }
 
 // ask lets the configuration say no.
@@ -398,10 +369,10 @@ func (p *pause) ask(ctx context.Context) error {
 	if p.cfg.Ready == nil {
 		return nil
 	}
-	highest := make(map[string]int64, len(p.tables))
-	err := p.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
-		id, err := s.Number(ctx, "SELECT MAX("+s.Database.Quote(t.Key)+") FROM "+s.Database.Quote(t.targets[i].present()))
-		highest[t.conf.Name] = max(highest[t.conf.Name], id)
+	highest := make(map[string]int64, len(p.Tables))
+	err := p.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		id, err := s.Number(ctx, "SELECT MAX("+s.Database.Quote(t.Key)+") FROM "+s.Database.Quote(t.Targets[i].Present()))
+		highest[t.Conf.Name] = max(highest[t.Conf.Name], id)
 		return err
 	})
 	if err != nil {
@@ -416,9 +387,9 @@ func (p *pause) ask(ctx context.Context) error {
 // lookAgain: an error may have come after the rename it is about.
 func (p *pause) lookAgain(ctx context.Context) {
 	p.renamed = 0
-	for _, t := range p.tables {
-		if gone, err := p.s.Database.Exists(ctx, p.s, backend.Retired(t.conf.Name)); err == nil && gone {
-			t.Name, p.renamed = backend.Retired(t.conf.Name), p.renamed+1
+	for _, t := range p.Tables {
+		if gone, err := p.s.Database.Exists(ctx, p.s, backend.Retired(t.Conf.Name)); err == nil && gone {
+			t.Name, p.renamed = backend.Retired(t.Conf.Name), p.renamed+1
 		}
 	}
 }
@@ -427,21 +398,21 @@ func (p *pause) lookAgain(ctx context.Context) {
 // leaves open whether the table was renamed, which decides what comes next.
 func (p *pause) rename(ctx context.Context) error {
 	p.closing, p.renamed = true, 0
-	for _, t := range p.tables {
-		if t.isRetired() {
+	for _, t := range p.Tables {
+		if t.IsRetired() {
 			p.renamed++
 			continue // by an attempt before
 		}
-		err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, backend.Retired(t.conf.Name)))
-		gone, existsErr := p.s.Database.Exists(ctx, p.s, backend.Retired(t.conf.Name))
+		err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, backend.Retired(t.Conf.Name)))
+		gone, existsErr := p.s.Database.Exists(ctx, p.s, backend.Retired(t.Conf.Name))
 		if gone {
-			t.Name, p.renamed = backend.Retired(t.conf.Name), p.renamed+1
+			t.Name, p.renamed = backend.Retired(t.Conf.Name), p.renamed+1
 		}
 		if err = errors.Join(err, existsErr); err != nil {
 			return err
 		}
 	}
-	p.observe(StepRenamed, nil, 0)
+	p.Observe(StepRenamed, nil, 0)
 	return nil
 }
 
@@ -463,7 +434,7 @@ func (p *pause) finish(ctx context.Context) error {
 	if err := p.flip(ctx, p.s); err != nil {
 		return err
 	}
-	p.observe(StepFlipped, nil, 0)
+	p.Observe(StepFlipped, nil, 0)
 	return nil
 }
 
@@ -481,9 +452,9 @@ func (p *pause) backIsShorter() bool {
 	if p.s.Database.Name() == "sqlite" {
 		return true
 	}
-	on := len(p.tables) - p.renamed + 1 // and the route
-	for _, t := range p.tables {
-		if slices.ContainsFunc(t.targets, func(to *target) bool { return to.sealed }) {
+	on := len(p.Tables) - p.renamed + 1 // and the route
+	for _, t := range p.Tables {
+		if slices.ContainsFunc(t.Targets, func(to *openjob.Target) bool { return to.Sealed }) {
 			on++
 			break
 		}
@@ -496,16 +467,16 @@ const undone = "renaming the tables, which was undone"
 // undo gives the tables their names back, under the lock. On MariaDB the server
 // has refused it whenever it was tried; then the switch goes on.
 func (p *pause) undo(ctx context.Context) bool {
-	for _, t := range p.tables {
-		if !t.isRetired() {
+	for _, t := range p.Tables {
+		if !t.IsRetired() {
 			continue
 		}
 		if p.s.Database.Name() != "sqlite" {
-			if err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, t.conf.Name)); err != nil {
+			if err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, t.Conf.Name)); err != nil {
 				return false
 			}
 		}
-		t.Name = t.conf.Name
+		t.Name = t.Conf.Name
 		p.renamed--
 	}
 	return true
@@ -530,13 +501,13 @@ func (p *pause) unlock(ctx context.Context, keep bool) error {
 // closeRetired replaces the triggers of the retired tables by ones that refuse
 // writers who know the new name.
 func (l *leader) closeRetired(ctx context.Context) error {
-	return l.source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range l.tables {
-			t.Name = backend.Retired(t.conf.Name)
+	return l.Source.Do(ctx, func(s *backend.Session) error {
+		for _, t := range l.Tables {
+			t.Name = backend.Retired(t.Conf.Name)
 			if err := l.dropCaptureOf(ctx, s, t); err != nil {
 				return err
 			}
-			if err := s.MakeTriggers(ctx, s.Database.Barrier(l.capturing(t))); err != nil {
+			if err := s.MakeTriggers(ctx, s.Database.Barrier(l.Capture(t))); err != nil {
 				return err
 			}
 		}
@@ -547,24 +518,13 @@ func (l *leader) closeRetired(ctx context.Context) error {
 // makeBackCapture has the shards note their changes before anybody but this
 // runner can write there.
 func (l *leader) makeBackCapture(ctx context.Context) error {
-	for _, side := range l.sides {
+	for _, side := range l.Shards {
 		// What an attempt before has left there says nothing any more.
-		if err := l.on(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.backTable())) }); err != nil {
+		if err := l.on(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.BackTable())) }); err != nil {
 			return err
 		}
 	}
-	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
-		return s.MakeTriggers(ctx, s.Database.Capture(l.backCapturing(t, i)))
+	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		return s.MakeTriggers(ctx, s.Database.Capture(l.BackCapture(t, i)))
 	})
-}
-
-func (w *openJob) eachTarget(ctx context.Context, f func(s *backend.Session, t *table, i int) error) error {
-	for _, t := range w.tables {
-		for i, to := range t.targets {
-			if err := to.side.Do(ctx, func(s *backend.Session) error { return f(s, t, i) }); err != nil {
-				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.Label, err)
-			}
-		}
-	}
-	return nil
 }

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// RuleText tells rules apart.
-var RuleText = ruleText
-
 // SwitchWithin is the pause of a Cutover that believes in a rehearsal.
 func (j *Job) SwitchWithin(ctx context.Context, maxPause, needs time.Duration) (done Switch, err error) {
 	err = j.leading(ctx, func(l *leader) error {

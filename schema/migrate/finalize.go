@@ -49,11 +49,9 @@ func (j *Job) Finalize(ctx context.Context) error {
 // switches with such a key, so somebody has made it since, and has to know.
 func (w *openJob) nobodyRefers() error {
 	var found []string
-	for _, t := range w.tables {
-		for _, fk := range t.down {
-			if fk.other == nil {
-				found = append(found, fmt.Sprintf("table %s refers to %s by (%s)", fk.Table, t.Name, strings.Join(fk.Columns, ", ")))
-			}
+	for _, t := range w.Tables {
+		for _, fk := range t.Outside() {
+			found = append(found, fmt.Sprintf("table %s refers to %s by (%s)", fk.Table, t.Name, strings.Join(fk.Columns, ", ")))
 		}
 	}
 	if len(found) == 0 {
@@ -64,13 +62,13 @@ func (w *openJob) nobodyRefers() error {
 
 // detach drops what keeps rows of other tables from being deleted.
 func (w *openJob) detach(ctx context.Context) error {
-	return w.source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range w.tables {
+	return w.Source.Do(ctx, func(s *backend.Session) error {
+		for _, t := range w.Tables {
 			sh, err := s.Database.Describe(ctx, s, t.Name) // what it has now: it may have been done
 			if err != nil {
 				return err
 			}
-			outwards := slices.DeleteFunc(sh.Parents, func(fk backend.ForeignKey) bool { return w.find(fk.Table) != nil })
+			outwards := slices.DeleteFunc(sh.Parents, func(fk backend.ForeignKey) bool { return w.Tables.Find(fk.Table) != nil })
 			if len(outwards) == 0 {
 				continue
 			}
@@ -88,18 +86,18 @@ func (l *leader) dropTraces(ctx context.Context) error {
 	if err := l.dropBackCapture(ctx); err != nil {
 		return err
 	}
-	for _, side := range l.sides {
+	for _, side := range l.Shards {
 		if err := side.Do(ctx, func(s *backend.Session) error {
-			return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.backTable()))
+			return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.BackTable()))
 		}); err != nil {
 			return err
 		}
 	}
-	return l.source.Do(ctx, func(s *backend.Session) error {
+	return l.Source.Do(ctx, func(s *backend.Session) error {
 		if err := l.dropCapture(ctx, s); err != nil {
 			return err
 		}
-		return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.logTable()))
+		return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.LogTable()))
 	})
 }
 
@@ -137,9 +135,9 @@ func (j *Job) Abort(ctx context.Context) error {
 		if err := l.disown(ctx); err != nil {
 			return err
 		}
-		if l.hasMap() {
-			err := l.source.Do(ctx, func(s *backend.Session) error {
-				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(string(l.mapTable())))
+		if l.Tables.HasMap() {
+			err := l.Source.Do(ctx, func(s *backend.Session) error {
+				return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(string(l.MapTable())))
 			})
 			if err != nil {
 				return err
@@ -168,21 +166,21 @@ func (l *leader) emptyTargets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range l.tables {
-		if !spans[t.ord].hig.Set {
+	for _, t := range l.Tables {
+		if !spans[t.Number].hig.Set {
 			continue
 		}
-		for _, to := range t.targets {
-			err := l.on(ctx, to.side, func(s *backend.Session) error {
-				job, mark, err := ownerOf(ctx, s, to.name)
+		for _, to := range t.Targets {
+			err := l.on(ctx, to.Database, func(s *backend.Session) error {
+				job, mark, err := ownerOf(ctx, s, to.Name)
 				if err != nil || !l.is(job, mark) {
 					return err
 				}
-				there, err := s.Database.Exists(ctx, s, to.present())
+				there, err := s.Database.Exists(ctx, s, to.Present())
 				if err != nil || !there {
 					return err
 				}
-				return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(to.present()))
+				return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(to.Present()))
 			})
 			if err != nil {
 				return err
@@ -196,7 +194,7 @@ func (l *leader) emptyTargets(ctx context.Context) error {
 // served so does the route, for those that still follow the one to the shards.
 func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 	tables := []string{backend.SpanTable, backend.TargetTable, backend.JobTable}
-	if !l.haveServed() {
+	if !l.Tables.HaveServed() {
 		tables = append(tables, backend.RouteTable)
 	}
 	steered, err := s.Database.Exists(ctx, s, steerTable)
@@ -212,11 +210,4 @@ func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 		}
 	}
 	return nil
-}
-
-// haveServed: only a rollback closes shards, and a job that finds its traces.
-func (w *openJob) haveServed() bool {
-	return slices.ContainsFunc(w.tables, func(t *table) bool {
-		return slices.ContainsFunc(t.targets, func(to *target) bool { return to.sealed })
-	})
 }

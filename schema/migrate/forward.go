@@ -5,13 +5,14 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // forward is the stream from the source to the shards.
 func (l *leader) forward() *stream {
 	return &stream{
-		leader: l, from: l.source, log: l.logTable(), bounds: l.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
+		leader: l, from: l.Source, log: l.LogTable(), bounds: l.spans,
+		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
 			more := false
 			err = st.Do(ctx, func(s *backend.Session) error {
 				rows, more, err = readRows(ctx, s, reading{l, t, t.Name, backend.ColumnOf(s.Database, t.Name, t.Key) + " IN (" + backend.IDList(ids) + ")", true, len(ids)})
@@ -29,24 +30,24 @@ func (l *leader) forward() *stream {
 // putOnShards writes each row to its shard and deletes it from all others: a
 // row moves when its sharding key changes, and one that never should have been
 // on a shard goes. One transaction for each database.
-func (l *leader) putOnShards(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	keys, err := l.keysOf(ctx, t, ids, idmap.ToShards)
 	if err != nil {
 		return nil, err
 	}
 	parts, refused := byTarget(t, rows)
-	for _, side := range l.sides {
+	for _, side := range l.Shards {
 		var here []int64
 		err := l.on(ctx, side, func(s *backend.Session) error {
 			here = nil
-			for i, to := range t.targets {
-				if to.side != side {
+			for i, to := range t.Targets {
+				if to.Database != side {
 					continue
 				}
-				if err := removeRows(ctx, s, t, to.present(), keys); err != nil {
+				if err := removeRows(ctx, s, t, to.Present(), keys); err != nil {
 					return err
 				}
-				some, err := storeRows(ctx, s, t, to.present(), parts[i])
+				some, err := storeRows(ctx, s, t, to.Present(), parts[i])
 				if err != nil {
 					return err
 				}

@@ -17,13 +17,13 @@ func (w *openJob) checkIdentities(ctx context.Context, s *backend.Session) error
 	if err != nil {
 		return err
 	}
-	for _, t := range w.tables {
+	for _, t := range w.Tables {
 		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if identity != spans[t.ord].identity {
-			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.conf.Name)
+		if identity != spans[t.Number].identity {
+			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.Conf.Name)
 		}
 	}
 	return nil
@@ -35,13 +35,13 @@ func (w *openJob) checkDefinitions(ctx context.Context, s *backend.Session) erro
 	if err != nil {
 		return err
 	}
-	for _, t := range w.tables {
+	for _, t := range w.Tables {
 		is, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if definitionOf(is) != definitionOf(spans[t.ord].identity) {
-			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.conf.Name)
+		if definitionOf(is) != definitionOf(spans[t.Number].identity) {
+			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.Conf.Name)
 		}
 	}
 	return nil
@@ -80,7 +80,7 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.source.Do(ctx, func(s *backend.Session) error {
+	return v.Source.Do(ctx, func(s *backend.Session) error {
 		changed := v.changed(ctx, s, was, is)
 		phase, err := v.phase(ctx, s) // afterwards: a switch takes the tables away
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {

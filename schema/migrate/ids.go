@@ -89,8 +89,6 @@ func (i IDs) String() string {
 	return i.by.Text()
 }
 
-func (i IDs) keeps() bool { return idmap.Keeps(i.by) }
-
 func (i IDs) check() error {
 	if i.by == nil {
 		return nil

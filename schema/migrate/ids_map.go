@@ -4,28 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
-
-// mapTable remembers which id a row got. It stays after the job.
-func (j *Job) mapTable() idmap.Table { return idmap.Table("shardid_ids_" + j.cfg.Name) }
 
 // idWriter extends the map table.
 func (l *leader) idWriter() idmap.Writer {
-	return idmap.Writer{Table: l.mapTable(), Source: l.source, From: l.from(l.source), OnSource: l.onSource, Persist: l.persistHeld}
+	return idmap.Writer{Table: l.MapTable(), Source: l.Source, From: l.from(l.Source), OnSource: l.onSource, Persist: l.persistHeld}
 }
 
 // persistHeld makes what was written under the lock of a switch last: the switch may
 // be given up, and rows with ids of the map table stay on the shards.
 func (l *leader) persistHeld(ctx context.Context) error {
-	held := l.held[l.source]
+	held := l.held[l.Source]
 	if held == nil {
 		return nil
 	}
-	if err := l.source.Persist(ctx, held); err != nil {
+	if err := l.Source.Persist(ctx, held); err != nil {
 		return err
 	}
 	return l.checkEpoch(ctx, held, l.epoch)
@@ -33,24 +30,19 @@ func (l *leader) persistHeld(ctx context.Context) error {
 
 // raiseCounter keeps the source from giving an id again that it got in a
 // rollback.
-func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *table) error {
-	if !t.ids.IsDrawn() || t.ids.Of != &t.Table {
+func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+	if !t.IDs.IsDrawn() || t.IDs.Of != &t.Table {
 		return nil
 	}
 	counter, err := s.Database.Counter(ctx, s, t.Name)
 	if err != nil {
 		return err
 	}
-	highest, err := l.mapTable().Highest(ctx, s, t.ids)
+	highest, err := l.MapTable().Highest(ctx, s, t.IDs)
 	if err != nil || highest <= counter {
 		return err
 	}
 	return s.Database.SetCounter(ctx, s, t.Name, highest)
-}
-
-// hasMap reports whether the job has a map table.
-func (w *openJob) hasMap() bool {
-	return slices.ContainsFunc(w.tables, func(t *table) bool { return t.ids.IsDrawn() })
 }
 
 // ResolveOld returns the id that the row with the id old on the source has on the
@@ -64,7 +56,7 @@ func (j *Job) ResolveOld(ctx context.Context, table string, old int64) (int64, e
 	if err != nil {
 		return 0, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
-	defer w.close()
+	defer w.Close()
 	id, err := w.resolveOld(ctx, table, old)
 	if err != nil {
 		return 0, fmt.Errorf("migrate: job %s: table %s: %w", j.cfg.Name, table, err)
@@ -73,15 +65,15 @@ func (j *Job) ResolveOld(ctx context.Context, table string, old int64) (int64, e
 }
 
 func (w *openJob) resolveOld(ctx context.Context, name string, old int64) (int64, error) {
-	t := w.find(name)
+	t := w.Tables.Find(name)
 	if t == nil {
 		return 0, errors.New("the job has no such table")
 	}
 	wanted := idmap.Wanted{}
-	wanted.Add(t.ids, old)
-	d, err := w.mapTable().LookUp(ctx, w.source, wanted, idmap.ToShards)
+	wanted.Add(t.IDs, old)
+	d, err := w.MapTable().LookUp(ctx, w.Source, wanted, idmap.ToShards)
 	if err != nil {
 		return 0, err
 	}
-	return d.Turn(t.ids, old)
+	return d.Turn(t.IDs, old)
 }

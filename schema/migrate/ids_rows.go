@@ -2,19 +2,18 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
-	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // findSlots notes which values of a row are ids of rows that get others.
-func (t *table) findSlots(r *backend.Row) error {
-	for i, ids := range t.rewrites {
+func findSlots(t *openjob.Table, r *backend.Row) error {
+	for i, ids := range t.Rewrites {
 		if ids == nil {
 			continue
 		}
@@ -40,7 +39,7 @@ func findSlot(r *backend.Row, at int) error {
 }
 
 // fillSlots puts the ids of the other side where those that were read are.
-func (t *table) fillSlots(r *backend.Row, d idmap.Dictionary) error {
+func fillSlots(t *openjob.Table, r *backend.Row, d idmap.Dictionary) error {
 	if len(r.Slots) == 0 {
 		return nil
 	}
@@ -50,7 +49,7 @@ func (t *table) fillSlots(r *backend.Row, d idmap.Dictionary) error {
 		text, ok := r.Value(i)
 		full = append(full, text...)
 		if len(r.Slots) > 0 && r.Slots[0].At == i {
-			id, err := d.Turn(t.rewrites[i], r.Slots[0].ID)
+			id, err := d.Turn(t.Rewrites[i], r.Slots[0].ID)
 			if err != nil {
 				return err
 			}
@@ -67,120 +66,74 @@ func (t *table) fillSlots(r *backend.Row, d idmap.Dictionary) error {
 
 // convert makes rows that were read those that are to be written: with the ids
 // of the other side, and on the way to the shards with a target.
-func (l *leader) convert(ctx context.Context, t *table, rows []backend.Row, way idmap.Direction) error {
+func (l *leader) convert(ctx context.Context, t *openjob.Table, rows []backend.Row, way idmap.Direction) error {
 	wanted := idmap.Wanted{}
 	for i := range rows {
-		t.want(wanted, &rows[i])
+		want(wanted, t, &rows[i])
 	}
 	d, err := l.idWriter().Dictionary(ctx, wanted, way)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
-		if err := t.convert(&rows[i], d); err != nil {
-			return &RowError{t.conf.Name, rows[i].ID, err}
+		if err := convert(t, &rows[i], d); err != nil {
+			return &RowError{t.Conf.Name, rows[i].ID, err}
 		}
 	}
 	return nil
 }
 
 // want collects the ids of a record that map tables have.
-func (t *table) want(wanted idmap.Wanted, r *backend.Row) {
-	wanted.Add(t.ids, r.ID)
+func want(wanted idmap.Wanted, t *openjob.Table, r *backend.Row) {
+	wanted.Add(t.IDs, r.ID)
 	for _, s := range r.Slots {
-		wanted.Add(t.rewrites[s.At], s.ID)
+		wanted.Add(t.Rewrites[s.At], s.ID)
 	}
-	if id, ok := routeID(r.Route); ok {
-		wanted.Add(t.route.ids, id)
-	}
+	t.WantRoute(wanted, r.Route)
 }
 
-func (t *table) convert(r *backend.Row, d idmap.Dictionary) error {
+func convert(t *openjob.Table, r *backend.Row, d idmap.Dictionary) error {
 	var err error
-	if r.Key, err = d.Turn(t.ids, r.ID); err != nil {
-		return t.stranded(err, d.Way)
+	if r.Key, err = d.Turn(t.IDs, r.ID); err != nil {
+		return stranded(err, d.Way)
 	}
-	if err := t.fillSlots(r, d); err != nil {
-		return t.stranded(err, d.Way)
+	if err := fillSlots(t, r, d); err != nil {
+		return stranded(err, d.Way)
 	}
 	if d.Way == idmap.ToSource {
 		return nil
 	}
-	if r.To, err = t.home(r.Route, d); err != nil {
+	if r.To, err = t.Home(r.Route, d); err != nil {
 		return err
 	}
-	return t.checkAlso(r)
+	return t.CheckAlso(r)
 }
 
 // stranded explains why a row of the shards cannot go back.
-func (t *table) stranded(err error, way idmap.Direction) error {
+func stranded(err error, way idmap.Direction) error {
 	if way == idmap.ToSource {
 		err = fmt.Errorf("%w: %w; it was not made by the job or with IDs.New, and the source has no id for it", ErrNotReady, err)
 	}
 	return err
 }
 
-// home is the target of a row with the sharding key as it was read; an id in it is
-// turned into the new one.
-func (t *table) home(key any, d idmap.Dictionary) (int, error) {
-	if key == nil && len(t.route.hops) > 0 {
-		return nowhere, nil
-	}
-	if id, ok := routeID(key); ok && t.route.ids != nil {
-		becomes, err := d.Turn(t.route.ids, id)
-		if err != nil {
-			return 0, err
-		}
-		key = becomes
-	}
-	return t.place(key)
-}
-
-// routeID is a sharding key that was read as text, as a number.
-func routeID(key any) (int64, bool) {
-	text, ok := key.(string)
-	if !ok {
-		return 0, false
-	}
-	id, err := strconv.ParseInt(text, 10, 64)
-	return id, err == nil
-}
-
-// checkAlso: a row whose id says by itself where it lies must lie there.
-func (t *table) checkAlso(r *backend.Row) error {
-	if r.To == nowhere || !t.conf.Leads(t.Key) || len(t.route.hops) == 0 && t.route.column == t.Key {
-		return nil
-	}
-	at, err := t.conf.TargetBy(t.Key, r.Key)
-	switch {
-	case errors.Is(err, sharding.ErrMissingKey): // below Alt.From: it says nothing
-		return nil
-	case err != nil:
-		return err
-	}
-	if to, known := t.index[at]; known && to == r.To {
-		return nil
-	}
-	return fmt.Errorf("%w: the id %d would lead to %s, where the row is not to be; raise Also.From above all ids that carry no slot", ErrNotReady, r.Key, at)
-}
-
 // keysOf are the ids on the other side of those that have one. What has none was
 // never written there.
-func (l *leader) keysOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
-	if t.ids == nil {
+func (l *leader) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
+	if t.IDs == nil {
 		return ids, nil
 	}
 	wanted := idmap.Wanted{}
 	for _, id := range ids {
-		wanted.Add(t.ids, id)
+		wanted.Add(t.IDs, id)
 	}
-	d, err := l.mapTable().LookUp(ctx, l.from(l.source), wanted, way)
+	d, err := l.MapTable().LookUp(ctx, l.from(l.Source), wanted, way)
 	if err != nil {
 		return nil, err
 	}
 	keys := make([]int64, 0, len(ids))
 	for _, id := range ids {
-		if key, err := d.Turn(t.ids, id); err == nil {
+		if key, err := d.Turn(t.IDs, id); err == nil {
 			keys = append(keys, key)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -21,7 +22,7 @@ import (
 
 // renumbered compares a table with columns that are rewritten: each row of the
 // source first, then those of the shards that no row of the source is behind.
-func (v *verifier) renumbered(ctx context.Context, t *table, low proto.Bound) error {
+func (v *verifier) renumbered(ctx context.Context, t *openjob.Table, low proto.Bound) error {
 	for at := (proto.Bound{}); at != low; {
 		end, err := v.rangeEnd(ctx, t, at)
 		if err != nil {
@@ -35,7 +36,7 @@ func (v *verifier) renumbered(ctx context.Context, t *table, low proto.Bound) er
 		}
 		at = end
 	}
-	for _, on := range t.targets {
+	for _, on := range t.Targets {
 		if err := v.eachKey(ctx, t, on, func(keys []int64) error { return v.strays(ctx, t, on, keys, low) }); err != nil {
 			return err
 		}
@@ -43,7 +44,7 @@ func (v *verifier) renumbered(ctx context.Context, t *table, low proto.Bound) er
 	return nil
 }
 
-func (v *verifier) compareRenumbered(ctx context.Context, t *table, k keys) error {
+func (v *verifier) compareRenumbered(ctx context.Context, t *openjob.Table, k keys) error {
 	v.result.Ranges++
 	olds, err := v.sourceKeys(ctx, t, k.where)
 	if err != nil {
@@ -70,14 +71,14 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *table, k keys) erro
 }
 
 // strays settles the rows of a shard that have none on the source.
-func (v *verifier) strays(ctx context.Context, t *table, on *target, keys []int64, low proto.Bound) error {
+func (v *verifier) strays(ctx context.Context, t *openjob.Table, on *openjob.Target, keys []int64, low proto.Bound) error {
 	d, err := v.dictionaryOf(ctx, t, keys, idmap.ToSource)
 	if err != nil {
 		return err
 	}
 	olds := map[int64]int64{} // by the shard's id
 	for _, key := range keys {
-		if old, err := d.Turn(t.ids, key); err == nil {
+		if old, err := d.Turn(t.IDs, key); err == nil {
 			olds[key] = old
 		}
 	}
@@ -111,10 +112,10 @@ func (v *verifier) strays(ctx context.Context, t *table, on *target, keys []int6
 
 // foreign is about a row that cannot have come from the source: no entry in its
 // log could name it.
-func (v *verifier) foreign(t *table, on *target, key int64) {
+func (v *verifier) foreign(t *openjob.Table, on *openjob.Target, key int64) {
 	v.result.Suspects++
 	v.result.Unsettled++
-	v.result.add([]Divergence{{t.conf.Name, key, Extra, on.side.Label + "/" + on.name}})
+	v.result.add([]Divergence{{t.Conf.Name, key, Extra, on.Database.Label + "/" + on.Name}})
 }
 
 func inList(column string, ids []int64) string {
@@ -125,9 +126,9 @@ func inList(column string, ids []int64) string {
 }
 
 // sourceKeys are ids of the source.
-func (v *verifier) sourceKeys(ctx context.Context, t *table, among where) (ids []int64, err error) {
-	key := v.source.Quote(t.Key)
-	err = v.source.Do(ctx, func(s *backend.Session) error {
+func (v *verifier) sourceKeys(ctx context.Context, t *openjob.Table, among where) (ids []int64, err error) {
+	key := v.Source.Quote(t.Key)
+	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		ids = nil
 		return s.Each(ctx, func(rows *sql.Rows) error {
 			var id int64
@@ -139,16 +140,16 @@ func (v *verifier) sourceKeys(ctx context.Context, t *table, among where) (ids [
 	return ids, err
 }
 
-func (v *verifier) dictionaryOf(ctx context.Context, t *table, ids []int64, way idmap.Direction) (idmap.Dictionary, error) {
+func (v *verifier) dictionaryOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (idmap.Dictionary, error) {
 	wanted := idmap.Wanted{}
 	for _, id := range ids {
-		wanted.Add(t.ids, id)
+		wanted.Add(t.IDs, id)
 	}
-	return v.mapTable().LookUp(ctx, v.source, wanted, way)
+	return v.MapTable().LookUp(ctx, v.Source, wanted, way)
 }
 
 // counterparts are the ids of the other side, without those that have none.
-func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way idmap.Direction) ([]int64, error) {
+func (v *verifier) counterparts(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
 	named, err := v.named(ctx, t, ids, way)
 	list := make([]int64, 0, len(named))
 	for other := range named {
@@ -158,14 +159,14 @@ func (v *verifier) counterparts(ctx context.Context, t *table, ids []int64, way 
 }
 
 // named are the ids by those of the other side.
-func (v *verifier) named(ctx context.Context, t *table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
+func (v *verifier) named(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
 	d, err := v.dictionaryOf(ctx, t, ids, way)
 	if err != nil {
 		return nil, err
 	}
 	named := make(map[int64]int64, len(ids))
 	for _, id := range ids {
-		if other, err := d.Turn(t.ids, id); err == nil {
+		if other, err := d.Turn(t.IDs, id); err == nil {
 			named[other] = id
 		}
 	}
@@ -174,7 +175,7 @@ func (v *verifier) named(ctx context.Context, t *table, ids []int64, way idmap.D
 
 // byName are the ids of a side for those that rows are compared by, and what the
 // rows are called.
-func (v *verifier) byName(ctx context.Context, t *table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
+func (v *verifier) byName(ctx context.Context, t *openjob.Table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
 	names = make(map[int64]int64, len(ids))
 	if onShards == v.behind {
 		for _, id := range ids {
@@ -200,11 +201,11 @@ type rawRow struct {
 }
 
 // readRawRows reads rows of either side.
-func readRawRows(ctx context.Context, c *backend.Session, t *table, name, route, condition string) ([]rawRow, error) {
+func readRawRows(ctx context.Context, c *backend.Session, t *openjob.Table, name, route, condition string) ([]rawRow, error) {
 	var plain []backend.Column
 	list := []string{c.Database.Quote(t.Key), route, "'0'"}
 	for i, col := range t.Columns {
-		if t.rewrites[i] == nil {
+		if t.Rewrites[i] == nil {
 			plain = append(plain, col)
 		} else {
 			list = append(list, c.Database.Quote(col.Name))
@@ -229,7 +230,7 @@ func readRawRows(ctx context.Context, c *backend.Session, t *table, name, route,
 		}
 		var err error
 		if r.hash, err = backend.RowSum(c.Database, raw); err != nil {
-			return &RowError{t.conf.Name, r.id, err}
+			return &RowError{t.Conf.Name, r.id, err}
 		}
 		all = append(all, r)
 		return nil
@@ -254,14 +255,14 @@ func (r rawRow) sum() uint64 {
 }
 
 // renumberedSource looks at rows of the source as they are to be on the shards.
-func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) (map[int64]version, error) {
+func (v *verifier) renumberedSource(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]version, error) {
 	list, names, err := v.byName(ctx, t, ids, false)
 	if err != nil {
 		return nil, err
 	}
 	var rows []rawRow
-	err = v.source.Do(ctx, func(s *backend.Session) (err error) {
-		rows, err = readRawRows(ctx, s, t, t.Name, t.routeText(s.Database, t.Name), inList(s.Database.Quote(t.Key), list))
+	err = v.Source.Do(ctx, func(s *backend.Session) (err error) {
+		rows, err = readRawRows(ctx, s, t, t.Name, t.RouteText(s.Database, t.Name), inList(s.Database.Quote(t.Key), list))
 		return err
 	})
 	if err != nil {
@@ -269,64 +270,62 @@ func (v *verifier) renumberedSource(ctx context.Context, t *table, ids []int64) 
 	}
 	wanted := idmap.Wanted{}
 	for _, r := range rows {
-		t.wantRough(wanted, r)
+		r.want(wanted, t)
 	}
-	d, err := v.mapTable().LookUp(ctx, v.source, wanted, idmap.ToShards)
+	d, err := v.MapTable().LookUp(ctx, v.Source, wanted, idmap.ToShards)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[int64]version, len(rows))
 	for _, r := range rows {
-		found[names[r.id]] = t.onShards(r, d)
+		found[names[r.id]] = r.onShards(t, d)
 	}
 	return found, nil
 }
 
-func (t *table) wantRough(wanted idmap.Wanted, r rawRow) {
+func (r rawRow) want(wanted idmap.Wanted, t *openjob.Table) {
 	at := 0
-	for _, ids := range t.rewrites {
+	for _, ids := range t.Rewrites {
 		if ids == nil {
 			continue
 		}
 		wanted.Add(ids, r.ids[at].Int64)
 		at++
 	}
-	if id, ok := routeID(r.route); ok {
-		wanted.Add(t.route.ids, id)
-	}
+	t.WantRoute(wanted, r.route)
 }
 
 // onShards is what a row of the source is to be there. One with an id that has no
 // counterpart has no place.
-func (t *table) onShards(r rawRow, d idmap.Dictionary) version {
+func (r rawRow) onShards(t *openjob.Table, d idmap.Dictionary) version {
 	at := 0
-	for _, ids := range t.rewrites {
+	for _, ids := range t.Rewrites {
 		if ids == nil {
 			continue
 		}
 		id, err := d.Turn(ids, r.ids[at].Int64)
 		if err != nil {
-			return version{place: nowhere}
+			return version{place: openjob.Nowhere}
 		}
 		r.ids[at].Int64 = id
 		at++
 	}
-	place, err := t.home(r.route, d)
+	place, err := t.Home(r.route, d)
 	if err != nil {
-		place = nowhere
+		place = openjob.Nowhere
 	}
 	return version{place, r.sum()}
 }
 
 // renumberedTarget looks at rows of a target.
-func (v *verifier) renumberedTarget(ctx context.Context, t *table, on *target, ids []int64) (map[int64]uint64, error) {
+func (v *verifier) renumberedTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, ids []int64) (map[int64]uint64, error) {
 	list, names, err := v.byName(ctx, t, ids, true)
 	if err != nil {
 		return nil, err
 	}
 	found := map[int64]uint64{}
-	err = on.side.Do(ctx, func(s *backend.Session) error {
-		rows, err := readRawRows(ctx, s, t, on.present(), "NULL", inList(s.Database.Quote(t.Key), list))
+	err = on.Database.Do(ctx, func(s *backend.Session) error {
+		rows, err := readRawRows(ctx, s, t, on.Present(), "NULL", inList(s.Database.Quote(t.Key), list))
 		for _, r := range rows {
 			found[names[r.id]] = r.sum()
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Inspect looks for what would stop a migration or surprise somebody in the
@@ -82,7 +83,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 			return err
 		}
 		for _, t := range i.job.cfg.Tables {
-			name, err := (&openJob{Job: i.job}).presentName(ctx, s, &table{conf: t})
+			name, err := openjob.PresentName(ctx, s, t.Name)
 			if err != nil {
 				return err
 			}
@@ -124,11 +125,11 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	if err != nil || !begun {
 		return err
 	}
-	w := newOpenJob(i.job)
+	var names []string
 	for _, t := range i.job.cfg.Tables {
-		w.tables = append(w.tables, &table{conf: t})
+		names = append(names, t.Name)
 	}
-	switch err := w.checkOwner(ctx, s); {
+	switch err := checkOwner(ctx, s, i.job.cfg.Name, names); {
 	case errors.Is(err, errOwned):
 		probe{i, s, backend.Table{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), errOwned.Error()+": "), "end that job first, or go on with it")
 	case err != nil:
@@ -142,22 +143,19 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 // relations looks at how the tables hang together, and whether ids can become new
 // ones.
 func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes []backend.Table) error {
-	w := &openJob{Job: i.job, source: s.Database}
-	for ord, sh := range shapes {
-		w.tables = append(w.tables, &table{Table: sh, ord: ord, conf: i.job.cfg.Tables[ord]})
-	}
 	p := probe{i, s, backend.Table{}}
-	if err := w.resolve(); err != nil {
+	w, err := openjob.Described(i.job.cfg.known(), s.Database, shapes)
+	if err != nil {
 		p.add(Relations, Block, plain(err), "change the table or its settings as said")
 		return nil
 	}
-	for _, t := range w.tables {
+	for _, t := range w.Tables {
 		p.keyless(t)
 		if err := p.unplaced(ctx, t); err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
-	err := w.checkIDs(ctx, s)
+	err = w.Tables.CheckIDs(ctx, s)
 	if errors.Is(err, ErrUnsupported) {
 		p.add(NoNewID, Block, plain(err), "change those rows, or choose another way to number them")
 		return nil

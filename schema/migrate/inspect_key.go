@@ -8,6 +8,7 @@ import (
 
 	"github.com/shardid/shardid/internal/keycolumn"
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -40,9 +41,9 @@ const unplacedValues = 1000
 
 // unplaced tries the rule on values of the sharding key, as a run would read them.
 // A key that becomes a new id is none that can be tried.
-func (p probe) unplaced(ctx context.Context, t *table) error {
-	c, ok := t.Column(t.conf.Key)
-	if !ok || len(t.route.hops) > 0 || t.route.ids != nil || placesAll(t.conf.Rule, c) {
+func (p probe) unplaced(ctx context.Context, t *openjob.Table) error {
+	c, ok := t.Column(t.Conf.Key)
+	if !ok || len(t.Above()) > 0 || t.RenumberingOf(c.Name) != nil || placesAll(t.Conf.Rule, c) {
 		return nil
 	}
 	key, name := p.Database.BytesOf(p.Database.Quote(c.Name), c), p.Database.Quote(t.Name)
@@ -54,12 +55,12 @@ func (p probe) unplaced(ctx context.Context, t *table) error {
 	}
 	var refused []error
 	for _, value := range values {
-		if _, err := t.conf.Target(value); err != nil {
+		if _, err := t.Conf.Target(value); err != nil {
 			refused = append(refused, err)
 		}
 	}
 	if len(refused) > 0 {
-		p.shape.Name = t.conf.Name
+		p.shape.Name = t.Conf.Name
 		p.add(Unplaced, Block, fmt.Sprintf("of %d values of %s that were tried, %d have no place; the first: %v", len(values), c.Name, len(refused), refused[0]),
 			"give those rows other values, or the rule a place for them")
 	}
@@ -75,29 +76,15 @@ func placesAll(rule sharding.Rule, c backend.Column) bool {
 
 // keyless warns of children that applications cannot write to after the switch: a
 // row has no sharding key, and the id of its parent does not tell the shard.
-func (p probe) keyless(t *table) {
-	if len(t.route.hops) == 0 || t.routesItself() {
+func (p probe) keyless(t *openjob.Table) {
+	above := t.Above()
+	if len(above) == 0 || t.RoutesItself() {
 		return
 	}
-	parent, top := t.route.hops[0].to, t.route.hops[len(t.route.hops)-1].to
-	p.shape.Name = t.conf.Name
+	parent, top := above[0], above[len(above)-1]
+	p.shape.Name = t.Conf.Name
 	p.add(NoShardingKey, Warn,
-		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none", t.route.column, top.conf.Name, t.conf.Via),
+		fmt.Sprintf("%s of %s is not in it, and %s does not lead to the shard: applications will reach its rows under the hint OnKey alone, and can add none", t.KeyColumn(), top.Conf.Name, t.Conf.Via),
 		fmt.Sprintf("add a column with it, fill that, and shard this table by it without a Via; or place %s by its %s, and this table by %s without a Via",
-			parent.conf.Name, parent.Key, t.conf.Via))
-}
-
-// routesItself: a row of the table names its shard, by a sharding key of its own or
-// by the id of its parent.
-func (t *table) routesItself() bool {
-	if c, own := t.Column(t.conf.Key); own && !strings.EqualFold(c.Name, t.Key) {
-		return true
-	}
-	parent := t.route.hops[0].to
-	if len(t.route.hops) == 1 && strings.EqualFold(t.route.column, parent.Key) {
-		return true
-	}
-	return slices.ContainsFunc(parent.conf.Also, func(a sharding.Alt) bool {
-		return strings.EqualFold(a.Column, parent.Key) && a.From <= 0 // ids below it say nothing
-	})
+			parent.Conf.Name, parent.Key, t.Conf.Via))
 }

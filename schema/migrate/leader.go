@@ -30,12 +30,12 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err := w.makeOwnTables(ctx); err != nil {
 		return nil, err
 	}
-	holder, err := w.source.NewSession(ctx)
+	holder, err := w.Source.NewSession(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l := &leader{openJob: w, holder: holder}
-	ok, err := w.source.Backend.Lead(ctx, holder, w.cfg.Name)
+	ok, err := w.Source.Backend.Lead(ctx, holder, w.cfg.Name)
 	if err == nil && !ok {
 		err = ErrLocked
 	}
@@ -48,7 +48,7 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	}
 	ctx, l.stop = context.WithCancel(ctx)
 	l.beats.Go(func() { l.heartbeat(ctx) })
-	w.observe(StepLeading, nil, 0)
+	w.Observe(StepLeading, nil, 0)
 	return l, nil
 }
 
@@ -73,10 +73,10 @@ func (l *leader) heartbeat(ctx context.Context) {
 }
 
 func (l *leader) elect(ctx context.Context) error {
-	if err := l.source.Do(ctx, func(s *backend.Session) error { return l.readMark(ctx, s) }); err != nil {
+	if err := l.Source.Do(ctx, func(s *backend.Session) error { return l.readMark(ctx, s) }); err != nil {
 		return err
 	}
-	sides := append([]*backend.Database{l.source}, l.sides...)
+	sides := append([]*backend.Database{l.Source}, l.Shards...)
 	for _, side := range sides {
 		err := side.Do(ctx, func(s *backend.Session) error {
 			seen, err := l.fence(ctx, s)
@@ -99,7 +99,7 @@ func (l *leader) elect(ctx context.Context) error {
 // claim raises the fence. On the source the epoch must be new, or another runner
 // that read the same one would have it too.
 func (l *leader) claim(ctx context.Context, s *backend.Session) error {
-	if s.Database != l.source {
+	if s.Database != l.Source {
 		return l.raise(ctx, s, l.epoch)
 	}
 	return s.Tx(ctx, func() error {
@@ -116,7 +116,7 @@ func (l *leader) claim(ctx context.Context, s *backend.Session) error {
 
 // onSource runs f in a transaction of the source in which this runner leads.
 func (l *leader) onSource(ctx context.Context, f func(*backend.Session) error) error {
-	return l.on(ctx, l.source, f)
+	return l.on(ctx, l.Source, f)
 }
 
 // on runs f in a transaction in which this runner leads, again if need be.
@@ -137,22 +137,22 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 	if err != nil || phase != "" {
 		return phase, err
 	}
-	if found := l.edges(); len(found) > 0 {
+	if found := l.Edges(); len(found) > 0 {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 	}
-	err = l.source.Do(ctx, func(s *backend.Session) error {
+	err = l.Source.Do(ctx, func(s *backend.Session) error {
 		if err := checkWriters(ctx, s); err != nil {
 			return err
 		}
-		if err := l.checkOwner(ctx, s); err != nil { // before anything is made; register asks again
+		if err := checkOwner(ctx, s, l.Name, l.Tables.Names()); err != nil { // before anything is made; register asks again
 			return err
 		}
-		for _, t := range l.tables { // a user who may not read it must not be left with triggers
+		for _, t := range l.Tables { // a user who may not read it must not be left with triggers
 			if _, err := s.Database.Identity(ctx, s, t.Name); err != nil {
 				return err
 			}
 		}
-		return l.checkIDs(ctx, s)
+		return l.Tables.CheckIDs(ctx, s)
 	})
 	if err != nil {
 		return "", err
@@ -168,7 +168,7 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 
 // checkBlocked holds a job that has not begun to what Inspect finds.
 func (l *leader) checkBlocked(ctx context.Context) error {
-	found, err := l.Inspect(ctx)
+	found, err := (&Job{l.cfg}).Inspect(ctx)
 	if err != nil || !Blocked(found) {
 		return err
 	}
@@ -203,7 +203,7 @@ func (l *leader) install(ctx context.Context) error {
 }
 
 func (l *leader) readPhase(ctx context.Context) (phase proto.Phase, err error) {
-	err = l.source.Do(ctx, func(s *backend.Session) error {
+	err = l.Source.Do(ctx, func(s *backend.Session) error {
 		phase, err = l.phase(ctx, s)
 		return err
 	})
@@ -215,18 +215,18 @@ func (l *leader) register(ctx context.Context, s *backend.Session) error {
 	if err := l.lockJobs(ctx, s); err != nil {
 		return err
 	}
-	if err := l.checkOwner(ctx, s); err != nil {
+	if err := checkOwner(ctx, s, l.Name, l.Tables.Names()); err != nil {
 		return err
 	}
-	for _, t := range l.tables {
+	for _, t := range l.Tables {
 		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.ord); err != nil {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ? AND tbl = ?", l.cfg.Name, t.Number); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity, setup) VALUES (?, ?, ?, ?, ?)", l.cfg.Name, t.ord, t.conf.Name, identity, t.setupDigest()); err != nil {
+		if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity, setup) VALUES (?, ?, ?, ?, ?)", l.cfg.Name, t.Number, t.Conf.Name, identity, t.SetupDigest()); err != nil {
 			return err
 		}
 	}
@@ -243,8 +243,8 @@ func (l *leader) register(ctx context.Context, s *backend.Session) error {
 // firstRoute is what the rows of a new job say. After a job that was rolled back
 // and aborted, generators go on making the keys.
 func (l *leader) firstRoute(ctx context.Context, s *backend.Session) (sharding.Route, error) {
-	for _, t := range l.tables {
-		row, err := sharding.ReadRoute(ctx, s, t.conf.Name)
+	for _, t := range l.Tables {
+		row, err := sharding.ReadRoute(ctx, s, t.Conf.Name)
 		if err != nil {
 			return "", err
 		}

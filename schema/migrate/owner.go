@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -18,20 +19,20 @@ var errOwned = fmt.Errorf("%w: a table belongs to one job", ErrNotReady)
 // shards would take each other's rows for strays, and an Abort of one would empty
 // what the other serves from. In a transaction the answer holds until its end, if
 // all jobs of the source wait for it, as they do after lockJobs.
-func (w *openJob) checkOwner(ctx context.Context, s *backend.Session) error {
+func checkOwner(ctx context.Context, s *backend.Session, of string, tables []string) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var job, name string
 		if err := rows.Scan(&job, &name); err != nil {
 			return err
 		}
-		for _, t := range w.tables {
-			if strings.EqualFold(t.conf.Name, name) || strings.EqualFold(t.conf.Name, backend.Retired(name)) {
-				return fmt.Errorf("%w: %s is of job %s; go on with that one by its name, or abort it", errOwned, t.conf.Name, job)
+		for _, table := range tables {
+			if strings.EqualFold(table, name) || strings.EqualFold(table, backend.Retired(name)) {
+				return fmt.Errorf("%w: %s is of job %s; go on with that one by its name, or abort it", errOwned, table, job)
 			}
 		}
 		return nil
 	}, "SELECT s.job, s.name FROM "+backend.SpanTable+" s JOIN "+backend.JobTable+" j ON j.job = s.job WHERE s.job <> ? AND j.phase <> ?"+s.Database.LockRead(),
-		w.cfg.Name, string(proto.Finalized))
+		of, string(proto.Finalized))
 }
 
 // lockJobs has all jobs of the source wait for the end of the transaction.
@@ -43,11 +44,11 @@ func (w *openJob) lockJobs(ctx context.Context, s *backend.Session) error {
 // of another job are refused, whatever its source is: equal ids of two sources
 // would be taken for one row.
 func (l *leader) own(ctx context.Context) error {
-	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
-		if err := s.Ensure(ctx, backend.OwnerTable, "name, job, owner", to.name, l.cfg.Name, l.mark); err != nil {
+	return l.eachOwned(ctx, func(s *backend.Session, to *openjob.Target) error {
+		if err := s.Ensure(ctx, backend.OwnerTable, "name, job, owner", to.Name, l.cfg.Name, l.mark); err != nil {
 			return err
 		}
-		job, mark, err := ownerOf(ctx, s, to.name)
+		job, mark, err := ownerOf(ctx, s, to.Name)
 		if err != nil || l.is(job, mark) {
 			return err
 		}
@@ -55,24 +56,24 @@ func (l *leader) own(ctx context.Context) error {
 			job += " of another source"
 		}
 		return fmt.Errorf("%w: it belongs to job %s; give this one tables of its own, or abort that one. "+
-			"When that source is gone for good and nobody needs the rows, DELETE FROM %s WHERE name = '%s' there", ErrNotReady, job, backend.OwnerTable, to.name)
+			"When that source is gone for good and nobody needs the rows, DELETE FROM %s WHERE name = '%s' there", ErrNotReady, job, backend.OwnerTable, to.Name)
 	})
 }
 
 // disown gives the tables of the job free for others.
 func (l *leader) disown(ctx context.Context) error {
-	return l.eachOwned(ctx, func(s *backend.Session, to *target) error {
-		return s.Exec(ctx, "DELETE FROM "+backend.OwnerTable+" WHERE name = ? AND job = ? AND owner = ?", to.name, l.cfg.Name, l.mark)
+	return l.eachOwned(ctx, func(s *backend.Session, to *openjob.Target) error {
+		return s.Exec(ctx, "DELETE FROM "+backend.OwnerTable+" WHERE name = ? AND job = ? AND owner = ?", to.Name, l.cfg.Name, l.mark)
 	})
 }
 
 // eachOwned runs f for each table of the shards, in a transaction in which this
 // runner leads.
-func (l *leader) eachOwned(ctx context.Context, f func(*backend.Session, *target) error) error {
-	for _, t := range l.tables {
-		for _, to := range t.targets {
-			if err := l.on(ctx, to.side, func(s *backend.Session) error { return f(s, to) }); err != nil {
-				return fmt.Errorf("shard %s on %s: %w", to.name, to.side.Label, err)
+func (l *leader) eachOwned(ctx context.Context, f func(*backend.Session, *openjob.Target) error) error {
+	for _, t := range l.Tables {
+		for _, to := range t.Targets {
+			if err := l.on(ctx, to.Database, func(s *backend.Session) error { return f(s, to) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.Name, to.Database.Label, err)
 			}
 		}
 	}

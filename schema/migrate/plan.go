@@ -8,6 +8,7 @@ import (
 	"hash"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Plan is what a job will do, for those who have to agree to it.
@@ -56,7 +57,7 @@ func (j *Job) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
 	}
-	defer w.close()
+	defer w.Close()
 	p := &planner{openJob: w, plan: Plan{Job: j.cfg.Name}, sum: sha256.New()}
 	if err := p.run(ctx); err != nil {
 		return Plan{}, fmt.Errorf("migrate: job %s: plan: %w", j.cfg.Name, err)
@@ -72,21 +73,21 @@ type planner struct {
 }
 
 func (p *planner) run(ctx context.Context) error {
-	p.add(p.source, p.sourceTables()...)
-	for _, side := range p.sides {
-		p.add(side, side.ShardTables(p.backTable())...)
+	p.add(p.Source, p.sourceTables()...)
+	for _, side := range p.Shards {
+		p.add(side, side.ShardTables(p.BackTable())...)
 	}
-	if err := p.source.Do(ctx, func(s *backend.Session) error { return p.checkIDs(ctx, s) }); err != nil {
+	if err := p.Source.Do(ctx, func(s *backend.Session) error { return p.Tables.CheckIDs(ctx, s) }); err != nil {
 		return err
 	}
-	for _, t := range p.tables {
+	for _, t := range p.Tables {
 		if err := p.table(ctx, t); err != nil {
-			return fmt.Errorf("table %s: %w", t.conf.Name, err)
+			return fmt.Errorf("table %s: %w", t.Conf.Name, err)
 		}
 	}
-	for _, t := range p.tables {
-		for _, trigger := range p.source.Capture(p.capturing(t)) {
-			p.add(p.source, trigger.Create)
+	for _, t := range p.Tables {
+		for _, trigger := range p.Source.Capture(p.Capture(t)) {
+			p.add(p.Source, trigger.Create)
 		}
 	}
 	var rows int64
@@ -104,36 +105,36 @@ func (p *planner) add(on *backend.Database, statements ...string) {
 	}
 }
 
-func (p *planner) table(ctx context.Context, t *table) error {
-	planned := PlannedTable{Name: t.conf.Name, Key: t.Key, ShardBy: t.conf.Key, Via: t.conf.Via, IDs: t.numbering()}
-	for _, to := range t.targets {
-		planned.Targets = append(planned.Targets, to.side.Label+"/"+to.name)
+func (p *planner) table(ctx context.Context, t *openjob.Table) error {
+	planned := PlannedTable{Name: t.Conf.Name, Key: t.Key, ShardBy: t.Conf.Key, Via: t.Conf.Via, IDs: t.Numbering()}
+	for _, to := range t.Targets {
+		planned.Targets = append(planned.Targets, to.Database.Label+"/"+to.Name)
 		if err := p.target(ctx, t, to); err != nil {
 			return err
 		}
 	}
-	err := p.source.Do(ctx, func(s *backend.Session) error {
+	err := p.Source.Do(ctx, func(s *backend.Session) error {
 		rows, bytes, err := estimate(ctx, s, t.Name)
 		planned.Rows = rows
 		p.plan.Bytes += bytes
 		return err
 	})
 	p.plan.Tables = append(p.plan.Tables, planned)
-	_, _ = fmt.Fprintf(p.sum, "%s %q\n", t.conf.Name, t.setup())
+	_, _ = fmt.Fprintf(p.sum, "%s %q\n", t.Conf.Name, t.Setup())
 	return err
 }
 
 // target adds what makes a physical table. The digest does not depend on what is
 // there already.
-func (p *planner) target(ctx context.Context, t *table, to *target) error {
-	definition, err := p.definition(ctx, t, to.name)
+func (p *planner) target(ctx context.Context, t *openjob.Table, to *openjob.Target) error {
+	definition, err := p.definition(ctx, t, to.Name)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(p.sum, "%s %q\n", to.side.Label, definition) // a hash takes everything
+	_, _ = fmt.Fprintf(p.sum, "%s %q\n", to.Database.Label, definition) // a hash takes everything
 	exists := false
-	err = to.side.Do(ctx, func(s *backend.Session) (err error) {
-		exists, err = s.Database.Exists(ctx, s, to.present())
+	err = to.Database.Do(ctx, func(s *backend.Session) (err error) {
+		exists, err = s.Database.Exists(ctx, s, to.Present())
 		return err
 	})
 	if err != nil || exists {
@@ -141,14 +142,14 @@ func (p *planner) target(ctx context.Context, t *table, to *target) error {
 	}
 	served, err := p.mayHaveServed(ctx, t)
 	if err == nil && served {
-		definition, err = p.definition(ctx, t, backend.Sealed(to.name))
+		definition, err = p.definition(ctx, t, backend.Sealed(to.Name))
 	}
-	p.add(to.side, definition...)
+	p.add(to.Database, definition...)
 	return err
 }
 
-func (p *planner) definition(ctx context.Context, t *table, name string) (definition []string, err error) {
-	err = p.source.Do(ctx, func(s *backend.Session) error {
+func (p *planner) definition(ctx context.Context, t *openjob.Table, name string) (definition []string, err error) {
+	err = p.Source.Do(ctx, func(s *backend.Session) error {
 		definition, err = s.Database.TargetDefinition(ctx, s, t.Table, name)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -66,9 +67,9 @@ func (j *Job) Progress(ctx context.Context) (Progress, error) {
 	if err != nil {
 		return Progress{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
-	defer w.close()
+	defer w.Close()
 	p := Progress{Job: j.cfg.Name}
-	err = w.source.Do(ctx, func(s *backend.Session) (err error) {
+	err = w.Source.Do(ctx, func(s *backend.Session) (err error) {
 		p, err = w.progress(ctx, s)
 		return err
 	})
@@ -97,14 +98,14 @@ func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, e
 			return p, err
 		}
 	}
-	for _, t := range w.tables {
+	for _, t := range w.Tables {
 		rows, _, err := estimate(ctx, s, t.Name)
 		if err != nil {
 			return p, err
 		}
-		at := TableProgress{Name: t.conf.Name, Rows: rows}
+		at := TableProgress{Name: t.Conf.Name, Rows: rows}
 		if spans != nil {
-			at.Copied, err = copiedPart(ctx, s, t, spans[t.ord].low)
+			at.Copied, err = copiedPart(ctx, s, t, spans[t.Number].low)
 		}
 		if err != nil {
 			return p, err
@@ -112,18 +113,18 @@ func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, e
 		p.Tables = append(p.Tables, at)
 	}
 	if p.Phase == PhaseCopying || p.Phase == PhaseFollowing {
-		p.Backlog, err = s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(w.logTable()))
+		p.Backlog, err = s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(w.LogTable()))
 	}
 	if err != nil {
 		return p, err
 	}
-	steer, err := w.steering(ctx, s)
+	steer, err := steering(ctx, s, w.Name)
 	p.Paused = steer.Paused
 	return p, err
 }
 
 // copiedPart is how much of the ids is at or below a bound.
-func copiedPart(ctx context.Context, c *backend.Session, t *table, low proto.Bound) (float64, error) {
+func copiedPart(ctx context.Context, c *backend.Session, t *openjob.Table, low proto.Bound) (float64, error) {
 	if low == proto.Top {
 		return 1, nil
 	}
@@ -142,9 +143,9 @@ func copiedPart(ctx context.Context, c *backend.Session, t *table, low proto.Bou
 
 // backlogBehind counts the changes that wait on the shards.
 func (w *openJob) backlogBehind(ctx context.Context) (sum int64, err error) {
-	for _, side := range w.sides {
+	for _, side := range w.Shards {
 		err := side.Do(ctx, func(s *backend.Session) error {
-			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+side.Quote(w.backTable()))
+			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+side.Quote(w.BackTable()))
 			sum += n
 			return err
 		})

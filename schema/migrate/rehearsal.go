@@ -59,8 +59,8 @@ func (w *openJob) rehearseOn(ctx context.Context, side *backend.Database) (took 
 // cutoverNeeds is how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
 func (l *leader) cutoverNeeds(ctx context.Context) (time.Duration, error) {
-	one, err := l.rehearse(ctx, append([]*backend.Database{l.source}, l.sides...)...)
-	return one * time.Duration(len(l.tables)+2), err
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
+	return one * time.Duration(len(l.Tables)+2), err
 }
 
 // rollbackNeeds is how long a rollback takes from its first rename on: databases
@@ -68,14 +68,14 @@ func (l *leader) cutoverNeeds(ctx context.Context) (time.Duration, error) {
 // triggers and its name.
 func (l *leader) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
 	shards := 0
-	for _, side := range l.sides {
-		shards = max(shards, len(l.targetsOn(side)))
+	for _, side := range l.Shards {
+		shards = max(shards, len(l.TargetsOn(side)))
 	}
 	steps := 1 // the route
-	for _, t := range l.tables {
-		steps += len(l.source.Barrier(l.capturing(t))) + len(l.source.Capture(l.capturing(t))) + 2
+	for _, t := range l.Tables {
+		steps += len(l.Source.Barrier(l.Capture(t))) + len(l.Source.Capture(l.Capture(t))) + 2
 	}
-	one, err := l.rehearse(ctx, append([]*backend.Database{l.source}, l.sides...)...)
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
 	needs.reinstating = one * time.Duration(steps)
 	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
 	return needs, err

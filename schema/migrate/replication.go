@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Rows that a server repeats from another one run no triggers when they come as row
@@ -21,7 +22,7 @@ func checkWriters(ctx context.Context, c *backend.Session) error {
 // rollback would lose. Members of clusters note what they change; that their writers
 // are no longer at work when the shards are closed, Inspect says.
 func (l *leader) checkShards(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*target) error {
+	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return refuse(ctx, s, Replica, Privileges) })
 	})
 }

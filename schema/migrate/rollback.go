@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -51,7 +53,7 @@ func (l *leader) rolledBack(ctx context.Context, phase proto.Phase) error {
 		return err
 	case repair != proto.Nothing:
 		return fmt.Errorf("%w: a switch was cut off; finish it with Cutover first", ErrPhase)
-	case !l.haveServed():
+	case !l.Tables.HaveServed():
 		return fmt.Errorf("%w: the job is %s, and was not switched: there is nothing to roll back, the source serves", ErrPhase, phase)
 	}
 	return nil
@@ -132,7 +134,7 @@ func (r *rollback) at(step string) error {
 // guarded has the databases from the i-th on watched; when all are, it locks them and
 // brings the last changes back.
 func (r *rollback) guarded(ctx context.Context, i int) error {
-	if i == len(r.sides) {
+	if i == len(r.Shards) {
 		r.startClock()
 		limited, cancel := r.within(ctx)
 		defer cancel()
@@ -141,7 +143,7 @@ func (r *rollback) guarded(ctx context.Context, i int) error {
 		}
 		return r.drain(limited)
 	}
-	side := r.sides[i]
+	side := r.Shards[i]
 	s, err := side.NewSession(ctx)
 	if err != nil {
 		return err
@@ -156,7 +158,7 @@ func (r *rollback) guarded(ctx context.Context, i int) error {
 // lockAll locks one database after another: in one order, so that two rollbacks do not
 // wait for each other.
 func (r *rollback) lockAll(ctx context.Context) error {
-	for _, side := range r.sides {
+	for _, side := range r.Shards {
 		if err := r.at("waiting for the locks on the shards"); err != nil {
 			return err
 		}
@@ -172,15 +174,15 @@ func (r *rollback) lockAll(ctx context.Context) error {
 }
 
 func (r *rollback) lockedOn(side *backend.Database) []string {
-	tables := []string{r.backTable(), backend.ShardFenceTable}
-	for _, to := range r.targetsOn(side) {
-		tables = append(tables, to.present())
+	tables := []string{r.BackTable(), backend.ShardFenceTable}
+	for _, to := range r.TargetsOn(side) {
+		tables = append(tables, to.Present())
 	}
 	return tables
 }
 
 func (r *rollback) drain(ctx context.Context) error {
-	r.observe(StepLocked, nil, 0)
+	r.Observe(StepLocked, nil, 0)
 	for more := true; more; {
 		more = false
 		for _, st := range r.backward() {
@@ -195,11 +197,11 @@ func (r *rollback) drain(ctx context.Context) error {
 			more = more || done.applied > 0
 			if len(done.left) > 0 && done.applied == 0 {
 				e := done.left[0]
-				return &RowError{r.tables[e.tbl].conf.Name, e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady)}
+				return &RowError{r.Tables[e.tbl].Conf.Name, e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady)}
 			}
 		}
 	}
-	r.observe(StepDrained, nil, r.drained)
+	r.Observe(StepDrained, nil, r.drained)
 	if err := r.at("closing the shards"); err != nil || r.forced {
 		return err
 	}
@@ -254,32 +256,32 @@ func (r *rollback) seal(ctx context.Context) error {
 			return err
 		}
 	}
-	r.observe(StepSealing, nil, 0)
-	err := r.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*target) error {
+	r.Observe(StepSealing, nil, 0)
+	err := r.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		s := r.held[side]
 		for _, to := range all {
-			if to.sealed {
+			if to.Sealed {
 				continue
 			}
-			if err := s.Exec(ctx, side.Rename(to.name, backend.Sealed(to.name))); err != nil {
+			if err := s.Exec(ctx, side.Rename(to.Name, backend.Sealed(to.Name))); err != nil {
 				return err
 			}
-			to.sealed = true
+			to.Sealed = true
 		}
 		return side.Unlock(ctx, s, true)
 	})
 	if err != nil {
 		return err
 	}
-	r.observe(StepSealed, nil, 0)
+	r.Observe(StepSealed, nil, 0)
 	return nil
 }
 
 // reinstate opens the source's tables, which note changes again from the first
 // one on.
 func (r *rollback) reinstate(ctx context.Context) error {
-	err := r.source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range r.tables {
+	err := r.Source.Do(ctx, func(s *backend.Session) error {
+		for _, t := range r.Tables {
 			if err := r.reinstateTable(ctx, s, t); err != nil {
 				return err
 			}
@@ -299,7 +301,7 @@ func (r *rollback) reinstate(ctx context.Context) error {
 		return r.enter(ctx, s, proto.Returning, proto.Following)
 	})
 	if err == nil {
-		r.observe(StepReinstated, nil, 0)
+		r.Observe(StepReinstated, nil, 0)
 	}
 	return err
 }
@@ -307,24 +309,24 @@ func (r *rollback) reinstate(ctx context.Context) error {
 // routeBack: after a switch processes hold ids that they have not given yet, so
 // generators go on making the keys, if those mean the same on the source.
 func (r *rollback) routeBack() sharding.Route {
-	for _, t := range r.tables {
-		if !t.conf.IDs.keeps() {
+	for _, t := range r.Tables {
+		if !idmap.Keeps(t.Conf.IDs) {
 			return sharding.OnSource
 		}
 	}
 	return sharding.Returned
 }
 
-func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *table) error {
-	back, err := s.Database.Exists(ctx, s, t.conf.Name)
+func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+	back, err := s.Database.Exists(ctx, s, t.Conf.Name)
 	if err != nil || back {
-		t.Name = t.conf.Name
+		t.Name = t.Conf.Name
 		return err
 	}
-	if err := s.DropTriggers(ctx, s.Database.Barrier(r.capturing(t))); err != nil {
+	if err := s.DropTriggers(ctx, s.Database.Barrier(r.Capture(t))); err != nil {
 		return err
 	}
-	if err := s.MakeTriggers(ctx, s.Database.Capture(r.capturing(t))); err != nil {
+	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
 		return err
 	}
 	if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
@@ -333,21 +335,21 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *ta
 	if err := r.raiseCounter(ctx, s, t); err != nil {
 		return err
 	}
-	if err := s.Exec(ctx, s.Database.Rename(t.Name, t.conf.Name)); err != nil {
+	if err := s.Exec(ctx, s.Database.Rename(t.Name, t.Conf.Name)); err != nil {
 		return err
 	}
-	t.Name = t.conf.Name
+	t.Name = t.Conf.Name
 	return nil
 }
 
 // identify writes down what the tables are now.
 func (l *leader) identify(ctx context.Context, s *backend.Session) error {
-	for _, t := range l.tables {
+	for _, t := range l.Tables {
 		identity, err := s.Database.Identity(ctx, s, t.Name)
 		if err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET identity = ? WHERE job = ? AND tbl = ?", identity, l.cfg.Name, t.ord); err != nil {
+		if err := s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET identity = ? WHERE job = ? AND tbl = ?", identity, l.cfg.Name, t.Number); err != nil {
 			return err
 		}
 	}
@@ -356,51 +358,38 @@ func (l *leader) identify(ctx context.Context, s *backend.Session) error {
 
 // unseal gives the shards their names back, when they are closed.
 func (l *leader) unseal(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*target) error {
+	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
 }
 
-func unsealOn(ctx context.Context, s *backend.Session, all []*target) error {
+func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) error {
 	var closed []backend.Rename
 	for _, to := range all {
-		if !to.sealed {
+		if !to.Sealed {
 			continue
 		}
-		if err := to.look(ctx, s); err != nil { // an attempt before may have opened it
+		if err := to.Look(ctx, s); err != nil { // an attempt before may have opened it
 			return err
 		}
-		if to.sealed {
-			closed = append(closed, backend.Rename{From: backend.Sealed(to.name), To: to.name})
+		if to.Sealed {
+			closed = append(closed, backend.Rename{From: backend.Sealed(to.Name), To: to.Name})
 		}
 	}
 	if err := s.ExecAll(ctx, s.Database.RenameAll(closed)); err != nil {
 		return err
 	}
 	for _, to := range all {
-		to.sealed = false
+		to.Sealed = false
 	}
 	return nil
 }
 
-// look finds out which name the shard bears. Of two tables nobody knows which one
-// has the rows.
-func (t *target) look(ctx context.Context, s *backend.Session) (err error) {
-	if t.sealed, err = s.Database.Exists(ctx, s, backend.Sealed(t.name)); err != nil || !t.sealed {
-		return err
-	}
-	open, err := s.Database.Exists(ctx, s, t.name)
-	if err == nil && open {
-		err = fmt.Errorf("%w: there is a table %s beside %s, which has the rows of the job; see who made it and what it holds, and drop it", ErrNotReady, t.name, backend.Sealed(t.name))
-	}
-	return err
-}
-
 // eachSide runs f for all databases of shards at once, with their tables.
-func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*target) error) error {
-	tasks := make([]func(context.Context) error, len(l.sides))
-	for i, side := range l.sides {
-		all := l.targetsOn(side)
+func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*openjob.Target) error) error {
+	tasks := make([]func(context.Context) error, len(l.Shards))
+	for i, side := range l.Shards {
+		all := l.TargetsOn(side)
 		tasks[i] = func(ctx context.Context) error {
 			if err := f(ctx, side, all); err != nil {
 				return fmt.Errorf("shards on %s: %w", side.Label, err)
@@ -411,21 +400,9 @@ func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side 
 	return together(ctx, tasks...)
 }
 
-func (w *openJob) targetsOn(side *backend.Database) []*target {
-	var all []*target
-	for _, t := range w.tables {
-		for _, to := range t.targets {
-			if to.side == side {
-				all = append(all, to)
-			}
-		}
-	}
-	return all
-}
-
 func (l *leader) dropBackCapture(ctx context.Context) error {
-	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
-		return s.DropTriggersNamed(ctx, l.triggerName(fmt.Sprintf("b%d_", t.ord), i, ""), nil)
+	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Rows are held in memory between the two databases. How many are held at once goes
@@ -28,10 +29,23 @@ const (
 type room struct {
 	turn  chan struct{} // one goroutine at a time takes units
 	units chan struct{}
+
+	mu      sync.Mutex
+	weights map[*openjob.Table]*weights
 }
 
 func newRoom() *room {
-	return &room{make(chan struct{}, 1), make(chan struct{}, roomUnits)}
+	return &room{turn: make(chan struct{}, 1), units: make(chan struct{}, roomUnits), weights: map[*openjob.Table]*weights{}}
+}
+
+// weightsOf are those of a table's rows.
+func (r *room) weightsOf(t *openjob.Table) *weights {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.weights[t] == nil {
+		r.weights[t] = &weights{}
+	}
+	return r.weights[t]
 }
 
 // take waits for room for that many bytes, or for all that there is. It returns how
@@ -125,9 +139,10 @@ func (w *openJob) share() int {
 
 // portions reads rows of a table and uses them, as many at a time as there is room
 // for, until read says that these were all.
-func (w *openJob) portions(ctx context.Context, t *table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
+func (w *openJob) portions(ctx context.Context, t *openjob.Table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
+	weights := w.room.weightsOf(t)
 	for needed := w.share(); ; {
-		more, err := w.portion(ctx, t, t.weights.wanted(needed), read, use)
+		more, err := w.portion(ctx, t, weights.wanted(needed), read, use)
 		var tooLarge *tooLargeError
 		switch {
 		case errors.As(err, &tooLarge):
@@ -140,18 +155,18 @@ func (w *openJob) portions(ctx context.Context, t *table, read func(limits) (row
 	}
 }
 
-func (w *openJob) portion(ctx context.Context, t *table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
+func (w *openJob) portion(ctx context.Context, t *openjob.Table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
 	units, err := w.room.take(ctx, wanted)
 	if err != nil {
 		return false, err
 	}
 	defer func() { w.room.give(units) }()
-	bytes := units * roomUnit
-	rows, more, err := read(limits{t.weights.fitting(bytes), bytes, units == roomUnits})
+	weights, bytes := w.room.weightsOf(t), units*roomUnit
+	rows, more, err := read(limits{weights.fitting(bytes), bytes, units == roomUnits})
 	if err != nil {
 		return false, err
 	}
-	t.weights.note(rows)
+	weights.note(rows)
 	// What the rows do not take, others need not wait for.
 	spare := units - unitsFor(sum(rows))
 	w.room.give(spare)

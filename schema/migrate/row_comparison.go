@@ -8,6 +8,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // where makes a condition of a column of ids.
@@ -38,12 +39,12 @@ func (t *total) add(hash uint64) {
 
 // sourceTotals adds up the rows of the source by the target they belong to, and
 // last those that belong to none.
-func (v *verifier) sourceTotals(ctx context.Context, t *table, k keys) (sums []total, err error) {
-	err = v.source.Do(ctx, func(s *backend.Session) error {
-		sums = make([]total, len(t.targets)+1)
+func (v *verifier) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (sums []total, err error) {
+	err = v.Source.Do(ctx, func(s *backend.Session) error {
+		sums = make([]total, len(t.Targets)+1)
 		return sourceRows(ctx, s, t, k.where, func(_ int64, row version) {
-			if row.place == nowhere {
-				row.place = len(t.targets)
+			if row.place == openjob.Nowhere {
+				row.place = len(t.Targets)
 			}
 			sums[row.place].add(row.hash)
 		})
@@ -52,10 +53,10 @@ func (v *verifier) sourceTotals(ctx context.Context, t *table, k keys) (sums []t
 }
 
 // targetTotal has the database add up, where it can hash.
-func (v *verifier) targetTotal(ctx context.Context, t *table, on *target, k keys) (sum total, err error) {
-	err = on.side.Do(ctx, func(s *backend.Session) error {
+func (v *verifier) targetTotal(ctx context.Context, t *openjob.Table, on *openjob.Target, k keys) (sum total, err error) {
+	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		sum = total{}
-		if on.side.Name() == "sqlite" {
+		if on.Database.Name() == "sqlite" {
 			return targetRows(ctx, s, t, on, k.where, func(_ int64, hash uint64) { sum.add(hash) })
 		}
 		return addUp(ctx, s, t, on, k, &sum)
@@ -66,14 +67,14 @@ func (v *verifier) targetTotal(ctx context.Context, t *table, on *target, k keys
 // addUp adds up rows of a target in the database. A row without a hash is counted
 // and adds nothing: the range differs, and the look at its rows says why. To
 // count the hashes too would have the database compute each of them twice.
-func addUp(ctx context.Context, c *backend.Session, t *table, on *target, k keys, sum *total) error {
+func addUp(ctx context.Context, c *backend.Session, t *openjob.Table, on *openjob.Target, k keys, sum *total) error {
 	return c.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(%s), 0) FROM %s WHERE %s",
-		backend.RowHash(on.side, t.Columns), on.side.Quote(on.present()), k.where(on.side.Quote(t.Key)))).Scan(&sum.rows, &sum.sum)
+		backend.RowHash(on.Database, t.Columns), on.Database.Quote(on.Present()), k.where(on.Database.Quote(t.Key)))).Scan(&sum.rows, &sum.sum)
 }
 
 // sourceRows calls out with each row of the source whose id fulfils the
 // condition, and the place where it belongs.
-func sourceRows(ctx context.Context, c *backend.Session, t *table, among where, out func(id int64, row version)) error {
+func sourceRows(ctx context.Context, c *backend.Session, t *openjob.Table, among where, out func(id int64, row version)) error {
 	key := c.Database.Quote(t.Key)
 	var id int64
 	var route sql.NullString // as RawBytes, an empty text can be nil
@@ -86,24 +87,24 @@ func sourceRows(ctx context.Context, c *backend.Session, t *table, among where, 
 		if route.Valid {
 			shardingKey = route.String
 		}
-		place, err := t.home(shardingKey, idmap.Dictionary{})
+		place, err := t.Home(shardingKey, idmap.Dictionary{})
 		if err != nil {
-			return &RowError{t.conf.Name, id, err}
+			return &RowError{t.Conf.Name, id, err}
 		}
 		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
-			return &RowError{t.conf.Name, id, err}
+			return &RowError{t.Conf.Name, id, err}
 		}
 		out(id, version{place, sum})
 		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
-		key, t.routeText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
+		key, t.RouteText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
 }
 
 // targetRows calls out with id and hash of each row of a target whose id
 // fulfils the condition.
-func targetRows(ctx context.Context, c *backend.Session, t *table, on *target, among where, out func(id int64, hash uint64)) error {
+func targetRows(ctx context.Context, c *backend.Session, t *openjob.Table, on *openjob.Target, among where, out func(id int64, hash uint64)) error {
 	key := c.Database.Quote(t.Key)
 	var id int64
 	var hash sql.RawBytes
@@ -113,13 +114,13 @@ func targetRows(ctx context.Context, c *backend.Session, t *table, on *target, a
 		}
 		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
-			return &RowError{on.name, id, err}
+			return &RowError{on.Name, id, err}
 		}
 		out(id, sum)
 		collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
-		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.present()), among(key)))
+		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.Present()), among(key)))
 }
 
 // rowComparison is what rows were like at one look, by their ids.
@@ -129,7 +130,7 @@ type rowComparison struct {
 }
 
 // look reads source and targets, each at its own moment.
-func (v *verifier) look(ctx context.Context, t *table, among selection) (s rowComparison, err error) {
+func (v *verifier) look(ctx context.Context, t *openjob.Table, among selection) (s rowComparison, err error) {
 	if s.source, err = v.lookAtSource(ctx, t, among); err == nil {
 		s.shards, err = v.lookAtShards(ctx, t, among)
 	}
@@ -137,7 +138,7 @@ func (v *verifier) look(ctx context.Context, t *table, among selection) (s rowCo
 }
 
 // lookAgain reads the side that serves once more, into a copy.
-func (v *verifier) lookAgain(ctx context.Context, t *table, among selection, s rowComparison) (rowComparison, error) {
+func (v *verifier) lookAgain(ctx context.Context, t *openjob.Table, among selection, s rowComparison) (rowComparison, error) {
 	var err error
 	if v.behind {
 		s.shards, err = v.lookAtShards(ctx, t, among)
@@ -147,9 +148,9 @@ func (v *verifier) lookAgain(ctx context.Context, t *table, among selection, s r
 	return s, err
 }
 
-func (v *verifier) lookAtShards(ctx context.Context, t *table, among selection) (map[int64][]version, error) {
+func (v *verifier) lookAtShards(ctx context.Context, t *openjob.Table, among selection) (map[int64][]version, error) {
 	all := map[int64][]version{}
-	for place, target := range t.targets {
+	for place, target := range t.Targets {
 		found, err := v.lookAtTarget(ctx, t, target, among)
 		if err != nil {
 			return nil, err
@@ -161,22 +162,22 @@ func (v *verifier) lookAtShards(ctx context.Context, t *table, among selection) 
 	return all, nil
 }
 
-func (v *verifier) lookAtSource(ctx context.Context, t *table, among selection) (found map[int64]version, err error) {
-	if t.rewrites != nil {
+func (v *verifier) lookAtSource(ctx context.Context, t *openjob.Table, among selection) (found map[int64]version, err error) {
+	if t.Rewrites != nil {
 		return v.renumberedSource(ctx, t, among.ids)
 	}
-	err = v.source.Do(ctx, func(s *backend.Session) error {
+	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]version{}
 		return sourceRows(ctx, s, t, among.where, func(id int64, row version) { found[id] = row })
 	})
 	return found, err
 }
 
-func (v *verifier) lookAtTarget(ctx context.Context, t *table, on *target, among selection) (found map[int64]uint64, err error) {
-	if t.rewrites != nil {
+func (v *verifier) lookAtTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, among selection) (found map[int64]uint64, err error) {
+	if t.Rewrites != nil {
 		return v.renumberedTarget(ctx, t, on, among.ids)
 	}
-	err = on.side.Do(ctx, func(s *backend.Session) error {
+	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]uint64{}
 		return targetRows(ctx, s, t, on, among.where, func(id int64, hash uint64) { found[id] = hash })
 	})
@@ -207,7 +208,7 @@ func (s rowComparison) sameRow(other rowComparison, id int64) bool {
 }
 
 // divergences says what is wrong with one row.
-func (v *verifier) divergences(s rowComparison, t *table, id int64) []Divergence {
+func (v *verifier) divergences(s rowComparison, t *openjob.Table, id int64) []Divergence {
 	if v.behind {
 		return s.ofRetired(t, id)
 	}
@@ -215,10 +216,10 @@ func (v *verifier) divergences(s rowComparison, t *table, id int64) []Divergence
 }
 
 // ofRetired is about a row of a table that the shards are brought back into.
-func (s rowComparison) ofRetired(t *table, id int64) (found []Divergence) {
+func (s rowComparison) ofRetired(t *openjob.Table, id int64) (found []Divergence) {
 	is, known := s.source[id]
 	rows := s.shards[id]
-	add := func(k Kind) { found = append(found, Divergence{t.conf.Name, id, k, "source/" + t.Name}) }
+	add := func(k Kind) { found = append(found, Divergence{t.Conf.Name, id, k, "source/" + t.Name}) }
 	switch {
 	case !known && len(rows) == 0: // gone meanwhile
 	case !known:
@@ -230,24 +231,24 @@ func (s rowComparison) ofRetired(t *table, id int64) (found []Divergence) {
 	}
 	for _, row := range rows {
 		if len(rows) > 1 && row.place != is.place || known && row.hash == is.hash && row.place != is.place {
-			found = append(found, t.divergence(id, Misplaced, row.place))
+			found = append(found, divergenceOf(t, id, Misplaced, row.place))
 		}
 	}
 	return found
 }
 
-func (t *table) divergence(id int64, k Kind, place int) Divergence {
-	if place == nowhere { // it waits for its parent
-		return Divergence{t.conf.Name, id, k, ""}
+func divergenceOf(t *openjob.Table, id int64, k Kind, place int) Divergence {
+	if place == openjob.Nowhere { // it waits for its parent
+		return Divergence{t.Conf.Name, id, k, ""}
 	}
-	on := t.targets[place]
-	return Divergence{t.conf.Name, id, k, on.side.Label + "/" + on.name}
+	on := t.Targets[place]
+	return Divergence{t.Conf.Name, id, k, on.Database.Label + "/" + on.Name}
 }
 
 // ofShards is about a row that the shards are to have from the source.
-func (s rowComparison) ofShards(t *table, id int64) (found []Divergence) {
+func (s rowComparison) ofShards(t *openjob.Table, id int64) (found []Divergence) {
 	want, exists := s.source[id]
-	add := func(k Kind, place int) { found = append(found, t.divergence(id, k, place)) }
+	add := func(k Kind, place int) { found = append(found, divergenceOf(t, id, k, place)) }
 	there := false
 	for _, got := range s.shards[id] {
 		switch {

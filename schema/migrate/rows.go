@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // rowArena keeps the values of rows that are read together, many rows in one piece of
@@ -54,7 +55,7 @@ func (s *rowArena) keep(raw []sql.RawBytes) (text string, ends []int) {
 type reading struct {
 	limits
 
-	t      *table
+	t      *openjob.Table
 	name   string // the physical table
 	where  string // "" for all
 	routed bool   // with the sharding keys
@@ -82,7 +83,7 @@ func (r reading) weigh(raw []sql.RawBytes, route string) int {
 	for _, v := range raw {
 		n += len(v)
 	}
-	if r.t.rewrites != nil {
+	if r.t.Rewrites != nil {
 		n *= 2
 	}
 	return n + len(route) + rowWeight + 8*len(raw)
@@ -121,7 +122,7 @@ func readRows(ctx context.Context, c *backend.Session, r reading) (all []backend
 			return fmt.Errorf("read table %s: %w", r.name, err)
 		}
 		if refused > 0 {
-			return &RowError{r.t.conf.Name, id, r.t.Columns[refused-1].Refusal(c.Database)}
+			return &RowError{r.t.Conf.Name, id, r.t.Columns[refused-1].Refusal(c.Database)}
 		}
 		rec := backend.Row{ID: id, Key: id, Weight: r.weigh(raw, route.String)}
 		if held += rec.Weight; held > r.bytes && (len(all) > 0 || !r.first) {
@@ -132,8 +133,8 @@ func readRows(ctx context.Context, c *backend.Session, r reading) (all []backend
 			rec.Route = route.String
 		}
 		rec.Text, rec.Ends = kept.keep(raw)
-		if err := r.t.findSlots(&rec); err != nil {
-			return &RowError{r.t.conf.Name, id, err}
+		if err := findSlots(r.t, &rec); err != nil {
+			return &RowError{r.t.Conf.Name, id, err}
 		}
 		all = append(all, rec)
 		return nil
@@ -161,7 +162,7 @@ func readSQL(s *backend.Database, r reading) string {
 	key := backend.ColumnOf(s, r.name, r.t.Key)
 	route := "NULL"
 	if r.routed {
-		route = r.t.routeText(s, r.name)
+		route = r.t.RouteText(s, r.name)
 	}
 	list := []string{key, route, s.Refused(s.Quote(r.name)+".", r.t.Columns)}
 	for _, c := range r.t.Columns {
@@ -181,7 +182,7 @@ func readSQL(s *backend.Database, r reading) string {
 // storeRows inserts the rows and returns the ids of those that a secondary unique
 // key refused. It touches no other row: replacing the one in the way could
 // remove the newer of the two for good.
-func storeRows(ctx context.Context, c *backend.Session, t *table, name string, rows []backend.Row) (refused []int64, err error) {
+func storeRows(ctx context.Context, c *backend.Session, t *openjob.Table, name string, rows []backend.Row) (refused []int64, err error) {
 	if len(rows) >= manyRows {
 		if err := c.Database.MakeRoom(ctx, c); err != nil {
 			return nil, err
@@ -210,14 +211,14 @@ func storeRows(ctx context.Context, c *backend.Session, t *table, name string, r
 }
 
 // storeApart finds out which of the rows are refused.
-func storeApart(ctx context.Context, c *backend.Session, t *table, name string, rows []backend.Row) (refused []int64, err error) {
+func storeApart(ctx context.Context, c *backend.Session, t *openjob.Table, name string, rows []backend.Row) (refused []int64, err error) {
 	for i := range rows {
 		err := c.Database.Insert(ctx, c, t.Columns, name, rows[i:i+1])
 		if c.Database.MayPass(err) {
 			return nil, err // that is not the row's fault
 		}
 		if err != nil && !c.Database.Duplicate(err) {
-			return nil, &RowError{t.conf.Name, rows[i].ID, err}
+			return nil, &RowError{t.Conf.Name, rows[i].ID, err}
 		}
 		if err == nil {
 			continue
@@ -227,7 +228,7 @@ func storeApart(ctx context.Context, c *backend.Session, t *table, name string, 
 			return nil, countErr
 		}
 		if n > 0 {
-			return nil, &RowError{t.conf.Name, rows[i].ID, fmt.Errorf("%w: %s on %s has a row with this key that the job did not write; empty the shards and begin again", ErrChanged, name, c.Database.Label)}
+			return nil, &RowError{t.Conf.Name, rows[i].ID, fmt.Errorf("%w: %s on %s has a row with this key that the job did not write; empty the shards and begin again", ErrChanged, name, c.Database.Label)}
 		}
 		refused = append(refused, rows[i].ID)
 	}
@@ -235,7 +236,7 @@ func storeApart(ctx context.Context, c *backend.Session, t *table, name string, 
 }
 
 // removeRows deletes the rows with these ids.
-func removeRows(ctx context.Context, c *backend.Session, t *table, name string, ids []int64) error {
+func removeRows(ctx context.Context, c *backend.Session, t *openjob.Table, name string, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}

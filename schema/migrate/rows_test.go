@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // rawOf are values as a driver gives them.
@@ -23,11 +24,11 @@ func rawOf(values ...string) []sql.RawBytes {
 }
 
 // recordOf is a row of these values, as it was read.
-func recordOf(t *testing.T, on *table, values ...string) backend.Row {
+func recordOf(t *testing.T, on *openjob.Table, values ...string) backend.Row {
 	t.Helper()
 	var r backend.Row
 	r.Text, r.Ends = new(rowArena).keep(rawOf(values...))
-	if err := on.findSlots(&r); err != nil {
+	if err := findSlots(on, &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -48,7 +49,7 @@ func TestARecordHasTheValuesThatWereRead(t *testing.T) {
 	for _, values := range [][]string{
 		{"1", "text", ""}, {"NULL", "NULL", "NULL"}, {"", "NULL", ""}, {"NULL", "after NULL", "NULL"}, {"before NULL", "NULL", "NULL", "a", "NULL", "b"},
 	} {
-		if got := valuesOf(recordOf(t, &table{}, values...)); !slices.Equal(got, values) {
+		if got := valuesOf(recordOf(t, &openjob.Table{}, values...)); !slices.Equal(got, values) {
 			t.Errorf("%q became %q", values, got)
 		}
 	}
@@ -56,9 +57,9 @@ func TestARecordHasTheValuesThatWereRead(t *testing.T) {
 
 func TestIdsOfTheOtherSideTakeThePlaceOfThoseThatWereRead(t *testing.T) {
 	ids := &idmap.Renumbering{By: idmap.Affine{Factor: 10, Offset: 3}}
-	on := &table{rewrites: []*idmap.Renumbering{ids, nil, ids, ids, nil}}
+	on := &openjob.Table{Rewrites: []*idmap.Renumbering{ids, nil, ids, ids, nil}}
 	r := recordOf(t, on, "7", "a", "NULL", "12", "NULL")
-	if err := on.fillSlots(&r, idmap.Dictionary{Way: idmap.ToShards}); err != nil {
+	if err := fillSlots(on, &r, idmap.Dictionary{Way: idmap.ToShards}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := valuesOf(r), []string{"73", "a", "NULL", "123", "NULL"}; !slices.Equal(got, want) || len(r.Slots) > 0 {

@@ -109,7 +109,7 @@ func (w *openJob) leading(ctx context.Context, f func(*leader) error) error {
 func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 	w, err := j.open(ctx)
 	if err == nil {
-		defer w.close()
+		defer w.Close()
 		err = f(w)
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 }
 
 func (l *leader) copyAll(ctx context.Context, phase proto.Phase) error {
-	for _, t := range l.tables {
+	for _, t := range l.Tables {
 		if err := l.copy(ctx, t); err != nil {
 			return err
 		}

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // servers tells where all databases of the job are.
 func (w *openJob) servers() string {
-	all := []string{w.source.ServerID}
-	for _, side := range w.sides {
+	all := []string{w.Source.ServerID}
+	for _, side := range w.Shards {
 		all = append(all, side.ServerID)
 	}
 	return backend.Digest(strings.Join(all, "\n"))
@@ -24,7 +25,7 @@ func (w *openJob) servers() string {
 // that shards have. After it each row is right, or its change is in the log.
 func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	var moved bool
-	err := l.source.Do(ctx, func(s *backend.Session) (err error) {
+	err := l.Source.Do(ctx, func(s *backend.Session) (err error) {
 		moved, err = l.moved(ctx, s)
 		return err
 	})
@@ -82,8 +83,8 @@ func (l *leader) startOver(ctx context.Context) error {
 // checkTaken fails when shards may have rows of writers: a source that lacks the
 // last seconds of a switch would have them overwritten.
 func (l *leader) checkTaken(ctx context.Context) error {
-	return l.eachTarget(ctx, func(s *backend.Session, t *table, i int) error {
-		sh, err := s.Database.Describe(ctx, s, t.targets[i].present())
+	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		sh, err := s.Database.Describe(ctx, s, t.Targets[i].Present())
 		if err != nil {
 			return err
 		}

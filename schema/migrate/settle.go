@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 )
 
 // settleAll settles rows that seemed to differ.
-func (v *verifier) settleAll(ctx context.Context, t *table, suspects []int64) error {
+func (v *verifier) settleAll(ctx context.Context, t *openjob.Table, suspects []int64) error {
 	v.result.Suspects += int64(len(suspects))
 	for batch := range slices.Chunk(suspects, settleAtOnce) {
 		if err := v.settle(ctx, t, batch); err != nil {
@@ -32,7 +33,7 @@ func (v *verifier) settleAll(ctx context.Context, t *table, suspects []int64) er
 // a change is on its way to it, so a row counts only when there was no entry of
 // it in the log before and after the look and the source stayed as it was. Two
 // such looks must agree: a row could have changed and changed back unseen.
-func (v *verifier) settle(ctx context.Context, t *table, ids []int64) error {
+func (v *verifier) settle(ctx context.Context, t *openjob.Table, ids []int64) error {
 	var before map[int64]verdict
 	for try := range settleTries {
 		if try > 1 {
@@ -65,7 +66,7 @@ func (d verdict) same(other verdict, id int64) bool {
 }
 
 // judge looks at rows once.
-func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]verdict, error) {
+func (v *verifier) judge(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]verdict, error) {
 	among := selection{func(column string) string { return inList(column, ids) }, ids}
 	waiting, err := v.inLog(ctx, t, ids)
 	if err != nil {
@@ -94,17 +95,17 @@ func (v *verifier) judge(ctx context.Context, t *table, ids []int64) (map[int64]
 // logs are where changes are noted that are under way.
 func (v *verifier) logs() (sides []*backend.Database, name string) {
 	if v.behind {
-		return v.sides, v.backTable()
+		return v.Shards, v.BackTable()
 	}
-	return []*backend.Database{v.source}, v.logTable()
+	return []*backend.Database{v.Source}, v.LogTable()
 }
 
 // inLog returns which of the rows have entries.
-func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (map[int64]bool, error) {
+func (v *verifier) inLog(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]bool, error) {
 	all := map[int64]bool{}
 	sides, log := v.logs()
 	for _, side := range sides {
-		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.ord, backend.IDList(ids))
+		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.Number, backend.IDList(ids))
 		err := side.Do(ctx, func(s *backend.Session) error {
 			return s.Each(ctx, func(rows *sql.Rows) error {
 				var id int64
@@ -122,7 +123,7 @@ func (v *verifier) inLog(ctx context.Context, t *table, ids []int64) (map[int64]
 
 // agreed takes note of the rows about which two looks agree, and returns the
 // others. A look that found nothing wrong needs no other.
-func (v *verifier) agreed(ctx context.Context, t *table, ids []int64, before, now map[int64]verdict) (left []int64, err error) {
+func (v *verifier) agreed(ctx context.Context, t *openjob.Table, ids []int64, before, now map[int64]verdict) (left []int64, err error) {
 	var differ []int64
 	var found []Divergence
 	for _, id := range ids {

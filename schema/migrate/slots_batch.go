@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
@@ -37,7 +38,7 @@ func (b *batch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer w.Close()
 	if b.leader, err = w.lead(ctx); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (b *batch) stillLeads(ctx context.Context) error {
 // announce makes what is missing on the new shard and has everybody know which
 // slots move.
 func (b *batch) announce(ctx context.Context) error {
-	for _, t := range b.tables {
+	for _, t := range b.Tables {
 		if err := b.checkFree(ctx, t); err != nil {
 			return err
 		}
@@ -161,13 +162,13 @@ func (b *batch) copyStep() change {
 
 // checkFree: a row that strayed to the new shard long ago might be the only one
 // of its key.
-func (b *batch) checkFree(ctx context.Context, t *table) error {
-	to := t.targets[0]
-	return to.side.Do(ctx, func(s *backend.Session) error {
+func (b *batch) checkFree(ctx context.Context, t *openjob.Table) error {
+	to := t.Targets[0]
+	return to.Database.Do(ctx, func(s *backend.Session) error {
 		key := s.Database.Quote(t.Key)
-		found, err := s.List(ctx, "SELECT "+key+" FROM "+s.Database.Quote(to.name)+" WHERE "+b.among[t.ord](key)+" LIMIT 1")
+		found, err := s.List(ctx, "SELECT "+key+" FROM "+s.Database.Quote(to.Name)+" WHERE "+b.among[t.Number](key)+" LIMIT 1")
 		if err == nil && len(found) > 0 {
-			err = fmt.Errorf("%w: %s on %s has the row %s of a slot that is to move there; Doctor lists such rows: move or delete them", ErrNotReady, to.name, to.side.Label, found[0])
+			err = fmt.Errorf("%w: %s on %s has the row %s of a slot that is to move there; Doctor lists such rows: move or delete them", ErrNotReady, to.Name, to.Database.Label, found[0])
 		}
 		return err
 	})
@@ -213,7 +214,7 @@ func (b *batch) clean(ctx context.Context) error {
 	if err := b.forget(ctx); err != nil {
 		return err
 	}
-	for _, t := range b.tables {
+	for _, t := range b.Tables {
 		if err := b.sweep(ctx, t, proto.Chunk{To: proto.Top}, b.Mover.cfg.Throttle); err != nil {
 			return err
 		}
@@ -228,14 +229,14 @@ func (b *batch) clean(ctx context.Context) error {
 // forget removes what followed the source. The log stays, empty: a statement
 // that had seen the triggers may still want it.
 func (b *batch) forget(ctx context.Context) error {
-	return b.source.Do(ctx, func(s *backend.Session) error {
+	return b.Source.Do(ctx, func(s *backend.Session) error {
 		if err := b.dropCapture(ctx, s); err != nil {
 			return err
 		}
 		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name); err != nil {
 			return err
 		}
-		return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(b.logTable()))
+		return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(b.LogTable()))
 	})
 }
 
@@ -243,28 +244,24 @@ func (b *batch) forget(ctx context.Context) error {
 // lacks.
 func (b *batch) open(ctx context.Context) (*openJob, error) {
 	store := b.Mover.cfg.Store
-	w := newOpenJob(&Job{Config{
+	cfg := Config{
 		Name:      fmt.Sprintf("slots_%s_%d_%d", store.Name(), b.from, b.to),
 		ChunkRows: b.Mover.cfg.ChunkRows, Throttle: b.Mover.cfg.Throttle, Observe: b.Mover.cfg.Observe,
-	}})
-	var err error
-	if w.source, err = backend.Open(ctx, shardName(b.from), backend.FenceTable, store.DB(b.from)); err != nil {
-		return nil, err
 	}
-	to, err := backend.Open(ctx, shardName(b.to), backend.ShardFenceTable, store.DB(b.to))
+	source, err := backend.Open(ctx, shardName(b.from), backend.FenceTable, store.DB(b.from))
 	if err != nil {
 		return nil, err
 	}
-	w.sides = []*backend.Database{to}
-	for ord, conf := range store.Tables() {
-		at := store.Target(conf, b.to)
-		w.tables = append(w.tables, &table{
-			ord: ord, conf: Table{Table: conf}, index: map[sharding.Target]int{at: 0},
-			targets: []*target{{side: to, name: at.Table}},
-		})
+	w := newOpenJob(openjob.New(cfg.Name, source, cfg.tell), cfg)
+	to, err := w.AddShards(ctx, shardName(b.to), store.DB(b.to))
+	if err != nil {
+		return nil, err
+	}
+	for _, conf := range store.Tables() {
+		w.AddTable(openjob.TableConfig{Table: conf}).AddTarget(store.Target(conf, b.to), to)
 	}
 	if err := b.look(ctx, w); err != nil {
-		w.close()
+		w.Close()
 		return nil, err
 	}
 	return w, nil
@@ -275,21 +272,21 @@ func shardName(n int) string { return "shard " + strconv.Itoa(n) }
 // look describes the tables.
 func (b *batch) look(ctx context.Context, w *openJob) error {
 	b.among = nil
-	for _, t := range w.tables {
-		name := b.Mover.cfg.Store.Target(t.conf.Table, b.from).Table
-		err := w.source.Do(ctx, func(s *backend.Session) (err error) {
+	for _, t := range w.Tables {
+		name := b.Mover.cfg.Store.Target(t.Conf.Table, b.from).Table
+		err := w.Source.Do(ctx, func(s *backend.Session) (err error) {
 			t.Table, err = s.Database.Describe(ctx, s, name)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := w.checkTriggers(t); err != nil {
+		if err := openjob.CheckTriggers(t.Table); err != nil {
 			return err
 		}
-		to := t.targets[0]
-		if err := to.side.Do(ctx, func(s *backend.Session) error { return w.makeOrCompare(ctx, s, t, to) }); err != nil {
-			return fmt.Errorf("table %s on %s: %w", to.name, to.side.Label, err)
+		to := t.Targets[0]
+		if err := to.Database.Do(ctx, func(s *backend.Session) error { return w.makeOrCompare(ctx, s, t, to) }); err != nil {
+			return fmt.Errorf("table %s on %s: %w", to.Name, to.Database.Label, err)
 		}
 		b.among = append(b.among, b.ofSlots(w, t))
 	}
@@ -297,8 +294,8 @@ func (b *batch) look(ctx context.Context, w *openJob) error {
 }
 
 // ofSlots is the condition that a row is of the slots.
-func (b *batch) ofSlots(w *openJob, t *table) where {
-	slot, ok := slotstore.SlotSQL(t.conf.Rule, w.source.Quote(t.conf.Key))
+func (b *batch) ofSlots(w *openJob, t *openjob.Table) where {
+	slot, ok := slotstore.SlotSQL(t.Conf.Rule, w.Source.Quote(t.Conf.Key))
 	if !ok {
 		panic("bug: a store has taken a rule that SQL cannot say")
 	}
@@ -312,15 +309,15 @@ func (b *batch) ofSlots(w *openJob, t *table) where {
 
 // makeOrCompare makes a table like the source's, or compares the one that is
 // there.
-func (w *openJob) makeOrCompare(ctx context.Context, s *backend.Session, t *table, to *target) error {
-	there, err := s.Database.Exists(ctx, s, to.name)
+func (w *openJob) makeOrCompare(ctx context.Context, s *backend.Session, t *openjob.Table, to *openjob.Target) error {
+	there, err := s.Database.Exists(ctx, s, to.Name)
 	if err != nil {
 		return err
 	}
 	if !there {
-		return w.makeTarget(ctx, s, t, to.name)
+		return w.makeTarget(ctx, s, t, to.Name)
 	}
-	found, err := s.Database.Describe(ctx, s, to.name)
+	found, err := s.Database.Describe(ctx, s, to.Name)
 	if err != nil {
 		return err
 	}
@@ -332,21 +329,21 @@ func (w *openJob) makeOrCompare(ctx context.Context, s *backend.Session, t *tabl
 	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
 		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.Name)
 	}
-	return w.checkTriggers(&table{Table: found, conf: t.conf})
+	return openjob.CheckTriggers(found)
 }
 
 // checkEdges refuses foreign keys that lead out of the map, as the rows at their
 // other end stay, and those by which InnoDB changes rows that no trigger sees.
 func (*batch) checkEdges(w *openJob) error {
 	inside := func(name string) bool {
-		return slices.ContainsFunc(w.tables, func(t *table) bool { return strings.EqualFold(t.Name, name) })
+		return slices.ContainsFunc(w.Tables, func(t *openjob.Table) bool { return strings.EqualFold(t.Name, name) })
 	}
-	for _, t := range w.tables {
+	for _, t := range w.Tables {
 		for _, fk := range append(slices.Clone(t.Parents), t.Children...) {
 			if !inside(fk.Table) {
 				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.Name, fk.Table)
 			}
-			if fk.Cascading && w.source.Name() == "mysql" {
+			if fk.Cascading && w.Source.Name() == "mysql" {
 				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.Name, fk.Table)
 			}
 		}

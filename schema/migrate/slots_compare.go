@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -23,7 +24,7 @@ const (
 // that changes all the time may differ each time.
 func (b *batch) compareAll(ctx context.Context, st *stream) error {
 	b.track()
-	for _, t := range b.tables {
+	for _, t := range b.Tables {
 		if err := b.compareTable(ctx, st, t, b.Mover.cfg.Throttle); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (b *batch) compareAll(ctx context.Context, st *stream) error {
 
 // track begins to note which rows change.
 func (b *batch) track() {
-	b.changed = make([]map[int64]bool, len(b.tables))
+	b.changed = make([]map[int64]bool, len(b.Tables))
 	for i := range b.changed {
 		b.changed[i] = map[int64]bool{}
 	}
@@ -72,12 +73,12 @@ func (b *batch) notEqual(ctx context.Context, st *stream) error {
 		return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
 	}
 	e := done.left[0]
-	t := b.tables[e.tbl]
-	return &RowError{t.conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.targets[0].name, t.targets[0].side.Label, len(done.left))}
+	t := b.Tables[e.tbl]
+	return &RowError{t.Conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.left))}
 }
 
 // compareTable goes through all rows of the slots once.
-func (b *batch) compareTable(ctx context.Context, st *stream, t *table, throttle func(context.Context) error) error {
+func (b *batch) compareTable(ctx context.Context, st *stream, t *openjob.Table, throttle func(context.Context) error) error {
 	c := &copier{leader: b.leader, t: t}
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
@@ -93,7 +94,7 @@ func (b *batch) compareTable(ctx context.Context, st *stream, t *table, throttle
 			return err
 		}
 		for _, id := range differ {
-			b.changed[t.ord][id] = true
+			b.changed[t.Number][id] = true
 		}
 		if _, err := st.pass(ctx); err != nil {
 			return err
@@ -107,16 +108,16 @@ func (b *batch) compareTable(ctx context.Context, st *stream, t *table, throttle
 // differ. They are noted in the log too, as the one who should have done so may
 // be what is wrong.
 func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
-	for _, t := range b.tables {
-		ids := slices.Sorted(maps.Keys(b.changed[t.ord]))
-		clear(b.changed[t.ord])
+	for _, t := range b.Tables {
+		ids := slices.Sorted(maps.Keys(b.changed[t.Number]))
+		clear(b.changed[t.Number])
 		for part := range slices.Chunk(ids, settleAtOnce) {
 			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + backend.IDList(part) + ")" })
 			if err != nil {
 				return 0, err
 			}
 			for _, id := range some {
-				b.changed[t.ord][id] = true
+				b.changed[t.Number][id] = true
 			}
 			if err := b.note(ctx, t, some); err != nil {
 				return 0, err
@@ -129,13 +130,13 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 
 // differing returns the rows among these that are not the same on both shards
 // now.
-func (b *batch) differing(ctx context.Context, t *table, which where) ([]int64, error) {
-	among := func(key string) string { return which(key) + " AND " + b.among[t.ord](key) }
-	want, err := b.hashes(ctx, t, &target{side: b.source, name: t.Name}, among)
+func (b *batch) differing(ctx context.Context, t *openjob.Table, which where) ([]int64, error) {
+	among := func(key string) string { return which(key) + " AND " + b.among[t.Number](key) }
+	want, err := b.hashes(ctx, t, &openjob.Target{Database: b.Source, Name: t.Name}, among)
 	if err != nil {
 		return nil, err
 	}
-	got, err := b.hashes(ctx, t, t.targets[0], among)
+	got, err := b.hashes(ctx, t, t.Targets[0], among)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +154,8 @@ func (b *batch) differing(ctx context.Context, t *table, which where) ([]int64, 
 	return differ, nil
 }
 
-func (*batch) hashes(ctx context.Context, t *table, on *target, among where) (found map[int64]uint64, err error) {
-	err = on.side.Do(ctx, func(s *backend.Session) error {
+func (*batch) hashes(ctx context.Context, t *openjob.Table, on *openjob.Target, among where) (found map[int64]uint64, err error) {
+	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		found = map[int64]uint64{}
 		return targetRows(ctx, s, t, on, among, func(id int64, hash uint64) { found[id] = hash })
 	})
@@ -188,7 +189,7 @@ func (b *batch) last(ctx context.Context) error {
 
 func (b *batch) compareClosed(ctx context.Context, st *stream) error {
 	b.track()
-	for _, t := range b.tables {
+	for _, t := range b.Tables {
 		if err := b.compareTable(ctx, st, t, func(context.Context) error { return nil }); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -23,8 +24,8 @@ func (b *batch) bring(ctx context.Context) error {
 		return err
 	}
 	st := b.stream()
-	for _, t := range b.tables {
-		if err := b.copyTable(ctx, st, t, spans[t.ord].low); err != nil {
+	for _, t := range b.Tables {
+		if err := b.copyTable(ctx, st, t, spans[t.Number].low); err != nil {
 			return err
 		}
 	}
@@ -49,7 +50,7 @@ func (b *batch) resume(ctx context.Context) ([]span, error) {
 		return nil, err
 	}
 	if !left.ofThisMove(marks) {
-		for _, t := range b.tables { // nothing was copied yet
+		for _, t := range b.Tables { // nothing was copied yet
 			if err := b.checkFree(ctx, t); err != nil {
 				return nil, err
 			}
@@ -60,15 +61,15 @@ func (b *batch) resume(ctx context.Context) ([]span, error) {
 			return nil, err
 		}
 	}
-	for _, t := range b.tables {
-		sp := left[t.ord]
+	for _, t := range b.Tables {
+		sp := left[t.Number]
 		if !sp.low.Less(sp.hig) {
 			continue
 		}
 		if err := b.removeCopies(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
 			return nil, err
 		}
-		b.observe(StepPruned, t, 0)
+		b.Observe(StepPruned, t, 0)
 	}
 	return left, nil
 }
@@ -105,9 +106,9 @@ func (r remains) usable(marks []mark) bool {
 
 // marks are what spans of this move bear.
 func (b *batch) marks(ctx context.Context) (all []mark, err error) {
-	err = b.source.Do(ctx, func(s *backend.Session) error {
+	err = b.Source.Do(ctx, func(s *backend.Session) error {
 		all = nil
-		for _, t := range b.tables {
+		for _, t := range b.Tables {
 			identity, err := s.Database.Identity(ctx, s, t.Name)
 			if err != nil {
 				return err
@@ -122,7 +123,7 @@ func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 func (b *batch) left(ctx context.Context) (all remains, err error) {
 	err = b.onSource(ctx, func(s *backend.Session) error {
 		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name)
-		if err != nil || n != int64(len(b.tables)) {
+		if err != nil || n != int64(len(b.Tables)) {
 			all = nil
 			return err
 		}
@@ -144,7 +145,7 @@ func (b *batch) unaltered(ctx context.Context) error {
 	}
 	for i, m := range marks {
 		if len(left) != len(marks) || mark(left[i].identity).identity() != m.identity() {
-			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.tables[i].Name)
+			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.Tables[i].Name)
 		}
 	}
 	return nil
@@ -153,7 +154,7 @@ func (b *batch) unaltered(ctx context.Context) error {
 // begin puts the triggers in place and notes that nothing is copied.
 func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, error) {
 	if dirty {
-		for _, t := range b.tables {
+		for _, t := range b.Tables {
 			if err := b.removeCopies(ctx, t, proto.Chunk{To: proto.Top}); err != nil {
 				return nil, err
 			}
@@ -162,14 +163,14 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 	if err := b.makeCapture(ctx); err != nil {
 		return nil, err
 	}
-	all := make(remains, len(b.tables))
+	all := make(remains, len(b.Tables))
 	err := b.onSource(ctx, func(s *backend.Session) error {
 		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name); err != nil {
 			return err
 		}
-		for _, t := range b.tables {
-			all[t.ord] = span{identity: string(marks[t.ord])}
-			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.leader.cfg.Name, t.ord, t.conf.Name, string(marks[t.ord])); err != nil {
+		for _, t := range b.Tables {
+			all[t.Number] = span{identity: string(marks[t.Number])}
+			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.leader.cfg.Name, t.Number, t.Conf.Name, string(marks[t.Number])); err != nil {
 				return err
 			}
 		}
@@ -180,7 +181,7 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 
 // copyTable copies the rows of the slots from low on, and follows what changes
 // meanwhile.
-func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.Bound) error {
+func (b *batch) copyTable(ctx context.Context, st *stream, t *openjob.Table, low proto.Bound) error {
 	c := &copier{leader: b.leader, t: t, mark: proto.Resume(low)}
 	for !c.mark.Complete() {
 		if err := b.Mover.cfg.Throttle(ctx); err != nil {
@@ -195,7 +196,7 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 		}
 		low := c.mark.Finish(chunk)
 		err = b.onSource(ctx, func(s *backend.Session) error {
-			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.leader.cfg.Name, t.ord)
+			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.leader.cfg.Name, t.Number)
 		})
 		if err != nil {
 			return err
@@ -207,10 +208,10 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *table, low proto.B
 	return nil
 }
 
-func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) error {
+func (b *batch) copyChunk(ctx context.Context, t *openjob.Table, chunk proto.Chunk) error {
 	rest := chunk
 	return b.portions(ctx, t, func(l limits) ([]backend.Row, bool, error) {
-		return b.readRows(ctx, b.source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
+		return b.readRows(ctx, b.Source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
 	}, func(rows []backend.Row) error {
 		rest.After = rest.To
 		if len(rows) > 0 {
@@ -221,8 +222,8 @@ func (b *batch) copyChunk(ctx context.Context, t *table, chunk proto.Chunk) erro
 }
 
 // copyRows writes the rows of a part of a chunk, which were just read.
-func (b *batch) copyRows(ctx context.Context, t *table, rows []backend.Row) (err error) {
-	b.observe(StepSnapshot, t, int64(len(rows)))
+func (b *batch) copyRows(ctx context.Context, t *openjob.Table, rows []backend.Row) (err error) {
+	b.Observe(StepSnapshot, t, int64(len(rows)))
 	var refused []int64
 	if len(rows) > 0 {
 		first := true
@@ -232,7 +233,7 @@ func (b *batch) copyRows(ctx context.Context, t *table, rows []backend.Row) (err
 			}
 			first = false
 			if err == nil {
-				refused, err = storeRows(ctx, s, t, t.targets[0].name, rows)
+				refused, err = storeRows(ctx, s, t, t.Targets[0].Name, rows)
 			}
 			return err
 		})
@@ -244,15 +245,15 @@ func (b *batch) copyRows(ctx context.Context, t *table, rows []backend.Row) (err
 		return err
 	}
 	b.done.Rows += int64(len(rows))
-	b.observe(StepStored, t, int64(len(rows)))
+	b.Observe(StepStored, t, int64(len(rows)))
 	return nil
 }
 
 // readRows reads rows of the slots as they are at one moment.
-func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *table, l limits, about int, which where) (rows []backend.Row, more bool, err error) {
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *openjob.Table, l limits, about int, which where) (rows []backend.Row, more bool, err error) {
 	err = do(ctx, func(s *backend.Session) error {
 		key := backend.ColumnOf(s.Database, t.Name, t.Key)
-		rows, more, err = readRows(ctx, s, reading{l, t, t.Name, which(key) + " AND " + b.among[t.ord](key), false, about})
+		rows, more, err = readRows(ctx, s, reading{l, t, t.Name, which(key) + " AND " + b.among[t.Number](key), false, about})
 		return err
 	})
 	return rows, more, err
@@ -261,7 +262,7 @@ func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*bac
 // onCopies runs f in a transaction of the new shard, past the fences of the
 // slots.
 func (b *batch) onCopies(ctx context.Context, f func(*backend.Session) error) error {
-	return b.past(ctx, b.sides[0], f)
+	return b.past(ctx, b.Shards[0], f)
 }
 
 // past runs f in a transaction of the slots' other shard in which it takes
@@ -278,20 +279,20 @@ func (b *batch) past(ctx context.Context, side *backend.Database, f func(*backen
 
 // deletion deletes rows of the slots, and of no others: another row of the new
 // shard may have the same key.
-func (b *batch) deletion(t *table, keys []int64) string {
-	name := t.targets[0].name
-	side := b.sides[0]
+func (b *batch) deletion(t *openjob.Table, keys []int64) string {
+	name := t.Targets[0].Name
+	side := b.Shards[0]
 	if b.state() == slotstore.Moved {
-		name, side = t.Name, b.source
+		name, side = t.Name, b.Source
 	}
-	return side.Deletion(name, t.Key, keys, b.among[t.ord](side.Quote(t.Key)))
+	return side.Deletion(name, t.Key, keys, b.among[t.Number](side.Quote(t.Key)))
 }
 
 // stream brings changes of the rows to the new shard.
 func (b *batch) stream() *stream {
 	return &stream{
-		leader: b.leader, from: b.source, log: b.logTable(), bounds: b.spans,
-		fetch: func(ctx context.Context, st *stream, t *table, ids []int64, l limits) ([]backend.Row, int, error) {
+		leader: b.leader, from: b.Source, log: b.LogTable(), bounds: b.spans,
+		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) ([]backend.Row, int, error) {
 			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {
 				return nil, 0, err
@@ -302,32 +303,32 @@ func (b *batch) stream() *stream {
 	}
 }
 
-func (b *batch) putCopies(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (b *batch) putCopies(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	if b.changed != nil {
 		for _, id := range ids {
-			b.changed[t.ord][id] = true
+			b.changed[t.Number][id] = true
 		}
 	}
 	err = b.onCopies(ctx, func(s *backend.Session) error {
 		if err := s.Exec(ctx, b.deletion(t, ids)); err != nil {
 			return err
 		}
-		refused, err = storeRows(ctx, s, t, t.targets[0].name, rows)
+		refused, err = storeRows(ctx, s, t, t.Targets[0].Name, rows)
 		return err
 	})
 	return refused, err
 }
 
 // removeCopies deletes copies on the new shard.
-func (b *batch) removeCopies(ctx context.Context, t *table, c proto.Chunk) error {
+func (b *batch) removeCopies(ctx context.Context, t *openjob.Table, c proto.Chunk) error {
 	return b.sweep(ctx, t, c, func(context.Context) error { return nil })
 }
 
 // sweep deletes the rows of the slots on their other shard, a chunk at a time.
-func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle func(context.Context) error) error {
-	side, name := b.sides[0], t.targets[0].name
+func (b *batch) sweep(ctx context.Context, t *openjob.Table, c proto.Chunk, throttle func(context.Context) error) error {
+	side, name := b.Shards[0], t.Targets[0].Name
 	if b.state() == slotstore.Moved {
-		side, name = b.source, t.Name
+		side, name = b.Source, t.Name
 	}
 	key := side.Quote(t.Key)
 	for after := c.After; ; {
@@ -337,7 +338,7 @@ func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle fun
 		var ids []int64
 		err := side.Do(ctx, func(s *backend.Session) (err error) {
 			ids, err = s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
-				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.ord](key), b.Mover.cfg.ChunkRows))
+				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.Number](key), b.Mover.cfg.ChunkRows))
 			return err
 		})
 		if err != nil || len(ids) == 0 {
@@ -348,7 +349,7 @@ func (b *batch) sweep(ctx context.Context, t *table, c proto.Chunk, throttle fun
 		}); err != nil {
 			return err
 		}
-		b.observe(StepSwept, t, int64(len(ids)))
+		b.Observe(StepSwept, t, int64(len(ids)))
 		after = proto.At(ids[len(ids)-1])
 	}
 }

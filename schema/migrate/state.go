@@ -20,12 +20,12 @@ type span struct {
 
 // checkEpoch fails unless the runner of this epoch still leads. In a
 // transaction the answer holds until its end.
-func (j *Job) checkEpoch(ctx context.Context, s *backend.Session, epoch int64) error {
+func (w *openJob) checkEpoch(ctx context.Context, s *backend.Session, epoch int64) error {
 	query := "SELECT epoch FROM " + s.Database.Fence + " WHERE job = ?"
 	if !s.Locked {
 		query += s.Database.LockRead()
 	}
-	fence, err := s.Number(ctx, query, j.cfg.Name)
+	fence, err := s.Number(ctx, query, w.cfg.Name)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (w *openJob) enter(ctx context.Context, s *backend.Session, from, to proto.
 
 // spans returns how far each table is, in the order of the job.
 func (w *openJob) spans(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
-	all := make([]span, len(w.tables))
+	all := make([]span, len(w.Tables))
 	query := "SELECT tbl, low, hig, identity FROM " + backend.SpanTable + " WHERE job = ?"
 	if lock && !s.Locked {
 		query += s.Database.LockRead()
@@ -160,11 +160,11 @@ func boundValue(b proto.Bound) any {
 
 // setRoute says where the application finds the tables.
 func (l *leader) setRoute(ctx context.Context, s *backend.Session, route sharding.Route) error {
-	for _, t := range l.tables {
-		if err := s.Exec(ctx, "DELETE FROM "+backend.RouteTable+" WHERE tbl = ?", t.conf.Name); err != nil {
+	for _, t := range l.Tables {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.RouteTable+" WHERE tbl = ?", t.Conf.Name); err != nil {
 			return err
 		}
-		if err := s.Exec(ctx, "INSERT INTO "+backend.RouteTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.conf.Name, l.cfg.Name, l.epoch, string(route)); err != nil {
+		if err := s.Exec(ctx, "INSERT INTO "+backend.RouteTable+" (tbl, job, epoch, route) VALUES (?, ?, ?, ?)", t.Conf.Name, l.cfg.Name, l.epoch, string(route)); err != nil {
 			return err
 		}
 	}

@@ -49,18 +49,18 @@ func (j *Job) Ask(ctx context.Context, d time.Duration) error {
 // Steering reads what operators want.
 func (j *Job) Steering(ctx context.Context) (steer Steering, err error) {
 	err = j.atSource(ctx, func(s *backend.Session) error {
-		steer, err = j.steering(ctx, s)
+		steer, err = steering(ctx, s, j.cfg.Name)
 		return err
 	})
 	return steer, err
 }
 
-func (j *Job) steering(ctx context.Context, s *backend.Session) (steer Steering, err error) {
+func steering(ctx context.Context, s *backend.Session, job string) (steer Steering, err error) {
 	there, err := s.Database.Exists(ctx, s, steerTable)
 	if err != nil || !there {
 		return steer, err
 	}
-	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), j.cfg.Name).
+	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT paused <> 0, wanted_until > "+now+", asked FROM "+steerTable+" WHERE job = ?"), job).
 		Scan(&steer.Paused, &steer.Wanted, &steer.Asked)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

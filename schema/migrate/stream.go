@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -22,10 +23,10 @@ type stream struct {
 	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]span, error)
 	// fetch reads the rows with the first n of these ids as they are now, in one
 	// statement: of all, or of as many as the limits allow.
-	fetch func(ctx context.Context, st *stream, t *table, ids []int64, l limits) (rows []backend.Row, n int, err error)
+	fetch func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error)
 	// put makes the ids have these rows, or none, and returns the ids of rows that
 	// are in the way of others.
-	put func(ctx context.Context, t *table, ids []int64, rows []backend.Row) (refused []int64, err error)
+	put func(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error)
 }
 
 type entry struct {
@@ -107,7 +108,7 @@ func (st *stream) readBounds(ctx context.Context, s *backend.Session, lock bool)
 	if st.bounds != nil {
 		return st.bounds(ctx, s, lock)
 	}
-	all := make([]span, len(st.tables))
+	all := make([]span, len(st.Tables))
 	for i := range all {
 		all[i] = span{low: proto.Top, hig: proto.Top}
 	}
@@ -124,7 +125,7 @@ func (st *stream) process(ctx context.Context, page []entry) (left []entry, err 
 	if err != nil {
 		return nil, err
 	}
-	apply := make([]map[int64]bool, len(st.tables))
+	apply := make([]map[int64]bool, len(st.Tables))
 	var drop []entry
 	gone := make([]int64, 0, len(page))
 	for _, e := range page {
@@ -144,7 +145,7 @@ func (st *stream) process(ctx context.Context, page []entry) (left []entry, err 
 		}
 	}
 	for tbl, ids := range apply {
-		if err := st.applyTable(ctx, st.tables[tbl], ids); err != nil {
+		if err := st.applyTable(ctx, st.Tables[tbl], ids); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +162,7 @@ func (st *stream) process(ctx context.Context, page []entry) (left []entry, err 
 }
 
 // applyTable leaves in ids what was brought to its place.
-func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) error {
+func (st *stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int64]bool) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -183,7 +184,7 @@ func (st *stream) applyTable(ctx context.Context, t *table, ids map[int64]bool) 
 		for _, id := range refused {
 			ids[id] = false
 		}
-		st.observe(StepApplied, t, int64(len(some)))
+		st.Observe(StepApplied, t, int64(len(some)))
 		return nil
 	})
 }
@@ -227,7 +228,7 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 	}
 	err := st.Do(ctx, func(s *backend.Session) error { return s.Tx(ctx, func() error { return remove(s) }) })
 	if err == nil {
-		st.observe(StepAcked, nil, int64(len(gone)))
+		st.Observe(StepAcked, nil, int64(len(gone)))
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (is targetIdentity) follows(was targetIdentity) bool {
 // targetIdentities reads those of all tables of the shards.
 func (w *openJob) targetIdentities(ctx context.Context) (map[place]targetIdentity, error) {
 	all := map[place]targetIdentity{}
-	for _, side := range w.sides {
+	for _, side := range w.Shards {
 		if err := side.Do(ctx, func(s *backend.Session) error { return w.targetIdentitiesOn(ctx, s, all) }); err != nil {
 			return nil, fmt.Errorf("database %s: %w", side.Label, err)
 		}
@@ -43,8 +43,8 @@ func (w *openJob) targetIdentities(ctx context.Context) (map[place]targetIdentit
 
 func (w *openJob) targetIdentitiesOn(ctx context.Context, s *backend.Session, all map[place]targetIdentity) error {
 	var names []string
-	for _, to := range w.targetsOn(s.Database) {
-		names = append(names, to.name, backend.Sealed(to.name))
+	for _, to := range w.TargetsOn(s.Database) {
+		names = append(names, to.Name, backend.Sealed(to.Name))
 	}
 	numbers, err := s.Database.Numbers(ctx, s, names)
 	if err != nil {
@@ -58,10 +58,10 @@ func (w *openJob) targetIdentitiesOn(ctx context.Context, s *backend.Session, al
 		beats[name] = beat
 		return err
 	}, "SELECT name, beat FROM "+backend.OwnerTable+" WHERE job = ?", w.cfg.Name)
-	for _, t := range w.tables {
-		for i, to := range t.targets {
-			if to.side == s.Database {
-				all[place{t.ord, i}] = targetIdentity{[2]string{numbers[to.name], numbers[backend.Sealed(to.name)]}, beats[to.name]}
+	for _, t := range w.Tables {
+		for i, to := range t.Targets {
+			if to.Database == s.Database {
+				all[place{t.Number, i}] = targetIdentity{[2]string{numbers[to.Name], numbers[backend.Sealed(to.Name)]}, beats[to.Name]}
 			}
 		}
 	}
@@ -82,15 +82,15 @@ func (l *leader) noteTargets(ctx context.Context, s *backend.Session, is map[pla
 }
 
 func (l *leader) noteTarget(ctx context.Context, s *backend.Session, at place, is targetIdentity) error {
-	to := l.tables[at.tbl].targets[at.shard]
+	to := l.Tables[at.tbl].Targets[at.shard]
 	return s.Exec(ctx, "INSERT INTO "+backend.TargetTable+" (job, tbl, shard, place, identity, beat) VALUES (?, ?, ?, ?, ?, ?)",
-		l.cfg.Name, at.tbl, at.shard, to.side.Label+"/"+to.name, cmp.Or(is.numbers[:]...), is.beat)
+		l.cfg.Name, at.tbl, at.shard, to.Database.Label+"/"+to.Name, cmp.Or(is.numbers[:]...), is.beat)
 }
 
 // noted reads what was written down of the shards' tables. It has to be read before
 // their identities now: a beat reaches the shards first.
 func (w *openJob) noted(ctx context.Context) (was map[place]targetIdentity, err error) {
-	err = w.source.Do(ctx, func(s *backend.Session) error {
+	err = w.Source.Do(ctx, func(s *backend.Session) error {
 		was = map[place]targetIdentity{}
 		return s.Each(ctx, func(rows *sql.Rows) error {
 			var at place
@@ -111,10 +111,10 @@ func (w *openJob) compareTargets(was, is map[place]targetIdentity) (unknown []pl
 		if !ok {
 			unknown = append(unknown, at)
 		} else if !now.follows(known) {
-			t := w.tables[at.tbl]
-			to := t.targets[at.shard]
+			t := w.Tables[at.tbl]
+			to := t.Targets[at.shard]
 			return nil, fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover abort the job and begin again, after one %s has its rows, and the runbook says how to bring them back",
-				ErrChanged, to.name, to.side.Label, backend.Retired(t.conf.Name))
+				ErrChanged, to.Name, to.Database.Label, backend.Retired(t.Conf.Name))
 		}
 	}
 	return unknown, nil
@@ -152,7 +152,7 @@ func (l *leader) beat(ctx context.Context, is map[place]targetIdentity) error {
 	for _, of := range is {
 		next = max(next, of.beat+1)
 	}
-	for _, side := range l.sides {
+	for _, side := range l.Shards {
 		err := l.on(ctx, side, func(s *backend.Session) error {
 			return s.Exec(ctx, "UPDATE "+backend.OwnerTable+" SET beat = ? WHERE job = ? AND owner = ?", next, l.cfg.Name, l.mark)
 		})

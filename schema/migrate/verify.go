@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -31,7 +32,7 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 	if err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
-	defer w.close()
+	defer w.Close()
 	if err := w.sameSetup(ctx); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
@@ -59,9 +60,9 @@ func (v *verifier) run(ctx context.Context) error {
 	if err := v.unchanged(ctx); err != nil {
 		return err
 	}
-	for _, t := range v.tables {
-		if err := v.table(ctx, t, spans[t.ord].low); err != nil {
-			return fmt.Errorf("table %s: %w", t.conf.Name, err)
+	for _, t := range v.Tables {
+		if err := v.table(ctx, t, spans[t.Number].low); err != nil {
+			return fmt.Errorf("table %s: %w", t.Conf.Name, err)
 		}
 	}
 	return v.unchanged(ctx)
@@ -69,7 +70,7 @@ func (v *verifier) run(ctx context.Context) error {
 
 // copied returns how far the tables are copied.
 func (v *verifier) copied(ctx context.Context) (spans []span, err error) {
-	err = v.source.Do(ctx, func(s *backend.Session) error {
+	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		phase, err := v.phase(ctx, s)
 		if err != nil {
 			return err
@@ -125,9 +126,9 @@ const (
 // table compares the rows of a table that was copied up to low, which only
 // grows. Sums that differ are often of changes that were on their way, so rows are
 // looked at when all ranges are through.
-func (v *verifier) table(ctx context.Context, t *table, low proto.Bound) error {
+func (v *verifier) table(ctx context.Context, t *openjob.Table, low proto.Bound) error {
 	v.result.Complete = v.result.Complete && low == proto.Top
-	if t.rewrites != nil {
+	if t.Rewrites != nil {
 		return v.renumbered(ctx, t, low)
 	}
 	differing, err := v.ranges(ctx, t, low)
@@ -146,7 +147,7 @@ func (v *verifier) table(ctx context.Context, t *table, low proto.Bound) error {
 type comparison struct {
 	*verifier
 
-	t *table
+	t *openjob.Table
 
 	mu        sync.Mutex
 	count     int64
@@ -156,7 +157,7 @@ type comparison struct {
 
 // ranges compares the sums of all ranges and returns those that differ, in the
 // order of their ids.
-func (v *verifier) ranges(ctx context.Context, t *table, low proto.Bound) ([]keys, error) {
+func (v *verifier) ranges(ctx context.Context, t *openjob.Table, low proto.Bound) ([]keys, error) {
 	c := &comparison{verifier: v, t: t}
 	ranges := make(chan keys)
 	tasks := []func(context.Context) error{func(ctx context.Context) error {
@@ -164,7 +165,7 @@ func (v *verifier) ranges(ctx context.Context, t *table, low proto.Bound) ([]key
 		return c.hand(ctx, low, ranges)
 	}}
 	workers := v.cfg.Copiers
-	if v.source.Name() == "sqlite" {
+	if v.Source.Name() == "sqlite" {
 		workers = 1
 	}
 	for range workers {
@@ -208,11 +209,11 @@ func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
 
 // rangeEnd is where the range after a bound ends: at the source's last row, it
 // is open.
-func (v *verifier) rangeEnd(ctx context.Context, t *table, after proto.Bound) (end proto.Bound, err error) {
-	key := v.source.Quote(t.Key)
+func (v *verifier) rangeEnd(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
+	key := v.Source.Quote(t.Key)
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d",
-		key, v.source.Quote(t.Name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
-	err = v.source.Do(ctx, func(s *backend.Session) error {
+		key, v.Source.Quote(t.Name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
+	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		end = proto.Top
 		return s.Each(ctx, func(rows *sql.Rows) error {
 			end.Set = true
@@ -228,9 +229,9 @@ func (c *comparison) compare(ctx context.Context, k keys) error {
 	if err != nil {
 		return err
 	}
-	strays := want[len(c.t.targets)] // of no target
+	strays := want[len(c.t.Targets)] // of no target
 	rows, same := strays.rows, strays.rows == 0
-	for i := range c.t.targets {
+	for i := range c.t.Targets {
 		rows += want[i].rows
 		same = same && got[i] == want[i]
 	}
@@ -246,23 +247,23 @@ func (c *comparison) compare(ctx context.Context, k keys) error {
 
 // totals reads the sums of the source, by target and beyond them, and those of
 // the targets, all databases at once.
-func (v *verifier) totals(ctx context.Context, t *table, k keys) (want, got []total, err error) {
-	got = make([]total, len(t.targets))
+func (v *verifier) totals(ctx context.Context, t *openjob.Table, k keys) (want, got []total, err error) {
+	got = make([]total, len(t.Targets))
 	tasks := []func(context.Context) error{func(ctx context.Context) (err error) {
 		want, err = v.sourceTotals(ctx, t, k)
 		return err
 	}}
-	for _, side := range v.sides {
+	for _, side := range v.Shards {
 		tasks = append(tasks, func(ctx context.Context) (err error) {
-			for i, target := range t.targets {
-				if target.side == side && err == nil {
+			for i, target := range t.Targets {
+				if target.Database == side && err == nil {
 					got[i], err = v.targetTotal(ctx, t, target, k)
 				}
 			}
 			return err
 		})
 	}
-	if v.source.Name() == "sqlite" { // which sends rows as a whole
+	if v.Source.Name() == "sqlite" { // which sends rows as a whole
 		err = inTurn(ctx, tasks...)
 	} else {
 		err = together(ctx, tasks...)
@@ -271,7 +272,7 @@ func (v *verifier) totals(ctx context.Context, t *table, k keys) (want, got []to
 }
 
 // drill finds the rows of a range that differ now, and settles them.
-func (v *verifier) drill(ctx context.Context, t *table, k keys) error {
+func (v *verifier) drill(ctx context.Context, t *openjob.Table, k keys) error {
 	seen, err := v.look(ctx, t, selection{where: k.where})
 	if err != nil {
 		return err

@@ -1,0 +1,125 @@
+package openjob
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+)
+
+// Edges are foreign keys by which the database would change retired tables, or
+// refuse rows because of them.
+func (j *Job) Edges() []string {
+	var found []string
+	for _, t := range j.Tables {
+		for _, fk := range t.Outside() {
+			found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.Table, t.Name))
+		}
+		for _, fk := range t.up {
+			if fk.Cascading && fk.other == t && j.Source.Name() == "mysql" {
+				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.Name))
+			}
+			if fk.Cascading && fk.other == nil {
+				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.Name, fk.Table))
+			}
+		}
+	}
+	return found
+}
+
+// Capture is what notes the changes of a table of the source.
+func (j *Job) Capture(t *Table) backend.Capture {
+	return backend.Capture{
+		Below: j.descents(t),
+		Table: t.Name, Log: j.LogTable(), Number: t.Number, Key: t.Key, Uniques: t.Uniques,
+		TriggerName: func(event string) string { return j.TriggerName("s", t.Number, event) },
+	}
+}
+
+// descents are the rows that have to be looked at when one of the table's
+// changes: those that the database changes along with it, and those that lie
+// where it lies.
+func (j *Job) descents(t *Table) []backend.Dependent {
+	all := j.below(t, nil)
+	for _, d := range j.routedBelow(t) {
+		same := func(other backend.Dependent) bool {
+			return other.Number == d.Number && slices.EqualFunc(other.Path, d.Path, backend.Link.Is)
+		}
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].Watch, all[i].Routed = d.Watch, true
+		} else {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// below finds what foreign keys change along with a table.
+func (j *Job) below(t *Table, path []backend.Link) []backend.Dependent {
+	var all []backend.Dependent
+	for _, fk := range t.down {
+		child := fk.other
+		if !fk.Cascading || child == nil || child == t {
+			continue
+		}
+		refers := make([]string, len(fk.Refers))
+		for i, column := range fk.Refers {
+			refers[i] = cmp.Or(column, t.Key)
+		}
+		d := backend.Dependent{Number: child.Number, Key: child.Key, Path: append([]backend.Link{{Child: j.bodyName(child), Columns: fk.Columns, Refers: refers}}, path...)}
+		d.Watch = d.Top().Refers
+		all = append(all, d)
+		if len(d.Path) < len(j.Tables) {
+			all = append(all, j.below(child, d.Path)...)
+		}
+	}
+	return all
+}
+
+// BackCapture is what notes the changes of one of its shards after the switch.
+func (j *Job) BackCapture(t *Table, to int) backend.Capture {
+	return backend.Capture{
+		Table: t.Targets[to].Present(), Log: j.BackTable(), Number: t.Number, Key: t.Key, Uniques: t.Uniques,
+		TriggerName: func(event string) string { return j.TriggerName(fmt.Sprintf("b%d_", t.Number), to, event) },
+	}
+}
+
+// routedBelow finds the tables whose rows move when a row of t changes, and the
+// columns of t on which that depends.
+func (j *Job) routedBelow(t *Table) []backend.Dependent {
+	var all []backend.Dependent
+	for _, child := range j.Tables {
+		for i, up := range child.route.hops {
+			if up.to != t {
+				continue
+			}
+			d := backend.Dependent{Number: child.Number, Key: child.Key, Path: j.links(child, i+1), Watch: []string{t.Key, child.route.column}, Routed: true}
+			if i+1 < len(child.route.hops) {
+				d.Watch[1] = child.route.hops[i+1].column
+			}
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// links are the first n hops of a table's route.
+func (j *Job) links(t *Table, n int) []backend.Link {
+	path := make([]backend.Link, n)
+	at := t
+	for i, up := range t.route.hops[:n] {
+		path[i] = backend.Link{Child: j.bodyName(at), Columns: []string{up.column}, Refers: []string{up.to.Key}}
+		at = up.to
+	}
+	return path
+}
+
+// bodyName is how the body of a trigger names a table: MySQL looks tables up when
+// the trigger runs, SQLite writes renames into it.
+func (j *Job) bodyName(t *Table) string {
+	if j.Source.Name() == "sqlite" {
+		return t.Name
+	}
+	return t.Conf.Name
+}

@@ -1,0 +1,252 @@
+package openjob
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Config says what a job moves and where to, and not how.
+type Config struct {
+	Name   string // by which its tables and triggers are called
+	Source *sql.DB
+	Shards sharding.DBs
+	Tables []TableConfig
+	// Observe is told about each step: its name, the table or "", and how many rows it
+	// wrote.
+	Observe func(step, table string, rows int64)
+}
+
+// Job is a job with its databases opened and its tables described. Close it.
+type Job struct {
+	Name   string // by which its tables and triggers are called
+	Source *backend.Database
+	Shards []*backend.Database // those with shards, in the order of the targets
+	Tables Tables
+
+	tell func(step, table string, rows int64)
+}
+
+// Open describes the tables where they are now: under their own names or, after
+// the switch, under those of retired ones.
+func Open(ctx context.Context, c Config) (*Job, error) {
+	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
+	if err != nil {
+		return nil, err
+	}
+	j := New(c.Name, source, c.Observe)
+	byName := map[string]*backend.Database{}
+	for _, conf := range c.Tables {
+		t := j.AddTable(conf)
+		for _, at := range conf.Map.Targets() {
+			if byName[at.DB] == nil {
+				if byName[at.DB], err = j.AddShards(ctx, at.DB, c.Shards[at.DB]); err != nil {
+					return nil, err
+				}
+			}
+			t.AddTarget(at, byName[at.DB])
+		}
+	}
+	if err := j.survey(ctx); err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// New returns a job without tables, for those who describe them by themselves.
+func New(name string, source *backend.Database, tell func(step, table string, rows int64)) *Job {
+	return &Job{Name: name, Source: source, tell: tell}
+}
+
+// Described returns a job whose tables somebody else has described. It has no
+// shards and observes nothing.
+func Described(c Config, source *backend.Database, shapes []backend.Table) (*Job, error) {
+	j := New(c.Name, source, nil)
+	for i, shape := range shapes {
+		j.AddTable(c.Tables[i]).Table = shape
+	}
+	return j, j.Tables.resolve(source)
+}
+
+// AddShards opens a database with shards, and returns it.
+func (j *Job) AddShards(ctx context.Context, label string, db *sql.DB) (*backend.Database, error) {
+	side, err := backend.Open(ctx, label, backend.ShardFenceTable, db)
+	if err == nil {
+		j.Shards = append(j.Shards, side)
+	}
+	return side, err
+}
+
+// AddTable adds a table, which is not described yet.
+func (j *Job) AddTable(conf TableConfig) *Table {
+	t := &Table{Number: len(j.Tables), Conf: conf, index: map[sharding.Target]int{}}
+	j.Tables = append(j.Tables, t)
+	return t
+}
+
+// survey finds out what is where.
+func (j *Job) survey(ctx context.Context) error {
+	if err := j.Source.Do(ctx, func(s *backend.Session) error { return j.describe(ctx, s) }); err != nil {
+		return err
+	}
+	if err := j.separate(ctx); err != nil {
+		return err
+	}
+	return j.EachTarget(ctx, func(s *backend.Session, t *Table, i int) (err error) {
+		t.Targets[i].Sealed, err = s.Database.Exists(ctx, s, backend.Sealed(t.Targets[i].Name))
+		return err
+	})
+}
+
+// separate refuses shards where the source is: in a file with one writer at a time,
+// nothing could be written to them while the source is locked. In a database of a server
+// they need names of their own.
+func (j *Job) separate(ctx context.Context) error {
+	var home string
+	err := j.Source.Do(ctx, func(s *backend.Session) (err error) {
+		home, err = s.Place(ctx)
+		return err
+	})
+	if err != nil || home == "" {
+		return err
+	}
+	for _, side := range j.Shards {
+		err := side.Do(ctx, func(s *backend.Session) error {
+			is, err := s.Place(ctx)
+			if err != nil || is != home {
+				return err
+			}
+			return j.beside(side)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beside says why shards of a side cannot be where the source is.
+func (j *Job) beside(of *backend.Database) error {
+	if of.Name() == "sqlite" {
+		return fmt.Errorf("%w: database %s is the same file as the source; shards need files of their own", backend.ErrUnsupported, of.Label)
+	}
+	for _, to := range j.TargetsOn(of) {
+		if slices.ContainsFunc(j.Tables, func(t *Table) bool { return strings.EqualFold(t.Conf.Name, to.Name) }) {
+			return fmt.Errorf("%w: shard %s on %s is the table of the source itself; shards in its database need names of their own", backend.ErrConfig, to.Name, of.Label)
+		}
+	}
+	return nil
+}
+
+// Close discards the connections of the job.
+func (j *Job) Close() {
+	j.Source.Close()
+	for _, s := range j.Shards {
+		s.Close()
+	}
+}
+
+func (j *Job) describe(ctx context.Context, s *backend.Session) error {
+	for _, t := range j.Tables {
+		name, err := PresentName(ctx, s, t.Conf.Name)
+		if err != nil {
+			return err
+		}
+		if t.Table, err = s.Database.Describe(ctx, s, name); err != nil {
+			return renamedMeanwhile(err)
+		}
+		if err := CheckTriggers(t.Table); err != nil {
+			return err
+		}
+	}
+	return j.Tables.resolve(j.Source)
+}
+
+// renamedMeanwhile: a switch of a runner that was cut off may go on in its server,
+// between the reading of a name and that of its table.
+func renamedMeanwhile(err error) error {
+	if errors.Is(err, backend.ErrNoTable) {
+		return fmt.Errorf("%w: %w", backend.ErrAgain, err)
+	}
+	return err
+}
+
+// PresentName is the name that a table of the configuration has on the source. Of its
+// two names, the first is asked for again at the end: a rename may have come between.
+func PresentName(ctx context.Context, s *backend.Session, of string) (string, error) {
+	for _, name := range []string{of, backend.Retired(of), of} {
+		if there, err := s.Database.Exists(ctx, s, name); err != nil || there {
+			return name, err
+		}
+	}
+	return "", fmt.Errorf("%w: the source has no table %s; check the spelling, and which database the source is", backend.ErrConfig, of)
+}
+
+// CheckTriggers fails when a table has triggers of the user's: what they do on the
+// source, nobody would do on the shards.
+func CheckTriggers(t backend.Table) error {
+	for _, name := range t.Triggers {
+		if !strings.HasPrefix(name, "shardid_") {
+			return fmt.Errorf("%w: table %s has the trigger %s, which the shards would not have; move what it does into the application", backend.ErrUnsupported, t.Name, name)
+		}
+	}
+	return nil
+}
+
+// Observe tells of a step, of one table or with nil of all.
+func (j *Job) Observe(step string, t *Table, rows int64) {
+	name := ""
+	if t != nil {
+		name = t.Conf.Name
+	}
+	j.tell(step, name, rows)
+}
+
+// TargetsOn are the tables of the shards in one of their databases.
+func (j *Job) TargetsOn(side *backend.Database) []*Target {
+	var all []*Target
+	for _, t := range j.Tables {
+		for _, to := range t.Targets {
+			if to.Database == side {
+				all = append(all, to)
+			}
+		}
+	}
+	return all
+}
+
+// EachTarget runs f for each table of the shards, in turn: the i-th of t.
+func (j *Job) EachTarget(ctx context.Context, f func(s *backend.Session, t *Table, i int) error) error {
+	for _, t := range j.Tables {
+		for i, to := range t.Targets {
+			if err := to.Database.Do(ctx, func(s *backend.Session) error { return f(s, t, i) }); err != nil {
+				return fmt.Errorf("shard %s on %s: %w", to.Name, to.Database.Label, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Names are those of the tables in the configuration.
+func (all Tables) Names() []string {
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Conf.Name
+	}
+	return names
+}
+
+// HaveServed reports whether the shards have been in force: only a rollback closes
+// shards, and a job that finds its traces.
+func (all Tables) HaveServed() bool {
+	return slices.ContainsFunc(all, func(t *Table) bool {
+		return slices.ContainsFunc(t.Targets, func(to *Target) bool { return to.Sealed })
+	})
+}
