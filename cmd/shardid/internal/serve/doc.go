@@ -13,10 +13,17 @@
 // # Failure modes
 //
 // A database that is away is an error of the request once the ids in memory are used
-// up and Config.Wait has passed. The next request tries again.
+// up and Config.Wait has passed. The next request tries again. While it is away, a segment
+// has Leaf's code -3, as a tag has whose segments Leaf cannot take.
+//
+// Connections are closed when a header takes more than 5 seconds to come, a body more than
+// 10, an answer more than 30 seconds beyond Config.Wait to be read, or no request comes for
+// two minutes.
+//
+// A listener that fails ends the service as the end of its context does: requests under way
+// are answered first.
 //
 // # Differences from Leaf
 //
-// A dot belongs to the key, where Spring cuts the key at its last dot, and a %2F is a
-// slash, which Tomcat refuses. Leaf's pages /cache and /db are /status/ here.
+// docs/serve.md lists them.
 package serve

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
@@ -13,9 +15,9 @@ import (
 
 // Leaf's codes, of SegmentIDGenImpl and SnowflakeIDGenImpl.
 const (
-	leafInit    = -1 // the tags could not be read
+	leafInit    = -1 // the generator is not there (yet)
 	leafUnknown = -2 // there is no such tag
-	leafEmpty   = -3 // both segments are used up; of snowflake: the clock went back
+	leafEmpty   = -3 // no segment could be taken; of snowflake: the clock went back
 )
 
 // Names of the classes that a client of Leaf finds in an error.
@@ -39,16 +41,25 @@ func fail(w http.ResponseWriter, r *http.Request, status int, exception, message
 }
 
 // failLeaf answers with LeafServerException. Its message begins with Leaf's.
-func failLeaf(w http.ResponseWriter, r *http.Request, err error) {
-	text := fmt.Sprintf("Result{id=%d, status=EXCEPTION}: %v", leafCode(err), err)
+func failLeaf(w http.ResponseWriter, r *http.Request, code int, err error) {
+	text := fmt.Sprintf("Result{id=%d, status=EXCEPTION}: %v", code, err)
 	fail(w, r, http.StatusInternalServerError, leafException, text)
 }
 
-func leafCode(err error) int {
+// segmentCode: to Leaf, a tag whose segments cannot be taken is empty, whatever ails the
+// database, from the first request for it on.
+func segmentCode(err error) int {
 	switch {
 	case errors.Is(err, keygen.ErrUnknownTag):
 		return leafUnknown
-	case errors.Is(err, keygen.ErrStarved), errors.Is(err, keygen.ErrClockRollback), errors.Is(err, keygen.ErrExhausted):
+	case errors.Is(err, keygen.ErrClosed), errors.Is(err, errTooManyTags):
+		return leafInit
+	}
+	return leafEmpty
+}
+
+func snowflakeCode(err error) int {
+	if errors.Is(err, keygen.ErrStarved) || errors.Is(err, keygen.ErrClockRollback) || errors.Is(err, keygen.ErrExhausted) {
 		return leafEmpty
 	}
 	return leafInit
@@ -62,15 +73,50 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	write(w, status, "application/json;charset=UTF-8", body)
 }
 
-func writeID(w http.ResponseWriter, id int64) {
-	write(w, http.StatusOK, "text/plain;charset=UTF-8", strconv.AppendInt(nil, id, 10))
+// writeID answers with an id as text, of the type that Spring gives a text: the one that
+// the client asks for, as it decides there what the client makes of it.
+func writeID(w http.ResponseWriter, r *http.Request, id int64) {
+	write(w, http.StatusOK, preferred(r.Header.Values("Accept"))+";charset=UTF-8", strconv.AppendInt(nil, id, 10))
 }
 
+// preferred returns the type of the highest quality in the lines of an Accept header, and
+// the first of several.
+func preferred(accept []string) string {
+	best, quality := "text/plain", 0.0
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		q, err := strconv.ParseFloat(params["q"], 64)
+		if err != nil {
+			q = 1
+		}
+		if q > quality {
+			best, quality = concrete(kind), q
+		}
+	}
+	return best
+}
+
+// concrete returns the type that Spring takes for one with a wildcard.
+func concrete(kind string) string {
+	switch {
+	case kind == "application/*":
+		return "application/json"
+	case strings.Contains(kind, "*"):
+		return "text/plain"
+	}
+	return kind
+}
+
+// write answers so that no proxy keeps the answer: an id from its cache would come twice.
 func write(w http.ResponseWriter, status int, contentType string, body []byte) {
+	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client is gone
+	_, _ = w.Write(body) //nolint:gosec // digits, or JSON; when it fails, the client is gone
 }
 
 // leafEpoch is that of Leaf's decoder, in Unix milliseconds.

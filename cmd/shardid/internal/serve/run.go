@@ -33,8 +33,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Run answers requests on l until ctx ends. It takes no new connections then, answers
-// the requests under way for as long as grace, and closes the generators.
+// Run answers requests on l until ctx ends, or l fails. It takes no new connections then,
+// answers the requests under way for as long as grace, and closes the generators.
 func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
@@ -45,14 +45,18 @@ func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, 
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	var failure error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failure = server.Serve(l)
+	}()
 	select {
-	case err := <-ended:
-		return errors.Join(err, s.Close())
+	case <-ended:
+		log.Error("stopping, as no connections can be taken", "grace", grace.String(), "error", failure)
 	case <-ctx.Done():
+		log.Info("stopping", "grace", grace.String())
 	}
-	log.Info("stopping", "grace", grace.String())
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	err := server.Shutdown(within)
@@ -60,5 +64,8 @@ func (s *Service) Run(ctx context.Context, l net.Listener, grace time.Duration, 
 		err = errors.Join(errors.New("requests were under way when --grace ended"), server.Close())
 	}
 	<-ended
-	return errors.Join(err, s.Close())
+	if errors.Is(failure, http.ErrServerClosed) {
+		failure = nil
+	}
+	return errors.Join(failure, err, s.Close())
 }

@@ -37,7 +37,7 @@ type Config struct {
 	Token     *Token        // nil lets everybody in
 }
 
-// Service gives ids. Close it when no request is under way any more.
+// Service gives ids.
 type Service struct {
 	cfg       Config
 	store     *sqlstore.Store
@@ -79,19 +79,21 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Close closes the generators, which hands the worker id back.
+// Close closes the generators, which hands the worker id back. Requests that are still
+// under way fail.
 func (s *Service) Close() error { return errors.Join(s.segments.close(), s.snowflake.close()) }
 
 // Handler returns what answers requests.
 func (s *Service) Handler() http.Handler {
 	inner := http.NewServeMux()
-	inner.HandleFunc("/api/segment/get/{key}", s.one(s.segment))
-	inner.HandleFunc("/api/segment/get/{key}/{$}", s.one(s.segment)) // as Spring does
-	inner.HandleFunc("/api/snowflake/get/{key}", s.one(s.anyKey))
-	inner.HandleFunc("/api/snowflake/get/{key}/{$}", s.one(s.anyKey))
-	inner.HandleFunc("/decodeSnowflakeId", decode(time.Local)) //nolint:gosmopolitan // as Leaf does
-	inner.HandleFunc("GET /api/segment/batch/{key}", s.batch(s.segment))
-	inner.HandleFunc("GET /api/snowflake/batch/{key}", s.batch(s.anyKey))
+	segments, snowflakes := api{s, s.segment, segmentCode}, api{s, s.anyKey, snowflakeCode}
+	for _, end := range []string{"", "/{$}"} { // as Spring does
+		inner.HandleFunc("/api/segment/get/{key}"+end, segments.one)
+		inner.HandleFunc("/api/snowflake/get/{key}"+end, snowflakes.one)
+		inner.HandleFunc("/decodeSnowflakeId"+end, decode(time.Local)) //nolint:gosmopolitan // as Leaf does
+	}
+	inner.HandleFunc("GET /api/segment/batch/{key}", segments.batch)
+	inner.HandleFunc("GET /api/snowflake/batch/{key}", snowflakes.batch)
 	inner.HandleFunc("GET /metrics", s.observed)
 	inner.HandleFunc("/status/", s.observed)
 	inner.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -108,9 +110,6 @@ func (s *Service) Handler() http.Handler {
 	return outer
 }
 
-// finder returns the generator of a key.
-type finder func(ctx context.Context, key string) (generator, error)
-
 func (s *Service) segment(ctx context.Context, key string) (generator, error) {
 	if len(key) > longestKey || !utf8.ValidString(key) {
 		return nil, fmt.Errorf("%w: the key is no text of at most %d bytes", keygen.ErrUnknownTag, longestKey)
@@ -123,50 +122,52 @@ func (s *Service) anyKey(ctx context.Context, _ string) (generator, error) {
 	return s.snowflake.get(ctx, "snowflake")
 }
 
-func (s *Service) one(find finder) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Wait)
-		defer cancel()
-		g, err := find(ctx, r.PathValue("key"))
-		if err != nil {
-			failLeaf(w, r, err)
-			return
-		}
-		id, err := g.Next(ctx)
-		if err != nil {
-			failLeaf(w, r, err)
-			return
-		}
-		writeID(w, id)
+// api is a kind of ids.
+type api struct {
+	*Service
+
+	find func(ctx context.Context, key string) (generator, error)
+	code func(err error) int // Leaf's
+}
+
+func (a api) one(w http.ResponseWriter, r *http.Request) {
+	ids, err := a.take(r, 1)
+	if err != nil {
+		failLeaf(w, r, a.code(err), err)
+		return
 	}
+	writeID(w, r, ids[0])
 }
 
 // batch answers with an array of texts, as JavaScript's numbers are too small for ids.
-func (s *Service) batch(find finder) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		n, err := strconv.Atoi(r.URL.Query().Get("n"))
-		if err != nil || n < 1 || n > s.cfg.Batch {
-			fail(w, r, http.StatusBadRequest, "", fmt.Sprintf("n must be a number from 1 to %d", s.cfg.Batch))
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Wait)
-		defer cancel()
-		g, err := find(ctx, r.PathValue("key"))
-		if err != nil {
-			failLeaf(w, r, err)
-			return
-		}
-		ids := make([]int64, n)
-		if err := g.Fill(ctx, ids); err != nil {
-			failLeaf(w, r, err)
-			return
-		}
-		texts := make([]string, n)
-		for i, id := range ids {
-			texts[i] = strconv.FormatInt(id, 10)
-		}
-		writeJSON(w, http.StatusOK, texts)
+func (a api) batch(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.URL.Query().Get("n"))
+	if err != nil || n < 1 || n > a.cfg.Batch {
+		fail(w, r, http.StatusBadRequest, "", fmt.Sprintf("n must be a number from 1 to %d", a.cfg.Batch))
+		return
 	}
+	ids, err := a.take(r, n)
+	if err != nil {
+		failLeaf(w, r, a.code(err), err)
+		return
+	}
+	texts := make([]string, n)
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	writeJSON(w, http.StatusOK, texts)
+}
+
+// take takes ids of the request's key.
+func (a api) take(r *http.Request, n int) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Wait)
+	defer cancel()
+	g, err := a.find(ctx, r.PathValue("key"))
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, n)
+	return ids, g.Fill(ctx, ids)
 }
 
 // observer returns a service of the generators that are open now, and its handlers.
@@ -207,19 +208,32 @@ func (s *Service) live(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, "text/plain;charset=UTF-8", []byte("ok\n"))
 }
 
-// ready asks the database only while no generator is open: those that are go on for a
-// while without it, and say for how long.
+// ready answers 200, or 503 when ids cannot be given. What ails it, and which tags there
+// are, it says to those alone who may see the status page.
 func (s *Service) ready(w http.ResponseWriter, r *http.Request) {
+	health := s.health(r.Context())
+	if s.cfg.Token != nil && !s.cfg.Token.allows(r) {
+		health.Checks = []observe.Check{}
+	}
+	status := http.StatusOK
+	if health.Status == observe.Down {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, health)
+}
+
+// health asks the database only while no generator is open: those that are go on for a
+// while without it, and say for how long.
+func (s *Service) health(ctx context.Context) observe.Health {
 	watched, _, err := s.observer()
 	if err == nil && len(watched.Generators()) > 0 {
-		watched.Ready().ServeHTTP(w, r)
-		return
+		return watched.Health(ctx)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := errors.Join(err, s.cfg.DB.PingContext(ctx)); err != nil { // its text is not for those without a token
-		writeJSON(w, http.StatusServiceUnavailable, observe.Health{Status: observe.Down, Checks: []observe.Check{{Name: "database", Status: observe.Down, Message: "it does not answer"}}})
-		return
+	check := observe.Check{Name: "database", Status: observe.OK}
+	if err := errors.Join(err, s.cfg.DB.PingContext(ctx)); err != nil {
+		check.Status, check.Message = observe.Down, err.Error()
 	}
-	writeJSON(w, http.StatusOK, observe.Health{Status: observe.OK, Checks: []observe.Check{{Name: "database", Status: observe.OK}}})
+	return observe.Health{Status: check.Status, Checks: []observe.Check{check}}
 }

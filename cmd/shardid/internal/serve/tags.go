@@ -9,6 +9,9 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
+// errTooManyTags: no other tag can be opened.
+var errTooManyTags = errors.New("too many tags")
+
 // generator is one that holds ids or a lease.
 type generator interface {
 	keygen.Generator[int64]
@@ -68,7 +71,7 @@ func (p *pool) begun(name string) (*opening, error) {
 		return o, nil
 	}
 	if len(p.all) >= p.limit {
-		return nil, fmt.Errorf("%d tags are open, which is the most; raise --tags", p.limit)
+		return nil, fmt.Errorf("%w: %d are open; raise --tags", errTooManyTags, p.limit)
 	}
 	o := &opening{done: make(chan struct{})}
 	p.all[name] = o
