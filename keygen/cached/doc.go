@@ -1,6 +1,6 @@
 // Package cached makes ids of time, worker id and sequence ahead of time and
 // hands them out of a ring (UidGenerator's CachedUidGenerator and RingBuffer): a
-// call is one atomic addition and reads no clock.
+// call is one atomic addition and a comparison, and reads no clock.
 //
 // # The ring
 //

@@ -125,6 +125,52 @@ func TestADayBeginsWithItsFirstMomentWhereMidnightIsMissingOrComesTwice(t *testi
 	}
 }
 
+// Zones that changed their clocks near midnight, by hours, half hours and a day.
+func TestPeriodsFollowEachOtherWithoutAGapThroughAllChangesOfClocks(t *testing.T) {
+	for _, name := range []string{
+		"Africa/Cairo", "Africa/Casablanca", "America/Asuncion", "America/Havana", "America/Nuuk", "America/Santiago", "America/Sao_Paulo",
+		"America/Scoresbysund", "America/St_Johns", "Antarctica/Troll", "Asia/Amman", "Asia/Beirut", "Asia/Damascus", "Asia/Gaza", "Asia/Pyongyang",
+		"Asia/Tehran", "Atlantic/Azores", "Australia/Lord_Howe", "Europe/Berlin", "Pacific/Apia", "Pacific/Kwajalein",
+	} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := 0
+		for change := time.Date(1975, 1, 1, 0, 0, 0, 0, zone); change.Year() < 2038; changes++ {
+			for _, p := range []periodic.Period{periodic.Day, periodic.Month, periodic.Year} {
+				follow(t, p, change.AddDate(0, 0, -2), change.AddDate(0, 0, 3))
+			}
+			_, next := change.ZoneBounds()
+			if next.IsZero() {
+				break
+			}
+			change = next
+		}
+		if changes == 0 {
+			t.Errorf("%s never changed its clocks", name)
+		}
+	}
+}
+
+// follow goes from period to period.
+func follow(t *testing.T, p periodic.Period, at, end time.Time) {
+	t.Helper()
+	name, from, to := p.Bounds(at)
+	for to.Before(end) {
+		for _, inside := range []time.Time{from, to.Add(-1)} {
+			if again, _, _ := p.Bounds(inside); again != name || !strings.HasPrefix(inside.Format(time.DateOnly), name) {
+				t.Errorf("%v is of %s, which begins at %v and ends at %v", inside, again, from, to)
+			}
+		}
+		next, begin, until := p.Bounds(to)
+		if !begin.Equal(to) || next <= name {
+			t.Fatalf("%s ends at %v, and %s begins at %v", name, to, next, begin)
+		}
+		name, from, to = next, begin, until
+	}
+}
+
 // In Asunción the clocks were set forward with the beginning of a month.
 func TestAMonthBeginsWithItsFirstMomentWhereMidnightIsMissing(t *testing.T) {
 	asuncion, err := time.LoadLocation("America/Asuncion")

@@ -3,13 +3,13 @@
 //
 // # Promise
 //
-// Callers take keys from the span in use with one atomic addition. Behind it
-// stands a ring of spans to come, which one goroutine at a time, owned by the
-// Buffer, fills when fewer keys remain than its padding factor says. Callers
-// that outrun it wait for it, each under its own context, and no caller talks to
-// the source itself. A key is given to one caller only, as long as the source
-// never gives a key twice; a source that goes back to keys it has given to this
-// Buffer is found out and nothing of its span is issued.
+// Callers take keys from the span in use with one atomic addition and a comparison.
+// Behind it stands a ring of spans to come, which one goroutine at a time, owned by the
+// Buffer, fills when fewer keys remain than its padding factor says. Callers that
+// outrun it wait for it, each under its own context, and no caller talks to the source
+// itself. A key is given to one caller only, as long as the source never gives a key
+// twice; a source that goes back to keys it has given to this Buffer is found out and
+// nothing of its span is issued.
 //
 // # Who owns a key
 //
