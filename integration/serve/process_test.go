@@ -2,75 +2,118 @@
 package serve
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
 
-// instance is a running shardid serve.
-type instance struct {
-	cmd *exec.Cmd
-	url string
-}
+// program is the path of the command.
+var program string
 
-// build compiles the program.
-func build(t *testing.T) (program string) {
-	t.Helper()
-	program = filepath.Join(t.TempDir(), "shardid")
-	compile := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "shardid-serve")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "shardid")
+	compile := exec.Command("go", "build", "-o", program, "./cmd/shardid")
 	compile.Dir = "../.."
 	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		panic(fmt.Sprintf("%v: %s", err, out))
 	}
-	return program
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
-var listening = regexp.MustCompile(`address=(127\.0\.0\.1:\d+)`)
+// instance is a running shardid serve.
+type instance struct {
+	url string
+	log *journal
+
+	process *os.Process
+	ended   chan error
+}
 
 // start returns once the program listens. It is killed when ctx ends.
-func start(ctx context.Context, program, dsn string, flags ...string) (*instance, error) {
+func start(ctx context.Context, dsn string, flags ...string) (*instance, error) {
 	cmd := exec.CommandContext(ctx, program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
-	cmd.Env = []string{"SHARDID_SOURCE=" + dsn}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
+	cmd.Env = []string{"SHARDID_SOURCE=" + dsn, "TZ=UTC"}
+	i := &instance{log: newJournal(), ended: make(chan error, 1)}
+	cmd.Stderr = i.log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewReader(stderr)
-	line, err := lines.ReadString('\n')
-	at := listening.FindStringSubmatch(line)
-	if at == nil {
-		_ = cmd.Process.Kill()
-		return nil, fmt.Errorf("it does not listen: %w in %q; %w", err, line, cmd.Wait())
+	i.process = cmd.Process
+	go func() { i.ended <- cmd.Wait() }()
+	listening := regexp.MustCompile(`address=\S+:(\d+)`)
+	for {
+		if at := listening.FindStringSubmatch(i.log.String()); at != nil {
+			i.url = "http://127.0.0.1:" + at[1]
+			return i, nil
+		}
+		select {
+		case <-i.log.more:
+		case err := <-i.ended:
+			return nil, errors.Join(errors.New(i.log.String()), err)
+		}
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	return &instance{cmd, "http://" + at[1]}, nil
+}
+
+// serve starts an instance that is stopped when the test ends.
+func serve(t *testing.T, dsn string, flags ...string) *instance {
+	t.Helper()
+	i, err := start(context.WithoutCancel(t.Context()), dsn, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		i.end(t, syscall.SIGTERM)
+		if t.Failed() {
+			t.Log(i.log)
+		}
+	})
+	return i
 }
 
 // end sends a signal and waits for the program, which fails by SIGKILL alone.
 func (i *instance) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
-	if err := i.cmd.Process.Signal(signal); err != nil {
+	if err := i.process.Signal(signal); err != nil {
 		t.Error(err)
 	}
-	if err := i.cmd.Wait(); (err != nil) != (signal == syscall.SIGKILL) {
+	if err := <-i.ended; (err != nil) != (signal == syscall.SIGKILL) {
 		t.Errorf("%v after %v", err, signal)
 	}
 }
 
-func get(ctx context.Context, url string) (body string, status int, err error) {
+// ask asks for a path, with the bearer token if there is one.
+func (i *instance) ask(t *testing.T, path, token string) (body string, status int) {
+	t.Helper()
+	body, status, err := get(t.Context(), i.url+path, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body, status
+}
+
+func get(ctx context.Context, url, token string) (body string, status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", 0, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -79,4 +122,29 @@ func get(ctx context.Context, url string) (body string, status int, err error) {
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(answer.Body)
 	return string(text), answer.StatusCode, err
+}
+
+// journal keeps what a program says.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{} // has something when there is more
+}
+
+func newJournal() *journal { return &journal{more: make(chan struct{}, 1)} }
+
+func (j *journal) Write(text []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case j.more <- struct{}{}:
+	default:
+	}
+	return j.text.Write(text)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }

@@ -42,7 +42,7 @@ func (l *ledger) load(t *testing.T, url string, half chan<- struct{}) (done int)
 			reach()
 		}
 		for _, kind := range []string{"segment", "snowflake"} {
-			id, status, err := get(t.Context(), url+"/api/"+kind+"/get/order")
+			id, status, err := get(t.Context(), url+"/api/"+kind+"/get/order", "")
 			if err != nil {
 				return i
 			}
@@ -51,7 +51,7 @@ func (l *ledger) load(t *testing.T, url string, half chan<- struct{}) (done int)
 				return i
 			}
 			l.note(kind, id)
-			text, _, err := get(t.Context(), url+"/api/"+kind+"/batch/order?n=20")
+			text, _, err := get(t.Context(), url+"/api/"+kind+"/batch/order?n=20", "")
 			if err != nil {
 				return i
 			}
@@ -69,9 +69,8 @@ func (l *ledger) load(t *testing.T, url string, half chan<- struct{}) (done int)
 // TestNoIDComesTwiceWhenServersAreKilledUnderLoad has four servers on one database, of
 // which one is killed, one is stopped, and each is followed by another.
 func TestNoIDComesTwiceWhenServersAreKilledUnderLoad(t *testing.T) {
-	program := build(t)
-	t.Run("MariaDB", func(t *testing.T) { killUnderLoad(t, program, server.ShareMariaDB(t), "") })
-	t.Run("PostgreSQL", func(t *testing.T) { killUnderLoad(t, program, server.SharePostgres(t), "?sslmode=disable") })
+	t.Run("MariaDB", func(t *testing.T) { killUnderLoad(t, server.ShareMariaDB(t), "") })
+	t.Run("PostgreSQL", func(t *testing.T) { killUnderLoad(t, server.SharePostgres(t), "?sslmode=disable") })
 }
 
 // databases is a server that makes databases.
@@ -80,13 +79,13 @@ type databases interface {
 	DSN(database string) string
 }
 
-func killUnderLoad(t *testing.T, program string, on databases, settings string) {
+func killUnderLoad(t *testing.T, on databases, settings string) {
 	t.Helper()
 	prepare(t, on.Open(t, "serve"))
 	ids := ledger{seen: map[string]bool{}}
 	var work sync.WaitGroup
 	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, 0, 0} {
-		work.Go(func() { ids.life(t, program, on.DSN("serve")+settings, end) })
+		work.Go(func() { ids.life(t, on.DSN("serve")+settings, end) })
 	}
 	work.Wait()
 	if len(ids.twice) > 0 {
@@ -113,9 +112,9 @@ func prepare(t *testing.T, db *sql.DB) {
 
 // life loads a server, ends it by a signal while it works, and loads the next one. A busy
 // machine may take as long as it needs for an answer.
-func (l *ledger) life(t *testing.T, program, dsn string, end syscall.Signal) {
+func (l *ledger) life(t *testing.T, dsn string, end syscall.Signal) {
 	for _, signal := range []syscall.Signal{end, 0} {
-		one, err := start(t.Context(), program, dsn, "--wait", "10m", "--grace", "10m")
+		one, err := start(t.Context(), dsn, "--wait", "10m", "--grace", "10m")
 		if err != nil {
 			t.Error(err)
 			return
@@ -140,7 +139,7 @@ var sample = regexp.MustCompile(`^(shardid_[a-z_]+)\{[^}]*\} (\S+)$`)
 
 // scrape reads the metrics as Prometheus' text format.
 func scrape(t *testing.T, url string) {
-	text, status, err := get(t.Context(), url+"/metrics")
+	text, status, err := get(t.Context(), url+"/metrics", "")
 	if err != nil || status != http.StatusOK {
 		t.Errorf("%d %v", status, err)
 	}
