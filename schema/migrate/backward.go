@@ -56,7 +56,7 @@ func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, mo
 		var rows []backend.Row
 		more := false
 		of := limits{bytes: max(0, most.bytes-held), first: most.first && len(ids) == 1}
-		err := l.from(to.Database).Do(ctx, func(s *backend.Session) (err error) {
+		err := l.From(to.Database).Do(ctx, func(s *backend.Session) (err error) {
 			rows, more, err = readRows(ctx, s, reading{of, t, name, backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", false, len(ids)})
 			return err
 		})
@@ -78,19 +78,6 @@ func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, mo
 	return all, nil
 }
 
-// from returns the side itself, or the connection that holds its lock.
-func (l *leader) from(side *backend.Database) idmap.Doer {
-	if s := l.held[side]; s != nil {
-		return heldSession{s}
-	}
-	return side
-}
-
-// heldSession is a connection with the lock of its database.
-type heldSession struct{ s *backend.Session }
-
-func (h heldSession) Do(_ context.Context, f func(*backend.Session) error) error { return f(h.s) }
-
 // putOnSource writes the rows into the retired table. A row that two shards have
 // waits until one of them lets it go: it is on its way from one to the other.
 func (l *leader) putOnSource(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
@@ -101,7 +88,7 @@ func (l *leader) putOnSource(ctx context.Context, t *openjob.Table, ids []int64,
 	if err != nil {
 		return nil, err
 	}
-	err = l.on(ctx, l.Source, func(s *backend.Session) error {
+	err = l.On(ctx, l.Source, func(s *backend.Session) error {
 		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
 			return err
 		}

@@ -110,21 +110,21 @@ type Step struct {
 
 // The steps of a run, in the order in which they first happen.
 const (
-	StepLeading    = "leading"    // elected, the older ones are fenced
-	StepPruned     = "pruned"     // what a crash left half done was removed
-	StepBlocked    = "blocked"    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
-	StepBound      = "bound"      // a chunk's bound is written down
-	StepSnapshot   = "snapshot"   // a chunk was read
-	StepStored     = "stored"     // a chunk is on the targets
-	StepApplied    = "applied"    // changes are on the targets, their entries are still in the log
-	StepAcked      = "acked"      // entries were deleted
-	StepLocked     = "locked"     // writers wait
-	StepDrained    = "drained"    // the log is empty
-	StepRenamed    = "renamed"    // the tables are closed
-	StepFlipped    = "flipped"    // the route was changed
-	StepSealing    = "sealing"    // a rollback closes the shards next
-	StepSealed     = "sealed"     // the shards are closed
-	StepReinstated = "reinstated" // the source's tables are back
+	StepLeading    = openjob.StepLeading    // elected, the older ones are fenced
+	StepPruned     = openjob.StepPruned     // what a crash left half done was removed
+	StepBlocked    = openjob.StepBlocked    // something, a transaction on the table mostly, kept triggers from being made; it is tried again
+	StepBound      = openjob.StepBound      // a chunk's bound is written down
+	StepSnapshot   = openjob.StepSnapshot   // a chunk was read
+	StepStored     = openjob.StepStored     // a chunk is on the targets
+	StepApplied    = openjob.StepApplied    // changes are on the targets, their entries are still in the log
+	StepAcked      = openjob.StepAcked      // entries were deleted
+	StepLocked     = openjob.StepLocked     // writers wait
+	StepDrained    = openjob.StepDrained    // the log is empty
+	StepRenamed    = openjob.StepRenamed    // the tables are closed
+	StepFlipped    = openjob.StepFlipped    // the route was changed
+	StepSealing    = openjob.StepSealing    // a rollback closes the shards next
+	StepSealed     = openjob.StepSealed     // the shards are closed
+	StepReinstated = openjob.StepReinstated // the source's tables are back
 )
 
 const (

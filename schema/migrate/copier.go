@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -26,9 +27,9 @@ type copier struct {
 // prune removes what a run that ended in the middle left above low, and takes
 // the bound back: those chunks will be read again.
 func (l *leader) prune(ctx context.Context) error {
-	var spans []span
-	err := l.onSource(ctx, func(s *backend.Session) (err error) {
-		spans, err = l.spans(ctx, s, true)
+	var spans []lead.Span
+	err := l.OnSource(ctx, func(s *backend.Session) (err error) {
+		spans, err = l.Spans(ctx, s, true)
 		return err
 	})
 	if err != nil {
@@ -36,13 +37,13 @@ func (l *leader) prune(ctx context.Context) error {
 	}
 	for _, t := range l.Tables {
 		sp := spans[t.Number]
-		if !sp.low.Less(sp.hig) {
+		if !sp.Low.Less(sp.High) {
 			continue
 		}
-		if err := l.pruneTargets(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
+		if err := l.pruneTargets(ctx, t, proto.Chunk{After: sp.Low, To: sp.High}); err != nil {
 			return err
 		}
-		err := l.onSource(ctx, func(s *backend.Session) error {
+		err := l.OnSource(ctx, func(s *backend.Session) error {
 			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = low WHERE job = ? AND tbl = ?", l.cfg.Name, t.Number)
 		})
 		if err != nil {
@@ -62,7 +63,7 @@ func (l *leader) pruneTargets(ctx context.Context, t *openjob.Table, c proto.Chu
 	for _, to := range t.Targets {
 		name := to.Present()
 		for more := true; more; {
-			err := l.on(ctx, to.Database, func(s *backend.Session) error {
+			err := l.On(ctx, to.Database, func(s *backend.Session) error {
 				ids, err := s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s LIMIT %d", s.Database.Quote(t.Key), s.Database.Quote(name), within(s.Database.Quote(t.Key), c), pruneRows))
 				more = len(ids) == pruneRows
 				if err != nil {
@@ -89,11 +90,11 @@ func within(key string, c proto.Chunk) string {
 
 // copy copies the table from where it stands to its end.
 func (l *leader) copy(ctx context.Context, t *openjob.Table) error {
-	spans, err := l.readSpans(ctx)
+	spans, err := l.ReadSpans(ctx)
 	if err != nil {
 		return err
 	}
-	c := &copier{leader: l, t: t, mark: proto.Resume(spans[t.Number].low)}
+	c := &copier{leader: l, t: t, mark: proto.Resume(spans[t.Number].Low)}
 	if c.mark.Complete() {
 		return nil
 	}
@@ -110,14 +111,6 @@ func (l *leader) copy(ctx context.Context, t *openjob.Table) error {
 		tasks = append(tasks, func(ctx context.Context) error { return c.work(ctx, chunks) })
 	}
 	return together(ctx, tasks...)
-}
-
-func (l *leader) readSpans(ctx context.Context) (spans []span, err error) {
-	err = l.Source.Do(ctx, func(s *backend.Session) error {
-		spans, err = l.spans(ctx, s, false)
-		return err
-	})
-	return spans, err
 }
 
 // hand hands out chunks whose bound is written down.
@@ -148,7 +141,7 @@ func (c *copier) next(ctx context.Context) (chunk proto.Chunk, more bool, err er
 	if err != nil {
 		return chunk, false, err
 	}
-	err = c.onSource(ctx, func(s *backend.Session) error {
+	err = c.OnSource(ctx, func(s *backend.Session) error {
 		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ? AND tbl = ?", boundValue(to), c.cfg.Name, c.t.Number)
 	})
 	if err != nil {
@@ -217,7 +210,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
 	c.mu.Unlock()
-	return c.onSource(ctx, func(s *backend.Session) error {
+	return c.OnSource(ctx, func(s *backend.Session) error {
 		if !low.Set {
 			return nil // an earlier chunk is still under way
 		}
@@ -266,7 +259,7 @@ func (c *copier) storeChunk(ctx context.Context, rows []backend.Row) (refused []
 // nobody knows whether it was committed, the chunk's own rows are removed first.
 func (c *copier) storeOn(ctx context.Context, side *backend.Database, parts [][]backend.Row) (refused []int64, err error) {
 	first := true
-	err = c.on(ctx, side, func(s *backend.Session) error {
+	err = c.On(ctx, side, func(s *backend.Session) error {
 		refused = nil
 		for i, to := range c.t.Targets {
 			if to.Database != side || len(parts[i]) == 0 {
@@ -335,4 +328,11 @@ func byTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, wait
 		}
 	}
 	return parts, waiting
+}
+
+func boundValue(b proto.Bound) any {
+	if !b.Set {
+		return nil
+	}
+	return b.ID
 }

@@ -50,7 +50,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
 	}
 	err = j.leading(ctx, func(l *leader) error {
-		phase, err := l.readPhase(ctx)
+		phase, err := l.ReadPhase(ctx)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 func (l *leader) cutover(ctx context.Context, maxPause time.Duration) (Switch, error) {
 	repair, err := l.repair(ctx)
 	if err != nil || repair == proto.Flip {
-		return Switch{Epoch: l.epoch}, err
+		return Switch{Epoch: l.Epoch()}, err
 	}
 	unchanged := func(context.Context) error { return nil } // of tables that are closed already
 	if repair == proto.Nothing {
@@ -124,7 +124,7 @@ func (l *leader) repair(ctx context.Context) (repair proto.Repair, err error) {
 		if err := l.unseal(ctx); err != nil {
 			return repair, err
 		}
-		if err := l.onSource(ctx, func(s *backend.Session) error { return l.flip(ctx, s) }); err != nil {
+		if err := l.OnSource(ctx, func(s *backend.Session) error { return l.flip(ctx, s) }); err != nil {
 			return repair, err
 		}
 		return repair, l.closeRetired(ctx)
@@ -166,8 +166,8 @@ func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) 
 	} else if err := enough(maxPause, 0, needs); err != nil {
 		return done, err
 	}
-	l.held = map[*backend.Database]*backend.Session{l.Source: s}
-	defer func() { l.held = nil }()
+	l.Hold(map[*backend.Database]*backend.Session{l.Source: s})
+	defer l.Hold(nil)
 	err = s.Database.Watch(ctx, s, p.start, p.rest, func() error { return p.prepare(ctx) })
 	if err != nil && p.closing {
 		p.lookAgain(ctx)
@@ -185,7 +185,7 @@ func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) 
 }
 
 func (l *leader) switched(took, allowed time.Duration, drained int64) Switch {
-	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: l.epoch}
+	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: l.Epoch()}
 }
 
 // pause is the time in which writers wait.
@@ -228,7 +228,7 @@ func (p *pause) getReady(ctx context.Context) error {
 		return err
 	}
 	p.Observe(StepLocked, nil, 0)
-	if err := p.checkEpoch(ctx, p.s, p.epoch); err != nil {
+	if err := p.CheckEpoch(ctx, p.s); err != nil {
 		return err
 	}
 	if err := p.drain(ctx); err != nil {
@@ -289,16 +289,16 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.at("checking the tables"); err != nil {
 		return err
 	}
-	spans, err := p.spans(ctx, p.s, false)
+	spans, err := p.Spans(ctx, p.s, false)
 	if err != nil {
 		return err
 	}
 	for _, sp := range spans {
-		if sp.low != proto.Top {
+		if sp.Low != proto.Top {
 			return fmt.Errorf("%w: not everything is copied", ErrNotReady)
 		}
 	}
-	if err := p.checkIdentities(ctx, p.s); err != nil {
+	if err := p.CheckIdentities(ctx, p.s); err != nil {
 		return err
 	}
 	if err := p.s.Database.Abandoned(ctx, p.s); err != nil {
@@ -441,10 +441,10 @@ func (p *pause) finish(ctx context.Context) error {
 // flip tells the application and the other runners. On a connection without the
 // lock it belongs into a transaction.
 func (l *leader) flip(ctx context.Context, s *backend.Session) error {
-	if err := l.setRoute(ctx, s, sharding.OnShards); err != nil {
+	if err := l.SetRoute(ctx, s, sharding.OnShards); err != nil {
 		return err
 	}
-	return l.enter(ctx, s, proto.Following, proto.Switched)
+	return l.Enter(ctx, s, proto.Following, proto.Switched)
 }
 
 // backIsShorter counts statements: what SQLite has renamed is undone by one ROLLBACK.
@@ -520,7 +520,7 @@ func (l *leader) closeRetired(ctx context.Context) error {
 func (l *leader) makeBackCapture(ctx context.Context) error {
 	for _, side := range l.Shards {
 		// What an attempt before has left there says nothing any more.
-		if err := l.on(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.BackTable())) }); err != nil {
+		if err := l.On(ctx, side, func(s *backend.Session) error { return s.Exec(ctx, "DELETE FROM "+s.Database.Quote(l.BackTable())) }); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/lead"
 )
 
 // Errors that this package wraps; test for them with errors.Is.
@@ -25,25 +26,25 @@ var (
 	// ErrLocked: another runner leads the job on this database. It goes on; try
 	// again when it ended. Not returned on SQLite, where the last one started
 	// leads.
-	ErrLocked = errors.New("migrate: another runner leads this job; it holds the lock until its process ends, or a minute after it was last heard of")
+	ErrLocked = lead.ErrLocked
 
 	// ErrFenced: a newer runner leads the job. This one has stopped, and wrote
 	// nothing since.
-	ErrFenced = errors.New("migrate: fenced: a newer runner leads this job; leave it to that one")
+	ErrFenced = lead.ErrFenced
 
 	// ErrNotReady: a precondition of the step is not met. Nothing was changed;
 	// the text says what to wait for or to mend.
 	ErrNotReady = backend.ErrNotReady
 
 	// ErrPhase: the job stands where this step makes no sense.
-	ErrPhase = errors.New("migrate: wrong phase")
+	ErrPhase = lead.ErrPhase
 
 	// ErrChanged: a table of the source was altered, truncated or restored while the
 	// job was under way, or one of a shard truncated, dropped or restored; or the job
 	// was begun with another configuration, which is a *SetupError. Before the
 	// switch, abort the job and begin again; after it, the retired tables have the
 	// rows of the shard.
-	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
+	ErrChanged = lead.ErrChanged
 
 	// ErrUnclear: the source has tables both under the old and the new name, or
 	// under neither: somebody else renamed one, put the names right by hand. Or a

@@ -19,7 +19,7 @@ import (
 // key to drop. Call it again when it was cut off.
 func (j *Job) Finalize(ctx context.Context) error {
 	return j.leadingAnyway(ctx, func(l *leader) error {
-		phase, err := l.readPhase(ctx)
+		phase, err := l.ReadPhase(ctx)
 		if err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (j *Job) Finalize(ctx context.Context) error {
 			if err := l.closeRetired(ctx); err != nil {
 				return err
 			}
-			err := l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, proto.Switched, proto.Finalized) })
+			err := l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, proto.Switched, proto.Finalized) })
 			if err != nil {
 				return err
 			}
@@ -109,13 +109,13 @@ func (l *leader) dropTraces(ctx context.Context) error {
 // read where the source is. Call it again when it was cut off.
 func (j *Job) Abort(ctx context.Context) error {
 	return j.leadingAnyway(ctx, func(l *leader) error {
-		phase, err := l.readPhase(ctx)
+		phase, err := l.ReadPhase(ctx)
 		if err != nil {
 			return err
 		}
 		switch phase {
 		case "":
-			return errors.Join(l.dropTraces(ctx), l.disown(ctx))
+			return errors.Join(l.dropTraces(ctx), l.Disown(ctx))
 		case proto.Copying, proto.Following:
 			if err := l.abandon(ctx, phase); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (j *Job) Abort(ctx context.Context) error {
 		if err := l.emptyTargets(ctx); err != nil {
 			return err
 		}
-		if err := l.disown(ctx); err != nil {
+		if err := l.Disown(ctx); err != nil {
 			return err
 		}
 		if l.Tables.HasMap() {
@@ -143,7 +143,7 @@ func (j *Job) Abort(ctx context.Context) error {
 				return err
 			}
 		}
-		return l.onSource(ctx, func(s *backend.Session) error { return l.forget(ctx, s) })
+		return l.OnSource(ctx, func(s *backend.Session) error { return l.forget(ctx, s) })
 	})
 }
 
@@ -156,24 +156,24 @@ func (l *leader) abandon(ctx context.Context, phase proto.Phase) error {
 	if repair != proto.Nothing {
 		return fmt.Errorf("%w: a switch was begun; finish it with Cutover, then roll it back", ErrPhase)
 	}
-	return l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, phase, proto.Aborted) })
+	return l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, phase, proto.Aborted) })
 }
 
 // emptyTargets: all that is there was copied. Where this job has copied nothing,
 // rows are of somebody else.
 func (l *leader) emptyTargets(ctx context.Context) error {
-	spans, err := l.readSpans(ctx)
+	spans, err := l.ReadSpans(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range l.Tables {
-		if !spans[t.Number].hig.Set {
+		if !spans[t.Number].High.Set {
 			continue
 		}
 		for _, to := range t.Targets {
-			err := l.on(ctx, to.Database, func(s *backend.Session) error {
-				job, mark, err := ownerOf(ctx, s, to.Name)
-				if err != nil || !l.is(job, mark) {
+			err := l.On(ctx, to.Database, func(s *backend.Session) error {
+				ours, err := l.Owns(ctx, s, to)
+				if err != nil || !ours {
 					return err
 				}
 				there, err := s.Database.Exists(ctx, s, to.Present())

@@ -11,7 +11,7 @@ import (
 // forward is the stream from the source to the shards.
 func (l *leader) forward() *stream {
 	return &stream{
-		leader: l, from: l.Source, log: l.LogTable(), bounds: l.spans,
+		leader: l, from: l.Source, log: l.LogTable(), bounds: l.Spans,
 		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
 			more := false
 			err = st.Do(ctx, func(s *backend.Session) error {
@@ -38,7 +38,7 @@ func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64,
 	parts, refused := byTarget(t, rows)
 	for _, side := range l.Shards {
 		var here []int64
-		err := l.on(ctx, side, func(s *backend.Session) error {
+		err := l.On(ctx, side, func(s *backend.Session) error {
 			here = nil
 			for i, to := range t.Targets {
 				if to.Database != side {

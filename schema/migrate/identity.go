@@ -4,66 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
-
-// checkIdentities fails when a table was truncated, rebuilt or altered: the log
-// does not know of it.
-func (w *openJob) checkIdentities(ctx context.Context, s *backend.Session) error {
-	spans, err := w.spans(ctx, s, false)
-	if err != nil {
-		return err
-	}
-	for _, t := range w.Tables {
-		identity, err := s.Database.Identity(ctx, s, t.Name)
-		if err != nil {
-			return err
-		}
-		if identity != spans[t.Number].identity {
-			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.Conf.Name)
-		}
-	}
-	return nil
-}
-
-// checkDefinitions is what can be asked of a table on another server.
-func (w *openJob) checkDefinitions(ctx context.Context, s *backend.Session) error {
-	spans, err := w.spans(ctx, s, false)
-	if err != nil {
-		return err
-	}
-	for _, t := range w.Tables {
-		is, err := s.Database.Identity(ctx, s, t.Name)
-		if err != nil {
-			return err
-		}
-		if definitionOf(is) != definitionOf(spans[t.Number].identity) {
-			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.Conf.Name)
-		}
-	}
-	return nil
-}
-
-// definitionOf is the part of an identity that all servers have in common.
-func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }
 
 // checkAll is for a job whose source serves, and has to see all that its writers do: what looks like changes of a table that
 // was truncated or altered, a runner would do to the only copies that are left. No
 // other runner leads meanwhile, or the answer is ErrFenced.
 func (l *leader) checkAll(ctx context.Context) error {
-	err := l.onSource(ctx, func(s *backend.Session) error {
+	err := l.OnSource(ctx, func(s *backend.Session) error {
 		if err := checkWriters(ctx, s); err != nil {
 			return err
 		}
-		return l.checkIdentities(ctx, s)
+		return l.CheckIdentities(ctx, s)
 	})
 	if err != nil {
 		return err
 	}
-	return l.checkTargets(ctx)
+	return l.CheckTargets(ctx)
 }
 
 // unchanged ends a pass when a table was truncated or altered: what differs then
@@ -72,17 +32,17 @@ func (v *verifier) unchanged(ctx context.Context) error {
 	if !v.guarded {
 		return nil
 	}
-	was, err := v.noted(ctx)
+	was, err := v.NotedTargets(ctx)
 	if err != nil {
 		return err
 	}
-	is, err := v.targetIdentities(ctx)
+	is, err := v.TargetIdentities(ctx)
 	if err != nil {
 		return err
 	}
 	return v.Source.Do(ctx, func(s *backend.Session) error {
 		changed := v.changed(ctx, s, was, is)
-		phase, err := v.phase(ctx, s) // afterwards: a switch takes the tables away
+		phase, err := v.Phase(ctx, s) // afterwards: a switch takes the tables away
 		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
 			err = fmt.Errorf("%w: the job is %q by now; verify again", ErrPhase, phase)
 		}
@@ -95,13 +55,13 @@ func (v *verifier) unchanged(ctx context.Context) error {
 
 // changed compares all tables with what they were. On another server they have
 // other numbers.
-func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is map[place]targetIdentity) error {
-	moved, err := v.moved(ctx, s)
+func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead.Identities) error {
+	moved, err := v.Moved(ctx, s)
 	if err != nil {
 		return err
 	}
 	if !moved {
-		if _, err := v.compareTargets(was, is); err != nil {
+		if err := v.CompareTargets(was, is); err != nil {
 			return err
 		}
 	}
@@ -109,9 +69,9 @@ func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is map[
 	case v.behind:
 		return nil
 	case moved:
-		return v.checkDefinitions(ctx, s)
+		return v.CheckDefinitions(ctx, s)
 	}
-	return v.checkIdentities(ctx, s)
+	return v.CheckIdentities(ctx, s)
 }
 
 // explain names what became of a table when that made a statement fail.

@@ -10,24 +10,6 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// idWriter extends the map table.
-func (l *leader) idWriter() idmap.Writer {
-	return idmap.Writer{Table: l.MapTable(), Source: l.Source, From: l.from(l.Source), OnSource: l.onSource, Persist: l.persistHeld}
-}
-
-// persistHeld makes what was written under the lock of a switch last: the switch may
-// be given up, and rows with ids of the map table stay on the shards.
-func (l *leader) persistHeld(ctx context.Context) error {
-	held := l.held[l.Source]
-	if held == nil {
-		return nil
-	}
-	if err := l.Source.Persist(ctx, held); err != nil {
-		return err
-	}
-	return l.checkEpoch(ctx, held, l.epoch)
-}
-
 // raiseCounter keeps the source from giving an id again that it got in a
 // rollback.
 func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {

@@ -71,7 +71,7 @@ func (l *leader) convert(ctx context.Context, t *openjob.Table, rows []backend.R
 	for i := range rows {
 		want(wanted, t, &rows[i])
 	}
-	d, err := l.idWriter().Dictionary(ctx, wanted, way)
+	d, err := l.IDWriter().Dictionary(ctx, wanted, way)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (l *leader) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way 
 	for _, id := range ids {
 		wanted.Add(t.IDs, id)
 	}
-	d, err := l.MapTable().LookUp(ctx, l.from(l.Source), wanted, way)
+	d, err := l.MapTable().LookUp(ctx, l.From(l.Source), wanted, way)
 	if err != nil {
 		return nil, err
 	}

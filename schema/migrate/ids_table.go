@@ -19,7 +19,7 @@ func (l *leader) pruneRenumbered(ctx context.Context, t *openjob.Table, c proto.
 			if err != nil || len(doomed) == 0 {
 				return err
 			}
-			return l.on(ctx, to.Database, func(s *backend.Session) error { return removeRows(ctx, s, t, to.Present(), doomed) })
+			return l.On(ctx, to.Database, func(s *backend.Session) error { return removeRows(ctx, s, t, to.Present(), doomed) })
 		})
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
@@ -129,9 +130,9 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 	for _, t := range i.job.cfg.Tables {
 		names = append(names, t.Name)
 	}
-	switch err := checkOwner(ctx, s, i.job.cfg.Name, names); {
-	case errors.Is(err, errOwned):
-		probe{i, s, backend.Table{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), errOwned.Error()+": "), "end that job first, or go on with it")
+	switch err := lead.CheckOwner(ctx, s, i.job.cfg.Name, names); {
+	case errors.Is(err, lead.ErrOwned):
+		probe{i, s, backend.Table{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), lead.ErrOwned.Error()+": "), "end that job first, or go on with it")
 	case err != nil:
 		return err
 	}
@@ -411,7 +412,7 @@ func (p probe) owned(ctx context.Context, name string) (bool, error) {
 	if err != nil || !there {
 		return false, err
 	}
-	job, mark, err := ownerOf(ctx, p.Session, name)
+	job, mark, err := lead.OwnerOf(ctx, p.Session, name)
 	if err != nil || job == "" {
 		return false, err
 	}

@@ -7,39 +7,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
-	"github.com/shardid/shardid/schema/internal/proto"
 )
-
-// makeOwnTables creates what is missing of this package's tables. The logs of
-// the shards are used after the switch.
-func (w *openJob) makeOwnTables(ctx context.Context) error {
-	var phase proto.Phase
-	err := w.Source.Do(ctx, func(s *backend.Session) (err error) {
-		phase, err = w.phase(ctx, s)
-		return err
-	})
-	if err != nil || phase == proto.Finalized { // which has dropped the logs
-		return err
-	}
-	if err := w.Source.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, w.sourceTables()) }); err != nil {
-		return fmt.Errorf("create the tables of the job on the source: %w", err)
-	}
-	for _, side := range w.Shards {
-		if err := side.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, side.ShardTables(w.BackTable())) }); err != nil {
-			return fmt.Errorf("create the tables of the job on %s: %w", side.Label, err)
-		}
-	}
-	return nil
-}
-
-// sourceTables are the definitions of this package's tables on the source.
-func (w *openJob) sourceTables() []string {
-	all := w.Source.OwnTables(w.LogTable())
-	if w.Tables.HasMap() {
-		all = append(all, w.Source.MapDefinition(string(w.MapTable())))
-	}
-	return all
-}
 
 // makeTargets creates the shards that are missing, and refuses those that are
 // not empty or have other columns.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -28,11 +29,10 @@ func New(cfg Config) (*Job, error) {
 
 // openJob is a job with its databases opened and its tables described.
 type openJob struct {
-	*openjob.Job
+	*lead.State
 
 	cfg  Config
-	room *room  // for rows on their way
-	mark string // by which shards know the job from one of this name on another source; a leader's
+	room *room // for rows on their way
 }
 
 func (j *Job) open(ctx context.Context) (*openJob, error) {
@@ -44,7 +44,7 @@ func (j *Job) open(ctx context.Context) (*openJob, error) {
 }
 
 func newOpenJob(w *openjob.Job, cfg Config) *openJob {
-	return &openJob{Job: w, cfg: cfg, room: newRoom()}
+	return &openJob{State: &lead.State{Job: w}, cfg: cfg, room: newRoom()}
 }
 
 // names reports whether a table of the job is called so.

@@ -73,7 +73,7 @@ type planner struct {
 }
 
 func (p *planner) run(ctx context.Context) error {
-	p.add(p.Source, p.sourceTables()...)
+	p.add(p.Source, p.SourceTables()...)
 	for _, side := range p.Shards {
 		p.add(side, side.ShardTables(p.BackTable())...)
 	}

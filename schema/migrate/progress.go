@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -84,17 +85,17 @@ func (j *Job) Progress(ctx context.Context) (Progress, error) {
 
 func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, error) {
 	p := Progress{Job: w.cfg.Name, Phase: PhaseNone, Tables: []TableProgress{}}
-	phase, err := w.phase(ctx, s)
+	phase, err := w.Phase(ctx, s)
 	if err != nil {
 		return p, err
 	}
-	var spans []span
+	var spans []lead.Span
 	if phase != "" {
 		p.Phase = Phase(phase)
 		if p.Epoch, err = s.Number(ctx, "SELECT epoch FROM "+s.Database.Fence+" WHERE job = ?", w.cfg.Name); err != nil {
 			return p, err
 		}
-		if spans, err = w.spans(ctx, s, false); err != nil {
+		if spans, err = w.Spans(ctx, s, false); err != nil {
 			return p, err
 		}
 	}
@@ -105,7 +106,7 @@ func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, e
 		}
 		at := TableProgress{Name: t.Conf.Name, Rows: rows}
 		if spans != nil {
-			at.Copied, err = copiedPart(ctx, s, t, spans[t.Number].low)
+			at.Copied, err = copiedPart(ctx, s, t, spans[t.Number].Low)
 		}
 		if err != nil {
 			return p, err

@@ -29,7 +29,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
 	}
 	err = j.leading(ctx, func(l *leader) error {
-		phase, err := l.readPhase(ctx)
+		phase, err := l.ReadPhase(ctx)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.
 		if err := l.closeRetired(ctx); err != nil {
 			return Switch{}, err
 		}
-		if err := l.catchUp(ctx, maxPause, l.checkTargets, l.backward()...); err != nil {
+		if err := l.catchUp(ctx, maxPause, l.CheckTargets, l.backward()...); err != nil {
 			return Switch{}, err
 		}
 	}
@@ -78,7 +78,8 @@ func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.
 	if err != nil {
 		return Switch{}, err
 	}
-	r := &rollback{leader: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, forced: phase == proto.Returning}
+	r := &rollback{leader: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, locked: map[*backend.Database]*backend.Session{}, forced: phase == proto.Returning}
+	r.Hold(r.locked)
 	if r.forced {
 		r.timing = unlimited(maxPause)
 	} else if err := enough(maxPause, 0, needs.all); err != nil {
@@ -118,6 +119,7 @@ type rollback struct {
 
 	needs   retreatNeeds
 	phase   proto.Phase
+	locked  map[*backend.Database]*backend.Session // connections that hold the lock of their database, or are about to
 	drained int64
 	step    string
 	forced  bool // shards may be closed already: the pause takes what it takes
@@ -148,10 +150,7 @@ func (r *rollback) guarded(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	if r.held == nil {
-		r.held = newHeld()
-	}
-	r.held[side] = s
+	r.locked[side] = s
 	return side.Watch(ctx, s, r.start, r.rest, func() error { return r.guarded(ctx, i+1) })
 }
 
@@ -162,11 +161,11 @@ func (r *rollback) lockAll(ctx context.Context) error {
 		if err := r.at("waiting for the locks on the shards"); err != nil {
 			return err
 		}
-		s := r.held[side]
+		s := r.locked[side]
 		if err := side.Lock(ctx, s, r.lockedOn(side), r.rest()); err != nil {
 			return err
 		}
-		if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
+		if err := r.CheckEpoch(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -220,13 +219,14 @@ func (r *rollback) giveUp(ctx context.Context, err error) error {
 func (r *rollback) release(ctx context.Context) {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	for side, s := range r.held {
+	for side, s := range r.locked {
 		if s.Locked {
 			_ = side.Unlock(undo, s, false) // closing it ends the lock as well
 		}
 		s.Close()
 	}
-	r.held = nil
+	clear(r.locked)
+	r.Hold(nil)
 }
 
 // isLate: what is left would keep writers waiting for too long, and to open the shards
@@ -241,7 +241,7 @@ func (r *rollback) undo(ctx context.Context) error {
 	if err := r.unseal(ctx); err != nil {
 		return err
 	}
-	err := r.onSource(ctx, func(s *backend.Session) error { return r.enter(ctx, s, proto.Returning, proto.Switched) })
+	err := r.OnSource(ctx, func(s *backend.Session) error { return r.Enter(ctx, s, proto.Returning, proto.Switched) })
 	if err != nil {
 		return err
 	}
@@ -251,14 +251,14 @@ func (r *rollback) undo(ctx context.Context) error {
 // seal closes the shards.
 func (r *rollback) seal(ctx context.Context) error {
 	if r.phase == proto.Switched {
-		err := r.onSource(ctx, func(s *backend.Session) error { return r.enter(ctx, s, proto.Switched, proto.Returning) })
+		err := r.OnSource(ctx, func(s *backend.Session) error { return r.Enter(ctx, s, proto.Switched, proto.Returning) })
 		if err != nil {
 			return err
 		}
 	}
 	r.Observe(StepSealing, nil, 0)
 	err := r.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
-		s := r.held[side]
+		s := r.locked[side]
 		for _, to := range all {
 			if to.Sealed {
 				continue
@@ -291,14 +291,14 @@ func (r *rollback) reinstate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.onSource(ctx, func(s *backend.Session) error {
-		if err := r.identify(ctx, s); err != nil {
+	err = r.OnSource(ctx, func(s *backend.Session) error {
+		if err := r.Identify(ctx, s); err != nil {
 			return err
 		}
-		if err := r.setRoute(ctx, s, r.routeBack()); err != nil {
+		if err := r.SetRoute(ctx, s, r.routeBack()); err != nil {
 			return err
 		}
-		return r.enter(ctx, s, proto.Returning, proto.Following)
+		return r.Enter(ctx, s, proto.Returning, proto.Following)
 	})
 	if err == nil {
 		r.Observe(StepReinstated, nil, 0)
@@ -329,7 +329,7 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
 		return err
 	}
-	if err := r.checkEpoch(ctx, s, r.epoch); err != nil {
+	if err := r.CheckEpoch(ctx, s); err != nil {
 		return err
 	}
 	if err := r.raiseCounter(ctx, s, t); err != nil {
@@ -339,20 +339,6 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 		return err
 	}
 	t.Name = t.Conf.Name
-	return nil
-}
-
-// identify writes down what the tables are now.
-func (l *leader) identify(ctx context.Context, s *backend.Session) error {
-	for _, t := range l.Tables {
-		identity, err := s.Database.Identity(ctx, s, t.Name)
-		if err != nil {
-			return err
-		}
-		if err := s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET identity = ? WHERE job = ? AND tbl = ?", identity, l.cfg.Name, t.Number); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -404,8 +390,4 @@ func (l *leader) dropBackCapture(ctx context.Context) error {
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
 	})
-}
-
-func newHeld() map[*backend.Database]*backend.Session {
-	return map[*backend.Database]*backend.Session{}
 }

@@ -49,7 +49,7 @@ func (j *Job) Run(ctx context.Context) error {
 // TRUNCATE of a table, or of an ALTER of one of the source's while those serve.
 func (j *Job) Follow(ctx context.Context) error {
 	err := j.leading(ctx, func(l *leader) error {
-		phase, err := l.readPhase(ctx)
+		phase, err := l.ReadPhase(ctx)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (j *Job) Follow(ctx context.Context) error {
 			if err := l.closeRetired(ctx); err != nil {
 				return err
 			}
-			f.streams, f.unchanged = l.backward(), l.checkTargets
+			f.streams, f.unchanged = l.backward(), l.CheckTargets
 		}
 		return f.keepUp(ctx)
 	})
@@ -101,7 +101,7 @@ func (w *openJob) leading(ctx context.Context, f func(*leader) error) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	return f(l)
 }
 
@@ -126,7 +126,7 @@ func (l *leader) bringBack(ctx context.Context) error {
 	if err := l.closeRetired(ctx); err != nil { // whoever switched may have ended before it did
 		return err
 	}
-	f := &follower{leader: l, streams: l.backward(), unchanged: l.checkTargets}
+	f := &follower{leader: l, streams: l.backward(), unchanged: l.CheckTargets}
 	return f.applyUntilCaughtUp(ctx, nil)
 }
 
@@ -143,7 +143,7 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 	if err := l.checkAll(ctx); err != nil {
 		return err
 	}
-	if err := l.own(ctx); err != nil {
+	if err := l.Own(ctx); err != nil {
 		return err
 	}
 	if err := l.prune(ctx); err != nil {
@@ -174,5 +174,5 @@ func (l *leader) copyAll(ctx context.Context, phase proto.Phase) error {
 	if phase == proto.Following {
 		return nil
 	}
-	return l.onSource(ctx, func(s *backend.Session) error { return l.enter(ctx, s, proto.Copying, proto.Following) })
+	return l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, proto.Copying, proto.Following) })
 }

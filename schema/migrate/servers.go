@@ -10,15 +10,6 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// servers tells where all databases of the job are.
-func (w *openJob) servers() string {
-	all := []string{w.Source.ServerID}
-	for _, side := range w.Shards {
-		all = append(all, side.ServerID)
-	}
-	return backend.Digest(strings.Join(all, "\n"))
-}
-
 // moveIn makes sure of every row when a database is on another server than when
 // the job was last there. A replica that took over may lack what was committed
 // last: rows of a shard whose changes were done with, or changes of the source
@@ -26,7 +17,7 @@ func (w *openJob) servers() string {
 func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	var moved bool
 	err := l.Source.Do(ctx, func(s *backend.Session) (err error) {
-		moved, err = l.moved(ctx, s)
+		moved, err = l.Moved(ctx, s)
 		return err
 	})
 	if err != nil || !moved {
@@ -41,25 +32,13 @@ func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 	if err := v.run(ctx); err != nil {
 		return fmt.Errorf("compare after a change of servers: %w", err)
 	}
-	is, err := l.targetIdentities(ctx)
+	is, err := l.TargetIdentities(ctx)
 	if err != nil {
 		return err
 	}
-	return l.onSource(ctx, func(s *backend.Session) error {
-		if err := l.identify(ctx, s); err != nil {
-			return err
-		}
-		if err := l.noteTargets(ctx, s, is); err != nil {
-			return err
-		}
-		return s.Exec(ctx, "UPDATE "+backend.JobTable+" SET servers = ? WHERE job = ?", l.servers(), l.cfg.Name)
+	return l.OnSource(ctx, func(s *backend.Session) error {
+		return l.Acknowledge(ctx, s, is)
 	})
-}
-
-// moved: a database is on another server than when the job was last there.
-func (w *openJob) moved(ctx context.Context, s *backend.Session) (bool, error) {
-	known, err := s.List(ctx, "SELECT servers FROM "+backend.JobTable+" WHERE job = ?", w.cfg.Name)
-	return len(known) != 1 || known[0] != w.servers(), err
 }
 
 // startOver removes what shards may have above the bounds that this server
@@ -68,8 +47,8 @@ func (l *leader) startOver(ctx context.Context) error {
 	if err := l.checkTaken(ctx); err != nil {
 		return err
 	}
-	err := l.onSource(ctx, func(s *backend.Session) error {
-		if err := l.checkDefinitions(ctx, s); err != nil {
+	err := l.OnSource(ctx, func(s *backend.Session) error {
+		if err := l.CheckDefinitions(ctx, s); err != nil {
 			return err
 		}
 		return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET hig = ? WHERE job = ?", proto.Top.ID, l.cfg.Name)

@@ -42,7 +42,7 @@ func (b *batch) run(ctx context.Context) error {
 	if b.leader, err = w.lead(ctx); err != nil {
 		return err
 	}
-	defer b.release()
+	defer b.Release()
 	before := b.slots[0]
 	if err := b.refresh(ctx); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (b *batch) step(ctx context.Context, do change) error {
 }
 
 func (b *batch) stillLeads(ctx context.Context) error {
-	return b.onSource(ctx, func(*backend.Session) error { return nil })
+	return b.OnSource(ctx, func(*backend.Session) error { return nil })
 }
 
 // announce makes what is missing on the new shard and has everybody know which

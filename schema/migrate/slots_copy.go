@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding/slotstore"
@@ -25,7 +26,7 @@ func (b *batch) bring(ctx context.Context) error {
 	}
 	st := b.stream()
 	for _, t := range b.Tables {
-		if err := b.copyTable(ctx, st, t, spans[t.Number].low); err != nil {
+		if err := b.copyTable(ctx, st, t, spans[t.Number].Low); err != nil {
 			return err
 		}
 	}
@@ -40,7 +41,7 @@ func (b *batch) bring(ctx context.Context) error {
 
 // resume returns how far the tables are copied, after removing what a crash left
 // above. A copy of a table that is not the same any more begins again.
-func (b *batch) resume(ctx context.Context) ([]span, error) {
+func (b *batch) resume(ctx context.Context) ([]lead.Span, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
 		return nil, err
@@ -63,10 +64,10 @@ func (b *batch) resume(ctx context.Context) ([]span, error) {
 	}
 	for _, t := range b.Tables {
 		sp := left[t.Number]
-		if !sp.low.Less(sp.hig) {
+		if !sp.Low.Less(sp.High) {
 			continue
 		}
-		if err := b.removeCopies(ctx, t, proto.Chunk{After: sp.low, To: sp.hig}); err != nil {
+		if err := b.removeCopies(ctx, t, proto.Chunk{After: sp.Low, To: sp.High}); err != nil {
 			return nil, err
 		}
 		b.Observe(StepPruned, t, 0)
@@ -75,7 +76,7 @@ func (b *batch) resume(ctx context.Context) ([]span, error) {
 }
 
 // remains are the spans that a run has left; none when it left none.
-type remains []span
+type remains []lead.Span
 
 // mark is the version in which the slots began to move, and the identity of a
 // table.
@@ -92,12 +93,12 @@ func (m mark) identity() string {
 }
 
 func (r remains) ofThisMove(marks []mark) bool {
-	return len(r) == len(marks) && mark(r[0].identity).version() == marks[0].version()
+	return len(r) == len(marks) && mark(r[0].Identity).version() == marks[0].version()
 }
 
 func (r remains) usable(marks []mark) bool {
 	for i := range r {
-		if r[i].identity != string(marks[i]) {
+		if r[i].Identity != string(marks[i]) {
 			return false
 		}
 	}
@@ -121,13 +122,13 @@ func (b *batch) marks(ctx context.Context) (all []mark, err error) {
 }
 
 func (b *batch) left(ctx context.Context) (all remains, err error) {
-	err = b.onSource(ctx, func(s *backend.Session) error {
+	err = b.OnSource(ctx, func(s *backend.Session) error {
 		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name)
 		if err != nil || n != int64(len(b.Tables)) {
 			all = nil
 			return err
 		}
-		all, err = b.spans(ctx, s, false)
+		all, err = b.Spans(ctx, s, false)
 		return err
 	})
 	return all, err
@@ -144,7 +145,7 @@ func (b *batch) unaltered(ctx context.Context) error {
 		return err
 	}
 	for i, m := range marks {
-		if len(left) != len(marks) || mark(left[i].identity).identity() != m.identity() {
+		if len(left) != len(marks) || mark(left[i].Identity).identity() != m.identity() {
 			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.Tables[i].Name)
 		}
 	}
@@ -164,12 +165,12 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 		return nil, err
 	}
 	all := make(remains, len(b.Tables))
-	err := b.onSource(ctx, func(s *backend.Session) error {
+	err := b.OnSource(ctx, func(s *backend.Session) error {
 		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.leader.cfg.Name); err != nil {
 			return err
 		}
 		for _, t := range b.Tables {
-			all[t.Number] = span{identity: string(marks[t.Number])}
+			all[t.Number] = lead.Span{Identity: string(marks[t.Number])}
 			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.leader.cfg.Name, t.Number, t.Conf.Name, string(marks[t.Number])); err != nil {
 				return err
 			}
@@ -195,7 +196,7 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *openjob.Table, low
 			return err
 		}
 		low := c.mark.Finish(chunk)
-		err = b.onSource(ctx, func(s *backend.Session) error {
+		err = b.OnSource(ctx, func(s *backend.Session) error {
 			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.leader.cfg.Name, t.Number)
 		})
 		if err != nil {
@@ -272,7 +273,7 @@ func (b *batch) past(ctx context.Context, side *backend.Database, f func(*backen
 	if err != nil {
 		return err
 	}
-	return b.on(ctx, side, func(s *backend.Session) error {
+	return b.On(ctx, side, func(s *backend.Session) error {
 		return passage.Run(ctx, s, func() error { return f(s) })
 	})
 }
@@ -291,7 +292,7 @@ func (b *batch) deletion(t *openjob.Table, keys []int64) string {
 // stream brings changes of the rows to the new shard.
 func (b *batch) stream() *stream {
 	return &stream{
-		leader: b.leader, from: b.Source, log: b.LogTable(), bounds: b.spans,
+		leader: b.leader, from: b.Source, log: b.LogTable(), bounds: b.Spans,
 		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) ([]backend.Row, int, error) {
 			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {

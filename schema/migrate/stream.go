@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -20,7 +21,7 @@ type stream struct {
 	log  string
 
 	// bounds are how far the tables are copied; nil means to their end.
-	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]span, error)
+	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error)
 	// fetch reads the rows with the first n of these ids as they are now, in one
 	// statement: of all, or of as many as the limits allow.
 	fetch func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error)
@@ -69,7 +70,7 @@ func (st *stream) pass(ctx context.Context) (passed, error) {
 }
 
 func (st *stream) Do(ctx context.Context, f func(*backend.Session) error) error {
-	return st.leader.from(st.from).Do(ctx, f)
+	return st.leader.From(st.from).Do(ctx, f)
 }
 
 // end is the number of the last entry. A runner that finds none must learn, too,
@@ -80,7 +81,7 @@ func (st *stream) end(ctx context.Context) (end int64, err error) {
 		if err != nil {
 			return err
 		}
-		if !proto.Leads(st.epoch, fence) {
+		if !proto.Leads(st.Epoch(), fence) {
 			return ErrFenced
 		}
 		end, err = s.Number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
@@ -104,20 +105,20 @@ func (st *stream) page(ctx context.Context, after, end int64) (page []entry, err
 	return page, err
 }
 
-func (st *stream) readBounds(ctx context.Context, s *backend.Session, lock bool) ([]span, error) {
+func (st *stream) readBounds(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error) {
 	if st.bounds != nil {
 		return st.bounds(ctx, s, lock)
 	}
-	all := make([]span, len(st.Tables))
+	all := make([]lead.Span, len(st.Tables))
 	for i := range all {
-		all[i] = span{low: proto.Top, hig: proto.Top}
+		all[i] = lead.Span{Low: proto.Top, High: proto.Top}
 	}
 	return all, nil
 }
 
 // process applies a page and returns the entries that stay.
 func (st *stream) process(ctx context.Context, page []entry) (left []entry, err error) {
-	var spans []span
+	var spans []lead.Span
 	err = st.Do(ctx, func(s *backend.Session) error {
 		spans, err = st.readBounds(ctx, s, false) // after the page
 		return err
@@ -132,7 +133,7 @@ func (st *stream) process(ctx context.Context, page []entry) (left []entry, err 
 		if e.tbl >= len(spans) {
 			return nil, fmt.Errorf("%w: the log has an entry of a table %d", ErrChanged, e.tbl)
 		}
-		switch proto.Classify(e.id, spans[e.tbl].low, spans[e.tbl].hig) {
+		switch proto.Classify(e.id, spans[e.tbl].Low, spans[e.tbl].High) {
 		case proto.Apply:
 			if apply[e.tbl] == nil {
 				apply[e.tbl] = map[int64]bool{}
@@ -150,7 +151,7 @@ func (st *stream) process(ctx context.Context, page []entry) (left []entry, err 
 		}
 	}
 	for _, e := range page {
-		if spans[e.tbl].low.Covers(e.id) {
+		if spans[e.tbl].Low.Covers(e.id) {
 			if apply[e.tbl][e.id] {
 				gone = append(gone, e.seq)
 			} else {
@@ -206,7 +207,7 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 		return nil
 	}
 	remove := func(s *backend.Session) error {
-		if err := st.checkEpoch(ctx, s, st.epoch); err != nil {
+		if err := st.CheckEpoch(ctx, s); err != nil {
 			return err
 		}
 		all := slices.Clone(gone)
@@ -216,7 +217,7 @@ func (st *stream) ack(ctx context.Context, gone []int64, drop []entry) error {
 				return err
 			}
 			for _, e := range drop {
-				if proto.Classify(e.id, spans[e.tbl].low, spans[e.tbl].hig) == proto.Drop {
+				if proto.Classify(e.id, spans[e.tbl].Low, spans[e.tbl].High) == proto.Drop {
 					all = append(all, e.seq)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -61,7 +62,7 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	for _, t := range v.Tables {
-		if err := v.table(ctx, t, spans[t.Number].low); err != nil {
+		if err := v.table(ctx, t, spans[t.Number].Low); err != nil {
 			return fmt.Errorf("table %s: %w", t.Conf.Name, err)
 		}
 	}
@@ -69,9 +70,9 @@ func (v *verifier) run(ctx context.Context) error {
 }
 
 // copied returns how far the tables are copied.
-func (v *verifier) copied(ctx context.Context) (spans []span, err error) {
+func (v *verifier) copied(ctx context.Context) (spans []lead.Span, err error) {
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
-		phase, err := v.phase(ctx, s)
+		phase, err := v.Phase(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (v *verifier) copied(ctx context.Context) (spans []span, err error) {
 		default:
 			return fmt.Errorf("%w: the job is %q; rows can be compared from the begin of Run until Finalize", ErrPhase, phase)
 		}
-		spans, err = v.spans(ctx, s, false)
+		spans, err = v.Spans(ctx, s, false)
 		return err
 	})
 	return spans, err

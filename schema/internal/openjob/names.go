@@ -19,3 +19,12 @@ func (j *Job) TriggerName(kind string, number int, event string) string {
 
 // MapTable remembers which id a row got. It stays after the job.
 func (j *Job) MapTable() idmap.Table { return idmap.Table("shardid_ids_" + j.Name) }
+
+// SourceTables are the definitions of a migration's own tables on the source.
+func (j *Job) SourceTables() []string {
+	all := j.Source.OwnTables(j.LogTable())
+	if j.Tables.HasMap() {
+		all = append(all, j.Source.MapDefinition(string(j.MapTable())))
+	}
+	return all
+}

@@ -1,0 +1,18 @@
+// Package lead knows who leads a job, where the job stands and whether its tables are
+// still those that it began with.
+//
+// [Take] makes a runner the [Leader] of a job: it holds the lock on the job and keeps it
+// by a heartbeat, and gets an epoch that is higher than any database has seen.
+// [Leader.On] runs a function in a transaction that checks the epoch first, and is what
+// stages write with. [State] reads what the databases have noted of a job: its phase, how
+// far each table is copied, and what tells that a table was truncated, altered, restored
+// or moved to another server.
+//
+// # Promise
+//
+// A runner that was thought dead writes nothing more: each transaction of a leader, on
+// whichever database, reads the fence there under a lock, and ends with [ErrFenced] when
+// a newer runner has raised it. A table that is not what it was is [ErrChanged], and no
+// table belongs to two jobs. A Leader is safe for concurrent use, apart from Hold; its
+// one goroutine, the heartbeat, ends in Release, which waits for it.
+package lead

@@ -1,0 +1,18 @@
+package lead
+
+import "errors"
+
+// Errors that this package and the stages wrap. Package migrate documents them.
+var (
+	// ErrLocked is that another runner leads the job on this database.
+	ErrLocked = errors.New("migrate: another runner leads this job; it holds the lock until its process ends, or a minute after it was last heard of")
+
+	// ErrFenced is that a newer runner leads the job.
+	ErrFenced = errors.New("migrate: fenced: a newer runner leads this job; leave it to that one")
+
+	// ErrPhase is that the job stands where the step makes no sense.
+	ErrPhase = errors.New("migrate: wrong phase")
+
+	// ErrChanged is that a table is not what it was, or the configuration.
+	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
+)

@@ -1,0 +1,166 @@
+package lead
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/proto"
+)
+
+// State is where a job stands, as its databases have it. Whoever asks need not lead.
+type State struct{ *openjob.Job }
+
+// ReadPhase is Phase, on a connection of its own.
+func (st *State) ReadPhase(ctx context.Context) (phase proto.Phase, err error) {
+	err = st.Source.Do(ctx, func(s *backend.Session) error {
+		phase, err = st.Phase(ctx, s)
+		return err
+	})
+	return phase, err
+}
+
+// Span is how far the copy of a table is.
+type Span struct {
+	Low, High proto.Bound
+	Identity  string
+}
+
+// Phase is that of the job, "" when it was never begun.
+func (st *State) Phase(ctx context.Context, s *backend.Session) (proto.Phase, error) {
+	there, err := s.Database.Exists(ctx, s, backend.JobTable)
+	if err != nil || !there {
+		return "", err
+	}
+	var phase string
+	err = s.QueryRowContext(ctx, "SELECT phase FROM "+backend.JobTable+" WHERE job = ?", st.Name).Scan(&phase)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if p := proto.Phase(phase); p.Known() {
+		return p, nil
+	}
+	return "", fmt.Errorf("%w: the job is %q, which this version does not know", ErrPhase, phase)
+}
+
+// Spans are how far each table is, in the order of the job. With lock, they stay that
+// until the end of the transaction.
+func (st *State) Spans(ctx context.Context, s *backend.Session, lock bool) ([]Span, error) {
+	all := make([]Span, len(st.Tables))
+	query := "SELECT tbl, low, hig, identity FROM " + backend.SpanTable + " WHERE job = ?"
+	if lock && !s.Locked {
+		query += s.Database.LockRead()
+	}
+	found := 0
+	err := s.Each(ctx, func(rows *sql.Rows) error {
+		var tbl int
+		var low, hig sql.NullInt64
+		var identity string
+		if err := rows.Scan(&tbl, &low, &hig, &identity); err != nil {
+			return err
+		}
+		if tbl >= len(all) {
+			return fmt.Errorf("%w: the job was begun with more than %d tables", ErrChanged, len(all))
+		}
+		found++
+		all[tbl] = Span{boundOf(low), boundOf(hig), identity}
+		return nil
+	}, query, st.Name)
+	if err == nil && found != len(all) {
+		err = fmt.Errorf("%w: the job was begun with %d tables, not %d", ErrChanged, found, len(all))
+	}
+	return all, err
+}
+
+func boundOf(v sql.NullInt64) proto.Bound { return proto.Bound{Set: v.Valid, ID: v.Int64} }
+
+// ReadSpans is Spans, on a connection of its own.
+func (st *State) ReadSpans(ctx context.Context) (spans []Span, err error) {
+	err = st.Source.Do(ctx, func(s *backend.Session) error {
+		spans, err = st.Spans(ctx, s, false)
+		return err
+	})
+	return spans, err
+}
+
+// servers tells where all databases of the job are.
+func (st *State) servers() string {
+	all := []string{st.Source.ServerID}
+	for _, side := range st.Shards {
+		all = append(all, side.ServerID)
+	}
+	return backend.Digest(strings.Join(all, "\n"))
+}
+
+// Moved reports whether a database is on another server than when the job was last there.
+func (st *State) Moved(ctx context.Context, s *backend.Session) (bool, error) {
+	known, err := s.List(ctx, "SELECT servers FROM "+backend.JobTable+" WHERE job = ?", st.Name)
+	return len(known) != 1 || known[0] != st.servers(), err
+}
+
+// CheckIdentities fails when a table was truncated, rebuilt or altered: the log
+// does not know of it.
+func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error {
+	spans, err := st.Spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range st.Tables {
+		identity, err := s.Database.Identity(ctx, s, t.Name)
+		if err != nil {
+			return err
+		}
+		if identity != spans[t.Number].Identity {
+			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.Conf.Name)
+		}
+	}
+	return nil
+}
+
+// CheckDefinitions is what can be asked of a table on another server.
+func (st *State) CheckDefinitions(ctx context.Context, s *backend.Session) error {
+	spans, err := st.Spans(ctx, s, false)
+	if err != nil {
+		return err
+	}
+	for _, t := range st.Tables {
+		is, err := s.Database.Identity(ctx, s, t.Name)
+		if err != nil {
+			return err
+		}
+		if definitionOf(is) != definitionOf(spans[t.Number].Identity) {
+			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.Conf.Name)
+		}
+	}
+	return nil
+}
+
+// definitionOf is the part of an identity that all servers have in common.
+func definitionOf(identity string) string { return identity[strings.LastIndex(identity, " ")+1:] }
+
+// Differs says in what the job, when it is under way, was begun with another
+// configuration. A table of which nothing is noted is taken as it is.
+func (st *State) Differs(ctx context.Context, s *backend.Session) ([]string, error) {
+	phase, err := st.Phase(ctx, s)
+	if err != nil || phase == "" || phase == proto.Aborted || phase == proto.Finalized {
+		return nil, err
+	}
+	var names, digests []string
+	err = s.Each(ctx, func(rows *sql.Rows) error {
+		var name, digest string
+		err := rows.Scan(&name, &digest)
+		names, digests = append(names, name), append(digests, digest)
+		return err
+	}, "SELECT name, setup FROM "+backend.SpanTable+" WHERE job = ? ORDER BY tbl", st.Name)
+	if err != nil {
+		return nil, err
+	}
+	return st.Tables.Differs(names, digests), nil
+}
