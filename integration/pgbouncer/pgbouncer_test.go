@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
@@ -45,7 +44,18 @@ func bounce(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, port := t.TempDir(), freePort(t)
+	for {
+		if address := pool(t, at.Hostname(), at.Port()); address != "" {
+			return "postgres://postgres@" + address + "/ids?sslmode=disable"
+		}
+	}
+}
+
+// pool starts a PgBouncer on a port that was free, and returns its address, or "" when
+// somebody else has taken the port meanwhile.
+func pool(t *testing.T, host, port string) (address string) {
+	t.Helper()
+	dir, own := t.TempDir(), freePort(t)
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
 ids = host=%s port=%s user=postgres
@@ -56,7 +66,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = 8
-`, at.Hostname(), at.Port(), port)
+`, host, port, own)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil { //nolint:gosec // PgBouncer reads it as another user
 		t.Fatal(err)
 	}
@@ -65,8 +75,8 @@ default_pool_size = 8
 		run = exec.CommandContext(t.Context(), "pgbouncer", "-u", "postgres", config)
 		open(t, dir)
 	}
-	var said strings.Builder
-	run.Stdout, run.Stderr = &said, &said
+	said := &log{}
+	run.Stdout, run.Stderr = said, said
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +84,35 @@ default_pool_size = 8
 		_ = run.Process.Kill()
 		_ = run.Wait()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(said)
 		}
 	})
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+	address = fmt.Sprintf("127.0.0.1:%d", own)
 	testwait.Until(t, "PgBouncer listens", func() bool {
-		c, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
+		return strings.Contains(said.String(), "listening on "+address) || strings.Contains(said.String(), "nowhere to listen on")
 	})
-	return "postgres://postgres@" + address + "/ids?sslmode=disable"
+	if strings.Contains(said.String(), "nowhere to listen on") {
+		return ""
+	}
+	return address
+}
+
+// log is what a program says.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *log) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // open lets other users read what lies in a test's directory.
