@@ -324,6 +324,27 @@ func TestAKeyWhoseCounterLeafsTableTakesForAnothersIsRefused(t *testing.T) {
 	})
 }
 
+// A connection may have another character set than the table: what it sends and gets
+// back is the same text all the same.
+func TestKeysOfAConnectionWithAnotherCharacterSetCount(t *testing.T) {
+	onSharedMariaDBAndMySQL(t, func(t *testing.T, s database.Server) {
+		db := s.Open(t, "ids")
+		db.SetMaxOpenConns(1)
+		counters := database.StoreOn(t, db).Periods()
+		database.Exec(t, db, "CREATE TABLE leaf_alloc (biz_tag varchar(128) CHARACTER SET latin1 NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, "+
+			"step int NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
+		for _, names := range []string{"latin1", "utf8mb4"} {
+			database.Exec(t, db, "SET NAMES "+names)
+			n := openNumbers(t, today(counters, nil))
+			for _, key := range []string{"shop7", names + " ö"} {
+				if number, err := n.Next(t.Context(), key); err != nil {
+					t.Errorf("%s: %q: %v, %v", names, key, number, err)
+				}
+			}
+		}
+	})
+}
+
 // cureOf is what the error of a key says that was refused.
 func cureOf(t *testing.T, n *periodic.Numbers) string {
 	t.Helper()

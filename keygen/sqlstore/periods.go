@@ -101,14 +101,15 @@ func (t *tag) inTime(ctx context.Context, s session) error {
 	return nil
 }
 
-// condition compares the server's clock with the time and, where a collation may take
-// different tags for equal, the tag with the row's.
-func (w within) condition(server dialect.Server, name string) string {
-	text := fmt.Sprintf(" AND %s BETWEEN %d AND %d", serverMicros[server.Name()], w.from.UnixMicro(), w.to.UnixMicro()-1)
-	if server.Name() == mysqlName {
-		text += fmt.Sprintf(` AND CAST(CONVERT("biz_tag" USING utf8mb4) AS BINARY) = X'%x'`, name)
-	}
-	return text
+// condition compares the server's clock with the time.
+func (w within) condition(server dialect.Server) string {
+	return fmt.Sprintf(" AND %s BETWEEN %d AND %d", serverMicros[server.Name()], w.from.UnixMicro(), w.to.UnixMicro()-1)
+}
+
+// sameText compares a column with a literal on MySQL and MariaDB by what they say, where
+// the column's collation may take other texts for equal.
+func sameText(column, literal string) string {
+	return fmt.Sprintf(` AND CONVERT("%s" USING utf8mb4) COLLATE utf8mb4_bin = CONVERT(%s USING utf8mb4)`, column, literal)
 }
 
 // ownRow tells whether the counter's row is not the one of a name that the column's

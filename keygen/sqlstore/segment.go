@@ -197,7 +197,7 @@ func (t *tag) guard(server dialect.Server) string {
 	case t.fixed:
 		return fmt.Sprintf(` AND "delta" = %d AND "remainder" = %d`, t.delta, t.remainder)
 	case t.within != nil:
-		return t.within.condition(server, t.name)
+		return t.within.condition(server)
 	}
 	return ""
 }
@@ -219,8 +219,12 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, er
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
 	}
-	of := t.table
-	text := fmt.Sprintf(mysqlReserve, of.name, of.value, width, of.also[mysqlName], of.key, literal, t.store.highest(of)-width, t.guard(s.server))
+	of, guard := t.table, t.guard(s.server)
+	if t.within != nil {
+		guard += sameText(of.key, literal)
+		args = append(args, args...)
+	}
+	text := fmt.Sprintf(mysqlReserve, of.name, of.value, width, of.also[mysqlName], of.key, literal, t.store.highest(of)-width, guard)
 	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
 	if err != nil {
 		return 0, err
