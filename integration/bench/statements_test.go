@@ -88,15 +88,17 @@ func (s *shelves) tidy(b *testing.B) {
 	}
 }
 
-// keeping has the pool keep the connections that a query of all shards takes at a time:
-// database/sql keeps two, and the others would be opened anew for each query.
-func keeping(db *sql.DB) *sql.DB {
-	db.SetMaxIdleConns(manyShards)
-	return db
+// keep has the pools of the shards keep so many connections between queries.
+func (s *shelves) keep(connections int) {
+	for _, db := range s.shards {
+		db.SetMaxIdleConns(connections)
+	}
 }
 
 // BenchmarkStatements sends statements to databases that hold their rows in memory:
-// ours, what stands below us by itself, and go-gorm/sharding.
+// ours, what stands below us by itself, and go-gorm/sharding. Pools keep the connections
+// that a query of all shards takes at a time, but for "default pools", which keep two as
+// database/sql's do.
 func BenchmarkStatements(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) {
 		dir := b.TempDir()
@@ -104,13 +106,16 @@ func BenchmarkStatements(b *testing.B) {
 			db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
 			check(b, err)
 			b.Cleanup(func() { _ = db.Close() })
-			return keeping(db)
+			db.SetMaxIdleConns(manyShards)
+			return db
 		}))
 	})
 	b.Run("MariaDB", func(b *testing.B) {
 		m := server.RunMariaDB(b, "--innodb-flush-log-at-trx-commit=2")
 		compare(b, newShelves(b, "mysql", func(pool gorm.ConnPool) gorm.Dialector { return mysql.New(mysql.Config{Conn: pool}) }, func(name string) *sql.DB {
-			return keeping(m.Open(b, name))
+			db := m.Open(b, name)
+			db.SetMaxIdleConns(manyShards)
+			return db
 		}))
 	})
 }
@@ -126,6 +131,11 @@ func compare(b *testing.B, s *shelves) {
 			measure(b, statement.name+"/one shard", func() error { return drained(s.shards[shard.DB], ofOne) })
 		}
 		measure(b, statement.name+"/shardid", func() error { return statement.run(routed) })
+		if scatters[statement.name] != "" {
+			s.keep(2)
+			measure(b, statement.name+"/shardid, default pools", func() error { return statement.run(routed) })
+			s.keep(manyShards)
+		}
 		s.tidy(b)
 	}
 	for _, statement := range shelfModels() {

@@ -16,8 +16,12 @@
 // MAX, COUNT(DISTINCT) and HAVING. A query needs a connection for each shard at a time,
 // or fewer where a pool has fewer: then answers are held, up to 64 MB for each
 // connection. A pool keeps two connections between queries unless its SetMaxIdleConns
-// says more, and opens the others anew for each query. Groups, distinct rows and sorting may hold 64 MB besides, of which
-// COUNT(DISTINCT) takes a part for each value unless it counts the sharding key; more
+// says more, and opens the others anew for each query. So a query that asks a shard for at
+// most 1000 rows, by LIMIT and OFFSET together or by a unique key, takes no more than the
+// pool has shown to keep, and asks several shards on one of them, one after another; to
+// have them asked side by side, let the pool keep one for each of its shards. Groups,
+// distinct rows and sorting may hold 64 MB besides, of which COUNT(DISTINCT) takes a part
+// for each value unless it counts the sharding key; more
 // is an error.
 //
 // A write for several shards goes to each of them as its part: an INSERT with the rows

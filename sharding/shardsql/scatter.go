@@ -85,7 +85,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 	if err := r.session.database.locks(s); err != nil {
 		return nil, err
 	}
-	lanes, err := r.lanes(ctx, s.Targets)
+	lanes, err := r.lanes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +133,18 @@ type lane struct {
 	targets []int // places in plan.Shards.Targets
 }
 
+// fewRows is how many rows a target may return at most for which a query waits, rather
+// than opens a connection that its pool will not keep.
+const fewRows = 1000
+
 // lanes reserves the connections of a query: one for each target, fewer where the
-// pool has fewer, and in a transaction the one that it has. Connections of a pool
+// pool has fewer, or keeps fewer and each target returns few rows, and in a transaction
+// the one that it has. Connections of a pool
 // are reserved together, and pools in the order of compare, as writes take them: two
 // statements that each hold a part of what they need would wait for each other.
-func (r reading) lanes(ctx context.Context, targets []plan.Shard) (all []lane, err error) {
+func (r reading) lanes(ctx context.Context, s *plan.Shards) (all []lane, err error) {
 	pools := map[string][]int{}
-	for i, t := range targets {
+	for i, t := range s.Targets {
 		pools[t.Target.DB] = append(pools[t.Target.DB], i)
 	}
 	defer func() {
@@ -149,10 +154,10 @@ func (r reading) lanes(ctx context.Context, targets []plan.Shard) (all []lane, e
 	}()
 	for _, pool := range slices.SortedFunc(maps.Keys(pools), r.session.database.compare) {
 		places := pools[pool]
-		some, err := r.reserve(ctx, pool, places)
+		some, err := r.reserve(ctx, pool, places, s.Most >= 0 && s.Most <= fewRows)
 		all = append(all, some...)
 		if err != nil {
-			return all, &sharding.ShardError{Target: targets[places[0]].Target, Err: err}
+			return all, &sharding.ShardError{Target: s.Targets[places[0]].Target, Err: err}
 		}
 	}
 	return all, nil
@@ -166,8 +171,9 @@ func releaseAll(all []lane) error {
 	return errors.Join(errs...)
 }
 
-// reserve takes connections of one pool for the targets in these places.
-func (r reading) reserve(ctx context.Context, pool string, places []int) (all []lane, err error) {
+// reserve takes connections of one pool for the targets in these places, which return few
+// rows each or not.
+func (r reading) reserve(ctx context.Context, pool string, places []int, few bool) (all []lane, err error) {
 	db := r.pool(pool)
 	if _, holds := r.session.held(nil, db); holds || r.session.tx != nil { // the pool may have no other one
 		in, err := r.session.inner(ctx, db)
@@ -176,15 +182,18 @@ func (r reading) reserve(ctx context.Context, pool string, places []int) (all []
 		}
 		return []lane{{in, places}}, nil
 	}
-	n := len(places)
-	if most := db.Stats().MaxOpenConnections; most > 0 {
-		n = min(n, most)
-	}
 	turn := r.session.database.turn(db)
 	if err := turn.take(ctx); err != nil {
 		return nil, err
 	}
 	defer turn.end()
+	n, stats := len(places), db.Stats()
+	if most := stats.MaxOpenConnections; most > 0 {
+		n = min(n, most)
+	}
+	if few {
+		n = turn.keeps(stats, n)
+	}
 	for i := range n {
 		conn, err := r.session.database.connect(ctx, db)
 		if err != nil {

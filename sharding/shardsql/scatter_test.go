@@ -130,6 +130,71 @@ func answer(ctx context.Context, db changes.Queries, query string, args ...any) 
 	return append([]string{strings.Join(columns, ",")}, rows...), found.Err()
 }
 
+// same expects the answer of one table.
+func (w *twin) same(t testing.TB, query string) {
+	t.Helper()
+	got, err := answer(t.Context(), w.routed, query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if want, err := answer(t.Context(), w.one, query); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%s: %v\n got %q\nwant %q", query, err, got, want)
+	}
+}
+
+// A pool closes the connections that it does not keep, and the next query opens them anew.
+func TestAQueryOfFewRowsOpensNoConnectionsThatItsPoolDoesNotKeep(t *testing.T) {
+	for _, query := range []string{"SELECT id, note FROM orders ORDER BY id DESC LIMIT 20", "SELECT note FROM orders WHERE id = 7", "SELECT id FROM orders ORDER BY id LIMIT 900 OFFSET 100"} {
+		for _, keeps := range []int{1, 2} {
+			w := newTwin(t, 100)
+			db := w.dbs["a"] // two tables
+			db.SetMaxIdleConns(keeps)
+			w.same(t, query) // by which the pool shows what it keeps
+			closed := db.Stats().MaxIdleClosed
+			for range 5 {
+				w.same(t, query)
+			}
+			if s := db.Stats(); s.MaxIdleClosed > closed || s.Idle != keeps {
+				t.Errorf("%s: a pool that keeps %d has %d and closed %d more", query, keeps, s.Idle, s.MaxIdleClosed-closed)
+			}
+		}
+	}
+}
+
+func TestAQueryOfManyRowsReadsItsShardsSideBySide(t *testing.T) {
+	for _, query := range []string{"SELECT id FROM orders ORDER BY id", "SELECT id FROM orders ORDER BY id LIMIT 900 OFFSET 101"} {
+		w := newTwin(t, 100)
+		db := w.dbs["a"]
+		db.SetMaxIdleConns(1)
+		for i := range int64(3) {
+			before := db.Stats().MaxIdleClosed
+			w.same(t, query)
+			if s := db.Stats(); s.MaxIdleClosed != before+1 {
+				t.Errorf("%s: query %d closed %d connections of two", query, i, s.MaxIdleClosed-before)
+			}
+		}
+	}
+}
+
+func TestAPoolThatKeepsMoreConnectionsLaterIsAskedOnMore(t *testing.T) {
+	w := newTwin(t, 100)
+	db := w.dbs["a"]
+	const query = "SELECT id FROM orders ORDER BY id LIMIT 5"
+	db.SetMaxIdleConns(1)
+	for range 3 {
+		w.same(t, query)
+	}
+	db.SetMaxIdleConns(2)
+	w.same(t, "SELECT id FROM orders ORDER BY id") // takes two
+	before := db.Stats()
+	for range 3 {
+		w.same(t, query)
+	}
+	if after := db.Stats(); before.Idle != 2 || after.Idle != 2 || after.MaxIdleClosed != before.MaxIdleClosed {
+		t.Errorf("it has %d, had %d, and closed %d", after.Idle, before.Idle, after.MaxIdleClosed-before.MaxIdleClosed)
+	}
+}
+
 func TestSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 	w := newTwin(t, 300)
 	ordered := []string{

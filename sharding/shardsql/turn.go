@@ -25,7 +25,29 @@ func (t turn) take(ctx context.Context) error {
 func (t turn) end() { <-t }
 
 // turns let one query at a time reserve connections of a pool.
-type turns struct{ all sync.Map } // of *sql.DB
+type turns struct{ all sync.Map } // of *sql.DB to *poolTurn
+
+// poolTurn is the turn of a pool, and what the one whose turn it is knows of the pool.
+type poolTurn struct {
+	turn
+
+	surplus int64 // connections that the pool had closed as it keeps fewer, when it was asked last
+	idle    int   // the most that it was found to keep since then
+}
+
+// keeps returns how many connections to reserve, of as many as are wanted, so that the pool
+// closes none of them when they come back: database/sql tells how many a pool has closed,
+// and not how many it keeps.
+func (p *poolTurn) keeps(of sql.DBStats, wanted int) int {
+	if of.MaxIdleClosed > p.surplus {
+		p.surplus, p.idle = of.MaxIdleClosed, 0
+	}
+	p.idle = max(p.idle, of.Idle)
+	if p.surplus == 0 {
+		return wanted
+	}
+	return min(wanted, max(p.idle, 1))
+}
 
 // compare is the order in which a statement takes its databases, by their names for
 // messages: the home database is the first. Two statements that each held a database that
@@ -43,12 +65,12 @@ func (d *database) compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-func (d *database) turn(db *sql.DB) turn {
+func (d *database) turn(db *sql.DB) *poolTurn {
 	t, ok := d.turns.all.Load(db)
 	if !ok {
-		t, _ = d.turns.all.LoadOrStore(db, newTurn())
+		t, _ = d.turns.all.LoadOrStore(db, &poolTurn{turn: newTurn()})
 	}
-	return t.(turn)
+	return t.(*poolTurn)
 }
 
 // sideBySide calls do for some items at a time, and returns when all are done.

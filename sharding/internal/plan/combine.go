@@ -21,6 +21,7 @@ type combination struct {
 	// equal rows are told.
 	distinct []merge.Type
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
+	most     int64     // how many rows a shard returns at most without LIMIT, -1 where nobody knows
 	group    *grouping // of a query that aggregates
 }
 
@@ -38,6 +39,9 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 	for _, core := range c.cores {
 		c.enter(core)
 		c.branch()
+	}
+	if c.of.most = -1; len(c.cores) == 1 && c.scope.single(c.core.Where) {
+		c.of.most = 1
 	}
 	if c.why == "" {
 		c.answer()

@@ -24,6 +24,7 @@ type Shards struct {
 	// the caller does not get.
 	Order         []Order
 	Offset, Count int64 // Count is -1 without a LIMIT
+	Most          int64 // how many rows a target returns at most, -1 where nobody knows
 	// Distinct are the types of the columns before those of the order, by which equal
 	// rows are told, where each row is wanted once.
 	Distinct []merge.Type
@@ -90,7 +91,7 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	all := &Shards{Count: -1, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
+	all := &Shards{Count: -1, Most: p.combination.most, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
 	edits, err := p.combination.bind(all, args)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
@@ -144,7 +145,11 @@ func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 	}
 	limit := edit{Span: c.limit.Span}
 	if !c.whole && all.Count >= 0 && all.Count <= math.MaxInt64-all.Offset {
-		limit.with = "LIMIT " + strconv.FormatInt(all.Count+all.Offset, 10)
+		most := all.Count + all.Offset
+		limit.with = "LIMIT " + strconv.FormatInt(most, 10)
+		if all.Most < 0 || most < all.Most {
+			all.Most = most
+		}
 	}
 	return append(slices.Clip(c.edits), limit), nil
 }
