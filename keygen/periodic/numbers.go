@@ -122,12 +122,6 @@ type term struct {
 	ended bool
 }
 
-// entry is a key's counter. Its generator is made by the first call that needs it.
-type entry struct {
-	turn chan struct{} // has room for one: who makes the generator
-	gen  atomic.Pointer[segment.Generator]
-}
-
 // next returns the next number of a key.
 func (t *term) next(ctx context.Context, n *Numbers, key string) (int64, error) {
 	e, err := t.entry(key)
@@ -136,7 +130,7 @@ func (t *term) next(ctx context.Context, n *Numbers, key string) (int64, error) 
 	}
 	gen := e.gen.Load()
 	if gen == nil {
-		if gen, err = t.open(ctx, n, key, e); err != nil {
+		if gen, err = e.generator(ctx, func() (*segment.Generator, error) { return t.open(ctx, n, key, e) }); err != nil {
 			return 0, err
 		}
 	}
@@ -159,7 +153,7 @@ func (t *term) entry(key string) (*entry, error) {
 		return nil, keygen.ErrClosed
 	}
 	if e = t.keys[key]; e == nil {
-		e = &entry{turn: make(chan struct{}, 1)}
+		e = &entry{}
 		t.keys[key] = e
 	}
 	return e, nil
@@ -167,15 +161,6 @@ func (t *term) entry(key string) (*entry, error) {
 
 // open makes the generator of a key.
 func (t *term) open(ctx context.Context, n *Numbers, key string, e *entry) (*segment.Generator, error) {
-	select {
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", keygen.ErrStarved, ctx.Err())
-	}
-	if gen := e.gen.Load(); gen != nil {
-		return gen, nil
-	}
 	gen, err := segment.New(ctx, segment.Config{
 		Source: &counter{numbers: n, span: t.span, group: n.cfg.Name + "/" + key}, MaxStep: n.cfg.MaxStep,
 	})

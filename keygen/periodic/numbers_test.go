@@ -413,3 +413,54 @@ func TestAKeyTakesAboutTwoKilobytes(t *testing.T) {
 		t.Errorf("a key takes %d bytes", each)
 	}
 }
+
+func TestCallersOfANewKeyWaitTenSecondsInAllWithoutTheCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Now)
+		m.err = errors.New("connection refused")
+		n := open(t, monthly(m, nil))
+		begin := time.Now()
+		var callers sync.WaitGroup
+		for range 5 {
+			callers.Go(func() {
+				number, err := n.Next(context.Background(), "shop7")
+				if !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, m.err) {
+					t.Errorf("%v, %v", number, err)
+				}
+			})
+		}
+		callers.Wait()
+		if waited := time.Since(begin); waited > 11*time.Second {
+			t.Errorf("they waited for %v", waited)
+		}
+	})
+}
+
+func TestACallThatGivesUpTakesNoOthersWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(time.Now)
+		m.err = errors.New("connection refused")
+		n := open(t, monthly(m, nil))
+		hasty := func(limit time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			if number, err := n.Next(ctx, "shop7"); !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, %v", number, err)
+			}
+		}
+		var callers sync.WaitGroup
+		callers.Go(func() { hasty(time.Second) })
+		synctest.Wait() // it asks the counters, the others wait for it
+		callers.Go(func() { hasty(time.Second / 2) })
+		callers.Go(func() {
+			if number, err := n.Next(t.Context(), "shop7"); err != nil || number.Count != 1 {
+				t.Errorf("%v, %v", number, err)
+			}
+		})
+		time.Sleep(3 * time.Second)
+		m.mu.Lock()
+		m.err = nil
+		m.mu.Unlock()
+		callers.Wait()
+	})
+}

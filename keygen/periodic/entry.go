@@ -1,0 +1,76 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/segment"
+)
+
+// entry is a key's counter. Its generator is made by the first call that needs it.
+type entry struct {
+	gen atomic.Pointer[segment.Generator]
+
+	mu   sync.Mutex
+	made *attempt // under way; nil for none
+}
+
+// attempt is one to make a generator.
+type attempt struct {
+	done  chan struct{} // closed when what follows is set
+	err   error
+	alone bool // it failed as the context of the call ended that made it
+}
+
+// generator returns the key's generator. One call makes it, and those that come meanwhile
+// get its error, or else they would fail one after the other.
+func (e *entry) generator(ctx context.Context, open func() (*segment.Generator, error)) (*segment.Generator, error) {
+	for {
+		gen, under := e.begin()
+		switch {
+		case gen != nil:
+			return gen, nil
+		case under == nil:
+			gen, err := open()
+			e.end(err, ctx.Err() != nil)
+			return gen, err
+		}
+		select {
+		case <-under.done:
+			if under.err != nil && !under.alone {
+				return nil, under.err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", keygen.ErrStarved, ctx.Err())
+		}
+	}
+}
+
+// begin returns the generator, or the attempt under way, or neither: the caller then has
+// begun one.
+func (e *entry) begin() (*segment.Generator, *attempt) {
+	if gen := e.gen.Load(); gen != nil {
+		return gen, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if gen := e.gen.Load(); gen != nil {
+		return gen, nil
+	}
+	under := e.made
+	if under == nil {
+		e.made = &attempt{done: make(chan struct{})}
+	}
+	return nil, under
+}
+
+func (e *entry) end(err error, alone bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.made.err, e.made.alone = err, alone
+	close(e.made.done)
+	e.made = nil
+}
