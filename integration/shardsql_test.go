@@ -12,6 +12,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -46,9 +47,10 @@ func onEachRouted(t *testing.T, test func(t *testing.T, routed *sql.DB, open fun
 		open      database.Opener
 		dialector func(gorm.ConnPool) gorm.Dialector
 	}{
-		"SQLite":  {database.SQLite(t), func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }},
-		"MariaDB": {database.MariaDB(server.ShareMariaDB(t)), onMySQL},
-		"MySQL":   {database.MySQL(server.ShareMySQL(t)), onMySQL},
+		"SQLite":     {database.SQLite(t), func(pool gorm.ConnPool) gorm.Dialector { return gormsqlite.Dialector{Conn: pool} }},
+		"MariaDB":    {database.MariaDB(server.ShareMariaDB(t)), onMySQL},
+		"MySQL":      {database.MySQL(server.ShareMySQL(t)), onMySQL},
+		"PostgreSQL": {database.Postgres(server.SharePostgres(t)), func(pool gorm.ConnPool) gorm.Dialector { return postgres.New(postgres.Config{Conn: pool}) }},
 	} {
 		t.Run(name, func(t *testing.T) { test(t, routedOn(t, d.open), d.dialector) })
 	}
@@ -129,31 +131,31 @@ func TestGORMWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 
 func TestSqlxWorksOnARoutedDatabaseAsItStands(t *testing.T) {
 	onEachRouted(t, func(t *testing.T, routed *sql.DB, dialector func(gorm.ConnPool) gorm.Dialector) {
-		db := sqlx.NewDb(routed, dialector(routed).Name())
+		db := sqlx.NewDb(routed, map[bool]string{true: "pgx", false: "mysql"}[dialector(routed).Name() == "postgres"])
 		for user := range int64(8) {
 			if _, err := db.NamedExec("INSERT INTO routed_orders (id, user_id, note) VALUES (:id, :user_id, :note)", routedOrder{user + 1, user, "new"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var one routedOrder
-		if err := db.Get(&one, "SELECT * FROM routed_orders WHERE user_id = ?", 5); err != nil || one.ID != 6 {
+		if err := db.Get(&one, db.Rebind("SELECT * FROM routed_orders WHERE user_id = ?"), 5); err != nil || one.ID != 6 {
 			t.Fatal(one, err)
 		}
 		tx, err := db.Beginx()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec("UPDATE routed_orders SET note = ? WHERE user_id = ?", "paid", 5); err != nil {
+		if _, err := tx.Exec(db.Rebind("UPDATE routed_orders SET note = ? WHERE user_id = ?"), "paid", 5); err != nil {
 			t.Fatal(err)
 		}
 		var all []routedOrder
-		if err := tx.Select(&all, "SELECT * FROM routed_orders WHERE user_id IN (?, ?)", 5, 1); err != nil || len(all) != 2 {
+		if err := tx.Select(&all, db.Rebind("SELECT * FROM routed_orders WHERE user_id IN (?, ?)"), 5, 1); err != nil || len(all) != 2 {
 			t.Fatal(all, err)
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
 		}
-		st, err := db.Preparex("SELECT note FROM routed_orders WHERE user_id = ?")
+		st, err := db.Preparex(db.Rebind("SELECT note FROM routed_orders WHERE user_id = ?"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/plugin/dbresolver"
@@ -35,6 +36,18 @@ func TestEveryCellOfTheShardingTableHoldsOnTwoMariaDBServers(t *testing.T) {
 				return mysql.New(mysql.Config{Conn: db, DisableWithReturning: lastInsertID})
 			},
 		})
+	})
+}
+
+func TestEveryCellOfTheShardingTableHoldsOnPostgreSQL(t *testing.T) {
+	p := server.SharePostgres(t)
+	var shops atomic.Int64
+	shardsuite.Run(t, shardsuite.Databases{
+		Open: func(t testing.TB) (home, east, west *sql.DB) {
+			n := shops.Add(1)
+			return p.Open(t, fmt.Sprint("home", n)), p.Open(t, fmt.Sprint("east", n)), p.Open(t, fmt.Sprint("west", n))
+		},
+		Dialector: func(db *sql.DB) gorm.Dialector { return postgres.New(postgres.Config{Conn: db}) },
 	})
 }
 

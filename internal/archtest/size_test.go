@@ -21,7 +21,7 @@ const (
 // larger are the packages and types that are above the limit, by how much they have. They
 // may get smaller and not larger, and what keeps to the limit has no line here.
 var larger = map[string]int{
-	"plan.Plan":      41,
+	"plan.Plan":      39,
 	"backend.mySQL":  56,
 	"backend.sqLite": 53,
 	"plan.builder":   55,

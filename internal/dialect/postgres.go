@@ -33,11 +33,19 @@ var postgresFaults = map[string]Fault{
 	"26000": Unprepared, "42P05": Unprepared, "08P01": Unprepared,
 }
 
-// postgresFault asks drivers that tell the SQLSTATE by a method only.
-func postgresFault(err error) Fault {
+// SQLState returns the SQLSTATE of an error of PostgreSQL's drivers, or "".
+func SQLState(err error) string {
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
-		return postgresFaults[coded.SQLState()]
+		return coded.SQLState()
+	}
+	return ""
+}
+
+// postgresFault asks drivers that tell the SQLSTATE by a method only.
+func postgresFault(err error) Fault {
+	if state := SQLState(err); state != "" {
+		return postgresFaults[state]
 	}
 	return postgresFaults[wordAfter(err.Error(), "SQLSTATE ")]
 }

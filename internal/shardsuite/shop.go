@@ -184,12 +184,10 @@ func (s *shop) same(got, want any) {
 	}
 }
 
-// ignore is what makes an INSERT leave out rows that are there already.
+// ignore is the word that makes an INSERT leave out rows that are there already, if the
+// database has one.
 func (s *shop) ignore() string {
-	if s.Name() == "sqlite" {
-		return "OR IGNORE"
-	}
-	return "IGNORE"
+	return map[string]string{"sqlite": "OR IGNORE", "mysql": "IGNORE"}[s.Name()]
 }
 
 func (s *shop) with(hint func(context.Context) context.Context) *gorm.DB {

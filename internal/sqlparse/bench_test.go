@@ -51,7 +51,7 @@ func TestRowsThatAreWrittenAlikeShareTheirExpressions(t *testing.T) {
 		t.Errorf("%d rows, %d with expressions of their own, %d arguments", len(in.Insert.Rows), own, in.Args)
 	}
 	numbered := Parse("INSERT INTO t VALUES ($1, $2), ($1, $2)", Dialect{Family: PostgreSQL})
-	if rows := numbered.Insert.Rows; !isShared(rows[1]) || rows[1].FirstParam != 0 || numbered.Args != 2 {
+	if rows := numbered.Insert.Rows; isShared(rows[1]) || rows[1].FirstParam != 0 || numbered.Args != 2 || len(numbered.Params) != 4 { // each has a place in the text
 		t.Errorf("%+v, %d arguments", rows, numbered.Args)
 	}
 }

@@ -102,7 +102,7 @@ func (p *parser) tuples(in *Input) {
 		marks := p.numbers.marks
 		row := p.tuple()
 		in.Rows = append(in.Rows, row)
-		if p.at(",") && !p.out.Executable {
+		if p.at(",") && !p.out.Executable && p.numbers.kind != numbered { // whose rows differ, or take the same arguments
 			p.repeatedTuples(in, row, p.numbers.marks-marks)
 		}
 		if !p.accept(",") {

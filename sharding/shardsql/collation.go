@@ -116,3 +116,78 @@ func weight(ctx context.Context, pool dialect.Querier, collation string) (plan.V
 	}
 	return v, nil
 }
+
+// postgresTypes are the columns of a table of PostgreSQL with the types that domains are
+// made of. A collation compares bytes if it is C, by its name or as that of the database,
+// or one of the provider builtin, which compares code points.
+const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text, COALESCE(k.collisdeterministic, TRUE),
+		CASE WHEN k.collname IS NULL THEN TRUE
+			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
+			ELSE k.collprovider = 'b' OR k.collprovider = 'c' AND k.collcollate IN ('C', 'POSIX') END,
+		CASE WHEN k.collprovider = 'd' THEN d.datcollate::text ELSE COALESCE(k.collname::text, '') END
+	FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
+	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
+
+// postgresKinds are by the names of types, but for texts. float4 is missing: its sum is
+// rounded at each step.
+var postgresKinds = map[string]plan.Value{
+	"int2": {Type: merge.Type{Kind: merge.Integer}}, "int4": {Type: merge.Type{Kind: merge.Integer}}, "int8": {Type: merge.Type{Kind: merge.Integer}, Wide: true},
+	"bool": {Type: merge.Type{Kind: merge.Integer}}, "numeric": {Type: merge.Type{Kind: merge.Decimal}}, "float8": {Type: merge.Type{Kind: merge.Float}},
+	"date": {Type: merge.Type{Kind: merge.Time}}, "timestamp": {Type: merge.Type{Kind: merge.Time}}, "timestamptz": {Type: merge.Type{Kind: merge.Time}},
+	"bytea": {Type: merge.Type{Kind: merge.Bytes}}, "uuid": {Type: merge.Type{Kind: merge.Bytes}},
+}
+
+// postgresColumns reads the columns of a table of PostgreSQL from its catalogue: a query
+// that fails would end the transaction in which it is asked.
+func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (plan.Table, error) {
+	t := plan.Table{Columns: map[string]plan.Column{}}
+	err := dialect.Each(ctx, pool, func(rows *sql.Rows) error {
+		var name, typ, class, collation string
+		var deterministic, bytewise bool
+		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation); err != nil {
+			return err
+		}
+		c := plan.Column{Value: postgresKinds[typ]}
+		switch typ {
+		case "int2", "int4", "int8":
+			c.Holds = plan.Integers
+		case "bytea":
+			c.Holds = plan.Bytes
+		case "text", "varchar", "bpchar", "name":
+			c = postgresText(c, typ == "bpchar", deterministic, bytewise, collation)
+		default:
+			if class == "e" {
+				c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Unordered: "the members of " + typ + " sort in an order of their own"}
+			} else if c.Value.Type.Kind == 0 {
+				c.Unsorted = "how values of type " + typ + " compare is not known"
+			}
+		}
+		t.Columns[strings.ToLower(name)] = c
+		return nil
+	}, postgresTypes, table)
+	switch {
+	case err != nil:
+		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)
+	case len(t.Columns) == 0:
+		return plan.Table{}, fmt.Errorf("columns of %s: there is no such table", table)
+	}
+	return t, nil
+}
+
+// postgresText says how texts compare. Those of a collation that is deterministic are
+// equal when their bytes are, whatever their order is.
+func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collation string) plan.Column {
+	if !deterministic {
+		c.Unsorted = "its collation " + collation + " takes several texts for one"
+		return c
+	}
+	c.Value = plan.Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true}
+	if trimmed {
+		c.Value.As = plan.Trimmed
+	}
+	if !bytewise {
+		c.Value.Unordered = "its collation " + collation + " is not C; declare the column with COLLATE \"C\""
+	}
+	return c
+}

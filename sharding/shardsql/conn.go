@@ -56,7 +56,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // query is QueryContext for a statement that was prepared, or nil.
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
-	return o.answered(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
+	rows, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
 		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
 		switch {
 		case to.Kind == plan.Several || w.models != nil:
@@ -65,7 +65,9 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 			return w.copiesReturned(ctx, query, to.Target.Table)
 		}
 		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
-	}))
+	})
+	c.tx.note(err)
+	return o.answered(rows, err)
 }
 
 // ExecContext sends the statement where its rows are. A query whose rows nobody
@@ -83,7 +85,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 			return o.executed(c.tx.point(ctx, verb, name, query))
 		}
 	}
-	return o.executed(follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
+	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
 		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
 		switch to.Kind {
 		case plan.Scatter:
@@ -94,7 +96,9 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 			return w.copies(ctx, query, to.Target.Table)
 		}
 		return w.one(ctx, to)
-	}))
+	})
+	c.tx.note(err)
+	return o.executed(result, err)
 }
 
 // route binds a plan. The text of a statement that stays at home is its own, and its

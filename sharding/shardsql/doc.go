@@ -9,7 +9,10 @@
 //
 // Texts of MySQL and MariaDB are ordered and grouped by the weights that the server
 // gives them in the column's collation. Of equal texts in a group any may be returned,
-// as it may be by one table.
+// as it may be by one table. Texts of PostgreSQL are grouped by their bytes, under any
+// deterministic collation, and ordered where it is C (as that of the column or of the
+// database), or of the provider builtin; under others ORDER BY, MIN and MAX of several
+// shards are refused.
 //
 // Rows of several shards are read side by side and merged: in the order of their
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, AVG, MIN,
@@ -94,10 +97,15 @@
 // Queries about shards outside of transactions may go to read-only copies of the
 // databases: see [Config.Replicas].
 //
+// A statement of PostgreSQL that fails ends its transaction on all databases, as it does
+// on one: what follows fails with SQLSTATE 25P02 until ROLLBACK, or ROLLBACK TO a
+// savepoint, and COMMIT rolls everything back and fails.
+//
 // All databases have to be set up as the home database is: on MySQL and MariaDB their
 // sessions are asked for sql_mode, time zone, collation, max_sort_length and
 // div_precision_increment, and their drivers for parseTime, when a pool is used for the
-// first time. One that differs is refused with [sharding.ErrSettings]. Whether drivers
+// first time; on PostgreSQL for TimeZone, DateStyle, IntervalStyle,
+// standard_conforming_strings, the encoding and the collation of the database. One that differs is refused with [sharding.ErrSettings]. Whether drivers
 // count the rows that an UPDATE leaves as they are (clientFoundRows) cannot be asked: give
 // all data source names the same.
 //

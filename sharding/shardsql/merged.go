@@ -52,11 +52,11 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 	names := make([]string, len(g.Columns))
 	copy(names, sources[0].Columns()[:g.Shown])
 	all := merge.Grouped(merge.Concat(sources), merge.Grouping{Keys: g.Keys, Names: names, Aggregates: g.Columns}, memory)
-	if len(g.Made) > 0 {
-		all = merge.Computed(all, g.Made, g.Args)
-	}
 	if g.Having != nil {
 		all = merge.Filtered(all, g.Having, g.Args)
+	}
+	if len(g.Made) > 0 { // of the groups that are left: PostgreSQL divides by 0 for no other
+		all = merge.Computed(g.Dialect, all, g.Made, g.Args)
 	}
 	if len(g.Sort) > 0 {
 		all = merge.Sorted(all, g.Sort, memory)

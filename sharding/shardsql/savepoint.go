@@ -55,8 +55,8 @@ func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text 
 		}
 		return in.exec(ctx, nil, text, nil)
 	}
-	if t.broken != nil {
-		return nil, t.broken
+	if err := t.ended(); err != nil && (t.broken != nil || verb != rollbackTo) {
+		return nil, err
 	}
 	for i, b := range t.begun {
 		if err := b.inner.run(ctx, text); err != nil {
@@ -71,6 +71,7 @@ func (t *transaction) point(ctx context.Context, verb savepointVerb, name, text 
 		t.savepoints = append(t.savepoints, savepoint{name, text})
 	case at < 0:
 	case verb == rollbackTo:
+		t.failed = nil
 		t.savepoints = t.savepoints[:at+1]
 	default:
 		t.savepoints = t.savepoints[:at]

@@ -132,6 +132,9 @@ func unique(ctx context.Context, srv *server, pool dialect.Querier, table string
 // columns reads the names of a table's columns, and how values of them compare: those
 // of integers alone unless sorts says that more is wanted.
 func columns(ctx context.Context, srv *server, pool dialect.Querier, table string, sorts bool) (plan.Table, error) {
+	if srv.Name() == "postgres" {
+		return postgresColumns(ctx, pool, table)
+	}
 	rows, err := pool.QueryContext(ctx, "SELECT * FROM "+srv.Quote(table)+" WHERE 1 = 0") //nolint:unqueryvet // their names are what is asked for
 	if err != nil {
 		return plan.Table{}, fmt.Errorf("columns of %s: %w", table, err)

@@ -23,6 +23,8 @@ type server struct {
 	// more is div_precision_increment of MySQL and MariaDB: by how many digits the
 	// quotient of decimals is longer than the dividend.
 	more int
+	// bytes: the driver of PostgreSQL gives decimals as bytes.
+	bytes bool
 }
 
 func (s *server) parse(text string) *sqlparse.Statement { return sqlparse.Parse(text, s.reads) }
@@ -33,7 +35,7 @@ func (s *server) arithmetic() merge.Dialect {
 	case s.Name() == "sqlite":
 		return merge.Dialect{Engine: merge.SQLite}
 	case s.Name() == "postgres":
-		return merge.Dialect{Engine: merge.PostgreSQL}
+		return merge.Dialect{Engine: merge.PostgreSQL, Bytes: s.bytes}
 	case s.Kind == dialect.KindMariaDB:
 		return merge.Dialect{Engine: merge.MySQL, Division: merge.Division{More: s.more, Most: 38}}
 	}
@@ -67,12 +69,19 @@ func (s *server) settings(ctx context.Context, d *database) error {
 	switch s.Name() {
 	case "postgres":
 		s.reads = sqlparse.Dialect{Family: sqlparse.PostgreSQL}
-		return nil
+		var decimal any
+		if err := d.home.QueryRowContext(ctx, "SELECT 1.5").Scan(&decimal); err != nil {
+			return err
+		}
+		_, s.bytes = decimal.([]byte)
+		home, err := readSession(ctx, d.home, postgresSettings)
+		d.settled.home = home
+		return err
 	case "sqlite":
 		s.reads = sqlparse.Dialect{Family: sqlparse.SQLite}
 		return nil
 	}
-	home, err := readSession(ctx, d.home)
+	home, err := readSession(ctx, d.home, mysqlSettings)
 	if err != nil {
 		return err
 	}
@@ -94,20 +103,35 @@ func (s *server) settings(ctx context.Context, d *database) error {
 	return nil
 }
 
-// settings are what decides, in a session of MySQL or MariaDB and in its driver, what a
-// statement means and what its rows look like. One table has one of each, so all
-// databases have to.
-var settings = []struct{ name, query string }{
-	{"sql_mode", "@@SESSION.sql_mode"},
-	{"time_zone", "CASE WHEN IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_zone, @@SESSION.time_zone) IN ('+00:00', 'UTC', 'Etc/UTC') THEN 'UTC'" +
-		" WHEN @@SESSION.time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@SESSION.time_zone END"},
-	{"collation_connection", "@@SESSION.collation_connection"},
-	{"max_sort_length", "@@SESSION.max_sort_length"},
-	{"div_precision_increment", "@@SESSION.div_precision_increment"},
-	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)"},
+// setting is what decides, in a session and in its driver, what a statement means and what
+// its rows look like. One table has one of each, so all databases have to.
+type setting struct {
+	name, query string
+	typed       bool // by whether its value is a text
 }
 
-// Places of settings that decide how texts are read.
+var mysqlSettings = []setting{
+	{"sql_mode", "@@SESSION.sql_mode", false},
+	{"time_zone", "CASE WHEN IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_zone, @@SESSION.time_zone) IN ('+00:00', 'UTC', 'Etc/UTC') THEN 'UTC'" +
+		" WHEN @@SESSION.time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@SESSION.time_zone END", false},
+	{"collation_connection", "@@SESSION.collation_connection", false},
+	{"max_sort_length", "@@SESSION.max_sort_length", false},
+	{"div_precision_increment", "@@SESSION.div_precision_increment", false},
+	{"parseTime of the driver", "CAST('2001-02-03 04:05:06' AS DATETIME)", true},
+}
+
+// The provider of a database's collation has a column of its own since PostgreSQL 15.
+var postgresSettings = []setting{
+	{"TimeZone", "current_setting('TimeZone')", false},
+	{"the collation", "(SELECT CONCAT_WS(' ', d.datcollate, d.datctype, to_jsonb(d) ->> 'datlocprovider', COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')) FROM pg_database d WHERE d.datname = current_database())", false},
+	{"server_encoding", "current_setting('server_encoding')", false},
+	{"DateStyle", "current_setting('DateStyle')", false},
+	{"IntervalStyle", "current_setting('IntervalStyle')", false},
+	{"standard_conforming_strings", "current_setting('standard_conforming_strings')", false},
+	{"the driver's decimals", "1.5", true},
+}
+
+// Places of mysqlSettings that decide how texts are read.
 const (
 	sqlMode      = 0
 	divPrecision = 4
@@ -115,20 +139,24 @@ const (
 
 // settled keeps which pools are set up as the home database is.
 type settled struct {
-	home  []string // by the places of settings
+	home  []string // by their places
 	pools sync.Map // of *sql.DB: each statement asks, and nobody waits
 }
 
 // agrees refuses a database that is not set up as the home database is. Each pool is
 // asked when a connection of it is used for the first time.
 func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier) error {
-	if pool == d.home || d.server.Name() != "mysql" {
+	if pool == d.home || d.server.Name() == "sqlite" {
 		return nil
+	}
+	settings := mysqlSettings
+	if d.server.Name() == "postgres" {
+		settings = postgresSettings
 	}
 	if _, agrees := d.settled.pools.Load(pool); agrees {
 		return nil
 	}
-	found, err := readSession(ctx, on)
+	found, err := readSession(ctx, on, settings)
 	if err != nil {
 		return fmt.Errorf("shardsql: settings of %s: %w", d.nameOf(pool), err)
 	}
@@ -142,7 +170,7 @@ func (d *database) agrees(ctx context.Context, pool *sql.DB, on dialect.Querier)
 	return nil
 }
 
-func readSession(ctx context.Context, on dialect.Querier) ([]string, error) {
+func readSession(ctx context.Context, on dialect.Querier, settings []setting) ([]string, error) {
 	queries := make([]string, len(settings))
 	for i, s := range settings {
 		queries[i] = s.query
@@ -161,7 +189,7 @@ func readSession(ctx context.Context, on dialect.Querier) ([]string, error) {
 			v = string(text)
 		}
 		found[i] = fmt.Sprint(v)
-		if i == len(settings)-1 { // of which only the type matters
+		if settings[i].typed {
 			found[i] = strconv.FormatBool(reflect.TypeOf(v) != reflect.TypeFor[string]())
 		}
 	}

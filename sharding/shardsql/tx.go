@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -24,6 +25,8 @@ type transaction struct {
 	ahead *sql.DB
 	// broken is why nothing of it may be committed, or nil.
 	broken error
+	// failed is the error after which PostgreSQL takes no more statements of it, or nil.
+	failed error
 }
 
 // begun is what a transaction has begun on one database.
@@ -70,8 +73,8 @@ func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx
 
 // join returns what has begun on a database, or begins there.
 func (t *transaction) join(ctx context.Context, pool *sql.DB) (*begun, error) {
-	if t.broken != nil {
-		return nil, t.broken
+	if err := t.ended(); err != nil {
+		return nil, err
 	}
 	if b := t.has(pool); b != nil {
 		return b, nil
@@ -171,10 +174,13 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 func (t *transaction) Commit() error {
 	t.leave()
 	switch {
-	case t.broken != nil:
-		return errors.Join(t.broken, rollBack(t.begun))
+	case t.ended() != nil:
+		return errors.Join(t.ended(), rollBack(t.begun))
 	case len(t.begun) == 0:
 		return t.session.Ping(t.ctx)
+	}
+	if err := t.standing(); err != nil {
+		return errors.Join(err, rollBack(t.begun))
 	}
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
@@ -183,6 +189,50 @@ func (t *transaction) Commit() error {
 	}
 	return nil
 }
+
+// note takes in the error of a statement. PostgreSQL takes no more statements of a
+// transaction of which one has failed, and rolls it back at COMMIT; the same goes for its
+// other databases.
+func (t *transaction) note(err error) {
+	if t != nil && t.failed == nil && dialect.SQLState(err) != "" && t.session.database.server.Name() == "postgres" {
+		t.failed = err
+	}
+}
+
+// ended returns why no statement is executed any more, and nothing committed.
+func (t *transaction) ended() error {
+	if t.broken == nil && t.failed != nil {
+		return &abortedError{t.failed}
+	}
+	return t.broken
+}
+
+// standing asks the databases of PostgreSQL, if there are several, whether a statement has
+// failed while its rows were read: its transaction would be rolled back at COMMIT, when
+// another one is committed.
+func (t *transaction) standing() error {
+	if len(t.begun) < 2 || t.session.database.server.Name() != "postgres" {
+		return nil
+	}
+	for _, b := range t.begun {
+		if err := b.inner.run(t.ctx, "SELECT 1"); err != nil {
+			return &abortedError{err}
+		}
+	}
+	return nil
+}
+
+// abortedError is the error of statements and of the COMMIT behind one that failed.
+type abortedError struct{ cause error }
+
+func (e *abortedError) Error() string {
+	return "shardsql: the transaction is aborted, as on PostgreSQL, until it is rolled back, or to a savepoint, since a statement failed: " + e.cause.Error()
+}
+
+func (e *abortedError) Unwrap() error { return e.cause }
+
+// SQLState returns in_failed_sql_transaction.
+func (e *abortedError) SQLState() string { return "25P02" }
 
 // partly rolls back what was not committed, and tells what was.
 func (t *transaction) partly(failed int, cause error) error {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,7 +30,9 @@ type Maker struct {
 	*rand.Rand
 	// SQLite says that the statements are SQLite's and not MySQL's.
 	SQLite bool
-	args   []any
+	// PostgreSQL says that they are PostgreSQL's.
+	PostgreSQL bool
+	args       []any
 }
 
 // Statement returns the next statement.
@@ -44,16 +47,22 @@ func (m *Maker) text() string {
 	case 0, 1, 2:
 		return "INSERT INTO" + m.rows()
 	case 3:
-		if m.SQLite {
+		if m.SQLite || m.PostgreSQL {
 			return "INSERT INTO" + m.rows() + " ON CONFLICT (id) DO UPDATE SET paid = orders.paid + excluded.paid, note = " + m.value("again")
 		}
 		return "INSERT INTO" + m.rows() + " ON DUPLICATE KEY UPDATE paid = orders.paid + VALUES(paid), note = " + m.value("again")
 	case 4:
-		if m.SQLite {
+		switch {
+		case m.SQLite:
 			return "INSERT OR IGNORE INTO" + m.rows()
+		case m.PostgreSQL:
+			return "INSERT INTO" + m.rows() + " ON CONFLICT DO NOTHING"
 		}
 		return "INSERT IGNORE INTO" + m.rows()
 	case 5:
+		if m.PostgreSQL {
+			return "UPDATE orders SET note = LOWER(note) WHERE user_id = " + m.value(m.Int64N(20)) + " OR id = " + m.value(m.Int64N(240))
+		}
 		return "REPLACE INTO" + m.rows()
 	case 6:
 		return "DELETE FROM orders" + m.where() + " AND orders.paid = " + m.value(m.Int64N(4))
@@ -91,6 +100,9 @@ func (m *Maker) where() string {
 func (m *Maker) value(v any) string {
 	if m.IntN(3) > 0 {
 		m.args = append(m.args, v)
+		if m.PostgreSQL {
+			return "$" + strconv.Itoa(len(m.args))
+		}
 		return "?"
 	}
 	if s, ok := v.(string); ok {

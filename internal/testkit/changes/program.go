@@ -67,17 +67,25 @@ func (p *program) begin(ctx context.Context) (func() error, error) {
 	p.routed, p.whole, p.inTx = routed, whole, true
 	commit := p.IntN(3) > 0
 	return func() error {
-		for _, tx := range []*sql.Tx{routed, whole} {
+		var errs [2]error
+		for i, tx := range []*sql.Tx{routed, whole} {
 			end := tx.Rollback
 			if commit {
 				end = tx.Commit
 			}
-			if err := end(); err != nil {
-				return err
-			}
+			errs[i] = end()
 		}
-		return nil
+		if p.bothFail(errs[0], errs[1]) {
+			return nil
+		}
+		return errors.Join(errs[:]...)
 	}, nil
+}
+
+// bothFail reports whether what comes behind a statement that has ended the transactions
+// of PostgreSQL fails on both.
+func (p *program) bothFail(routed, whole error) bool {
+	return p.PostgreSQL && p.inTx && routed != nil && whole != nil
 }
 
 func (p *program) step(ctx context.Context) error {
@@ -139,15 +147,14 @@ func (p *program) query() string {
 }
 
 func (p *program) compare(ctx context.Context, routed, whole Queries) error {
-	want, err := rows(ctx, whole, p.query())
-	if err != nil {
-		return err
-	}
+	want, failed := rows(ctx, whole, p.query())
 	got, err := rows(ctx, routed, p.query())
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(got, want) {
+	switch {
+	case p.bothFail(err, failed):
+		return nil
+	case err != nil || failed != nil:
+		return errors.Join(err, failed)
+	case !slices.Equal(got, want):
 		return fmt.Errorf("the shards have\n%q\nwhere one table has\n%q", got, want)
 	}
 	return nil

@@ -333,6 +333,20 @@ func (m *maker) groups() Query {
 	return Query{Text: text + strings.Join(keys, ", ") + m.limit(), Args: m.args, of: of}
 }
 
+// ForPostgreSQL returns the query in PostgreSQL's words, its parameters with numbers.
+func (q Query) ForPostgreSQL() Query {
+	q.Text = strings.NewReplacer("IFNULL(", "COALESCE(", "COALESCE(amount, 0)", "COALESCE(amount, 0.00)", "SUM(paid = 1)", "SUM(CAST(paid = 1 AS INT))", "ROUND(AVG(user_id))", "ROUND(AVG(user_id), 0)").Replace(q.Text)
+	var text strings.Builder
+	for i, part := range strings.Split(q.Text, "?") {
+		if i > 0 {
+			text.WriteString("$" + strconv.Itoa(i))
+		}
+		text.WriteString(part)
+	}
+	q.Text = text.String()
+	return q
+}
+
 // Answer returns the names of the columns and the rows of a query as texts, the rows
 // sorted where their order is open. fold may be nil where equal texts have equal bytes.
 func (q Query) Answer(ctx context.Context, db *sql.DB, fold Fold) (rows []string, err error) {

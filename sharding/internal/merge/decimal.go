@@ -86,6 +86,36 @@ func (d decimal) over(e decimal, by Division) decimal {
 	return result
 }
 
+// quotient divides as PostgreSQL does, e not being 0: to 16 digits that matter at least,
+// and to as many behind the point as an operand shows (select_div_scale in its numeric.c).
+func (d decimal) quotient(e decimal) decimal {
+	a, first := d.leading()
+	b, second := e.leading()
+	weight := a - b
+	if first <= second {
+		weight--
+	}
+	scale := min(max(16-4*weight, d.shown, e.shown, 0), 1000)
+	exact := new(big.Rat).SetFrac(new(big.Int).Mul(d.at(d.scale), power(e.scale)), new(big.Int).Mul(e.at(e.scale), power(d.scale)))
+	result, _ := decimalOf(fixed(exact, scale))
+	return result
+}
+
+// leading returns the first digit to the base 10,000 that is not 0, and its exponent.
+func (d decimal) leading() (exponent int, digit int64) {
+	if d.digits == nil || d.digits.Sign() == 0 {
+		return 0, 0
+	}
+	whole, fraction, _ := strings.Cut(new(big.Rat).SetFrac(new(big.Int).Abs(d.digits), power(d.scale)).FloatString(d.scale), ".")
+	text := strings.Repeat("0", (4-len(whole)%4)%4) + whole
+	exponent = len(text)/4 - 1
+	text += fraction + strings.Repeat("0", (4-len(fraction)%4)%4)
+	for ; digit == 0; exponent, text = exponent-1, text[4:] {
+		digit, _ = strconv.ParseInt(text[:4], 10, 64)
+	}
+	return exponent + 1, digit
+}
+
 // rounded has so many digits after its point; halves are rounded away from zero.
 func (d decimal) rounded(shown int) decimal {
 	d.shown = shown

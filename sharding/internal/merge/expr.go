@@ -17,6 +17,8 @@ type Dialect struct {
 	Engine Engine
 	// Division of decimals and of integers, on MySQL.
 	Division Division
+	// Bytes says of PostgreSQL that its driver gives decimals as bytes, and not as strings.
+	Bytes bool
 }
 
 // Engine is a family of databases.
@@ -61,7 +63,7 @@ func Filtered(rows Rows, condition Expr, args []driver.Value) Rows {
 // Computed puts expressions over other columns into some columns of each row. There they
 // find a value that the database has made by the same expression, whose form they take, or
 // NULL.
-func Computed(rows Rows, columns map[int]Expr, args []driver.Value) Rows {
+func Computed(d Dialect, rows Rows, columns map[int]Expr, args []driver.Value) Rows {
 	s := over(rows)
 	s.step = func(dest []driver.Value) error {
 		if err := rows.Next(dest); err != nil {
@@ -70,7 +72,7 @@ func Computed(rows Rows, columns map[int]Expr, args []driver.Value) Rows {
 		for i, e := range columns {
 			o, err := e(dest, args)
 			if err == nil {
-				dest[i], err = o.like(dest[i])
+				dest[i], err = d.like(o, dest[i])
 			}
 			if err != nil {
 				return fmt.Errorf("%w (%s)", err, s.Columns()[i])

@@ -83,7 +83,10 @@ func (x number) result() driver.Value {
 
 // like is the value in the form of another one, which the database has computed by the
 // same expression: with as many digits behind its point.
-func (x number) like(v driver.Value) (driver.Value, error) {
+func (d Dialect) like(x number, v driver.Value) (driver.Value, error) {
+	if d.Engine == PostgreSQL {
+		return d.of(x, v), nil
+	}
 	s, isText := textOf(v)
 	_, whole := v.(int64)
 	_, fraction, _ := strings.Cut(s, ".")
@@ -102,6 +105,16 @@ func (x number) like(v driver.Value) (driver.Value, error) {
 		_, x.text = v.(string)
 	}
 	return x.result(), nil
+}
+
+// of is the value in the type of another one of PostgreSQL, if that is not NULL. Its
+// decimals have each its own digits behind the point.
+func (d Dialect) of(x number, v driver.Value) driver.Value {
+	if _, isText := textOf(v); isText && x.form == isInteger {
+		x.form = isDecimal
+	}
+	x.text = !d.Bytes
+	return x.result()
 }
 
 func (x number) asFloat() float64 {
@@ -134,12 +147,13 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
 	case op == '/' && d.Engine == MySQL:
 		o.form = isDecimal
-	case op == '/' && o.form == isDecimal:
-		return o, unoffered("a quotient of decimals on PostgreSQL")
+	case op == '/' && o.form == isDecimal && d.Engine == PostgreSQL:
+		o.exact = x.exact.quotient(y.exact)
+		return o, nil
 	}
 	o.exact = d.exact(op, x.exact, y.exact)
 	switch {
-	case o.form == isDecimal && o.exact.shown > d.Division.Most:
+	case o.form == isDecimal && o.exact.shown > d.Division.Most && d.Engine == MySQL:
 		return o, unoffered("a product with too many digits after its point")
 	case o.form == isDecimal || o.exact.digits.IsInt64():
 		return o, nil
@@ -184,6 +198,8 @@ func (d Dialect) exact(op byte, x, y decimal) decimal {
 // round is ROUND(x, digits).
 func (d Dialect) round(x number, digits int) number {
 	switch {
+	case d.Engine == PostgreSQL && x.form == isDecimal:
+		x.exact = x.exact.rounded(digits)
 	case d.Engine == SQLite:
 		return number{form: isFloat, float: roundHalfUp(x.asFloat(), digits)}
 	case x.form == isFloat:

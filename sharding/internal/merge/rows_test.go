@@ -29,7 +29,7 @@ var stages = map[string]func(sources []Rows) Rows{
 		return Filtered(Concat(s), Constant(int64(1), Integer), nil)
 	},
 	"computed": func(s []Rows) Rows {
-		return Computed(Concat(s), map[int]Expr{1: Column(0, Integer)}, nil)
+		return Computed(Dialect{Engine: MySQL}, Concat(s), map[int]Expr{1: Column(0, Integer)}, nil)
 	},
 }
 

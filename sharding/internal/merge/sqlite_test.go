@@ -137,7 +137,7 @@ func TestSQLiteAnswersForOneTableWhatIsMergedOfItsShards(t *testing.T) {
 			}}
 			parts := answers(t, db, "SELECT g, COUNT(*), COUNT(x), SUM(x), MIN(x), MAX(x), MIN(id), AVG(x) FROM %s GROUP BY g", 8)
 			average := map[int]Expr{5: Arithmetic(lite, '/', Arithmetic(lite, '*', Column(2, Stored), Constant(1.0, Float)), Column(1, Integer))}
-			grouped := Sorted(Computed(Grouped(Concat(parts), by, NewMemory(1<<20)), average, nil), []Key{{Column: 7, Type: plain}}, NewMemory(1<<20))
+			grouped := Sorted(Computed(Dialect{Engine: SQLite}, Grouped(Concat(parts), by, NewMemory(1<<20)), average, nil), []Key{{Column: 7, Type: plain}}, NewMemory(1<<20))
 			got := read(t, grouped)
 			want := answer(t, db, "SELECT COUNT(*), COUNT(x), SUM(x), MIN(x), MAX(x), AVG(x), g, MIN(id) FROM whole GROUP BY g ORDER BY MIN(id)")
 			for _, rows := range [][][]driver.Value{got, want} {
@@ -225,7 +225,7 @@ func TestSQLiteComputesWhatAnExpressionComputes(t *testing.T) {
 	for range 3000 {
 		row := []driver.Value{simple(r), simple(r), pick(r, int64(math.MaxInt64), int64(math.MinInt64), 0x1p63, int64(1<<53+1), 0x1p53), nil}
 		e := expression(r, 1+r.IntN(3))
-		got := read(t, Computed(of([][]driver.Value{append(row, nil)})[0], map[int]Expr{4: e.Expr}, nil))[0][4]
+		got := read(t, Computed(Dialect{Engine: SQLite}, of([][]driver.Value{append(row, nil)})[0], map[int]Expr{4: e.Expr}, nil))[0][4]
 		args := make([]any, len(row))
 		for i, v := range row {
 			args[i] = v

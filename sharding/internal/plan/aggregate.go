@@ -75,11 +75,13 @@ func (c *combiner) beside(text string) int {
 	return len(c.core.Items) + c.hide(text)
 }
 
-// summand returns the type of the sum of an expression. MySQL's and PostgreSQL's sums
-// of integers are decimals.
+// summand returns the type of the sum of an expression. MySQL's sums of integers are
+// decimals, and so are PostgreSQL's of those of 64 bits.
 func (c *combiner) summand(e sqlparse.Expr) Value {
 	v := c.typed(e)
 	switch {
+	case c.dialect.Engine == merge.PostgreSQL && v.Type.Kind == merge.Integer && !v.Wide:
+		return Value{Type: v.Type, Wide: true}
 	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
 		return Value{Type: merge.Type{Kind: merge.Decimal}}
 	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:

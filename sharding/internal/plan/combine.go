@@ -267,7 +267,7 @@ func (c *combiner) once() {
 // sorted takes in ORDER BY and LIMIT.
 func (c *combiner) sorted() {
 	for _, o := range c.query.OrderBy {
-		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o), Type: c.sort(o.Expr).Type})
+		c.of.order = append(c.of.order, Order{Desc: o.Descending, NullsFirst: nullsFirst(o, c.dialect), Type: c.sort(o.Expr).Type})
 	}
 	c.countable()
 }
@@ -280,12 +280,12 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
 	switch {
 	case at >= 0:
-		v = c.result(at)
+		v = c.inOrder(e, c.result(at))
 		c.hideResult(at, v)
 	case len(c.of.distinct) > 0 || len(c.cores) > 1:
 		c.refuse("DISTINCT and UNION are ordered by what is selected; select " + c.text(e))
 	default:
-		v = c.value(e)
+		v = c.inOrder(e, c.value(e))
 		c.hide(v.selected(c.text(e)))
 	}
 	return v
@@ -360,20 +360,10 @@ func (c *combiner) countable() {
 		case e == nil:
 		case !ok:
 			c.refuse("LIMIT and OFFSET have to be numbers or parameters")
-		case v.param >= 0 && !c.plainParams():
-			c.refuse("numbered and named parameters are not combined with LIMIT; write ? for each")
+		case v.param >= 0 && parameters{c.statement}.named():
+			c.refuse("named parameters are not combined with LIMIT; write ? for each")
 		}
 	}
-}
-
-// plainParams reports whether every parameter takes the argument of its place.
-func (c *combiner) plainParams() bool {
-	for i, p := range c.statement.Params {
-		if p.Index != i || p.Of(c.statement.Text) != "?" {
-			return false
-		}
-	}
-	return true
 }
 
 // ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY

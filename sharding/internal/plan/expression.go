@@ -48,7 +48,9 @@ var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper
 	"quarter dayofmonth dayofweek dayofyear weekday last_day to_days datediff timestampdiff date_add date_sub adddate subdate str_to_date makedate extract " +
 	"json_valid json_type json_unquote json_quote json_length json_array_length json_depth json_keys json_contains json_contains_path json_search " +
 	"json_array json_object json_set json_insert json_replace json_remove json_merge_patch json_merge_preserve " +
-	"ascii field find_in_set strcmp substring_index reverse repeat crc32 typeof quote unicode")
+	"ascii field find_in_set strcmp substring_index reverse repeat crc32 typeof quote unicode " +
+	"date_trunc date_part to_char to_date to_number split_part btrim initcap starts_with strpos position translate regexp_replace " +
+	"jsonb_extract_path jsonb_extract_path_text jsonb_typeof jsonb_array_length cardinality array_length encode decode sha256")
 
 // timeFunctions are functions that read the clock without arguments, and those of SQLite
 // for the text now.

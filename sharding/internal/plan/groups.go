@@ -25,7 +25,7 @@ type grouping struct {
 
 // grouped takes in GROUP BY, HAVING, and the order of groups.
 func (c *combiner) grouped() {
-	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}}}
+	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.dialect}}
 	c.of.group = g
 	if len(c.scope.windows) > 0 {
 		c.refuse("window functions over groups are not combined" + addKey)
@@ -43,6 +43,7 @@ func (c *combiner) grouped() {
 	for i, item := range c.core.Items { // what is computed may need columns behind these
 		if aggregated(item.Expr) && combined(item.Expr) == 0 {
 			c.compute(i, item.Expr)
+			c.of.edits = append(c.of.edits, sparing(item, item.Expr.Bytes().Of(c.statement.Text), c.dialect)...)
 		}
 	}
 	c.having()
@@ -74,6 +75,40 @@ func (c *combiner) regroup() {
 func (c *combiner) compute(at int, e sqlparse.Expr) {
 	made, kind := calculator{c}.number(e)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
+}
+
+// spared returns an expression as a shard computes it for the type of its values, as they
+// are computed of others: not at all on PostgreSQL, which would refuse to divide by a sum
+// of its own that is 0 where that of all shards is not.
+func spared(text string, e sqlparse.Expr, d merge.Dialect) string {
+	if d.Engine == merge.PostgreSQL && divides(e) {
+		return "CASE WHEN FALSE THEN " + text + " END"
+	}
+	return text
+}
+
+// sparing puts that in the place of what is selected. Its column keeps the name that the
+// database would give it.
+func sparing(item sqlparse.Item, text string, d merge.Dialect) []edit {
+	e := sqlparse.Span{From: item.Expr.Bytes().From, To: item.Expr.Bytes().To}
+	with := spared(text, item.Expr, d)
+	if with == text {
+		return nil
+	}
+	all := []edit{{e, with}}
+	if item.Alias.Name == "" {
+		name := "?column?"
+		if call, ok := bare(item.Expr).(*sqlparse.Call); ok {
+			name = nameOf(call)
+		}
+		all = append(all, inserted(item.To, ` AS "`+name+`"`))
+	}
+	return all
+}
+
+// divides reports whether there is a quotient in an expression.
+func divides(e sqlparse.Expr) bool {
+	return sqlparse.As(e, sqlparse.Div) != nil || slices.ContainsFunc(sqlparse.Operands(e), divides)
 }
 
 // ambiguous reports whether a name is that of a column and the alias of something else,
@@ -127,7 +162,7 @@ func (g *grouping) add(a merge.Aggregate, v Value) int {
 // told returns how the values of an expression are told apart by GROUP BY.
 func (c *combiner) told(e sqlparse.Expr) Value {
 	v := c.value(e)
-	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal {
+	if _, column := c.columnOf(e); !column && v.Type.Kind == merge.Decimal && c.dialect.Engine == merge.MySQL {
 		c.refuse("MariaDB may take NULL for 0 in GROUP BY of decimals that are computed; group by a column")
 	}
 	return v.untruncated()
@@ -138,7 +173,7 @@ func (c *combiner) told(e sqlparse.Expr) Value {
 // have several weights, without their padding.
 func (c *combiner) key(v Value, e sqlparse.Expr) string {
 	selected := v.selected(c.text(e))
-	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) {
+	if _, ok := c.scope.column(e); ok && v.As == Plain || aggregated(e) || c.dialect.Engine == merge.PostgreSQL { // which knows an expression of GROUP BY again
 		return selected
 	}
 	return "MIN(" + selected + ")"
@@ -175,7 +210,7 @@ func (c *combiner) column(e sqlparse.Expr) int {
 		c.member(e)
 		return g.add(c.partial(e, -1))
 	case aggregated(e):
-		at := g.add(merge.Aggregate{Function: merge.First, Column: c.beside(c.text(e))}, Value{})
+		at := g.add(merge.Aggregate{Function: merge.First, Column: c.beside(spared(c.text(e), e, c.dialect))}, Value{})
 		c.compute(at, e)
 		return at
 	case key >= 0:
@@ -197,17 +232,18 @@ func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From &
 func (c *combiner) sortGroups() {
 	c.countable()
 	for _, o := range c.query.OrderBy {
-		at := c.column(c.ordered(o.Expr))
-		t := c.of.group.values[at].Type
-		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o)})
+		by := c.ordered(o.Expr)
+		at := c.column(by)
+		t := c.inOrder(by, c.of.group.values[at]).Type
+		c.of.group.Sort = append(c.of.group.Sort, merge.Key{Column: at, Type: t, Desc: o.Descending, NullsFirst: nullsFirst(o, c.dialect)})
 	}
 }
 
 // nullsFirst reports whether NULLs come before all others: they are the least on
-// MySQL, MariaDB and SQLite.
-func nullsFirst(o sqlparse.Order) bool {
+// MySQL, MariaDB and SQLite, and the greatest on PostgreSQL.
+func nullsFirst(o sqlparse.Order, d merge.Dialect) bool {
 	if o.Nulls != sqlparse.NullsDefault {
 		return o.Nulls == sqlparse.NullsFirst
 	}
-	return !o.Descending
+	return o.Descending == (d.Engine == merge.PostgreSQL)
 }

@@ -17,8 +17,8 @@ func (c *combiner) having() {
 		return
 	case len(c.core.GroupBy) == 0:
 		c.refuse("HAVING without GROUP BY is not combined" + addKey)
-	case !c.plainParams() && c.hasParams(having):
-		c.refuse("numbered and named parameters are not combined with HAVING; write ? for each")
+	case parameters{c.statement}.named() && c.hasParams(having):
+		c.refuse("named parameters are not combined with HAVING; write ? for each")
 	}
 	before := g.quotients
 	g.Having = calculator{c}.condition(having)
@@ -204,7 +204,11 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	v := c.summand(e.Args[0])
 	g := c.of.group
 	g.quotients++
-	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), v.Type.Kind)
+	kind := v.Type.Kind
+	if kind == merge.Integer { // of PostgreSQL, whose averages of integers are decimals
+		kind = merge.Decimal
+	}
+	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.beside("COUNT(" + of + ")")}, v), merge.Integer)
 	if c.dialect.Engine == merge.SQLite { // an average is a float there
 		sum = merge.Arithmetic(c.dialect, '*', sum, merge.Constant(1.0, merge.Float))

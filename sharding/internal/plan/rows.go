@@ -82,20 +82,16 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 		return Route{}, err
 	}
 	all := sqlparse.Span{From: rows[0].From, To: rows[len(rows)-1].To}
-	before, own, after := p.parameters(all.From, all.To)
+	params := parameters{p.statement}
+	argsOf := p.insert.chooser(params, all)
 	for i := range parts {
 		part := &parts[i]
-		part.Text, err = p.edited(part.Target, edit{all, p.some(part.Rows)}, recognised)
+		var with renumbering
+		part.Args, with = argsOf(part.Rows)
+		part.Text, err = p.edited(part.Target, with, edit{all, p.insert.some(part.Rows, params, with)}, recognised)
 		if err != nil {
 			return Route{}, err
 		}
-		part.Args = slices.Clone(before)
-		for _, row := range part.Rows {
-			for n := range own[row].count {
-				part.Args = append(part.Args, own[row].first+n)
-			}
-		}
-		part.Args = append(part.Args, after...)
 		if n := len(part.Args); n > 0 { // the database says which are missing
 			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(args) })
 		}
@@ -127,16 +123,47 @@ func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
 	return e, nil
 }
 
+// chooser returns what says which arguments belong to some of the rows, which stand between
+// two places of the text, and to what stands around them.
+func (in *insertion) chooser(params parameters, all sqlparse.Span) func(rows []int) ([]int, renumbering) {
+	if !params.numbered() {
+		before, own, after := in.places(params, all)
+		return func(some []int) (args []int, none renumbering) {
+			args = slices.Clone(before)
+			for _, row := range some {
+				for n := range own[row].count {
+					args = append(args, own[row].first+n)
+				}
+			}
+			return append(args, after...), nil
+		}
+	}
+	return func(some []int) ([]int, renumbering) {
+		return params.chosen(func(param sqlparse.Span) bool {
+			_, found := slices.BinarySearchFunc(some, param, func(row int, param sqlparse.Span) int {
+				switch at := in.input.Rows[row]; {
+				case at.To < param.To:
+					return -1
+				case at.From > param.From:
+					return 1
+				}
+				return 0
+			})
+			return found || !inside(param, all)
+		})
+	}
+}
+
 // some returns the text of some rows.
-func (p *Plan) some(rows []int) string {
+func (in *insertion) some(rows []int, params parameters, with renumbering) string {
 	var text strings.Builder
-	all := p.insert.input.Rows
+	all := in.input.Rows
 	text.Grow(len(rows) * (2 + all[rows[0]].To - all[rows[0]].From))
 	for i, row := range rows {
 		if i > 0 {
 			text.WriteString(", ")
 		}
-		text.WriteString(all[row].Of(p.statement.Text))
+		params.copied(&text, all[row].Span, with)
 	}
 	return text.String()
 }
@@ -144,16 +171,16 @@ func (p *Plan) some(rows []int) string {
 // span is the arguments of one row.
 type span struct{ first, count int }
 
-// parameters returns which arguments stand before the rows, in each of them, and
-// behind them. Every parameter is a ?.
-func (p *Plan) parameters(from, to int) (before []int, own []span, after []int) {
-	params := p.statement.Params
-	for len(params) > 0 && params[0].From < from {
+// places returns which arguments stand before the rows, in each of them, and behind them.
+// Every parameter is a ?.
+func (in *insertion) places(of parameters, all sqlparse.Span) (before []int, own []span, after []int) {
+	params := of.of.Params
+	for len(params) > 0 && params[0].From < all.From {
 		before, params = append(before, params[0].Index), params[1:]
 	}
-	own = make([]span, len(p.insert.input.Rows))
+	own = make([]span, len(in.input.Rows))
 	var written span // of the last row with expressions of its own
-	for i, row := range p.insert.input.Rows {
+	for i, row := range in.input.Rows {
 		if row.FirstParam == 0 {
 			written = span{}
 			params = take(params, row, &written)
@@ -161,7 +188,7 @@ func (p *Plan) parameters(from, to int) (before []int, own []span, after []int) 
 		own[i] = span{written.first + row.FirstParam, written.count}
 	}
 	for _, q := range params {
-		if q.From >= to {
+		if q.From >= all.To {
 			after = append(after, q.Index)
 		}
 	}

@@ -43,6 +43,7 @@ type Group struct {
 	Having  merge.Expr         // nil without HAVING
 	Args    []driver.Value     // of Made and Having
 	Sort    []merge.Key        // of combined groups
+	Dialect merge.Dialect      // of Made and Having
 }
 
 // Shard is what goes to one target.
@@ -96,15 +97,16 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
-	for i := range args {
-		if !slices.ContainsFunc(p.statement.Params, func(q *sqlparse.Param) bool {
-			return q.Index == i && slices.ContainsFunc(edits, func(e edit) bool { return inside(q.Span, e.Span) })
-		}) {
-			all.Args = append(all.Args, i)
-		}
+	var with renumbering
+	all.Args, with = parameters{p.statement}.chosen(func(param sqlparse.Span) bool {
+		return !slices.ContainsFunc(edits, func(e edit) bool { return inside(param, e.Span) })
+	})
+	all.Args = slices.DeleteFunc(all.Args, func(i int) bool { return i >= len(args) }) // the database says which are missing,
+	for i := p.statement.Args; i < len(args); i++ {                                    // and which are too many
+		all.Args = append(all.Args, i)
 	}
 	for _, target := range targets {
-		text, err := p.edited(target, edits...)
+		text, err := p.edited(target, with, edits...)
 		if err != nil {
 			return Route{}, err
 		}

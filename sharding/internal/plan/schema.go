@@ -43,6 +43,14 @@ type Column struct {
 type Value struct {
 	Type merge.Type // its Kind is 0 where that is not known
 	As   Form
+	// Unordered is why only equal values are told by it, and not which is less; "" where
+	// both are.
+	Unordered string
+	// Wide says of integers of PostgreSQL that they have 64 bits: their sum is a decimal,
+	// and that of narrower ones an integer.
+	Wide bool
+	// Texts says of Bytes that they are texts of PostgreSQL.
+	Texts bool
 }
 
 // Form is what is made of a value before it is compared.
@@ -50,9 +58,10 @@ type Form uint8
 
 // The forms.
 const (
-	Plain  Form = iota // the value itself
-	Weight             // WEIGHT_STRING of MySQL and MariaDB, of a text
-	Number             // the place of a member of an ENUM, or of those of a SET
+	Plain   Form = iota // the value itself
+	Weight              // WEIGHT_STRING of MySQL and MariaDB, of a text
+	Number              // the place of a member of an ENUM, or of those of a SET
+	Trimmed             // the text of a CHAR of PostgreSQL, without spaces at its end
 )
 
 // of returns the expression that makes the form of an expression.
@@ -62,6 +71,8 @@ func (f Form) of(text string) string {
 		return "WEIGHT_STRING(" + text + ")"
 	case Number:
 		return "CAST(" + text + " AS UNSIGNED)"
+	case Trimmed:
+		return "CAST(" + text + " AS TEXT)"
 	}
 	return text
 }
@@ -91,7 +102,7 @@ func (v Value) untruncated() Value {
 // same reports whether two values compare in the same way.
 func (v Value) same(w Value) bool {
 	a, b := v.Type, w.Type
-	return v.As == w.As && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
+	return v.As == w.As && v.Unordered == w.Unordered && a.Kind == b.Kind && a.Collation == b.Collation && a.Prefix == b.Prefix && a.Most == b.Most && string(a.Pad) == string(b.Pad)
 }
 
 // Holding is what a column holds, as far as it decides which values are equal.

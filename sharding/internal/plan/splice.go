@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 			return text, nil
 		}
 	}
-	text, err := p.edited(target)
+	text, err := p.edited(target, nil)
 	if err != nil {
 		return "", err
 	}
@@ -44,8 +45,9 @@ func (p *Plan) text(target sharding.Target) (string, error) {
 }
 
 // edited returns the text with the names of the target, and of those of the other tables
-// of its group that have the same slots, and with more edits. Every other byte stays.
-func (p *Plan) edited(target sharding.Target, more ...edit) (string, error) {
+// of its group that have the same slots, and with more edits. Numbered parameters get new
+// numbers, if there are some. Every other byte stays.
+func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (string, error) {
 	var edits []edit
 	for _, r := range p.sharded {
 		at, _, err := p.snapshot.Hinted(r.table.Name, sharding.Hint{On: target})
@@ -57,14 +59,67 @@ func (p *Plan) edited(target sharding.Target, more ...edit) (string, error) {
 	edits = append(edits, more...)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.From - b.From })
 	var out strings.Builder
-	text, end := p.statement.Text, 0
+	params, end := parameters{p.statement}, 0
 	for _, e := range edits {
-		out.WriteString(text[end:e.From])
+		params.copied(&out, sqlparse.Span{From: end, To: e.From}, with)
 		out.WriteString(e.with)
 		end = e.To
 	}
-	out.WriteString(text[end:])
+	params.copied(&out, sqlparse.Span{From: end, To: len(p.statement.Text)}, with)
 	return out.String(), nil
+}
+
+// renumbering is the new number of each numbered parameter, by the old one less one, where
+// a text has not all of them: a database wants them without gaps. It is nil for parameters
+// that have no numbers.
+type renumbering []int
+
+// parameters are those of a statement.
+type parameters struct{ of *sqlparse.Statement }
+
+// chosen returns which arguments the parameters take that are wanted, each once and in
+// their order, and the numbers that these parameters get.
+func (p parameters) chosen(wanted func(sqlparse.Span) bool) (args []int, with renumbering) {
+	for _, q := range p.of.Params {
+		if wanted(q.Span) {
+			args = append(args, q.Index)
+		}
+	}
+	if !p.numbered() {
+		return args, nil
+	}
+	slices.Sort(args)
+	args = slices.Compact(args)
+	with = make(renumbering, p.of.Args)
+	for i, arg := range args {
+		with[arg] = i + 1
+	}
+	return args, with
+}
+
+// named reports whether they have names.
+func (p parameters) named() bool { return len(p.of.Params) > 0 && p.of.Params[0].Name != "" }
+
+// numbered reports whether they have numbers.
+func (p parameters) numbered() bool {
+	return len(p.of.Params) > 0 && !p.named() && p.of.Params[0].To-p.of.Params[0].From > 1
+}
+
+// copied writes a part of the text.
+func (p parameters) copied(out *strings.Builder, part sqlparse.Span, with renumbering) {
+	text, all := p.of.Text, p.of.Params
+	if with != nil {
+		first, _ := slices.BinarySearchFunc(all, part.From, func(q *sqlparse.Param, at int) int { return q.From - at })
+		for _, q := range all[first:] {
+			if q.To > part.To {
+				break
+			}
+			out.WriteString(text[part.From : q.From+1])
+			out.WriteString(strconv.Itoa(with[q.Index]))
+			part.From = q.To
+		}
+	}
+	out.WriteString(text[part.From:part.To])
 }
 
 // rename puts the name of a physical table in the place of a logical one, which

@@ -117,7 +117,7 @@ func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 		case of.Type.Kind == 0:
 			of = v
 		case v.number() && of.number():
-			of.Type.Kind = max(of.Type.Kind, v.Type.Kind)
+			of.Type.Kind, of.Wide = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide
 		case !v.same(of):
 			return c.unknown(e)
 		}
@@ -134,7 +134,7 @@ func numeral(e sqlparse.Expr) (v Value, ok bool) {
 	switch {
 	case !ok:
 	case l.Kind == sqlparse.Integer && len(l.Value) <= 18:
-		return whole, true
+		return Value{Type: whole.Type, Wide: len(l.Value) > 9}, true
 	case l.Kind == sqlparse.Decimal && !strings.ContainsAny(l.Value, "eE"):
 		return Value{Type: merge.Type{Kind: merge.Decimal}}, true
 	}
@@ -145,6 +145,9 @@ func numeral(e sqlparse.Expr) (v Value, ok bool) {
 func (v Value) number() bool {
 	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
 }
+
+// isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
+func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
 // function returns how the results of a function compare.
 func (c *combiner) function(call *sqlparse.Call) Value {
@@ -163,16 +166,37 @@ func (c *combiner) function(call *sqlparse.Call) Value {
 	case name == "if" && len(call.Args) == 3:
 		return c.oneOf(call, call.Args[1:])
 	}
-	v := c.typed(call.Args[0])
-	switch time := v.Type.Kind == merge.Time; {
-	case one && (folds[name] && v.As == Weight || name == "date" && time || name == "abs" && v.number()):
+	args := call.Args
+	if name == "date_trunc" && len(args) == 2 { // of PostgreSQL, which names the unit first
+		args = []sqlparse.Expr{args[1], args[0]}
+	}
+	if v := resultOf(name, c.typed(args[0]), args[1:]); v.Type.Kind != 0 {
 		return v
-	case one && time && clocks[name]:
-		return whole
-	case len(call.Args) == 2 && time && name == "date_format" && fixed(call.Args[1]):
-		return Value{Type: merge.Type{Kind: merge.Bytes}}
 	}
 	return c.unknown(call)
+}
+
+// resultOf returns how the results of a function of one value compare, which may take more
+// arguments, or nothing.
+func resultOf(name string, v Value, more []sqlparse.Expr) Value {
+	time := v.Type.Kind == merge.Time
+	switch len(more) {
+	case 0:
+		switch {
+		case folds[name] && v.isText(), name == "date" && time, name == "abs" && v.number():
+			return v
+		case time && clocks[name]:
+			return whole
+		}
+	case 1:
+		switch {
+		case time && name == "date_trunc":
+			return v
+		case time && name == "date_format" && fixed(more[0]):
+			return Value{Type: merge.Type{Kind: merge.Bytes}}
+		}
+	}
+	return Value{}
 }
 
 var (
@@ -203,7 +227,7 @@ func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
 	if e.Op != sqlparse.Add && e.Op != sqlparse.Sub && e.Op != sqlparse.Mul {
 		return c.unknown(e)
 	}
-	kind, columns := merge.Integer, 0
+	kind, columns, wide := merge.Integer, 0, false
 	for _, operand := range e.Operands {
 		v, written := numeral(operand)
 		if !written {
@@ -213,12 +237,20 @@ func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
 		if !v.number() {
 			return c.unknown(e)
 		}
-		kind = max(kind, v.Type.Kind)
+		kind, wide = max(kind, v.Type.Kind), wide || v.Wide
 	}
 	if columns == 0 {
 		return c.unknown(e)
 	}
-	return Value{Type: merge.Type{Kind: kind}}
+	return Value{Type: merge.Type{Kind: kind}, Wide: wide}
+}
+
+// inOrder returns how the values of an expression compare, if that tells which is less.
+func (c *combiner) inOrder(e sqlparse.Expr, v Value) Value {
+	if v.Unordered != "" {
+		c.refuse(c.text(e) + " is not sorted over several shards, as " + v.Unordered + addKey)
+	}
+	return v
 }
 
 // least returns how the values of an expression compare for MIN and MAX.
@@ -226,7 +258,7 @@ func (c *combiner) least(e sqlparse.Expr) Value {
 	found, ok := c.columnOf(e)
 	switch {
 	case !ok || found.Value.As != Number:
-		return c.value(e)
+		return c.inOrder(e, c.value(e))
 	case found.Least.Type.Kind == 0:
 		return c.unsorted(e, found)
 	}

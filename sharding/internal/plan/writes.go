@@ -73,10 +73,8 @@ func (b *builder) dividesRows() string {
 	case to.leavesOut() && to.returned() == nil:
 		return "a row that is returned is recognised by a unique key, and all of them lack a column; give it a value, or leave RETURNING out"
 	}
-	for _, p := range b.statement.Params {
-		if p.Of(b.statement.Text) != "?" {
-			return "numbered and named parameters are not distributed over shards; write ? for each"
-		}
+	if (parameters{b.statement}).named() {
+		return "named parameters are not distributed over shards; write ? for each"
 	}
 	return ""
 }

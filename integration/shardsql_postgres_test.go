@@ -1,0 +1,267 @@
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/lib/pq" // the driver postgres
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// postgresColumns are those of the orders of twins: of texts whose collation is C as that
+// of the database, or by name, or another one.
+const postgresColumns = ` (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, paid INT, amount NUMERIC(10,2), at TIMESTAMP, note VARCHAR(20), code TEXT COLLATE "C", word CHAR(8), body TEXT, state TEXT)`
+
+// On PostgreSQL, whatever several shards answer is what one table answers.
+func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			m := layouts(t)[map[string]string{"pgx": "named", "pq": "numbered"}[name]]
+			routed, whole := postgresTwins(t, open.of(name), m)
+			queries, refused := effort.Cases(1000, 50_000), map[string]int{}
+			for seed := range uint64(queries) {
+				q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "DATE_TRUNC('hour', at)", "amount * 2", "amount * 0.25", "paid - 1").ForPostgreSQL()
+				want, err := q.Answer(t.Context(), whole, nil)
+				if dialect.SQLState(err) == "22012" {
+					if _, err := q.Answer(t.Context(), routed, nil); err == nil {
+						t.Fatalf("seed %d: %s %v: no division by zero", seed, q.Text, q.Args)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", q.Text, err)
+				}
+				switch got, err := q.Answer(t.Context(), routed, nil); {
+				case errors.Is(err, sharding.ErrUnmergeable):
+					refused[err.Error()]++
+				case err != nil || !slices.Equal(got, want):
+					t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
+				}
+			}
+			n := 0
+			for why, times := range refused {
+				t.Log(times, why)
+				n += times
+			}
+			if t.Logf("%d of %d queries are refused", n, queries); n*5 > queries {
+				t.Error("too many")
+			}
+		})
+	}
+}
+
+// postgresDrivers open databases of PostgreSQL by pgx and by lib/pq.
+func postgresDrivers(t *testing.T) map[string]namedDatabase {
+	t.Helper()
+	p := server.SharePostgres(t)
+	return map[string]namedDatabase{"pgx": p.Open, "pq": func(tb testing.TB, name string) *sql.DB {
+		tb.Helper()
+		p.Open(tb, name) // makes it
+		return opened(tb, "postgres", p.DSN(name)+"?sslmode=disable")
+	}}
+}
+
+func opened(tb testing.TB, driver, dsn string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// On PostgreSQL, writes to several shards leave what one table has, and a statement that
+// fails ends the transaction on all databases.
+func TestRandomWritesToSeveralShardsOfPostgreSQLLeaveWhatOneTableHas(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			m := layouts(t)[map[string]string{"pgx": "numbered", "pq": "named"}[name]]
+			routed, whole := writtenTwins(t, open.of(name), m)
+			programs := effort.Cases(200, 20_000)
+			done := 0
+			for seed := range uint64(programs) {
+				maker := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 6)), PostgreSQL: true}
+				n, err := maker.Program(sharding.AllShards(t.Context()), routed, whole)
+				if done += n; err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			if t.Logf("%d statements", done); done < 2*programs {
+				t.Error("too few succeed")
+			}
+		})
+	}
+}
+
+func postgresTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql.DB) {
+	t.Helper()
+	dbs, whole := sharding.DBs{"a": open(t, "twin_a"), "b": open(t, "twin_b")}, open(t, "twin_whole")
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+postgresColumns)
+	}
+	database.Exec(t, whole, "CREATE TABLE orders"+postgresColumns)
+	router, err := sharding.New(dbs, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	random := rand.New(rand.NewPCG(1, 2))
+	for id := range int64(300) {
+		args := []any{id, random.Int64N(20), random.Int64N(3), random.Int64N(40), time.Date(2026, 1, 1, random.IntN(3), 0, random.IntN(50), 0, time.UTC), twinText(random, "aAáàbBé"), twinText(random, "aAáb"), twinText(random, "aAb"), twinText(random, "aAáàbBé"), []string{"new", "paid", "A", "open"}[random.IntN(4)]}
+		if random.IntN(5) == 0 {
+			args[2+random.IntN(8)] = nil
+		}
+		for _, db := range []*sql.DB{routed, whole} {
+			if _, err := db.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid, amount, at, note, code, word, body, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return routed, whole
+}
+
+// A statement that fails ends a transaction of PostgreSQL on all of its databases, until
+// it is rolled back, or to a savepoint.
+func TestAFailedStatementEndsATransactionOnAllDatabasesOfPostgreSQL(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			routed, _ := writtenTwins(t, open.of("failed_"+name), m)
+			const insert = "INSERT INTO orders (id, user_id, paid) VALUES ($1, $1, 0)"
+			database.Exec(t, routed, strings.ReplaceAll(insert, "$1", "1"))
+			begin := func() *sql.Tx {
+				tx, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return tx
+			}
+			exec := func(tx *sql.Tx, state, text string, args ...any) {
+				t.Helper()
+				if _, err := tx.ExecContext(t.Context(), text, args...); dialect.SQLState(err) != state {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			tx := begin()
+			exec(tx, "", insert, 2)
+			exec(tx, "23505", insert, 1)
+			exec(tx, "25P02", insert, 3)
+			if err := tx.Commit(); dialect.SQLState(err) != "25P02" {
+				t.Errorf("commit: %v", err)
+			}
+			tx = begin()
+			exec(tx, "", insert, 2)
+			exec(tx, "", "SAVEPOINT before")
+			exec(tx, "23505", insert, 1)
+			exec(tx, "", "ROLLBACK TO SAVEPOINT before")
+			exec(tx, "", insert, 3)
+			if err := tx.Commit(); err != nil {
+				t.Error(err)
+			}
+			tx = begin()
+			exec(tx, "", insert, 4)
+			exec(tx, "", insert, 5)
+			var n int
+			if err := tx.QueryRowContext(t.Context(), "SELECT 1 / paid FROM orders WHERE user_id = 5").Scan(&n); dialect.SQLState(err) != "22012" {
+				t.Errorf("a row that is not computed: %v", err)
+			}
+			if err := tx.Commit(); err == nil {
+				t.Error("a failed transaction is committed")
+			}
+			if err := routed.QueryRowContext(sharding.AllShards(t.Context()), "SELECT COUNT(*) FROM orders").Scan(&n); err != nil || n != 3 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		})
+	}
+}
+
+// Equal texts of PostgreSQL have equal bytes under most collations, and sort by bytes
+// under C alone.
+func TestTextsOfPostgreSQLAreGroupedByTheirBytesAndSortedUnderC(t *testing.T) {
+	open := namedDatabase(server.SharePostgres(t).Open).of("texts")
+	database.Exec(t, open(t, "a"), `CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false)`)
+	dbs := sharding.DBs{"a": open(t, "a")}
+	m, err := sharding.Spread([]string{"a"}, 2, "texts_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs["a"], "CREATE TABLE "+at.Table+` (id BIGINT PRIMARY KEY, c TEXT, german TEXT COLLATE "de-x-icu", folded TEXT COLLATE folding, kind JSONB)`)
+	}
+	router, err := sharding.New(dbs, sharding.Table{Name: "texts", Key: "id", Rule: sharding.Mod(2), Map: m, OnMissing: sharding.FanOutReads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	for i, text := range []string{"b", "a", "A", "ä", "a", "b"} {
+		if _, err := routed.ExecContext(t.Context(), "INSERT INTO texts (id, c, german, folded) VALUES ($1, $2, $2, $2)", i, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]string{
+		"SELECT c FROM texts ORDER BY c":                                     "A a a b b ä",
+		"SELECT german, COUNT(*) FROM texts GROUP BY german":                 "",
+		"SELECT DISTINCT german FROM texts":                                  "",
+		"SELECT german FROM texts ORDER BY german":                           "its collation de-x-icu is not C",
+		"SELECT MIN(german) FROM texts":                                      "its collation de-x-icu is not C",
+		"SELECT german, COUNT(*) FROM texts GROUP BY german ORDER BY german": "its collation de-x-icu is not C",
+		"SELECT DISTINCT folded FROM texts":                                  "takes several texts for one",
+		"SELECT DISTINCT kind FROM texts":                                    "jsonb",
+	} {
+		rows, err := selects.Query{Text: text}.Answer(t.Context(), routed, nil)
+		switch {
+		case err != nil && (!errors.Is(err, sharding.ErrUnmergeable) || !strings.Contains(err.Error(), want) || want == ""):
+			t.Errorf("%s: %v", text, err)
+		case err == nil && want == "":
+			if len(rows) != 1+4 {
+				t.Errorf("%s: %q", text, rows)
+			}
+		case err == nil && strings.Join(rows[1:], " ") != want:
+			t.Errorf("%s: %q, want %q", text, rows, want)
+		}
+	}
+}
+
+func TestDatabasesOfPostgreSQLThatAreSetUpDifferentlyAreRefused(t *testing.T) {
+	p := server.SharePostgres(t)
+	p.Open(t, "set_b")
+	for params, setting := range map[string]string{"": "", "&timezone=Asia/Tokyo": "TimeZone", "&datestyle=German": "DateStyle"} {
+		dbs := sharding.DBs{"a": p.Open(t, "set_a"), "b": opened(t, "pgx", p.DSN("set_b")+"?sslmode=disable"+params)}
+		m, err := sharding.Spread([]string{"a", "b"}, 2, "set_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range m.Targets() {
+			database.Exec(t, dbs[at.DB], "CREATE TABLE IF NOT EXISTS "+at.Table+" (id BIGINT PRIMARY KEY)")
+		}
+		router, err := sharding.New(dbs, sharding.Table{Name: "sets", Key: "id", Rule: sharding.Mod(2), Map: m, OnMissing: sharding.FanOutReads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+		t.Cleanup(func() { _ = routed.Close() })
+		_, err = routed.ExecContext(t.Context(), "DELETE FROM sets WHERE id = 1")
+		if setting == "" && err != nil || setting != "" && (!errors.Is(err, sharding.ErrSettings) || !strings.Contains(err.Error(), setting)) {
+			t.Errorf("%q: %v", params, err)
+		}
+	}
+}
