@@ -9,6 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // backward are the streams from the shards to the retired tables, one for each
@@ -25,44 +26,43 @@ func (l *leader) backward() []*stream {
 // shard to another may be seen on both, or on none; the entries of the move
 // bring it here again. When there is no room for all, it reads anew those with fewer
 // of the ids.
-func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *openjob.Table, ids []int64, most limits) (all []backend.Row, n int, err error) {
+func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
-		if most.rows > 0 {
-			n = min(n, most.rows)
+		if most.Rows > 0 {
+			n = min(n, most.Rows)
 		}
-		var tooLarge *tooLargeError
+		var tooLarge *transfer.TooLargeError
 		all, err = l.fetchAll(ctx, t, ids[:n], most)
 		if !errors.As(err, &tooLarge) || n == 1 {
 			break
 		}
-		weights := l.room.weightsOf(t)
-		weights.note(all)
-		n, most.rows = (n+1)/2, weights.fitting(most.bytes)
+		l.room.Learn(t, all)
+		n, most.Rows = (n+1)/2, l.room.Fitting(t, most.Bytes)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return all, n, l.convert(ctx, t, all, idmap.ToSource)
+	return all, n, transfer.Convert(ctx, l.IDWriter(), t, all, idmap.ToSource)
 }
 
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
 // read, when there is no room for them. For a single id, whose row several shards may
 // have, there is room if it may take all.
-func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most limits) (all []backend.Row, err error) {
+func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.Targets {
 		name := to.Present()
 		var rows []backend.Row
 		more := false
-		of := limits{bytes: max(0, most.bytes-held), first: most.first && len(ids) == 1}
+		of := transfer.Limits{Bytes: max(0, most.Bytes-held), First: most.First && len(ids) == 1}
 		err := l.From(to.Database).Do(ctx, func(s *backend.Session) (err error) {
-			rows, more, err = readRows(ctx, s, reading{of, t, name, backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", false, len(ids)})
+			rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: of, Table: t, Name: name, Where: backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", Routed: false, About: len(ids)})
 			return err
 		})
-		var tooLarge *tooLargeError
+		var tooLarge *transfer.TooLargeError
 		if errors.As(err, &tooLarge) {
-			return all, &tooLargeError{held + tooLarge.bytes}
+			return all, &transfer.TooLargeError{Bytes: held + tooLarge.Bytes}
 		}
 		if err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, mo
 			held += rows[i].Weight
 		}
 		if more {
-			return all, &tooLargeError{most.bytes + 1}
+			return all, &transfer.TooLargeError{Bytes: most.Bytes + 1}
 		}
 	}
 	return all, nil
@@ -92,10 +92,10 @@ func (l *leader) putOnSource(ctx context.Context, t *openjob.Table, ids []int64,
 		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
 			return err
 		}
-		if err := removeRows(ctx, s, t, t.Name, keys); err != nil {
+		if err := transfer.Remove(ctx, s, t, t.Name, keys); err != nil {
 			return err
 		}
-		if refused, err = storeRows(ctx, s, t, t.Name, rows); err != nil {
+		if refused, err = transfer.Store(ctx, s, t, t.Name, rows); err != nil {
 			return err
 		}
 		return s.Database.PassBarrier(ctx, s, false)

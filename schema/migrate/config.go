@@ -161,7 +161,7 @@ func (c Config) withDefaults() Config {
 
 // known is the configuration as the rooms of a migration take it.
 func (c Config) known() openjob.Config {
-	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell}
+	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, RowError: rowError}
 	for _, t := range c.Tables {
 		to.Tables = append(to.Tables, t.known())
 	}
@@ -171,6 +171,8 @@ func (c Config) known() openjob.Config {
 func (c Config) tell(step, table string, rows int64) {
 	c.Observe(Step{Name: step, Table: table, Rows: rows})
 }
+
+func rowError(table string, id int64, err error) error { return &RowError{table, id, err} }
 
 func (t Table) known() openjob.TableConfig {
 	to := openjob.TableConfig{Table: t.Table, IDs: t.IDs.by, Via: t.Via}

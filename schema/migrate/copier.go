@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -12,6 +11,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // copier copies one table, several chunks at a time.
@@ -69,7 +69,7 @@ func (l *leader) pruneTargets(ctx context.Context, t *openjob.Table, c proto.Chu
 				if err != nil {
 					return err
 				}
-				return removeRows(ctx, s, t, name, ids)
+				return transfer.Remove(ctx, s, t, name, ids)
 			})
 			if err != nil {
 				return err
@@ -167,7 +167,7 @@ func (c *copier) findEnd(ctx context.Context, after proto.Bound) (end proto.Boun
 		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 	}
 	full := c.cfg.ChunkRows
-	if n := c.room.weightsOf(c.t).fitting(c.share()); n > 0 {
+	if n := c.room.Fitting(c.t, c.room.Share()); n > 0 {
 		full = min(full, n)
 	}
 	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.Source.Quote(c.t.Name), where, full-1)
@@ -192,9 +192,9 @@ func (c *copier) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 
 func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
-	err := c.portions(ctx, c.t, func(l limits) (rows []backend.Row, more bool, err error) {
+	err := c.room.Portions(ctx, c.t, func(l transfer.Limits) (rows []backend.Row, more bool, err error) {
 		err = c.Source.Do(ctx, func(s *backend.Session) (err error) {
-			rows, more, err = readRows(ctx, s, reading{l, c.t, c.t.Name, within(backend.ColumnOf(s.Database, c.t.Name, c.t.Key), rest), true, c.cfg.ChunkRows})
+			rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: c.t, Name: c.t.Name, Where: within(backend.ColumnOf(s.Database, c.t.Name, c.t.Key), rest), Routed: true, About: c.cfg.ChunkRows})
 			return err
 		})
 		return rows, more, err
@@ -220,7 +220,7 @@ func (c *copier) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 
 // copyRows brings rows that were just read to the shards.
 func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
-	if err := c.convert(ctx, c.t, rows, idmap.ToShards); err != nil {
+	if err := transfer.Convert(ctx, c.IDWriter(), c.t, rows, idmap.ToShards); err != nil {
 		return err
 	}
 	c.Observe(StepSnapshot, c.t, int64(len(rows)))
@@ -229,7 +229,7 @@ func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
 		return err
 	}
 	// The entries must be there before low lets the applier see them.
-	if err := c.note(ctx, c.t, refused); err != nil {
+	if err := c.Source.Note(ctx, c.LogTable(), c.t.Number, refused); err != nil {
 		return err
 	}
 	c.Observe(StepStored, c.t, int64(len(rows)))
@@ -239,7 +239,7 @@ func (c *copier) copyRows(ctx context.Context, rows []backend.Row) error {
 // storeChunk writes the rows with one transaction for each database, all
 // databases at once.
 func (c *copier) storeChunk(ctx context.Context, rows []backend.Row) (refused []int64, err error) {
-	parts, refused := byTarget(c.t, rows)
+	parts, refused := transfer.ByTarget(c.t, rows)
 	var mu sync.Mutex
 	var tasks []func(context.Context) error
 	for _, side := range c.Shards {
@@ -267,11 +267,11 @@ func (c *copier) storeOn(ctx context.Context, side *backend.Database, parts [][]
 			}
 			name := to.Present()
 			if !first {
-				if err := removeRows(ctx, s, c.t, name, keysOf(parts[i])); err != nil {
+				if err := transfer.Remove(ctx, s, c.t, name, transfer.Keys(parts[i])); err != nil {
 					return err
 				}
 			}
-			some, err := storeRows(ctx, s, c.t, name, parts[i])
+			some, err := transfer.Store(ctx, s, c.t, name, parts[i])
 			if err != nil {
 				return c.again(&first, err)
 			}
@@ -287,47 +287,6 @@ func (c *copier) storeOn(ctx context.Context, side *backend.Database, parts [][]
 func (*copier) again(first *bool, err error) error {
 	*first = false
 	return err
-}
-
-// note appends entries to the log of the source.
-func (l *leader) note(ctx context.Context, t *openjob.Table, ids []int64) error {
-	return noteIn(ctx, l.Source, l.LogTable(), t, ids)
-}
-
-// noteIn appends entries to a log of this database.
-func noteIn(ctx context.Context, s *backend.Database, log string, t *openjob.Table, ids []int64) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	values := make([]string, len(ids))
-	for i, id := range ids {
-		values[i] = fmt.Sprintf("(%d, %d)", t.Number, id)
-	}
-	return s.Do(ctx, func(c *backend.Session) error {
-		return c.Exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
-	})
-}
-
-// byTarget sorts rows by their target. Those without one have to wait.
-func byTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, waiting []int64) {
-	counts := make([]int, len(t.Targets))
-	for i := range rows {
-		if to := rows[i].To; to != openjob.Nowhere {
-			counts[to]++
-		}
-	}
-	parts = make([][]backend.Row, len(t.Targets))
-	for i, n := range counts {
-		parts[i] = make([]backend.Row, 0, n)
-	}
-	for _, r := range rows {
-		if r.To == openjob.Nowhere {
-			waiting = append(waiting, r.ID)
-		} else {
-			parts[r.To] = append(parts[r.To], r)
-		}
-	}
-	return parts, waiting
 }
 
 func boundValue(b proto.Bound) any {

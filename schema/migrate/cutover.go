@@ -282,7 +282,7 @@ func (p *pause) stuck(left []entry) error {
 	if t.Conf.Via != "" {
 		why += "; or the row that " + t.Conf.Via + " refers to is missing"
 	}
-	return &RowError{t.Conf.Name, e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.LogTable())}
+	return t.RowError(e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.LogTable()))
 }
 
 func (p *pause) checkUnderLock(ctx context.Context) error {

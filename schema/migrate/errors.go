@@ -9,6 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Errors that this package wraps; test for them with errors.Is.
@@ -44,7 +45,7 @@ var (
 	// was begun with another configuration, which is a *SetupError. Before the
 	// switch, abort the job and begin again; after it, the retired tables have the
 	// rows of the shard.
-	ErrChanged = lead.ErrChanged
+	ErrChanged = openjob.ErrChanged
 
 	// ErrUnclear: the source has tables both under the old and the new name, or
 	// under neither: somebody else renamed one, put the names right by hand. Or a

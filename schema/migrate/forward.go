@@ -2,26 +2,28 @@ package migrate
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // forward is the stream from the source to the shards.
 func (l *leader) forward() *stream {
 	return &stream{
 		leader: l, from: l.Source, log: l.LogTable(), bounds: l.Spans,
-		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error) {
+		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error) {
 			more := false
 			err = st.Do(ctx, func(s *backend.Session) error {
-				rows, more, err = readRows(ctx, s, reading{l, t, t.Name, backend.ColumnOf(s.Database, t.Name, t.Key) + " IN (" + backend.IDList(ids) + ")", true, len(ids)})
+				rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: t, Name: t.Name, Where: backend.ColumnOf(s.Database, t.Name, t.Key) + " IN (" + backend.IDList(ids) + ")", Routed: true, About: len(ids)})
 				return err
 			})
 			if err != nil {
 				return nil, 0, err
 			}
-			return rows, upTo(ids, rows, more), st.convert(ctx, t, rows, idmap.ToShards)
+			return rows, transfer.UpTo(ids, rows, more), transfer.Convert(ctx, st.IDWriter(), t, rows, idmap.ToShards)
 		},
 		put: l.putOnShards,
 	}
@@ -35,7 +37,7 @@ func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64,
 	if err != nil {
 		return nil, err
 	}
-	parts, refused := byTarget(t, rows)
+	parts, refused := transfer.ByTarget(t, rows)
 	for _, side := range l.Shards {
 		var here []int64
 		err := l.On(ctx, side, func(s *backend.Session) error {
@@ -44,10 +46,10 @@ func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64,
 				if to.Database != side {
 					continue
 				}
-				if err := removeRows(ctx, s, t, to.Present(), keys); err != nil {
+				if err := transfer.Remove(ctx, s, t, to.Present(), keys); err != nil {
 					return err
 				}
-				some, err := storeRows(ctx, s, t, to.Present(), parts[i])
+				some, err := transfer.Store(ctx, s, t, to.Present(), parts[i])
 				if err != nil {
 					return err
 				}
@@ -61,4 +63,28 @@ func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64,
 		refused = append(refused, here...)
 	}
 	return refused, nil
+}
+
+// keysOf are the ids on the other side of those that have one. What has none was
+// never written there.
+func (l *leader) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
+	if t.IDs == nil {
+		return ids, nil
+	}
+	wanted := idmap.Wanted{}
+	for _, id := range ids {
+		wanted.Add(t.IDs, id)
+	}
+	d, err := l.MapTable().LookUp(ctx, l.From(l.Source), wanted, way)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]int64, 0, len(ids))
+	for _, id := range ids {
+		if key, err := d.Turn(t.IDs, id); err == nil {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
 }

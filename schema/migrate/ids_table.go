@@ -8,6 +8,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // pruneRenumbered removes rows of a chunk from the shards, where they lie in
@@ -19,7 +20,7 @@ func (l *leader) pruneRenumbered(ctx context.Context, t *openjob.Table, c proto.
 			if err != nil || len(doomed) == 0 {
 				return err
 			}
-			return l.On(ctx, to.Database, func(s *backend.Session) error { return removeRows(ctx, s, t, to.Present(), doomed) })
+			return l.On(ctx, to.Database, func(s *backend.Session) error { return transfer.Remove(ctx, s, t, to.Present(), doomed) })
 		})
 		if err != nil {
 			return err

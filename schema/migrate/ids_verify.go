@@ -230,7 +230,7 @@ func readRawRows(ctx context.Context, c *backend.Session, t *openjob.Table, name
 		}
 		var err error
 		if r.hash, err = backend.RowSum(c.Database, raw); err != nil {
-			return &RowError{t.Conf.Name, r.id, err}
+			return t.RowError(r.id, err)
 		}
 		all = append(all, r)
 		return nil

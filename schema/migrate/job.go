@@ -9,6 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // Job is one migration. It is safe for concurrent use, and holds no connection
@@ -32,7 +33,7 @@ type openJob struct {
 	*lead.State
 
 	cfg  Config
-	room *room // for rows on their way
+	room *transfer.Room // for rows on their way: those of the copiers, and of the one who follows
 }
 
 func (j *Job) open(ctx context.Context) (*openJob, error) {
@@ -44,7 +45,7 @@ func (j *Job) open(ctx context.Context) (*openJob, error) {
 }
 
 func newOpenJob(w *openjob.Job, cfg Config) *openJob {
-	return &openJob{State: &lead.State{Job: w}, cfg: cfg, room: newRoom()}
+	return &openJob{State: &lead.State{Job: w}, cfg: cfg, room: transfer.NewRoom(cfg.Copiers + 1)}
 }
 
 // names reports whether a table of the job is called so.

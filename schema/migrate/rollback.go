@@ -196,7 +196,7 @@ func (r *rollback) drain(ctx context.Context) error {
 			more = more || done.applied > 0
 			if len(done.left) > 0 && done.applied == 0 {
 				e := done.left[0]
-				return &RowError{r.Tables[e.tbl].Conf.Name, e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady)}
+				return r.Tables[e.tbl].RowError(e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // where makes a condition of a column of ids.
@@ -89,14 +90,14 @@ func sourceRows(ctx context.Context, c *backend.Session, t *openjob.Table, among
 		}
 		place, err := t.Home(shardingKey, idmap.Dictionary{})
 		if err != nil {
-			return &RowError{t.Conf.Name, id, err}
+			return t.RowError(id, err)
 		}
 		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
-			return &RowError{t.Conf.Name, id, err}
+			return t.RowError(id, err)
 		}
 		out(id, version{place, sum})
-		collect(len(hash))
+		transfer.Collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
 		key, t.RouteText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
@@ -114,10 +115,10 @@ func targetRows(ctx context.Context, c *backend.Session, t *openjob.Table, on *o
 		}
 		sum, err := backend.RowSum(c.Database, hash)
 		if err != nil {
-			return &RowError{on.Name, id, err}
+			return t.RowErrorOn(on, id, err)
 		}
 		out(id, sum)
-		collect(len(hash))
+		transfer.Collect(len(hash))
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
 		key, backend.RowHash(c.Database, t.Columns), c.Database.Quote(on.Present()), among(key)))

@@ -144,7 +144,7 @@ func (v *verifier) agreed(ctx context.Context, t *openjob.Table, ids []int64, be
 		return nil, err
 	}
 	sides, log := v.logs() // any of the logs will do: whoever reads an entry looks at all shards
-	if err := noteIn(ctx, sides[0], log, t, differ); err != nil {
+	if err := sides[0].Note(ctx, log, t.Number, differ); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, func(a, b Divergence) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Target, b.Target)) })

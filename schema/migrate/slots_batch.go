@@ -252,7 +252,7 @@ func (b *batch) open(ctx context.Context) (*openJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newOpenJob(openjob.New(cfg.Name, source, cfg.tell), cfg)
+	w := newOpenJob(openjob.New(cfg.known(), source), cfg)
 	to, err := w.AddShards(ctx, shardName(b.to), store.DB(b.to))
 	if err != nil {
 		return nil, err

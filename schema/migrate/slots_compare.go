@@ -74,7 +74,7 @@ func (b *batch) notEqual(ctx context.Context, st *stream) error {
 	}
 	e := done.left[0]
 	t := b.Tables[e.tbl]
-	return &RowError{t.Conf.Name, e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.left))}
+	return t.RowError(e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.left)))
 }
 
 // compareTable goes through all rows of the slots once.
@@ -119,7 +119,7 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 			for _, id := range some {
 				b.changed[t.Number][id] = true
 			}
-			if err := b.note(ctx, t, some); err != nil {
+			if err := b.Source.Note(ctx, b.LogTable(), t.Number, some); err != nil {
 				return 0, err
 			}
 			differ += len(some)

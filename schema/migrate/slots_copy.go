@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
@@ -211,7 +212,7 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *openjob.Table, low
 
 func (b *batch) copyChunk(ctx context.Context, t *openjob.Table, chunk proto.Chunk) error {
 	rest := chunk
-	return b.portions(ctx, t, func(l limits) ([]backend.Row, bool, error) {
+	return b.room.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
 		return b.readRows(ctx, b.Source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
 	}, func(rows []backend.Row) error {
 		rest.After = rest.To
@@ -230,17 +231,17 @@ func (b *batch) copyRows(ctx context.Context, t *openjob.Table, rows []backend.R
 		first := true
 		err = b.onCopies(ctx, func(s *backend.Session) (err error) {
 			if !first { // nobody knows whether the attempt before was committed
-				err = s.Exec(ctx, b.deletion(t, keysOf(rows)))
+				err = s.Exec(ctx, b.deletion(t, transfer.Keys(rows)))
 			}
 			first = false
 			if err == nil {
-				refused, err = storeRows(ctx, s, t, t.Targets[0].Name, rows)
+				refused, err = transfer.Store(ctx, s, t, t.Targets[0].Name, rows)
 			}
 			return err
 		})
 	}
 	if err == nil {
-		err = b.note(ctx, t, refused)
+		err = b.Source.Note(ctx, b.LogTable(), t.Number, refused)
 	}
 	if err != nil {
 		return err
@@ -251,10 +252,10 @@ func (b *batch) copyRows(ctx context.Context, t *openjob.Table, rows []backend.R
 }
 
 // readRows reads rows of the slots as they are at one moment.
-func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *openjob.Table, l limits, about int, which where) (rows []backend.Row, more bool, err error) {
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *openjob.Table, l transfer.Limits, about int, which where) (rows []backend.Row, more bool, err error) {
 	err = do(ctx, func(s *backend.Session) error {
 		key := backend.ColumnOf(s.Database, t.Name, t.Key)
-		rows, more, err = readRows(ctx, s, reading{l, t, t.Name, which(key) + " AND " + b.among[t.Number](key), false, about})
+		rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: t, Name: t.Name, Where: which(key) + " AND " + b.among[t.Number](key), Routed: false, About: about})
 		return err
 	})
 	return rows, more, err
@@ -293,12 +294,12 @@ func (b *batch) deletion(t *openjob.Table, keys []int64) string {
 func (b *batch) stream() *stream {
 	return &stream{
 		leader: b.leader, from: b.Source, log: b.LogTable(), bounds: b.Spans,
-		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) ([]backend.Row, int, error) {
+		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l transfer.Limits) ([]backend.Row, int, error) {
 			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {
 				return nil, 0, err
 			}
-			return rows, upTo(ids, rows, more), nil
+			return rows, transfer.UpTo(ids, rows, more), nil
 		},
 		put: b.putCopies,
 	}
@@ -314,7 +315,7 @@ func (b *batch) putCopies(ctx context.Context, t *openjob.Table, ids []int64, ro
 		if err := s.Exec(ctx, b.deletion(t, ids)); err != nil {
 			return err
 		}
-		refused, err = storeRows(ctx, s, t, t.Targets[0].Name, rows)
+		refused, err = transfer.Store(ctx, s, t, t.Targets[0].Name, rows)
 		return err
 	})
 	return refused, err

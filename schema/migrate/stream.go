@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // stream brings the changes that a log notes to where the rows belong. One
@@ -24,7 +25,7 @@ type stream struct {
 	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error)
 	// fetch reads the rows with the first n of these ids as they are now, in one
 	// statement: of all, or of as many as the limits allow.
-	fetch func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l limits) (rows []backend.Row, n int, err error)
+	fetch func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error)
 	// put makes the ids have these rows, or none, and returns the ids of rows that
 	// are in the way of others.
 	put func(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error)
@@ -173,7 +174,7 @@ func (st *stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int6
 	}
 	slices.Sort(list)
 	var some []int64
-	return st.portions(ctx, t, func(l limits) ([]backend.Row, bool, error) {
+	return st.room.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
 		rows, n, err := st.fetch(ctx, st, t, list, l)
 		some, list = list[:n], list[n:]
 		return rows, len(list) > 0, err
@@ -188,16 +189,6 @@ func (st *stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int6
 		st.Observe(StepApplied, t, int64(len(some)))
 		return nil
 	})
-}
-
-// upTo is how many of the ids, which are sorted, have been read when there are more
-// rows than these.
-func upTo(ids []int64, rows []backend.Row, more bool) int {
-	if !more {
-		return len(ids)
-	}
-	n, _ := slices.BinarySearch(ids, rows[len(rows)-1].ID)
-	return n + 1
 }
 
 // ack deletes the entries that were applied, and those that no copier has

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,6 +148,20 @@ func (s *Database) take(ctx context.Context) (*Session, error) {
 	}
 	s.mu.Unlock()
 	return s.NewSession(ctx)
+}
+
+// Note appends rows of a table to a log, as if they had changed.
+func (s *Database) Note(ctx context.Context, log string, table int, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	values := make([]string, len(ids))
+	for i, id := range ids {
+		values[i] = fmt.Sprintf("(%d, %d)", table, id)
+	}
+	return s.Do(ctx, func(c *Session) error {
+		return c.Exec(ctx, "INSERT INTO "+s.Quote(log)+" (tbl, id) VALUES "+strings.Join(values, ", "))
+	})
 }
 
 // Wait waits for a time, or until ctx ends, of which it returns the error.

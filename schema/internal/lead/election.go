@@ -127,7 +127,7 @@ func led(s *backend.Database, epoch, fence int64) error {
 	case proto.Leads(epoch, fence):
 		return nil
 	case fence < epoch: // it knew of this runner before
-		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", ErrChanged, s.Label)
+		return fmt.Errorf("%w: database %s is as it was before this runner began: it was restored", openjob.ErrChanged, s.Label)
 	}
 	return ErrFenced
 }

@@ -12,7 +12,4 @@ var (
 
 	// ErrPhase is that the job stands where the step makes no sense.
 	ErrPhase = errors.New("migrate: wrong phase")
-
-	// ErrChanged is that a table is not what it was, or the configuration.
-	ErrChanged = errors.New("migrate: a table is not what it was when the job began")
 )

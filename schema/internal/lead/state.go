@@ -67,14 +67,14 @@ func (st *State) Spans(ctx context.Context, s *backend.Session, lock bool) ([]Sp
 			return err
 		}
 		if tbl >= len(all) {
-			return fmt.Errorf("%w: the job was begun with more than %d tables", ErrChanged, len(all))
+			return fmt.Errorf("%w: the job was begun with more than %d tables", openjob.ErrChanged, len(all))
 		}
 		found++
 		all[tbl] = Span{boundOf(low), boundOf(hig), identity}
 		return nil
 	}, query, st.Name)
 	if err == nil && found != len(all) {
-		err = fmt.Errorf("%w: the job was begun with %d tables, not %d", ErrChanged, found, len(all))
+		err = fmt.Errorf("%w: the job was begun with %d tables, not %d", openjob.ErrChanged, found, len(all))
 	}
 	return all, err
 }
@@ -118,7 +118,7 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 			return err
 		}
 		if identity != spans[t.Number].Identity {
-			return fmt.Errorf("%w: table %s was truncated, altered or restored", ErrChanged, t.Conf.Name)
+			return fmt.Errorf("%w: table %s was truncated, altered or restored", openjob.ErrChanged, t.Conf.Name)
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func (st *State) CheckDefinitions(ctx context.Context, s *backend.Session) error
 			return err
 		}
 		if definitionOf(is) != definitionOf(spans[t.Number].Identity) {
-			return fmt.Errorf("%w: table %s was altered", ErrChanged, t.Conf.Name)
+			return fmt.Errorf("%w: table %s was altered", openjob.ErrChanged, t.Conf.Name)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // The tables of the shards must stay those that the job has filled: one that was
@@ -113,7 +114,7 @@ func (st *State) CompareTargets(was, is Identities) error {
 			t := st.Tables[at.tbl]
 			to := t.Targets[at.shard]
 			return fmt.Errorf("%w: shard %s on %s was truncated, dropped, rebuilt or restored; before a cutover abort the job and begin again, after one %s has its rows, and the runbook says how to bring them back",
-				ErrChanged, to.Name, to.Database.Label, backend.Retired(t.Conf.Name))
+				openjob.ErrChanged, to.Name, to.Database.Label, backend.Retired(t.Conf.Name))
 		}
 	}
 	return nil

@@ -21,6 +21,8 @@ type Config struct {
 	// Observe is told about each step: its name, the table or "", and how many rows it
 	// wrote.
 	Observe func(step, table string, rows int64)
+	// RowError makes an error of one about a row of a table.
+	RowError func(table string, id int64, err error) error
 }
 
 // Job is a job with its databases opened and its tables described. Close it.
@@ -30,7 +32,8 @@ type Job struct {
 	Shards []*backend.Database // those with shards, in the order of the targets
 	Tables Tables
 
-	tell func(step, table string, rows int64)
+	tell     func(step, table string, rows int64)
+	rowError func(table string, id int64, err error) error
 }
 
 // Open describes the tables where they are now: under their own names or, after
@@ -40,7 +43,7 @@ func Open(ctx context.Context, c Config) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := New(c.Name, source, c.Observe)
+	j := New(c, source)
 	byName := map[string]*backend.Database{}
 	for _, conf := range c.Tables {
 		t := j.AddTable(conf)
@@ -61,14 +64,14 @@ func Open(ctx context.Context, c Config) (*Job, error) {
 }
 
 // New returns a job without tables, for those who describe them by themselves.
-func New(name string, source *backend.Database, tell func(step, table string, rows int64)) *Job {
-	return &Job{Name: name, Source: source, tell: tell}
+func New(c Config, source *backend.Database) *Job {
+	return &Job{Name: c.Name, Source: source, tell: c.Observe, rowError: c.RowError}
 }
 
 // Described returns a job whose tables somebody else has described. It has no
-// shards and observes nothing.
+// shards.
 func Described(c Config, source *backend.Database, shapes []backend.Table) (*Job, error) {
-	j := New(c.Name, source, nil)
+	j := New(c, source)
 	for i, shape := range shapes {
 		j.AddTable(c.Tables[i]).Table = shape
 	}
@@ -86,7 +89,7 @@ func (j *Job) AddShards(ctx context.Context, label string, db *sql.DB) (*backend
 
 // AddTable adds a table, which is not described yet.
 func (j *Job) AddTable(conf TableConfig) *Table {
-	t := &Table{Number: len(j.Tables), Conf: conf, index: map[sharding.Target]int{}}
+	t := &Table{Number: len(j.Tables), Conf: conf, index: map[sharding.Target]int{}, rowError: j.rowError}
 	j.Tables = append(j.Tables, t)
 	return t
 }

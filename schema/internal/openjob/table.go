@@ -39,6 +39,7 @@ type Table struct {
 	up, down   []relation // foreign keys of the table, and to it
 	references []link
 	route      route
+	rowError   func(table string, id int64, err error) error
 }
 
 // Target is one physical table of a table's shards.
@@ -150,4 +151,12 @@ func (t *Table) Outside() (keys []backend.ForeignKey) {
 		}
 	}
 	return keys
+}
+
+// RowError makes an error of one about a row of the table.
+func (t *Table) RowError(id int64, err error) error { return t.rowError(t.Conf.Name, id, err) }
+
+// RowErrorOn makes an error of one about a row of one of its shards.
+func (t *Table) RowErrorOn(to *Target, id int64, err error) error {
+	return t.rowError(to.Name, id, err)
 }

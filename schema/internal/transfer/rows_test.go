@@ -1,4 +1,4 @@
-package migrate
+package transfer
 
 import (
 	"database/sql"

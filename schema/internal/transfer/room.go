@@ -1,4 +1,4 @@
-package migrate
+package transfer
 
 import (
 	"context"
@@ -24,22 +24,24 @@ const (
 	roomUnits = 16
 )
 
-// room is what the goroutines of a job share to hold rows in. A row that is larger
+// Room is what the goroutines of a job share to hold rows in. A row that is larger
 // than all of it is held by one of them while no other holds any.
-type room struct {
-	turn  chan struct{} // one goroutine at a time takes units
-	units chan struct{}
+type Room struct {
+	readers int           // how many read at the same time
+	turn    chan struct{} // one goroutine at a time takes units
+	units   chan struct{}
 
 	mu      sync.Mutex
 	weights map[*openjob.Table]*weights
 }
 
-func newRoom() *room {
-	return &room{turn: make(chan struct{}, 1), units: make(chan struct{}, roomUnits), weights: map[*openjob.Table]*weights{}}
+// NewRoom returns a room for so many goroutines that read at the same time.
+func NewRoom(readers int) *Room {
+	return &Room{readers: readers, turn: make(chan struct{}, 1), units: make(chan struct{}, roomUnits), weights: map[*openjob.Table]*weights{}}
 }
 
 // weightsOf are those of a table's rows.
-func (r *room) weightsOf(t *openjob.Table) *weights {
+func (r *Room) weightsOf(t *openjob.Table) *weights {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.weights[t] == nil {
@@ -48,9 +50,16 @@ func (r *room) weightsOf(t *openjob.Table) *weights {
 	return r.weights[t]
 }
 
+// Learn notes how large rows are that were read from a table.
+func (r *Room) Learn(t *openjob.Table, rows []backend.Row) { r.weightsOf(t).note(rows) }
+
+// Fitting is how many rows of a table will fit into a number of bytes; 0: nobody knows
+// yet.
+func (r *Room) Fitting(t *openjob.Table, bytes int) int { return r.weightsOf(t).fitting(bytes) }
+
 // take waits for room for that many bytes, or for all that there is. It returns how
 // much was given, to be given back.
-func (r *room) take(ctx context.Context, bytes int) (units int, err error) {
+func (r *Room) take(ctx context.Context, bytes int) (units int, err error) {
 	units = unitsFor(bytes)
 	select {
 	case r.turn <- struct{}{}:
@@ -72,23 +81,23 @@ func (r *room) take(ctx context.Context, bytes int) (units int, err error) {
 // unitsFor is how much room that many bytes take: at least one unit, at most all.
 func unitsFor(bytes int) int { return min(max(1, (bytes+roomUnit-1)/roomUnit), roomUnits) }
 
-func (r *room) give(units int) {
+func (r *Room) give(units int) {
 	for range units {
 		<-r.units
 	}
 }
 
-// limits are those of one reading.
-type limits struct {
-	rows  int // 0: as many as there are
-	bytes int
-	first bool // the first row is read however large it is
+// Limits are those of one reading.
+type Limits struct {
+	Rows  int // 0: as many as there are
+	Bytes int
+	First bool // the first row is read however large it is
 }
 
-// tooLargeError is that of a row for which there is no room in a reading.
-type tooLargeError struct{ bytes int }
+// TooLargeError is that of a row for which there is no room in a reading.
+type TooLargeError struct{ Bytes int }
 
-func (e *tooLargeError) Error() string { return fmt.Sprintf("there is no room for %d bytes", e.bytes) }
+func (e *TooLargeError) Error() string { return fmt.Sprintf("there is no room for %d bytes", e.Bytes) }
 
 // weights are the sizes of the rows that were read from a table last.
 type weights struct {
@@ -131,49 +140,49 @@ func (w *weights) wanted(needed int) int {
 	return max(needed, w.largest)
 }
 
-// share is the part of the room that each of those who read at the same time has.
-func (w *openJob) share() int {
-	readers := w.cfg.Copiers + 1 // and the one who follows
-	return max(1, roomUnits/readers) * roomUnit
+// Share is the part of the room that each of those who read at the same time has.
+func (r *Room) Share() int {
+	return max(1, roomUnits/r.readers) * roomUnit
 }
 
-// portions reads rows of a table and uses them, as many at a time as there is room
+// Portions reads rows of a table and uses them, as many at a time as there is room
 // for, until read says that these were all.
-func (w *openJob) portions(ctx context.Context, t *openjob.Table, read func(limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
-	weights := w.room.weightsOf(t)
-	for needed := w.share(); ; {
-		more, err := w.portion(ctx, t, weights.wanted(needed), read, use)
-		var tooLarge *tooLargeError
+func (r *Room) Portions(ctx context.Context, t *openjob.Table, read func(Limits) (rows []backend.Row, more bool, err error), use func([]backend.Row) error) error {
+	weights := r.weightsOf(t)
+	for needed := r.Share(); ; {
+		more, err := r.portion(ctx, t, weights.wanted(needed), read, use)
+		var tooLarge *TooLargeError
 		switch {
 		case errors.As(err, &tooLarge):
-			needed = tooLarge.bytes
+			needed = tooLarge.Bytes
 		case err != nil || !more:
 			return err
 		default:
-			needed = w.share()
+			needed = r.Share()
 		}
 	}
 }
 
-func (w *openJob) portion(ctx context.Context, t *openjob.Table, wanted int, read func(limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
-	units, err := w.room.take(ctx, wanted)
+// portion is one of them, for which so many bytes are wanted.
+func (r *Room) portion(ctx context.Context, t *openjob.Table, wanted int, read func(Limits) ([]backend.Row, bool, error), use func([]backend.Row) error) (more bool, err error) {
+	units, err := r.take(ctx, wanted)
 	if err != nil {
 		return false, err
 	}
-	defer func() { w.room.give(units) }()
-	weights, bytes := w.room.weightsOf(t), units*roomUnit
-	rows, more, err := read(limits{weights.fitting(bytes), bytes, units == roomUnits})
+	defer func() { r.give(units) }()
+	weights, bytes := r.weightsOf(t), units*roomUnit
+	rows, more, err := read(Limits{weights.fitting(bytes), bytes, units == roomUnits})
 	if err != nil {
 		return false, err
 	}
 	weights.note(rows)
 	// What the rows do not take, others need not wait for.
 	spare := units - unitsFor(sum(rows))
-	w.room.give(spare)
+	r.give(spare)
 	units -= spare
-	collect(largest(rows))
+	Collect(largest(rows))
 	err = use(rows)
-	collect(largest(rows))
+	Collect(largest(rows))
 	return more, err
 }
 
@@ -193,10 +202,10 @@ func largest(rows []backend.Row) (bytes int) {
 	return bytes
 }
 
-// collect frees what the driver and database/sql had for a row of so many bytes. Of
+// Collect frees what the driver and database/sql had for a row of so many bytes. Of
 // large ones that is several times the row, and the garbage collector by itself would
 // wait until there is as much again.
-func collect(bytes int) {
+func Collect(bytes int) {
 	if bytes >= roomUnits*roomUnit/4 {
 		runtime.GC()
 	}

@@ -1,0 +1,46 @@
+package transfer
+
+import (
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// rowArena keeps the values of rows that are read together, many rows in one piece of
+// memory.
+type rowArena struct {
+	text strings.Builder
+	ends []int
+}
+
+// A piece holds what the first row needs, and each is twice the one before it, up
+// to these.
+const (
+	arenaBytes = 64 << 10
+	arenaEnds  = 8 << 10
+)
+
+// keep copies the values of a row. What was kept before stays where it is.
+func (s *rowArena) keep(raw []sql.RawBytes) (text string, ends []int) {
+	size := 0
+	for _, v := range raw {
+		size += len(v)
+	}
+	if has := s.text.Cap(); has-s.text.Len() < size {
+		s.text.Reset()
+		s.text.Grow(max(size, min(2*has, arenaBytes)))
+	}
+	if has := cap(s.ends); has-len(s.ends) < len(raw) {
+		s.ends = make([]int, 0, max(len(raw), min(2*has, arenaEnds)))
+	}
+	from, first := s.text.Len(), len(s.ends)
+	for _, v := range raw {
+		s.text.Write(v)
+		end := s.text.Len() - from
+		if v == nil {
+			end = ^end
+		}
+		s.ends = append(s.ends, end)
+	}
+	return s.text.String()[from:], slices.Clip(s.ends[first:])
+}
