@@ -66,6 +66,7 @@ var house = []room{
 	{"schema/internal/openjob", []string{"schema/internal/backend", "schema/internal/idmap", "sharding", "internal/..."}, "it knows the tables of a job and where their rows go, whichever stage asks"},
 	{"schema/internal/lead", []string{"schema/internal/openjob", "schema/internal/backend", "schema/internal/idmap", "schema/internal/proto", "sharding", "internal/..."}, "it knows who leads and where a job stands, whatever the stages do meanwhile"},
 	{"schema/internal/transfer", []string{"schema/internal/openjob", "schema/internal/backend", "schema/internal/idmap", "sharding", "internal/..."}, "it moves rows, whichever stage wants them moved and whoever leads"},
+	{"schema/internal/follow", []string{"schema/internal/lead", "schema/internal/transfer", "schema/internal/openjob", "schema/internal/backend", "schema/internal/idmap", "schema/internal/proto", "sharding", "internal/..."}, "it carries changes, whatever was copied before and whoever switches later"},
 	{"schema/rebalance", []string{"schema", "schema/internal/...", "sharding", "internal/..."}, "it gives tables more servers, and is a neighbour of a migration on the same ground"},
 	{"schema/migrate", []string{"schema", "schema/internal/...", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
 	{"gormplugin", append([]string{"sharding/shardsql"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
@@ -86,7 +87,7 @@ func (l *leader) cutover(ctx context.Context, maxPause time.Duration) (Switch, e
 	if err := l.makeBackCapture(ctx); err != nil {
 		return Switch{}, err
 	}
-	if err := l.catchUp(ctx, maxPause, unchanged, l.forward()); err != nil {
+	if err := follow.CatchUp(ctx, maxPause, unchanged, l.streams.Forward()); err != nil {
 		return Switch{}, err
 	}
 	needs, err := l.cutoverNeeds(ctx)
@@ -255,34 +256,34 @@ func (p *pause) lock(ctx context.Context) error {
 
 // drain brings over what is left, through the connection with the lock.
 func (p *pause) drain(ctx context.Context) error {
-	st := p.forward()
+	st := p.streams.Forward()
 	for {
 		if err := p.at("bringing the last changes over"); err != nil {
 			return err
 		}
-		done, err := st.pass(ctx)
+		done, err := st.Pass(ctx)
 		if err != nil {
 			return err
 		}
-		p.drained += done.applied
-		if done.empty() {
+		p.drained += done.Applied
+		if done.Empty() {
 			return nil
 		}
-		if done.applied == 0 {
-			return p.stuck(done.left)
+		if done.Applied == 0 {
+			return p.stuck(done.Left)
 		}
 	}
 }
 
 // stuck: nobody writes, and still some rows cannot be written.
-func (p *pause) stuck(left []entry) error {
+func (p *pause) stuck(left []follow.Entry) error {
 	e := left[0]
-	t := p.Tables[e.tbl]
+	t := p.Tables[e.Table]
 	why := "a unique key of its shard refuses the row: another row of the shard has an equal value there, by the shard's collation"
 	if t.Conf.Via != "" {
 		why += "; or the row that " + t.Conf.Via + " refers to is missing"
 	}
-	return t.RowError(e.id, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.LogTable()))
+	return t.RowError(e.ID, fmt.Errorf("%w: %s (%d such entries are in %s)", ErrNotReady, why, len(left), p.LogTable()))
 }
 
 func (p *pause) checkUnderLock(ctx context.Context) error {

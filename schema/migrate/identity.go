@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -72,15 +71,4 @@ func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead
 		return v.CheckDefinitions(ctx, s)
 	}
 	return v.CheckIdentities(ctx, s)
-}
-
-// explain names what became of a table when that made a statement fail.
-func explain(ctx context.Context, err error, unchanged func(context.Context) error) error {
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrChanged) || errors.Is(err, ErrPhase) {
-		return err
-	}
-	if cause := unchanged(ctx); errors.Is(cause, ErrChanged) || errors.Is(cause, ErrPhase) {
-		return fmt.Errorf("%w: %w", cause, err)
-	}
-	return err
 }

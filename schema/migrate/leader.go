@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -16,6 +17,8 @@ import (
 type leader struct {
 	*openJob
 	*lead.Leader
+
+	streams *follow.Streams
 }
 
 func (w *openJob) lead(ctx context.Context) (*leader, error) {
@@ -23,7 +26,7 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leader{w, l}, nil
+	return &leader{w, l, follow.NewStreams(w.State, l, w.room)}, nil
 }
 
 // begin installs what is missing and returns where the job stands.

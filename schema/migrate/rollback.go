@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
@@ -70,7 +71,7 @@ func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.
 		if err := l.closeRetired(ctx); err != nil {
 			return Switch{}, err
 		}
-		if err := l.catchUp(ctx, maxPause, l.CheckTargets, l.backward()...); err != nil {
+		if err := follow.CatchUp(ctx, maxPause, l.CheckTargets, l.streams.Backward()...); err != nil {
 			return Switch{}, err
 		}
 	}
@@ -184,19 +185,19 @@ func (r *rollback) drain(ctx context.Context) error {
 	r.Observe(StepLocked, nil, 0)
 	for more := true; more; {
 		more = false
-		for _, st := range r.backward() {
+		for _, st := range r.streams.Backward() {
 			if err := r.at("bringing the last changes back"); err != nil {
 				return err
 			}
-			done, err := st.pass(ctx)
+			done, err := st.Pass(ctx)
 			if err != nil {
 				return err
 			}
-			r.drained += done.applied
-			more = more || done.applied > 0
-			if len(done.left) > 0 && done.applied == 0 {
-				e := done.left[0]
-				return r.Tables[e.tbl].RowError(e.id, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady))
+			r.drained += done.Applied
+			more = more || done.Applied > 0
+			if len(done.Left) > 0 && done.Applied == 0 {
+				e := done.Left[0]
+				return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady))
 			}
 		}
 	}

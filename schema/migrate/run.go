@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -59,14 +60,14 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
-		f := &follower{leader: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
+		f := follow.New(l.checkAll, l.streams.Forward())
 		if phase == proto.Switched {
 			if err := l.closeRetired(ctx); err != nil {
 				return err
 			}
-			f.streams, f.unchanged = l.backward(), l.CheckTargets
+			f = follow.New(l.CheckTargets, l.streams.Backward()...)
 		}
-		return f.keepUp(ctx)
+		return f.KeepUp(ctx)
 	})
 	if ctx.Err() != nil {
 		err = nil // it was told to end
@@ -126,8 +127,8 @@ func (l *leader) bringBack(ctx context.Context) error {
 	if err := l.closeRetired(ctx); err != nil { // whoever switched may have ended before it did
 		return err
 	}
-	f := &follower{leader: l, streams: l.backward(), unchanged: l.CheckTargets}
-	return f.applyUntilCaughtUp(ctx, nil)
+	f := follow.New(l.CheckTargets, l.streams.Backward()...)
+	return f.UntilCaughtUp(ctx, nil)
 }
 
 func (l *leader) run(ctx context.Context, phase proto.Phase) error {
@@ -159,8 +160,8 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 			return nil
 		},
 		func(ctx context.Context) error {
-			f := &follower{leader: l, streams: []*stream{l.forward()}, unchanged: l.checkAll}
-			return f.applyUntilCaughtUp(ctx, copied)
+			f := follow.New(l.checkAll, l.streams.Forward())
+			return f.UntilCaughtUp(ctx, copied)
 		},
 	)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -22,7 +23,7 @@ const (
 // on. Rows that differ, and all that changed since it began, are compared again
 // until few are left; these are for when the slots are closed. Until then a row
 // that changes all the time may differ each time.
-func (b *batch) compareAll(ctx context.Context, st *stream) error {
+func (b *batch) compareAll(ctx context.Context, st *follow.Stream) error {
 	b.track()
 	for _, t := range b.Tables {
 		if err := b.compareTable(ctx, st, t, b.Mover.cfg.Throttle); err != nil {
@@ -30,7 +31,7 @@ func (b *batch) compareAll(ctx context.Context, st *stream) error {
 		}
 	}
 	for pass := 1; ; pass++ {
-		done, err := st.pass(ctx)
+		done, err := st.Pass(ctx)
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (b *batch) compareAll(ctx context.Context, st *stream) error {
 		if err != nil {
 			return err
 		}
-		few := len(done.left) == 0 && done.applied < fewChanged && differ < fewChanged
+		few := len(done.Left) == 0 && done.Applied < fewChanged && differ < fewChanged
 		if few && (differ == 0 || pass == patientPasses) {
 			b.Mover.cfg.Observe(Step{Name: StepCompared})
 			return nil
@@ -46,10 +47,10 @@ func (b *batch) compareAll(ctx context.Context, st *stream) error {
 		if pass == patientPasses {
 			return b.notEqual(ctx, st)
 		}
-		if done.applied > 0 {
+		if done.Applied > 0 {
 			continue
 		}
-		if err := backend.Wait(ctx, idlePause); err != nil {
+		if err := backend.Wait(ctx, follow.IdlePause); err != nil {
 			return err
 		}
 	}
@@ -64,21 +65,21 @@ func (b *batch) track() {
 }
 
 // notEqual says why the rows do not become equal.
-func (b *batch) notEqual(ctx context.Context, st *stream) error {
-	done, err := st.pass(ctx)
+func (b *batch) notEqual(ctx context.Context, st *follow.Stream) error {
+	done, err := st.Pass(ctx)
 	if err != nil {
 		return err
 	}
-	if len(done.left) == 0 {
+	if len(done.Left) == 0 {
 		return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
 	}
-	e := done.left[0]
-	t := b.Tables[e.tbl]
-	return t.RowError(e.id, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.left)))
+	e := done.Left[0]
+	t := b.Tables[e.Table]
+	return t.RowError(e.ID, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.Left)))
 }
 
 // compareTable goes through all rows of the slots once.
-func (b *batch) compareTable(ctx context.Context, st *stream, t *openjob.Table, throttle func(context.Context) error) error {
+func (b *batch) compareTable(ctx context.Context, st *follow.Stream, t *openjob.Table, throttle func(context.Context) error) error {
 	c := &copier{leader: b.leader, t: t}
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
@@ -96,7 +97,7 @@ func (b *batch) compareTable(ctx context.Context, st *stream, t *openjob.Table, 
 		for _, id := range differ {
 			b.changed[t.Number][id] = true
 		}
-		if _, err := st.pass(ctx); err != nil {
+		if _, err := st.Pass(ctx); err != nil {
 			return err
 		}
 		at = end
@@ -187,7 +188,7 @@ func (b *batch) last(ctx context.Context) error {
 	return fmt.Errorf("%w: rows differ on both shards although nobody changes them", ErrNotReady)
 }
 
-func (b *batch) compareClosed(ctx context.Context, st *stream) error {
+func (b *batch) compareClosed(ctx context.Context, st *follow.Stream) error {
 	b.track()
 	for _, t := range b.Tables {
 		if err := b.compareTable(ctx, st, t, func(context.Context) error { return nil }); err != nil {
@@ -202,10 +203,10 @@ const closedPasses = 5
 
 // drain applies all that the log has: since the slots are closed nothing comes to
 // it but changes of other slots, for which nobody has to wait.
-func (b *batch) drain(ctx context.Context, st *stream) error {
+func (b *batch) drain(ctx context.Context, st *follow.Stream) error {
 	for range closedPasses {
-		done, err := st.pass(ctx)
-		if err != nil || len(done.left) == 0 {
+		done, err := st.Pass(ctx)
+		if err != nil || len(done.Left) == 0 {
 			return err
 		}
 	}

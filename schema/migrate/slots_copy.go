@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
@@ -183,7 +184,7 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 
 // copyTable copies the rows of the slots from low on, and follows what changes
 // meanwhile.
-func (b *batch) copyTable(ctx context.Context, st *stream, t *openjob.Table, low proto.Bound) error {
+func (b *batch) copyTable(ctx context.Context, st *follow.Stream, t *openjob.Table, low proto.Bound) error {
 	c := &copier{leader: b.leader, t: t, mark: proto.Resume(low)}
 	for !c.mark.Complete() {
 		if err := b.Mover.cfg.Throttle(ctx); err != nil {
@@ -203,7 +204,7 @@ func (b *batch) copyTable(ctx context.Context, st *stream, t *openjob.Table, low
 		if err != nil {
 			return err
 		}
-		if _, err := st.pass(ctx); err != nil {
+		if _, err := st.Pass(ctx); err != nil {
 			return err
 		}
 	}
@@ -291,18 +292,17 @@ func (b *batch) deletion(t *openjob.Table, keys []int64) string {
 }
 
 // stream brings changes of the rows to the new shard.
-func (b *batch) stream() *stream {
-	return &stream{
-		leader: b.leader, from: b.Source, log: b.LogTable(), bounds: b.Spans,
-		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l transfer.Limits) ([]backend.Row, int, error) {
-			rows, more, err := b.readRows(ctx, st.Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
+func (b *batch) stream() *follow.Stream {
+	return b.streams.Along(follow.Ends{
+		Fetch: func(ctx context.Context, t *openjob.Table, ids []int64, l transfer.Limits) ([]backend.Row, int, error) {
+			rows, more, err := b.readRows(ctx, b.From(b.Source).Do, t, l, len(ids), func(key string) string { return key + " IN (" + backend.IDList(ids) + ")" })
 			if err != nil {
 				return nil, 0, err
 			}
 			return rows, transfer.UpTo(ids, rows, more), nil
 		},
-		put: b.putCopies,
-	}
+		Put: b.putCopies,
+	})
 }
 
 func (b *batch) putCopies(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {

@@ -38,7 +38,7 @@ func (j *Job) Verify(ctx context.Context) (Verification, error) {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
 	v := &verifier{openJob: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
-	if err := explain(ctx, v.run(ctx), v.unchanged); err != nil {
+	if err := lead.Explain(ctx, v.run(ctx), v.unchanged); err != nil {
 		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
 	}
 	return v.result, nil

@@ -1,6 +1,12 @@
 package lead
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/internal/openjob"
+)
 
 // Errors that this package and the stages wrap. Package migrate documents them.
 var (
@@ -13,3 +19,14 @@ var (
 	// ErrPhase is that the job stands where the step makes no sense.
 	ErrPhase = errors.New("migrate: wrong phase")
 )
+
+// Explain names what became of a table when that made a statement fail.
+func Explain(ctx context.Context, err error, unchanged func(context.Context) error) error {
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrFenced) || errors.Is(err, openjob.ErrChanged) || errors.Is(err, ErrPhase) {
+		return err
+	}
+	if cause := unchanged(ctx); errors.Is(cause, openjob.ErrChanged) || errors.Is(cause, ErrPhase) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}

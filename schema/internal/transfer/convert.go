@@ -10,7 +10,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// convert makes rows that were read those that are to be written: with the ids
+// Convert makes rows that were read those that are to be written: with the ids
 // of the other side, and on the way to the shards with a target.
 func Convert(ctx context.Context, ids idmap.Writer, t *openjob.Table, rows []backend.Row, way idmap.Direction) error {
 	wanted := idmap.Wanted{}

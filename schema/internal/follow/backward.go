@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// backward are the streams from the shards to the retired tables, one for each
+// Backward are the streams from the shards to the retired tables, one for each
 // database. They are used by one goroutine, as a row can be noted on several.
-func (l *leader) backward() []*stream {
-	all := make([]*stream, len(l.Shards))
-	for i, side := range l.Shards {
-		all[i] = &stream{leader: l, from: side, log: l.BackTable(), fetch: l.fetchFromShards, put: l.putOnSource}
+func (ss *Streams) Backward() []*Stream {
+	all := make([]*Stream, len(ss.state.Shards))
+	for i, side := range ss.state.Shards {
+		all[i] = &Stream{of: ss, from: side, log: ss.state.BackTable(), ends: Ends{ss.fetchFromShards, ss.putOnSource}}
 	}
 	return all
 }
@@ -26,37 +26,37 @@ func (l *leader) backward() []*stream {
 // shard to another may be seen on both, or on none; the entries of the move
 // bring it here again. When there is no room for all, it reads anew those with fewer
 // of the ids.
-func (l *leader) fetchFromShards(ctx context.Context, _ *stream, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, n int, err error) {
+func (ss *Streams) fetchFromShards(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, n int, err error) {
 	n = len(ids)
 	for {
 		if most.Rows > 0 {
 			n = min(n, most.Rows)
 		}
 		var tooLarge *transfer.TooLargeError
-		all, err = l.fetchAll(ctx, t, ids[:n], most)
+		all, err = ss.fetchAll(ctx, t, ids[:n], most)
 		if !errors.As(err, &tooLarge) || n == 1 {
 			break
 		}
-		l.room.Learn(t, all)
-		n, most.Rows = (n+1)/2, l.room.Fitting(t, most.Bytes)
+		ss.room.Learn(t, all)
+		n, most.Rows = (n+1)/2, ss.room.Fitting(t, most.Bytes)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return all, n, transfer.Convert(ctx, l.IDWriter(), t, all, idmap.ToSource)
+	return all, n, transfer.Convert(ctx, ss.leader.IDWriter(), t, all, idmap.ToSource)
 }
 
 // fetchAll reads all rows with these ids; the error is a tooLargeError, with what was
 // read, when there is no room for them. For a single id, whose row several shards may
 // have, there is room if it may take all.
-func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, err error) {
+func (ss *Streams) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, most transfer.Limits) (all []backend.Row, err error) {
 	held := 0
 	for _, to := range t.Targets {
 		name := to.Present()
 		var rows []backend.Row
 		more := false
 		of := transfer.Limits{Bytes: max(0, most.Bytes-held), First: most.First && len(ids) == 1}
-		err := l.From(to.Database).Do(ctx, func(s *backend.Session) (err error) {
+		err := ss.leader.From(to.Database).Do(ctx, func(s *backend.Session) (err error) {
 			rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: of, Table: t, Name: name, Where: backend.ColumnOf(s.Database, name, t.Key) + " IN (" + backend.IDList(ids) + ")", Routed: false, About: len(ids)})
 			return err
 		})
@@ -80,15 +80,15 @@ func (l *leader) fetchAll(ctx context.Context, t *openjob.Table, ids []int64, mo
 
 // putOnSource writes the rows into the retired table. A row that two shards have
 // waits until one of them lets it go: it is on its way from one to the other.
-func (l *leader) putOnSource(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+func (ss *Streams) putOnSource(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
 	doubled := doubledIn(rows)
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return doubled[id] })
 	rows = slices.DeleteFunc(rows, func(r backend.Row) bool { return doubled[r.ID] })
-	keys, err := l.keysOf(ctx, t, ids, idmap.ToSource)
+	keys, err := ss.keysOf(ctx, t, ids, idmap.ToSource)
 	if err != nil {
 		return nil, err
 	}
-	err = l.On(ctx, l.Source, func(s *backend.Session) error {
+	err = ss.leader.On(ctx, ss.state.Source, func(s *backend.Session) error {
 		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
 			return err
 		}

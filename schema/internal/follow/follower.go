@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"context"
@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
 )
 
 // An applier rests when there was nothing to apply: twice as long each time while
 // the log stays empty.
 const (
-	idlePause     = 10 * time.Millisecond
+	IdlePause     = 10 * time.Millisecond
 	mostIdlePause = 80 * time.Millisecond
 )
 
-// applyUntilCaughtUp goes on until the copy is done, if there is one, and what
+// UntilCaughtUp goes on until the copy is done, if there is one, and what
 // writers changed since is little. Changes that waited for others of the same round
 // get another one.
-func (f *follower) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
+func (f *Follower) UntilCaughtUp(ctx context.Context, copied <-chan struct{}) error {
 	for waited := 0; ; {
 		complete := copied == nil
 		select {
@@ -30,8 +31,8 @@ func (f *follower) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{
 		if err != nil {
 			return err
 		}
-		waits := len(done.left)
-		if complete && done.applied < pageSize && (done.applied == 0 || waits == 0 || waited > 0 && waits >= waited) {
+		waits := len(done.Left)
+		if complete && done.Applied < pageSize && (done.Applied == 0 || waits == 0 || waited > 0 && waits >= waited) {
 			return nil
 		}
 		waited = waits
@@ -41,8 +42,8 @@ func (f *follower) applyUntilCaughtUp(ctx context.Context, copied <-chan struct{
 	}
 }
 
-// keepUp follows for as long as ctx lasts.
-func (f *follower) keepUp(ctx context.Context) error {
+// KeepUp follows for as long as ctx lasts.
+func (f *Follower) KeepUp(ctx context.Context) error {
 	for {
 		done, err := f.round(ctx)
 		if err != nil {
@@ -55,15 +56,15 @@ func (f *follower) keepUp(ctx context.Context) error {
 }
 
 // rest waits a moment when there was nothing to do, or until enough is closed.
-func (f *follower) rest(ctx context.Context, done passed, enough <-chan struct{}) error {
+func (f *Follower) rest(ctx context.Context, done Passed, enough <-chan struct{}) error {
 	switch {
-	case done.applied > 0:
+	case done.Applied > 0:
 		f.pause = 0
 		return nil
-	case done.empty():
-		f.pause = min(max(2*f.pause, idlePause), mostIdlePause)
+	case done.Empty():
+		f.pause = min(max(2*f.pause, IdlePause), mostIdlePause)
 	default:
-		f.pause = idlePause
+		f.pause = IdlePause
 	}
 	timer := time.NewTimer(f.pause)
 	defer timer.Stop()
@@ -75,14 +76,18 @@ func (f *follower) rest(ctx context.Context, done passed, enough <-chan struct{}
 	return ctx.Err()
 }
 
-// follower goes through logs again and again.
-type follower struct {
-	*leader
-
-	streams   []*stream
+// Follower goes through logs again and again.
+type Follower struct {
+	streams   []*Stream
 	unchanged func(context.Context) error // fails when a table is not what it was
 	looked    time.Time
 	pause     time.Duration // the last one, 0 after something was applied
+}
+
+// New follows the streams. unchanged is asked now and then, and when a
+// statement failed.
+func New(unchanged func(context.Context) error, streams ...*Stream) *Follower {
+	return &Follower{streams: streams, unchanged: unchanged}
 }
 
 // lookEvery is how often a follower makes sure that the tables are still those
@@ -90,7 +95,7 @@ type follower struct {
 const lookEvery = time.Second
 
 // round goes once through each log.
-func (f *follower) round(ctx context.Context) (all passed, err error) {
+func (f *Follower) round(ctx context.Context) (all Passed, err error) {
 	if time.Since(f.looked) >= lookEvery {
 		if err := f.unchanged(ctx); err != nil {
 			return all, err
@@ -98,12 +103,12 @@ func (f *follower) round(ctx context.Context) (all passed, err error) {
 		f.looked = time.Now()
 	}
 	for _, st := range f.streams {
-		done, err := st.pass(ctx)
+		done, err := st.Pass(ctx)
 		if err != nil {
-			return all, explain(ctx, err, f.unchanged)
+			return all, lead.Explain(ctx, err, f.unchanged)
 		}
-		all.applied += done.applied
-		all.left = append(all.left, done.left...)
+		all.Applied += done.Applied
+		all.Left = append(all.Left, done.Left...)
 	}
 	return all, nil
 }
@@ -114,23 +119,23 @@ const (
 	catchUpTime   = 15 * time.Second
 )
 
-// catchUp applies what there is, so that little is left for the pause: few
+// CatchUp applies what there is, so that little is left for the pause: few
 // changes, or what writers add in a fourth of maxPause. What does not become
 // little soon is for Follow, which may take its time.
-func (l *leader) catchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*stream) error {
-	f := &follower{leader: l, streams: streams, unchanged: unchanged}
+func CatchUp(ctx context.Context, maxPause time.Duration, unchanged func(context.Context) error, streams ...*Stream) error {
+	f := New(unchanged, streams...)
 	limited, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
 	for least, since := int64(-1), 0; ; {
 		began := time.Now()
 		done, err := f.round(limited)
 		if limited.Err() != nil && ctx.Err() == nil {
-			return l.behind(ctx, streams)
+			return behind(ctx, streams)
 		}
-		if err != nil || done.applied < catchUpEnough {
+		if err != nil || done.Applied < catchUpEnough {
 			return err
 		}
-		waited := done.applied + int64(len(done.left))
+		waited := done.Applied + int64(len(done.Left))
 		if since++; least < 0 || waited < least {
 			least, since = waited, 0
 		}
@@ -141,24 +146,24 @@ func (l *leader) catchUp(ctx context.Context, maxPause time.Duration, unchanged 
 			return nil // as the pause can do what this round did
 		}
 		if waited >= pageSize {
-			return l.behind(ctx, streams)
+			return behind(ctx, streams)
 		}
 	}
 }
 
 // behind says how many changes wait.
-func (l *leader) behind(ctx context.Context, streams []*stream) error {
-	waiting, err := l.waiting(ctx, streams)
+func behind(ctx context.Context, streams []*Stream) error {
+	waiting, err := waiting(ctx, streams)
 	if err == nil {
-		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, have writers slow down, or allow a longer pause, and try again", ErrNotReady, waiting)
+		err = fmt.Errorf("%w: writers are faster than their changes are followed, or too many had gathered; %d changes wait: let Follow bring them over, have writers slow down, or allow a longer pause, and try again", backend.ErrNotReady, waiting)
 	}
 	return err
 }
 
 // waiting counts the entries of the logs.
-func (l *leader) waiting(ctx context.Context, streams []*stream) (sum int64, err error) {
+func waiting(ctx context.Context, streams []*Stream) (sum int64, err error) {
 	for _, st := range streams {
-		err := st.Do(ctx, func(s *backend.Session) error {
+		err := st.do(ctx, func(s *backend.Session) error {
 			n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+s.Database.Quote(st.log))
 			sum += n
 			return err

@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"context"
@@ -10,22 +10,22 @@ import (
 
 func TestAnApplierRestsLongerWhileTheLogStaysEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &follower{}
-		nothing, waits, some := passed{}, passed{left: []entry{{}}}, passed{applied: 1}
+		f := &Follower{}
+		nothing, waits, some := Passed{}, Passed{Left: []Entry{{}}}, Passed{Applied: 1}
 		for i, step := range []struct {
-			done passed
+			done Passed
 			want time.Duration
 		}{
-			{nothing, idlePause},
-			{nothing, 2 * idlePause},
-			{nothing, 4 * idlePause},
+			{nothing, IdlePause},
+			{nothing, 2 * IdlePause},
+			{nothing, 4 * IdlePause},
 			{nothing, mostIdlePause},
 			{nothing, mostIdlePause},
-			{waits, idlePause}, // for a copier, or another row
-			{waits, idlePause},
-			{nothing, 2 * idlePause},
+			{waits, IdlePause}, // for a copier, or another row
+			{waits, IdlePause},
+			{nothing, 2 * IdlePause},
 			{some, 0},
-			{nothing, idlePause},
+			{nothing, IdlePause},
 		} {
 			began := time.Now()
 			if err := f.rest(t.Context(), step.done, nil); err != nil {
@@ -43,12 +43,12 @@ func TestAnApplierRestsNoLongerThanTheCopyOrItsContextLasts(t *testing.T) {
 		began := time.Now()
 		copied := make(chan struct{})
 		close(copied)
-		if err := new(follower).rest(t.Context(), passed{}, copied); err != nil {
+		if err := new(Follower).rest(t.Context(), Passed{}, copied); err != nil {
 			t.Error(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := new(follower).rest(ctx, passed{}, nil); !errors.Is(err, context.Canceled) {
+		if err := new(Follower).rest(ctx, Passed{}, nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if rested := time.Since(began); rested != 0 {

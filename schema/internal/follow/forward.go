@@ -1,4 +1,4 @@
-package migrate
+package follow
 
 import (
 	"context"
@@ -10,37 +10,36 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
-// forward is the stream from the source to the shards.
-func (l *leader) forward() *stream {
-	return &stream{
-		leader: l, from: l.Source, log: l.LogTable(), bounds: l.Spans,
-		fetch: func(ctx context.Context, st *stream, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error) {
+// Forward is the stream from the source to the shards.
+func (ss *Streams) Forward() *Stream {
+	return ss.Along(Ends{
+		Fetch: func(ctx context.Context, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error) {
 			more := false
-			err = st.Do(ctx, func(s *backend.Session) error {
+			err = ss.leader.From(ss.state.Source).Do(ctx, func(s *backend.Session) error {
 				rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: t, Name: t.Name, Where: backend.ColumnOf(s.Database, t.Name, t.Key) + " IN (" + backend.IDList(ids) + ")", Routed: true, About: len(ids)})
 				return err
 			})
 			if err != nil {
 				return nil, 0, err
 			}
-			return rows, transfer.UpTo(ids, rows, more), transfer.Convert(ctx, st.IDWriter(), t, rows, idmap.ToShards)
+			return rows, transfer.UpTo(ids, rows, more), transfer.Convert(ctx, ss.leader.IDWriter(), t, rows, idmap.ToShards)
 		},
-		put: l.putOnShards,
-	}
+		Put: ss.putOnShards,
+	})
 }
 
 // putOnShards writes each row to its shard and deletes it from all others: a
 // row moves when its sharding key changes, and one that never should have been
 // on a shard goes. One transaction for each database.
-func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
-	keys, err := l.keysOf(ctx, t, ids, idmap.ToShards)
+func (ss *Streams) putOnShards(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error) {
+	keys, err := ss.keysOf(ctx, t, ids, idmap.ToShards)
 	if err != nil {
 		return nil, err
 	}
 	parts, refused := transfer.ByTarget(t, rows)
-	for _, side := range l.Shards {
+	for _, side := range ss.state.Shards {
 		var here []int64
-		err := l.On(ctx, side, func(s *backend.Session) error {
+		err := ss.leader.On(ctx, side, func(s *backend.Session) error {
 			here = nil
 			for i, to := range t.Targets {
 				if to.Database != side {
@@ -67,7 +66,7 @@ func (l *leader) putOnShards(ctx context.Context, t *openjob.Table, ids []int64,
 
 // keysOf are the ids on the other side of those that have one. What has none was
 // never written there.
-func (l *leader) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
+func (ss *Streams) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
 	if t.IDs == nil {
 		return ids, nil
 	}
@@ -75,7 +74,7 @@ func (l *leader) keysOf(ctx context.Context, t *openjob.Table, ids []int64, way 
 	for _, id := range ids {
 		wanted.Add(t.IDs, id)
 	}
-	d, err := l.MapTable().LookUp(ctx, l.From(l.Source), wanted, way)
+	d, err := ss.state.MapTable().LookUp(ctx, ss.leader.From(ss.state.Source), wanted, way)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,250 @@
+package follow
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
+)
+
+// Streams are the ways on which changes of a job go.
+type Streams struct {
+	state  *lead.State
+	leader *lead.Leader
+	room   *transfer.Room
+}
+
+// NewStreams returns those of a job that this runner leads.
+func NewStreams(state *lead.State, leader *lead.Leader, room *transfer.Room) *Streams {
+	return &Streams{state, leader, room}
+}
+
+// Stream brings the changes that a log notes to where the rows belong. One
+// goroutine at a time may use the streams of a job: a row has one applier.
+type Stream struct {
+	of   *Streams
+	from *backend.Database
+	log  string
+	ends Ends
+
+	// bounds are how far the tables are copied; nil means to their end.
+	bounds func(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error)
+}
+
+// Ends are where the rows of a stream come from and where they go.
+type Ends struct {
+	// Fetch reads the rows with the first n of these ids as they are now, in one
+	// statement: of all, or of as many as the limits allow.
+	Fetch func(ctx context.Context, t *openjob.Table, ids []int64, l transfer.Limits) (rows []backend.Row, n int, err error)
+	// Put makes the ids have these rows, or none, and returns the ids of rows that
+	// are in the way of others.
+	Put func(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error)
+}
+
+// Entry is a change as a log has it: of which row, of which of the job's tables.
+type Entry struct {
+	seq, ID int64
+	Table   int
+}
+
+const pageSize = 1000
+
+// Passed is what a pass over a log did.
+type Passed struct {
+	Applied int64
+	Left    []Entry // that wait for a copier or for another row
+}
+
+// Empty reports whether the log had no entry.
+func (p Passed) Empty() bool { return p.Applied == 0 && len(p.Left) == 0 }
+
+// Pass goes once through the log as it is now, however fast writers add to it.
+// Its numbers are not in the order of commits, so the next pass begins at the
+// start again.
+func (st *Stream) Pass(ctx context.Context) (Passed, error) {
+	var done Passed
+	end, err := st.end(ctx)
+	if err != nil {
+		return done, err
+	}
+	for cursor := int64(0); ; {
+		page, err := st.page(ctx, cursor, end)
+		if err != nil || len(page) == 0 {
+			return done, err
+		}
+		left, err := st.process(ctx, page)
+		if err != nil {
+			return done, err
+		}
+		done.Applied += int64(len(page) - len(left))
+		done.Left = append(done.Left, left...)
+		cursor = page[len(page)-1].seq
+	}
+}
+
+func (st *Stream) do(ctx context.Context, f func(*backend.Session) error) error {
+	return st.of.leader.From(st.from).Do(ctx, f)
+}
+
+// end is the number of the last entry. A runner that finds none must learn, too,
+// that another has taken over.
+func (st *Stream) end(ctx context.Context) (end int64, err error) {
+	err = st.do(ctx, func(s *backend.Session) error {
+		fence, err := s.Number(ctx, "SELECT epoch FROM "+st.from.Fence+" WHERE job = ?", st.of.state.Name)
+		if err != nil {
+			return err
+		}
+		if !proto.Leads(st.of.leader.Epoch(), fence) {
+			return lead.ErrFenced
+		}
+		end, err = s.Number(ctx, "SELECT MAX(seq) FROM "+st.from.Quote(st.log))
+		return err
+	})
+	return end, err
+}
+
+func (st *Stream) page(ctx context.Context, after, end int64) (page []Entry, err error) {
+	err = st.do(ctx, func(s *backend.Session) error {
+		page = page[:0]
+		return s.Each(ctx, func(rows *sql.Rows) error {
+			var e Entry
+			if err := rows.Scan(&e.seq, &e.Table, &e.ID); err != nil {
+				return err
+			}
+			page = append(page, e)
+			return nil
+		}, fmt.Sprintf("SELECT seq, tbl, id FROM %s WHERE seq > %d AND seq <= %d ORDER BY seq LIMIT %d", st.from.Quote(st.log), after, end, pageSize))
+	})
+	return page, err
+}
+
+func (st *Stream) readBounds(ctx context.Context, s *backend.Session, lock bool) ([]lead.Span, error) {
+	if st.bounds != nil {
+		return st.bounds(ctx, s, lock)
+	}
+	all := make([]lead.Span, len(st.of.state.Tables))
+	for i := range all {
+		all[i] = lead.Span{Low: proto.Top, High: proto.Top}
+	}
+	return all, nil
+}
+
+// process applies a page and returns the entries that stay.
+func (st *Stream) process(ctx context.Context, page []Entry) (left []Entry, err error) {
+	var spans []lead.Span
+	err = st.do(ctx, func(s *backend.Session) error {
+		spans, err = st.readBounds(ctx, s, false) // after the page
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	apply := make([]map[int64]bool, len(st.of.state.Tables))
+	var drop []Entry
+	gone := make([]int64, 0, len(page))
+	for _, e := range page {
+		if e.Table >= len(spans) {
+			return nil, fmt.Errorf("%w: the log has an entry of a table %d", openjob.ErrChanged, e.Table)
+		}
+		switch proto.Classify(e.ID, spans[e.Table].Low, spans[e.Table].High) {
+		case proto.Apply:
+			if apply[e.Table] == nil {
+				apply[e.Table] = map[int64]bool{}
+			}
+			apply[e.Table][e.ID] = true
+		case proto.Drop:
+			drop = append(drop, e)
+		case proto.Wait:
+			left = append(left, e)
+		}
+	}
+	for tbl, ids := range apply {
+		if err := st.applyTable(ctx, st.of.state.Tables[tbl], ids); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range page {
+		if spans[e.Table].Low.Covers(e.ID) {
+			if apply[e.Table][e.ID] {
+				gone = append(gone, e.seq)
+			} else {
+				left = append(left, e)
+			}
+		}
+	}
+	return left, st.ack(ctx, gone, drop)
+}
+
+// applyTable leaves in ids what was brought to its place.
+func (st *Stream) applyTable(ctx context.Context, t *openjob.Table, ids map[int64]bool) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	list := make([]int64, 0, len(ids))
+	for id := range ids {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	var some []int64
+	return st.of.room.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
+		rows, n, err := st.ends.Fetch(ctx, t, list, l)
+		some, list = list[:n], list[n:]
+		return rows, len(list) > 0, err
+	}, func(rows []backend.Row) error {
+		refused, err := st.ends.Put(ctx, t, some, rows)
+		if err != nil {
+			return err
+		}
+		for _, id := range refused {
+			ids[id] = false
+		}
+		st.of.state.Observe(openjob.StepApplied, t, int64(len(some)))
+		return nil
+	})
+}
+
+// ack deletes the entries that were applied, and those that no copier has
+// reached: that is decided by bounds read in this same transaction.
+func (st *Stream) ack(ctx context.Context, gone []int64, drop []Entry) error {
+	if len(gone) == 0 && len(drop) == 0 {
+		return nil
+	}
+	remove := func(s *backend.Session) error {
+		if err := st.of.leader.CheckEpoch(ctx, s); err != nil {
+			return err
+		}
+		all := slices.Clone(gone)
+		if len(drop) > 0 {
+			spans, err := st.readBounds(ctx, s, true)
+			if err != nil {
+				return err
+			}
+			for _, e := range drop {
+				if proto.Classify(e.ID, spans[e.Table].Low, spans[e.Table].High) == proto.Drop {
+					all = append(all, e.seq)
+				}
+			}
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		return s.Exec(ctx, s.Database.Deletion(st.log, "seq", all, ""))
+	}
+	err := st.do(ctx, func(s *backend.Session) error { return s.Tx(ctx, func() error { return remove(s) }) })
+	if err == nil {
+		st.of.state.Observe(openjob.StepAcked, nil, int64(len(gone)))
+	}
+	return err
+}
+
+// Along is a stream from the log of the source with other ends, for those who move some
+// of the rows.
+func (ss *Streams) Along(ends Ends) *Stream {
+	return &Stream{of: ss, from: ss.state.Source, log: ss.state.LogTable(), bounds: ss.state.Spans, ends: ends}
+}
