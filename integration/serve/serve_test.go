@@ -131,11 +131,25 @@ func (l *ledger) life(t *testing.T, dsn string, end syscall.Signal) {
 			t.Errorf("a server that nobody ended gave ids for %d rounds of %d", n, rounds)
 		}
 		scrape(t, one.url)
+		look(t, one.url)
 		one.end(t, syscall.SIGTERM)
 	}
 }
 
 var sample = regexp.MustCompile(`^(shardid_[a-z_]+)\{[^}]*\} (\S+)$`)
+
+// look reads the status page: the tag, and the lease of the server's worker id, come from
+// the database.
+func look(t *testing.T, url string) {
+	t.Helper()
+	text, status, err := get(t.Context(), url+"/status/status.json", "")
+	if err != nil || status != http.StatusOK || !strings.Contains(text, `"order"`) || !strings.Contains(text, `"shardid"`) {
+		t.Errorf("%d %v %s", status, err, text)
+	}
+	if page, status, err := get(t.Context(), url+"/status/", ""); err != nil || status != http.StatusOK || !strings.Contains(page, "order") {
+		t.Errorf("%d %v %s", status, err, page)
+	}
+}
 
 // scrape reads the metrics as Prometheus' text format.
 func scrape(t *testing.T, url string) {
