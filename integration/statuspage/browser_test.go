@@ -3,7 +3,6 @@
 package statuspage
 
 import (
-	"context"
 	"database/sql"
 	"flag"
 	"image/color"
@@ -14,9 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/snowflake"
@@ -71,9 +70,7 @@ func shoot(t *testing.T, url, size string, dark bool, file string) {
 	if dark {
 		scheme = "preferredColorScheme=0"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	said, err := exec.CommandContext(ctx, "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+	said, err := exec.CommandContext(testwait.Context(t), "chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
 		"--enable-logging=stderr", "--user-data-dir="+t.TempDir(), "--window-size="+size, "--blink-settings="+scheme, "--screenshot="+file, url).CombinedOutput()
 	if err != nil || strings.Contains(string(said), "CONSOLE") {
 		t.Fatalf("%v\n%s", err, said)
