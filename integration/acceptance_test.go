@@ -2,10 +2,15 @@ package integration_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
 )
 
 // Statements that MySQL or MariaDB refuse would prove nothing about the engine, which
@@ -38,4 +43,78 @@ func tryAll(t *testing.T, db *sql.DB, f corpus.File) {
 		}
 	}
 	t.Logf("%d of %d statements", tried, len(f.Statements))
+}
+
+// On PostgreSQL with the collation C, what applications send goes where it is expected to:
+// at least 95 of 100 of the statements that PostgreSQL takes.
+func TestStatementsOfTheCorpusGoWhereTheyAreExpectedToOnPostgreSQL(t *testing.T) {
+	files, err := corpus.ReadDir("../sharding/internal/plan/testdata/acceptance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := server.SharePostgres(t)
+	taken, expected := 0, 0
+	for _, f := range files {
+		f = f.ForPostgreSQL()
+		whole := p.Open(t, "whole_"+f.Name)
+		if err := f.CreateTables(t.Context(), whole); err != nil {
+			t.Fatal(err)
+		}
+		routed := corpusOn(t, f, sharding.DBs{"db0": p.Open(t, f.Name+"_0"), "db1": p.Open(t, f.Name+"_1")})
+		for _, s := range f.Statements {
+			if err := s.Try(t.Context(), whole); err != nil {
+				t.Logf("%s.sql:%d is not PostgreSQL's: %v", f.Name, s.Line, err)
+				continue
+			}
+			taken++
+			e, err := shardsql.Explain(t.Context(), routed, s.Text, s.Args...)
+			switch got := outcomeOf(e); {
+			case err != nil:
+				t.Errorf("%s.sql:%d: %v", f.Name, s.Line, err)
+			case got == s.With, got == corpus.AtHome && s.With == corpus.Everywhere:
+				expected++
+			default:
+				t.Logf("%s.sql:%d: %s: %s, and not %s: %v", f.Name, s.Line, s.Text, got, s.With, e.Err)
+			}
+		}
+	}
+	t.Logf("%d of %d statements that PostgreSQL takes go where they are expected to", expected, taken)
+	if taken < 250 || expected*100 < taken*95 {
+		t.Error("too few")
+	}
+}
+
+// corpusOn makes the tables of a file, whose ids carry the slot, and routes to them.
+func corpusOn(t *testing.T, f corpus.File, dbs sharding.DBs) *sql.DB {
+	t.Helper()
+	router := testshards.RouterOf(t, f, dbs, true)
+	for _, table := range f.Tables {
+		for name, db := range dbs {
+			if table.Placement == corpus.Broadcast || table.Placement == corpus.Home && name == "db0" {
+				database.Exec(t, db, table.Create)
+			}
+		}
+		if known, ok := router.Table(table.Name); ok {
+			for _, at := range known.Map.Targets() {
+				database.Exec(t, dbs[at.DB], strings.Replace(table.Create, "CREATE TABLE "+table.Name+" ", "CREATE TABLE "+at.Table+" ", 1))
+			}
+		}
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["db0"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+func outcomeOf(e shardsql.Explanation) corpus.Outcome {
+	switch {
+	case e.Kind == shardsql.Refused:
+		return corpus.Refused
+	case len(e.Lookups) > 0, e.Kind == shardsql.Scatter, e.Kind == shardsql.Several:
+		return corpus.Scatter
+	case e.Kind == shardsql.One:
+		return corpus.One
+	case e.Kind == shardsql.Copies:
+		return corpus.Everywhere
+	}
+	return corpus.AtHome
 }

@@ -31,20 +31,20 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 		t.Run(name, func(t *testing.T) {
 			m := layouts(t)[map[string]string{"pgx": "named", "pq": "numbered"}[name]]
 			routed, whole := postgresTwins(t, open.of(name), m)
-			queries, refused := effort.Cases(1000, 50_000), map[string]int{}
+			queries, refused, divisions := effort.Cases(1000, 50_000), map[string]int{}, 0
 			for seed := range uint64(queries) {
 				q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "DATE_TRUNC('hour', at)", "amount * 2", "amount * 0.25", "paid - 1").ForPostgreSQL()
 				want, err := q.Answer(t.Context(), whole, nil)
-				if dialect.SQLState(err) == "22012" {
-					if _, err := q.Answer(t.Context(), routed, nil); err == nil {
-						t.Fatalf("seed %d: %s %v: no division by zero", seed, q.Text, q.Args)
-					}
+				if dialect.SQLState(err) == "22012" { // for a row that may be left out afterwards
+					divisions++
 					continue
 				}
 				if err != nil {
 					t.Fatalf("%s: %v", q.Text, err)
 				}
 				switch got, err := q.Answer(t.Context(), routed, nil); {
+				case dialect.SQLState(err) == "22012": // for a group that PostgreSQL may not have come to
+					divisions++
 				case errors.Is(err, sharding.ErrUnmergeable):
 					refused[err.Error()]++
 				case err != nil || !slices.Equal(got, want):
@@ -56,7 +56,7 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 				t.Log(times, why)
 				n += times
 			}
-			if t.Logf("%d of %d queries are refused", n, queries); n*5 > queries {
+			if t.Logf("%d of %d queries are refused, and %d divide by 0", n, queries, divisions); (n+divisions)*5 > queries {
 				t.Error("too many")
 			}
 		})

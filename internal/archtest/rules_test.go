@@ -71,7 +71,7 @@ var house = []room{
 	{"schema/migrate", []string{"schema", "schema/internal/...", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
 	{"gormplugin", append([]string{"sharding/shardsql"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},
 	{"sqlxhook", aboveSharding, whySibling},
-	{"internal/testshards", []string{"sharding"}, "it makes the tables for tests of siblings that must not know each other"},
+	{"internal/testshards", []string{"internal/testkit/corpus", "sharding"}, "it makes the tables for tests of siblings that must not know each other"},
 	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
 	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
 	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},

@@ -3,6 +3,7 @@ package shardsql
 import (
 	"database/sql/driver"
 	"errors"
+	"maps"
 	"reflect"
 
 	"github.com/shardid/shardid/sharding"
@@ -55,13 +56,32 @@ func groups(sources []merge.Rows, s *plan.Shards, memory *merge.Memory) merge.Ro
 	if g.Having != nil {
 		all = merge.Filtered(all, g.Having, g.Args)
 	}
-	if len(g.Made) > 0 { // of the groups that are left: PostgreSQL divides by 0 for no other
-		all = merge.Computed(g.Dialect, all, g.Made, g.Args)
-	}
+	early, late := sortedBy(g)
+	all = computed(all, g, early)
 	if len(g.Sort) > 0 {
 		all = merge.Sorted(all, g.Sort, memory)
 	}
-	return merge.Cut(limited(all, s), len(g.Columns)-g.Shown)
+	all = computed(limited(all, s), g, late) // PostgreSQL divides by 0 for no group that is left out
+	return merge.Cut(all, len(g.Columns)-g.Shown)
+}
+
+// sortedBy returns which of the computed columns the groups are sorted by, and the others.
+func sortedBy(g *plan.Group) (by, others map[int]merge.Expr) {
+	by, others = map[int]merge.Expr{}, maps.Clone(g.Made)
+	for _, key := range g.Sort {
+		if made, ok := others[key.Column]; ok {
+			by[key.Column] = made
+			delete(others, key.Column)
+		}
+	}
+	return by, others
+}
+
+func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.Rows {
+	if len(columns) == 0 {
+		return all
+	}
+	return merge.Computed(g.Dialect, all, columns, g.Args)
 }
 
 // answer is the rows of several shards. Its errors are those of sharding where the

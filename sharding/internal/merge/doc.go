@@ -7,7 +7,7 @@
 //	rows, ORDER BY, LIMIT     Ordered → Limited → Cut
 //	rows in any order         Concat → Limited → Cut
 //	DISTINCT, UNION           Concat or Ordered → Distinct → Limited → Cut
-//	aggregates, GROUP BY      Concat → Grouped → Filtered (HAVING) → Computed → Sorted → Limited → Cut
+//	aggregates, GROUP BY      Concat → Grouped → Filtered (HAVING) → Sorted → Limited → Computed → Cut
 //
 // Rows are read when they are asked for, one from each source at most. Only Distinct,
 // Sorted and Grouped hold more; what they hold is counted by a [Memory], and a

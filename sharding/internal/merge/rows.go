@@ -34,8 +34,16 @@ var (
 	// is an error on one table, too.
 	ErrOverflow = errors.New("merge: integer overflow")
 	// ErrDivision: PostgreSQL's error for a division by zero.
-	ErrDivision = errors.New("merge: division by zero")
+	ErrDivision error = stateError{"division by zero", "22012"}
 )
+
+// stateError is an error of PostgreSQL, which has a SQLSTATE.
+type stateError struct{ text, state string }
+
+func (e stateError) Error() string { return "merge: " + e.text }
+
+// SQLState returns the SQLSTATE.
+func (e stateError) SQLState() string { return e.state }
 
 var errClosed = errors.New("merge: rows are closed")
 

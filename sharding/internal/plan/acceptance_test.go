@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/internal/testshards"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -98,43 +99,10 @@ func TestTheTablesOfTheCorpusMakeARouter(t *testing.T) {
 	}
 }
 
-// routerOf is the router that the expectations are about, which corpus/doc.go
-// describes: the ids carry the slot, or every table has its key alone.
+// routerOf is the router that the expectations are about.
 func routerOf(t *testing.T, f corpus.File, carry bool) *sharding.Router {
 	t.Helper()
-	var tables []sharding.Table
-	var broadcast []string
-	for _, table := range f.Tables {
-		switch table.Placement {
-		case corpus.Sharded:
-			tables = append(tables, shardedOf(t, table, carry))
-		case corpus.Broadcast:
-			broadcast = append(broadcast, table.Name)
-		case corpus.Home:
-		}
-	}
-	dbs := sharding.DBs{"db0": open(t), "db1": open(t)}
-	r, err := sharding.New(dbs, sharding.Tables(tables...), sharding.Broadcast(broadcast...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func shardedOf(t *testing.T, table corpus.Table, carry bool) sharding.Table {
-	t.Helper()
-	m, err := sharding.Spread([]string{"db0", "db1"}, 8, table.Name+"_%d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := sharding.Table{Name: table.Name, Key: table.Key, Group: table.Group, Map: m, Rule: sharding.Hash(1024), OnMissing: sharding.FanOutReads}
-	if carry {
-		s.Rule = sharding.Low(10)
-		for _, column := range table.Also {
-			s.Also = append(s.Also, sharding.Alt{Column: column, Rule: s.Rule})
-		}
-	}
-	return s
+	return testshards.RouterOf(t, f, sharding.DBs{"db0": open(t), "db1": open(t)}, carry)
 }
 
 // An expectation of "one" that rests on ids which lead elsewhere would prove nothing.

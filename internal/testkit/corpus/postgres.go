@@ -1,0 +1,45 @@
+package corpus
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// ForPostgreSQL returns the file in PostgreSQL's words: names in double quotes, numbered
+// parameters, TIMESTAMP for DATETIME, and SMALLINT for BOOLEAN, as booleans are written
+// as 0 and 1. It leaves out what MySQL alone takes. Statements with functions that
+// PostgreSQL does not know stay.
+func (f File) ForPostgreSQL() File {
+	to := File{Name: f.Name, Tables: append([]Table(nil), f.Tables...)}
+	for i := range to.Tables {
+		to.Tables[i].Create = strings.NewReplacer("DATETIME", "TIMESTAMP", "BOOLEAN", "SMALLINT", "DOUBLE", "DOUBLE PRECISION", "BLOB", "BYTEA", "`", `"`).Replace(f.Tables[i].Create)
+	}
+	for _, s := range f.Statements {
+		if s.For(SQLite) {
+			s.Text = numbered(s.Text)
+			to.Statements = append(to.Statements, s)
+		}
+	}
+	return to
+}
+
+// numbered returns a text of MySQL or SQLite with numbers in place of its question marks.
+func numbered(text string) string {
+	var out strings.Builder
+	params := 0
+	scanner := sqltext.NewScanner(text, sqltext.SQLite)
+	for token, ok := scanner.Next(); ok; token, ok = scanner.Next() {
+		switch token.Kind {
+		case sqltext.Param:
+			params++
+			out.WriteString("$" + strconv.Itoa(params))
+		case sqltext.QuotedIdent:
+			out.WriteString(strings.ReplaceAll(token.Text(text), "`", `"`))
+		default:
+			out.WriteString(token.Text(text))
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,47 @@
+package testshards
+
+import (
+	"testing"
+
+	"github.com/shardid/shardid/internal/testkit/corpus"
+	"github.com/shardid/shardid/sharding"
+)
+
+// RouterOf is the router that the expectations of a corpus are about, which package
+// corpus describes, of the databases db0 and db1: the ids carry the slot, or every table
+// has its key alone.
+func RouterOf(t testing.TB, f corpus.File, dbs sharding.DBs, carry bool) *sharding.Router {
+	t.Helper()
+	var tables []sharding.Table
+	var broadcast []string
+	for _, table := range f.Tables {
+		switch table.Placement {
+		case corpus.Sharded:
+			tables = append(tables, shardedOf(t, table, carry))
+		case corpus.Broadcast:
+			broadcast = append(broadcast, table.Name)
+		case corpus.Home:
+		}
+	}
+	r, err := sharding.New(dbs, sharding.Tables(tables...), sharding.Broadcast(broadcast...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func shardedOf(t testing.TB, table corpus.Table, carry bool) sharding.Table {
+	t.Helper()
+	m, err := sharding.Spread([]string{"db0", "db1"}, 8, table.Name+"_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sharding.Table{Name: table.Name, Key: table.Key, Group: table.Group, Map: m, Rule: sharding.Hash(1024), OnMissing: sharding.FanOutReads}
+	if carry {
+		s.Rule = sharding.Low(10)
+		for _, column := range table.Also {
+			s.Also = append(s.Also, sharding.Alt{Column: column, Rule: s.Rule})
+		}
+	}
+	return s
+}
