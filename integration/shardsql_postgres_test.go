@@ -3,13 +3,14 @@ package integration_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // the driver postgres
+	"github.com/lib/pq"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
@@ -263,5 +264,43 @@ func TestDatabasesOfPostgreSQLThatAreSetUpDifferentlyAreRefused(t *testing.T) {
 		if setting == "" && err != nil || setting != "" && (!errors.Is(err, sharding.ErrSettings) || !strings.Contains(err.Error(), setting)) {
 			t.Errorf("%q: %v", params, err)
 		}
+	}
+}
+
+// A list of keys is one argument of PostgreSQL's drivers: = ANY ($1).
+func TestAnArrayOfKeysGoesToTheShardsOfItsElements(t *testing.T) {
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			routed, _ := writtenTwins(t, open.of("array_"+name), layouts(t)["numbered"])
+			for id := range 12 {
+				database.Exec(t, routed, fmt.Sprintf("INSERT INTO orders (id, user_id, paid) VALUES (%d, %[1]d, 0)", id))
+			}
+			array := func(keys ...int64) any {
+				if name == "pq" {
+					return pq.Array(keys)
+				}
+				return keys
+			}
+			for _, test := range []struct {
+				keys   []int64
+				shards int
+			}{{[]int64{1, 5, 9}, 1}, {[]int64{1, 2, 5}, 2}, {[]int64{1}, 1}} {
+				var n int
+				if err := routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE user_id = ANY ($1)", array(test.keys...)).Scan(&n); err != nil || n != len(test.keys) {
+					t.Errorf("%v: %d rows, %v", test.keys, n, err)
+				}
+				e, err := shardsql.Explain(t.Context(), routed, "SELECT id FROM orders WHERE user_id = ANY ($1::bigint[])", test.keys)
+				if err != nil || len(e.Shards) != test.shards {
+					t.Errorf("%v: %+v, %v", test.keys, e, err)
+				}
+			}
+			r, err := routed.ExecContext(t.Context(), "UPDATE orders SET paid = 1 WHERE user_id = ANY ($1) AND paid = $2", array(3, 7, 4), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := r.RowsAffected(); err != nil || n != 3 {
+				t.Errorf("%d rows are changed, %v", n, err)
+			}
+		})
 	}
 }

@@ -91,6 +91,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		name := strings.ToLower(last(e.Name))
 		switch {
 		case e.Over && ranking[name]:
+		case (name == "any" || name == "all" || name == "some") && len(e.Args) == 1 && !isQuery(e.Args[0]): // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
 		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
 			v.ranks++
@@ -105,6 +106,11 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		}
 	}
 	return ""
+}
+
+func isQuery(e sqlparse.Expr) bool {
+	_, is := bare(e).(*sqlparse.Subquery)
+	return is
 }
 
 // readsClock reports whether one of these functions reads the clock. Whether it does so for

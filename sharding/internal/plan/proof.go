@@ -3,8 +3,10 @@ package plan
 import (
 	"database/sql/driver"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -63,16 +65,60 @@ func (p *equals) slots(args []any) slots {
 	if len(p.values) == 1 {
 		return p.lead.slotOf(p.values[0].value(args))
 	}
-	list := make([]sharding.Slot, 0, len(p.values))
-	for _, v := range p.values {
-		switch s := p.lead.slotOf(v.value(args)); {
-		case s.all:
-			return everySlot
-		case s.one:
-			list = append(list, s.only)
+	list := make([]any, len(p.values))
+	for i, v := range p.values {
+		list[i] = v.value(args)
+	}
+	return p.lead.slotsOf(list)
+}
+
+// member is a column that has one of the values of an array, which is an argument.
+type member struct {
+	lead  *lead
+	array operand
+}
+
+func (p *member) slots(args []any) slots {
+	list, ok := elements(p.array.value(args))
+	if !ok {
+		return everySlot
+	}
+	return p.lead.slotsOf(list)
+}
+
+// elements returns the values of an array as a driver of PostgreSQL gets it: a slice, or
+// a text such as {1,2}. Texts with quotes are left to the database.
+func elements(v any) (list []any, ok bool) {
+	text, isText := v.(string)
+	if b, isBytes := v.([]byte); isBytes {
+		text, isText = string(b), true
+	}
+	if !isText {
+		of := reflect.ValueOf(v)
+		if of.Kind() != reflect.Slice {
+			return nil, false
+		}
+		for i := range of.Len() {
+			list = append(list, of.Index(i).Interface())
+		}
+		return list, true
+	}
+	text, opens := strings.CutPrefix(text, "{")
+	text, closes := strings.CutSuffix(text, "}")
+	if !opens || !closes || strings.ContainsAny(text, "{}\"\\ \t\n\r\v\f") {
+		return nil, false
+	}
+	if text == "" {
+		return nil, true
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.EqualFold(part, "null") {
+			list = append(list, nil)
+		} else {
+			list = append(list, part)
 		}
 	}
-	return setOf(list)
+	return list, true
 }
 
 // within is a column whose values lie between two others; one of them may be
@@ -128,6 +174,20 @@ func (l *lead) before(v any) any {
 		}
 	}
 	return v
+}
+
+// slotsOf returns the slots in which rows lie whose column equals one of some values.
+func (l *lead) slotsOf(values []any) slots {
+	list := make([]sharding.Slot, 0, len(values))
+	for _, v := range values {
+		switch s := l.slotOf(v); {
+		case s.all:
+			return everySlot
+		case s.one:
+			list = append(list, s.only)
+		}
+	}
+	return setOf(list)
 }
 
 // slotOf returns the slots in which rows lie whose column equals v: one, none for

@@ -143,11 +143,34 @@ func (p *prover) equal(q equality) proof {
 	if l == nil {
 		return nil
 	}
+	if array, ok := anyOfArray(q); ok {
+		return &member{l, array}
+	}
 	values, ok := constants(q.right)
 	if !ok {
 		return nil
 	}
 	return &equals{l, values}
+}
+
+// anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may be cast.
+func anyOfArray(q equality) (operand, bool) {
+	if q.in || len(q.right) != 1 {
+		return operand{}, false
+	}
+	call, ok := bare(q.right[0]).(*sqlparse.Call)
+	if !ok || nameOf(call) != "any" || len(call.Args) != 1 {
+		return operand{}, false
+	}
+	array := bare(call.Args[0])
+	if cast := sqlparse.As(array, sqlparse.Cast); cast != nil {
+		array = bare(cast.Operands[0])
+	}
+	param, ok := array.(*sqlparse.Param)
+	if !ok {
+		return operand{}, false
+	}
+	return operand{param: param.Index}, true
 }
 
 // within is a column whose values lie between two others, of which one may be nil.
