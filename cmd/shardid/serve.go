@@ -23,12 +23,13 @@ type serveFlags struct {
 
 	source, listen, tokenFile string
 	noAuth                    bool
+	connections               int
 	grace                     time.Duration
 	layout                    layoutFlags
 }
 
 func newServe() *cobra.Command {
-	f := serveFlags{Config: serve.Config{Tags: 1000, Batch: 10_000, Wait: 3 * time.Second}, grace: 10 * time.Second}
+	f := serveFlags{Config: serve.Config{Tags: 1000, Batch: 10_000, Wait: 3 * time.Second}, grace: 10 * time.Second, connections: 16}
 	cmd := &cobra.Command{
 		Use:   "serve --source DATABASE",
 		Short: "Give ids over HTTP, with the paths of Leaf's server",
@@ -54,6 +55,7 @@ SIGTERM: requests under way are answered first.`,
 	flags.BoolVar(&f.noAuth, "no-auth", false, "let everybody in who reaches --listen")
 	flags.StringVar(&f.Namespace, "namespace", "shardid", "namespace of the worker ids; servers whose snowflake ids must differ share one")
 	flags.Var(input.AtLeast(1, &f.Tags), "tags", "how many tags may be open at once")
+	flags.Var(input.AtLeast(1, &f.connections), "connections", "how many connections to the database may be open at once")
 	flags.Var(input.AtLeast(1, &f.Batch), "max-batch", "how many ids one request may ask for")
 	flags.Var(input.AtLeast(1, &f.Wait), "wait", "how long a request waits for ids")
 	flags.Var(input.AtLeast(1, &f.grace), "grace", "how long requests under way may take when the server stops")
@@ -79,6 +81,9 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.DB.Close()) }()
+	f.DB.SetMaxOpenConns(f.connections)
+	f.DB.SetMaxIdleConns(f.connections)
+	f.DB.SetConnMaxIdleTime(time.Minute)
 	service, err := serve.New(ctx, f.Config)
 	if err != nil {
 		return err
