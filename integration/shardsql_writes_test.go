@@ -63,20 +63,7 @@ func writeRandomly(t *testing.T, open namedDatabase, m sharding.Map) {
 func writtenTwins(t *testing.T, open namedDatabase, m sharding.Map) (routed, whole *sql.DB) {
 	t.Helper()
 	dbs, whole := sharding.DBs{"a": open(t, "written_a"), "b": open(t, "written_b")}, open(t, "written_whole")
-	for _, at := range m.Targets() {
-		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+changes.Columns)
-	}
-	database.Exec(t, whole, "CREATE TABLE orders"+changes.Columns)
-	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{
-		Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads,
-		Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
-	t.Cleanup(func() { _ = routed.Close() })
-	return routed, whole
+	return database.RoutedOrders(t, dbs, m, whole), whole
 }
 
 // What MySQL and MariaDB make of a column by themselves is refused in a broadcast

@@ -1,5 +1,5 @@
-// Package pgbouncer tests ids that are numbered on PostgreSQL through PgBouncer in
-// transaction mode, where one connection of a program has another one of the server in
+// Package pgbouncer tests ids that are numbered, and statements that are routed, on
+// PostgreSQL through PgBouncer in transaction mode, where one connection of a program has another one of the server in
 // each transaction.
 package pgbouncer
 
@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -18,7 +19,10 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
+	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/changes"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/keygentest"
@@ -26,13 +30,13 @@ import (
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
 )
 
 // bounce starts a PgBouncer before a database of a private server, and returns the DSN of
 // the database behind it.
-func bounce(t *testing.T) string {
+func bounce(t *testing.T, p *server.Postgres) string {
 	t.Helper()
-	p := server.RunPostgres(t)
 	direct := p.Open(t, "ids")
 	if err := schema.Apply(t.Context(), direct); err != nil {
 		t.Fatal(err)
@@ -150,7 +154,7 @@ func store(t *testing.T, dsn string) (*sql.DB, *sqlstore.Store) {
 }
 
 func TestIDsAreNumberedThroughPgBouncer(t *testing.T) {
-	dsn := bounce(t) + "&default_query_exec_mode=exec"
+	dsn := bounce(t, server.RunPostgres(t)) + "&default_query_exec_mode=exec"
 	_, s := store(t, dsn)
 	t.Run("segments", func(t *testing.T) {
 		keygentest.Source(t, func(*testing.T) keygen.Source { return s.Tag("orders") })
@@ -172,7 +176,7 @@ func TestIDsAreNumberedThroughPgBouncer(t *testing.T) {
 // pgx keeps statements prepared on a connection, which is another one of the server in
 // the next transaction.
 func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
-	dsn := bounce(t)
+	dsn := bounce(t, server.RunPostgres(t))
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -206,5 +210,39 @@ func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
 	}
 	if len(others) > 0 {
 		t.Errorf("%d errors say what to set, and not: %v", len(told), errors.Join(others...))
+	}
+}
+
+// What is routed through PgBouncer leaves what one table of the server has: transactions
+// with savepoints stay on one connection of it, and what is read of columns is asked there.
+func TestStatementsAreRoutedThroughPgBouncer(t *testing.T) {
+	p := server.RunPostgres(t)
+	dsn := bounce(t, p) + "&default_query_exec_mode=exec"
+	dbs := sharding.DBs{}
+	for _, name := range []string{"a", "b"} {
+		db, err := sql.Open("pgx", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		dbs[name] = db
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := p.Open(t, "whole")
+	routed := database.RoutedOrders(t, dbs, m, whole)
+	done := 0
+	programs := effort.Cases(100, 10_000)
+	for seed := range uint64(programs) {
+		maker := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 6)), PostgreSQL: true}
+		n, err := maker.Program(sharding.AllShards(t.Context()), routed, whole)
+		if done += n; err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+	if t.Logf("%d statements", done); done < 2*programs {
+		t.Error("too few succeed")
 	}
 }
