@@ -28,7 +28,8 @@
 // While the database is down the generator goes on to the last id it holds in
 // memory; then calls wait until their context ends, for ten seconds at most,
 // and return [keygen.ErrStarved] with the database's error inside. A database
-// that is only slow makes calls wait, never fail.
+// that is only slow makes calls wait, never fail; they get ids in the order in
+// which they came.
 //
 // What no retry cures shows at once, in New and later on when the ids in memory
 // are used up: an unknown tag ([keygen.ErrUnknownTag]); a table, right or column

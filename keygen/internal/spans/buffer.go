@@ -50,13 +50,15 @@ type Buffer struct {
 	cancel  context.CancelFunc
 	flights sync.WaitGroup // grows only while holding mu, and not after Close
 
+	line chan struct{} // holds one, of the call whose turn it is to wait for keys
+
 	mu   sync.Mutex // never held while waiting or talking to the source
 	ring ring
 }
 
 // New returns a Buffer that holds no span yet.
 func New(cfg Config) *Buffer {
-	b := &Buffer{cfg: cfg}
+	b := &Buffer{cfg: cfg, line: make(chan struct{}, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.current.Store(newChunk(keygen.Span{}))
 	b.ring.meter.since = time.Now()
@@ -85,8 +87,10 @@ func Next(ctx context.Context, b *Buffer, more func(*Buffer, context.Context, *c
 // More goes on where Next has more to do than to add: taken is what c.taken became.
 func (b *Buffer) More(ctx context.Context, c *chunk, taken int64) (int64, error) {
 	n := taken - c.before
+	turn := turn{line: b.line}
+	defer turn.leave()
 	for n > c.span.Count {
-		if err := b.advance(ctx, c); err != nil {
+		if err := b.advance(ctx, c, &turn); err != nil {
 			return 0, err
 		}
 		c = b.current.Load()
@@ -103,6 +107,8 @@ func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
 	if b == nil {
 		return errNotMade
 	}
+	turn := turn{line: b.line}
+	defer turn.leave()
 	for len(dst) > 0 {
 		c := b.current.Load()
 		last := c.take(int64(len(dst)))
@@ -113,7 +119,7 @@ func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
 		if dst = dst[got:]; len(dst) == 0 {
 			return nil
 		}
-		if err := b.advance(ctx, c); err != nil {
+		if err := b.advance(ctx, c, &turn); err != nil {
 			return err
 		}
 	}
@@ -194,11 +200,11 @@ func (b *Buffer) Discard(below int64) (lost int64) {
 }
 
 // advance returns when old, which is used up, is no longer the current chunk.
-func (b *Buffer) advance(ctx context.Context, old *chunk) error {
+func (b *Buffer) advance(ctx context.Context, old *chunk, turn *turn) error {
 	f, err := b.swap(old)
 	if f != nil {
 		b.waits.Add(1)
-		err = b.outwait(ctx, old, f)
+		err = b.outwait(ctx, old, turn)
 	}
 	if err != nil {
 		b.failures.Add(1)
@@ -206,20 +212,39 @@ func (b *Buffer) advance(ctx context.Context, old *chunk) error {
 	return err
 }
 
-func (b *Buffer) outwait(ctx context.Context, old *chunk, f *flight) (err error) {
+func (b *Buffer) outwait(ctx context.Context, old *chunk, turn *turn) (err error) {
 	if b.cfg.FailFast {
 		return b.starved(errors.New("the ring is empty"))
 	}
 	begin := time.Now()
 	patience := time.NewTimer(b.cfg.Patience)
 	defer patience.Stop()
-	for f != nil && err == nil {
-		if err = b.await(ctx, f, patience.C); err == nil {
-			f, err = b.swap(old)
+	if err = b.queue(ctx, turn, patience.C); err == nil {
+		var f *flight
+		for f, err = b.swap(old); f != nil && err == nil; {
+			if err = b.await(ctx, f, patience.C); err == nil {
+				f, err = b.swap(old)
+			}
 		}
 	}
 	b.cfg.Observer.wait(time.Since(begin), err)
 	return err
+}
+
+// queue waits until it is the call's turn to wait for keys.
+func (b *Buffer) queue(ctx context.Context, turn *turn, patience <-chan time.Time) error {
+	if turn.held {
+		return nil
+	}
+	select {
+	case b.line <- struct{}{}:
+		turn.held = true
+		return nil
+	case <-ctx.Done():
+		return b.starved(ctx.Err())
+	case <-patience:
+		return b.starved(fmt.Errorf("waited %v", b.cfg.Patience))
+	}
 }
 
 // await waits for a flight's end and returns its error.
