@@ -13,6 +13,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
 // Rows whose ids change lie in another order on the shards, and a database
@@ -37,7 +38,7 @@ func (v *verifier) renumbered(ctx context.Context, t *openjob.Table, low proto.B
 		at = end
 	}
 	for _, on := range t.Targets {
-		if err := v.eachKey(ctx, t, on, func(keys []int64) error { return v.strays(ctx, t, on, keys, low) }); err != nil {
+		if err := transfer.EachKey(ctx, t, on, func(keys []int64) error { return v.strays(ctx, t, on, keys, low) }); err != nil {
 			return err
 		}
 	}

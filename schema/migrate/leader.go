@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/copier"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/proto"
@@ -19,6 +20,7 @@ type leader struct {
 	*lead.Leader
 
 	streams *follow.Streams
+	copier  *copier.Copier
 }
 
 func (w *openJob) lead(ctx context.Context) (*leader, error) {
@@ -26,7 +28,7 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leader{w, l, follow.NewStreams(w.State, l, w.room)}, nil
+	return &leader{w, l, follow.NewStreams(w.State, l, w.room), copier.New(w.State, l, w.room, copier.Pace{ChunkRows: w.cfg.ChunkRows, Copiers: w.cfg.Copiers, Throttle: w.cfg.Throttle})}, nil
 }
 
 // begin installs what is missing and returns where the job stands.

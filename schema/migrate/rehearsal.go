@@ -30,7 +30,7 @@ func (w *openJob) rehearse(ctx context.Context, sides ...*backend.Database) (tim
 			return nil
 		}
 	}
-	err := together(ctx, tasks...)
+	err := backend.Together(ctx, tasks...)
 	return longest, err
 }
 

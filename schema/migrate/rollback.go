@@ -384,7 +384,7 @@ func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side 
 			return nil
 		}
 	}
-	return together(ctx, tasks...)
+	return backend.Together(ctx, tasks...)
 }
 
 func (l *leader) dropBackCapture(ctx context.Context) error {

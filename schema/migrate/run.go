@@ -147,11 +147,11 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 	if err := l.Own(ctx); err != nil {
 		return err
 	}
-	if err := l.prune(ctx); err != nil {
+	if err := l.copier.Prune(ctx); err != nil {
 		return err
 	}
 	copied := make(chan struct{})
-	return together(ctx,
+	return backend.Together(ctx,
 		func(ctx context.Context) error {
 			if err := l.copyAll(ctx, phase); err != nil {
 				return err
@@ -168,7 +168,7 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 
 func (l *leader) copyAll(ctx context.Context, phase proto.Phase) error {
 	for _, t := range l.Tables {
-		if err := l.copy(ctx, t); err != nil {
+		if err := l.copier.Copy(ctx, t); err != nil {
 			return err
 		}
 	}

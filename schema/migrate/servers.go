@@ -56,7 +56,7 @@ func (l *leader) startOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.prune(ctx)
+	return l.copier.Prune(ctx)
 }
 
 // checkTaken fails when shards may have rows of writers: a source that lacks the

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/copier"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
@@ -80,17 +81,16 @@ func (b *batch) notEqual(ctx context.Context, st *follow.Stream) error {
 
 // compareTable goes through all rows of the slots once.
 func (b *batch) compareTable(ctx context.Context, st *follow.Stream, t *openjob.Table, throttle func(context.Context) error) error {
-	c := &copier{leader: b.leader, t: t}
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
 		}
-		end, err := c.findEnd(ctx, at)
+		end, err := b.copier.End(ctx, t, at)
 		if err != nil {
 			return err
 		}
 		chunk := proto.Chunk{After: at, To: end}
-		differ, err := b.differing(ctx, t, func(key string) string { return within(key, chunk) })
+		differ, err := b.differing(ctx, t, func(key string) string { return copier.Within(key, chunk) })
 		if err != nil {
 			return err
 		}

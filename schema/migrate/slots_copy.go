@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/copier"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
@@ -185,23 +186,19 @@ func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (remains, e
 // copyTable copies the rows of the slots from low on, and follows what changes
 // meanwhile.
 func (b *batch) copyTable(ctx context.Context, st *follow.Stream, t *openjob.Table, low proto.Bound) error {
-	c := &copier{leader: b.leader, t: t, mark: proto.Resume(low)}
-	for !c.mark.Complete() {
+	c := b.copier.Resume(t, low)
+	for !c.Complete() {
 		if err := b.Mover.cfg.Throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
 		}
-		chunk, _, err := c.next(ctx)
+		chunk, _, err := c.Next(ctx)
 		if err != nil {
 			return err
 		}
 		if err := b.copyChunk(ctx, t, chunk); err != nil {
 			return err
 		}
-		low := c.mark.Finish(chunk)
-		err = b.OnSource(ctx, func(s *backend.Session) error {
-			return s.Exec(ctx, "UPDATE "+backend.SpanTable+" SET low = ? WHERE job = ? AND tbl = ?", low.ID, b.leader.cfg.Name, t.Number)
-		})
-		if err != nil {
+		if err := c.Finish(ctx, chunk); err != nil {
 			return err
 		}
 		if _, err := st.Pass(ctx); err != nil {
@@ -214,7 +211,7 @@ func (b *batch) copyTable(ctx context.Context, st *follow.Stream, t *openjob.Tab
 func (b *batch) copyChunk(ctx context.Context, t *openjob.Table, chunk proto.Chunk) error {
 	rest := chunk
 	return b.room.Portions(ctx, t, func(l transfer.Limits) ([]backend.Row, bool, error) {
-		return b.readRows(ctx, b.Source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return within(key, rest) })
+		return b.readRows(ctx, b.Source.Do, t, l, b.Mover.cfg.ChunkRows, func(key string) string { return copier.Within(key, rest) })
 	}, func(rows []backend.Row) error {
 		rest.After = rest.To
 		if len(rows) > 0 {
@@ -340,7 +337,7 @@ func (b *batch) sweep(ctx context.Context, t *openjob.Table, c proto.Chunk, thro
 		var ids []int64
 		err := side.Do(ctx, func(s *backend.Session) (err error) {
 			ids, err = s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %s ORDER BY %[1]s LIMIT %[5]d",
-				key, side.Quote(name), within(key, proto.Chunk{After: after, To: c.To}), b.among[t.Number](key), b.Mover.cfg.ChunkRows))
+				key, side.Quote(name), copier.Within(key, proto.Chunk{After: after, To: c.To}), b.among[t.Number](key), b.Mover.cfg.ChunkRows))
 			return err
 		})
 		if err != nil || len(ids) == 0 {

@@ -172,7 +172,7 @@ func (v *verifier) ranges(ctx context.Context, t *openjob.Table, low proto.Bound
 	for range workers {
 		tasks = append(tasks, func(ctx context.Context) error { return c.work(ctx, ranges) })
 	}
-	err := together(ctx, tasks...)
+	err := backend.Together(ctx, tasks...)
 	v.result.Ranges += c.count
 	v.result.Rows += c.rows
 	slices.SortFunc(c.differing, keys.order)
@@ -265,9 +265,9 @@ func (v *verifier) totals(ctx context.Context, t *openjob.Table, k keys) (want, 
 		})
 	}
 	if v.Source.Name() == "sqlite" { // which sends rows as a whole
-		err = inTurn(ctx, tasks...)
+		err = backend.InTurn(ctx, tasks...)
 	} else {
-		err = together(ctx, tasks...)
+		err = backend.Together(ctx, tasks...)
 	}
 	return want, got, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/proto"
 )
 
 // Store inserts the rows and returns the ids of those that a secondary unique
@@ -101,4 +102,34 @@ func ByTarget(t *openjob.Table, rows []backend.Row) (parts [][]backend.Row, wait
 		}
 	}
 	return parts, waiting
+}
+
+// keysAtOnce is how many ids EachKey reads at a time.
+const keysAtOnce = 10_000
+
+// EachKey calls out with the ids of a target's rows, some thousands at a time.
+func EachKey(ctx context.Context, t *openjob.Table, to *openjob.Target, out func(keys []int64) error) error {
+	after := proto.Bound{}
+	for {
+		var keys []int64
+		err := to.Database.Do(ctx, func(s *backend.Session) (err error) {
+			key := s.Database.Quote(t.Key)
+			keys, err = s.IDs(ctx, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT %[4]d", key, s.Database.Quote(to.Present()), above(key, after), keysAtOnce))
+			return err
+		})
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		if err := out(keys); err != nil {
+			return err
+		}
+		after = proto.At(keys[len(keys)-1])
+	}
+}
+
+func above(key string, after proto.Bound) string {
+	if !after.Set {
+		return ""
+	}
+	return fmt.Sprintf(" WHERE %s > %d", key, after.ID)
 }

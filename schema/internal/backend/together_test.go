@@ -1,4 +1,4 @@
-package migrate
+package backend
 
 import (
 	"context"
@@ -11,7 +11,7 @@ func TestTheErrorThatEndsTheOthersIsTheOneReported(t *testing.T) {
 	fail := func(context.Context) error { return cause }
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for range 20_000 {
-		if err := together(t.Context(), wait, fail, wait); !errors.Is(err, cause) {
+		if err := Together(t.Context(), wait, fail, wait); !errors.Is(err, cause) {
 			t.Fatalf("got %v", err)
 		}
 	}

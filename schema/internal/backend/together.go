@@ -1,12 +1,12 @@
-package migrate
+package backend
 
 import (
 	"context"
 	"sync"
 )
 
-// together runs tasks until all have ended; the first error ends the others.
-func together(ctx context.Context, tasks ...func(context.Context) error) error {
+// Together runs tasks until all have ended; the first error ends the others.
+func Together(ctx context.Context, tasks ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -24,8 +24,8 @@ func together(ctx context.Context, tasks ...func(context.Context) error) error {
 	return first
 }
 
-// inTurn runs tasks one after another, up to the first that fails.
-func inTurn(ctx context.Context, tasks ...func(context.Context) error) error {
+// InTurn runs tasks one after another, up to the first that fails.
+func InTurn(ctx context.Context, tasks ...func(context.Context) error) error {
 	for _, task := range tasks {
 		if err := task(ctx); err != nil {
 			return err

@@ -1,0 +1,98 @@
+package copier
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/transfer"
+)
+
+// Copier copies the tables of a job that this runner leads. It is safe for concurrent
+// use.
+type Copier struct {
+	state  *lead.State
+	leader *lead.Leader
+	room   *transfer.Room
+	pace   Pace
+}
+
+// Pace is how fast a copier is.
+type Pace struct {
+	ChunkRows int                         // at most, of a chunk
+	Copiers   int                         // chunks under way at once
+	Throttle  func(context.Context) error // asked before each chunk
+}
+
+// New returns the copier of a job.
+func New(state *lead.State, leader *lead.Leader, room *transfer.Room, p Pace) *Copier {
+	return &Copier{state, leader, room, p}
+}
+
+// Course is the copy of one table, chunk by chunk. It is safe for concurrent use.
+// Resume goes on with the copy of a table that is copied up to low.
+func (c *Copier) Resume(t *openjob.Table, low proto.Bound) *Course {
+	return &Course{of: c, t: t, mark: proto.Resume(low)}
+}
+
+// Complete reports whether all is copied.
+// Copy copies the table from where it stands to its end.
+func (c *Copier) Copy(ctx context.Context, t *openjob.Table) error {
+	spans, err := c.state.ReadSpans(ctx)
+	if err != nil {
+		return err
+	}
+	at := c.Resume(t, spans[t.Number].Low)
+	if at.Complete() {
+		return nil
+	}
+	workers := c.pace.Copiers
+	if c.state.Source.Name() == "sqlite" {
+		workers = 1
+	}
+	chunks := make(chan proto.Chunk)
+	tasks := []func(context.Context) error{func(ctx context.Context) error {
+		defer close(chunks)
+		return at.hand(ctx, chunks)
+	}}
+	for range workers {
+		tasks = append(tasks, func(ctx context.Context) error { return at.work(ctx, chunks) })
+	}
+	return backend.Together(ctx, tasks...)
+}
+
+// hand hands out chunks whose bound is written down.
+// Next takes a chunk and persists its bound, before anybody reads its rows.
+// End returns the key of the last row of a full chunk, or Top. A chunk of large
+// rows has fewer of them, so that a run that ends loses little.
+func (c *Copier) End(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
+	key, where := c.state.Source.Quote(t.Key), ""
+	if after.Set {
+		where = fmt.Sprintf(" WHERE %s > %d", key, after.ID)
+	}
+	full := c.pace.ChunkRows
+	if n := c.room.Fitting(t, c.room.Share()); n > 0 {
+		full = min(full, n)
+	}
+	query := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", key, c.state.Source.Quote(t.Name), where, full-1)
+	err = c.state.Source.Do(ctx, func(s *backend.Session) error {
+		end = proto.Top
+		return s.Each(ctx, func(rows *sql.Rows) error {
+			end.Set = true
+			return rows.Scan(&end.ID)
+		}, query)
+	})
+	return end, err
+}
+
+// Finish notes that the rows of a chunk are where they belong.
+// copyRows brings rows that were just read to the shards.
+// storeChunk writes the rows with one transaction for each database, all
+// databases at once.
+// storeOn writes a database's rows. When the transaction is repeated because
+// nobody knows whether it was committed, the chunk's own rows are removed first.
+// again notes that the next attempt is not the first.
