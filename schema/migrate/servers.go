@@ -8,6 +8,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/verify"
 )
 
 // moveIn makes sure of every row when a database is on another server than when
@@ -28,8 +29,7 @@ func (l *leader) moveIn(ctx context.Context, phase proto.Phase) error {
 			return err
 		}
 	}
-	v := &verifier{openJob: l.openJob}
-	if err := v.run(ctx); err != nil {
+	if _, err := verify.Compare(ctx, l.State, verify.Options{ChunkRows: l.cfg.ChunkRows, Workers: l.cfg.Copiers, Guarded: false}); err != nil {
 		return fmt.Errorf("compare after a change of servers: %w", err)
 	}
 	is, err := l.TargetIdentities(ctx)

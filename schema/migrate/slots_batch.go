@@ -16,6 +16,9 @@ import (
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
+// condition makes the SQL of one from a column of ids.
+type condition func(column string) string
+
 // batch are slots that go from one shard to another together.
 type batch struct {
 	*Mover
@@ -24,7 +27,7 @@ type batch struct {
 	from, to int
 	version  int64            // of the map as it is known here
 	slots    []slotstore.Slot // as of then
-	among    []where          // by table: the condition that a row is of the slots
+	among    []condition      // by table: the condition that a row is of the slots
 
 	// changed are the rows that were written since the comparison began, by table;
 	// nil before.
@@ -294,7 +297,7 @@ func (b *batch) look(ctx context.Context, w *openJob) error {
 }
 
 // ofSlots is the condition that a row is of the slots.
-func (b *batch) ofSlots(w *openJob, t *openjob.Table) where {
+func (b *batch) ofSlots(w *openJob, t *openjob.Table) condition {
 	slot, ok := slotstore.SlotSQL(t.Conf.Rule, w.Source.Quote(t.Conf.Key))
 	if !ok {
 		panic("bug: a store has taken a rule that SQL cannot say")
@@ -303,8 +306,8 @@ func (b *batch) ofSlots(w *openJob, t *openjob.Table) where {
 	for i, s := range b.slots {
 		list[i] = strconv.Itoa(int(s.Slot))
 	}
-	condition := slot + " IN (" + strings.Join(list, ", ") + ")"
-	return func(string) string { return condition }
+	among := slot + " IN (" + strings.Join(list, ", ") + ")"
+	return func(string) string { return among }
 }
 
 // makeOrCompare makes a table like the source's, or compares the one that is

@@ -11,11 +11,14 @@ import (
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
+	"github.com/shardid/shardid/schema/internal/verify"
 )
 
 const (
 	// fewChanged rows are compared while the slots are closed.
 	fewChanged = 500
+	// comparedAtOnce is how many rows are compared by one query.
+	comparedAtOnce = 500
 	// patientPasses are how often the log is gone through to get there.
 	patientPasses = 200
 )
@@ -112,7 +115,7 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 	for _, t := range b.Tables {
 		ids := slices.Sorted(maps.Keys(b.changed[t.Number]))
 		clear(b.changed[t.Number])
-		for part := range slices.Chunk(ids, settleAtOnce) {
+		for part := range slices.Chunk(ids, comparedAtOnce) {
 			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + backend.IDList(part) + ")" })
 			if err != nil {
 				return 0, err
@@ -131,13 +134,13 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 
 // differing returns the rows among these that are not the same on both shards
 // now.
-func (b *batch) differing(ctx context.Context, t *openjob.Table, which where) ([]int64, error) {
+func (b *batch) differing(ctx context.Context, t *openjob.Table, which condition) ([]int64, error) {
 	among := func(key string) string { return which(key) + " AND " + b.among[t.Number](key) }
-	want, err := b.hashes(ctx, t, &openjob.Target{Database: b.Source, Name: t.Name}, among)
+	want, err := verify.Hashes(ctx, t, &openjob.Target{Database: b.Source, Name: t.Name}, among)
 	if err != nil {
 		return nil, err
 	}
-	got, err := b.hashes(ctx, t, t.Targets[0], among)
+	got, err := verify.Hashes(ctx, t, t.Targets[0], among)
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +156,6 @@ func (b *batch) differing(ctx context.Context, t *openjob.Table, which where) ([
 	}
 	slices.Sort(differ)
 	return differ, nil
-}
-
-func (*batch) hashes(ctx context.Context, t *openjob.Table, on *openjob.Target, among where) (found map[int64]uint64, err error) {
-	err = on.Database.Do(ctx, func(s *backend.Session) error {
-		found = map[int64]uint64{}
-		return targetRows(ctx, s, t, on, among, func(id int64, hash uint64) { found[id] = hash })
-	})
-	return found, err
 }
 
 // last brings over what changed before the slots were closed, and compares it.

@@ -250,7 +250,7 @@ func (b *batch) copyRows(ctx context.Context, t *openjob.Table, rows []backend.R
 }
 
 // readRows reads rows of the slots as they are at one moment.
-func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *openjob.Table, l transfer.Limits, about int, which where) (rows []backend.Row, more bool, err error) {
+func (b *batch) readRows(ctx context.Context, do func(context.Context, func(*backend.Session) error) error, t *openjob.Table, l transfer.Limits, about int, which condition) (rows []backend.Row, more bool, err error) {
 	err = do(ctx, func(s *backend.Session) error {
 		key := backend.ColumnOf(s.Database, t.Name, t.Key)
 		rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: t, Name: t.Name, Where: which(key) + " AND " + b.among[t.Number](key), Routed: false, About: about})

@@ -1,6 +1,11 @@
 package migrate
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/internal/verify"
+)
 
 // Kind is how a row is not what it should be: on the shards, or after Cutover in
 // the retired table.
@@ -8,10 +13,10 @@ type Kind string
 
 // The kinds.
 const (
-	Missing   Kind = "missing"   // it is not where it was to be brought
-	Different Kind = "different" // it has other values there
-	Misplaced Kind = "misplaced" // a shard has it that it does not belong to
-	Extra     Kind = "extra"     // it is there, but not where rows come from
+	Missing   Kind = Kind(verify.Missing)   // it is not where it was to be brought
+	Different Kind = Kind(verify.Different) // it has other values there
+	Misplaced Kind = Kind(verify.Misplaced) // a shard has it that it does not belong to
+	Extra     Kind = Kind(verify.Extra)     // it is there, but not where rows come from
 )
 
 // Divergence is a row that was found to differ although no change of it was
@@ -30,9 +35,6 @@ func (d Divergence) String() string {
 	}
 	return fmt.Sprintf("%s %d: %s on %s", d.Table, d.ID, d.Kind, d.Target)
 }
-
-// maxListed bounds Verification.Divergences, for a whole table may differ.
-const maxListed = 1000
 
 // Verification is the result of one pass over all rows.
 type Verification struct {
@@ -53,7 +55,41 @@ type Verification struct {
 // Clean reports whether every row was compared and none differs.
 func (v Verification) Clean() bool { return v.Complete && v.Requeued == 0 && v.Unsettled == 0 }
 
-func (v *Verification) add(found []Divergence) {
-	room := maxListed - len(v.Divergences)
-	v.Divergences = append(v.Divergences, found[:min(room, len(found))]...)
+func verificationOf(done verify.Result) Verification {
+	v := Verification{done.Rows, done.Ranges, done.Suspects, done.Unsettled, done.Requeued, make([]Divergence, len(done.Divergences)), done.Complete}
+	for i, d := range done.Divergences {
+		v.Divergences[i] = Divergence{d.Table, d.ID, Kind(d.Kind), d.Target}
+	}
+	return v
+}
+
+// Verify compares every row that was copied with the shards, without a lock and
+// while writers and the runner go on, once from the first id to the last,
+// strays below and above them included. It reads ranges of rows and their
+// sums, Config.Copiers of them at a time, and looks at single rows only where sums
+// differ. A row that differs
+// although no change of it is under way is reported, and noted in the log so
+// that the runner writes it again: a second pass tells whether that helped.
+//
+// After Cutover the shards are what counts, and the retired tables are compared
+// with them: what differs there is brought back again by Follow.
+//
+// It may run beside Run or Follow, in this process or another. Divergences are
+// no error. When a table of the source was truncated or altered, the error is
+// ErrChanged, and none of what differs for that reason was noted; when the job was
+// switched or aborted meanwhile, it is ErrPhase.
+func (j *Job) Verify(ctx context.Context) (Verification, error) {
+	w, err := j.open(ctx)
+	if err != nil {
+		return Verification{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
+	}
+	defer w.Close()
+	if err := w.sameSetup(ctx); err != nil {
+		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
+	}
+	done, err := verify.Compare(ctx, w.State, verify.Options{ChunkRows: j.cfg.ChunkRows, Workers: j.cfg.Copiers, Guarded: true})
+	if err != nil {
+		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
+	}
+	return verificationOf(done), nil
 }

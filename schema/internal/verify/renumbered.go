@@ -1,4 +1,4 @@
-package migrate
+package verify
 
 import (
 	"context"
@@ -127,7 +127,7 @@ func inList(column string, ids []int64) string {
 }
 
 // sourceKeys are ids of the source.
-func (v *verifier) sourceKeys(ctx context.Context, t *openjob.Table, among where) (ids []int64, err error) {
+func (v *reader) sourceKeys(ctx context.Context, t *openjob.Table, among where) (ids []int64, err error) {
 	key := v.Source.Quote(t.Key)
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		ids = nil
@@ -141,7 +141,7 @@ func (v *verifier) sourceKeys(ctx context.Context, t *openjob.Table, among where
 	return ids, err
 }
 
-func (v *verifier) dictionaryOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (idmap.Dictionary, error) {
+func (v *reader) dictionaryOf(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (idmap.Dictionary, error) {
 	wanted := idmap.Wanted{}
 	for _, id := range ids {
 		wanted.Add(t.IDs, id)
@@ -150,7 +150,7 @@ func (v *verifier) dictionaryOf(ctx context.Context, t *openjob.Table, ids []int
 }
 
 // counterparts are the ids of the other side, without those that have none.
-func (v *verifier) counterparts(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
+func (v *reader) counterparts(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) ([]int64, error) {
 	named, err := v.named(ctx, t, ids, way)
 	list := make([]int64, 0, len(named))
 	for other := range named {
@@ -160,7 +160,7 @@ func (v *verifier) counterparts(ctx context.Context, t *openjob.Table, ids []int
 }
 
 // named are the ids by those of the other side.
-func (v *verifier) named(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
+func (v *reader) named(ctx context.Context, t *openjob.Table, ids []int64, way idmap.Direction) (map[int64]int64, error) {
 	d, err := v.dictionaryOf(ctx, t, ids, way)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (v *verifier) named(ctx context.Context, t *openjob.Table, ids []int64, way
 
 // byName are the ids of a side for those that rows are compared by, and what the
 // rows are called.
-func (v *verifier) byName(ctx context.Context, t *openjob.Table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
+func (v *reader) byName(ctx context.Context, t *openjob.Table, ids []int64, onShards bool) (list []int64, names map[int64]int64, err error) {
 	names = make(map[int64]int64, len(ids))
 	if onShards == v.behind {
 		for _, id := range ids {
@@ -256,7 +256,7 @@ func (r rawRow) sum() uint64 {
 }
 
 // renumberedSource looks at rows of the source as they are to be on the shards.
-func (v *verifier) renumberedSource(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]version, error) {
+func (v *reader) renumberedSource(ctx context.Context, t *openjob.Table, ids []int64) (map[int64]version, error) {
 	list, names, err := v.byName(ctx, t, ids, false)
 	if err != nil {
 		return nil, err
@@ -319,7 +319,7 @@ func (r rawRow) onShards(t *openjob.Table, d idmap.Dictionary) version {
 }
 
 // renumberedTarget looks at rows of a target.
-func (v *verifier) renumberedTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, ids []int64) (map[int64]uint64, error) {
+func (v *reader) renumberedTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, ids []int64) (map[int64]uint64, error) {
 	list, names, err := v.byName(ctx, t, ids, true)
 	if err != nil {
 		return nil, err

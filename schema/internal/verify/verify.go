@@ -1,4 +1,4 @@
-package migrate
+package verify
 
 import (
 	"context"
@@ -13,44 +13,34 @@ import (
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
-// Verify compares every row that was copied with the shards, without a lock and
-// while writers and the runner go on, once from the first id to the last,
-// strays below and above them included. It reads ranges of rows and their
-// sums, Config.Copiers of them at a time, and looks at single rows only where sums
-// differ. A row that differs
-// although no change of it is under way is reported, and noted in the log so
-// that the runner writes it again: a second pass tells whether that helped.
-//
-// After Cutover the shards are what counts, and the retired tables are compared
-// with them: what differs there is brought back again by Follow.
-//
-// It may run beside Run or Follow, in this process or another. Divergences are
-// no error. When a table of the source was truncated or altered, the error is
-// ErrChanged, and none of what differs for that reason was noted; when the job was
-// switched or aborted meanwhile, it is ErrPhase.
-func (j *Job) Verify(ctx context.Context) (Verification, error) {
-	w, err := j.open(ctx)
-	if err != nil {
-		return Verification{}, fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
-	}
-	defer w.Close()
-	if err := w.sameSetup(ctx); err != nil {
-		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
-	}
-	v := &verifier{openJob: w, guarded: true, result: Verification{Complete: true, Divergences: []Divergence{}}}
-	if err := lead.Explain(ctx, v.run(ctx), v.unchanged); err != nil {
-		return Verification{}, fmt.Errorf("migrate: job %s: verify: %w", j.cfg.Name, err)
-	}
-	return v.result, nil
-}
-
 // verifier is one pass.
 type verifier struct {
-	*openJob
+	*reader
+	Options
 
-	behind  bool // the shards serve; the retired tables are what is to be right
-	guarded bool // by the identities of the source's tables, while they serve
-	result  Verification
+	result Result
+}
+
+// reader reads rows of both sides.
+type reader struct {
+	*lead.State
+
+	behind bool // the shards serve; the retired tables are what is to be right
+}
+
+// Options are how a pass is made.
+type Options struct {
+	ChunkRows int  // ranges are a few times as large
+	Workers   int  // ranges under way at once
+	Guarded   bool // by the identities of the source's tables, while they serve
+}
+
+// Compare compares all rows that are copied, once. What differs it notes in the log,
+// to be written again.
+func Compare(ctx context.Context, of *lead.State, o Options) (Result, error) {
+	v := &verifier{reader: &reader{State: of}, Options: o, result: Result{Complete: true, Divergences: []Divergence{}}}
+	err := lead.Explain(ctx, v.run(ctx), v.unchanged)
+	return v.result, err
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -81,7 +71,7 @@ func (v *verifier) copied(ctx context.Context) (spans []lead.Span, err error) {
 		case proto.Switched:
 			v.behind = true
 		default:
-			return fmt.Errorf("%w: the job is %q; rows can be compared from the begin of Run until Finalize", ErrPhase, phase)
+			return fmt.Errorf("%w: the job is %q; rows can be compared from the begin of Run until Finalize", lead.ErrPhase, phase)
 		}
 		spans, err = v.Spans(ctx, s, false)
 		return err
@@ -165,7 +155,7 @@ func (v *verifier) ranges(ctx context.Context, t *openjob.Table, low proto.Bound
 		defer close(ranges)
 		return c.hand(ctx, low, ranges)
 	}}
-	workers := v.cfg.Copiers
+	workers := v.Workers
 	if v.Source.Name() == "sqlite" {
 		workers = 1
 	}
@@ -213,7 +203,7 @@ func (c *comparison) work(ctx context.Context, ranges <-chan keys) error {
 func (v *verifier) rangeEnd(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
 	key := v.Source.Quote(t.Key)
 	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d",
-		key, v.Source.Quote(t.Name), keys{after, proto.Top}.where(key), min(v.cfg.ChunkRows*rangesPerChunk, maxRangeRows)-1)
+		key, v.Source.Quote(t.Name), keys{after, proto.Top}.where(key), min(v.ChunkRows*rangesPerChunk, maxRangeRows)-1)
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		end = proto.Top
 		return s.Each(ctx, func(rows *sql.Rows) error {

@@ -1,4 +1,4 @@
-package migrate
+package verify
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (t *total) add(hash uint64) {
 
 // sourceTotals adds up the rows of the source by the target they belong to, and
 // last those that belong to none.
-func (v *verifier) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (sums []total, err error) {
+func (v *reader) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (sums []total, err error) {
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		sums = make([]total, len(t.Targets)+1)
 		return sourceRows(ctx, s, t, k.where, func(_ int64, row version) {
@@ -54,7 +54,7 @@ func (v *verifier) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (
 }
 
 // targetTotal has the database add up, where it can hash.
-func (v *verifier) targetTotal(ctx context.Context, t *openjob.Table, on *openjob.Target, k keys) (sum total, err error) {
+func (v *reader) targetTotal(ctx context.Context, t *openjob.Table, on *openjob.Target, k keys) (sum total, err error) {
 	err = on.Database.Do(ctx, func(s *backend.Session) error {
 		sum = total{}
 		if on.Database.Name() == "sqlite" {
@@ -131,7 +131,7 @@ type rowComparison struct {
 }
 
 // look reads source and targets, each at its own moment.
-func (v *verifier) look(ctx context.Context, t *openjob.Table, among selection) (s rowComparison, err error) {
+func (v *reader) look(ctx context.Context, t *openjob.Table, among selection) (s rowComparison, err error) {
 	if s.source, err = v.lookAtSource(ctx, t, among); err == nil {
 		s.shards, err = v.lookAtShards(ctx, t, among)
 	}
@@ -139,7 +139,7 @@ func (v *verifier) look(ctx context.Context, t *openjob.Table, among selection) 
 }
 
 // lookAgain reads the side that serves once more, into a copy.
-func (v *verifier) lookAgain(ctx context.Context, t *openjob.Table, among selection, s rowComparison) (rowComparison, error) {
+func (v *reader) lookAgain(ctx context.Context, t *openjob.Table, among selection, s rowComparison) (rowComparison, error) {
 	var err error
 	if v.behind {
 		s.shards, err = v.lookAtShards(ctx, t, among)
@@ -149,7 +149,7 @@ func (v *verifier) lookAgain(ctx context.Context, t *openjob.Table, among select
 	return s, err
 }
 
-func (v *verifier) lookAtShards(ctx context.Context, t *openjob.Table, among selection) (map[int64][]version, error) {
+func (v *reader) lookAtShards(ctx context.Context, t *openjob.Table, among selection) (map[int64][]version, error) {
 	all := map[int64][]version{}
 	for place, target := range t.Targets {
 		found, err := v.lookAtTarget(ctx, t, target, among)
@@ -163,7 +163,7 @@ func (v *verifier) lookAtShards(ctx context.Context, t *openjob.Table, among sel
 	return all, nil
 }
 
-func (v *verifier) lookAtSource(ctx context.Context, t *openjob.Table, among selection) (found map[int64]version, err error) {
+func (v *reader) lookAtSource(ctx context.Context, t *openjob.Table, among selection) (found map[int64]version, err error) {
 	if t.Rewrites != nil {
 		return v.renumberedSource(ctx, t, among.ids)
 	}
@@ -174,15 +174,11 @@ func (v *verifier) lookAtSource(ctx context.Context, t *openjob.Table, among sel
 	return found, err
 }
 
-func (v *verifier) lookAtTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, among selection) (found map[int64]uint64, err error) {
+func (v *reader) lookAtTarget(ctx context.Context, t *openjob.Table, on *openjob.Target, among selection) (found map[int64]uint64, err error) {
 	if t.Rewrites != nil {
 		return v.renumberedTarget(ctx, t, on, among.ids)
 	}
-	err = on.Database.Do(ctx, func(s *backend.Session) error {
-		found = map[int64]uint64{}
-		return targetRows(ctx, s, t, on, among.where, func(id int64, hash uint64) { found[id] = hash })
-	})
-	return found, err
+	return Hashes(ctx, t, on, among.where)
 }
 
 // differing returns the ids of rows that are not the same on both sides, in no
@@ -268,4 +264,13 @@ func (s rowComparison) ofShards(t *openjob.Table, id int64) (found []Divergence)
 		add(Missing, want.place)
 	}
 	return found
+}
+
+// Hashes are those of the rows of a table whose ids fulfil a condition, by their ids.
+func Hashes(ctx context.Context, t *openjob.Table, on *openjob.Target, among func(column string) string) (found map[int64]uint64, err error) {
+	err = on.Database.Do(ctx, func(s *backend.Session) error {
+		found = map[int64]uint64{}
+		return targetRows(ctx, s, t, on, among, func(id int64, hash uint64) { found[id] = hash })
+	})
+	return found, err
 }

@@ -1,0 +1,58 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/proto"
+)
+
+// unchanged ends a pass when a table was truncated or altered: what differs then
+// must not be noted, for the runner would delete the only copies.
+func (v *verifier) unchanged(ctx context.Context) error {
+	if !v.Guarded {
+		return nil
+	}
+	was, err := v.NotedTargets(ctx)
+	if err != nil {
+		return err
+	}
+	is, err := v.TargetIdentities(ctx)
+	if err != nil {
+		return err
+	}
+	return v.Source.Do(ctx, func(s *backend.Session) error {
+		changed := v.changed(ctx, s, was, is)
+		phase, err := v.Phase(ctx, s) // afterwards: a switch takes the tables away
+		if served := phase == proto.Switched; err == nil && (served != v.behind || !served && phase != proto.Copying && phase != proto.Following) {
+			err = fmt.Errorf("%w: the job is %q by now; verify again", lead.ErrPhase, phase)
+		}
+		if err != nil {
+			return err
+		}
+		return changed
+	})
+}
+
+// changed compares all tables with what they were. On another server they have
+// other numbers.
+func (v *verifier) changed(ctx context.Context, s *backend.Session, was, is lead.Identities) error {
+	moved, err := v.Moved(ctx, s)
+	if err != nil {
+		return err
+	}
+	if !moved {
+		if err := v.CompareTargets(was, is); err != nil {
+			return err
+		}
+	}
+	switch {
+	case v.behind:
+		return nil
+	case moved:
+		return v.CheckDefinitions(ctx, s)
+	}
+	return v.CheckIdentities(ctx, s)
+}
