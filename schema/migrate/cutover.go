@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -305,7 +306,7 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 	if err := p.s.Database.Abandoned(ctx, p.s); err != nil {
 		return err
 	}
-	if err := checkWriters(ctx, p.s); err != nil {
+	if err := preflight.CheckWriters(ctx, p.s); err != nil {
 		return err
 	}
 	if err := p.checkFilled(ctx); err != nil {

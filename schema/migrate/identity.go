@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/preflight"
 )
 
 // checkAll is for a job whose source serves, and has to see all that its writers do: what looks like changes of a table that
@@ -11,7 +12,7 @@ import (
 // other runner leads meanwhile, or the answer is ErrFenced.
 func (l *leader) checkAll(ctx context.Context) error {
 	err := l.OnSource(ctx, func(s *backend.Session) error {
-		if err := checkWriters(ctx, s); err != nil {
+		if err := preflight.CheckWriters(ctx, s); err != nil {
 			return err
 		}
 		return l.CheckIdentities(ctx, s)

@@ -11,6 +11,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/copier"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -41,7 +42,7 @@ func (l *leader) begin(ctx context.Context) (proto.Phase, error) {
 		return "", fmt.Errorf("%w: %s", ErrNotReady, strings.Join(found, "; "))
 	}
 	err = l.Source.Do(ctx, func(s *backend.Session) error {
-		if err := checkWriters(ctx, s); err != nil {
+		if err := preflight.CheckWriters(ctx, s); err != nil {
 			return err
 		}
 		if err := lead.CheckOwner(ctx, s, l.Name, l.Tables.Names()); err != nil { // before anything is made; register asks again

@@ -9,6 +9,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
@@ -390,5 +391,12 @@ func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side 
 func (l *leader) dropBackCapture(ctx context.Context) error {
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
+	})
+}
+
+// checkShards fails when rows of the shards may have come from other servers.
+func (l *leader) checkShards(ctx context.Context) error {
+	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
+		return side.Do(ctx, func(s *backend.Session) error { return preflight.CheckReplicas(ctx, s) })
 	})
 }

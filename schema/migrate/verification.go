@@ -13,10 +13,10 @@ type Kind string
 
 // The kinds.
 const (
-	Missing   Kind = Kind(verify.Missing)   // it is not where it was to be brought
-	Different Kind = Kind(verify.Different) // it has other values there
-	Misplaced Kind = Kind(verify.Misplaced) // a shard has it that it does not belong to
-	Extra     Kind = Kind(verify.Extra)     // it is there, but not where rows come from
+	Missing   Kind = Kind(verify.Missing)   // "missing": it is not where it was to be brought
+	Different Kind = Kind(verify.Different) // "different": it has other values there
+	Misplaced Kind = Kind(verify.Misplaced) // "misplaced": a shard has it that it does not belong to
+	Extra     Kind = Kind(verify.Extra)     // "extra": it is there, but not where rows come from
 )
 
 // Divergence is a row that was found to differ although no change of it was

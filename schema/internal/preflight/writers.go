@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"context"
@@ -6,37 +6,27 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/schema/internal/backend"
-	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // Rows that a server repeats from another one run no triggers when they come as row
 // events: nobody notes that they changed. In a cluster, a lock on tables holds the
 // writers of one member alone.
 
-// checkWriters fails when rows of the source may change elsewhere.
-func checkWriters(ctx context.Context, c *backend.Session) error {
+// CheckWriters fails when rows of the source may change elsewhere.
+func CheckWriters(ctx context.Context, c *backend.Session) error {
 	return refuse(ctx, c, InCluster, Replica, Privileges)
 }
 
-// checkShards fails when rows of the shards may have come from other servers, which a
-// rollback would lose. Members of clusters note what they change; that their writers
-// are no longer at work when the shards are closed, Inspect says.
-func (l *leader) checkShards(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
-		return side.Do(ctx, func(s *backend.Session) error { return refuse(ctx, s, Replica, Privileges) })
-	})
-}
-
 // refuse fails when one of the codes was found.
-func refuse(ctx context.Context, c *backend.Session, codes ...Code) error {
+func refuse(ctx context.Context, c *backend.Session, codes ...string) error {
 	found, err := c.Database.OtherWriters(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, f := range found {
-		cause := ErrNotReady
+		cause := backend.ErrNotReady
 		if f.Kind == backend.InCluster {
-			cause = ErrUnsupported
+			cause = backend.ErrUnsupported
 		}
 		if slices.Contains(codes, codeOf(f)) {
 			return fmt.Errorf("%w: %s: %s", cause, f.Message, f.Fix)
@@ -46,7 +36,7 @@ func refuse(ctx context.Context, c *backend.Session, codes ...Code) error {
 }
 
 // codeOf is that of the finding that there are other writers.
-func codeOf(o backend.Writers) Code {
+func codeOf(o backend.Writers) string {
 	switch o.Kind {
 	case backend.InCluster:
 		return InCluster
@@ -56,4 +46,11 @@ func codeOf(o backend.Writers) Code {
 		return Privileges
 	}
 	panic("bug: a kind of other writers has no code")
+}
+
+// CheckReplicas fails when rows of a shard may have come from other servers, which a
+// rollback would lose. Members of clusters note what they change; that their writers are
+// no longer at work when the shards are closed, Inspect says.
+func CheckReplicas(ctx context.Context, c *backend.Session) error {
+	return refuse(ctx, c, Replica, Privileges)
 }

@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"cmp"
@@ -14,20 +14,11 @@ import (
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
-// Inspect looks for what would stop a migration or surprise somebody in the
-// middle of it, and changes nothing. It reads definitions and settings, the
-// ends of each table's ids, and counts the rows whose sharding key is NULL or 0,
-// which takes as long as reading the table where that column has no index. Under a
-// rule without a place for every integer it tries the lowest, the highest and up
-// to 1000 other values. A table with an ENUM, with JSON in MySQL, or with texts of
-// older character sets than latin1 and Unicode's, is read once for values that a copy
-// would change. A server with shards is asked whether it would make their tables by
-// temporary ones, where the user may create them. What was found worst comes first.
-//
-// A database with shards that does not answer is a finding; the source has to.
-func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
-	i := &inspection{job: j}
-	source, err := backend.Open(ctx, "source", backend.FenceTable, j.cfg.Source)
+// Inspect looks for what would stop a migration or surprise somebody in the middle of
+// it, and changes nothing. What is worst comes first.
+func Inspect(ctx context.Context, c openjob.Config) ([]Finding, error) {
+	i := &inspection{cfg: c}
+	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +26,10 @@ func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
 	if err := i.source(ctx, source); err != nil {
 		return nil, fmt.Errorf("inspect the source: %w", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.cfg.Shards)) {
+	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
 		i.shard(ctx, name)
 	}
-	rank := map[Severity]int{Block: 0, Warn: 1, Info: 2}
+	rank := map[string]int{Block: 0, Warn: 1, Info: 2}
 	slices.SortStableFunc(i.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(rank[a.Severity], rank[b.Severity]), cmp.Compare(a.Database, b.Database), cmp.Compare(a.Table, b.Table))
 	})
@@ -47,7 +38,7 @@ func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
 
 // inspection collects findings.
 type inspection struct {
-	job    *Job
+	cfg    openjob.Config
 	found  []Finding
 	packet int64  // the source's max_allowed_packet
 	mark   string // of the job, "" before its first run
@@ -69,7 +60,16 @@ type probe struct {
 	shape backend.Table // of the table at hand
 }
 
-func (p probe) add(code Code, severity Severity, message, fix string) {
+// tableProbe is at a table of the source.
+type tableProbe struct{ probe }
+
+// serverProbe is at a server or a file, as a whole.
+type serverProbe struct{ probe }
+
+// shardProbe is at the tables of a database with shards.
+type shardProbe struct{ probe }
+
+func (p probe) add(code, severity string, message, fix string) {
 	p.found = append(p.found, Finding{code, severity, p.Database.Label, p.shape.Name, message, fix})
 }
 
@@ -83,7 +83,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 		if i.home, err = s.Place(ctx); err != nil {
 			return err
 		}
-		for _, t := range i.job.cfg.Tables {
+		for _, t := range i.cfg.Tables {
 			name, err := openjob.PresentName(ctx, s, t.Name)
 			if err != nil {
 				return err
@@ -95,7 +95,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 			}
 			sh, err := s.Database.Describe(ctx, s, name)
 			switch {
-			case errors.Is(err, ErrUnsupported):
+			case errors.Is(err, backend.ErrUnsupported):
 				p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
 			case err != nil:
 				return err
@@ -104,11 +104,11 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 			}
 		}
 		for _, sh := range shapes {
-			if err := (probe{i, s, sh}).table(ctx); err != nil {
+			if err := (tableProbe{probe{i, s, sh}}).table(ctx); err != nil {
 				return fmt.Errorf("table %s: %w", sh.Name, err)
 			}
 		}
-		if len(shapes) == len(i.job.cfg.Tables) {
+		if len(shapes) == len(i.cfg.Tables) {
 			if err := i.relations(ctx, s, shapes); err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 		if err := i.jobs(ctx, s); err != nil {
 			return err
 		}
-		return probe{i, s, backend.Table{}}.database(ctx)
+		return serverProbe{probe{i, s, backend.Table{}}}.database(ctx)
 	})
 }
 
@@ -127,16 +127,16 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 		return err
 	}
 	var names []string
-	for _, t := range i.job.cfg.Tables {
+	for _, t := range i.cfg.Tables {
 		names = append(names, t.Name)
 	}
-	switch err := lead.CheckOwner(ctx, s, i.job.cfg.Name, names); {
+	switch err := lead.CheckOwner(ctx, s, i.cfg.Name, names); {
 	case errors.Is(err, lead.ErrOwned):
 		probe{i, s, backend.Table{}}.add(OtherJob, Block, strings.TrimPrefix(err.Error(), lead.ErrOwned.Error()+": "), "end that job first, or go on with it")
 	case err != nil:
 		return err
 	}
-	marks, err := s.List(ctx, "SELECT owner FROM "+backend.FenceTable+" WHERE job = ?", i.job.cfg.Name)
+	marks, err := s.List(ctx, "SELECT owner FROM "+backend.FenceTable+" WHERE job = ?", i.cfg.Name)
 	i.mark = strings.Join(marks, "")
 	return err
 }
@@ -144,8 +144,8 @@ func (i *inspection) jobs(ctx context.Context, s *backend.Session) error {
 // relations looks at how the tables hang together, and whether ids can become new
 // ones.
 func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes []backend.Table) error {
-	p := probe{i, s, backend.Table{}}
-	w, err := openjob.Described(i.job.cfg.known(), s.Database, shapes)
+	p := tableProbe{probe{i, s, backend.Table{}}}
+	w, err := openjob.Described(i.cfg, s.Database, shapes)
 	if err != nil {
 		p.add(Relations, Block, plain(err), "change the table or its settings as said")
 		return nil
@@ -157,7 +157,7 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 		}
 	}
 	err = w.Tables.CheckIDs(ctx, s)
-	if errors.Is(err, ErrUnsupported) {
+	if errors.Is(err, backend.ErrUnsupported) {
 		p.add(NoNewID, Block, plain(err), "change those rows, or choose another way to number them")
 		return nil
 	}
@@ -166,11 +166,11 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 
 // plain is the text of an error without the sentinel's.
 func plain(err error) string {
-	return strings.TrimPrefix(err.Error(), ErrUnsupported.Error()+": ")
+	return strings.TrimPrefix(err.Error(), backend.ErrUnsupported.Error()+": ")
 }
 
 // table looks at what every kind of database has.
-func (p probe) table(ctx context.Context) error {
+func (p tableProbe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
 	p.ownTriggers()
@@ -186,9 +186,9 @@ func (p probe) table(ctx context.Context) error {
 }
 
 // database looks at settings and at the database as a whole.
-func (p probe) database(ctx context.Context) error {
+func (p serverProbe) database(ctx context.Context) error {
 	var names []string
-	for _, t := range p.job.cfg.Tables {
+	for _, t := range p.cfg.Tables {
 		names = append(names, t.Name)
 	}
 	blockers, err := p.Database.Blockers(ctx, p.Session, names)
@@ -205,11 +205,11 @@ func (p probe) database(ctx context.Context) error {
 }
 
 func (p probe) has(table string) bool {
-	return slices.ContainsFunc(p.job.cfg.Tables, func(t Table) bool { return strings.EqualFold(t.Name, table) })
+	return slices.ContainsFunc(p.cfg.Tables, func(t openjob.TableConfig) bool { return strings.EqualFold(t.Name, table) })
 }
 
 // edges are the foreign keys to and from the table.
-func (p probe) edges() {
+func (p tableProbe) edges() {
 	for _, fk := range p.shape.Parents {
 		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
@@ -238,8 +238,8 @@ func (p probe) edges() {
 }
 
 // settings of the table as the job has it.
-func (p probe) settings() Table {
-	for _, t := range p.job.cfg.Tables {
+func (p probe) settings() openjob.TableConfig {
+	for _, t := range p.cfg.Tables {
 		if strings.EqualFold(t.Name, p.shape.Name) {
 			return t
 		}
@@ -247,7 +247,7 @@ func (p probe) settings() Table {
 	panic("bug: a table that is not in the job is inspected")
 }
 
-func (p probe) uniqueKeys() {
+func (p tableProbe) uniqueKeys() {
 	key := p.settings().Key
 	for _, columns := range p.shape.Uniques {
 		if !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, key) || strings.EqualFold(c, p.shape.Key) }) {
@@ -257,7 +257,7 @@ func (p probe) uniqueKeys() {
 	}
 }
 
-func (p probe) ownTriggers() {
+func (p tableProbe) ownTriggers() {
 	var own []string
 	for _, name := range p.shape.Triggers {
 		if !strings.HasPrefix(name, "shardid_") {
@@ -271,7 +271,7 @@ func (p probe) ownTriggers() {
 }
 
 // ids looks at both ends of the table.
-func (p probe) ids(ctx context.Context) error {
+func (p tableProbe) ids(ctx context.Context) error {
 	key := p.Database.Quote(p.shape.Key)
 	lowest, err := p.Number(ctx, fmt.Sprintf("SELECT COALESCE(MIN(%s), 1) FROM %s", key, p.Database.Quote(p.shape.Name)))
 	if err == nil && lowest <= 0 {
@@ -281,7 +281,7 @@ func (p probe) ids(ctx context.Context) error {
 }
 
 // shardingKey looks at the column that says where a row lies, or which row does.
-func (p probe) shardingKey(ctx context.Context) error {
+func (p tableProbe) shardingKey(ctx context.Context) error {
 	conf := p.settings()
 	c, ok := p.shape.Column(cmp.Or(conf.Via, conf.Key))
 	switch {
@@ -310,7 +310,7 @@ func (p probe) shardingKey(ctx context.Context) error {
 }
 
 // without looks for rows in which the column is NULL: they lie nowhere.
-func (p probe) without(ctx context.Context, c backend.Column) error {
+func (p tableProbe) without(ctx context.Context, c backend.Column) error {
 	n, err := p.count(ctx, c, "IS NULL")
 	switch {
 	case err != nil:
@@ -325,7 +325,7 @@ func (p probe) without(ctx context.Context, c backend.Column) error {
 }
 
 // count is how many rows fulfil a condition on a column.
-func (p probe) count(ctx context.Context, c backend.Column, condition string) (int64, error) {
+func (p tableProbe) count(ctx context.Context, c backend.Column, condition string) (int64, error) {
 	return p.Number(ctx, fmt.Sprintf("SELECT COUNT(*) FROM %s WHERE %s %s", p.Database.Quote(p.shape.Name), p.Database.Quote(c.Name), condition))
 }
 
@@ -338,10 +338,10 @@ func rowsOf(n int64) string {
 
 // shard looks at one database with shards.
 func (i *inspection) shard(ctx context.Context, name string) {
-	shard, err := backend.Open(ctx, name, backend.ShardFenceTable, i.job.cfg.Shards[name])
+	shard, err := backend.Open(ctx, name, backend.ShardFenceTable, i.cfg.Shards[name])
 	if err == nil {
 		defer shard.Close()
-		err = shard.Once(ctx, func(s *backend.Session) error { return probe{i, s, backend.Table{}}.targets(ctx) })
+		err = shard.Once(ctx, func(s *backend.Session) error { return shardProbe{probe{i, s, backend.Table{}}}.targets(ctx) })
 	}
 	if err != nil {
 		i.found = append(i.found, Finding{Unreachable, Block, name, "", err.Error(), "check that it runs, and the user's rights"})
@@ -349,8 +349,8 @@ func (i *inspection) shard(ctx context.Context, name string) {
 }
 
 // targets looks for rows that are there already.
-func (p probe) targets(ctx context.Context) error {
-	for _, t := range p.job.cfg.Tables {
+func (p shardProbe) targets(ctx context.Context) error {
+	for _, t := range p.cfg.Tables {
 		missing := false
 		for _, target := range t.Map.Targets() {
 			if target.DB != p.Database.Label {
@@ -372,15 +372,15 @@ func (p probe) targets(ctx context.Context) error {
 	}
 	p.shape.Name = ""
 	if p.Database.Name() == "sqlite" {
-		return p.sqliteDatabase(ctx)
+		return serverProbe{p.probe}.sqliteDatabase(ctx)
 	}
-	return p.mysqlShard(ctx)
+	return serverProbe{p.probe}.mysqlShard(ctx)
 }
 
 // target looks at one table of a shard. One that is the job's own exists.
-func (p probe) target(ctx context.Context, t Table, name string) (exists bool, err error) {
+func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name string) (exists bool, err error) {
 	p.shape.Name = name
-	if p.job.cfg.names(name) {
+	if p.has(name) {
 		if is, err := p.Place(ctx); err != nil || is == p.home {
 			p.add(SameTable, Block, "the shard is the table of the source itself", "give the shards in the source's database names of their own")
 			return true, err
@@ -407,7 +407,7 @@ func (p probe) target(ctx context.Context, t Table, name string) (exists bool, e
 }
 
 // owned: the table is a job's. That it is another one's is a finding.
-func (p probe) owned(ctx context.Context, name string) (bool, error) {
+func (p shardProbe) owned(ctx context.Context, name string) (bool, error) {
 	there, err := p.Database.Exists(ctx, p.Session, backend.OwnerTable)
 	if err != nil || !there {
 		return false, err
@@ -416,10 +416,10 @@ func (p probe) owned(ctx context.Context, name string) (bool, error) {
 	if err != nil || job == "" {
 		return false, err
 	}
-	if job == p.job.cfg.Name && mark == p.mark {
+	if job == p.cfg.Name && mark == p.mark {
 		return true, nil
 	}
-	if job == p.job.cfg.Name {
+	if job == p.cfg.Name {
 		job += " of another source"
 	}
 	p.add(OtherJob, Block, "the table belongs to job "+job, "give this job tables of its own, or abort that one; when it is finalized or its source is gone for good, and nobody needs the rows, drop the table and DELETE FROM "+

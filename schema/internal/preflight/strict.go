@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // A table that was made under innodb_strict_mode = OFF may be one that a strict server
@@ -29,7 +30,7 @@ var (
 )
 
 // mysqlDraft notes what the shards are asked about later.
-func (p probe) mysqlDraft(ctx context.Context) error {
+func (p tableProbe) mysqlDraft(ctx context.Context) error {
 	made, err := p.Database.TargetDefinition(ctx, p.Session, p.shape, tried)
 	if err != nil {
 		return err
@@ -51,7 +52,7 @@ func (p probe) mysqlDraft(ctx context.Context) error {
 
 // strict asks a server with shards whether it would make the table. What it cannot be
 // asked about is told.
-func (p probe) strict(ctx context.Context, t Table) error {
+func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	d, known := p.drafts[t.Name]
 	on, err := p.Number(ctx, "SELECT @@innodb_strict_mode")
 	if err != nil || on == 0 || !known {

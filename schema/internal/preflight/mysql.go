@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"cmp"
@@ -17,13 +17,13 @@ import (
 )
 
 // size says what the shards will need.
-func (p probe) size(bytes int64) {
+func (p serverProbe) size(bytes int64) {
 	p.add(Size, Info, fmt.Sprintf("the data and its indexes take %.1f MB", float64(bytes)/1e6),
 		"have as much room on the databases with shards, and some for the log of changes on the source")
 }
 
 // mysqlTable looks at what a definition has in it.
-func (p probe) mysqlTable(ctx context.Context) error {
+func (p tableProbe) mysqlTable(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
 		if err := look(ctx); err != nil {
 			return err
@@ -33,7 +33,7 @@ func (p probe) mysqlTable(ctx context.Context) error {
 }
 
 // mysqlCounter looks at how far the key's type is used.
-func (p probe) mysqlCounter(ctx context.Context) error {
+func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	column, err := dialect.WholeNumbers(ctx, p, dialect.MySQL{}, p.shape.Name, p.shape.Key)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (p probe) mysqlCounter(ctx context.Context) error {
 	return err
 }
 
-func (p probe) mysqlChecks(ctx context.Context) error {
+func (p tableProbe) mysqlChecks(ctx context.Context) error {
 	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLE_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = ? AND CONSTRAINT_TYPE = 'CHECK'", p.shape.Name)
 	if err == nil && n > 0 {
 		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables; MariaDB may have rows from before them that do not pass, which are copied all the same", n), "nothing")
@@ -57,7 +57,7 @@ func (p probe) mysqlChecks(ctx context.Context) error {
 	return err
 }
 
-func (p probe) mysqlPartitions(ctx context.Context) error {
+func (p tableProbe) mysqlPartitions(ctx context.Context) error {
 	n, err := p.Number(ctx, "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND PARTITION_NAME IS NOT NULL", p.shape.Name)
 	if err == nil && n > 0 {
 		p.add(Partitions, Warn, fmt.Sprintf("it is partitioned (%d); each shard's table gets the same", n), "create the shards' tables by hand if they should have others, or none")
@@ -66,7 +66,7 @@ func (p probe) mysqlPartitions(ctx context.Context) error {
 }
 
 // variables reads global settings that the server knows.
-func (p probe) variables(ctx context.Context, names ...string) (map[string]string, error) {
+func (p serverProbe) variables(ctx context.Context, names ...string) (map[string]string, error) {
 	values := map[string]string{}
 	err := p.Each(ctx, func(rows *sql.Rows) error {
 		var name, value string
@@ -78,7 +78,7 @@ func (p probe) variables(ctx context.Context, names ...string) (map[string]strin
 }
 
 // mysqlSource looks at the server of the source.
-func (p probe) mysqlSource(ctx context.Context) error {
+func (p serverProbe) mysqlSource(ctx context.Context) error {
 	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.mysqlWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (p probe) mysqlSource(ctx context.Context) error {
 	return nil
 }
 
-func (p probe) mysqlServer(ctx context.Context) error {
+func (p serverProbe) mysqlServer(ctx context.Context) error {
 	v, err := p.mysqlLogs(ctx)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p probe) mysqlServer(ctx context.Context) error {
 }
 
 // mysqlShard looks at the server of a database with shards.
-func (p probe) mysqlShard(ctx context.Context) error {
+func (p serverProbe) mysqlShard(ctx context.Context) error {
 	v, err := p.mysqlLogs(ctx)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (p probe) mysqlShard(ctx context.Context) error {
 }
 
 // mysqlWriters looks for others that change rows, on the source and on the shards.
-func (p probe) mysqlWriters(ctx context.Context) error {
+func (p serverProbe) mysqlWriters(ctx context.Context) error {
 	found, err := p.Database.OtherWriters(ctx, p.Session)
 	for _, f := range found {
 		if p.Database.Label == "source" {
@@ -133,7 +133,7 @@ func (p probe) mysqlWriters(ctx context.Context) error {
 	return err
 }
 
-func (p probe) mysqlLogs(ctx context.Context) (map[string]string, error) {
+func (p serverProbe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 	v, err := p.variables(ctx, "log_bin", "log_bin_trust_function_creators", "binlog_format", "sql_mode", "max_allowed_packet",
 		"innodb_flush_log_at_trx_commit", "sync_binlog")
 	if flush := v["innodb_flush_log_at_trx_commit"]; err == nil && flush != "1" {
@@ -146,7 +146,7 @@ func (p probe) mysqlLogs(ctx context.Context) (map[string]string, error) {
 	return v, err
 }
 
-func (p probe) mysqlTransactions(ctx context.Context) error {
+func (p serverProbe) mysqlTransactions(ctx context.Context) error {
 	const limit = 60
 	age, err := p.Number(ctx, "SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))) FROM information_schema.INNODB_TRX")
 	switch {
@@ -158,14 +158,14 @@ func (p probe) mysqlTransactions(ctx context.Context) error {
 	return err
 }
 
-func (p probe) mysqlPrepared(ctx context.Context) error {
+func (p serverProbe) mysqlPrepared(ctx context.Context) error {
 	err := p.Database.Abandoned(ctx, p.Session)
 	switch {
 	case backend.IsMySQL(err, "1401", "1227"): // only those who may end them see them, and a cutover asks
 		p.add(Privileges, Block, "the user may not list prepared XA transactions, which may change the tables after the switch", "GRANT XA_RECOVER_ADMIN ON *.* to it")
 		return nil
 	case err != nil && strings.Contains(err.Error(), "XA RECOVER"):
-		p.add(Prepared, Block, strings.TrimPrefix(err.Error(), ErrNotReady.Error()+": "), "XA COMMIT or XA ROLLBACK each")
+		p.add(Prepared, Block, strings.TrimPrefix(err.Error(), backend.ErrNotReady.Error()+": "), "XA COMMIT or XA ROLLBACK each")
 		return nil
 	}
 	return err
@@ -173,8 +173,8 @@ func (p probe) mysqlPrepared(ctx context.Context) error {
 
 // mysqlReaders looks for what names the tables in its text, and will not find them
 // after the switch: only MySQL lists what a view reads, and nobody what a routine does.
-func (p probe) mysqlReaders(ctx context.Context) error {
-	for _, t := range p.job.cfg.Tables {
+func (p serverProbe) mysqlReaders(ctx context.Context) error {
+	for _, t := range p.cfg.Tables {
 		p.shape.Name = t.Name
 		for _, kind := range mysqlReaders {
 			names, err := p.List(ctx, kind.query, kind.pattern(t.Name))
@@ -210,9 +210,9 @@ func asWord(name string) string {
 	return "(^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(name) + "([^A-Za-z0-9_$]|$)"
 }
 
-func (p probe) mysqlSize(ctx context.Context) error {
+func (p serverProbe) mysqlSize(ctx context.Context) error {
 	var names []any
-	for _, t := range p.job.cfg.Tables {
+	for _, t := range p.cfg.Tables {
 		names = append(names, t.Name)
 	}
 	bytes, err := p.Number(ctx, "SELECT SUM(DATA_LENGTH + INDEX_LENGTH) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (?"+
@@ -230,7 +230,7 @@ var (
 
 // mysqlPrivileges looks at what was granted to the user by name. What comes by a
 // role does not show, so nothing here blocks but what the server itself says.
-func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []string) error {
+func (p serverProbe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []string) error {
 	const me = "CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')"
 	has, err := p.List(ctx, "SELECT PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES WHERE GRANTEE = "+me+
 		" UNION SELECT PRIVILEGE_TYPE FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE = "+me+" AND DATABASE() LIKE TABLE_SCHEMA")
@@ -259,7 +259,7 @@ func (p probe) mysqlPrivileges(ctx context.Context, onlySuper bool, needed []str
 
 // otherGrants: what was not granted to the user by name may be to a role of his, to
 // everybody, or on tables.
-func (p probe) otherGrants(ctx context.Context, me string) (bool, error) {
+func (p serverProbe) otherGrants(ctx context.Context, me string) (bool, error) {
 	n, err := p.Number(ctx, "SELECT COALESCE(CURRENT_ROLE(), 'NONE') NOT IN ('NONE', '')"+
 		" OR EXISTS(SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE = "+me+" AND TABLE_SCHEMA = DATABASE())"+
 		" OR EXISTS(SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE LIKE '%PUBLIC%')")
@@ -267,7 +267,7 @@ func (p probe) otherGrants(ctx context.Context, me string) (bool, error) {
 }
 
 // mysqlReadOnly looks whether the server takes the user's writes.
-func (p probe) mysqlReadOnly(ctx context.Context, has []string) error {
+func (p serverProbe) mysqlReadOnly(ctx context.Context, has []string) error {
 	v, err := p.variables(ctx, "read_only", "super_read_only")
 	if err != nil {
 		return err
@@ -281,13 +281,13 @@ func (p probe) mysqlReadOnly(ctx context.Context, has []string) error {
 
 // mysqlNumbers looks whether the server shows what tells of a TRUNCATE, by whatever
 // grant.
-func (p probe) mysqlNumbers(ctx context.Context) error {
-	_, err := p.Database.Numbers(ctx, p.Session, []string{p.job.cfg.Tables[0].Name})
+func (p serverProbe) mysqlNumbers(ctx context.Context) error {
+	_, err := p.Database.Numbers(ctx, p.Session, []string{p.cfg.Tables[0].Name})
 	switch {
 	case dialect.FaultOf(err) == dialect.NoRight:
 		p.add(Privileges, Block, "the user may not see InnoDB's numbers of tables, which show a TRUNCATE", "GRANT PROCESS ON *.* to it")
 		return nil
-	case errors.Is(err, ErrUnsupported):
+	case errors.Is(err, backend.ErrUnsupported):
 		p.add(Unsupported, Block, plain(err), "change the name as said")
 		return nil
 	}

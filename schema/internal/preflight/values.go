@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // mysqlValues looks for such values, in one reading of the table when there are none.
-func (p probe) mysqlValues(ctx context.Context) error {
+func (p tableProbe) mysqlValues(ctx context.Context) error {
 	var all []backend.Loss
 	var selected []string
 	key := p.Database.Quote(p.shape.Key)

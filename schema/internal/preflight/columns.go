@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 )
 
 // described is a column as the information schema has it.
@@ -18,7 +19,7 @@ func (d described) isGenerated() bool {
 }
 
 // mysqlColumns looks at what columns are declared to be.
-func (p probe) mysqlColumns(ctx context.Context) error {
+func (p tableProbe) mysqlColumns(ctx context.Context) error {
 	var all []described
 	err := p.Each(ctx, func(rows *sql.Rows) error {
 		var d described
@@ -49,7 +50,7 @@ func (p probe) mysqlColumns(ctx context.Context) error {
 }
 
 // needCollations notes what the shards' servers have to know.
-func (p probe) needCollations(ctx context.Context, all []described) error {
+func (p tableProbe) needCollations(ctx context.Context, all []described) error {
 	names, err := p.List(ctx, "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", p.shape.Name)
 	for _, d := range all {
 		if d.collation != "" && !slices.Contains(names, d.collation) {
@@ -61,7 +62,7 @@ func (p probe) needCollations(ctx context.Context, all []described) error {
 }
 
 // unlike looks for what would make a shard's table another one than the source's.
-func (p probe) unlike(ctx context.Context, t Table) error {
+func (p shardProbe) unlike(ctx context.Context, t openjob.TableConfig) error {
 	if bare := p.bare[t.Name]; len(bare) > 0 {
 		adds, err := p.Number(ctx, "SELECT @@explicit_defaults_for_timestamp = 0")
 		if err != nil {
@@ -80,7 +81,7 @@ func (p probe) unlike(ctx context.Context, t Table) error {
 }
 
 // unknownCollations looks for those that a shard's table could not be made with.
-func (p probe) unknownCollations(ctx context.Context, t Table) error {
+func (p shardProbe) unknownCollations(ctx context.Context, t openjob.TableConfig) error {
 	for _, collation := range p.needed[t.Name] {
 		charset, _, _ := strings.Cut(collation, "_")
 		_, err := p.List(ctx, "SELECT CONVERT('' USING "+charset+") COLLATE "+collation)
@@ -96,7 +97,7 @@ func (p probe) unknownCollations(ctx context.Context, t Table) error {
 	return nil
 }
 
-func (p probe) generatedColumns(all []described) {
+func (p tableProbe) generatedColumns(all []described) {
 	var generated []string
 	for _, d := range all {
 		if !d.isGenerated() {
@@ -119,7 +120,7 @@ func (d described) isStored() bool {
 	return strings.Contains(d.extra, "STORED") || strings.Contains(d.extra, "PERSISTENT")
 }
 
-func (p probe) otherColumns(all []described) {
+func (p tableProbe) otherColumns(all []described) {
 	var invisible, charsets []string
 	for _, d := range all {
 		if strings.Contains(d.extra, "INVISIBLE") {

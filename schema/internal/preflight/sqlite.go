@@ -1,9 +1,9 @@
-package migrate
+package preflight
 
 import "context"
 
 // sqliteDatabase looks at a file.
-func (p probe) sqliteDatabase(ctx context.Context) error {
+func (p serverProbe) sqliteDatabase(ctx context.Context) error {
 	modes, err := p.List(ctx, "PRAGMA journal_mode")
 	if err != nil {
 		return err

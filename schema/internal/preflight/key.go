@@ -1,4 +1,4 @@
-package migrate
+package preflight
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // keyColumns looks at whether the columns that lead to a shard keep and compare keys as
 // their rules take them, on the source or in a table of a shard.
-func (p probe) keyColumns(ctx context.Context, conf Table) error {
+func (p probe) keyColumns(ctx context.Context, conf openjob.TableConfig) error {
 	faults, err := keycolumn.Inspect(ctx, p.Session, p.Database, &conf.Table, p.shape.Name)
 	for _, f := range faults {
 		code := KeyColumn
@@ -30,10 +30,10 @@ func (p probe) keyColumns(ctx context.Context, conf Table) error {
 	return err
 }
 
-var keySeverities = map[keycolumn.Severity]Severity{keycolumn.Error: Block, keycolumn.Warning: Warn, keycolumn.Notice: Info}
+var keySeverities = map[keycolumn.Severity]string{keycolumn.Error: Block, keycolumn.Warning: Warn, keycolumn.Notice: Info}
 
 // ownKeyColumns is keyColumns on the source.
-func (p probe) ownKeyColumns(ctx context.Context) error { return p.keyColumns(ctx, p.settings()) }
+func (p tableProbe) ownKeyColumns(ctx context.Context) error { return p.keyColumns(ctx, p.settings()) }
 
 // unplacedValues is how many values of a sharding key are tried, beside its lowest
 // and its highest.
@@ -41,7 +41,7 @@ const unplacedValues = 1000
 
 // unplaced tries the rule on values of the sharding key, as a run would read them.
 // A key that becomes a new id is none that can be tried.
-func (p probe) unplaced(ctx context.Context, t *openjob.Table) error {
+func (p tableProbe) unplaced(ctx context.Context, t *openjob.Table) error {
 	c, ok := t.Column(t.Conf.Key)
 	if !ok || len(t.Above()) > 0 || t.RenumberingOf(c.Name) != nil || placesAll(t.Conf.Rule, c) {
 		return nil
@@ -76,7 +76,7 @@ func placesAll(rule sharding.Rule, c backend.Column) bool {
 
 // keyless warns of children that applications cannot write to after the switch: a
 // row has no sharding key, and the id of its parent does not tell the shard.
-func (p probe) keyless(t *openjob.Table) {
+func (p tableProbe) keyless(t *openjob.Table) {
 	above := t.Above()
 	if len(above) == 0 || t.RoutesItself() {
 		return
