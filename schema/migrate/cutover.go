@@ -183,11 +183,11 @@ func (l *leader) switchOver(ctx context.Context, maxPause, needs time.Duration) 
 	if unlockErr := p.unlock(ctx, err == nil); err == nil {
 		err = unlockErr
 	}
-	return l.switched(p.spent(), maxPause, p.drained), err
+	return switched(p.spent(), maxPause, p.drained, l.Epoch()), err
 }
 
-func (l *leader) switched(took, allowed time.Duration, drained int64) Switch {
-	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: l.Epoch()}
+func switched(took, allowed time.Duration, drained, epoch int64) Switch {
+	return Switch{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: epoch}
 }
 
 // pause is the time in which writers wait.

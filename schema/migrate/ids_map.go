@@ -12,7 +12,7 @@ import (
 
 // raiseCounter keeps the source from giving an id again that it got in a
 // rollback.
-func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+func (w *openJob) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
 	if !t.IDs.IsDrawn() || t.IDs.Of != &t.Table {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (l *leader) raiseCounter(ctx context.Context, s *backend.Session, t *openjo
 	if err != nil {
 		return err
 	}
-	highest, err := l.MapTable().Highest(ctx, s, t.IDs)
+	highest, err := w.MapTable().Highest(ctx, s, t.IDs)
 	if err != nil || highest <= counter {
 		return err
 	}

@@ -58,24 +58,24 @@ func (w *openJob) rehearseOn(ctx context.Context, side *backend.Database) (took 
 
 // cutoverNeeds is how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
-func (l *leader) cutoverNeeds(ctx context.Context) (time.Duration, error) {
-	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
-	return one * time.Duration(len(l.Tables)+2), err
+func (w *openJob) cutoverNeeds(ctx context.Context) (time.Duration, error) {
+	one, err := w.rehearse(ctx, append([]*backend.Database{w.Source}, w.Shards...)...)
+	return one * time.Duration(len(w.Tables)+2), err
 }
 
 // rollbackNeeds is how long a rollback takes from its first rename on: databases
 // rename their shards side by side; then each table of the source gets other
 // triggers and its name.
-func (l *leader) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
+func (w *openJob) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
 	shards := 0
-	for _, side := range l.Shards {
-		shards = max(shards, len(l.TargetsOn(side)))
+	for _, side := range w.Shards {
+		shards = max(shards, len(w.TargetsOn(side)))
 	}
 	steps := 1 // the route
-	for _, t := range l.Tables {
-		steps += len(l.Source.Barrier(l.Capture(t))) + len(l.Source.Capture(l.Capture(t))) + 2
+	for _, t := range w.Tables {
+		steps += len(w.Source.Barrier(w.Capture(t))) + len(w.Source.Capture(w.Capture(t))) + 2
 	}
-	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
+	one, err := w.rehearse(ctx, append([]*backend.Database{w.Source}, w.Shards...)...)
 	needs.reinstating = one * time.Duration(steps)
 	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
 	return needs, err

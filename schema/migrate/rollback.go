@@ -111,7 +111,7 @@ func (r *rollback) done() Switch {
 	if r.began.IsZero() {
 		return Switch{}
 	}
-	return r.switched(r.spent(), r.max, r.drained)
+	return switched(r.spent(), r.max, r.drained, r.Epoch())
 }
 
 // rollback is the pause of a rollback.
@@ -259,7 +259,7 @@ func (r *rollback) seal(ctx context.Context) error {
 		}
 	}
 	r.Observe(StepSealing, nil, 0)
-	err := r.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
+	err := r.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		s := r.locked[side]
 		for _, to := range all {
 			if to.Sealed {
@@ -346,7 +346,7 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 
 // unseal gives the shards their names back, when they are closed.
 func (l *leader) unseal(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
+	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
 }
@@ -373,21 +373,6 @@ func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) er
 	return nil
 }
 
-// eachSide runs f for all databases of shards at once, with their tables.
-func (l *leader) eachSide(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*openjob.Target) error) error {
-	tasks := make([]func(context.Context) error, len(l.Shards))
-	for i, side := range l.Shards {
-		all := l.TargetsOn(side)
-		tasks[i] = func(ctx context.Context) error {
-			if err := f(ctx, side, all); err != nil {
-				return fmt.Errorf("shards on %s: %w", side.Label, err)
-			}
-			return nil
-		}
-	}
-	return backend.Together(ctx, tasks...)
-}
-
 func (l *leader) dropBackCapture(ctx context.Context) error {
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
@@ -396,7 +381,7 @@ func (l *leader) dropBackCapture(ctx context.Context) error {
 
 // checkShards fails when rows of the shards may have come from other servers.
 func (l *leader) checkShards(ctx context.Context) error {
-	return l.eachSide(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
+	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return preflight.CheckReplicas(ctx, s) })
 	})
 }

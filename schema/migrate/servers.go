@@ -7,6 +7,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/schema/internal/verify"
 )
@@ -61,18 +62,34 @@ func (l *leader) startOver(ctx context.Context) error {
 
 // checkTaken fails when shards may have rows of writers: a source that lacks the
 // last seconds of a switch would have them overwritten.
-func (l *leader) checkTaken(ctx context.Context) error {
-	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+func (w *openJob) checkTaken(ctx context.Context) error {
+	return w.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		sh, err := s.Database.Describe(ctx, s, t.Targets[i].Present())
 		if err != nil {
 			return err
 		}
 		for _, name := range sh.Triggers {
-			if strings.HasPrefix(name, "shardid_"+l.cfg.Name+"_b") {
+			if strings.HasPrefix(name, "shardid_"+w.cfg.Name+"_b") {
 				return fmt.Errorf("%w: another server has taken over, which knows of no switch, but one was under way: "+
-					"see whether writers have reached the shards; when none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, l.cfg.Name)
+					"see whether writers have reached the shards; when none has, drop the triggers shardid_%s_b… there and try again", ErrUnclear, w.cfg.Name)
 			}
 		}
 		return nil
 	})
+}
+
+// checkAll is for a job whose source serves, and has to see all that its writers do: what
+// looks like changes of a table that was truncated or altered, a runner would do to the
+// only copies that are left. No other runner leads meanwhile, or the answer is ErrFenced.
+func (l *leader) checkAll(ctx context.Context) error {
+	err := l.OnSource(ctx, func(s *backend.Session) error {
+		if err := preflight.CheckWriters(ctx, s); err != nil {
+			return err
+		}
+		return l.CheckIdentities(ctx, s)
+	})
+	if err != nil {
+		return err
+	}
+	return l.CheckTargets(ctx)
 }

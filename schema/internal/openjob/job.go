@@ -237,6 +237,21 @@ func (j *Job) EachTarget(ctx context.Context, f func(s *backend.Session, t *Tabl
 	return nil
 }
 
+// EachDatabase runs f for all databases of shards at once, with their tables.
+func (j *Job) EachDatabase(ctx context.Context, f func(ctx context.Context, side *backend.Database, all []*Target) error) error {
+	tasks := make([]func(context.Context) error, len(j.Shards))
+	for i, side := range j.Shards {
+		all := j.TargetsOn(side)
+		tasks[i] = func(ctx context.Context) error {
+			if err := f(ctx, side, all); err != nil {
+				return fmt.Errorf("shards on %s: %w", side.Label, err)
+			}
+			return nil
+		}
+	}
+	return backend.Together(ctx, tasks...)
+}
+
 // Names are those of the tables in the configuration.
 func (all Tables) Names() []string {
 	names := make([]string, len(all))
