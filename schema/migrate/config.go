@@ -108,7 +108,8 @@ type Step struct {
 	Rows  int64  // that the step wrote
 }
 
-// The steps of a run, in the order in which they first happen.
+// The steps of a run, in the order in which they first happen. Their texts are their
+// names without Step, in small letters: "leading".
 const (
 	StepLeading    = openjob.StepLeading    // elected, the older ones are fenced
 	StepPruned     = openjob.StepPruned     // what a crash left half done was removed
