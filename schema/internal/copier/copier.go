@@ -33,13 +33,11 @@ func New(state *lead.State, leader *lead.Leader, room *transfer.Room, p Pace) *C
 	return &Copier{state, leader, room, p}
 }
 
-// Course is the copy of one table, chunk by chunk. It is safe for concurrent use.
 // Resume goes on with the copy of a table that is copied up to low.
 func (c *Copier) Resume(t *openjob.Table, low proto.Bound) *Course {
 	return &Course{of: c, t: t, mark: proto.Resume(low)}
 }
 
-// Complete reports whether all is copied.
 // Copy copies the table from where it stands to its end.
 func (c *Copier) Copy(ctx context.Context, t *openjob.Table) error {
 	spans, err := c.state.ReadSpans(ctx)
@@ -65,8 +63,6 @@ func (c *Copier) Copy(ctx context.Context, t *openjob.Table) error {
 	return backend.Together(ctx, tasks...)
 }
 
-// hand hands out chunks whose bound is written down.
-// Next takes a chunk and persists its bound, before anybody reads its rows.
 // End returns the key of the last row of a full chunk, or Top. A chunk of large
 // rows has fewer of them, so that a run that ends loses little.
 func (c *Copier) End(ctx context.Context, t *openjob.Table, after proto.Bound) (end proto.Bound, err error) {
@@ -88,11 +84,3 @@ func (c *Copier) End(ctx context.Context, t *openjob.Table, after proto.Bound) (
 	})
 	return end, err
 }
-
-// Finish notes that the rows of a chunk are where they belong.
-// copyRows brings rows that were just read to the shards.
-// storeChunk writes the rows with one transaction for each database, all
-// databases at once.
-// storeOn writes a database's rows. When the transaction is repeated because
-// nobody knows whether it was committed, the chunk's own rows are removed first.
-// again notes that the next attempt is not the first.

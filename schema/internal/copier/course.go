@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
+// Course is the copy of one table, chunk by chunk. It is safe for concurrent use.
 type Course struct {
 	of *Copier
 	t  *openjob.Table
@@ -20,12 +21,14 @@ type Course struct {
 	mark *proto.Watermark
 }
 
+// Complete reports whether all is copied.
 func (c *Course) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mark.Complete()
 }
 
+// hand hands out chunks whose bound is written down.
 func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 	for {
 		if err := c.of.pace.Throttle(ctx); err != nil {
@@ -43,6 +46,7 @@ func (c *Course) hand(ctx context.Context, chunks chan<- proto.Chunk) error {
 	}
 }
 
+// Next takes a chunk and persists its bound, before anybody reads its rows.
 func (c *Course) Next(ctx context.Context) (chunk proto.Chunk, more bool, err error) {
 	after, exhausted := c.taken()
 	if exhausted {
@@ -99,6 +103,7 @@ func (c *Course) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	return c.Finish(ctx, chunk)
 }
 
+// Finish notes that the rows of a chunk are where they belong.
 func (c *Course) Finish(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
@@ -111,6 +116,7 @@ func (c *Course) Finish(ctx context.Context, chunk proto.Chunk) error {
 	})
 }
 
+// copyRows brings rows that were just read to the shards.
 func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
 	if err := transfer.Convert(ctx, c.of.leader.IDWriter(), c.t, rows, idmap.ToShards); err != nil {
 		return err
@@ -128,6 +134,8 @@ func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
 	return nil
 }
 
+// storeChunk writes the rows with one transaction for each database, all
+// databases at once.
 func (c *Course) storeChunk(ctx context.Context, rows []backend.Row) (refused []int64, err error) {
 	parts, refused := transfer.ByTarget(c.t, rows)
 	var mu sync.Mutex
@@ -145,6 +153,8 @@ func (c *Course) storeChunk(ctx context.Context, rows []backend.Row) (refused []
 	return refused, err
 }
 
+// storeOn writes a database's rows. When the transaction is repeated because
+// nobody knows whether it was committed, the chunk's own rows are removed first.
 func (c *Course) storeOn(ctx context.Context, side *backend.Database, parts [][]backend.Row) (refused []int64, err error) {
 	first := true
 	err = c.of.leader.On(ctx, side, func(s *backend.Session) error {
@@ -171,6 +181,7 @@ func (c *Course) storeOn(ctx context.Context, side *backend.Database, parts [][]
 	return refused, err
 }
 
+// again notes that the next attempt is not the first.
 func (*Course) again(first *bool, err error) error {
 	*first = false
 	return err

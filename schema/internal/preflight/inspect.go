@@ -372,9 +372,9 @@ func (p shardProbe) targets(ctx context.Context) error {
 	}
 	p.shape.Name = ""
 	if p.Database.Name() == "sqlite" {
-		return serverProbe{p.probe}.sqliteDatabase(ctx)
+		return serverProbe(p).sqliteDatabase(ctx)
 	}
-	return serverProbe{p.probe}.mysqlShard(ctx)
+	return serverProbe(p).mysqlShard(ctx)
 }
 
 // target looks at one table of a shard. One that is the job's own exists.
