@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -300,6 +301,78 @@ func TestAnArrayOfKeysGoesToTheShardsOfItsElements(t *testing.T) {
 			}
 			if n, err := r.RowsAffected(); err != nil || n != 3 {
 				t.Errorf("%d rows are changed, %v", n, err)
+			}
+		})
+	}
+}
+
+// Values of every type sort, group and have a least and a greatest one as they have in one
+// table, or are refused.
+func TestEveryTypeOfPostgreSQLComparesAsInOneTableOrIsRefused(t *testing.T) {
+	types := map[string][]string{
+		"bool": {"true", "false"}, "int2": {"-32768", "0", "32767"}, "int4": {"-2147483648", "7", "2147483647"}, "int8": {"-9223372036854775808", "0", "9223372036854775807"},
+		"numeric": {"-2", "-1.50", "-1.5", "0.00", "0", "1e20", "0.1", "NaN", "Infinity"}, "numeric(12,3)": {"-1.5", "12.345", "0"}, "float8": {"-0", "0", "1.5", "-1e100", "NaN", "Infinity", "-Infinity"}, "float4": {"0.1", "-1.5", "16777217"},
+		"text": {"", "a", "A", "a ", "ä", "Z"}, "varchar(9)": {"", "b", "B", "b "}, "char(5)": {"a", "a    ", "ab", "\x01"}, "bytea": {`\x00`, `\x`, `\xff00`},
+		"date": {"2026-01-01", "0044-03-15 BC", "9999-12-31"}, "timestamp": {"2026-01-01 00:00:00.000001", "2026-01-01"}, "timestamptz": {"2026-01-01 00:00:00+09", "2026-01-01 00:00:00+00"},
+		"time": {"10:00", "09:59:59.5", "24:00"}, "interval": {"1 day", "24 hours", "-1 month"}, "uuid": {"00000000-0000-0000-0000-000000000001", "FFFFFFFF-0000-0000-0000-000000000001", "10000000-0000-0000-0000-000000000000"},
+		"jsonb": {"1", "{}", "[]"}, "int4[]": {"{1,2}", "{10}", "{}"}, "inet": {"10.0.0.2", "10.0.0.10"}, "oid": {"1", "4000000000"}, "mood": {"sad", "ok", "happy"}, "amount": {"3", "20"}, "name": {"b", "a"}, "citext_like": {"x", "Y"},
+	}
+	for name, open := range postgresDrivers(t) {
+		t.Run(name, func(t *testing.T) {
+			open = open.of("types_" + name)
+			dbs, whole := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}, open(t, "whole")
+			for _, db := range []*sql.DB{dbs["a"], dbs["b"], whole} {
+				database.Exec(t, db, "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+				database.Exec(t, db, "CREATE DOMAIN amount AS int4 CHECK (VALUE > 0)")
+				database.Exec(t, db, "CREATE DOMAIN citext_like AS text")
+			}
+			answered := 0
+			for number, kind := range slices.Sorted(maps.Keys(types)) {
+				table := fmt.Sprintf("t%d", number)
+				columns := " (id BIGINT PRIMARY KEY, v " + kind + ")"
+				m, err := sharding.Spread([]string{"a", "b"}, 4, table+"_%d")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, at := range m.Targets() {
+					database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+				}
+				database.Exec(t, whole, "CREATE TABLE "+table+columns)
+				router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{Name: table, Key: "id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads})
+				if err != nil {
+					t.Fatal(err)
+				}
+				routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+				t.Cleanup(func() { _ = routed.Close() })
+				for id := range 24 {
+					value := "NULL"
+					if list := types[kind]; id%(len(list)+1) < len(list) {
+						value = "'" + list[id%(len(list)+1)] + "'"
+					}
+					for _, db := range []*sql.DB{routed, whole} {
+						database.Exec(t, db, fmt.Sprintf("INSERT INTO %s (id, v) VALUES (%d, %s)", table, id, value))
+					}
+				}
+				for text, open := range map[string]bool{
+					"SELECT id FROM %s ORDER BY v, id": false, "SELECT id, v FROM %s ORDER BY v DESC, id LIMIT 7": false, "SELECT id FROM %s ORDER BY v NULLS FIRST, id": false, "SELECT COUNT(DISTINCT v) FROM %s": false,
+					"SELECT COUNT(*), MIN(id) FROM %s GROUP BY v": true, "SELECT MIN(v), MAX(v) FROM %s": false, "SELECT SUM(v), AVG(v) FROM %s": false, "SELECT MIN(id) FROM %s GROUP BY v ORDER BY v": false,
+				} {
+					q := selects.Query{Text: fmt.Sprintf(text, table), Open: open}
+					want, failed := q.Answer(t.Context(), whole, nil)
+					got, err := q.Answer(t.Context(), routed, nil)
+					switch {
+					case failed != nil && err != nil:
+					case errors.Is(err, sharding.ErrUnmergeable):
+						t.Logf("%s of %s: %v", q.Text, kind, err)
+					case err != nil || failed != nil || !slices.Equal(got, want):
+						t.Errorf("%s of %s: %q, %v; want %q, %v", q.Text, kind, got, err, want, failed)
+					default:
+						answered++
+					}
+				}
+			}
+			if t.Logf("%d queries are answered", answered); answered < 100 {
+				t.Error("too few")
 			}
 		})
 	}

@@ -43,7 +43,7 @@ type Kind uint8
 const (
 	// Integer: whole numbers of 64 bits, signed or not, and truth values.
 	Integer Kind = iota + 1
-	// Decimal: exact numbers. 1.50 equals 1.5.
+	// Decimal: exact numbers. 1.50 equals 1.5. PostgreSQL's NaN is above all others.
 	Decimal
 	// Float: numbers of double precision. NaN equals itself and is above all others.
 	Float
@@ -156,12 +156,18 @@ func (t *Type) append(b []byte, v driver.Value) ([]byte, bool) {
 	return b, false
 }
 
-// Signs before numbers whose magnitudes follow.
+// Signs before numbers whose magnitudes follow, and what PostgreSQL has above and below all
+// of them.
 const (
-	negative = iota + 1
+	negativeInfinity = iota
+	negative
 	zero
 	positive
+	infinity
+	notANumber
 )
+
+var infinite = map[string]byte{"-Infinity": negativeInfinity, "Infinity": infinity, "NaN": notANumber}
 
 func appendSigned(b []byte, v int64) []byte {
 	sign := byte(positive)
@@ -219,6 +225,9 @@ const digits = "0123456789"
 // appendDigits appends a decimal: its sign, where its first digit stands, and its
 // digits without zeros at both ends.
 func appendDigits(b []byte, s string) ([]byte, bool) {
+	if sign, is := infinite[s]; is {
+		return append(b, sign), true
+	}
 	s, minus := strings.CutPrefix(s, "-")
 	whole, fraction, _ := strings.Cut(s, ".")
 	if len(whole)+len(fraction) == 0 || strings.Trim(whole, digits) != "" || strings.Trim(fraction, digits) != "" {

@@ -143,6 +143,8 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 		return o, ErrDivision
 	case op == '/' && !y.isTrue():
 		return number{}, nil
+	case o.form == isFloat && d.Engine == PostgreSQL:
+		return postgresArithmetic(op, x.asFloat(), y.asFloat())
 	case o.form == isFloat:
 		return floatArithmetic(op, x.asFloat(), y.asFloat()), nil
 	case op == '/' && d.Engine == MySQL:
@@ -163,20 +165,34 @@ func (d Dialect) arithmetic(op byte, x, y number) (number, error) {
 	return o, ErrOverflow
 }
 
+// floatArithmetic has NULL for what is no number.
 func floatArithmetic(op byte, x, y float64) number {
-	f := x / y
-	switch op {
-	case '+':
-		f = x + y
-	case '-':
-		f = x - y
-	case '*':
-		f = x * y
-	}
+	f := operated(op, x, y)
 	if math.IsNaN(f) {
 		return number{}
 	}
 	return number{form: isFloat, float: f}
+}
+
+// postgresArithmetic has NaN for what is no number, and refuses what is too large.
+func postgresArithmetic(op byte, x, y float64) (number, error) {
+	f := operated(op, x, y)
+	if math.IsInf(f, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0) {
+		return number{}, ErrOverflow
+	}
+	return number{form: isFloat, float: f}, nil
+}
+
+func operated(op byte, x, y float64) float64 {
+	switch op {
+	case '+':
+		return x + y
+	case '-':
+		return x - y
+	case '*':
+		return x * y
+	}
+	return x / y
 }
 
 // exact computes with what are no floats. MySQL makes decimals of a quotient, the others

@@ -255,13 +255,25 @@ func TestAKeyIsNoBeginningOfAnother(t *testing.T) {
 	}
 }
 
+func TestDecimalsOfPostgreSQLThatAreNoNumbersStandBelowAndAboveAllOthers(t *testing.T) {
+	typ := Type{Kind: Decimal}
+	var last []byte
+	for _, text := range []string{"-Infinity", "-99999999999999999999.5", "0", "99999999999999999999", "Infinity", "NaN"} {
+		next, ok := typ.append(nil, text)
+		if !ok || bytes.Compare(last, next) >= 0 && last != nil {
+			t.Errorf("%s: %x behind %x", text, next, last)
+		}
+		last = next
+	}
+}
+
 func TestAValueOfAnotherTypeIsAnError(t *testing.T) {
 	for _, test := range []struct {
 		kind  Kind
 		value driver.Value
 	}{
 		{Integer, "1.5"}, {Integer, 1.0}, {Integer, ""}, {Integer, time.Time{}},
-		{Decimal, "1e5"}, {Decimal, ""}, {Decimal, "-"}, {Decimal, "1.2.3"}, {Decimal, "NaN"}, {Decimal, 0.5},
+		{Decimal, "1e5"}, {Decimal, ""}, {Decimal, "-"}, {Decimal, "1.2.3"}, {Decimal, "nan"}, {Decimal, 0.5},
 		{Float, "a"}, {Float, true}, {Bytes, int64(1)}, {Bytes, nilTime}, {Time, int64(1)}, {Time, ""}, {Time, "infinity"},
 		{Duration, "12:00"}, {Duration, "1::2"}, {Duration, int64(5)}, {Duration, "1:2:3:4"}, {Duration, "-"},
 		{Stored, time.Time{}}, {0, int64(1)},
