@@ -187,7 +187,7 @@ func postgresText(c plan.Column, trimmed, deterministic, bytewise bool, collatio
 		c.Value.As = plan.Trimmed
 	}
 	if !bytewise {
-		c.Value.Unordered = "its collation " + collation + " is not C; declare the column with COLLATE \"C\""
+		c.Value.Unordered = "its collation " + collation + " is not C; write COLLATE \"C\" behind it, or declare the column so"
 	}
 	return c
 }

@@ -12,7 +12,7 @@
 // as it may be by one table. Texts of PostgreSQL are grouped by their bytes, under any
 // deterministic collation, and ordered where it is C (as that of the column or of the
 // database), or of the provider builtin; under others ORDER BY, MIN and MAX of several
-// shards are refused.
+// shards are refused, unless they say COLLATE "C".
 //
 // Rows of several shards are read side by side and merged: in the order of their
 // columns, with LIMIT and OFFSET, DISTINCT, and in groups with COUNT, SUM, AVG, MIN,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,11 @@ func (c *combiner) typed(e sqlparse.Expr) Value {
 	if c.dialect.Engine == merge.SQLite {
 		return c.stored(e)
 	}
+	if text := underC(e, c.statement.Text); text != nil && c.dialect.Engine == merge.PostgreSQL {
+		v := c.typed(text)
+		v.Unordered = ""
+		return v
+	}
 	switch e := e.(type) {
 	case *sqlparse.Call:
 		return c.function(e)
@@ -49,6 +55,22 @@ func (c *combiner) typed(e sqlparse.Expr) Value {
 		return c.arithmetic(e)
 	}
 	return c.unknown(e)
+}
+
+var asC = regexp.MustCompile(`(?i)^\s+collate\s+(pg_catalog\s*\.\s*)?("C"|"POSIX")$`)
+
+// underC returns the column whose texts x COLLATE "C" of PostgreSQL compares by their
+// bytes, or nil.
+func underC(e sqlparse.Expr, text string) sqlparse.Expr {
+	o := sqlparse.As(e, sqlparse.Opaque)
+	if o == nil || len(o.Operands) == 0 {
+		return nil
+	}
+	column := o.Operands[0]
+	if at := column.Bytes(); at.From == o.From && asC.MatchString(text[at.To:o.To]) {
+		return column
+	}
+	return nil
 }
 
 // whole is how whole numbers compare.
