@@ -197,7 +197,7 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	queries := effort.Cases(500, 50_000)
 	refused := 0
 	for seed := range uint64(queries) {
-		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5")
+		q := selects.Random(rand.New(rand.NewPCG(seed, 4)), "YEAR(at)", "SECOND(at)", "DATE_FORMAT(at, '%i:%s')", "amount * 2", "amount * 0.25", "paid - 1.5", "FIELD(id, 7, 3, 100)", "MOD(id, 7)", "LEFT(body, 1)", "amount % 2")
 		want, err := q.Answer(t.Context(), whole, fold)
 		if err != nil {
 			t.Fatalf("%s: %v", q.Text, err)

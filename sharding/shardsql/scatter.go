@@ -113,9 +113,14 @@ func (d *database) locks(s *plan.Shards) error {
 	return nil
 }
 
-// chosen returns the arguments that every shard gets.
+// chosen returns the arguments that every shard gets: some of the statement's, and some
+// of them twice.
 func chosen(args []driver.NamedValue, which []int) []driver.NamedValue {
-	if len(which) == len(args) {
+	each := 0
+	for each < len(which) && which[each] == each {
+		each++
+	}
+	if each == len(which) && each == len(args) {
 		return args
 	}
 	few := make([]driver.NamedValue, 0, len(which))

@@ -19,7 +19,7 @@ var Columns = []string{"id", "user_id", "paid", "amount", "at", "note", "code", 
 
 // expressions are what it may be ordered and grouped by besides, on any database.
 var expressions = []string{"paid + 1", "paid * user_id", "LOWER(note)", "UPPER(word)", "LOWER(body)", "note IS NULL",
-	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "DATE(at)", "(user_id - paid)"}
+	"CASE WHEN paid = 1 THEN 2 WHEN user_id > 9 THEN paid ELSE 0 END", "CASE paid WHEN 1 THEN user_id END", "COALESCE(paid, user_id)", "paid IN (1, 2)", "LENGTH(word)", "COALESCE(amount, 0)", "paid % 2", "user_id % paid", "TRIM(note)", "SUBSTR(word, 1, 1)", "COALESCE(note, 'none')", "DATE(at)", "(user_id - paid)"}
 
 // texts are the columns that may be of a collation which takes several texts for one.
 var texts = []string{"note", "code", "word", "body"}
@@ -141,6 +141,10 @@ func (m *maker) rows() Query {
 	if m.IntN(2) == 0 {
 		items = strings.Join(some(m, Columns, 4), ", ")
 	}
+	given := m.IntN(3) == 0
+	if given {
+		items += ", paid * " + m.value(m.Int64N(3)) + " AS x, 'some' AS kind"
+	}
 	text := "SELECT " + items + " FROM orders" + m.where()
 	if m.IntN(4) == 0 {
 		return Query{Text: text, Args: m.args, Open: true}
@@ -149,39 +153,59 @@ func (m *maker) rows() Query {
 	for i := range order {
 		order[i] += m.direction()
 	}
+	if given {
+		order = append(order, "x"+m.direction(), "CASE WHEN user_id = "+m.value(m.Int64N(20))+" THEN "+m.value(1)+" ELSE paid - "+m.value(1)+" END"+m.direction())
+		m.Shuffle(len(order)-2, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
 	return Query{Text: text + " ORDER BY " + strings.Join(append(order, "id"), ", ") + m.limit(), Args: m.args}
 }
 
 func (m *maker) distinct() Query {
 	items := some(m, m.sorts, 2)
 	of := about(items)
-	text := "SELECT DISTINCT " + strings.Join(items, ", ") + " FROM orders" + m.where()
+	more, by := "", ""
+	switch m.IntN(6) {
+	case 0:
+		more = ", 'x' AS kind, 7"
+	case 1:
+		more, by = ", user_id + "+m.value(2)+" AS z", ", z"
+	}
+	text := "SELECT DISTINCT " + strings.Join(items, ", ") + more + " FROM orders" + m.where()
 	if m.IntN(3) == 0 {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}
 	for i := range items {
 		items[i] += m.direction()
 	}
-	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args, of: of}
+	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + by + m.limit(), Args: m.args, of: of}
 }
 
 // union is of two or three branches. Rows with equal columns look alike.
 func (m *maker) union() Query {
 	items := some(m, Columns, 3)
 	of := about(items)
-	branch := "SELECT " + strings.Join(items, ", ") + " FROM orders"
-	branches := []string{branch + m.where(), branch + m.where()}
+	kinds, by := []string{"", "", ""}, ""
+	switch m.IntN(6) {
+	case 0:
+		kinds = []string{", 'paid' AS kind", ", 'open'", ", 'paid'"} // which are not sorted
+	case 1:
+		kinds, by = []string{", 2 AS kind", ", 1", ", 2"}, ", kind"
+	}
+	branch := func(i int) string {
+		return "SELECT " + strings.Join(items, ", ") + kinds[i] + " FROM orders" + m.where()
+	}
+	branches := []string{branch(0), branch(1)}
 	if m.IntN(2) == 0 {
-		branches = append(branches, branch+m.where())
+		branches = append(branches, branch(2))
 	}
 	text := strings.Join(branches, pick(m, []string{" UNION ", " UNION ALL "}))
-	if m.IntN(3) == 0 {
+	if m.IntN(3) == 0 || kinds[0] != "" && by == "" {
 		return Query{Text: text, Args: m.args, Open: true, of: of}
 	}
 	for i := range items {
 		items[i] += m.direction()
 	}
-	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + m.limit(), Args: m.args, of: of}
+	return Query{Text: text + " ORDER BY " + strings.Join(items, ", ") + by + m.limit(), Args: m.args, of: of}
 }
 
 // derived is of a derived table or a CTE: of rows, or of groups by user_id.
@@ -300,7 +324,7 @@ func about(items []string) []string {
 	of := make([]string, len(items))
 	for i, item := range items {
 		for _, column := range texts {
-			if item == column || !strings.HasPrefix(item, "COUNT") && strings.Contains(item, "("+column+")") {
+			if item == column || !strings.HasPrefix(item, "COUNT") && (strings.Contains(item, "("+column+")") || strings.Contains(item, "("+column+",") || strings.Contains(item, ", "+column+",")) {
 				of[i] = column
 			}
 		}

@@ -72,7 +72,7 @@ func (c *combiner) beside(text string) int {
 			return len(c.core.Items) + i
 		}
 	}
-	return len(c.core.Items) + c.hide(text)
+	return len(c.core.Items) + c.hide(text, nil)
 }
 
 // summand returns the type of the sum of an expression. MySQL's sums of integers are

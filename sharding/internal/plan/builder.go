@@ -356,7 +356,24 @@ func (b *builder) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, c := range conjuncts(e) {
 		b.facts = append(b.facts, fact{c, s, holds})
 		b.equations(c, s, holds)
+		for _, one := range alternatives(c) { // of x IN (SELECT y …) a row with the value of x alone makes the whole true
+			b.equations(one, s, nil)
+		}
 	}
+}
+
+// alternatives returns the conditions under OR of which each, with others, makes e true.
+func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
+	either := sqlparse.As(e, sqlparse.Or)
+	if either == nil || either.Not {
+		return nil
+	}
+	for _, operand := range either.Operands {
+		for _, c := range conjuncts(operand) {
+			list = append(append(list, c), alternatives(c)...)
+		}
+	}
+	return list
 }
 
 // equations takes in which columns are equal, for the ones that a condition holds for.

@@ -23,6 +23,7 @@ type combination struct {
 	whole    bool      // a shard returns all of its rows, whatever LIMIT is
 	most     int64     // how many rows a shard returns at most without LIMIT, -1 where nobody knows
 	group    *grouping // of a query that aggregates
+	integers []int     // arguments that have to be whole numbers, for the kind of a result
 }
 
 // Order is an expression of ORDER BY, which a shard returns as a hidden column.
@@ -34,7 +35,10 @@ type Order struct {
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
 func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
-	c := &combiner{builder: b, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite}, hidden: map[int][]string{}, dialect: d}
+	c := &combiner{builder: b, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite}, hidden: map[int][]string{}, copied: map[int][]int{}, dialect: d}
+	if d.Engine == merge.MySQL {
+		c.integers = &c.of.integers
+	}
 	c.form()
 	for _, core := range c.cores {
 		c.enter(core)
@@ -50,7 +54,9 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 		return nil, b.refusal(b.firstSharded(), sharding.ErrUnmergeable, c.why)
 	}
 	for at, list := range c.hidden {
-		c.of.edits = append(c.of.edits, inserted(at, ", "+strings.Join(list, ", ")))
+		e := inserted(at, ", "+strings.Join(list, ", "))
+		e.args = c.copied[at]
+		c.of.edits = append(c.of.edits, e)
 	}
 	return c.of, nil
 }
@@ -59,14 +65,16 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 // then.
 type combiner struct {
 	*builder
-	query   *sqlparse.Query
-	cores   []*sqlparse.Core // the branches of a UNION, or one
-	core    *sqlparse.Core   // the present one
-	scope   *scope           // its
-	hidden  map[int][]string // expressions that are selected besides, by places in the text
-	of      *combination
-	dialect merge.Dialect
-	why     string // the first refusal, and what to do instead
+	query    *sqlparse.Query
+	cores    []*sqlparse.Core // the branches of a UNION, or one
+	core     *sqlparse.Core   // the present one
+	scope    *scope           // its
+	hidden   map[int][]string // expressions that are selected besides, by places in the text
+	copied   map[int][]int    // the arguments in them
+	of       *combination
+	dialect  merge.Dialect
+	integers *[]int // of, where the kind of an argument decides that of a result
+	why      string // the first refusal, and what to do instead
 }
 
 // refuse notes why answers are not combined.
@@ -117,6 +125,8 @@ func (c *combiner) branch() {
 		c.refuse("a WINDOW is not combined; write PARTITION BY with the sharding key into OVER (…)")
 	case len(c.core.Modifiers) > 0:
 		c.refuse(c.core.Modifiers[0] + " is not combined; leave it out")
+	case c.scope.quantified && !c.rooted(c.scope) && !c.asks():
+		c.refuse("ALL (SELECT …) and ANY (SELECT …) compare with rows of all shards, of which each shard has its own; read the least or the greatest of them before, and give it as an argument; = ANY is IN, which is combined where both columns lead to the shard")
 	case !c.rooted(c.scope) && !c.asks():
 		c.refuse("the rows of an answer have to come from one row each of a sharded table, with whose slot all other tables agree; join them by the sharding key")
 	}
@@ -280,13 +290,15 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
 	switch {
 	case at >= 0:
-		v = c.inOrder(e, c.result(at))
+		if v = c.inOrder(e, c.result(at)); c.dialect.Engine == merge.MySQL && written(c.cores, at) > 1 {
+			c.refuse("how " + c.text(e) + " is sorted is known to the collation of a connection alone; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
+		}
 		c.hideResult(at, v)
 	case len(c.of.distinct) > 0 || len(c.cores) > 1:
 		c.refuse("DISTINCT and UNION are ordered by what is selected; select " + c.text(e))
 	default:
-		v = c.inOrder(e, c.value(e))
-		c.hide(v.selected(c.text(e)))
+		v = c.inOrder(e, c.typed(e))
+		c.hide(v.selected(c.text(e)), e)
 	}
 	return v
 }
@@ -306,10 +318,14 @@ func (c *combiner) result(at int) (first Value) {
 			c.refuse("the SELECTs of a UNION have as many columns each")
 			return first
 		}
-		if e := core.Items[at].Expr; c.hasParams(e) { // which the text has once
-			c.refuse(c.text(e) + parametersCompared)
+		e := core.Items[at].Expr
+		v, ok := numeral(e, c.integers)
+		switch {
+		case c.dialect.Engine == merge.MySQL && written(c.cores, at) > 0:
+			v = Value{Type: merge.Type{Kind: merge.Bytes}}
+		case c.dialect.Engine != merge.MySQL || !ok:
+			v = c.selects(e)
 		}
-		v := c.selects(core.Items[at].Expr)
 		switch {
 		case v.As == Number && len(c.cores) > 1:
 			c.refuse(c.text(core.Items[at].Expr) + " is compared by its text in a UNION" + addKey)
@@ -331,9 +347,9 @@ func (c *combiner) hideResult(at int, v Value) {
 		case core.Distinct && len(c.of.distinct) == 0 && v.loose(): // equal texts have several weights
 			c.refuse("UNION ALL with DISTINCT is not ordered by a text; order by other columns, or write UNION")
 		case len(core.GroupBy) > 0:
-			c.hide(c.key(v, core.Items[at].Expr))
+			c.hide(c.key(v, core.Items[at].Expr), core.Items[at].Expr)
 		default:
-			c.hide(v.selected(c.text(core.Items[at].Expr)))
+			c.hide(v.selected(c.text(core.Items[at].Expr)), core.Items[at].Expr)
 		}
 	}
 }

@@ -25,6 +25,9 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		b.ranks++
 		b.restless = "an aggregate in a subquery is that of the query around it; write it there"
 	}
+	if s != nil && quantified(e) {
+		s.quantified = true
+	}
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
@@ -39,6 +42,19 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 		}
 	}
 }
+
+// quantified reports whether an expression is ALL (SELECT …), ANY (SELECT …) or SOME (SELECT …),
+// which are no functions.
+func quantified(e sqlparse.Expr) bool {
+	call, ok := e.(*sqlparse.Call)
+	if !ok || len(call.Args) != 1 || !quantifiers[nameOf(call)] {
+		return false
+	}
+	_, ok = call.Args[0].(*sqlparse.Subquery)
+	return ok
+}
+
+var quantifiers = words("all any some")
 
 // steady are functions whose value depends on their arguments alone, and on settings that
 // all databases share, such as the time zone.
@@ -90,8 +106,8 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 	case *sqlparse.Call:
 		name := strings.ToLower(last(e.Name))
 		switch {
-		case e.Over && ranking[name]:
-		case (name == "any" || name == "all" || name == "some") && len(e.Args) == 1 && !isQuery(e.Args[0]): // of an array
+		case e.Over && ranking[name], quantified(e):
+		case quantifiers[name] && len(e.Args) == 1: // of an array
 		case name == "last_insert_id" && len(e.Args) == 1: // it tells the value, and returns it
 		case !steady[name] && !clockNames[name] && !timeFunctions[name] && aggregates[name] == 0:
 			v.ranks++
@@ -106,11 +122,6 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 		}
 	}
 	return ""
-}
-
-func isQuery(e sqlparse.Expr) bool {
-	_, is := bare(e).(*sqlparse.Subquery)
-	return is
 }
 
 // readsClock reports whether one of these functions reads the clock. Whether it does so for

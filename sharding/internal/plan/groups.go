@@ -35,7 +35,7 @@ func (c *combiner) grouped() {
 		by := c.ordered(e)
 		v := c.told(by)
 		g.by, g.keys = append(g.by, by), append(g.keys, v)
-		g.Keys = append(g.Keys, merge.Key{Column: g.Shown + c.hide(c.key(v, by)), Type: v.Type})
+		g.Keys = append(g.Keys, merge.Key{Column: g.Shown + c.hide(c.key(v, by), by), Type: v.Type})
 	}
 	for i, item := range c.core.Items {
 		c.groupItem(item.Expr, i)
@@ -95,7 +95,7 @@ func sparing(item sqlparse.Item, text string, d merge.Dialect) []edit {
 	if with == text {
 		return nil
 	}
-	all := []edit{{e, with}}
+	all := []edit{{Span: e, with: with}}
 	if item.Alias.Name == "" {
 		name := "?column?"
 		if call, ok := bare(item.Expr).(*sqlparse.Call); ok {
@@ -130,10 +130,26 @@ func (c *combiner) unambiguous(e sqlparse.Expr) {
 // text returns an expression as it is written, without parentheses around it.
 func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
 
-// hide selects an expression besides, and returns its place among the hidden ones.
-func (c *combiner) hide(text string) int {
-	list := c.hidden[c.core.ItemsEnd]
-	c.hidden[c.core.ItemsEnd] = append(list, hiddenAs(text, len(list)))
+// hide selects besides what is made of an expression, with its parameters, and returns its
+// place among the hidden ones.
+func (c *combiner) hide(text string, of sqlparse.Expr) int {
+	at := c.core.ItemsEnd
+	params := parameters{c.statement}
+	switch {
+	case of == nil || !c.hasParams(of) || params.named():
+	case params.numbered():
+		c.refuse(c.text(of) + parametersCompared)
+	default:
+		for range strings.Count(text, c.text(of)) {
+			for _, p := range c.statement.Params {
+				if inside(p.Span, bare(of).Bytes()) {
+					c.copied[at] = append(c.copied[at], p.Index)
+				}
+			}
+		}
+	}
+	list := c.hidden[at]
+	c.hidden[at] = append(list, hiddenAs(text, len(list)))
 	return len(list)
 }
 
@@ -148,6 +164,7 @@ func (c *combiner) groupItem(e sqlparse.Expr, at int) {
 	case aggregated(e): // computed
 	case key >= 0:
 		v = c.of.group.keys[key]
+	case !computed(e): // the same on every shard
 	default:
 		c.refuse(c.text(e) + " is neither an aggregate nor in GROUP BY")
 	}

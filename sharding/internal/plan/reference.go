@@ -104,7 +104,8 @@ type scope struct {
 	outers []outerJoin  // those inside others before them
 	ranks  bool         // there is a variable or an unknown function in it
 	// windows are the window functions over its rows.
-	windows []*sqlparse.Call
+	windows    []*sqlparse.Call
+	quantified bool // there is ALL, ANY or SOME (SELECT …) in its expressions
 }
 
 // resolve returns the column that a name means, or false where that is not

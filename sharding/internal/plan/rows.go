@@ -88,7 +88,7 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 		part := &parts[i]
 		var with renumbering
 		part.Args, with = argsOf(part.Rows)
-		part.Text, err = p.edited(part.Target, with, edit{all, p.insert.some(part.Rows, params, with)}, recognised)
+		part.Text, err = p.edited(part.Target, with, edit{Span: all, with: p.insert.some(part.Rows, params, with)}, recognised)
 		if err != nil {
 			return Route{}, err
 		}

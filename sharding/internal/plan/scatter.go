@@ -18,7 +18,7 @@ import (
 // combined.
 type Shards struct {
 	Targets []Shard
-	// Args are the arguments of each text: which of the statement's, in their order.
+	// Args are the arguments of each text: which of the statement's, in the text's order.
 	Args []int
 	// Order is what the rows are ordered by: the last columns of each answer, which
 	// the caller does not get.
@@ -98,9 +98,7 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
 	var with renumbering
-	all.Args, with = parameters{p.statement}.chosen(func(param sqlparse.Span) bool {
-		return !slices.ContainsFunc(edits, func(e edit) bool { return inside(param, e.Span) })
-	})
+	all.Args, with = parameters{p.statement}.around(edits)
 	all.Args = slices.DeleteFunc(all.Args, func(i int) bool { return i >= len(args) }) // the database says which are missing,
 	for i := p.statement.Args; i < len(args); i++ {                                    // and which are too many
 		all.Args = append(all.Args, i)
@@ -122,6 +120,9 @@ func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 		if all.Group, err = c.group.bind(args); err != nil {
 			return nil, err
 		}
+	}
+	if err := c.computable(args); err != nil {
+		return nil, err
 	}
 	if c.limit == nil {
 		return c.edits, nil
@@ -154,6 +155,22 @@ func (c *combination) bind(all *Shards, args []any) (edits []edit, err error) {
 		}
 	}
 	return append(slices.Clip(c.edits), limit), nil
+}
+
+// computable refuses arguments with which the kind of a result is not known.
+func (c *combination) computable(args []any) error {
+	for _, i := range c.integers {
+		v, err := plain(operand{param: i}.value(args))
+		if err != nil {
+			return fmt.Errorf("%w: argument %d: %w", sharding.ErrUnmergeable, i+1, err)
+		}
+		switch v.(type) {
+		case nil, int, int64:
+		default:
+			return fmt.Errorf("%w: how a result of argument %d compares depends on how its driver sends a %T; give a whole number", sharding.ErrUnmergeable, i+1, v)
+		}
+	}
+	return nil
 }
 
 // bind returns the grouping with the arguments of its expressions, which are numbers: how

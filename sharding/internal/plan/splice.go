@@ -14,10 +14,14 @@ import (
 // edit is a part of the text that is replaced.
 type edit struct {
 	sqlparse.Span
+
 	with string
+	args []int // of the parameters that it copies, where each takes the argument of its place
 }
 
-func inserted(at int, text string) edit { return edit{sqlparse.Span{From: at, To: at}, text} }
+func inserted(at int, text string) edit {
+	return edit{Span: sqlparse.Span{From: at, To: at}, with: text}
+}
 
 // texts keeps the texts of a plan by target.
 type texts struct {
@@ -97,6 +101,31 @@ func (p parameters) chosen(wanted func(sqlparse.Span) bool) (args []int, with re
 	return args, with
 }
 
+// around returns which arguments a text with these edits takes: a parameter may be left out
+// of it, and one that is copied stands in it twice.
+func (p parameters) around(edits []edit) (args []int, with renumbering) {
+	wanted := func(param sqlparse.Span) bool {
+		return !slices.ContainsFunc(edits, func(e edit) bool { return inside(param, e.Span) })
+	}
+	copies := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return len(e.args) == 0 })
+	if len(copies) == 0 {
+		return p.chosen(wanted)
+	}
+	slices.SortStableFunc(copies, func(a, b edit) int { return a.From - b.From })
+	for _, q := range p.of.Params {
+		for len(copies) > 0 && copies[0].From <= q.From {
+			args, copies = append(args, copies[0].args...), copies[1:]
+		}
+		if wanted(q.Span) {
+			args = append(args, q.Index)
+		}
+	}
+	for _, e := range copies {
+		args = append(args, e.args...)
+	}
+	return args, nil
+}
+
 // named reports whether they have names.
 func (p parameters) named() bool { return len(p.of.Params) > 0 && p.of.Params[0].Name != "" }
 
@@ -131,12 +160,12 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 	}
 	name := r.at.Name.Span
 	quoted := p.options.Quote(physical)
-	edits = append(edits, edit{name, quoted})
+	edits = append(edits, edit{Span: name, with: quoted})
 	switch {
 	case r.at.Alias.Name != "":
 	case r.renamed:
 		for _, c := range r.columns {
-			edits = append(edits, edit{c.Span, quoted})
+			edits = append(edits, edit{Span: c.Span, with: quoted})
 		}
 	default:
 		edits = append(edits, inserted(max(name.To, r.at.Partition.To), " AS "+name.Of(p.statement.Text)))

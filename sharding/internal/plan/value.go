@@ -52,7 +52,9 @@ func (c *combiner) typed(e sqlparse.Expr) Value {
 		case e.Op == sqlparse.Case:
 			return c.oneOf(e, c.results(e))
 		}
-		return c.arithmetic(e)
+		if e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul || e.Op == sqlparse.Mod {
+			return c.arithmetic(e, e.Operands)
+		}
 	}
 	return c.unknown(e)
 }
@@ -124,15 +126,20 @@ func (c *combiner) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 }
 
 // oneOf returns how values compare each of which is that of one of several expressions.
+// A text that is written gets the collation of a column beside it.
 func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
+	text := false
 	for _, one := range list {
-		v, ok := numeral(one)
+		v, ok := numeral(one, c.integers)
 		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
 		case isLiteral && l.Kind == sqlparse.Null:
 			continue
+		case isLiteral && l.Kind == sqlparse.Text && ascii(l.Value):
+			text = true
+			continue
 		case isLiteral && !ok:
 			return c.unknown(e)
-		case !isLiteral:
+		case !isLiteral && !ok:
 			v = c.typed(one)
 		}
 		switch {
@@ -144,14 +151,55 @@ func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 			return c.unknown(e)
 		}
 	}
-	if of.Type.Kind == 0 || of.As == Number {
+	if of.Type.Kind == 0 || of.As == Number || text && of.As != Weight {
 		return c.unknown(e)
 	}
 	return of
 }
 
-// numeral returns how the values of a whole number or decimal compare that is written.
-func numeral(e sqlparse.Expr) (v Value, ok bool) {
+func ascii(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// computed reports whether an expression is anything but one value that is written or given.
+func computed(e sqlparse.Expr) bool {
+	switch bare(e).(type) {
+	case *sqlparse.Literal, *sqlparse.Param:
+		return false
+	}
+	return true
+}
+
+// written returns how many texts a column has that is selected as it is written, in every
+// branch of a UNION. They compare by their bytes, as no collation takes two of them for
+// equal; how they are sorted is the collation's to know. It returns 0 where that is not so.
+func written(branches []*sqlparse.Core, at int) int {
+	seen := map[string]string{}
+	for _, core := range branches {
+		if at >= len(core.Items) {
+			return 0
+		}
+		l, isLiteral := bare(core.Items[at].Expr).(*sqlparse.Literal)
+		if !isLiteral || l.Kind != sqlparse.Text {
+			return 0
+		}
+		like, known := folded(l.Value)
+		if other, twice := seen[like]; !known && len(branches) > 1 || twice && other != l.Value {
+			return 0
+		}
+		seen[like] = l.Value
+	}
+	return len(seen)
+}
+
+// numeral returns how the values of a whole number or decimal compare that is written, or
+// given as an argument: that is added to those which have to be whole numbers, if there is a
+// list of them.
+func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
+	if p, isParam := bare(e).(*sqlparse.Param); isParam && integers != nil {
+		*integers = append(*integers, p.Index)
+		return whole, true
+	}
 	l, ok := bare(e).(*sqlparse.Literal)
 	switch {
 	case !ok:
@@ -177,10 +225,12 @@ func (c *combiner) function(call *sqlparse.Call) Value {
 	switch {
 	case call.Over:
 		return whole
-	case call.Odd || call.Distinct || call.Star || len(call.Args) == 0 || aggregates[name] != 0:
+	case odd(call) || aggregates[name] != 0:
 		return c.unknown(call)
-	case lengths[name]:
+	case integers[name]:
 		return whole
+	case name == "mod" && len(call.Args) == 2:
+		return c.arithmetic(call, call.Args)
 	case name == "from_unixtime" && one: // in the time zone that all databases share
 		return Value{Type: merge.Type{Kind: merge.Time}}
 	case name == "coalesce" || name == "ifnull":
@@ -202,6 +252,9 @@ func (c *combiner) function(call *sqlparse.Call) Value {
 // arguments, or nothing.
 func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 	time := v.Type.Kind == merge.Time
+	if parts[name] && v.As == Weight && !slices.ContainsFunc(more, computed) {
+		return v
+	}
 	switch len(more) {
 	case 0:
 		switch {
@@ -221,10 +274,18 @@ func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 	return Value{}
 }
 
+// odd reports whether a call is written otherwise than f(x, …).
+func odd(call *sqlparse.Call) bool {
+	return call.Odd || call.Distinct || call.Star || len(call.Args) == 0
+}
+
 var (
-	folds   = words("lower upper lcase ucase")           // their results have the collation of the column
-	clocks  = words("year month day hour minute second") // their results are integers
-	lengths = words("length char_length character_length octet_length bit_length instr locate")
+	folds = words("lower upper lcase ucase") // their results have the collation of the column
+	// The results of parts, too, and on MySQL and MariaDB these are no longer than its texts.
+	parts  = words("trim ltrim rtrim left right substr substring")
+	clocks = words("year month day hour minute second") // their results are integers, of times
+	// The results of integers are integers whatever their arguments are.
+	integers = words("length char_length character_length octet_length bit_length instr locate field find_in_set strcmp datediff to_days")
 )
 
 // fixed reports whether an expression is a format of DATE_FORMAT that makes digits in
@@ -244,14 +305,12 @@ func fixed(e sqlparse.Expr) bool {
 	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
 }
 
-// arithmetic returns how sums, differences and products of columns and numbers compare.
-func (c *combiner) arithmetic(e *sqlparse.Operation) Value {
-	if e.Op != sqlparse.Add && e.Op != sqlparse.Sub && e.Op != sqlparse.Mul {
-		return c.unknown(e)
-	}
+// arithmetic returns how sums, differences, products and remainders of columns and numbers
+// compare.
+func (c *combiner) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	kind, columns, wide := merge.Integer, 0, false
-	for _, operand := range e.Operands {
-		v, written := numeral(operand)
+	for _, operand := range of {
+		v, written := numeral(operand, c.integers)
 		if !written {
 			v = c.typed(operand)
 			columns++
@@ -329,7 +388,7 @@ func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 			if strings.EqualFold(item.Alias.Name, col.name) {
 				inner.why = ""
 				found.Value = inner.selects(item.Expr)
-				found.Unsorted = inner.why
+				found.Unsorted = strings.TrimSuffix(inner.why, addKey)
 			}
 		}
 	}
@@ -340,7 +399,7 @@ func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 func (c *combiner) selects(e sqlparse.Expr) Value {
 	call, ok := bare(e).(*sqlparse.Call)
 	if !ok || !aggregated(call) || aggregates[nameOf(call)] == 0 {
-		return c.value(e)
+		return c.typed(e)
 	}
 	switch function := aggregates[nameOf(call)]; {
 	case function == merge.Count && c.dialect.Engine == merge.SQLite:
