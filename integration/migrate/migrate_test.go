@@ -21,7 +21,7 @@ func TestMigrationUnderWritersLosesNothing(t *testing.T) {
 			stop()
 			t.Fatal(err)
 		}
-		done, err := j.Cutover(t.Context(), longPause)
+		done, err := s.cutover(t, j)
 		n := stop()
 		if err != nil {
 			t.Fatal(err)

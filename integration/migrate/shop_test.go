@@ -3,12 +3,15 @@ package migrate_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 
@@ -24,6 +27,7 @@ type migrationShop struct {
 	servers [2]database.Server
 	source  *sql.DB
 	shards  sharding.DBs
+	rest    atomic.Int64 // how long a writer rests after a transaction, in nanoseconds
 }
 
 // onShopServers runs a test on MariaDB and on MySQL.
@@ -170,6 +174,7 @@ func (s *migrationShop) writers(t testing.TB, n int) (stop func() int) {
 				if s.change(random) == nil {
 					done[i]++
 				}
+				time.Sleep(time.Duration(s.rest.Load()))
 			}
 		})
 	}
@@ -181,6 +186,20 @@ func (s *migrationShop) writers(t testing.TB, n int) (stop func() int) {
 		}
 		return sum
 	})
+}
+
+// cutover switches. On a machine that is busy the writers may be faster than their changes
+// are followed; they slow down then, as the error asks.
+func (s *migrationShop) cutover(t *testing.T, j *migrate.Job) (done migrate.Switch, err error) {
+	t.Helper()
+	for rest := time.Millisecond; ; rest *= 2 {
+		done, err = j.Cutover(t.Context(), longPause)
+		if !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "writers are faster") || rest > time.Minute {
+			return done, err
+		}
+		t.Logf("the writers rest for %s: %v", rest, err)
+		s.rest.Store(int64(rest))
+	}
 }
 
 // statement has arguments, so that the driver prepares it.

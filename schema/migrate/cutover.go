@@ -220,6 +220,9 @@ func (p *pause) prepare(ctx context.Context) error {
 	if err := p.getReady(limited); err != nil {
 		return err
 	}
+	if err := p.s.Spare(ctx); err != nil {
+		return err
+	}
 	return p.rename(ctx)
 }
 

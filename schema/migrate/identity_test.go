@@ -30,6 +30,32 @@ func TestAnAlterEndsAFollowingRunner(t *testing.T) {
 	}
 }
 
+// What MariaDB leaves of a table whose RENAME was killed: its triggers are gone, and it
+// takes writes that nobody notes.
+func TestATableThatHasLostItsTriggersIsNotSwitched(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"insert", "update", "delete"} {
+		s, job := copied(t, 50)
+		var trigger string
+		if err := s.source.QueryRow("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'shardid_%' AND sql LIKE '%AFTER " + event + "%' AND tbl_name = 'orders'").Scan(&trigger); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, s.source, "DROP TRIGGER "+trigger)
+		if _, err := job.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrChanged) || !strings.Contains(err.Error(), trigger) {
+			t.Errorf("without %s: cutover: %v", trigger, err)
+		}
+		if err := job.Run(t.Context()); !errors.Is(err, migrate.ErrChanged) {
+			t.Errorf("without %s: run: %v", trigger, err)
+		}
+		if _, err := job.Verify(t.Context()); !errors.Is(err, migrate.ErrChanged) {
+			t.Errorf("without %s: verify: %v", trigger, err)
+		}
+		if err := job.Abort(t.Context()); err != nil {
+			t.Errorf("without %s: abort: %v", trigger, err)
+		}
+	}
+}
+
 func TestVerifyNotesNothingOfATableThatWasAltered(t *testing.T) {
 	t.Parallel()
 	for _, alter := range []string{"ALTER TABLE orders ADD COLUMN late TEXT", "ALTER TABLE orders DROP COLUMN note"} {

@@ -173,7 +173,7 @@ func (mySQL) Abandoned(ctx context.Context, s *Session) error {
 
 // Watch sends KILL QUERY, as a statement that waits for a lock does not end when
 // its connection is closed.
-func (mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
+func (m mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	id, err := s.Number(ctx, "SELECT CONNECTION_ID()")
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest 
 	}
 	defer killer.Close()
 	killing, done := context.WithCancel(ctx)
-	sent := false
+	s.kills.endangers = m.found.Kind == dialect.KindMariaDB
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		select {
@@ -199,9 +199,8 @@ func (mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest 
 			case <-killing.Done():
 				return
 			case <-timer.C:
-				sent = true
 				// It may come between two statements, so it is repeated.
-				_ = killer.Exec(killing, fmt.Sprintf("KILL QUERY %d", id))
+				s.kill(func() { _ = killer.Exec(killing, fmt.Sprintf("KILL QUERY %d", id)) })
 				timer.Reset(20 * time.Millisecond)
 			}
 		}
@@ -209,7 +208,7 @@ func (mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest 
 	err = f()
 	done() // nobody waits for an answer: writers do
 	wg.Wait()
-	if sent { // MariaDB has a KILL that comes between two statements end the next one
+	if s.kills.sent { // MariaDB has a KILL that comes between two statements end the next one
 		_ = s.Exec(ctx, "DO 0")
 	}
 	return err

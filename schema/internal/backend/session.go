@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -14,8 +15,9 @@ type Session struct {
 	*sql.Conn
 
 	Database *Database
-	Spent    bool                 // an answer was cut off
-	Locked   bool                 // holds the lock of a switch: no transaction may begin
+	Spent    bool // an answer was cut off
+	Locked   bool // holds the lock of a switch: no transaction may begin
+	kills    kills
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
 	values   []any                // of the rows of one statement
 	rooms    int                  // how many large buffers the driver has
@@ -26,6 +28,42 @@ type Session struct {
 func (c *Session) Close() {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Conn.Close()
+}
+
+// kills are what a Watch sends to a session of MySQL or MariaDB when its time is over.
+type kills struct {
+	mu        sync.Mutex
+	sent      bool
+	endangers bool // a KILL in the midst of a RENAME takes triggers from the table
+	spared    bool
+}
+
+// Spare is called before a statement that gives another name to a table with triggers: on
+// MariaDB the Watch sends no KILL from now on. One that comes in the midst of such a
+// statement may leave the table without its triggers, silently, or with an empty list of
+// them, after which every statement on the table fails with error 1343 (10.11.19: 1 KILL
+// CONNECTION of 4 and 1 KILL QUERY of several hundred). With a lock on the table the
+// statement waits for nobody but a backup, and then for as long as lock_wait_timeout says.
+// The error is context.DeadlineExceeded where a KILL was sent before.
+func (c *Session) Spare(ctx context.Context) error {
+	c.kills.mu.Lock()
+	defer c.kills.mu.Unlock()
+	c.kills.spared = c.kills.endangers
+	if c.kills.spared && c.kills.sent {
+		_ = c.Exec(ctx, "DO 0") // which it ends, if it has come between two statements
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// kill sends a KILL, unless the session is spared.
+func (c *Session) kill(send func()) {
+	c.kills.mu.Lock()
+	defer c.kills.mu.Unlock()
+	if !c.kills.spared {
+		c.kills.sent = true
+		send()
+	}
 }
 
 // Exec executes one statement.

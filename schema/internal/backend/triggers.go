@@ -53,6 +53,21 @@ func (c *Session) replaceTriggers(ctx context.Context, all []Trigger) error {
 	return nil
 }
 
+// LostTriggers returns the names of those triggers, all of which begin with a prefix, that
+// are not there.
+func (c *Session) LostTriggers(ctx context.Context, prefix string, all []Trigger) (lost []string, err error) {
+	names, err := c.Database.triggers(ctx, c, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range all {
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, t.name) }) {
+			lost = append(lost, t.name)
+		}
+	}
+	return lost, nil
+}
+
 // DropTriggersNamed drops the triggers whose names are this and an event, but for
 // those that stay. Others may be using their table.
 func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []Trigger) error {

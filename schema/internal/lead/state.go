@@ -105,8 +105,8 @@ func (st *State) Moved(ctx context.Context, s *backend.Session) (bool, error) {
 	return len(known) != 1 || known[0] != st.servers(), err
 }
 
-// CheckIdentities fails when a table was truncated, rebuilt or altered: the log
-// does not know of it.
+// CheckIdentities fails when a table was truncated, rebuilt or altered, or has lost its
+// triggers: the log does not know of it, or not of all that has happened since.
 func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error {
 	spans, err := st.Spans(ctx, s, false)
 	if err != nil {
@@ -119,6 +119,14 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 		}
 		if identity != spans[t.Number].Identity {
 			return fmt.Errorf("%w: table %s was truncated, altered or restored", openjob.ErrChanged, t.Conf.Name)
+		}
+		lost, err := s.LostTriggers(ctx, st.TriggerName("s", t.Number, ""), s.Database.Capture(st.Capture(t)))
+		switch {
+		case err != nil:
+			return err
+		case len(lost) > 0:
+			return fmt.Errorf("%w: table %s has lost the triggers %s, and nobody knows what has changed since; "+
+				"somebody has dropped them, or a connection was killed in the midst of a RENAME, after which MariaDB may have none of them", openjob.ErrChanged, t.Conf.Name, strings.Join(lost, ", "))
 		}
 	}
 	return nil
