@@ -183,6 +183,12 @@ func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = t.explain(ctx, s, width)
+			if err == nil { // somebody has made the row meanwhile, or its period has begun
+				end, err = t.raiseOn(ctx, s, width)
+			}
+			if errors.Is(err, sql.ErrNoRows) {
+				err = t.table.unchanged()
+			}
 		}
 		return t.table.explained(err)
 	})
@@ -253,7 +259,8 @@ func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end i
 	return end, err
 }
 
-// explain says why the UPDATE found no row, or changed none.
+// explain says why the UPDATE found no row, or changed none, nil where it would find and
+// change one now.
 func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	of, most := t.table, t.store.highest(t.table)
 	value, err := t.look(ctx, s, of.value)
@@ -263,9 +270,11 @@ func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	case value > most-width:
 		return fmt.Errorf("%w: %s is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, of.value, value, most)
 	}
-	if err := t.conditions(ctx, s); err != nil {
-		return err
-	}
+	return t.conditions(ctx, s)
+}
+
+// unchanged is the error of an UPDATE that changes no row, though nothing is in its way.
+func (of *counterTable) unchanged() error {
 	return &keygen.SetupError{
 		Err: fmt.Errorf("the UPDATE of %s did not change %s: the connection has autocommit off, so that a reserved range could be rolled back, "+
 			"or it has binlog_format=STATEMENT and the tag is guarded, or a trigger keeps %[2]s as it is", of.name, of.value),

@@ -1,0 +1,84 @@
+package keygen_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/schema"
+)
+
+// hooked is a database that calls before ahead of each query.
+type hooked struct {
+	of     driver.Driver
+	dsn    string
+	before func(query string)
+}
+
+func (h *hooked) Driver() driver.Driver { return h.of }
+
+func (h *hooked) Connect(context.Context) (driver.Conn, error) {
+	conn, err := h.of.Open(h.dsn)
+	if err != nil {
+		return nil, err
+	}
+	return hookedConn{conn, h}, nil
+}
+
+type hookedConn struct {
+	driver.Conn
+
+	of *hooked
+}
+
+func (c hookedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.of.before(query)
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
+}
+
+func (c hookedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c hookedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, options)
+}
+
+// Two processes want the first number of a period at once: one finds no counter, and then
+// that of the other.
+func TestACounterThatIsMadeBetweenTwoStatementsIsUsed(t *testing.T) {
+	maria := server.ShareMariaDB(t)
+	other := maria.Open(t, "hooked")
+	if err := schema.Apply(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	armed := false
+	db := sql.OpenDB(&hooked{other.Driver(), maria.DSN("hooked"), func(query string) {
+		if !armed || !strings.HasPrefix(query, "SELECT `max_id`") {
+			return
+		}
+		armed = false
+		if _, err := other.Exec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('second/2026', 1, 1)"); err != nil {
+			t.Error(err)
+		}
+	}})
+	t.Cleanup(func() { _ = db.Close() })
+	store, err := sqlstore.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	periods, from, to := store.Periods(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if _, err := periods.Reserve(t.Context(), "first", "2026", from, to, 1); err != nil { // which looks at the table more closely
+		t.Fatal(err)
+	}
+	armed = true
+	span, err := periods.Reserve(t.Context(), "second", "2026", from, to, 5)
+	if err != nil || span.First != 1 || span.Count != 5 || armed {
+		t.Errorf("%+v, %v", span, err)
+	}
+}
