@@ -24,7 +24,7 @@ type gate struct {
 	turn    chan struct{}             // with one element when somebody reads
 	suspect atomic.Pointer[suspicion] // of the last transaction that failed
 
-	refreshed time.Time // by Refresh; whoever has the turn may use it
+	refreshed time.Time // when the last read of a Refresh began; whoever has the turn may use it
 }
 
 // suspicion is a route that led to a closed place.
@@ -91,16 +91,17 @@ func (r *Router) Moved(ctx context.Context, sent *Snapshot, err error) (*Snapsho
 	return nil, err
 }
 
-// Refresh reads which places serve the tables of the [Migration], unless somebody has
-// read it within the last second; without a migration it does nothing. Adapters call
-// it before they refuse a statement about such a table: the source, which may serve
-// again since a rollback, accepts what shards do not. It reports whether another place
-// serves now than the snapshot says.
+// Refresh reads which places serve the tables of the [Migration]; without a migration
+// it does nothing. Adapters call it before they refuse a statement about such a table:
+// the source, which may serve again since a rollback, accepts what shards do not. It
+// reports whether another place serves now than the snapshot says. One caller reads at
+// a time, and those who wait for it share what the next one reads.
 func (r *Router) Refresh(ctx context.Context, known *Snapshot) (changed bool, err error) {
 	if r.gate == nil {
 		return false, nil
 	}
-	err = r.gate.inTurn(ctx, func() error { return r.gate.refresh(ctx, known) })
+	came := time.Now()
+	err = r.gate.inTurn(ctx, func() error { return r.gate.refresh(ctx, known, came) })
 	return err == nil && r.Snapshot().routing != known.routing, err
 }
 
@@ -207,17 +208,16 @@ func (g *gate) first(ctx context.Context) error {
 	return g.reread(ctx)
 }
 
-const refreshEvery = time.Second
-
-// refresh reads the rows, unless somebody has within the last second, or the router
-// knows more than sent.
-func (g *gate) refresh(ctx context.Context, sent *Snapshot) error {
-	if g.present.snapshot().routing != sent.routing || time.Since(g.refreshed) <= refreshEvery {
+// refresh reads the rows, unless somebody began to read them after the caller came, or
+// the router knows more than sent.
+func (g *gate) refresh(ctx context.Context, sent *Snapshot, came time.Time) error {
+	if g.present.snapshot().routing != sent.routing || g.refreshed.After(came) {
 		return nil
 	}
+	began := time.Now()
 	err := g.reread(ctx)
-	if err == nil {
-		g.refreshed = time.Now()
+	if ctx.Err() == nil {
+		g.refreshed = began
 	}
 	return err
 }
