@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -34,7 +36,9 @@ func (m *migration) newRun() *cobra.Command {
 	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
 is interrupted: before the switch from the source to the shards, after it back. Any
 number of runners may be started: one leads, the others wait and take over. Run
-may be ended at any moment in any way, and begun again.
+may be ended at any moment in any way, and begun again. Of a job that is under way it
+does not end because a database is away, or waits for locks: it tries again, for as long
+as it takes.
 
 Between chunks it waits while the job is paused, while the file of --throttle-file
 exists, and while the source has more than --max-threads threads running.
@@ -58,7 +62,7 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	dryRun(cmd, &f.dry)
 	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
 	flags.BoolVar(&f.once, "once", false, "end when all is copied and changes are caught up with, and say whether some wait")
-	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4 when another runner leads, instead of waiting")
+	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4, or with 5, when another runner leads, instead of waiting")
 	flags.Var(input.AtLeast(1, &f.interval), "interval", "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
 	flags.Var(input.AtLeast(1, &f.maxThreads), "max-threads", "copy nothing while the source has more threads running (default no limit)")
@@ -83,8 +87,11 @@ type runner struct {
 	steer   atomic.Pointer[migrate.Steering] // as last seen
 	copied  atomic.Int64                     // rows
 	blocked atomic.Bool                      // by a transaction of somebody; said once
+	led     atomic.Bool                      // since the last attempt failed
 	waits   bool                             // for another runner; said once
-	began   bool                             // the job was seen under way, or this runner has led it
+	failed  int                              // attempts since this runner has led the job
+	trouble trouble
+	began   bool // the job was seen under way, or this runner has led it
 
 	caughtUp bool // with --once: that was all
 }
@@ -104,6 +111,15 @@ func (r *runner) observe(s migrate.Step) {
 	switch s.Name {
 	case migrate.StepStored:
 		r.copied.Add(s.Rows)
+	case migrate.StepLeading:
+		r.led.Store(true)
+		r.goesOn()
+	case migrate.StepWaiting:
+		if s.Err != nil {
+			r.waitsFor(s.Err, false)
+		} else {
+			r.goesOn()
+		}
 	case migrate.StepBlocked:
 		if !r.blocked.Swap(true) {
 			r.sayf("waiting for transactions on table %s to end, to make the triggers on it; end those that are open for long", s.Table)
@@ -149,8 +165,60 @@ func (r *runner) sayCaughtUp(ctx context.Context) error {
 }
 
 // turn leads the job until somebody else wants to. It is over when there is
-// nothing left to do.
+// nothing left to do. Of a job that is under way, or that another runner leads, it does
+// not end because a database is away.
 func (r *runner) turn(ctx context.Context) (done bool, err error) {
+	done, err = r.attempt(ctx)
+	underWay := r.began || r.waits
+	if err != nil && ctx.Err() == nil && underWay && migrate.Transient(err) {
+		return false, r.waitFor(ctx, err)
+	}
+	return done, err
+}
+
+// waitFor waits until another attempt is worth it, twice as long each time, with jitter,
+// so that runners of many jobs do not all come at the moment in which their server starts.
+func (r *runner) waitFor(ctx context.Context, cause error) error {
+	if r.led.Swap(false) {
+		r.failed = 0
+	}
+	r.failed++
+	r.waitsFor(cause, true)
+	wait := min(longestWait, lookEvery<<min(r.failed, 10))
+	return pauseFor(ctx, wait/2+rand.N(wait))
+}
+
+// trouble is why a runner waits, "" while it does not.
+type trouble struct {
+	mu  sync.Mutex
+	why string
+}
+
+// waitsFor says why the runner waits, once, and once more when an attempt ends for another
+// reason. Within an attempt many may wait at a time, for whom one speaks.
+func (r *runner) waitsFor(cause error, ended bool) {
+	r.trouble.mu.Lock()
+	defer r.trouble.mu.Unlock()
+	if why := cause.Error(); r.trouble.why == "" || ended && why != r.trouble.why {
+		r.trouble.why = why
+		r.sayf("waiting, and trying again: %s", why)
+	}
+}
+
+func (r *runner) goesOn() {
+	r.trouble.mu.Lock()
+	defer r.trouble.mu.Unlock()
+	if r.trouble.why != "" {
+		r.trouble.why = ""
+		r.sayf("going on")
+	}
+}
+
+// longestWait is how long a runner waits for a database until it tries again, on average.
+const longestWait = 20 * time.Second
+
+// attempt is a turn that ends with whatever goes wrong.
+func (r *runner) attempt(ctx context.Context) (done bool, err error) {
 	if err := r.makeRoom(ctx); err != nil {
 		return false, err
 	}
@@ -196,10 +264,18 @@ func (r *runner) next(ctx context.Context, cause error, asked int64) error {
 	switch {
 	case r.steer.Load().Asked != asked:
 		return nil
-	case errors.Is(cause, migrate.ErrLocked) && !r.flags.noWait:
+	case !r.flags.noWait && (errors.Is(cause, migrate.ErrLocked) || errors.Is(cause, migrate.ErrFenced) && r.seesLeaders(ctx)):
 		return r.standBy(ctx)
 	}
 	return cause
+}
+
+// seesLeaders reports whether a runner that stands by can tell that the other one has
+// ended. A server ends the lock of a leader with its connection. SQLite has no such lock:
+// two runners would take the lead from each other for ever.
+func (r *runner) seesLeaders(ctx context.Context) bool {
+	server, err := dialect.Detect(ctx, r.cfg.Source)
+	return err != nil || server.Name() != "sqlite" // a source that is away is waited for
 }
 
 // follow ends at once when there is nothing to follow: over tells why.
@@ -235,7 +311,7 @@ func (r *runner) standBy(ctx context.Context) error {
 		r.sayf("another runner leads the job; waiting to take over")
 		r.waits = true
 	}
-	return pauseFor(ctx, 4*lookEvery)
+	return r.lookAfter(ctx, 4*lookEvery)
 }
 
 // makeRoom waits while somebody wants to lead the job.
@@ -244,10 +320,33 @@ func (r *runner) makeRoom(ctx context.Context) error {
 		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
 			return err
 		}
-		if err := pauseFor(ctx, lookEvery); err != nil {
+		if err := r.lookAfter(ctx, lookEvery); err != nil {
 			return err
 		}
 	}
+}
+
+// mendEvery is how often a runner that does not lead looks whether one has died in the
+// midst of a switch: writers wait meanwhile.
+const mendEvery = 50 * time.Millisecond
+
+// lookAfter waits for d, and ends a switch whose runner has died meanwhile.
+func (r *runner) lookAfter(ctx context.Context, d time.Duration) error {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		mended, err := r.job.Mend(ctx)
+		if mended {
+			r.sayf("a command was ended in the midst of a switch; this runner has brought the switch to an end")
+		}
+		rest := mendEvery
+		if err != nil && ctx.Err() == nil { // a shard may be away: it is tried again
+			r.sayf("a command was ended in the midst of a switch, and this runner cannot bring it to an end yet: %v", err)
+			rest = 4 * lookEvery
+		}
+		if err := pauseFor(ctx, rest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *runner) look(ctx context.Context) error {

@@ -196,7 +196,23 @@ func pauseOrFail(t *testing.T) {
 // waitFor waits until a command has written something.
 func (c *command) waitFor(t *testing.T, text string) {
 	t.Helper()
-	for !strings.Contains(c.stderr.String(), text) {
+	waitForOneOf(t, text, c)
+}
+
+// waitForOneOf waits until one of the commands has written something, and all go on.
+func waitForOneOf(t *testing.T, text string, commands ...*command) {
+	t.Helper()
+	for {
+		for _, c := range commands {
+			if strings.Contains(c.stderr.String(), text) {
+				return
+			}
+			select {
+			case <-c.ended:
+				t.Fatalf("%v has ended without %q: %s", c.Args, text, c.stderr.String())
+			default:
+			}
+		}
 		pauseOrFail(t)
 	}
 }
@@ -375,8 +391,8 @@ func (o *operator) tidy(t *testing.T) {
 	}
 }
 
-// A runner whose machine slept has lost its lock, and finds another in its place.
-func TestARunnerThatSleptEndsWithFive(t *testing.T) {
+// A runner whose machine slept has lost its lock, and another has been in its place.
+func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)
 		o := newOperator(t, s)
@@ -394,10 +410,62 @@ func TestARunnerThatSleptEndsWithFive(t *testing.T) {
 		if err := slept.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
+		slept.waitFor(t, "another runner leads the job; waiting to take over")
+		o.wait(t, func(s jobStatus) bool { return s.Epoch > before.Epoch+2 }) // run --once has led once
+		o.verify(t)
+	})
+}
+
+// One that is told not to wait ends.
+func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 200)
+		o := newOperator(t, s)
+		slept := o.start(t, "run", "--no-wait", "--interval", "100ms", "--json")
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 })
+		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		killConnections(t, s.source, "mover")
+		o.must(t, 0, "run", "--once")
+		if err := slept.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
 		if code := slept.code(t); code != 5 || !strings.Contains(slept.stderr.String(), "a newer runner leads this job") {
 			t.Errorf("exit code %d: %s", code, slept.stderr.String())
 		}
+	})
+}
+
+// Two runners, one of which leads: neither ends while its servers are away, and one of
+// them leads when they are back. The one that stands by notices at once.
+func TestRunnersSurviveTheirServers(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 2000)
+		o := newOperator(t, s)
+		run := []string{"--interval", "100ms", "--json", "--chunk-rows", "100"}
+		runners := []*command{o.start(t, "run", run...), o.start(t, "run", run...)}
+		waitForOneOf(t, "another runner leads the job; waiting to take over", runners...)
+		for _, server := range s.servers {
+			server.Kill()
+		}
+		waitForOneOf(t, "waiting, and trying again: ", runners...)
+		for _, server := range s.servers {
+			if err := server.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" })
+		database.Exec(t, s.source, "UPDATE orders SET note = 'after the outage' WHERE id % 7 = 0")
 		o.verify(t)
+		for _, runner := range runners {
+			select {
+			case <-runner.ended:
+				t.Errorf("a runner has ended: %s", runner.stderr.String())
+			default:
+			}
+		}
+		s.compare(t, "user_id", "orders", "")
 	})
 }
 

@@ -10,9 +10,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,9 +28,20 @@ import (
 // source and of the two databases with shards.
 const runnerVar = "SHARDID_TEST_RUNNER"
 
-// runForEver migrates there and back, printing each step, until it is killed.
+// runForEver migrates there and back, printing each step, until it is killed, or until
+// what it did when it was stopped and continued has ended.
 func runForEver(t *testing.T, dsns []string) {
 	t.Helper()
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	slept := func() bool {
+		select {
+		case <-continued:
+			return true
+		default:
+			return false
+		}
+	}
 	var dbs [3]*sql.DB
 	for i, dsn := range dsns {
 		db, err := sql.Open("mysql", dsn)
@@ -43,8 +56,13 @@ func runForEver(t *testing.T, dsns []string) {
 		c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
 	})
 	for {
-		if err := thereAndBack(context.Background(), j); err != nil {
-			t.Fatal(err)
+		for _, call := range waysThereAndBack(context.Background(), j) {
+			switch err := call(); {
+			case slept() && err == nil:
+				return
+			case slept(), !mayGoOn(err):
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -52,16 +70,25 @@ func runForEver(t *testing.T, dsns []string) {
 // thereAndBack migrates and rolls back. What a killed runner left begun, the
 // next call of another kind finishes.
 func thereAndBack(ctx context.Context, j *migrate.Job) error {
-	for _, call := range []func() error{
-		func() error { return j.Run(ctx) },
-		func() error { _, err := j.Cutover(ctx, longPause); return err },
-		func() error { _, err := j.Rollback(ctx, longPause); return err },
-	} {
-		if err := call(); err != nil && !errors.Is(err, migrate.ErrNotReady) && !errors.Is(err, migrate.ErrPhase) && !errors.Is(err, migrate.ErrLocked) {
+	for _, call := range waysThereAndBack(ctx, j) {
+		if err := call(); !mayGoOn(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+func waysThereAndBack(ctx context.Context, j *migrate.Job) []func() error {
+	return []func() error{
+		func() error { return j.Run(ctx) },
+		func() error { _, err := j.Cutover(ctx, longPause); return err },
+		func() error { _, err := j.Rollback(ctx, longPause); return err },
+	}
+}
+
+// mayGoOn reports whether the next call may succeed after one that returned err.
+func mayGoOn(err error) bool {
+	return err == nil || errors.Is(err, migrate.ErrNotReady) || errors.Is(err, migrate.ErrPhase) || errors.Is(err, migrate.ErrLocked)
 }
 
 // killRunner starts a runner and kills it at its n-th step, or a little later,

@@ -106,6 +106,7 @@ type Step struct {
 	Name  string // one of the Step constants
 	Table string // "" when the step is about all
 	Rows  int64  // that the step wrote
+	Err   error  // why a StepWaiting waits, nil when that is over
 }
 
 // The steps of a run, in the order in which they first happen. Their texts are their
@@ -126,6 +127,8 @@ const (
 	StepSealing    = openjob.StepSealing    // a rollback closes the shards next
 	StepSealed     = openjob.StepSealed     // the shards are closed
 	StepReinstated = openjob.StepReinstated // the source's tables are back
+	StepWaiting    = openjob.StepWaiting    // a database has been away, or locks been held by others, for a second; it is tried again, and the step told once more without an Err when that is over
+	StepUndone     = openjob.StepUndone     // a switch that somebody had left half done could not be finished, and was undone
 )
 
 const (
@@ -162,7 +165,7 @@ func (c Config) withDefaults() Config {
 
 // known is the configuration as the rooms of a migration take it.
 func (c Config) known() openjob.Config {
-	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, RowError: rowError}
+	to := openjob.Config{Name: c.Name, Source: c.Source, Shards: c.Shards, Observe: c.tell, Waits: c.waits, RowError: rowError}
 	for _, t := range c.Tables {
 		to.Tables = append(to.Tables, t.known())
 	}
@@ -172,6 +175,8 @@ func (c Config) known() openjob.Config {
 func (c Config) tell(step, table string, rows int64) {
 	c.Observe(Step{Name: step, Table: table, Rows: rows})
 }
+
+func (c Config) waits(cause error) { c.Observe(Step{Name: StepWaiting, Err: cause}) }
 
 func rowError(table string, id int64, err error) error { return &RowError{table, id, err} }
 

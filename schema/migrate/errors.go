@@ -7,10 +7,18 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/cutover"
 	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 )
+
+// Transient reports whether a call failed because of a state of the databases that
+// passes: transactions of others in the way, a lost connection, a server that goes down,
+// starts, has become another one or takes no writes. The same call may succeed later.
+func Transient(err error) bool {
+	return backend.Transient(err) || errors.Is(err, backend.ErrOtherServer)
+}
 
 // Errors that this package wraps; test for them with errors.Is.
 var (
@@ -50,7 +58,7 @@ var (
 	// ErrUnclear: the source has tables both under the old and the new name, or
 	// under neither: somebody else renamed one, put the names right by hand. Or a
 	// server took over that does not know of a switch.
-	ErrUnclear = errors.New("migrate: cannot tell who owns the rows")
+	ErrUnclear = cutover.ErrUnclear
 
 	// ErrNoID: an id has no counterpart on the other side. Returned by IDs.New,
 	// IDs.Old and ResolveOld, and by a run that meets such an id.
@@ -79,6 +87,11 @@ func (e *PauseError) Error() string {
 	}
 	return fmt.Sprintf("migrate: gave up after %s while it was %s; writers go on as before. "+
 		"Look for long transactions on the tables, or allow a longer pause, and try again", e.Max, e.Step)
+}
+
+// tooLong is for the stage that switches.
+func tooLong(limit time.Duration, step string, needs time.Duration) error {
+	return &PauseError{Max: limit, Step: step, Needs: needs}
 }
 
 // Is makes a PauseError an ErrNotReady.

@@ -30,7 +30,7 @@ func (j *Job) Finalize(ctx context.Context) error {
 			if err := l.nobodyRefers(); err != nil {
 				return err
 			}
-			if err := l.closeRetired(ctx); err != nil {
+			if err := l.cut.CloseRetired(ctx); err != nil {
 				return err
 			}
 			err := l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, proto.Switched, proto.Finalized) })
@@ -83,7 +83,7 @@ func (w *openJob) detach(ctx context.Context) error {
 // dropTraces removes what changes were noted with. The fences stay: a runner
 // that was thought dead must find them.
 func (l *leader) dropTraces(ctx context.Context) error {
-	if err := l.dropBackCapture(ctx); err != nil {
+	if err := l.cut.DropBackCapture(ctx); err != nil {
 		return err
 	}
 	for _, side := range l.Shards {
@@ -149,7 +149,7 @@ func (j *Job) Abort(ctx context.Context) error {
 
 // abandon: from here on nobody else goes on with the job.
 func (l *leader) abandon(ctx context.Context, phase proto.Phase) error {
-	repair, err := l.repair(ctx)
+	repair, err := l.cut.Repair(ctx)
 	if err != nil {
 		return err
 	}

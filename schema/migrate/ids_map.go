@@ -5,27 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
-	"github.com/shardid/shardid/schema/internal/openjob"
 )
-
-// raiseCounter keeps the source from giving an id again that it got in a
-// rollback.
-func (w *openJob) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
-	if !t.IDs.IsDrawn() || t.IDs.Of != &t.Table {
-		return nil
-	}
-	counter, err := s.Database.Counter(ctx, s, t.Name)
-	if err != nil {
-		return err
-	}
-	highest, err := w.MapTable().Highest(ctx, s, t.IDs)
-	if err != nil || highest <= counter {
-		return err
-	}
-	return s.Database.SetCounter(ctx, s, t.Name, highest)
-}
 
 // ResolveOld returns the id that the row with the id old on the source has on the
 // shards, for references that are kept elsewhere: in other databases, caches and

@@ -264,6 +264,17 @@ func TestInspectSaysItInCodes(t *testing.T) {
 	}
 }
 
+// Such a key blocks: a finding beside that which asks for nothing would contradict it.
+func TestInspectCallsNoCascadeFromOutsideTheJobFollowed(t *testing.T) {
+	s := newShop(t, 0)
+	exec(t, s.source, "DROP TABLE orders; CREATE TABLE stores (id INTEGER PRIMARY KEY);"+
+		"CREATE TABLE orders (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL REFERENCES stores (id) ON UPDATE CASCADE)")
+	found := inspect(t, s.job(t, "id"))
+	if got := codes(found); slices.Contains(got, migrate.Cascades) || !migrate.Blocked(found) {
+		t.Errorf("%+v", found)
+	}
+}
+
 // A connection that is inside somebody's transaction cannot be made one of ours.
 func TestASettingThatDoesNotHoldIsErrSession(t *testing.T) {
 	s := newShop(t, 5)

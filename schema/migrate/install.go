@@ -125,15 +125,9 @@ func (w *openJob) makeCapture(ctx context.Context) error {
 // dropCapture drops the triggers that note changes of the source's tables.
 func (w *openJob) dropCapture(ctx context.Context, s *backend.Session) error {
 	for _, t := range w.Tables {
-		if err := w.dropCaptureOf(ctx, s, t); err != nil {
+		if err := w.DropCaptureOf(ctx, s, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// dropCaptureOf goes by the triggers that there are, not by those that the table
-// would get now: these depend on its foreign keys.
-func (w *openJob) dropCaptureOf(ctx context.Context, s *backend.Session, t *openjob.Table) error {
-	return s.DropTriggersNamed(ctx, w.TriggerName("s", t.Number, ""), s.Database.Barrier(w.Capture(t)))
 }

@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
-	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/schema/internal/transfer"
 )
 
@@ -51,19 +49,4 @@ func newOpenJob(w *openjob.Job, cfg Config) *openJob {
 // names reports whether a table of the job is called so.
 func (c Config) names(table string) bool {
 	return slices.ContainsFunc(c.Tables, func(t Table) bool { return strings.EqualFold(t.Name, table) })
-}
-
-// diagnose says whether a switch was begun and not finished.
-func (w *openJob) diagnose(ctx context.Context, s *backend.Session) (proto.Repair, error) {
-	current, renamed := make([]bool, len(w.Tables)), make([]bool, len(w.Tables))
-	for i, t := range w.Tables {
-		var err error
-		if current[i], err = s.Database.Exists(ctx, s, t.Conf.Name); err != nil {
-			return proto.Unclear, err
-		}
-		if renamed[i], err = s.Database.Exists(ctx, s, backend.Retired(t.Conf.Name)); err != nil {
-			return proto.Unclear, err
-		}
-	}
-	return proto.Diagnose(current, renamed), nil
 }

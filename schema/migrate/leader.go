@@ -9,6 +9,7 @@ import (
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/copier"
+	"github.com/shardid/shardid/schema/internal/cutover"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/preflight"
@@ -22,6 +23,7 @@ type leader struct {
 
 	streams *follow.Streams
 	copier  *copier.Copier
+	cut     *cutover.Stage
 }
 
 func (w *openJob) lead(ctx context.Context) (*leader, error) {
@@ -29,7 +31,11 @@ func (w *openJob) lead(ctx context.Context) (*leader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leader{w, l, follow.NewStreams(w.State, l, w.room), copier.New(w.State, l, w.room, copier.Pace{ChunkRows: w.cfg.ChunkRows, Copiers: w.cfg.Copiers, Throttle: w.cfg.Throttle})}, nil
+	streams := follow.NewStreams(w.State, l, w.room)
+	of := &leader{openJob: w, Leader: l, streams: streams}
+	of.copier = copier.New(w.State, l, w.room, copier.Pace{ChunkRows: w.cfg.ChunkRows, Copiers: w.cfg.Copiers, Throttle: w.cfg.Throttle})
+	of.cut = cutover.New(w.State, l, streams, cutover.Config{Ready: w.cfg.Ready, Unchanged: of.checkAll, MoveIn: of.moveIn, TooLong: tooLong})
+	return of, nil
 }
 
 // begin installs what is missing and returns where the job stands.

@@ -22,11 +22,16 @@ import (
 // which takes as long as Inspect does; otherwise the error is a *BlockedError with what
 // it has found.
 //
+// A switch that its runner has left half done it ends first, as [Job.Mend] does.
+//
 // Errors wrap ErrLocked, ErrFenced, ErrUnsupported, ErrNotReady or ErrChanged
 // where that is the cause, and a *SetupError when the job was begun with another
 // configuration, as those of Follow, Verify, Cutover and Rollback do. ctx ends the
 // run at any point; it can be resumed.
 func (j *Job) Run(ctx context.Context) error {
+	if _, err := j.Mend(ctx); err != nil {
+		return err
+	}
 	return j.leading(ctx, func(l *leader) error {
 		phase, err := l.begin(ctx)
 		if err != nil {
@@ -62,7 +67,7 @@ func (j *Job) Follow(ctx context.Context) error {
 		}
 		f := follow.New(l.checkAll, l.streams.Forward())
 		if phase == proto.Switched {
-			if err := l.closeRetired(ctx); err != nil {
+			if err := l.cut.CloseRetired(ctx); err != nil {
 				return err
 			}
 			f = follow.New(l.CheckTargets, l.streams.Backward()...)
@@ -124,7 +129,7 @@ func (l *leader) bringBack(ctx context.Context) error {
 	if err := l.moveIn(ctx, proto.Switched); err != nil {
 		return err
 	}
-	if err := l.closeRetired(ctx); err != nil { // whoever switched may have ended before it did
+	if err := l.cut.CloseRetired(ctx); err != nil { // whoever switched may have ended before it did
 		return err
 	}
 	f := follow.New(l.CheckTargets, l.streams.Backward()...)
@@ -132,7 +137,7 @@ func (l *leader) bringBack(ctx context.Context) error {
 }
 
 func (l *leader) run(ctx context.Context, phase proto.Phase) error {
-	switch repair, err := l.repair(ctx); {
+	switch repair, err := l.cut.Repair(ctx); {
 	case err != nil:
 		return err
 	case repair == proto.Flip:

@@ -99,6 +99,7 @@ func (j *Job) atSource(ctx context.Context, f func(*backend.Session) error) erro
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}
 	defer source.Close()
+	source.Waits = j.cfg.waits
 	if err := source.Do(ctx, f); err != nil {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)
 	}

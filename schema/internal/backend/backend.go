@@ -62,8 +62,6 @@ type connections interface {
 	LockRead() string
 	// Duplicate: a unique key of any kind refused a row.
 	Duplicate(err error) bool
-	// transient: the same transaction may be tried again on a new connection.
-	transient(err error) bool
 }
 
 // catalog is what a database says about its tables, and how they are made.

@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,12 @@ type Database struct {
 
 	Label string // "source", or its name among the shards
 	Fence string // the table with the epoch
-	db    *sql.DB
+
+	// Waits, unless nil, is told why Do has tried for a second in vain, and nil when
+	// it has succeeded after all. Several goroutines may call it at once.
+	Waits func(cause error)
+
+	db *sql.DB
 
 	mu       sync.Mutex
 	idle     []*Session // pinned connections that nobody uses
@@ -72,7 +79,7 @@ func (s *Database) recognize(ctx context.Context, c *Session) error {
 		s.ServerID = is
 	}
 	if s.ServerID != is {
-		return fmt.Errorf("%w: another server has taken over from %q: %q; make the same call again", ErrNotReady, s.ServerID, is)
+		return fmt.Errorf("%w: %w from %q: %q; make the same call again", ErrNotReady, ErrOtherServer, s.ServerID, is)
 	}
 	return nil
 }
@@ -100,11 +107,18 @@ const Patience = time.Minute
 // f must be something that may be done twice.
 func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
 	deadline := time.Now().Add(Patience)
-	wait := time.Millisecond
+	wait, told := time.Millisecond, s.Waits == nil
 	for {
 		err := s.Once(ctx, f)
+		if err == nil && told && s.Waits != nil {
+			s.Waits(nil)
+		}
 		if err == nil || ctx.Err() != nil || !s.MayPass(err) || time.Now().After(deadline) {
 			return err
+		}
+		if wait == time.Second && !told {
+			s.Waits(err)
+			told = true
 		}
 		if err := Wait(ctx, wait); err != nil {
 			return err
@@ -114,8 +128,18 @@ func (s *Database) Do(ctx context.Context, f func(*Session) error) error {
 }
 
 // MayPass reports whether what went wrong may be gone at the next attempt.
-func (s *Database) MayPass(err error) bool {
-	return errors.Is(err, ErrAgain) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) || s.transient(err)
+func (s *Database) MayPass(err error) bool { return errors.Is(err, ErrAgain) || Transient(err) }
+
+// Transient reports whether a database or the way to it was in a state that passes:
+// transactions of others in the way, a lost connection, a server that goes down, starts,
+// or takes no writes as it is not the primary any more.
+func Transient(err error) bool {
+	var network net.Error
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) ||
+		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		err != nil && strings.Contains(err.Error(), "invalid connection") ||
+		// Lock timeouts, and a statement whose table was changed too often to be prepared again.
+		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615", "1290")
 }
 
 // Once runs f on a pinned connection, which is kept for the next call unless f fails.

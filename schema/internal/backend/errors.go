@@ -16,6 +16,9 @@ var (
 	// ErrSession: a connection does not take or keep a setting.
 	ErrSession = errors.New("migrate: a session setting did not hold")
 
+	// ErrOtherServer: connections lead to another server than before.
+	ErrOtherServer = errors.New("another server has taken over")
+
 	// ErrAgain marks what another attempt may find otherwise.
 	ErrAgain = errors.New("changed meanwhile")
 

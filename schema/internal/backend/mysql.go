@@ -3,11 +3,8 @@ package backend
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -37,15 +34,6 @@ func IsMySQL(err error, numbers ...string) bool {
 		}
 	}
 	return false
-}
-
-// transient: lock timeout, server going down or starting, lost connections, a
-// statement whose table was changed too often to be prepared again.
-func (mySQL) transient(err error) bool {
-	var network net.Error
-	return IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615") ||
-		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		err != nil && strings.Contains(err.Error(), "invalid connection")
 }
 
 func (m mySQL) Rename(from, to string) string {
@@ -116,10 +104,14 @@ func (m mySQL) BytesOf(expression string, c Column) string {
 	return "(CONVERT(" + expression + " USING utf8mb4) COLLATE " + collation + ")"
 }
 
+// leadLock is the name of the lock on a job. It is that of the server, so the database
+// belongs into it.
+const leadLock = "LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64)"
+
 func (mySQL) Lead(ctx context.Context, s *Session, job string) (bool, error) {
-	// The name is that of the server, so the database belongs into it. A leader that
-	// has just ended may hold the lock for as long as its goodbye is under way.
-	got, err := s.Number(ctx, "SELECT GET_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64), 1)", job)
+	// A leader that has just ended may hold the lock for as long as its goodbye is under
+	// way.
+	got, err := s.Number(ctx, "SELECT GET_LOCK("+leadLock+", 1)", job)
 	if err != nil || got != 1 {
 		return false, err
 	}

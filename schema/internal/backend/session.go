@@ -163,6 +163,16 @@ func (c *Session) Ensure(ctx context.Context, table, columns string, values ...a
 	return err
 }
 
+// Led reports whether a runner holds the lock on a job. Of a file nobody knows, so the
+// answer is no.
+func (c *Session) Led(ctx context.Context, job string) (bool, error) {
+	if c.Database.Name() == "sqlite" {
+		return false, nil
+	}
+	holder, err := c.Number(ctx, "SELECT IS_USED_LOCK("+leadLock+")", job)
+	return holder != 0, err
+}
+
 // Place tells databases apart; "" is one that nobody else can open.
 func (c *Session) Place(ctx context.Context) (string, error) {
 	if c.Database.Name() != "sqlite" {

@@ -22,8 +22,6 @@ func (sqLite) Duplicate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
 }
 
-func (sqLite) transient(error) bool { return false }
-
 func (m sqLite) Rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }

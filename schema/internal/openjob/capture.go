@@ -2,6 +2,7 @@ package openjob
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -122,4 +123,11 @@ func (j *Job) bodyName(t *Table) string {
 		return t.Name
 	}
 	return t.Conf.Name
+}
+
+// DropCaptureOf drops the triggers that note changes of a table. It goes by the
+// triggers that there are, not by those that the table would get now: these depend on
+// its foreign keys.
+func (j *Job) DropCaptureOf(ctx context.Context, s *backend.Session, t *Table) error {
+	return s.DropTriggersNamed(ctx, j.TriggerName("s", t.Number, ""), s.Database.Barrier(j.Capture(t)))
 }

@@ -21,6 +21,8 @@ type Config struct {
 	// Observe is told about each step: its name, the table or "", and how many rows it
 	// wrote.
 	Observe func(step, table string, rows int64)
+	// Waits is told why a database is waited for, and nil when that is over.
+	Waits func(cause error)
 	// RowError makes an error of one about a row of a table.
 	RowError func(table string, id int64, err error) error
 }
@@ -33,6 +35,7 @@ type Job struct {
 	Tables Tables
 
 	tell     func(step, table string, rows int64)
+	waits    func(cause error)
 	rowError func(table string, id int64, err error) error
 }
 
@@ -65,7 +68,8 @@ func Open(ctx context.Context, c Config) (*Job, error) {
 
 // New returns a job without tables, for those who describe them by themselves.
 func New(c Config, source *backend.Database) *Job {
-	return &Job{Name: c.Name, Source: source, tell: c.Observe, rowError: c.RowError}
+	source.Waits = c.Waits
+	return &Job{Name: c.Name, Source: source, tell: c.Observe, waits: c.Waits, rowError: c.RowError}
 }
 
 // Described returns a job whose tables somebody else has described. It has no
@@ -82,6 +86,7 @@ func Described(c Config, source *backend.Database, shapes []backend.Table) (*Job
 func (j *Job) AddShards(ctx context.Context, label string, db *sql.DB) (*backend.Database, error) {
 	side, err := backend.Open(ctx, label, backend.ShardFenceTable, db)
 	if err == nil {
+		side.Waits = j.waits
 		j.Shards = append(j.Shards, side)
 	}
 	return side, err

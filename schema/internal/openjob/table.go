@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/idmap"
@@ -63,8 +64,31 @@ func (t *Target) Present() string {
 
 // place returns the target of a sharding key's value.
 func (t *Table) place(key any) (int, error) {
-	at, err := t.Conf.Target(key)
+	at, err := t.TargetOf(key)
 	return t.index[at], err
+}
+
+// TargetOf is where rows with a value of the sharding key lie, as RouteText selects it.
+func (t *Table) TargetOf(key any) (sharding.Target, error) {
+	return t.Conf.Target(timeOf(t.Conf.Rule, t.route.holder.Type, key))
+}
+
+// timeOf is the time that an application's driver makes of a DATE or DATETIME under
+// Interval: the column keeps what the clock of the rule's zone showed. It leaves to the
+// rule, which refuses them, texts of other columns: what a TIMESTAMP shows depends on the
+// time_zone of the application's session, and SQLite's texts on its driver.
+func timeOf(rule sharding.Rule, columnType string, key any) any {
+	r, isInterval := rule.(sharding.IntervalRule)
+	layout, isTime := map[string]string{"date": time.DateOnly, "datetime": time.DateTime}[columnType]
+	text, isText := key.(string)
+	if !isInterval || !isTime || !isText {
+		return key
+	}
+	at, err := time.ParseInLocation(layout, text, r.Zone())
+	if err != nil {
+		return key // 0000-00-00
+	}
+	return at
 }
 
 // Look finds out which name the shard bears. Of two tables nobody knows which one

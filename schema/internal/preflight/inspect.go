@@ -225,8 +225,9 @@ func (p tableProbe) edges() {
 				"drop it, or make it NO ACTION and have the application do what it does")
 			continue
 		}
-		if fk.Cascading {
-			p.add(Cascades, Info, fmt.Sprintf("changes of %s cascade into it", fk.Table), "nothing: triggers on "+fk.Table+" note the rows")
+		if fk.Cascading && p.has(fk.Table) { // else the key blocks
+			p.add(Cascades, Info, fmt.Sprintf("the foreign key on (%s) changes its rows when rows of %s change; on the shards no foreign key does", strings.Join(fk.Columns, ", "), fk.Table),
+				"have the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers on "+fk.Table+" have them followed")
 		}
 	}
 	for _, fk := range p.shape.Children {

@@ -55,7 +55,7 @@ func (p tableProbe) unplaced(ctx context.Context, t *openjob.Table) error {
 	}
 	var refused []error
 	for _, value := range values {
-		if _, err := t.Conf.Target(value); err != nil {
+		if _, err := t.TargetOf(value); err != nil {
 			refused = append(refused, err)
 		}
 	}

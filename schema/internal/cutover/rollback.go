@@ -1,4 +1,4 @@
-package migrate
+package cutover
 
 import (
 	"context"
@@ -8,84 +8,54 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/idmap"
+	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/sharding"
 )
 
-// Rollback makes the source the place of the tables again, with everything that
-// was written to the shards since the switch: under locks on all shards it brings
-// the last changes back, renames the shards to <name>_sealed, so that nobody can
-// write to them any more, renames the retired tables back and flips the route.
-// The job then follows the source again, and may be switched again.
-//
-// When that would keep writers waiting for longer than maxPause, everything stays
-// as it is and the error is a *PauseError. Shards that are closed are opened again
-// when the rest, by a rehearsal, does not fit into maxPause any more; once the source's
-// tables are touched it goes on, and Switch.Over tells when that took too long. A rollback that was cut
-// off after it closed a shard is finished by the next Rollback, and one that was
-// made already does nothing. Of a job that was never switched it is an ErrPhase.
-func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch, err error) {
-	if maxPause <= 0 {
-		return done, fmt.Errorf("%w: maxPause: %s is not above zero", ErrConfig, maxPause)
-	}
-	err = j.leading(ctx, func(l *leader) error {
-		phase, err := l.ReadPhase(ctx)
-		if err != nil {
-			return err
-		}
-		switch phase {
-		case proto.Copying, proto.Following:
-			return l.rolledBack(ctx, phase)
-		case proto.Switched, proto.Returning:
-			done, err = l.rollback(ctx, phase, maxPause)
-			return err
-		}
-		return fmt.Errorf("%w: the job is %q; there is no way back", ErrPhase, phase)
-	})
-	return done, err
-}
-
-// rolledBack fails unless the source serves because a rollback was made before.
-func (l *leader) rolledBack(ctx context.Context, phase proto.Phase) error {
-	repair, err := l.repair(ctx)
+// RolledBack fails unless the source serves because a rollback was made before.
+func (l *Stage) RolledBack(ctx context.Context, phase proto.Phase) error {
+	repair, err := l.Repair(ctx)
 	switch {
 	case err != nil:
 		return err
 	case repair != proto.Nothing:
-		return fmt.Errorf("%w: a switch was cut off; finish it with Cutover first", ErrPhase)
+		return fmt.Errorf("%w: a switch was cut off; finish it with Cutover first", lead.ErrPhase)
 	case !l.Tables.HaveServed():
-		return fmt.Errorf("%w: the job is %s, and was not switched: there is nothing to roll back, the source serves", ErrPhase, phase)
+		return fmt.Errorf("%w: the job is %s, and was not switched: there is nothing to roll back, the source serves", lead.ErrPhase, phase)
 	}
 	return nil
 }
 
-func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Switch, error) {
+// Rollback has the source serve again, or finishes what an attempt before has begun. The
+// phase is proto.Switched or proto.Returning.
+func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.Duration) (Result, error) {
 	if phase == proto.Switched {
 		if err := l.checkShards(ctx); err != nil {
-			return Switch{}, err
+			return Result{}, err
 		}
-		if err := l.moveIn(ctx, phase); err != nil {
-			return Switch{}, err
+		if err := l.conf.MoveIn(ctx, phase); err != nil {
+			return Result{}, err
 		}
-		if err := l.closeRetired(ctx); err != nil {
-			return Switch{}, err
+		if err := l.CloseRetired(ctx); err != nil {
+			return Result{}, err
 		}
 		if err := follow.CatchUp(ctx, maxPause, l.CheckTargets, l.streams.Backward()...); err != nil {
-			return Switch{}, err
+			return Result{}, err
 		}
 	}
 	needs, err := l.rollbackNeeds(ctx)
 	if err != nil {
-		return Switch{}, err
+		return Result{}, err
 	}
-	r := &rollback{leader: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, locked: map[*backend.Database]*backend.Session{}, forced: phase == proto.Returning}
+	r := &rollback{Stage: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, locked: map[*backend.Database]*backend.Session{}, forced: phase == proto.Returning}
 	r.Hold(r.locked)
 	if r.forced {
 		r.timing = unlimited(maxPause)
-	} else if err := enough(maxPause, 0, needs.all); err != nil {
-		return Switch{}, err
+	} else if err := l.enough(maxPause, 0, needs.all); err != nil {
+		return Result{}, err
 	}
 	defer r.release(ctx)
 	if err := r.guarded(ctx, 0); err != nil {
@@ -103,20 +73,20 @@ func (l *leader) rollback(ctx context.Context, phase proto.Phase, maxPause time.
 	if err := r.reinstate(ctx); err != nil {
 		return r.done(), err
 	}
-	return r.done(), l.dropBackCapture(ctx)
+	return r.done(), l.DropBackCapture(ctx)
 }
 
 // done is what came of it up to now.
-func (r *rollback) done() Switch {
+func (r *rollback) done() Result {
 	if r.began.IsZero() {
-		return Switch{}
+		return Result{}
 	}
 	return switched(r.spent(), r.max, r.drained, r.Epoch())
 }
 
 // rollback is the pause of a rollback.
 type rollback struct {
-	*leader
+	*Stage
 	*timing
 
 	needs   retreatNeeds
@@ -183,7 +153,7 @@ func (r *rollback) lockedOn(side *backend.Database) []string {
 }
 
 func (r *rollback) drain(ctx context.Context) error {
-	r.Observe(StepLocked, nil, 0)
+	r.Observe(openjob.StepLocked, nil, 0)
 	for more := true; more; {
 		more = false
 		for _, st := range r.streams.Backward() {
@@ -198,21 +168,25 @@ func (r *rollback) drain(ctx context.Context) error {
 			more = more || done.Applied > 0
 			if len(done.Left) > 0 && done.Applied == 0 {
 				e := done.Left[0]
-				return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", ErrNotReady))
+				return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", backend.ErrNotReady))
 			}
 		}
 	}
-	r.Observe(StepDrained, nil, r.drained)
+	r.Observe(openjob.StepDrained, nil, r.drained)
 	if err := r.at("closing the shards"); err != nil || r.forced {
 		return err
 	}
-	return enough(r.max, r.spent(), r.needs.all)
+	return r.enough(r.max, r.spent(), r.needs.all)
+}
+
+func (r *rollback) tooLong(step string, needs time.Duration) error {
+	return r.conf.TooLong(r.max, step, needs)
 }
 
 // giveUp leaves everything as it was.
 func (r *rollback) giveUp(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !r.forced && !r.began.IsZero() && r.over() {
-		return &PauseError{Max: r.max, Step: r.step}
+		return r.tooLong(r.step, 0)
 	}
 	return err
 }
@@ -247,7 +221,7 @@ func (r *rollback) undo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return &PauseError{Max: r.max, Step: "opening the source's tables, which was undone", Needs: r.needs.reinstating}
+	return r.tooLong("opening the source's tables, which was undone", r.needs.reinstating)
 }
 
 // seal closes the shards.
@@ -258,7 +232,7 @@ func (r *rollback) seal(ctx context.Context) error {
 			return err
 		}
 	}
-	r.Observe(StepSealing, nil, 0)
+	r.Observe(openjob.StepSealing, nil, 0)
 	err := r.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		s := r.locked[side]
 		for _, to := range all {
@@ -275,7 +249,7 @@ func (r *rollback) seal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Observe(StepSealed, nil, 0)
+	r.Observe(openjob.StepSealed, nil, 0)
 	return nil
 }
 
@@ -303,7 +277,7 @@ func (r *rollback) reinstate(ctx context.Context) error {
 		return r.Enter(ctx, s, proto.Returning, proto.Following)
 	})
 	if err == nil {
-		r.Observe(StepReinstated, nil, 0)
+		r.Observe(openjob.StepReinstated, nil, 0)
 	}
 	return err
 }
@@ -344,8 +318,25 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 	return nil
 }
 
+// raiseCounter keeps the source from giving an id again that it got in a
+// rollback.
+func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
+	if !t.IDs.IsDrawn() || t.IDs.Of != &t.Table {
+		return nil
+	}
+	counter, err := s.Database.Counter(ctx, s, t.Name)
+	if err != nil {
+		return err
+	}
+	highest, err := r.MapTable().Highest(ctx, s, t.IDs)
+	if err != nil || highest <= counter {
+		return err
+	}
+	return s.Database.SetCounter(ctx, s, t.Name, highest)
+}
+
 // unseal gives the shards their names back, when they are closed.
-func (l *leader) unseal(ctx context.Context) error {
+func (l *Stage) unseal(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return unsealOn(ctx, s, all) })
 	})
@@ -373,14 +364,15 @@ func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) er
 	return nil
 }
 
-func (l *leader) dropBackCapture(ctx context.Context) error {
+// DropBackCapture drops the triggers that note changes of the shards.
+func (l *Stage) DropBackCapture(ctx context.Context) error {
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		return s.DropTriggersNamed(ctx, l.TriggerName(fmt.Sprintf("b%d_", t.Number), i, ""), nil)
 	})
 }
 
 // checkShards fails when rows of the shards may have come from other servers.
-func (l *leader) checkShards(ctx context.Context) error {
+func (l *Stage) checkShards(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {
 		return side.Do(ctx, func(s *backend.Session) error { return preflight.CheckReplicas(ctx, s) })
 	})

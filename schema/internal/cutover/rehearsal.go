@@ -1,4 +1,4 @@
-package migrate
+package cutover
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 
 // rehearse returns how long the slowest of the databases needs to change a table's
 // definition.
-func (w *openJob) rehearse(ctx context.Context, sides ...*backend.Database) (time.Duration, error) {
+func (l *Stage) rehearse(ctx context.Context, sides ...*backend.Database) (time.Duration, error) {
 	var mu sync.Mutex
 	var longest time.Duration
 	tasks := make([]func(context.Context) error, len(sides))
 	for i, side := range sides {
 		tasks[i] = func(ctx context.Context) error {
-			took, err := w.rehearseOn(ctx, side)
+			took, err := l.rehearseOn(ctx, side)
 			if err != nil {
 				return fmt.Errorf("measure a rename on %s: %w", side.Label, err)
 			}
@@ -36,8 +36,8 @@ func (w *openJob) rehearse(ctx context.Context, sides ...*backend.Database) (tim
 
 // rehearseOn renames a table of its own there and back. The faster one counts, as
 // the other may have waited for something that a switch keeps out.
-func (w *openJob) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
-	one, other := "shardid_try_"+w.cfg.Name, "shardid_was_"+w.cfg.Name
+func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
+	one, other := "shardid_try_"+l.Name, "shardid_was_"+l.Name
 	err = side.Do(ctx, func(s *backend.Session) error {
 		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
 		if err := s.ExecAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
@@ -58,24 +58,24 @@ func (w *openJob) rehearseOn(ctx context.Context, side *backend.Database) (took 
 
 // cutoverNeeds is how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
-func (w *openJob) cutoverNeeds(ctx context.Context) (time.Duration, error) {
-	one, err := w.rehearse(ctx, append([]*backend.Database{w.Source}, w.Shards...)...)
-	return one * time.Duration(len(w.Tables)+2), err
+func (l *Stage) cutoverNeeds(ctx context.Context) (time.Duration, error) {
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
+	return one * time.Duration(len(l.Tables)+2), err
 }
 
 // rollbackNeeds is how long a rollback takes from its first rename on: databases
 // rename their shards side by side; then each table of the source gets other
 // triggers and its name.
-func (w *openJob) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
+func (l *Stage) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
 	shards := 0
-	for _, side := range w.Shards {
-		shards = max(shards, len(w.TargetsOn(side)))
+	for _, side := range l.Shards {
+		shards = max(shards, len(l.TargetsOn(side)))
 	}
 	steps := 1 // the route
-	for _, t := range w.Tables {
-		steps += len(w.Source.Barrier(w.Capture(t))) + len(w.Source.Capture(w.Capture(t))) + 2
+	for _, t := range l.Tables {
+		steps += len(l.Source.Barrier(l.Capture(t))) + len(l.Source.Capture(l.Capture(t))) + 2
 	}
-	one, err := w.rehearse(ctx, append([]*backend.Database{w.Source}, w.Shards...)...)
+	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
 	needs.reinstating = one * time.Duration(steps)
 	needs.all = needs.reinstating + one*time.Duration(shards+1) // and the phase before
 	return needs, err
@@ -87,9 +87,9 @@ type retreatNeeds struct{ all, reinstating time.Duration }
 
 // enough fails when what cannot be given up any more would not fit into the rest
 // of a pause.
-func enough(limit, spent, needs time.Duration) error {
+func (l *Stage) enough(limit, spent, needs time.Duration) error {
 	if spent+needs <= limit {
 		return nil
 	}
-	return &PauseError{Max: limit, Step: "about to rename the tables", Needs: needs}
+	return l.conf.TooLong(limit, "about to rename the tables", needs)
 }
