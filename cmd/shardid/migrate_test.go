@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -264,6 +265,22 @@ func TestARunnerSaysOnceThatATransactionIsInItsWay(t *testing.T) {
 		r.observe(migrate.Step{Name: migrate.StepBlocked, Table: "orders"})
 	}
 	if said := stderr.String(); strings.Count(said, "waiting for transactions on table orders") != 1 {
+		t.Errorf("%s", said)
+	}
+}
+
+func TestARunnerSaysOnceWhatItWaitsForAndThatItGoesOn(t *testing.T) {
+	var stderr bytes.Buffer
+	m := &migration{cmd: newMigrate()}
+	m.cmd.SetErr(&stderr)
+	r := &runner{operation: &operation{migration: m}}
+	for range 2 {
+		r.observe(migrate.Step{Name: migrate.StepWaiting})
+		r.observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("connection refused")})
+		r.observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("invalid connection")})
+		r.observe(migrate.Step{Name: migrate.StepLeading})
+	}
+	if said, want := stderr.String(), strings.Repeat("waiting, and trying again: connection refused\ngoing on\n", 2); said != want {
 		t.Errorf("%s", said)
 	}
 }
