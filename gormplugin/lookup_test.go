@@ -1,6 +1,8 @@
 package gormplugin_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -79,5 +81,96 @@ func TestWhichRowsWereSkippedIsReadWhereTheyAre(t *testing.T) {
 				t.Errorf("%s: %v, %v", name, stored, err)
 			}
 		}
+	}
+}
+
+// Account has an address that is unique over all shards.
+type Account struct {
+	ID     int64   `keygen:""`
+	UserID int64   `gorm:"index"`
+	Email  *string `gorm:"size:100;uniqueIndex"`
+	Note   string
+}
+
+func newAccounts(t *testing.T) *gorm.DB {
+	t.Helper()
+	m, err := sharding.Spread([]string{"db0", "db1"}, 4, "accounts_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := sharding.New(sharding.DBs{"db0": memory(t), "db1": memory(t)},
+		sharding.Table{Name: "accounts", Key: "user_id", Rule: sharding.Mod(4), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "accounts_by_email", Unique: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := openGORM(t, memory(t))
+	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: keygen.Counting(100, 1)}, Router: router})); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second one finds everything
+		if _, err := gormplugin.Migrate(t.Context(), db, &Account{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
+// isDuplicate goes by the text, as gorm's dialect knows the errors of another driver of
+// SQLite than this one. (On servers gorm.ErrDuplicatedKey is tested.)
+func isDuplicate(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed: accounts_by_email.email")
+}
+
+func TestAModelIsFoundByALookupAndIsUniqueOverAllShards(t *testing.T) {
+	db := newAccounts(t)
+	email := func(text string) *string { return &text }
+	one, two := Account{UserID: 1, Email: email("one@x")}, Account{UserID: 2, Email: email("two@x")}
+	for _, a := range []*Account{&one, &two} {
+		if err := db.Create(a).Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Create(&[]Account{{UserID: 5}, {UserID: 9}}).Error; err != nil {
+		t.Error("several rows without an address: ", err)
+	}
+	found := Account{}
+	if err := db.Where("email = ?", "two@x").First(&found).Error; err != nil || found.UserID != 2 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if err := db.First(&found, "email = ?", "nobody").Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Error(err)
+	}
+	if err := db.Create(&Account{UserID: 3, Email: email("one@x")}).Error; !isDuplicate(err) {
+		t.Errorf("a second owner: %v", err)
+	}
+	two.Email = email("one@x")
+	if err := db.Save(&two).Error; !isDuplicate(err) {
+		t.Errorf("a second owner by Save: %v", err)
+	}
+	one.Email, one.Note = email("uno@x"), "changed"
+	if err := db.Save(&one).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Save(&two).Error; err != nil {
+		t.Errorf("an address that is free again: %v", err)
+	}
+	if err := db.Delete(&one).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Create(&Account{UserID: 7, Email: email("uno@x")}).Error; err != nil {
+		t.Error(err)
+	}
+	err := db.Transaction(func(tx *gorm.DB) error {
+		if err := tx.Create(&Account{UserID: 4, Email: email("four@x")}).Error; err != nil {
+			return err
+		}
+		return tx.First(&Account{}, "email = ?", "four@x").Error
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	var all []Account
+	if err := db.Find(&all, "email IN ?", []string{"one@x", "uno@x", "two@x", "four@x"}).Error; err != nil || len(all) != 3 {
+		t.Errorf("%d rows, %v", len(all), err)
 	}
 }

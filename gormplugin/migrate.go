@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
 )
 
 // Drift is a difference between the tables of one sharded table, which gorm's
@@ -53,7 +54,8 @@ func (d Drift) String() string {
 // names of indexes must differ within a database, those that the model gives end
 // with the table's. On MySQL and MariaDB a text that is a sharding key, under a rule
 // that goes by its bytes, gets the collation utf8mb4_bin when its column is made,
-// unless the model's type says more than its length; [Check] finds columns whose
+// unless the model's type says more than its length. The lookup tables of a table are made
+// behind it, with the types that its columns have on the shards. [Check] finds columns whose
 // collation takes texts of different shards for equal.
 func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
@@ -70,6 +72,7 @@ func Migrate(ctx context.Context, db *gorm.DB, models ...any) ([]Drift, error) {
 		}
 	}
 	err := m.run(ctx)
+	err = errors.Join(err, m.lookups(ctx))
 	for _, model := range m.unplaced { // last, as they may refer to broadcast tables
 		err = errors.Join(err, m.home(ctx, model))
 	}
@@ -93,7 +96,8 @@ type migration struct {
 	placed [][]sharding.Target       // of each model that is not at home alone
 	shards map[string]*gorm.DB       // by database
 
-	unplaced []any // models that are at home alone
+	unplaced []any    // models that are at home alone
+	tables   []string // that are sharded
 }
 
 type migrationJob struct {
@@ -132,6 +136,7 @@ func (m *migration) plan(model any) error {
 		if err := checkKey(s, &t); err != nil {
 			return err
 		}
+		m.tables = append(m.tables, t.Name)
 	}
 	targets := m.targets(s.Table)
 	if len(targets) == 0 {
@@ -295,6 +300,19 @@ func (m *migration) run(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// lookups makes the lookup tables of the models' tables, like their columns.
+func (m *migration) lookups(ctx context.Context) error {
+	r, _ := m.db.Config.Plugins[routingName].(*routing)
+	var errs []error
+	for _, name := range m.tables {
+		t, _ := m.router.Table(name)
+		for _, l := range t.Lookups {
+			errs = append(errs, lookups.Create(ctx, lookups.Config{Router: m.router, Home: r.home, Table: name, Column: l.Column}))
+		}
+	}
 	return errors.Join(errs...)
 }
 

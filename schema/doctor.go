@@ -110,6 +110,10 @@ const (
 	// a database that forgot rows.
 	UnguardedSegments Code = "unguarded_segments"
 	LogicalTable      Code = "logical_table" // a physical table that bears the logical name
+	// LookupMissing and LookupLeftOver are about lookup tables, which shardid doctor
+	// compares with lookups.Verify: rows without an entry, and entries without a row.
+	LookupMissing  Code = "lookup_missing"
+	LookupLeftOver Code = "lookup_left_over"
 )
 
 // Doctor looks at every database and physical table of the router, and says which

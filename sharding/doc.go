@@ -85,6 +85,10 @@
 // [BestEffort] only, else [ErrCrossDatabase]. *** a write never goes to all targets unless
 // the context says [AllShards].
 //
+// A condition on a column of [Table].Lookups leads to the shards that its lookup table
+// names, for one question more. A write that would leave such a table without a value is
+// refused with [ErrLookup].
+//
 // An UPDATE may give the sharding key, or a column of Also, a value of the same
 // slot only, which its condition has to prove.
 //

@@ -56,6 +56,11 @@ var (
 	// leave the row where nobody looks for it. Returned by the adapters.
 	ErrKeyChange = errors.New("sharding key would change")
 
+	// ErrLookup: a write would leave a lookup table without a value that a row has, as
+	// nobody can tell the value beforehand, or the lookup table is not made as its column
+	// is. Returned by the adapters. See Table.Lookups.
+	ErrLookup = errors.New("lookup table would not be kept")
+
 	// ErrMisplaced: a row belongs to another shard than the one it would be
 	// written to, where nobody would look for it. Returned by the adapters before
 	// anything is sent.

@@ -91,6 +91,8 @@ func (m Migration) validate(s *Snapshot, dbs map[string]bool) error {
 			add("Tables: %q: %w", name, ErrUnknownTable)
 		} else if slices.ContainsFunc(t.Map.targets, func(at Target) bool { return foldTarget(at) == foldTarget(Target{m.Source, name}) }) {
 			add("Tables: %q: its target in %s is the table that is being migrated; shards there need names of their own", name, m.Source)
+		} else if len(t.Lookups) > 0 {
+			add("Tables: %q: its lookup tables would not be kept while the source serves it; declare Lookups when the migration is over, and fill them with lookups.Build", name)
 		}
 		if column := m.Tables[name]; column != "" {
 			if err := dialect.CheckIdent(column); err != nil {

@@ -37,10 +37,10 @@ func newSnapshot(tables []Table, broadcast []string, dbs map[string]bool) (*Snap
 	var errs []error
 	for i := range s.tables {
 		t := &s.tables[i]
-		t.Also = slices.Clone(t.Also)
+		t.Also, t.Lookups = slices.Clone(t.Also), slices.Clone(t.Lookups)
 		errs = append(errs, t.validate(dbs), s.add(t))
 	}
-	errs = append(errs, s.checkNames())
+	errs = append(errs, s.checkNames(), checkLookups(s))
 	if errors.Join(errs...) == nil { // else the same mistake would be told twice
 		errs = append(errs, s.checkGroups())
 	}
@@ -104,6 +104,28 @@ func (s *Snapshot) checkName(t *Table, target Target) error {
 		}
 	}
 	return nil
+}
+
+// checkLookups finds lookup tables that are used twice, or that are something else too.
+func checkLookups(s *Snapshot) error {
+	var errs []error
+	owner := map[string]string{}
+	for i := range s.tables {
+		t := &s.tables[i]
+		for _, l := range t.Lookups {
+			of, sharded := s.byName[fold(l.Table)]
+			switch first, taken := owner[fold(l.Table)]; {
+			case taken && first != t.Name:
+				errs = append(errs, fmt.Errorf("table %q: Lookups: %q belongs to table %q already", t.Name, l.Table, first))
+			case s.broadcast[fold(l.Table)] != "":
+				errs = append(errs, fmt.Errorf("table %q: Lookups: %q is a broadcast table; a lookup table has no copies", t.Name, l.Table))
+			case sharded && (fold(of.Key) != fold(l.Column) || len(of.Lookups) > 0):
+				errs = append(errs, fmt.Errorf("table %q: Lookups: %q is sharded by %s; shard it by %s, without lookups of its own", t.Name, l.Table, of.Key, l.Column))
+			}
+			owner[fold(l.Table)] = t.Name
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkGroups compares each table with the first of its group.

@@ -1,6 +1,7 @@
 package sharding_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -388,5 +389,37 @@ func TestErrorsCarryTheirData(t *testing.T) {
 	}
 	if errors.Is(sharding.SlotMoving(why), sharding.ErrSlotMoving) || sharding.SlotMoving(nil) != nil {
 		t.Error("another error is changed")
+	}
+}
+
+func TestLookupsAreChecked(t *testing.T) {
+	m, err := sharding.Spread([]string{"a"}, 2, "users_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := sharding.Spread([]string{"a"}, 2, "others_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := func(all ...sharding.Lookup) sharding.Table {
+		return sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(2), Map: m, Lookups: all}
+	}
+	for want, options := range map[string][]sharding.Option{
+		"leads to the shard by itself": {users(sharding.Lookup{Column: "ID", Table: "l"})},
+		"another lookup":               {users(sharding.Lookup{Column: "email", Table: "l"}, sharding.Lookup{Column: "city", Table: "L"})},
+		"column of its own":            {users(sharding.Lookup{Column: "claim", Table: "l"})},
+		"is a broadcast table":         {users(sharding.Lookup{Column: "email", Table: "l"}), sharding.Broadcast("l")},
+		"shard it by email": {users(sharding.Lookup{Column: "email", Table: "others"}),
+			sharding.Table{Name: "others", Key: "id", Rule: sharding.Mod(2), Map: others}},
+		"belongs to table": {users(sharding.Lookup{Column: "email", Table: "l"}),
+			sharding.Table{Name: "others", Key: "id", Rule: sharding.Mod(2), Map: others, Lookups: []sharding.Lookup{{Column: "email", Table: "l"}}}},
+		"when the migration is over": {users(sharding.Lookup{Column: "email", Table: "l"}), sharding.Migration{Source: "a", Tables: map[string]string{"users": ""}}},
+	} {
+		if _, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, options...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := sharding.New(sharding.DBs{"a": new(sql.DB)}, users(sharding.Lookup{Column: "email", Table: "l", Unique: true})); err != nil {
+		t.Error(err)
 	}
 }

@@ -27,6 +27,10 @@ type Table struct {
 	// Also are other columns that lead to the same slot as Key, as an order's id
 	// does that was made for its user (gene ids, 基因法). Defaults to none.
 	Also []Alt
+	// Lookups are columns that do not lead to the slot, and by which rows are found all
+	// the same: a lookup table says under which sharding keys a value lies, as a user's
+	// e-mail address. Package shardsql keeps and asks it. Defaults to none.
+	Lookups []Lookup
 	// Group names the tables whose rows belong together, orders and their items
 	// (binding tables, 绑定表): same rule, and maps of the same shape over the same
 	// databases, so that a join of rows of one slot stays in one database.
@@ -65,6 +69,32 @@ type Alt struct {
 	From int64
 }
 
+// Lookup is a column whose values lead to the shard by way of a lookup table (Vitess:
+// a consistent lookup vindex). Its rows are a value of the column, the sharding key of
+// the rows that have it, and a number that tells one claim of the value from the next.
+// Package lookups makes, fills and checks such tables; package shardsql says what
+// becomes of statements.
+type Lookup struct {
+	// Column is the column of the table. On each shard it has an index that begins with
+	// it, a unique one where Unique says so.
+	Column string
+	// Table is the lookup table. It lies in the home database, unless the router has a
+	// sharded table of this name, with Column for its key: then it is sharded by the
+	// value that is looked up.
+	Table string
+	// Unique says that a value has one owner on all shards together: a second one is
+	// refused with the duplicate-key error of the database.
+	Unique bool
+	// Building says that the lookup table does not have all rows yet: writes keep it,
+	// reads do not ask it, and Unique does not hold yet. It is for the time until
+	// lookups.Build has filled it in.
+	Building bool
+}
+
+// ClaimColumn is the column of a lookup table beside those of the value and of the
+// sharding key.
+const ClaimColumn = "claim"
+
 // Policy says what becomes of a read that no sharding key places.
 type Policy int
 
@@ -94,6 +124,7 @@ func (t *Table) validate(dbs map[string]bool) error {
 	}
 	add("Map", t.checkDatabases(dbs))
 	add("Also", t.checkAlso())
+	add("Lookups", t.checkLookups())
 	if t.OnMissing < Default || t.OnMissing > FanOutReads {
 		add("OnMissing", fmt.Errorf("is %d; leave it out, or set Refuse or FanOutReads", t.OnMissing))
 	}
@@ -125,6 +156,25 @@ func (t *Table) checkAlso() error {
 			errs = append(errs, fmt.Errorf("column %q: Rule %w", alt.Column, err))
 		} else if n := slotsOf(t.Rule); n > 0 && alt.Rule.Slots() != n {
 			errs = append(errs, fmt.Errorf("column %q: Rule has %d slots, that of %q %d; both must lead to the same slots", alt.Column, alt.Rule.Slots(), t.Key, n))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Table) checkLookups() error {
+	var errs []error
+	for i, l := range t.Lookups {
+		errs = append(errs, dialect.CheckIdent(l.Column), dialect.CheckIdent(l.Table))
+		switch {
+		case t.Leads(l.Column):
+			errs = append(errs, fmt.Errorf("column %q leads to the shard by itself; leave its lookup out", l.Column))
+		case fold(l.Column) == ClaimColumn || fold(t.Key) == ClaimColumn:
+			errs = append(errs, fmt.Errorf("column %q: a lookup table has a column of its own called %q", l.Column, ClaimColumn))
+		}
+		for _, other := range t.Lookups[:i] {
+			if fold(other.Column) == fold(l.Column) || fold(other.Table) == fold(l.Table) {
+				errs = append(errs, fmt.Errorf("column %q in %q: another lookup has this column or this table", l.Column, l.Table))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -28,7 +28,7 @@ func newDoctor() *cobra.Command {
 		Short: "Find rows in the wrong shard, and shards that differ",
 		Long: `Doctor looks at every database and physical table of a sharding configuration. It
 finds rows that lie where nobody looks for them, tables, columns and indexes that
-are missing in one of the shards, tables that number their rows otherwise than the
+are missing in one of the shards, rows that are missing in a lookup table, tables that number their rows otherwise than the
 rule says, tables beside the shards that nobody reads, and databases that do not
 answer. It writes nothing. Rows of a table with "via" say nothing of the shard; the
 table is looked at without them.
@@ -45,7 +45,7 @@ neither place or in both: look again.
 	}
 	configFlag(cmd, &config)
 	cmd.Flags().Var(input.AtLeast(-1, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
-	cmd.Flags().Var(input.AtLeast(1, &c.Timeout), "timeout", "how long one physical table may take")
+	cmd.Flags().Var(input.AtLeast(1, &c.Timeout), "timeout", "how long one physical table, or one lookup, may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -73,6 +73,9 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 		return err
 	}
 	layout.noteChildren(&d)
+	if err := layout.lookUp(ctx, r, c.Timeout, &d); err != nil {
+		return err
+	}
 	for i := range d.Findings {
 		d.Findings[i].Message = s.mask.hide(d.Findings[i].Message)
 	}

@@ -57,9 +57,11 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) query(ctx context.Context, st *statement, query string, args []driver.NamedValue) (driver.Rows, error) {
 	o := c.database.observe(ctx, query)
 	rows, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Rows, error) {
-		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
+		w, err := c.writing(ctx, st, p, to, args)
 		switch {
-		case to.Kind == plan.Several || w.models != nil:
+		case err != nil:
+			return nil, err
+		case to.Kind == plan.Several || w.models != nil || w.kept != nil:
 			return w.returned(ctx, w.parts(to))
 		case to.Kind == plan.Copies:
 			return w.copiesReturned(ctx, query, to.Target.Table)
@@ -86,13 +88,15 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		}
 	}
 	result, err := follow(ctx, &c.session, o, query, args, func(p *plan.Plan, to plan.Route) (driver.Result, error) {
-		w := writing{&c.session, st, args, c.models(ctx, p, to, args)}
-		switch to.Kind {
-		case plan.Scatter:
+		w, err := c.writing(ctx, st, p, to, args)
+		switch {
+		case err != nil:
+			return nil, err
+		case to.Kind == plan.Scatter:
 			return reading{session: &c.session, args: args}.drain(ctx, to.Shards)
-		case plan.Several:
+		case to.Kind == plan.Several:
 			return w.executed(ctx, to.Writes)
-		case plan.Copies:
+		case to.Kind == plan.Copies:
 			return w.copies(ctx, query, to.Target.Table)
 		}
 		return w.one(ctx, to)

@@ -58,6 +58,17 @@
 // so are other unique keys than the primary key that an upsert gives the values of its
 // row.
 //
+// A query with a value of a column of [sharding.Table].Lookups asks the lookup table first,
+// and goes to the shards of the keys that it names, at most 1,000. An INSERT, an UPDATE that
+// sets such a column to a value, and a DELETE keep the table: what rows get is entered
+// before the transaction commits, and what they had is removed afterwards. A second owner
+// of a unique value is the driver's duplicate-key error. What gives a column a value that
+// nobody knows is refused with [sharding.ErrLookup], and so is giving a value to another
+// row in the transaction that has taken it from one, unless all of it lies in one database. A
+// lookup table in another database than the row is written on a connection of its own, and
+// is no part of the transaction: what a rollback or a kill leaves over leads to no row. An
+// observer is told of these statements, too.
+//
 // A write to a broadcast table goes to the home database and to those of the router,
 // each of which has a copy. By itself it may always span databases, as it could not be
 // done otherwise; in a transaction it needs [sharding.BestEffort]. What each would make

@@ -26,6 +26,7 @@ const (
 	Scatter Kind = "scatter" // several shards are asked, and their answers combined
 	Several Kind = "several" // each of several shards gets its part of a write
 	Copies  Kind = "copies"  // every database's copy of a broadcast table is written
+	Lookup  Kind = "lookup"  // a lookup table is asked first, and tells which shards are; see sharding.Lookup
 	Refused Kind = "refused" // nothing is sent
 )
 
@@ -36,7 +37,7 @@ type Explanation struct {
 	// Lookups are asked first, for rows that the statement depends on and that another
 	// shard may have: the shards where the rows belong, and then all others about what
 	// was not found, so that some may not be sent. One may ask all shards of a database,
-	// of which Target is the first.
+	// of which Target is the first. Of Lookup they are the questions to lookup tables.
 	Lookups []Shard
 	// Merge says how the answers of several shards are combined.
 	Merge string
@@ -104,7 +105,13 @@ func explained(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text s
 }
 
 func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text string, args []any) Explanation {
+	if o := plan.OwnersOf(p, args, hint); o != nil {
+		return indirect(router, o)
+	}
 	r, err := p.Bind(args, hint)
+	if err == nil {
+		_, err = plan.KeepingOf(p, args, r)
+	}
 	if err != nil {
 		return Explanation{Kind: Refused, Err: err}
 	}
@@ -121,6 +128,23 @@ func becomes(router *sharding.Router, p *plan.Plan, hint sharding.Hint, text str
 			}
 			e.Lookups = append(e.Lookups, asked)
 		}
+	}
+	return e
+}
+
+// indirect shows the questions to lookup tables.
+func indirect(router *sharding.Router, o *plan.Owners) Explanation {
+	e := Explanation{Kind: Lookup}
+	for _, q := range o.Asked {
+		asked := Shard{Target: sharding.Target{Table: q.Lookup.Table}, Args: q.Values}
+		if t, ok := router.Table(q.Lookup.Table); ok {
+			asked.Target = t.Map.Targets()[0]
+			if len(q.Values) == 1 {
+				asked.Target, _ = t.Target(q.Values[0]) // else the first
+			}
+		}
+		asked.Text = "SELECT " + q.Table.Key + " FROM " + asked.Target.Table + " WHERE " + q.Lookup.Column + " IN (?" + strings.Repeat(", ?", len(q.Values)-1) + ")"
+		e.Lookups = append(e.Lookups, asked)
 	}
 	return e
 }

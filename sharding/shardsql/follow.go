@@ -28,7 +28,7 @@ func follow[T any](ctx context.Context, on *session, o *observation, query strin
 		if len(args) > 0 && args[0].Name != "" {
 			p.Arrange(args)
 		}
-		to, err := on.route(ctx, p, query, args)
+		p, to, err := on.bound(ctx, p, query, args)
 		o.planned(p, to, on.database)
 		if err != nil {
 			if on.reconsiders(ctx, p, s) {

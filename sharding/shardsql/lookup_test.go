@@ -49,7 +49,7 @@ func isRefusal(err error) bool {
 // Statements that depend on a row with the same id or email leave what one table has, or
 // are refused because a row of another slot has it, on another shard or its own.
 func TestRandomUpsertsMeetTheRowsOfAllShards(t *testing.T) {
-	programs := effort.Cases(200, 25_000)
+	programs := effort.Cases(200, 12_500)
 	for _, slots := range []int{4, 8} {
 		t.Run(fmt.Sprint(slots, " slots"), func(t *testing.T) {
 			w := memberedBy(t, slots, sharding.Transactions(sharding.BestEffort))

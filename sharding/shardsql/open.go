@@ -68,6 +68,7 @@ type database struct {
 	schemas  schemas
 	turns    turns
 	settled  settled
+	lookups  lookups
 	observer Observer
 	// migration is the one whose statements are previewed, or nil.
 	migration *sharding.Migration

@@ -318,7 +318,7 @@ func TestRandomQueriesOfSeveralShardsAnswerWhatOneTableAnswers(t *testing.T) {
 
 func answerRandomQueries(t *testing.T, w *twin) {
 	t.Helper()
-	queries := effort.Cases(2000, 200_000)
+	queries := effort.Cases(2000, 100_000)
 	refused := map[string]int{}
 	for seed := range uint64(queries) {
 		q := selects.Random(rand.New(rand.NewPCG(seed, 3)))

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -24,9 +26,15 @@ type shop struct {
 // files opens databases of new files in one directory.
 func files(t testing.TB) (open func(name string) *sql.DB) {
 	t.Helper()
+	return filesWaiting(t, 10*time.Second)
+}
+
+// filesWaiting is files of which a writer waits so long for another one.
+func filesWaiting(t testing.TB, busy time.Duration) (open func(name string) *sql.DB) {
+	t.Helper()
 	dir := t.TempDir()
 	return func(name string) *sql.DB {
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_pragma=synchronous(off)&_pragma=foreign_keys(1)")
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+fmt.Sprintf("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(%d)", busy.Milliseconds())+"&_pragma=synchronous(off)&_pragma=foreign_keys(1)")
 		if err != nil {
 			t.Fatal(err)
 		}

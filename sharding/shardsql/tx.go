@@ -25,6 +25,7 @@ type transaction struct {
 	ahead *sql.DB
 	// broken is why nothing of it may be committed, or nil.
 	broken error
+	owners ownership // what it has done about lookup tables
 	// failed is the error after which PostgreSQL takes no more statements of it, or nil.
 	failed error
 }
@@ -171,8 +172,9 @@ func beginRaw(ctx context.Context, on driver.Conn, options driver.TxOptions) (dr
 // Commit ends the transaction, on one database after the other, and stops at the
 // first that fails. One without a statement asks the home database whether it is
 // there, as a transaction on a closed pool must not succeed.
-func (t *transaction) Commit() error {
+func (t *transaction) Commit() (err error) {
 	t.leave()
+	defer func() { t.tidy(err == nil) }()
 	switch {
 	case t.ended() != nil:
 		return errors.Join(t.ended(), rollBack(t.begun))
@@ -269,6 +271,7 @@ func lost(err error) error {
 // Rollback ends the transaction.
 func (t *transaction) Rollback() error {
 	t.leave()
+	defer t.tidy(false)
 	return rollBack(t.begun)
 }
 

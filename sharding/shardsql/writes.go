@@ -29,6 +29,7 @@ type writing struct {
 	of      *statement // that was prepared, or nil
 	args    []driver.NamedValue
 	models  *plan.Lookup // the rows that it has to touch, nil where it may touch any
+	kept    *keeping     // what has to be done to lookup tables, nil where nothing has
 }
 
 // executed writes to several shards.
@@ -38,9 +39,12 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		return nil, err
 	}
 	var all sum
-	_, err = together(ctx, w.session, participants, false, inner.affected, func(t *transaction, results []driver.Result) error {
+	_, err = together(ctx, w.session, participants, false, after(w.kept, inner.affected), func(t *transaction, results []driver.Result) error {
 		all = summed(parts, results)
-		return search{w.session, t}.missed(ctx, w.models, all.rows)
+		if err := (search{w.session, t}).missed(ctx, w.models, all.rows); err != nil {
+			return err
+		}
+		return w.kept.enter(ctx, t, participants)
 	})
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 // one writes to one shard. For one model it needs no transaction, as what touches no row
 // has nothing to undo.
 func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) {
-	if w.models != nil && w.models.Len() > 1 {
+	if w.models != nil && w.models.Len() > 1 || w.kept != nil {
 		return w.executed(ctx, whole(to, w.args))
 	}
 	r, err := w.sent(ctx, to)
@@ -127,11 +131,14 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err != nil {
 		return nil, err
 	}
-	all, err := together(ctx, w.session, participants, false, returning(), func(t *transaction, returned []*heldRows) error {
+	all, err := together(ctx, w.session, participants, false, after(w.kept, returning()), func(t *transaction, returned []*heldRows) error {
 		if err := inOrder(parts, returned); err != nil {
 			return err
 		}
-		return search{w.session, t}.missed(ctx, w.models, int64(len(returned[0].rows)))
+		if err := (search{w.session, t}).missed(ctx, w.models, int64(len(returned[0].rows))); err != nil {
+			return err
+		}
+		return w.kept.enter(ctx, t, participants)
 	})
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestRandomWritesToSeveralShardsLeaveWhatOneTableHas(t *testing.T) {
 
 func writeRandomly(t *testing.T, w *twin) {
 	t.Helper()
-	programs := effort.Cases(300, 50_000)
+	programs := effort.Cases(300, 25_000)
 	done := 0
 	for seed := range uint64(programs) {
 		m := &changes.Maker{Rand: rand.New(rand.NewPCG(seed, 5)), SQLite: true}

@@ -17,6 +17,7 @@ type reading struct {
 	assigned  []assignment
 	rekeyed   []rekeyed
 	named     *named               // the rows of an UPDATE or DELETE
+	changed   []changed            // columns with lookup tables that it changes
 	refused   *sharding.RouteError // the first thing that no plan can be made for
 	clocks    []int                // parameters for which functions of SQLite may read the clock
 	locks     bool                 // some query in it locks rows

@@ -31,6 +31,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.assignment(set, s)
 	}
 	b.rekeys(c, s)
+	b.loses(c, s)
 	for _, o := range c.OrderBy {
 		b.expression(o.Expr, s, seen)
 	}

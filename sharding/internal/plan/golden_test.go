@@ -176,6 +176,10 @@ func newWorld(t *testing.T) *world {
 		},
 		sharding.Table{Name: "logins", Key: "user_id", Rule: sharding.Mod(4), Map: spread("logins_%d"), OnMissing: sharding.Refuse},
 		sharding.Table{Name: "stocks", Key: "shop_id", Rule: sharding.Mod(2), Map: stocks},
+		sharding.Table{Name: "people", Key: "id", Rule: sharding.Mod(4), Map: spread("people_%d"), Group: "people", Lookups: []sharding.Lookup{
+			{Column: "email", Table: "people_by_email", Unique: true}, {Column: "city", Table: "people_by_city"}, {Column: "phone", Table: "people_by_phone", Building: true},
+		}},
+		sharding.Table{Name: "devices", Key: "owner", Rule: sharding.Mod(4), Map: spread("devices_%d"), Group: "people"},
 		sharding.Broadcast("countries", "rates"),
 	)
 	if err != nil {
@@ -211,7 +215,12 @@ var schema = plan.Schema{
 	},
 	"invoices": {Columns: map[string]plan.Column{"id": {Holds: plan.Integers, Numbered: true}, "user_id": whole}, Unique: [][]string{{"id"}}},
 	"stocks":   {Columns: map[string]plan.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
-	"seats":    {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
+	"people": {
+		Columns: map[string]plan.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
+		Unique:  [][]string{{"id"}, {"email"}},
+	},
+	"devices": {Columns: map[string]plan.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},
+	"seats":   {Columns: map[string]plan.Column{"user_id": whole, "team": whole, "seat": whole}, Unique: [][]string{{"team", "seat"}}},
 	"items": {
 		Columns: map[string]plan.Column{"order_id": whole, "user_id": whole, "paid": whole, "sku": {}},
 		Unique:  [][]string{{"order_id", "sku"}, {"sku"}},
@@ -232,7 +241,14 @@ func (w *world) explain(dialect, text string, args []any) []string {
 		engine = merge.PostgreSQL
 	}
 	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}})
+	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
+		return owned(text, args, o)
+	}
 	r, err := p.Bind(args, sharding.Hint{})
+	var keeping *plan.Keeping
+	if err == nil {
+		keeping, err = plan.KeepingOf(p, args, r)
+	}
 	if err != nil {
 		var refusal *sharding.RouteError
 		if !errors.As(err, &refusal) {
@@ -244,7 +260,52 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	if err != nil {
 		return []string{"→ refused: " + strings.TrimPrefix(err.Error(), "sharding: ")}
 	}
-	return append(sent(text, r), asked(lookups)...)
+	return append(append(sent(text, r), asked(lookups)...), kept(keeping, r)...)
+}
+
+// owned returns the lines of what lookup tables are asked, and of the plan where they answer
+// with the keys 5 and 9, whose rows lie together.
+func owned(text string, args []any, o *plan.Owners) (lines []string) {
+	for i, q := range o.Asked {
+		lines = append(lines, fmt.Sprintf("→ lookup in %s: %v", q.Lookup.Table, q.Values))
+		o.Own(i, []any{int64(5), int64(9)})
+	}
+	p := o.Plan()
+	r, err := p.Bind(args, sharding.Hint{})
+	if err != nil {
+		return append(lines, "    with 5, 9: "+err.Error())
+	}
+	for _, line := range sent(text, r) {
+		lines = append(lines, "    with 5, 9: "+strings.TrimSpace(line))
+	}
+	keeping, err := plan.KeepingOf(p, args, r)
+	if err != nil {
+		return append(lines, "    "+err.Error())
+	}
+	return append(lines, kept(keeping, r)...)
+}
+
+// kept returns the lines of what is done to lookup tables for a write.
+func kept(k *plan.Keeping, r plan.Route) (lines []string) {
+	if k == nil {
+		return nil
+	}
+	target := r.Target
+	if r.Kind == plan.Several {
+		target = r.Writes.Parts[0].Target
+	}
+	if text, args, ok := k.Before(target, 100); ok {
+		lines = append(lines, fmt.Sprintf("    read before, with arguments %v: %s", args, text))
+	}
+	for _, of := range k.Kept {
+		switch {
+		case len(of.Rows) > 0:
+			lines = append(lines, fmt.Sprintf("    entered into %s: %v", of.Lookup.Table, of.Rows))
+		case of.Sets:
+			lines = append(lines, fmt.Sprintf("    entered into %s: %v of each row that has it then", of.Lookup.Table, of.Set))
+		}
+	}
+	return lines
 }
 
 // asked returns the lines of what is looked up before.

@@ -134,6 +134,7 @@ func (b *inserter) rows(r *reference) {
 			b.odd(r.table.Name, numbers(l), numbersLeadNowhere)
 		}
 	}
+	b.lookups(r)
 	b.conflicting()
 	if in.Query != nil {
 		b.fromQuery(in)

@@ -24,7 +24,7 @@ type Plan struct {
 	routed    bool                 // it names a table of the router
 	quiet     bool                 // it leaves nothing in its session
 	physical  *sharding.RouteError // it names a physical table
-	texts     texts
+	texts     *texts
 	origin    *sharding.Target // nil unless a migration's source serves the tables
 	unread    string           // a table of which nobody has read yet what serves it
 	// combination is how several shards answer, or nil, and unmerged why they cannot
@@ -32,7 +32,8 @@ type Plan struct {
 	combination *combination
 	unmerged    *sharding.RouteError
 	uncopied    *sharding.RouteError // why a write would not leave all copies the same, or nil
-	ahead       ahead
+	ahead       *ahead
+	owned       bool // a lookup table may know where its rows are
 }
 
 // Options are what a plan depends on besides the statement.
@@ -64,7 +65,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	b.pass()
 	b.prove()
 	b.clocks = b.times
-	p := &Plan{reading: b.reading, options: options, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
+	p := &Plan{reading: b.reading, options: options, texts: &texts{}, ahead: &ahead{}, origin: b.movesFrom(), unread: b.unserved(), physical: b.physical()}
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 	} else {
@@ -74,6 +75,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		switch r.role {
 		case sharded:
 			p.sharded = append(p.sharded, r)
+			eachOwned(r.proof, func(*owned) { p.owned = b.insert == nil })
 		case broadcast:
 			p.broadcast = append(p.broadcast, r)
 		}

@@ -31,6 +31,8 @@ type lead struct {
 	holds  Holding
 	order  bool          // of two values, the larger one is in no lower slot
 	unit   time.Duration // to which a column of times keeps them
+	// lookup says of a column without a rule which table knows the keys of its values.
+	lookup *sharding.Lookup
 }
 
 // allOf is what several conditions prove that hold at once.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding"
 )
 
 // prove gives each sharded reference what the conditions prove of it, and what is
@@ -71,7 +72,7 @@ func (b *builder) neighbours(r *reference) []*reference {
 // r has a part in the result, the leads themselves included.
 func (b *builder) sources(r *reference) map[column]*lead {
 	all := map[column]*lead{}
-	for _, l := range r.leads {
+	for _, l := range slices.Concat(r.leads, r.indirect) {
 		next := []column{{r, l.column}}
 		for len(next) > 0 {
 			c := next[0]
@@ -143,14 +144,147 @@ func (p *prover) equal(q equality) proof {
 	if l == nil {
 		return nil
 	}
-	if array, ok := anyOfArray(q); ok {
+	if array, ok := anyOfArray(q); ok && l.lookup == nil {
 		return &member{l, array}
 	}
 	values, ok := constants(q.right)
-	if !ok {
+	switch {
+	case !ok:
 		return nil
+	case l.lookup != nil:
+		return &owned{l, values}
 	}
 	return &equals{l, values}
+}
+
+// owned is a column that has one of some values, of which a lookup table knows the owners.
+// Until it is asked, they may be anywhere.
+type owned struct {
+	lead   *lead
+	values []operand
+}
+
+func (*owned) slots([]any) slots { return everySlot }
+
+// settled is what is known when the lookup table was asked.
+type settled struct{ in slots }
+
+func (p settled) slots([]any) slots { return p.in }
+
+// Owners are the questions to lookup tables by which a statement finds its shards.
+type Owners struct {
+	Asked []Asked
+	plan  *Plan
+	by    map[*owned]slots
+	of    []*owned // of each question
+}
+
+// Asked is a question: under which sharding keys do rows lie that have one of some values
+// in the lookup's column?
+type Asked struct {
+	Table  *sharding.Table
+	Lookup *sharding.Lookup
+	Values []any
+}
+
+// Owned reports whether a plan may have something to ask lookup tables.
+func Owned(p *Plan) bool { return p.owned }
+
+// OwnersOf returns what to ask before a plan is bound, nil where its own conditions lead to
+// one target, or nothing can be done with the answer.
+func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
+	if !p.owned || hint.Unsharded || hint.Placed() || p.refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
+		return nil
+	}
+	all := slots{}
+	for _, r := range p.sharded {
+		all = all.or(r.slots(args))
+	}
+	if _, single, err := targetOf(p.sharded[0].table, all); single || err != nil {
+		return nil
+	}
+	o := &Owners{plan: p, by: map[*owned]slots{}}
+	for _, r := range p.sharded {
+		eachOwned(r.proof, func(q *owned) {
+			if _, known := o.by[q]; known { // that of a neighbour
+				return
+			}
+			o.by[q] = everySlot
+			values := make([]any, len(q.values))
+			for i, v := range q.values {
+				values[i] = v.value(args)
+				if _, missing := values[i].(unbound); missing { // the database says so
+					return
+				}
+			}
+			o.of, o.Asked = append(o.of, q), append(o.Asked, Asked{q.lead.table, q.lead.lookup, values})
+		})
+	}
+	return o
+}
+
+// eachOwned calls f for what has to be asked of a proof.
+func eachOwned(p proof, f func(*owned)) {
+	switch p := p.(type) {
+	case allOf:
+		for _, part := range p {
+			eachOwned(part, f)
+		}
+	case anyOf:
+		for _, part := range p {
+			eachOwned(part, f)
+		}
+	case *owned:
+		f(p)
+	}
+}
+
+// Own takes in the keys that answer a question. One without a slot may be anywhere.
+func (o *Owners) Own(question int, keys []any) {
+	list := make([]sharding.Slot, 0, len(keys))
+	for _, key := range keys {
+		slot, err := o.Asked[question].Table.Slot(key)
+		if err != nil {
+			return
+		}
+		list = append(list, slot)
+	}
+	o.by[o.of[question]] = setOf(list)
+}
+
+// Plan returns the plan with what the answers prove.
+func (o *Owners) Plan() *Plan {
+	p := o.plan
+	led := &Plan{
+		reading: p.reading, options: p.options, broadcast: p.broadcast, routed: p.routed, quiet: p.quiet, texts: p.texts,
+		combination: p.combination, unmerged: p.unmerged, uncopied: p.uncopied, ahead: p.ahead,
+	}
+	for _, r := range p.sharded {
+		as := *r
+		as.proof = o.settle(r.proof)
+		led.sharded = append(led.sharded, &as)
+	}
+	return led
+}
+
+func (o *Owners) settle(p proof) proof {
+	switch p := p.(type) {
+	case allOf:
+		return allOf(o.settleAll(p))
+	case anyOf:
+		return anyOf(o.settleAll(p))
+	case *owned:
+		return settled{o.by[p]}
+	}
+	return p
+}
+
+func (o *Owners) settleAll(all []proof) []proof {
+	as := make([]proof, len(all))
+	for i, p := range all {
+		as[i] = o.settle(p)
+	}
+	return as
 }
 
 // anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may be cast.

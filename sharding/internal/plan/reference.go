@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -34,10 +35,11 @@ type reference struct {
 	renamed bool
 	columns []sqlparse.Ident // that qualify columns with it
 
-	leads []*lead
-	led   *reference // of a derived one: of which table its leads are columns
-	given []proof    // of rows that are inserted: what they have
-	proof proof      // nil: nothing is proved
+	leads    []*lead
+	indirect []*lead    // columns whose values lead to slots by way of a lookup table
+	led      *reference // of a derived one: of which table its leads are columns
+	given    []proof    // of rows that are inserted: what they have
+	proof    proof      // nil: nothing is proved
 }
 
 // column is a column of a reference, its name in lower case.
@@ -78,6 +80,21 @@ func (r *reference) takeLeads() {
 	for _, alt := range t.Also {
 		r.takeLead(alt.Column, alt.Rule, alt.From == 0)
 	}
+	for i := range t.Lookups {
+		l := &lead{table: t, column: strings.ToLower(t.Lookups[i].Column), lookup: &t.Lookups[i]}
+		if !r.known {
+			r.schema.Columns[l.column] = Column{}
+		}
+		if !l.lookup.Building {
+			r.indirect = append(r.indirect, l)
+		}
+	}
+}
+
+// isKept reports whether a unique key is one column of which a lookup table keeps each
+// value to one owner.
+func (r *reference) isKept(key []string) bool {
+	return len(key) == 1 && slices.ContainsFunc(r.indirect, func(l *lead) bool { return l.lookup.Unique && l.column == key[0] })
 }
 
 func (r *reference) takeLead(name string, rule sharding.Rule, always bool) {

@@ -120,6 +120,31 @@ func (b *inserter) seek(key []string, named bool) {
 	b.out.seeks = append(b.out.seeks, s)
 }
 
+// lookups refuses what would give a column with a lookup table a value that nobody knows.
+func (b *inserter) lookups(r *reference) {
+	for _, l := range r.table.Lookups {
+		switch known := func(set sqlparse.Assignment) bool {
+			return !assigns(set, l.Column) || keeps(set, &scope{refs: []*reference{r}}) || renews(set, l.Column)
+		}; {
+		case b.out.input.Query != nil:
+			b.odd(r.table.Name, sharding.ErrLookup, "insert VALUES; what is selected for "+l.Column+" is not known before")
+		case len(b.out.input.Columns) > 0 && b.out.place(l.Column) < 0:
+			b.odd(r.table.Name, sharding.ErrLookup, "name the column "+l.Column+"; its value may be NULL")
+		case slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
+			return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return !known(set) })
+		}):
+			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of what a conflict sets")
+		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool { return renewed(c, r.table.Key) && !renewed(c, l.Column) }):
+			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, where a conflict sets "+r.table.Key)
+		}
+	}
+}
+
+// renewed reports whether a conflict gives a column a value.
+func renewed(c sqlparse.Conflict, column string) bool {
+	return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return assigns(set, column) })
+}
+
 func (in *insertion) seekBy(key []string) seek {
 	s := seek{columns: key}
 	for _, column := range key {
@@ -162,7 +187,7 @@ type rekeyed struct {
 func (b *builder) rekeys(c *sqlparse.Change, s *scope) {
 	for _, r := range s.refs {
 		for i, key := range r.schema.Unique {
-			if r.role == sharded && !r.meets(key) {
+			if r.role == sharded && !r.meets(key) && !r.isKept(key) {
 				b.rekey(c, s, rekeyed{of: r, columns: key, primary: i == 0})
 			}
 		}

@@ -2,10 +2,15 @@ package plan
 
 import (
 	"cmp"
+	"database/sql/driver"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
 // Writes is a statement that writes to several targets. All of them take their part,
@@ -166,4 +171,188 @@ func (p *Plan) divisible() error {
 		return p.unmerged
 	}
 	return p.together("")
+}
+
+// changed is a column with a lookup table in which rows get another value, or lose theirs.
+type changed struct {
+	of     *reference
+	lookup *sharding.Lookup // nil where it is the sharding key that is set
+	to     *operand         // nil where rows are deleted
+	from   *operand         // of the sharding key: which one the rows have
+}
+
+// loses takes in what an UPDATE or DELETE does to columns with lookup tables.
+func (r *reading) loses(c *sqlparse.Change, s *scope) {
+	for _, of := range s.refs {
+		if of.role != sharded {
+			continue
+		}
+		if len(of.table.Lookups) > 0 {
+			r.keeps(c, s, of)
+		}
+		for i := range of.table.Lookups {
+			to := changed{of: of, lookup: &of.table.Lookups[i]}
+			if len(c.Set) == 0 && of.written {
+				r.changed = append(r.changed, to)
+			}
+			for _, set := range c.Set {
+				r.sets(set, s, to)
+			}
+		}
+	}
+}
+
+// keeps takes in an assignment to the sharding key. A row whose key changes within its slot
+// would have an entry with another key than its own.
+func (r *reading) keeps(c *sqlparse.Change, s *scope, of *reference) {
+	key := column{of, strings.ToLower(of.table.Key)}
+	for _, set := range c.Set {
+		if !assigns(set, key.name) || keeps(set, s) {
+			continue
+		}
+		to, known := constant(set.Value)
+		from, _ := listed(c.Where, s, key)
+		if known && len(set.Columns) == 1 && len(from) == 1 {
+			r.changed = append(r.changed, changed{of: of, to: &to, from: &from[0]})
+		} else if r.refused == nil {
+			r.refused = r.refusal(of.table.Name, sharding.ErrKeyChange, "leave "+key.name+" out, or set it to the value that the condition names")
+		}
+	}
+}
+
+// sets takes in an assignment to a column with a lookup table.
+func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
+	at := slices.IndexFunc(set.Columns, func(n sqlparse.Name) bool { return strings.EqualFold(last(n), to.lookup.Column) })
+	if at < 0 || keeps(set, s) {
+		return
+	}
+	c, certain := s.resolve(set.Columns[at])
+	v, known := constant(set.Value)
+	switch {
+	case certain && c.of != to.of:
+	case !certain || !known || len(set.Columns) > 1:
+		if r.refused == nil {
+			r.refused = r.refusal(to.of.table.Name, sharding.ErrLookup, "set "+to.lookup.Column+" to a value, so that it is known who owns it")
+		}
+	default:
+		to.to = &v
+		r.changed = append(r.changed, to)
+	}
+}
+
+// Keeping is what has to be done to lookup tables for a write.
+type Keeping struct {
+	Table *sharding.Table
+	Kept  []Kept
+	// Frees says that rows may lose values, which others may then have.
+	Frees bool
+	plan  *Plan
+}
+
+// Kept is what has to be done to one lookup table.
+type Kept struct {
+	Lookup *sharding.Lookup
+	// Rows are the values and the sharding keys of the rows of an INSERT, but for NULL.
+	Rows [][2]any
+	// Set is the value that rows get, if Sets says so; nil is NULL.
+	Set  any
+	Sets bool
+}
+
+// Keeps reports whether a plan may have something to keep.
+func Keeps(p *Plan) bool {
+	return len(p.changed) > 0 || p.insert != nil && len(p.insert.of.table.Lookups) > 0
+}
+
+// KeepingOf returns what has to be done for a write that goes where Bind has said, nil if
+// nothing has. Its errors are [sharding.RouteError]s.
+func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
+	if to.Kind != One && to.Kind != Several || p.origin != nil {
+		return nil, nil //nolint:nilnil // said above
+	}
+	switch {
+	case p.insert != nil && len(p.insert.of.table.Lookups) > 0:
+		return p.inserts(p, args)
+	case len(p.changed) > 0:
+		k := &Keeping{Table: p.changed[0].of.table, Frees: true, plan: p}
+		for _, c := range p.changed {
+			if c.lookup == nil {
+				if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
+					return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert it anew and delete the old one")
+				}
+				continue
+			}
+			if c.of != p.changed[0].of {
+				return nil, p.refusal(c.of.table.Name, sharding.ErrLookup, "change one table at a time")
+			}
+			kept := Kept{Lookup: c.lookup, Sets: c.to != nil}
+			if kept.Sets {
+				kept.Set = c.to.value(args)
+			}
+			k.Kept = append(k.Kept, kept)
+		}
+		if len(k.Kept) == 0 {
+			return nil, nil //nolint:nilnil // said above
+		}
+		return k, nil
+	}
+	return nil, nil //nolint:nilnil // said above
+}
+
+// inserts returns what has to be done for the rows of an INSERT.
+func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
+	in := r.insert
+	k := &Keeping{Table: in.of.table, Frees: r.statement.Verb == sqlparse.Replace || len(in.input.Conflicts) > 0, plan: p}
+	for i := range in.of.table.Lookups {
+		kept := Kept{Lookup: &in.of.table.Lookups[i]}
+		at := in.place(kept.Lookup.Column)
+		for n := range in.input.Rows {
+			row := &in.input.Rows[n]
+			value, known := valueOf(row, at, args)
+			key, placed := valueOf(row, in.key, args)
+			if !known || !placed {
+				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
+			}
+			if v, err := plain(value); err != nil || v != nil {
+				kept.Rows = append(kept.Rows, [2]any{value, key})
+			}
+		}
+		k.Kept = append(k.Kept, kept)
+	}
+	return k, nil
+}
+
+// Before returns the query for the values that rows of a target have, which an UPDATE or
+// DELETE changes: the sharding key, and the column of each of Kept, of so many rows at most.
+// Args are those of the statement. ok is false where the statement has parts that a query
+// may read otherwise: nobody needs to know these values.
+func (k *Keeping) Before(at sharding.Target, most int) (text string, args []int, ok bool) {
+	p := k.plan
+	c := p.statement.Change
+	if c == nil || c.Multi || c.With != nil || c.Limit != nil || len(p.refs) != 1 {
+		return "", nil, false
+	}
+	of, quote := p.refs[0], p.options.Quote
+	var out strings.Builder
+	out.WriteString("SELECT " + quote(k.Table.Key))
+	for _, kept := range k.Kept {
+		out.WriteString(", " + quote(kept.Lookup.Column))
+	}
+	name := of.at.Name.Span
+	if of.at.Alias.Name != "" {
+		name = of.at.Alias.Span
+	}
+	out.WriteString(" FROM " + quote(at.Table) + " AS " + name.Of(p.statement.Text))
+	if c.Where != nil {
+		where, params := c.Where.Bytes(), parameters{p.statement}
+		var with renumbering
+		args, with = params.chosen(func(param sqlparse.Span) bool { return inside(param, where) })
+		out.WriteString(" WHERE ")
+		params.copied(&out, where, with)
+	}
+	out.WriteString(" LIMIT " + strconv.Itoa(most))
+	if p.options.Merge.Engine != merge.SQLite {
+		out.WriteString(" FOR UPDATE")
+	}
+	return out.String(), args, true
 }

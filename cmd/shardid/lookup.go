@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
+)
+
+// lookup is what the flags of the verbs of lookup say.
+type lookup struct {
+	config, table, column string
+	dry, remove, asJSON   bool
+}
+
+func newLookup() *cobra.Command {
+	l := &lookup{}
+	cmd := &cobra.Command{
+		Use:   "lookup",
+		Short: "Make, fill and check lookup tables",
+		Long: `Lookup works on the tables that "lookups" of the configuration names, by which rows
+are found whose sharding key is not given, and by which a value is unique over all
+shards. create makes one, build enters the rows that are there already, verify
+compares it with the shards.
+
+` + layoutHelp,
+		Args: aCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	create := l.verb("create", "Make a lookup table", `Create makes the lookup table, with the types that the columns have on the shards. One that is
+there stays as it is.`, l.create)
+	create.Flags().BoolVar(&l.dry, "dry-run", false, "print the SQL and execute nothing")
+	build := l.verb("build", "Enter the rows that are there already", `Build enters all rows of the shards into a lookup table that is declared with
+"building": true, while the application writes. It can be broken off at any time, and goes on where
+it was. At the end it compares all rows. It exits with 1 when two rows have one value
+of a unique lookup: change one of them, and build again.`, l.build)
+	verify := l.verb("verify", "Compare a lookup table with the shards", `Verify looks for the entry of each row and for the row of each entry. It exits with 1
+when a row has no entry. Entries without a row are left of writers that were killed
+and do no harm.`, l.verify)
+	verify.Flags().BoolVar(&l.remove, "remove", false, "remove entries without a row")
+	for _, verb := range []*cobra.Command{build, verify} {
+		verb.Flags().BoolVar(&l.asJSON, "json", false, "print one JSON object")
+	}
+	cmd.AddCommand(create, build, verify)
+	return cmd
+}
+
+func (l *lookup) verb(use, short, long string, do func(context.Context, *cobra.Command, lookups.Config) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use + " --config FILE --table NAME --column NAME", Short: short, Long: long,
+		Example: "  shardid lookup " + use + " --config shards.json --table users --column email",
+		Args:    noArgs("name the lookup with --table and --column"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return l.run(cmd.Context(), func(ctx context.Context, c lookups.Config) error { return do(ctx, cmd, c) })
+		},
+	}
+	configFlag(cmd, &l.config)
+	cmd.Flags().StringVar(&l.table, "table", "", "the logical name of the table")
+	cmd.Flags().StringVar(&l.column, "column", "", "the column that is looked up")
+	return cmd
+}
+
+// run opens the databases of the file.
+func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Config) error) (err error) {
+	layout, err := readLayout(l.config)
+	if err != nil {
+		return err
+	}
+	unopened := layout.unopened()
+	r, err := layout.router(unopened)
+	if err != nil {
+		return err // before anything is opened
+	}
+	home, err := layout.home(unopened)
+	if err != nil {
+		return err
+	}
+	c := lookups.Config{Router: r, Home: home, Table: l.table, Column: l.column}
+	if err := c.Check(); err != nil {
+		return input.Errorf("--table %q, --column %q: the file has no such lookup; see shardid lookup --help", l.table, l.column)
+	}
+	s, err := layout.openToWrite(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if c.Router, err = layout.router(s.dbs); err != nil {
+		return err
+	}
+	if c.Home, err = layout.home(s.dbs); err != nil {
+		return err
+	}
+	return do(ctx, c)
+}
+
+// home returns the database of tables that are not listed.
+func (l layoutFile) home(dbs sharding.DBs) (*sql.DB, error) {
+	db := dbs[l.Home]
+	if db == nil {
+		return nil, input.Errorf(`--config: "home" is %q; name the database of the tables that are not sharded, where lookup tables are`, l.Home)
+	}
+	return db, nil
+}
+
+func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
+	all, err := lookups.DDL(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		where := "home"
+		if s.DB != "" {
+			where = s.DB
+		}
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "-- %s\n%s;\n", where, s.Text); err != nil {
+			return err
+		}
+	}
+	if l.dry {
+		return nil
+	}
+	return lookups.Create(ctx, c)
+}
+
+func (l *lookup) build(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
+	progress := cmd.ErrOrStderr()
+	c.Observe = func(p lookups.Progress) {
+		_, _ = fmt.Fprintf(progress, "%s: %s rows, %s entered\n", p.Target, term.Number(p.Rows), term.Number(p.Entered)) // who watches may have gone
+	}
+	r, err := lookups.Build(ctx, c)
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
+}
+
+func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
+	look := lookups.Verify
+	if l.remove {
+		look = lookups.Tidy
+	}
+	r, err := look(ctx, c)
+	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
+}
+
+// unsound gives what was found its exit code.
+func unsound(err error) error {
+	if errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates) {
+		return coded{err, exitUnclean}
+	}
+	return err
+}
+
+func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
+	switch {
+	case failed != nil && unsound(failed) == failed: //nolint:errorlint // the same error, or one with a code around it
+		return nil // it was broken off
+	case l.asJSON:
+		return writeJSON(w, r)
+	}
+	_, err := fmt.Fprintf(w, "%s values on the shards, %s entries, %s missing, %s left over, %s removed\n",
+		term.Number(r.Rows), term.Number(r.Entries), term.Number(r.Missing), term.Number(r.LeftOver), term.Number(r.Removed))
+	return err
+}
+
+// lookUp adds to a diagnosis what is wrong with lookup tables, each of which may take so
+// long. Of one that is being built nothing is said.
+func (l layoutFile) lookUp(ctx context.Context, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
+	for _, t := range r.Tables() {
+		for _, of := range t.Lookups {
+			if of.Building {
+				continue
+			}
+			home, err := l.home(l.opened(r))
+			if err != nil {
+				return err
+			}
+			c := lookups.Config{Router: r, Home: home, Table: t.Name, Column: of.Column}
+			if f := compared(ctx, c, timeout); f != nil {
+				d.Findings = append(d.Findings, schema.ShardFinding{Finding: *f, Place: schema.Place{Table: t.Name, Database: l.Home, Physical: of.Table}})
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// compared returns what is wrong with one lookup, or nil.
+func compared(ctx context.Context, c lookups.Config, timeout time.Duration) *schema.Finding {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	r, err := lookups.Verify(ctx, c)
+	switch {
+	case errors.Is(err, lookups.ErrMissing):
+		return &schema.Finding{
+			Code: schema.LookupMissing, Severity: schema.Error,
+			Message: fmt.Sprintf("%s of %s values of %s have no entry, so nobody finds their rows by it", term.Number(r.Missing), term.Number(r.Rows), c.Column),
+			Fix:     `declare the lookup with "building": true everywhere, and run shardid lookup build`,
+		}
+	case err != nil && ctx.Err() != nil:
+		return &schema.Finding{
+			Code: schema.NotChecked, Severity: schema.Warning, Message: fmt.Sprintf("the lookup of %s was not compared within %s", c.Column, timeout),
+			Fix: "give it more time with --timeout, or run shardid lookup verify",
+		}
+	case err != nil:
+		return &schema.Finding{
+			Code: schema.NotChecked, Severity: schema.Error, Message: err.Error(),
+			Fix: "make the lookup table with shardid lookup create, or let this user read it",
+		}
+	case r.LeftOver > 0:
+		return &schema.Finding{
+			Code: schema.LookupLeftOver, Severity: schema.Info,
+			Message: fmt.Sprintf("%s entries of %s have no row, which does no harm", term.Number(r.LeftOver), c.Column),
+			Fix:     "remove them with shardid lookup verify --remove",
+		}
+	}
+	return nil
+}
+
+// opened are the databases of a router.
+func (layoutFile) opened(r *sharding.Router) sharding.DBs {
+	dbs := sharding.DBs{}
+	for _, name := range r.Databases() {
+		dbs[name] = r.DB(name)
+	}
+	return dbs
+}

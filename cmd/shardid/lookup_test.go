@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// lookupsPage is docs/lookups.md.
+func lookupsPage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/lookups.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pageBlock returns the only code of a language.
+func pageBlock(t *testing.T, language string) string {
+	t.Helper()
+	blocks := strings.Split(lookupsPage(t), "\n```"+language+"\n")
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks of %s", len(blocks)-1, language)
+	}
+	block, _, _ := strings.Cut(blocks[1], "```\n")
+	return block
+}
+
+// lookupsDB is the page's Go code.
+func lookupsDB(ctx context.Context, tables sharding.Map, east, west *sql.DB) *sql.DB {
+	users := sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: tables, Lookups: []sharding.Lookup{
+		{Column: "email", Table: "users_by_email", Unique: true},
+		{Column: "city", Table: "users_by_city"},
+	}}
+	router, err := sharding.New(sharding.DBs{"east": east, "west": west}, users)
+	check(err)
+	check(lookups.Create(ctx, lookups.Config{Router: router, Home: east, Table: "users", Column: "email"}))
+	check(lookups.Create(ctx, lookups.Config{Router: router, Home: east, Table: "users", Column: "city"}))
+	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: east})
+	return db
+}
+
+// newUsers makes the shards of the page's configuration with 40 users, and returns the
+// path of that.
+func newUsers(t *testing.T) string {
+	t.Helper()
+	config := newConfig(t, pageBlock(t, "json"))
+	for shard := range 4 {
+		db := openFile(t, filepath.Join(filepath.Dir(config), []string{"east.db", "west.db"}[shard%2]))
+		table := fmt.Sprintf("users_%d", shard)
+		text := "CREATE TABLE " + table + " (id INTEGER PRIMARY KEY, email VARCHAR(100) UNIQUE, city VARCHAR(100), note TEXT);" +
+			fmt.Sprintf("WITH RECURSIVE user (n) AS (SELECT %d UNION ALL SELECT n + 4 FROM user WHERE n < 36) INSERT INTO %s (id, email) SELECT n, 'u' || n || '@x' FROM user", shard, table)
+		if _, err := db.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
+func TestTheGoCodeOfTheLookupsPageIsThatWhichRuns(t *testing.T) {
+	source, err := os.ReadFile("lookup_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if block := "\t" + strings.ReplaceAll(strings.TrimSuffix(pageBlock(t, "go"), "\n"), "\n", "\n\t") + "\n"; !strings.Contains(string(source), block) {
+		t.Errorf("the page says, but this does not run:\n%s", block)
+	}
+}
+
+func TestTheStatementsOfTheLookupsPageBecomeWhatItSays(t *testing.T) {
+	config := newUsers(t)
+	open := func(name string) *sql.DB { return openFile(t, filepath.Join(filepath.Dir(config), name)) }
+	tables, err := sharding.Spread([]string{"east", "west"}, 4, "users_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := lookupsDB(t.Context(), tables, open("east.db"), open("west.db"))
+	defer func() { _ = db.Close() }()
+	rows := strings.Split(lookupsPage(t), "\n| `")[1:]
+	if len(rows) < 9 {
+		t.Fatalf("%d statements", len(rows))
+	}
+	for _, row := range rows {
+		statement, rest, _ := strings.Cut(row, "` | ")
+		want, _, _ := strings.Cut(rest, " | ")
+		e, err := shardsql.Explain(t.Context(), db, statement)
+		if err != nil || string(e.Kind) != want {
+			t.Errorf("%s becomes %s (%v, %v), the page says %s", statement, e.Kind, e.Err, err, want)
+		}
+	}
+}
+
+func TestTheCommandsOfTheLookupsPageDoWhatItSays(t *testing.T) {
+	config := newUsers(t)
+	var printed []string
+	for line := range strings.Lines(pageBlock(t, "sh")) {
+		args := strings.Fields(strings.ReplaceAll(line, "shards.json", config))
+		printed = append(printed, succeed(t, args[1:]...).stdout)
+	}
+	if len(printed) != 6 {
+		t.Fatalf("%d commands", len(printed))
+	}
+	for i, want := range []string{`CREATE TABLE IF NOT EXISTS "users_by_email" ("email" VARCHAR(100) NOT NULL, "id" INTEGER NOT NULL, "claim" BIGINT NOT NULL, PRIMARY KEY ("email"));`,
+		"CREATE TABLE", "40 values on the shards, 40 entries, 0 missing, 0 left over", "40 values", "0 removed", "the shards are alike"} {
+		if !strings.Contains(printed[i], want) {
+			t.Errorf("command %d: no %q in\n%s", i, want, printed[i])
+		}
+	}
+}
+
+func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
+	config := newUsers(t)
+	succeed(t, "lookup", "create", "--config", config, "--table", "users", "--column", "email")
+	succeed(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte(strings.Replace(string(text), `, "building": true`, "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "doctor", "--config", config)
+	db := openFile(t, filepath.Join(filepath.Dir(config), "east.db"))
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM users_by_email WHERE id IN (7, 9); INSERT INTO users_by_email VALUES ('x', 5, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"doctor", "--config", config}, {"lookup", "verify", "--config", config, "--table", "users", "--column", "email"}} {
+		if o := execute(t, args...); o.code != exitUnclean || !strings.Contains(o.stdout+o.stderr, "2 of 40 values") {
+			t.Errorf("%v: %d, %s%s", args, o.code, o.stdout, o.stderr)
+		}
+	}
+	if o := execute(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email"); o.code == exitOK || !strings.Contains(o.stderr, "Building") {
+		t.Errorf("a lookup in use is filled: %d, %s", o.code, o.stderr)
+	}
+}
+
+func TestALookupNeedsItsNames(t *testing.T) {
+	config := newUsers(t)
+	for _, args := range [][]string{
+		{"lookup", "build", "--config", config},
+		{"lookup", "build", "--config", config, "--table", "users", "--column", "city"},
+		{"lookup", "verify", "--table", "users", "--column", "email"},
+		{"lookup", "verify", "--config", newConfig(t, shardsJSON), "--table", "orders", "--column", "id"},
+	} {
+		if o := execute(t, args...); o.code != exitInput {
+			t.Errorf("%v: %d, %s", args, o.code, o.stderr)
+		}
+	}
+}

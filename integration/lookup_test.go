@@ -1,0 +1,389 @@
+package integration_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/gormplugin"
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// directory is users by id in four tables in two databases. Their e-mails are unique, and
+// looked up in a third database, or by themselves where that is one of the two; their
+// cities are looked up where they are sharded by themselves.
+type directory struct {
+	home   *sql.DB
+	dbs    sharding.DBs
+	router *sharding.Router
+	routed *sql.DB
+}
+
+func directoryOn(t *testing.T, home *sql.DB, dbs sharding.DBs, building bool) *directory {
+	t.Helper()
+	d := &directory{home: home, dbs: dbs}
+	spread := func(tables int, pattern string) sharding.Map {
+		m, err := sharding.Spread([]string{"a", "b"}, tables, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	var err error
+	d.router, err = sharding.New(dbs,
+		sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: spread(4, "users_%d"), Lookups: []sharding.Lookup{
+			{Column: "email", Table: "users_by_email", Unique: true, Building: building}, {Column: "city", Table: "users_by_city", Building: building},
+		}},
+		sharding.Table{Name: "users_by_city", Key: "city", Rule: sharding.Mod(2), Map: spread(2, "users_by_city_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.routed = shardsql.OpenDB(shardsql.Config{Router: d.router, Home: home})
+	t.Cleanup(func() { _ = d.routed.Close() })
+	return d
+}
+
+// create makes the tables.
+func (d *directory) create(t *testing.T) *directory {
+	t.Helper()
+	for _, at := range d.router.Targets("users") {
+		database.Exec(t, d.dbs[at.DB], "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100), city BIGINT, UNIQUE (email))")
+		database.Exec(t, d.dbs[at.DB], "CREATE INDEX "+at.Table+"_city ON "+at.Table+" (city)")
+	}
+	for _, column := range []string{"email", "city"} {
+		if err := lookups.Create(t.Context(), d.lookup(column)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+func (d *directory) lookup(column string) lookups.Config {
+	return lookups.Config{Router: d.router, Home: d.home, Table: "users", Column: column}
+}
+
+// sound compares the lookup tables with the shards, and looks for values with two owners.
+func (d *directory) sound(t *testing.T) {
+	t.Helper()
+	for _, column := range []string{"email", "city"} {
+		if r, err := lookups.Verify(t.Context(), d.lookup(column)); err != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	owner := map[string]string{}
+	for _, at := range d.router.Targets("users") {
+		rows, err := d.dbs[at.DB].QueryContext(t.Context(), "SELECT email FROM "+at.Table+" WHERE email IS NOT NULL")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var email string
+			if err := rows.Scan(&email); err != nil {
+				t.Fatal(err)
+			}
+			if other, taken := owner[email]; taken {
+				t.Errorf("%s is in %s and in %s", email, other, at)
+			}
+			owner[email] = at.String()
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// write executes one of a few statements about a few users and e-mails. It may fail.
+func (d *directory) write(ctx context.Context, r *rand.Rand) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // of two that want each other's
+	defer cancel()
+	id, email, city := r.IntN(12), fmt.Sprintf("u%d@x", r.IntN(4)), r.IntN(3)
+	texts := []string{
+		fmt.Sprintf("INSERT INTO users (id, email, city) VALUES (%d, '%s', %d)", id, email, city),
+		fmt.Sprintf("UPDATE users SET email = '%s', city = %d WHERE id = %d", email, city, id),
+		fmt.Sprintf("DELETE FROM users WHERE id = %d", id),
+		fmt.Sprintf("UPDATE users SET city = %d WHERE email = '%s'", city, email),
+	}
+	if r.IntN(3) > 0 {
+		_, err := d.routed.ExecContext(ctx, texts[r.IntN(len(texts))])
+		return err
+	}
+	tx, err := d.routed.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, text := range []string{texts[0], texts[r.IntN(3)]} {
+		if _, err = tx.ExecContext(ctx, text); err != nil {
+			break
+		}
+	}
+	if err != nil || r.IntN(2) == 0 {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func onThree(t *testing.T) map[string]namedDatabase {
+	t.Helper()
+	all := writing(t)
+	all["PostgreSQL"] = server.SharePostgres(t).Open
+	return all
+}
+
+func TestLookupsLeadToShardsOnServers(t *testing.T) {
+	for name, open := range onThree(t) {
+		for _, home := range []string{"", "a"} {
+			t.Run(name+", home "+home, func(t *testing.T) {
+				dbs := sharding.DBs{"a": open(t, "lookup_a_"+home), "b": open(t, "lookup_b_"+home)}
+				at := dbs[home]
+				if at == nil {
+					at = open(t, "lookup_home")
+				}
+				d := directoryOn(t, at, dbs, false).create(t)
+				for id := range 8 {
+					database.Exec(t, d.routed, fmt.Sprintf("INSERT INTO users (id, email, city) VALUES (%d, 'u%[1]d@x', %d)", id, id%2))
+				}
+				for _, text := range []string{
+					"INSERT INTO users (id, email, city) VALUES (9, 'u2@x', 1)", "INSERT INTO users (id, email, city) VALUES (10, 'u2@x', 1)",
+					"UPDATE users SET email = 'u3@x' WHERE id = 4",
+				} {
+					if _, err := d.routed.ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "1062") && !strings.Contains(err.Error(), "23505") {
+						t.Errorf("%s: %v", text, err)
+					}
+				}
+				database.Exec(t, d.routed, "UPDATE users SET email = 'v4@x' WHERE email = 'u4@x'")
+				database.Exec(t, d.routed, "DELETE FROM users WHERE email = 'u5@x'")
+				database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (9, 'u4@x', 1)")
+				database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (10, 'u5@x', 1)")
+				tx, err := d.routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, text := range []string{"INSERT INTO users (id, email, city) VALUES (11, 'u11@x', 1)", "DELETE FROM users WHERE id = 7"} {
+					if _, err := tx.ExecContext(t.Context(), text); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := tx.Rollback(); err != nil {
+					t.Fatal(err)
+				}
+				for query, want := range map[string]int64{
+					"SELECT id FROM users WHERE email = 'v4@x'": 4, "SELECT id FROM users WHERE email = 'u4@x'": 9, "SELECT id FROM users WHERE email = 'u5@x'": 10,
+					"SELECT id FROM users WHERE email = 'u7@x'": 7, "SELECT COUNT(*) FROM users WHERE email IN ('u11@x', 'u0@x')": 1, "SELECT COUNT(*) FROM users WHERE city = 1": 5,
+				} {
+					var got int64
+					if err := d.routed.QueryRowContext(t.Context(), query).Scan(&got); err != nil || got != want {
+						t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+					}
+				}
+				r, err := lookups.Verify(t.Context(), d.lookup("email"))
+				if err != nil || r.LeftOver != 0 {
+					t.Errorf("%+v, %v", r, err)
+				}
+				d.sound(t)
+			})
+		}
+	}
+}
+
+func TestWritersOfTheSameValuesNeverOwnOneTwice(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			d := directoryOn(t, open(t, "owned_home"), sharding.DBs{"a": open(t, "owned_a"), "b": open(t, "owned_b")}, false).create(t)
+			var wg sync.WaitGroup
+			done := make([]int, 6)
+			for w := range done {
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(uint64(w), 1))
+					for range effort.Cases(60, 3000) {
+						if d.write(t.Context(), r) == nil {
+							done[w]++
+						}
+					}
+				})
+			}
+			wg.Wait()
+			d.sound(t)
+			if t.Log(done); done[0] < 10 {
+				t.Error("too few writes succeed")
+			}
+		})
+	}
+}
+
+// lookupWriterVar makes a test start a writer instead: it has the DSNs of the databases.
+const lookupWriterVar = "SHARDID_TEST_LOOKUP_WRITER"
+
+// writeForEver tells each statement that was executed, until it is killed.
+func writeForEver(t *testing.T, dsns []string) {
+	t.Helper()
+	var dbs []*sql.DB
+	for _, dsn := range dsns {
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dbs = append(dbs, db)
+	}
+	d := directoryOn(t, dbs[0], sharding.DBs{"a": dbs[1], "b": dbs[2]}, false)
+	for range 6 {
+		go func() {
+			for r := rand.New(rand.NewPCG(rand.Uint64(), 1)); ; {
+				_ = d.write(context.Background(), r) // duplicates, deadlocks, a server that is away
+				_, _ = fmt.Fprintln(os.Stdout, "wrote")
+			}
+		}()
+	}
+	<-t.Context().Done()
+}
+
+// killWriter starts a writer and kills it behind some statements.
+func killWriter(t *testing.T, m *server.MariaDB, statements int, kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=0")
+	cmd.Env = append(os.Environ(), lookupWriterVar+"="+strings.Join([]string{m.DSN("owned_home"), m.DSN("owned_a"), m.DSN("owned_b")}, " "))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && statements > 0 {
+		statements--
+	}
+	kill()
+	_ = cmd.Process.Kill()
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the writer ended by itself: %v", err)
+	}
+}
+
+// Programs that write with lookups are killed, and every third time the server with them.
+func TestNoValueIsOwnedTwiceWhenWritersAndTheServerAreKilled(t *testing.T) {
+	if dsns := os.Getenv(lookupWriterVar); dsns != "" {
+		writeForEver(t, strings.Fields(dsns))
+		return
+	}
+	m := server.RunMariaDB(t, "--innodb-flush-log-at-trx-commit=1")
+	home, dbs := m.Open(t, "owned_home"), sharding.DBs{"a": m.Open(t, "owned_a"), "b": m.Open(t, "owned_b")}
+	d := directoryOn(t, home, dbs, false).create(t)
+	kills, left := effort.Cases(20, 1000), int64(0)
+	for i := range kills {
+		server := func() {}
+		if i%3 == 2 {
+			server = m.Kill
+		}
+		killWriter(t, m, 20+rand.IntN(60), server)
+		if i%3 == 2 {
+			if err := m.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.sound(t)
+		r, err := lookups.Tidy(t.Context(), d.lookup("email"))
+		if err != nil {
+			t.Error(err)
+		}
+		left += r.Removed
+	}
+	t.Logf("%d kills left %d entries of e-mails over", kills, left)
+}
+
+// lookedUp is a model whose e-mail is looked up.
+type lookedUp struct {
+	ID    int64   `gorm:"primaryKey;autoIncrement:false"`
+	Email *string `gorm:"size:100;uniqueIndex"`
+	City  *int64  `gorm:"index"`
+}
+
+func (lookedUp) TableName() string { return "users" }
+
+func TestASecondOwnerIsADuplicatedKeyOfGORM(t *testing.T) {
+	open := server.ShareMariaDB(t).Open
+	d := directoryOn(t, open(t, "gorm_lookup"), sharding.DBs{"a": open(t, "gorm_lookup_a"), "b": open(t, "gorm_lookup_b")}, false)
+	db := database.OpenGORM(t, d.home, true)
+	db.TranslateError = true
+	if err := db.Use(gormplugin.New(gormplugin.Config{Router: d.router})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gormplugin.Migrate(t.Context(), db, &lookedUp{}); err != nil {
+		t.Fatal(err)
+	}
+	email := func(text string) *string { return &text }
+	if err := db.Create(&lookedUp{ID: 1, Email: email("One@x")}).Error; err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []lookedUp{{ID: 2, Email: email("one@x")}, {ID: 3, Email: email("oné@x")}, {ID: 5, Email: email("one@x")}} {
+		if err := db.Create(&u).Error; !errors.Is(err, gorm.ErrDuplicatedKey) {
+			t.Errorf("%d: %v", u.ID, err)
+		}
+	}
+	var found lookedUp
+	if err := db.First(&found, "email = ?", "ONE@X").Error; err != nil || found.ID != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	d.sound(t)
+}
+
+// On MariaDB a lookup is filled while writers, which keep it, change the rows.
+func TestALookupIsBuiltUnderWriters(t *testing.T) {
+	open := server.ShareMariaDB(t).Open
+	home, dbs := open(t, "built_home"), sharding.DBs{"a": open(t, "built_a"), "b": open(t, "built_b")}
+	d := directoryOn(t, home, dbs, true).create(t)
+	for i, at := range d.router.Targets("users") {
+		var rows []string
+		for id := i; id < 4000; id += 4 {
+			rows = append(rows, fmt.Sprintf("(%d, 'u%[1]d@x', %d)", id, id%5))
+		}
+		database.Exec(t, dbs[at.DB], "INSERT INTO "+at.Table+" VALUES "+strings.Join(rows, ", "))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for w := range 3 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 2))
+			for ctx.Err() == nil {
+				id := r.IntN(4000)
+				for _, text := range []string{
+					fmt.Sprintf("UPDATE users SET email = 'w%d.%d@x', city = 7 WHERE id = %d", w, r.IntN(1e9), id),
+					fmt.Sprintf("DELETE FROM users WHERE id = %d", id),
+					fmt.Sprintf("INSERT INTO users (id, email, city) VALUES (%d, 'v%d.%d@x', 8)", id, w, r.IntN(1e9)),
+				} {
+					if _, err := d.routed.ExecContext(ctx, text); err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "1062") && !strings.Contains(err.Error(), "1213") {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	for _, column := range []string{"email", "city"} {
+		c := d.lookup(column)
+		c.ChunkRows = 100
+		if r, err := lookups.Build(ctx, c); err != nil {
+			t.Errorf("%s: %+v, %v", column, r, err)
+		}
+	}
+	stop()
+	wg.Wait()
+	directoryOn(t, home, dbs, false).sound(t)
+}

@@ -1,0 +1,277 @@
+package owner
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// Runner sends statements to a database.
+type Runner interface {
+	// Exec returns how many rows were affected.
+	Exec(ctx context.Context, text string, args ...any) (int64, error)
+	Query(ctx context.Context, text string, args ...any) ([][]driver.Value, error)
+}
+
+// Shard is a connection to a database with shards.
+type Shard interface {
+	Runner
+	// Own says that the connection is in the transaction of the caller, and sees what
+	// that has done.
+	Own() bool
+}
+
+// SQL is a lookup table in a database.
+type SQL struct {
+	Of      *sharding.Table
+	Lookup  *sharding.Lookup
+	Dialect dialect.Dialect
+	// Book gets the statements about the lookup table, by its logical name.
+	Book Runner
+	// Locks says that Book is in the transaction of the caller, which has to see what
+	// others have committed since it began.
+	Locks bool
+	// On calls f with a connection to the database of a target.
+	On func(ctx context.Context, at sharding.Target, f func(Shard) error) error
+}
+
+var _ Table = (*SQL)(nil)
+
+// Claimed returns an entry with a claim of its own, which has to differ and may be guessed.
+func Claimed(value, key any) Entry {
+	return Entry{value, key, rand.Int64()}
+}
+
+// text puts a statement about the lookup table into the words of the dialect: in it "l" is
+// the table, "v" the column of values, "k" that of keys and "c" that of claims.
+func (t *SQL) text(statement string) string {
+	names := strings.NewReplacer(`"l"`, `"`+t.Lookup.Table+`"`, `"v"`, `"`+t.Lookup.Column+`"`, `"k"`, `"`+t.Of.Key+`"`, `"c"`, `"`+sharding.ClaimColumn+`"`)
+	return dialect.Text(t.Dialect, names.Replace(statement))
+}
+
+// is returns the condition for an entry, and its arguments.
+func (t *SQL) is(e Entry) (string, []any) {
+	if t.Lookup.Unique {
+		return `"v" = ?`, []any{e.Value}
+	}
+	return `"v" = ? AND "k" = ?`, []any{e.Value, e.Key}
+}
+
+// was returns the condition for an entry that is as it was.
+func (t *SQL) was(e Entry) (string, []any) {
+	return `"v" = ? AND "k" = ? AND "c" = ?`, []any{e.Value, e.Key, e.Claim}
+}
+
+// insert is an INSERT of several entries.
+func (t *SQL) insert(verb string, entries []Entry, end string) (string, []any) {
+	args := make([]any, 0, 3*len(entries))
+	for _, e := range entries {
+		args = append(args, e.Value, e.Key, e.Claim)
+	}
+	return t.text(verb + ` INTO "l" ("v", "k", "c") VALUES (?, ?, ?)` + strings.Repeat(", (?, ?, ?)", len(entries)-1) + end), args
+}
+
+// Insert leaves conflicts to the database. IGNORE hides no other error: the columns are
+// those of the row, which the shard has taken.
+func (t *SQL) Insert(ctx context.Context, entries []Entry) (int64, error) {
+	verb, end := "INSERT", " ON CONFLICT DO NOTHING"
+	if t.Dialect.Name() == "mysql" {
+		verb, end = "INSERT IGNORE", ""
+	}
+	text, args := t.insert(verb, entries, end)
+	return t.Book.Exec(ctx, text, args...)
+}
+
+// Duplicate inserts without IGNORE.
+func (t *SQL) Duplicate(ctx context.Context, e Entry) error {
+	text, args := t.insert("INSERT", []Entry{e}, "")
+	_, err := t.Book.Exec(ctx, text, args...)
+	return err
+}
+
+// Claims asks by the values.
+func (t *SQL) Claims(ctx context.Context, entries []Entry) ([]int64, error) {
+	args := make([]any, len(entries))
+	for i, e := range entries {
+		args[i] = e.Value
+	}
+	rows, err := t.Book.Query(ctx, t.text(`SELECT "c" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(args)-1)+`)`+t.latest()), args...)
+	claims := make([]int64, len(rows))
+	for i, row := range rows {
+		if claims[i], err = integer(row[0]); err != nil {
+			return nil, err
+		}
+	}
+	return claims, err
+}
+
+// latest has a transaction see what others have committed since it began.
+func (t *SQL) latest() string {
+	if t.Locks && t.Dialect.Name() != "sqlite" {
+		return " FOR UPDATE"
+	}
+	return ""
+}
+
+// Find returns the entry as it is stored.
+func (t *SQL) Find(ctx context.Context, in Entry) (Entry, bool, error) {
+	where, args := t.is(in)
+	rows, err := t.Book.Query(ctx, t.text(`SELECT "k", "c" FROM "l" WHERE `+where+t.latest()), args...)
+	if err != nil || len(rows) == 0 {
+		return Entry{}, false, err
+	}
+	claim, err := integer(rows[0][1])
+	return Entry{in.Value, rows[0][0], claim}, err == nil, err
+}
+
+func integer(v driver.Value) (n int64, err error) {
+	if b, ok := v.([]byte); ok {
+		v = string(b)
+	}
+	if _, err := fmt.Sscan(fmt.Sprint(v), &n); err != nil {
+		return 0, fmt.Errorf("the claim %v is no integer: %w", v, err)
+	}
+	return n, nil
+}
+
+// Replace compares and exchanges in one statement.
+func (t *SQL) Replace(ctx context.Context, old, by Entry) (bool, error) {
+	where, args := t.was(old)
+	set, values := `"c" = ?`, []any{by.Claim}
+	if t.Lookup.Unique {
+		set, values = `"k" = ?, "c" = ?`, []any{by.Key, by.Claim}
+	}
+	n, err := t.Book.Exec(ctx, t.text(`UPDATE "l" SET `+set+` WHERE `+where), append(values, args...)...)
+	return n > 0, err
+}
+
+// Delete compares and removes in one statement.
+func (t *SQL) Delete(ctx context.Context, old Entry) (bool, error) {
+	where, args := t.was(old)
+	n, err := t.Book.Exec(ctx, t.text(`DELETE FROM "l" WHERE `+where), args...)
+	return n > 0, err
+}
+
+// Together compares the slots of the keys: rows of one slot move together.
+func (t *SQL) Together(a, b any) (bool, error) {
+	first, err := t.Of.Slot(a)
+	if err != nil {
+		return false, err
+	}
+	second, err := t.Of.Slot(b)
+	return first == second, err
+}
+
+// Has reads with a lock. SQLite and PostgreSQL have none that a row under way would be
+// waited for by: on SQLite the turn to write is taken, and on PostgreSQL the advisory lock
+// of the key, which [SQL.Hold] takes for each writer. A row may have got another key of the
+// same slot since its value was entered, and another slot's row may have the value in the
+// same physical table.
+func (t *SQL) Has(ctx context.Context, e Entry) (has bool, err error) {
+	at, err := t.Of.Target(e.Key)
+	if err != nil {
+		return false, err
+	}
+	where, args := t.is(e)
+	rows := `SELECT "k" FROM "` + at.Table + `" WHERE ` + where
+	var found [][]driver.Value
+	err = t.On(ctx, at, func(on Shard) error {
+		switch t.Dialect.Name() {
+		case "mysql":
+			found, err = on.Query(ctx, t.text(rows+" LIMIT 1 LOCK IN SHARE MODE"), args...)
+		case "postgres":
+			if err := t.advise(ctx, on, e.Key); err != nil {
+				return err
+			}
+			found, err = on.Query(ctx, t.text(`SELECT "k" FROM (`+rows+` FOR SHARE) held LIMIT 1`), args...)
+		default:
+			found, err = t.alone(ctx, on, at, t.text(rows+" LIMIT 1"), args)
+		}
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	return t.Together(found[0][0], e.Key)
+}
+
+// alone reads while nobody else may write to the database: a transaction that has read
+// before fails where somebody has written since.
+func (t *SQL) alone(ctx context.Context, on Shard, at sharding.Target, text string, args []any) ([][]driver.Value, error) {
+	if on.Own() {
+		if _, err := on.Exec(ctx, t.text(`DELETE FROM "`+at.Table+`" WHERE 1 = 0`)); err != nil {
+			return nil, err
+		}
+		return on.Query(ctx, text, args...)
+	}
+	if _, err := on.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return nil, err
+	}
+	rows, err := on.Query(ctx, text, args...)
+	if _, failed := on.Exec(context.WithoutCancel(ctx), "ROLLBACK"); err == nil {
+		err = failed
+	}
+	return rows, err
+}
+
+// Hold has others wait who look for rows of these keys that the caller has written and not
+// committed. Databases whose reads wait by themselves need nothing.
+func (t *SQL) Hold(ctx context.Context, on Runner, keys []any) error {
+	if t.Dialect.Name() != "postgres" {
+		return nil
+	}
+	for some := range slices.Chunk(keys, most) {
+		if err := t.advise(ctx, on, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advise takes the advisory locks of keys until the transaction ends, in the order in which
+// everybody does.
+func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
+	var locks []int64
+	for _, key := range keys {
+		if text, ok := key.([]byte); ok {
+			key = string(text)
+		}
+		sum := fnv.New64a()
+		_, _ = fmt.Fprintf(sum, "shardid\x00%s\x00%v", strings.ToLower(t.Lookup.Table), key) // a hash takes everything
+		locks = append(locks, int64(sum.Sum64()))
+	}
+	slices.Sort(locks)
+	values := make([]string, len(locks))
+	for i, lock := range locks {
+		values[i] = "(" + strconv.FormatInt(lock, 10) + "::bigint)"
+	}
+	_, err := on.Query(ctx, "SELECT pg_advisory_xact_lock(v.n) FROM (VALUES "+strings.Join(values, ", ")+") v (n)")
+	return err
+}
+
+// Owners returns the keys that own values of a column compared with these, in the column's
+// collation, and whether there are more of them than wanted: at least one then.
+func (t *SQL) Owners(ctx context.Context, values []any, wanted int) (keys []any, more bool, err error) {
+	rows, err := t.Book.Query(ctx, t.text(`SELECT "k" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(values)-1)+`) LIMIT `+strconv.Itoa(wanted+1)), values...)
+	for _, row := range rows {
+		keys = append(keys, row[0])
+	}
+	return keys, len(keys) > wanted, err
+}
+
+// Keys returns the keys under which rows of a target have a value, so many at most.
+func (t *SQL) Keys(ctx context.Context, on Runner, at sharding.Target, value any, most int) (keys []any, err error) {
+	rows, err := on.Query(ctx, t.text(`SELECT DISTINCT "k" FROM "`+at.Table+`" WHERE "v" = ? LIMIT `+strconv.Itoa(most)), value)
+	for _, row := range rows {
+		keys = append(keys, row[0])
+	}
+	return keys, err
+}

@@ -1,0 +1,196 @@
+package lookups
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/owner"
+)
+
+// progressTable has how far Build has come, in the home database.
+const progressTable = "shardid_lookup_progress"
+
+const progressDDL = `CREATE TABLE IF NOT EXISTS "` + progressTable + `" ("lookup" VARCHAR(64) NOT NULL, "place" VARCHAR(190) NOT NULL,
+	"last_value" VARCHAR(1000) NOT NULL, "last_key" VARCHAR(1000) NOT NULL, PRIMARY KEY ("lookup", "place"))`
+
+// ErrDuplicates: two rows have one value of a unique lookup.
+var ErrDuplicates = errors.New("values that are to be unique have several owners")
+
+// Build enters all rows of the shards into a lookup table that is declared with
+// [sharding.Lookup].Building, while applications write: each of them keeps it since before
+// this begins. It goes on behind the last chunk of a call that was broken off, and compares
+// all rows at the end ([Verify]). Two rows with one value of a unique lookup are an error
+// that wraps [ErrDuplicates] and names them; the rest is entered.
+func Build(ctx context.Context, c Config) (r Report, err error) {
+	p, err := c.open(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	if !p.lookup.Building {
+		return r, fmt.Errorf("lookups: the lookup of %s.%s is in use; to fill it anew, declare it with Building and roll that out to all programs first", p.table.Name, p.lookup.Column)
+	}
+	if _, err := p.Home.ExecContext(ctx, dialect.Text(p.dialect, progressDDL)); err != nil {
+		return r, fmt.Errorf("lookups: %w", err)
+	}
+	var twice []owner.Entry
+	for _, at := range p.table.Map.Targets() {
+		some, err := p.fill(ctx, at)
+		if err != nil {
+			return r, fmt.Errorf("lookups: %s: %w", at, err)
+		}
+		twice = append(twice, some...)
+	}
+	if err := p.forget(ctx); err != nil {
+		return r, err
+	}
+	r, err = p.verify(ctx, nil)
+	if len(twice) > 0 && (err == nil || errors.Is(err, ErrMissing)) { // these rows are the missing ones
+		err = fmt.Errorf("lookups: %w: %s", ErrDuplicates, p.listed(twice))
+	}
+	return r, err
+}
+
+// listed names the first of some entries.
+func (p *pass) listed(entries []owner.Entry) string {
+	var all []string
+	for _, e := range entries[:min(len(entries), mostExamples)] {
+		all = append(all, fmt.Sprintf("%s %s (%s %s)", p.lookup.Column, shown(e.Value), p.table.Key, shown(e.Key)))
+	}
+	return fmt.Sprintf("%d, such as %s", len(entries), strings.Join(all, ", "))
+}
+
+func shown(v any) string {
+	if b, ok := v.([]byte); ok {
+		v = string(b)
+	}
+	return fmt.Sprintf("%v", v)
+}
+
+// fill enters the rows of one physical table.
+func (p *pass) fill(ctx context.Context, at sharding.Target) (twice []owner.Entry, err error) {
+	after, err := p.reached(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	progress := Progress{Target: at}
+	for {
+		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
+		if err != nil || len(rows) == 0 {
+			return twice, err
+		}
+		missing, err := p.missing(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		some, err := p.enter(ctx, missing)
+		if err != nil {
+			return nil, err
+		}
+		twice = append(twice, some...)
+		after = rows[len(rows)-1][:2]
+		if err := p.reach(ctx, at, after); err != nil {
+			return nil, err
+		}
+		progress.Rows += int64(len(rows))
+		progress.Entered += int64(len(missing) - len(some))
+		if p.Observe != nil {
+			p.Observe(progress)
+		}
+	}
+}
+
+// enter adds entries where the lookup table has each.
+func (p *pass) enter(ctx context.Context, rows [][]driver.Value) (twice []owner.Entry, err error) {
+	of, sharded := p.Router.Table(p.lookup.Table)
+	places := map[sharding.Target][]owner.Entry{}
+	for _, row := range rows {
+		at := sharding.Target{}
+		if sharded {
+			if at, err = of.Target(row[0]); err != nil {
+				return nil, err
+			}
+		}
+		places[at] = append(places[at], owner.Claimed(row[0], row[1]))
+	}
+	for _, entries := range places {
+		some, err := owner.Fill(ctx, p.owners(), entries)
+		if err != nil {
+			return nil, err
+		}
+		twice = append(twice, some...)
+	}
+	return twice, nil
+}
+
+// chunk reads the next values and keys of a table behind some, in order.
+func (p *pass) chunk(ctx context.Context, on runner, table string, after []driver.Value) ([][]driver.Value, error) {
+	where, args := ``, []any(nil)
+	if after != nil {
+		where, args = ` AND ("v" > ? OR "v" = ? AND "k" > ?)`, []any{after[0], after[0], after[1]}
+	}
+	return on.Query(ctx, p.text(`SELECT DISTINCT "v", "k" FROM "`+table+`" WHERE "v" IS NOT NULL`+where+` ORDER BY "v", "k" LIMIT `+strconv.Itoa(p.ChunkRows)), args...)
+}
+
+// missing returns the rows that have no entry.
+func (p *pass) missing(ctx context.Context, rows [][]driver.Value) (missing [][]driver.Value, err error) {
+	has, err := p.among(ctx, runner{p.routed}, p.lookup.Table, rows)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row []driver.Value) bool { return has[textOf(row)] }), nil
+}
+
+// among returns which of some values and keys a table has.
+func (p *pass) among(ctx context.Context, on runner, table string, rows [][]driver.Value) (map[string]bool, error) {
+	has := map[string]bool{}
+	for some := range slices.Chunk(rows, 500) {
+		args := make([]any, len(some))
+		for i, row := range some {
+			args[i] = row[0]
+		}
+		found, err := on.Query(ctx, p.text(`SELECT "v", "k" FROM "`+table+`" WHERE "v" IN (?`+strings.Repeat(", ?", len(args)-1)+`)`), args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			has[textOf(row)] = true
+		}
+	}
+	return has, nil
+}
+
+func textOf(row []driver.Value) string { return fmt.Sprintf("%q %q", shown(row[0]), shown(row[1])) }
+
+// reached returns behind which value and key a call goes on, nil at the beginning.
+func (p *pass) reached(ctx context.Context, at sharding.Target) ([]driver.Value, error) {
+	rows, err := runner{p.Home}.Query(ctx, dialect.Text(p.dialect, `SELECT "last_value", "last_key" FROM "`+progressTable+`" WHERE "lookup" = ? AND "place" = ?`), p.lookup.Table, at.String())
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return []driver.Value{shown(rows[0][0]), shown(rows[0][1])}, nil
+}
+
+// reach notes it.
+func (p *pass) reach(ctx context.Context, at sharding.Target, row []driver.Value) error {
+	home := runner{p.Home}
+	args := []any{shown(row[0]), shown(row[1]), p.lookup.Table, at.String()}
+	n, err := home.Exec(ctx, dialect.Text(p.dialect, `UPDATE "`+progressTable+`" SET "last_value" = ?, "last_key" = ? WHERE "lookup" = ? AND "place" = ?`), args...)
+	if err == nil && n == 0 {
+		_, err = home.Exec(ctx, dialect.Text(p.dialect, `INSERT INTO "`+progressTable+`" ("last_value", "last_key", "lookup", "place") VALUES (?, ?, ?, ?)`), args...)
+	}
+	return err
+}
+
+// forget has the next call begin at the beginning.
+func (p *pass) forget(ctx context.Context) error {
+	_, err := runner{p.Home}.Exec(ctx, dialect.Text(p.dialect, `DELETE FROM "`+progressTable+`" WHERE "lookup" = ?`), p.lookup.Table)
+	return err
+}

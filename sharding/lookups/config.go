@@ -1,0 +1,163 @@
+package lookups
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/owner"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// Config names a lookup.
+type Config struct {
+	// Router knows the table, its shards, and the lookup table if that is sharded. It must
+	// be given.
+	Router *sharding.Router
+	// Home is the database with the lookup tables that are not sharded, and with the
+	// progress of Build. It must be given.
+	Home *sql.DB
+	// Table is the logical name of the table, and Column that of one of its Lookups. Both
+	// must be given.
+	Table, Column string
+	// ChunkRows is how many rows are read at a time, from 1. Defaults to 1000.
+	ChunkRows int
+	// Observe is called after each chunk, by the caller's own goroutine. Defaults to nobody.
+	Observe func(Progress)
+}
+
+// Progress is how far a pass over the rows of the shards has come.
+type Progress struct {
+	Target  sharding.Target
+	Rows    int64 // of this target in this call
+	Entered int64 // of them, by Build
+}
+
+// ErrNotALookup: the table has no lookup of this column.
+var ErrNotALookup = errors.New("no such lookup")
+
+// pass is one look at a lookup.
+type pass struct {
+	Config
+
+	table   sharding.Table
+	lookup  *sharding.Lookup
+	dialect dialect.Dialect
+	routed  *sql.DB // the lookup table by its logical name
+}
+
+// Check returns what is wrong with c, without asking a database.
+func (c Config) Check() error {
+	_, err := c.named()
+	return err
+}
+
+// named finds the table and its lookup.
+func (c Config) named() (*pass, error) {
+	if c.Router == nil || c.Home == nil {
+		return nil, errors.New("lookups: Config.Router or Config.Home is nil")
+	}
+	if c.ChunkRows < 0 {
+		return nil, fmt.Errorf("lookups: Config.ChunkRows is %d; leave it out, or give a number from 1", c.ChunkRows)
+	}
+	if c.ChunkRows == 0 {
+		c.ChunkRows = 1000
+	}
+	p := &pass{Config: c}
+	var ok bool
+	if p.table, ok = c.Router.Table(c.Table); !ok {
+		return nil, fmt.Errorf("lookups: table %q: %w", c.Table, sharding.ErrUnknownTable)
+	}
+	for i := range p.table.Lookups {
+		if strings.EqualFold(p.table.Lookups[i].Column, c.Column) {
+			p.lookup = &p.table.Lookups[i]
+		}
+	}
+	if p.lookup == nil {
+		return nil, fmt.Errorf("lookups: table %q, column %q: %w; declare it in sharding.Table.Lookups", c.Table, c.Column, ErrNotALookup)
+	}
+	return p, nil
+}
+
+// open returns a pass, which is to be closed.
+func (c Config) open(ctx context.Context) (*pass, error) {
+	p, err := c.named()
+	if err != nil {
+		return nil, err
+	}
+	if p.dialect, err = dialect.Detect(ctx, c.Home); err != nil {
+		return nil, fmt.Errorf("lookups: %w", err)
+	}
+	p.routed = shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: c.Home})
+	return p, nil
+}
+
+func (p *pass) close() error { return p.routed.Close() }
+
+// owners is the lookup table as the protocol sees it.
+func (p *pass) owners() *owner.SQL {
+	return &owner.SQL{
+		Of: &p.table, Lookup: p.lookup, Dialect: p.dialect, Book: runner{p.routed},
+		On: func(ctx context.Context, at sharding.Target, f func(owner.Shard) error) (err error) {
+			conn, err := p.Router.DB(at.DB).Conn(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, conn.Close()) }()
+			return f(runner{conn})
+		},
+	}
+}
+
+// handle is a pool or a connection.
+type handle interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// runner sends statements outside of transactions.
+type runner struct{ on handle }
+
+// Own is false: there is no transaction.
+func (runner) Own() bool { return false }
+
+// Exec returns how many rows were affected.
+func (r runner) Exec(ctx context.Context, text string, args ...any) (int64, error) {
+	result, err := r.on.ExecContext(sharding.AllShards(ctx), text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query returns all rows.
+func (r runner) Query(ctx context.Context, text string, args ...any) (all [][]driver.Value, err error) {
+	err = dialect.Each(sharding.AllShards(ctx), r.on, func(rows *sql.Rows) error {
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		row, into := make([]driver.Value, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		all = append(all, row)
+		return nil
+	}, text, args...)
+	return all, err
+}
+
+// text puts a statement into the words of the dialect: "l", "v", "k" stand for the lookup
+// table and its columns, which the table has, too.
+func (p *pass) text(statement string) string {
+	names := strings.NewReplacer(`"l"`, `"`+p.lookup.Table+`"`, `"v"`, `"`+p.lookup.Column+`"`, `"k"`, `"`+p.table.Key+`"`)
+	return dialect.Text(p.dialect, names.Replace(statement))
+}

@@ -1,0 +1,194 @@
+package lookups_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// users are rows in two databases that were there before their lookups.
+type users struct {
+	home *sql.DB
+	dbs  sharding.DBs
+}
+
+func newUsers(t *testing.T, rows int) *users {
+	t.Helper()
+	dir := t.TempDir()
+	open := func(name string) *sql.DB {
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, name)+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(2000)&_pragma=synchronous(off)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	u := &users{home: open("home"), dbs: sharding.DBs{"a": open("a"), "b": open("b")}}
+	for i := range 4 {
+		var values []string
+		for id := i; id < rows; id += 4 {
+			values = append(values, fmt.Sprintf("(%d, 'U%d@x', 'c%d')", id, id, id%3))
+		}
+		exec(t, u.dbs[[]string{"a", "b"}[i%2]], fmt.Sprintf(`CREATE TABLE users_%d (id INTEGER PRIMARY KEY, email VARCHAR(100) COLLATE NOCASE UNIQUE, city TEXT);
+			CREATE INDEX users_%[1]d_city ON users_%[1]d (city); INSERT INTO users_%[1]d VALUES %[2]s`, i, strings.Join(values, ", ")))
+	}
+	return u
+}
+
+func exec(t *testing.T, db *sql.DB, text string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// config declares both lookups; the one by city is sharded.
+func (u *users) config(t *testing.T, column string, building bool) lookups.Config {
+	t.Helper()
+	spread := func(tables int, pattern string) sharding.Map {
+		m, err := sharding.Spread([]string{"a", "b"}, tables, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	router, err := sharding.New(u.dbs,
+		sharding.Table{Name: "users", Key: "id", Rule: sharding.Mod(4), Map: spread(4, "users_%d"), Lookups: []sharding.Lookup{
+			{Column: "email", Table: "users_by_email", Unique: true, Building: building},
+			{Column: "city", Table: "users_by_city", Building: building},
+		}},
+		sharding.Table{Name: "users_by_city", Key: "city", Rule: sharding.HashText(2), Map: spread(2, "users_by_city_%d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := lookups.Config{Router: router, Home: u.home, Table: "users", Column: column, ChunkRows: 7}
+	if err := lookups.Create(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestBuildEntersTheRowsThatAreThere(t *testing.T) {
+	u := newUsers(t, 100)
+	for column, entries := range map[string]int64{"email": 100, "city": 100} { // rows of two users are two entries
+		r, err := lookups.Build(t.Context(), u.config(t, column, true))
+		if err != nil || r.Rows != 100 || r.Entries != entries || r.Missing+r.LeftOver != 0 {
+			t.Errorf("%s: %+v, %v", column, r, err)
+		}
+		if _, err := lookups.Verify(t.Context(), u.config(t, column, false)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBuildGoesOnWhereItWasBrokenOff(t *testing.T) {
+	u := newUsers(t, 100)
+	c := u.config(t, "email", true)
+	ctx, cancel := context.WithCancel(t.Context())
+	chunks := 0
+	c.Observe = func(lookups.Progress) {
+		if chunks++; chunks == 5 {
+			cancel()
+		}
+	}
+	if _, err := lookups.Build(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	entered := map[sharding.Target]int64{}
+	c.Observe = func(p lookups.Progress) { entered[p.Target] = max(entered[p.Target], p.Entered) }
+	r, err := lookups.Build(t.Context(), c)
+	if err != nil || r.Rows != 100 || r.Entries != 100 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	second := int64(0)
+	for _, n := range entered {
+		second += n
+	}
+	if second < 60 || second > 68 { // of 25 rows a table, by seven
+		t.Errorf("%d entries by the second call", second)
+	}
+}
+
+func TestBuildTellsValuesThatTwoRowsHave(t *testing.T) {
+	u := newUsers(t, 20)
+	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u3@X' WHERE id = 2")
+	c := u.config(t, "email", true)
+	if _, err := lookups.Build(t.Context(), c); !errors.Is(err, lookups.ErrDuplicates) || !strings.Contains(err.Error(), "U3@x (id 3)") {
+		t.Error(err)
+	}
+	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u2@x' WHERE id = 2")
+	if r, err := lookups.Build(t.Context(), c); err != nil || r.LeftOver != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestALookupIsBuiltWhileRowsAreWritten(t *testing.T) {
+	u := newUsers(t, 200)
+	c := u.config(t, "email", true)
+	db := shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: u.home})
+	defer func() { _ = db.Close() }()
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for i := int64(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			id := i % 200
+			_, _ = db.ExecContext(t.Context(), "UPDATE users SET email = ? WHERE id = ?", fmt.Sprintf("new%d@x", i), id) // SQLite may be busy
+			_, _ = db.ExecContext(t.Context(), "DELETE FROM users WHERE id = ?", (id+100)%200)
+			_, _ = db.ExecContext(t.Context(), "INSERT INTO users (id, email, city) VALUES (?, ?, 'x')", (id+100)%200, fmt.Sprintf("again%d@x", i))
+		}
+	})
+	_, err := lookups.Build(t.Context(), c)
+	close(stop)
+	wg.Wait()
+	if err != nil {
+		t.Error(err)
+	}
+	if r, err := lookups.Verify(t.Context(), u.config(t, "email", false)); err != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestALookupThatIsInUseIsNotFilledAgain(t *testing.T) {
+	u := newUsers(t, 4)
+	if _, err := lookups.Build(t.Context(), u.config(t, "email", false)); err == nil || !strings.Contains(err.Error(), "Building") {
+		t.Error(err)
+	}
+	r, err := lookups.Verify(t.Context(), u.config(t, "email", false))
+	if !errors.Is(err, lookups.ErrMissing) || r.Missing != 4 || len(r.Examples) != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestConfigsAreChecked(t *testing.T) {
+	u := newUsers(t, 4)
+	good := u.config(t, "email", true)
+	for name, c := range map[string]lookups.Config{
+		"nothing": {}, "no home": {Router: good.Router, Table: "users", Column: "email"},
+		"table":  {Router: good.Router, Home: u.home, Table: "people", Column: "email"},
+		"column": {Router: good.Router, Home: u.home, Table: "users", Column: "id"},
+		"chunk":  {Router: good.Router, Home: u.home, Table: "users", Column: "email", ChunkRows: -1},
+	} {
+		if err := c.Check(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+}

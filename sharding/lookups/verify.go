@@ -1,0 +1,197 @@
+package lookups
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/owner"
+)
+
+// mostExamples is how many are named.
+const mostExamples = 5
+
+// Report is what a comparison of a lookup table with the shards has found.
+type Report struct {
+	Rows    int64 // values with their keys, on all shards
+	Entries int64 // in the lookup table
+	// Missing are rows without an entry, which nobody finds by the column. There are none
+	// unless a program writes that does not know of the lookup, or past package shardsql.
+	Missing int64
+	// LeftOver are entries without a row. They do no harm.
+	LeftOver int64
+	// Removed are those of them that Tidy has removed.
+	Removed  int64
+	Examples []string // of rows that are missing
+}
+
+// ErrMissing: rows have no entry in their lookup table.
+var ErrMissing = errors.New("rows are missing in the lookup table")
+
+// Verify compares a lookup table with all rows of the shards, while applications write. It
+// writes nothing. Rows without an entry are an error that wraps [ErrMissing]; the Report is
+// complete all the same.
+func Verify(ctx context.Context, c Config) (Report, error) {
+	return c.compare(ctx, nil)
+}
+
+// Tidy is [Verify], and removes entries without a row.
+func Tidy(ctx context.Context, c Config) (Report, error) {
+	return c.compare(ctx, owner.Release)
+}
+
+func (c Config) compare(ctx context.Context, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) (r Report, err error) {
+	p, err := c.open(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	return p.verify(ctx, remove)
+}
+
+func (p *pass) verify(ctx context.Context, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) (r Report, err error) {
+	for _, at := range p.table.Map.Targets() {
+		if err := p.compareRows(ctx, at, &r); err != nil {
+			return r, fmt.Errorf("lookups: %s: %w", at, err)
+		}
+	}
+	for _, at := range p.places() {
+		if err := p.compareEntries(ctx, at, &r, remove); err != nil {
+			return r, fmt.Errorf("lookups: %s: %w", at.Table, err)
+		}
+	}
+	if r.Missing > 0 {
+		err = fmt.Errorf("lookups: %w: %d of %d values of %s.%s, such as %v", ErrMissing, r.Missing, r.Rows, p.table.Name, p.lookup.Column, r.Examples)
+	}
+	return r, err
+}
+
+// compareRows looks for the entry of each row.
+func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) error {
+	var after []driver.Value
+	progress := Progress{Target: at}
+	for {
+		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		missing, err := p.missing(ctx, rows)
+		if err != nil {
+			return err
+		}
+		for _, row := range missing {
+			gone, err := p.gone(ctx, row)
+			if err != nil {
+				return err
+			}
+			if gone {
+				continue
+			}
+			if r.Missing++; len(r.Examples) < mostExamples {
+				r.Examples = append(r.Examples, fmt.Sprintf("%s (%s %s)", shown(row[0]), p.table.Key, shown(row[1])))
+			}
+		}
+		after = rows[len(rows)-1][:2]
+		progress.Rows += int64(len(rows))
+		r.Rows += int64(len(rows))
+		if p.Observe != nil {
+			p.Observe(progress)
+		}
+	}
+}
+
+// gone reports whether a row that has no entry is not there either, or has an entry that
+// says otherwise what leads to the same slot.
+func (p *pass) gone(ctx context.Context, row []driver.Value) (bool, error) {
+	table := p.owners()
+	e := owner.Entry{Value: row[0], Key: row[1]}
+	found, ok, err := table.Find(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		together, err := table.Together(found.Key, e.Key)
+		if err != nil || together {
+			return together, err
+		}
+	}
+	there, err := p.there(ctx, e)
+	return !there, err
+}
+
+// there reports whether the shard has a row of an entry, as the column compares values. It
+// waits for nobody: what is under way is one or the other.
+func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
+	at, err := p.table.Target(e.Key)
+	if err != nil {
+		return false, err
+	}
+	rows, err := runner{p.Router.DB(at.DB)}.Query(ctx, p.text(`SELECT 1 FROM "`+at.Table+`" WHERE "v" = ? AND "k" = ? LIMIT 1`), e.Value, e.Key)
+	return len(rows) > 0, err
+}
+
+// compareEntries looks for the row of each entry.
+func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) error {
+	var after []driver.Value
+	db := p.Home
+	if at.DB != "" {
+		db = p.Router.DB(at.DB)
+	}
+	for {
+		entries, err := p.chunk(ctx, runner{db}, at.Table, after)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		left, err := p.leftOver(ctx, entries)
+		if err != nil {
+			return err
+		}
+		r.Entries += int64(len(entries))
+		r.LeftOver += int64(len(left))
+		for _, e := range left {
+			if remove == nil {
+				break
+			}
+			removed, err := remove(ctx, p.owners(), e)
+			if err != nil {
+				return err
+			}
+			if removed {
+				r.Removed++
+			}
+		}
+		after = entries[len(entries)-1][:2]
+	}
+}
+
+// leftOver returns the entries to whose keys no row belongs.
+func (p *pass) leftOver(ctx context.Context, entries [][]driver.Value) (left []owner.Entry, err error) {
+	shards := map[sharding.Target][][]driver.Value{}
+	for _, e := range entries {
+		at, err := p.table.Target(e[1])
+		if err != nil {
+			return nil, err
+		}
+		shards[at] = append(shards[at], e)
+	}
+	for at, some := range shards {
+		has, err := p.among(ctx, runner{p.Router.DB(at.DB)}, at.Table, some)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range some {
+			if has[textOf(row)] {
+				continue
+			}
+			e := owner.Entry{Value: row[0], Key: row[1]}
+			if there, err := p.there(ctx, e); err != nil {
+				return nil, err
+			} else if !there {
+				left = append(left, e)
+			}
+		}
+	}
+	return left, nil
+}
