@@ -31,11 +31,13 @@ an environment variable or a file that has its DSN, or by a SQLite file.
     "tables": [
       {"name": "orders", "key": "user_id", "rule": "low(10)", "group": "orders",
        "also": [{"column": "id", "rule": "low(10)", "from": 1000000}],
+       "lookups": [{"column": "number", "table": "orders_by_number", "unique": true}],
        "spread": {"databases": ["east", "west"], "tables": 8, "pattern": "orders_%02d"}},
       {"name": "events", "key": "id", "rule": "offset_step(1, 2)",
        "targets": ["east/events_a", "west/events_b"]}
     ],
     "broadcast": ["regions"],
+    "home": "east",
     "vitess": {"keyspace": "shop", "sequences": {"orders": {"column": "id", "next": 5000}}}
   }
 
@@ -44,7 +46,9 @@ bound, …), compat(n), which is go-gorm/sharding's own, compat_text(n), the sam
 texts, offset_step(offset, step), and epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
 number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
 from 0 and lays them over the databases in turn; with one table a database the pattern may
-be the logical name. Paths are relative to the file.
+be the logical name. Paths are relative to the file. "home" is the database of all tables
+that are not listed, lookup tables among them; "building" says of one of "lookups" that it
+is being filled.
 
 For migrate alone a table can also have
 
@@ -65,6 +69,7 @@ type layoutFile struct {
 	Databases map[string]databaseEntry `json:"databases"`
 	Tables    []tableEntry             `json:"tables"`
 	Broadcast []string                 `json:"broadcast"`
+	Home      string                   `json:"home"`
 	Vitess    vitessEntry              `json:"vitess"`
 
 	dir string // of the file
@@ -79,13 +84,14 @@ type databaseEntry struct {
 }
 
 type tableEntry struct {
-	Name    string       `json:"name"`
-	Key     string       `json:"key"`
-	Rule    ruleText     `json:"rule"`
-	Also    []alsoEntry  `json:"also"`
-	Group   string       `json:"group"`
-	Spread  *spreadEntry `json:"spread"`
-	Targets []string     `json:"targets"`
+	Name    string        `json:"name"`
+	Key     string        `json:"key"`
+	Rule    ruleText      `json:"rule"`
+	Also    []alsoEntry   `json:"also"`
+	Lookups []lookupEntry `json:"lookups"`
+	Group   string        `json:"group"`
+	Spread  *spreadEntry  `json:"spread"`
+	Targets []string      `json:"targets"`
 
 	// What follows is for migrate alone.
 	IDs        idsText          `json:"ids"`
@@ -102,6 +108,13 @@ type alsoEntry struct {
 	Column string   `json:"column"`
 	Rule   ruleText `json:"rule"`
 	From   int64    `json:"from"`
+}
+
+type lookupEntry struct {
+	Column   string `json:"column"`
+	Table    string `json:"table"`
+	Unique   bool   `json:"unique"`
+	Building bool   `json:"building"`
 }
 
 type spreadEntry struct {
@@ -183,6 +196,9 @@ func (t tableEntry) table() (sharding.Table, error) {
 		}
 		out.Also = append(out.Also, sharding.Alt{Column: also.Column, Rule: rule, From: also.From})
 	}
+	for _, l := range t.Lookups {
+		out.Lookups = append(out.Lookups, sharding.Lookup(l))
+	}
 	return out, nil
 }
 
@@ -255,6 +271,15 @@ type shards struct {
 // open opens every database. One that does not answer gives its error to whoever
 // uses it; a name that is missing is the user's mistake.
 func (l layoutFile) open(ctx context.Context) (shards, error) {
+	return l.openBy(func(dsn string) (*sql.DB, error) { return database.Open(ctx, dsn) })
+}
+
+// openToWrite is open for those who write to databases that are there.
+func (l layoutFile) openToWrite(ctx context.Context) (shards, error) {
+	return l.openBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, database.Refused) })
+}
+
+func (l layoutFile) openBy(open func(dsn string) (*sql.DB, error)) (shards, error) {
 	s := shards{dbs: sharding.DBs{}}
 	var dsns []string
 	for name, entry := range l.Databases {
@@ -262,7 +287,7 @@ func (l layoutFile) open(ctx context.Context) (shards, error) {
 		if err != nil {
 			return s, errors.Join(input.Errorf("--config: database %q: %w", name, err), s.close())
 		}
-		db, err := database.Open(ctx, dsn)
+		db, err := open(dsn)
 		if err != nil {
 			db = sql.OpenDB(unreachable{err})
 		}

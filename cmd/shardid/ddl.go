@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/versions"
+	"github.com/shardid/shardid/sharding"
+)
+
+const ddlLong = `Ddl runs files of DDL, one version each, on every physical table of sharded tables and
+in every database of broadcast tables. The files are goose's, 00001_orders.sql, with logical
+names of tables; docs/ddl.md has what they may say, and what becomes of a
+version that was broken off.`
+
+var (
+	// errBehind: status found versions that are not applied everywhere.
+	errBehind = errors.New("not every version is applied everywhere; run shardid ddl up")
+	// errDrift: drift found shards that differ.
+	errDrift = errors.New("the shards are not defined alike")
+)
+
+// ddl is what the flags of its verbs say.
+type ddl struct {
+	config, dir, table string
+	to, version        int64
+	databases          int
+	asJSON, done, not  bool
+	cmd                *cobra.Command
+}
+
+func newDDL() *cobra.Command {
+	d := &ddl{databases: 4}
+	cmd := &cobra.Command{
+		Use: "ddl", Short: "Run versioned DDL on all shards", Long: ddlLong, Args: aCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&d.config, "config", "", "the file that says where rows lie, as in shardid export --help")
+	cmd.PersistentFlags().StringVar(&d.dir, "dir", "migrations", "the directory of the versions")
+	up := d.verb("up", "Run all versions that are not applied", database.Made, d.up)
+	d.toFlag(up, "the last version to run (default all)")
+	up.Flags().Var(input.AtLeast(1, &d.databases), "databases", "how many databases to work on at once")
+	plan := d.verb("plan", "Print the statements that up would send", database.Empty, d.plan)
+	d.toFlag(plan, "the last version (default all)")
+	plan.Flags().BoolVar(&d.asJSON, "json", false, "print one JSON array")
+	status := d.verb("status", "Print which version is applied where; exit with 1 unless all are", database.Empty, d.status)
+	status.Flags().BoolVar(&d.asJSON, "json", false, "print one JSON object")
+	drift := d.verb("drift", "Compare the definitions of all shards of each table; exit with 1 if some differ", database.Empty, d.drift)
+	drift.Flags().BoolVar(&d.asJSON, "json", false, "print one JSON array")
+	adopt := d.verb("adopt", "Note versions as applied without running them", database.Refused, d.adopt)
+	d.toFlag(adopt, "the last version that the tables have")
+	resolve := d.verb("resolve", "Say whether a statement that was in flight was executed", database.Refused, d.resolve)
+	resolve.Flags().Int64Var(&d.version, "version", 0, "the version")
+	resolve.Flags().StringVar(&d.table, "table", "", "the physical table, as database/table")
+	resolve.Flags().BoolVar(&d.done, "done", false, "it was executed")
+	resolve.Flags().BoolVar(&d.not, "not-done", false, "it was not, and is to be sent again")
+	resolve.MarkFlagsMutuallyExclusive("done", "not-done")
+	resolve.MarkFlagsOneRequired("done", "not-done")
+	cmd.AddCommand(up, d.verb("down", "Undo the newest version", database.Refused, d.down), plan, status, drift, adopt, resolve)
+	return cmd
+}
+
+func (d *ddl) toFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().Var(input.AtLeast(0, &d.to), "to", usage)
+}
+
+// verb is a command whose work is run with the databases of the file; missing is what becomes
+// of SQLite files that do not exist.
+func (d *ddl) verb(name, short string, missing database.Missing, work func(context.Context, *versions.Runner) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " --config FILE --dir DIRECTORY", Short: short, Long: short + ".\n\n" + ddlLong,
+		Example: "  shardid ddl " + name + " --config shards.json --dir migrations",
+		Args:    noArgs("give the files with --config and --dir"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.cmd = cmd
+			return d.run(cmd.Context(), missing, work)
+		},
+	}
+}
+
+func (d *ddl) run(ctx context.Context, missing database.Missing, work func(context.Context, *versions.Runner) error) (err error) {
+	layout, err := readLayout(d.config)
+	if err != nil {
+		return err
+	}
+	if _, err := layout.router(layout.unopened()); err != nil {
+		return err // before anything is opened
+	}
+	if info, err := os.Stat(d.dir); err != nil || !info.IsDir() {
+		return input.Errorf("--dir %s is no directory that can be read", d.dir)
+	}
+	s, err := layout.openBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, missing) })
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	router, err := layout.router(s.dbs)
+	if err != nil {
+		return err
+	}
+	runner, err := versions.New(ctx, versions.Config{Router: router, Files: os.DirFS(d.dir), Concurrency: d.databases, Observe: d.tell})
+	if err == nil {
+		err = work(ctx, runner)
+	}
+	return d.explained(err, s.mask)
+}
+
+// explained hides passwords, and tells mistakes of the user's from failures.
+func (d *ddl) explained(err error, m mask) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown):
+		return input.Errorf("%s", m.hide(err.Error()))
+	case errors.Is(err, errBehind), errors.Is(err, errDrift):
+		return err
+	}
+	return errors.New(m.hide(err.Error()))
+}
+
+// tell prints a statement that was done.
+func (d *ddl) tell(step versions.Step) {
+	_, _ = fmt.Fprintf(d.cmd.ErrOrStderr(), "%d %s: %s\n", step.Version, step.Target, oneLine(step.SQL)) // nobody can be told that stderr is gone
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (d *ddl) up(ctx context.Context, r *versions.Runner) error { return r.Up(ctx, d.to) }
+
+func (d *ddl) down(ctx context.Context, r *versions.Runner) error {
+	undone, err := r.Down(ctx)
+	if err != nil {
+		return err
+	}
+	text := "no version is applied\n"
+	if undone != 0 {
+		text = fmt.Sprintf("version %d is undone\n", undone)
+	}
+	_, err = io.WriteString(d.cmd.OutOrStdout(), text)
+	return err
+}
+
+// planned is the JSON form of a step.
+type planned struct {
+	Version int64  `json:"version"`
+	Target  string `json:"target"`
+	SQL     string `json:"sql"`
+}
+
+func (d *ddl) plan(ctx context.Context, r *versions.Runner) error {
+	steps, err := r.Plan(ctx, d.to)
+	if err != nil {
+		return err
+	}
+	if d.asJSON {
+		all := []planned{}
+		for _, step := range steps {
+			all = append(all, planned{step.Version, step.Target.String(), step.SQL})
+		}
+		return writeJSON(d.cmd.OutOrStdout(), all)
+	}
+	var b strings.Builder
+	for _, step := range steps {
+		fmt.Fprintf(&b, "-- version %d, %s\n%s;\n", step.Version, step.Target, step.SQL)
+	}
+	_, err = io.WriteString(d.cmd.OutOrStdout(), b.String())
+	return err
+}
+
+func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
+	m, err := r.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if d.asJSON {
+		err = writeJSON(d.cmd.OutOrStdout(), m)
+	} else {
+		err = d.printStatus(&m)
+	}
+	if err == nil && !m.Complete() {
+		err = errBehind
+	}
+	return err
+}
+
+func (d *ddl) printStatus(m *versions.Matrix) error {
+	w := d.cmd.OutOrStdout()
+	table := term.NewTable(term.StyleFor(w), append([]string{">VERSION", "FILE"}, m.Databases...)...)
+	for _, line := range m.Lines {
+		row := []string{strconv.FormatInt(line.Version, 10), line.File}
+		for _, db := range m.Databases {
+			cell, asked := line.Cells[db]
+			text := string(cell.State)
+			switch {
+			case !asked && m.Unreachable[db] != "":
+				text = "unreachable"
+			case !asked:
+				text = "–"
+			case cell.State != versions.Applied && cell.State != versions.Pending:
+				text += fmt.Sprintf(" %d/%d", cell.Done, cell.Steps)
+			}
+			row = append(row, text)
+		}
+		table.Row(row...)
+	}
+	_, err := io.WriteString(w, table.String())
+	return err
+}
+
+func (d *ddl) drift(ctx context.Context, r *versions.Runner) error {
+	all, err := r.Drift(ctx)
+	if err != nil {
+		return err
+	}
+	if d.asJSON {
+		err = writeJSON(d.cmd.OutOrStdout(), append([]versions.Difference{}, all...))
+	} else {
+		var b strings.Builder
+		for _, difference := range all {
+			b.WriteString(difference.String() + "\n")
+		}
+		if len(all) == 0 {
+			b.WriteString("all shards of each table are defined alike\n")
+		}
+		_, err = io.WriteString(d.cmd.OutOrStdout(), b.String())
+	}
+	if err == nil && len(all) > 0 {
+		err = errDrift
+	}
+	return err
+}
+
+func (d *ddl) adopt(ctx context.Context, r *versions.Runner) error {
+	if d.to == 0 {
+		return input.Errorf("up to which version are the tables made? give --to")
+	}
+	return r.Adopt(ctx, d.to)
+}
+
+func (d *ddl) resolve(ctx context.Context, r *versions.Runner) error {
+	db, table, ok := strings.Cut(d.table, "/")
+	if !ok || d.version == 0 {
+		return input.Errorf("which statement? give --version, and --table as database/table, as the error of up has them")
+	}
+	return r.Resolve(ctx, d.version, sharding.Target{DB: db, Table: table}, d.done)
+}

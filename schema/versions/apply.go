@@ -1,0 +1,165 @@
+package versions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// afterwards returns, by statement, the definitions that tables had after it.
+func (v *visit) afterwards(file *version, d direction) map[int][]string {
+	known := map[int][]string{}
+	for _, s := range v.shards {
+		for k, n := range s.notes {
+			if k.version == file.number && k.direction == d && n.state == done {
+				known[k.statement] = append(known[k.statement], n.after)
+			}
+		}
+	}
+	return known
+}
+
+// apply runs what is left of a version in one database.
+func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction, known map[int][]string) error {
+	steps, err := v.steps(s, file, d)
+	if err != nil {
+		return err
+	}
+	c := &course{visit: v, shard: s, file: file, direction: d, steps: steps, known: known}
+	err = s.locked(ctx, func() error {
+		if err := s.makeLog(ctx); err != nil {
+			return err
+		}
+		if s.transactional(file.in(d).tx) {
+			return c.together(ctx)
+		}
+		return c.oneByOne(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%s in %s: %w", file.name, s.name, err)
+	}
+	return nil
+}
+
+// course is a version on its way through one database.
+type course struct {
+	*visit
+	*shard
+
+	file      *version
+	direction direction
+	steps     []Step
+	known     map[int][]string // as afterwards returns them
+}
+
+// together runs the version in one transaction with its notes.
+func (c *course) together(ctx context.Context) error {
+	var finished []Step
+	err := c.atOnce(ctx, func(on execer) error {
+		finished = nil
+		have, err := c.session.notes(ctx, on)
+		if err != nil {
+			return err
+		}
+		for i := range c.steps {
+			step := &c.steps[i]
+			if kept := have[step.key(c.direction)]; kept != nil && kept.state != began {
+				continue
+			}
+			if err := c.execute(ctx, on, step, ""); err != nil {
+				return err
+			}
+			finished = append(finished, *step)
+		}
+		if c.direction == down {
+			return c.forgetVersion(ctx, on, c.file.number)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, step := range finished {
+		c.tell(step)
+	}
+	return nil
+}
+
+// execute sends a step, and notes that it was done.
+func (c *course) execute(ctx context.Context, on execer, step *Step, before string) error {
+	if _, err := on.ExecContext(ctx, step.SQL); err != nil {
+		return fmt.Errorf("%s: %w: %s", step.Target, err, shortened(step.SQL))
+	}
+	after, err := c.definitionOf(ctx, on, step)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, on, c.note(step, done, before, after))
+}
+
+func (c *course) note(step *Step, state noteState, before, after string) *note {
+	return &note{
+		version: step.Version, direction: c.direction, statement: step.Statement, place: step.Target.Table,
+		state: state, fingerprint: fingerprint(step.text), before: before, after: after,
+	}
+}
+
+// oneByOne runs the version where no transaction undoes a statement.
+func (c *course) oneByOne(ctx context.Context) error {
+	have, err := c.session.notes(ctx, c)
+	if err != nil {
+		return err
+	}
+	for i := range c.steps {
+		step := &c.steps[i]
+		kept := have[step.key(c.direction)]
+		if kept != nil && kept.state != began {
+			continue
+		}
+		if err := c.alone(ctx, step, kept); err != nil {
+			return err
+		}
+		c.tell(*step)
+	}
+	if c.direction == down {
+		return c.atOnce(ctx, func(on execer) error { return c.forgetVersion(ctx, on, c.file.number) })
+	}
+	return nil
+}
+
+// alone runs one step, which may have been in flight.
+func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
+	now, err := c.definitionOf(ctx, c, step)
+	if err != nil {
+		return err
+	}
+	switch {
+	case flying == nil:
+		if err := c.replace(ctx, c.note(step, began, now, "")); err != nil {
+			return err
+		}
+	case now == flying.before: // it was not executed, as it would be another one now
+	case slices.Contains(c.known[step.Statement], now):
+		return c.replace(ctx, c.note(step, done, flying.before, now))
+	default:
+		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\nlook, and resolve it as done or as not done: %s",
+			ErrUnclear, step.Statement, step.Target, flying.before, now, shortened(step.SQL))
+	}
+	if _, err := c.ExecContext(ctx, step.SQL); err != nil {
+		return fmt.Errorf("%s: %w: %s", step.Target, err, c.withdraw(ctx, step, now))
+	}
+	after, err := c.definitionOf(ctx, c, step)
+	if err != nil {
+		return err
+	}
+	return c.replace(ctx, c.note(step, done, now, after))
+}
+
+// withdraw removes the note of a step that has failed, if the table shows that nothing
+// was done, so that its file can be mended. It returns the statement, for the error.
+func (c *course) withdraw(ctx context.Context, step *Step, before string) string {
+	if now, err := c.definitionOf(ctx, c, step); err == nil && now == before {
+		_ = c.atOnce(ctx, func(on execer) error { return c.forget(ctx, on, step.key(c.direction)) }) // it stays noted then
+	}
+	return shortened(step.SQL)
+}

@@ -1,0 +1,113 @@
+package versions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// Resolve answers ErrUnclear: whether the statement that was in flight on a physical
+// table has been done. If it has, the table's definition as it is now is what other
+// shards are compared with.
+func (r *Runner) Resolve(ctx context.Context, number int64, at sharding.Target, wasDone bool) (err error) {
+	v, err := r.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	file := r.file(number)
+	if file == nil {
+		return fmt.Errorf("%w: there is no version %d", ErrFiles, number)
+	}
+	for _, s := range v.shards {
+		if s.name != at.DB {
+			continue
+		}
+		for _, d := range []direction{up, down} {
+			steps, err := v.steps(s, file, d)
+			if err != nil {
+				return err
+			}
+			for i := range steps {
+				if kept := s.notes[steps[i].key(d)]; kept != nil && kept.state == began && steps[i].Target == at {
+					return s.locked(ctx, func() error { return s.resolve(ctx, &steps[i], kept, wasDone) })
+				}
+			}
+		}
+		return fmt.Errorf("versions: no statement of %s is in flight on %s", file.name, at)
+	}
+	return errors.Join(fmt.Errorf("versions: the router has no database %s that answers", at.DB), v.missing)
+}
+
+func (s *shard) resolve(ctx context.Context, step *Step, flying *note, wasDone bool) error {
+	if !wasDone {
+		return s.atOnce(ctx, func(on execer) error { return s.forget(ctx, on, flying.key()) })
+	}
+	now, err := s.definitionOf(ctx, s, step)
+	if err != nil {
+		return err
+	}
+	resolved := *flying
+	resolved.state, resolved.after = done, now
+	return s.replace(ctx, &resolved)
+}
+
+// Adopt notes all versions up to the given one as done wherever nothing is noted of
+// them, and sends none of their statements: for tables that were made by other means,
+// and for a server to which tables were moved with their definitions. It refuses with
+// ErrDiffers while shards of a table differ, and needs all databases.
+func (r *Runner) Adopt(ctx context.Context, to int64) (err error) {
+	v, err := r.visit(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.close()) }()
+	if v.missing != nil {
+		return v.missing
+	}
+	if r.file(to) == nil {
+		return fmt.Errorf("%w: there is no version %d", ErrFiles, to)
+	}
+	differ, err := v.drift(ctx)
+	if err != nil {
+		return err
+	}
+	if len(differ) > 0 {
+		return fmt.Errorf("%w: %s", ErrDiffers, differ[0])
+	}
+	return v.each(v.shards, func(s *shard) error {
+		return s.locked(ctx, func() error { return v.adopt(ctx, s, to) })
+	})
+}
+
+func (v *visit) adopt(ctx context.Context, s *shard, to int64) error {
+	if err := s.makeLog(ctx); err != nil {
+		return err
+	}
+	return s.atOnce(ctx, func(on execer) error {
+		have, err := s.session.notes(ctx, on)
+		if err != nil {
+			return err
+		}
+		for _, file := range v.versions {
+			if file.number > to {
+				break
+			}
+			steps, err := v.steps(s, file, up)
+			if err != nil {
+				return err
+			}
+			for i := range steps {
+				c := course{direction: up}
+				if have[steps[i].key(up)] == nil {
+					if err := s.write(ctx, on, c.note(&steps[i], adopted, "", "")); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+}

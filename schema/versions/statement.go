@@ -1,0 +1,96 @@
+package versions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqltext"
+)
+
+// statement is a DDL statement and the names in it that differ from shard to shard.
+type statement struct {
+	sql    string
+	tables []string // that it names, once each; its own come first
+	own    int      // how many of tables it defines; the others are only referred to
+	names  []name
+	drops  string // the index of a DROP INDEX that names no table
+}
+
+// name is a token that is replaced.
+type name struct {
+	sqltext.Token
+
+	kind  nameKind
+	text  string // the logical name
+	table string // whose index or constraint it is
+}
+
+type nameKind string
+
+const (
+	tableName      nameKind = "table"
+	indexName      nameKind = "index"
+	constraintName nameKind = "constraint"
+)
+
+// on returns the statement for physical tables, given by their logical names in lower case.
+func (s *statement) on(d dialect.Dialect, physical map[string]string) (string, error) {
+	var b strings.Builder
+	at := 0
+	for _, n := range s.names {
+		text := physical[fold(n.text)]
+		if n.kind != tableName {
+			var err error
+			if text, err = ownName(d, n.text, n.table, physical[fold(n.table)]); err != nil {
+				return "", err
+			}
+		}
+		b.WriteString(s.sql[at:n.Start] + s.apart(n.Start-1) + d.Quote(text) + s.apart(n.End))
+		at = n.End
+	}
+	return b.String() + s.sql[at:], nil
+}
+
+// apart returns what keeps a quoted name from a quote beside it, with which it would be
+// another name.
+func (s *statement) apart(neighbour int) string {
+	if neighbour >= 0 && neighbour < len(s.sql) && strings.IndexByte("\"`'", s.sql[neighbour]) >= 0 {
+		return " "
+	}
+	return ""
+}
+
+// ownName is the name of a physical table's index or constraint.
+func ownName(d dialect.Dialect, text, logical, physical string) (string, error) {
+	if physical == logical {
+		return text, nil
+	}
+	text += "_" + physical
+	if limit := longest(d); len(text) > limit {
+		return "", fmt.Errorf("%w: the name %s has more than the %d bytes that the database takes; give a shorter one", ErrStatement, text, limit)
+	}
+	return text, nil
+}
+
+// longest is how many bytes a name may have.
+func longest(d dialect.Dialect) int {
+	switch d.Name() {
+	case "postgres":
+		return 63
+	case "mysql":
+		return 64
+	}
+	return 1 << 10
+}
+
+// fold is how names of tables are compared.
+func fold(name string) string { return strings.ToLower(name) }
+
+// add notes a table that the statement names.
+func (s *statement) add(table string) {
+	if !slices.ContainsFunc(s.tables, func(t string) bool { return fold(t) == fold(table) }) {
+		s.tables = append(s.tables, table)
+	}
+}
