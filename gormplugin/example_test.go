@@ -15,6 +15,8 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -119,27 +121,32 @@ func Example_sharding() {
 }
 
 // readmeShards is the second example of the README, but for the last line.
-func readmeShards(ctx context.Context, db *gorm.DB, ids keygen.Set, east, west *sql.DB) error {
+func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east, west *sql.DB) error {
 	type Order struct {
-		ID     int64 `keygen:""`
+		ID     keygen.ID `keygen:""` // ends with the slot of the user: the id alone finds the shard
 		UserID int64
 	}
 
+	ids, err := snowflake.New(ctx, snowflake.Config{Worker: worker, Layout: keygen.Twitter().WithBucket(3)})
+	check(err)
+	defer func() { check(ids.Close()) }()
 	tables, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%d")
 	check(err)
 	router, err := sharding.New(sharding.DBs{"east": east, "west": west}, // db is opened on any of them, say east
-		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(8), Map: tables})
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: tables,
+			Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(3)}}})
 	check(err)
-	check(db.Use(gormplugin.New(gormplugin.Config{Generators: ids, Router: router})))
+	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})))
 	_, err = gormplugin.Migrate(ctx, db, &Order{}) // orders_0, …, orders_7
 	check(err)
 
-	var orders []Order
-	check(db.Create(&[]Order{{UserID: 10}, {UserID: 18}}).Error)   // both into east's orders_2
-	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // read from there alone
+	orders := []Order{{UserID: 10}, {UserID: 18}}
+	check(db.Create(&orders).Error)                                // both into east's orders_2
+	check(db.First(&Order{}, orders[0].ID).Error)                  // read from there alone
+	check(db.Where("user_id = ?", 10).Find(&orders).Error)         // and so is this
 	check(db.Find(&orders, "user_id IN ?", []int64{10, 13}).Error) // from two shards, merged
-	check(db.Find(&orders, "id = ?", 5).Error)                     // from all shards
-	refused := db.Delete(&orders, "id = ?", 5).Error               // no sharding key: says what to add
+	check(db.Order("id DESC").Limit(20).Find(&orders).Error)       // from all shards, merged
+	refused := db.Where("user_id > 0").Delete(&Order{}).Error      // no shard for certain: says what to add
 	return refused
 }
 
@@ -157,12 +164,12 @@ func Example_shards() {
 	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", Conn: east}, &gorm.Config{Logger: logger.Discard})
 	check(err)
 
-	fmt.Println(readmeShards(context.Background(), db, sequence(), east, west))
+	fmt.Println(readmeShards(context.Background(), db, workerid.Static(1), east, west))
 	var here int
 	check(east.QueryRow("SELECT COUNT(*) FROM orders_2").Scan(&here))
 	fmt.Println(here, "orders in orders_2")
 	// Output:
-	// sharding: delete orders refused: no sharding key; add a condition on user_id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
+	// sharding: delete orders refused: no sharding key; add a condition on user_id or id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 	// 2 orders in orders_2
 }
 

@@ -52,6 +52,7 @@ func readme(ctx context.Context, idDB *sql.DB, db *gorm.DB) string {
 	check(db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{
 		Named: map[string]keygen.Generator[int64]{"order": orders},
 	}})))
+	check(gormplugin.Check(db, &Order{})) // at start: what would fail at the first insert
 
 	order := Order{UserID: 7}
 	check(db.Create(&order).Error) // filled where BeforeCreate would, for every form of create

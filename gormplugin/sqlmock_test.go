@@ -16,6 +16,26 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
+// Without the plugin the database numbers the row: the INSERT has no id, and the result
+// has it.
+func Example_sqlmockAutoIncrement() {
+	conn, mock, err := sqlmock.New()
+	check(err)
+	db, err := gorm.Open(mysql.New(mysql.Config{Conn: conn, SkipInitializeWithVersion: true}), &gorm.Config{})
+	check(err)
+
+	mock.ExpectBegin()
+	mock.ExpectExec("INSERT INTO `people` \\(`name`\\)").WithArgs("Ada").WillReturnResult(sqlmock.NewResult(41, 1))
+	mock.ExpectCommit()
+
+	person := Person{Name: "Ada"}
+	check(db.Create(&person).Error)
+	check(mock.ExpectationsWereMet())
+	fmt.Println(person.ID)
+	// Output:
+	// 41
+}
+
 // In a test the generator counts, so that every argument is known beforehand;
 // the key stands where the model has it, and nothing but the INSERT is sent.
 func Example_sqlmock() {
@@ -55,13 +75,15 @@ func Example_sqlmockShards() {
 	mock.ExpectQuery("SELECT @@SESSION.sql_mode").WillReturnRows(sqlmock.NewRows([]string{"mode", "zone", "collation", "sort", "digits", "time"}).
 		AddRow("STRICT_TRANS_TABLES", "UTC", "utf8mb4_0900_ai_ci", 1024, 4, time.Time{}))
 	mock.ExpectExec("INSERT INTO `people_1`").WithArgs(41, "Ada").WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectQuery("SELECT \\* FROM `people_1` AS `people` WHERE id = \\?").WithArgs(41).WillReturnRows(sqlmock.NewRows([]string{"id", "name"}).AddRow(41, "Ada"))
 
-	person := Person{Name: "Ada"}
-	check(db.Create(&person).Error)
+	check(db.Create(&Person{Name: "Ada"}).Error)
+	var person Person
+	check(db.Where("id = ?", 41).Find(&person).Error)
 	check(mock.ExpectationsWereMet())
-	fmt.Println(person.ID)
+	fmt.Println(person.Name)
 	// Output:
-	// 41
+	// Ada
 }
 
 // mocked returns a *gorm.DB with the plugin over a mock that expects nothing

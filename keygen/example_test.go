@@ -156,6 +156,18 @@ func ExampleJSSafe() {
 }
 
 // Map makes a generator of one kind of keys from one of another.
+// Ids that end with the slot of their rows: eight shards, 512 ids for each of them in a
+// millisecond.
+func ExampleLayout_WithBucket() {
+	layout := keygen.Twitter().WithBucket(3)
+	fmt.Println(layout.Validate(), layout.Bits(keygen.Sequence), layout.Bits(keygen.Bucket))
+	id, err := layout.Compose(keygen.Parts{Time: layout.Epoch.AddDate(16, 0, 0), Worker: 1, Sequence: 7, Bucket: 5})
+	fmt.Println(id%8, err)
+	// Output:
+	// <nil> 9 3
+	// 5 <nil>
+}
+
 func ExampleMap() {
 	numbers := keygen.Counting(7, 1) // any generator of numbers
 	files := keygen.Map(numbers, func(id int64) (string, error) {

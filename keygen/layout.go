@@ -105,6 +105,23 @@ func (l Layout) Validate() error {
 	return nil
 }
 
+// WithBucket returns the layout with a Bucket of this many bits at its end, which the
+// Sequence gives up: a tick has as many ids as before, an equal share of them in each
+// bucket. Generators of the layout put the slot of a row into its id (基因法), so that the
+// id alone finds the shard. [Layout.Validate] refuses a Sequence without bits that are
+// left, and a second Bucket.
+func (l Layout) WithBucket(bits int) Layout {
+	fields := make([]Field, 0, len(l.Fields)+1)
+	for _, f := range l.Fields {
+		if f.Kind == Sequence {
+			f.Bits -= bits
+		}
+		fields = append(fields, f)
+	}
+	l.Fields = append(fields, Field{Kind: Bucket, Bits: bits})
+	return l
+}
+
 // Bits returns the width of a field, 0 when the layout lacks it.
 func (l Layout) Bits(k Kind) int {
 	for _, f := range l.Fields {

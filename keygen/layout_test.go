@@ -171,6 +171,30 @@ func TestAnImpossibleLayoutIsRefused(t *testing.T) {
 	}
 }
 
+func TestABucketTakesItsBitsFromTheSequence(t *testing.T) {
+	plain := keygen.Sonyflake()
+	with := plain.WithBucket(3)
+	if err := with.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if with.Bits(keygen.Bucket) != 3 || with.Bits(keygen.Sequence) != plain.Bits(keygen.Sequence)-3 || with.Shift(keygen.Bucket) != 0 {
+		t.Errorf("%+v", with.Fields)
+	}
+	if with.Expires() != plain.Expires() || plain.Bits(keygen.Bucket) != 0 {
+		t.Errorf("the layout it is made from has become %+v", plain.Fields)
+	}
+	for name, wrong := range map[string]keygen.Layout{
+		"no sequence left": keygen.Twitter().WithBucket(12),
+		"a second bucket":  keygen.Twitter().WithBucket(3).WithBucket(3),
+		"no bits":          keygen.Twitter().WithBucket(0),
+		"fewer than none":  keygen.Twitter().WithBucket(-3),
+	} {
+		if err := wrong.Validate(); !errors.Is(err, keygen.ErrLayout) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRangeHoldsExactlyTheIDsOfThePeriod(t *testing.T) {
 	l := keygen.Twitter()
 	from := l.Epoch.Add(10 * time.Millisecond)

@@ -1,6 +1,6 @@
 // Package archtest holds the tests that keep the house in order: which package
 // may import what (rules_test.go is the table, with the reason for each rule),
-// and that README.md says where every package is. It has no code of its own.
+// and that CONTRIBUTING.md says where every package is. It has no code of its own.
 //
 // The rules are about what users compile, so test files are free to import
 // anything. The imports are parsed in this process: the output of `go list`

@@ -22,8 +22,8 @@ const (
 // may get smaller and not larger, and what keeps to the limit has no line here.
 var larger = map[string]int{
 	"plan.Plan":      39,
-	"backend.mySQL":  56,
-	"backend.sqLite": 53,
+	"backend.mySQL":  55,
+	"backend.sqLite": 52,
 	"plan.builder":   55,
 	"plan.combiner":  57,
 	"migrate.batch":  44,
@@ -32,7 +32,7 @@ var larger = map[string]int{
 // routingRooms are the packages that route statements, and the stages of a migration.
 var routingRooms = []string{
 	"internal/sqlparse", "internal/writehint", "sharding", "sharding/internal/plan", "sharding/internal/merge", "sharding/shardsql", "gormplugin", "sqlxhook",
-	"schema/internal/proto", "schema/internal/backend", "schema/internal/idmap", "schema/internal/openjob", "schema/internal/lead", "schema/internal/transfer", "schema/internal/copier", "schema/internal/follow", "schema/internal/verify", "schema/internal/preflight", "schema/rebalance", "schema/migrate",
+	"schema/internal/proto", "schema/internal/backend", "schema/internal/idmap", "schema/internal/openjob", "schema/internal/lead", "schema/internal/transfer", "schema/internal/copier", "schema/internal/follow", "schema/internal/verify", "schema/internal/preflight", "schema/internal/cutover", "schema/rebalance", "schema/versions", "schema/migrate",
 }
 
 func TestAPackageThatRoutesHasFewFilesAndItsTypesFewMethods(t *testing.T) {

@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-func TestReadmeSaysWhereEveryPackageIs(t *testing.T) {
+func TestContributingSaysWhereEveryPackageIs(t *testing.T) {
 	root := moduleRoot(t)
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	page, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	places := append(packagesOf(goFiles(t, root)), "integration")
-	for _, p := range missingFrom(string(readme), places) {
-		t.Errorf("the table under %q in README.md does not name `%s`", whereHeading, p)
+	for _, p := range missingFrom(string(page), places) {
+		t.Errorf("the table under %q in CONTRIBUTING.md does not name `%s`", whereHeading, p)
 	}
 }
 
-func TestPackageMissingFromReadmeIsReported(t *testing.T) {
-	const readme = `# shardid
+func TestAPackageMissingFromTheTableIsReported(t *testing.T) {
+	const page = `# shardid
 The package ` + "`sharding`" + ` is mentioned, but not in the table.
 
 ## Where is …?
@@ -41,7 +41,7 @@ Outside of the table: ` + "`gormplugin`" + `.
 | ` + "`sqlxhook`" + ` | none |
 `
 	places := []string{"keygen", "keygen/snowflake", "schema", "sharding", "gormplugin", "sqlxhook", "cmd/shardid/demo"}
-	got := missingFrom(readme, places)
+	got := missingFrom(page, places)
 	if want := []string{"sharding", "gormplugin", "sqlxhook"}; !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
@@ -53,9 +53,9 @@ var backticked = regexp.MustCompile("`([^`]+)`")
 
 // missingFrom returns those packages that no row of the table names, be it
 // themselves or a file of theirs. What lies below main is main's own affair.
-func missingFrom(readme string, packages []string) []string {
+func missingFrom(page string, packages []string) []string {
 	named := map[string]bool{}
-	for _, match := range backticked.FindAllStringSubmatch(whereTable(readme), -1) {
+	for _, match := range backticked.FindAllStringSubmatch(whereTable(page), -1) {
 		place := path.Clean(match[1])
 		named[place] = true
 		if path.Ext(place) != "" {
@@ -68,8 +68,8 @@ func missingFrom(readme string, packages []string) []string {
 }
 
 // whereTable returns the rows of the tables in the section.
-func whereTable(readme string) string {
-	_, section, _ := strings.Cut(readme, whereHeading+"\n")
+func whereTable(page string) string {
+	_, section, _ := strings.Cut(page, whereHeading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := slices.DeleteFunc(strings.Split(section, "\n"), func(line string) bool {
 		return !strings.HasPrefix(line, "|")
