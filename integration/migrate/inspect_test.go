@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -60,6 +61,38 @@ func TestInspectBlocksWhatAStrictServerDoesNotMake(t *testing.T) {
 			t.Errorf("%d changes of the table are blocked", blocks)
 		}
 	})
+}
+
+// Compressed tables cannot be tried with temporary ones: their blocks have to fit on the
+// pages of a strict server, which may have other pages than the source.
+func TestInspectBlocksCompressedTablesThatAStrictServerDoesNotMake(t *testing.T) {
+	for _, shard := range []struct {
+		flag, options string
+		blocked       bool
+	}{
+		{"--innodb-page-size=4096", "ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 8", true},
+		{"--innodb-page-size=4096", "KEY_BLOCK_SIZE = 4", false},
+		{"--innodb-page-size=4096", "ROW_FORMAT = COMPRESSED", false},
+		{"--innodb-page-size=32768", "ROW_FORMAT = COMPRESSED", true},
+		{"--innodb-file-per-table=OFF", "ROW_FORMAT = COMPRESSED KEY_BLOCK_SIZE = 8", true},
+	} {
+		t.Run(shard.flag+" "+shard.options, func(t *testing.T) {
+			t.Parallel()
+			s := newMigrationShop(t, server.RunMariaDB(t), server.RunMariaDB(t, shard.flag))
+			database.Exec(t, s.source, "ALTER TABLE orders "+shard.options)
+			job := s.job(t, "id")
+			found, err := job.Inspect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			blocked := slices.ContainsFunc(found, func(f migrate.Finding) bool {
+				return f.Code == migrate.RowFormat && f.Severity == migrate.Block && f.Database == "b"
+			})
+			if err := job.Run(t.Context()); blocked != shard.blocked || blocked != (err != nil) {
+				t.Errorf("blocked %t, and a run: %v; %+v", blocked, err, found)
+			}
+		})
+	}
 }
 
 // The codes are for programs, which read them in JSON.

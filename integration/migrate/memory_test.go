@@ -92,7 +92,7 @@ func weighOnFiles(t *testing.T, count, size int, program string) {
 	weighChild(t, program, allowed(written)+3*written, append([]string{"sqlite"}, dsns...)...) // and SQLite's own copies
 }
 
-var weighedLine = regexp.MustCompile(`(?m)^weighed (.+): (\d+)$`)
+var weighedLine = regexp.MustCompile(`(?m)^weighed (.+): (-?\d+)$`)
 
 // withoutRaceDetector returns a program of these tests that the race detector does
 // not watch: what it notes of each byte would be weighed as well.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -17,11 +18,12 @@ type MariaDB struct{ *instance }
 
 // StartMariaDB makes a server with an empty data directory and returns once it
 // answers queries. The flags are passed to mariadbd after the usual ones, and
-// so override them: "--log-bin", "--server-id=2". The caller must Stop it.
+// so override them: "--log-bin", "--server-id=2". The data directory is made with an
+// "--innodb-page-size=4096". The caller must Stop it.
 //
 // ctx bounds the start, not the server's life.
 func StartMariaDB(ctx context.Context, flags ...string) (*MariaDB, error) {
-	i, err := mariadb.start(ctx, flags)
+	i, err := mariadbFor(flags).start(ctx, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +46,24 @@ var mariadb = kind{
 	asker:   bySQL(openMariaDB, "SELECT @@datadir"),
 
 	portTaken: "Bind on TCP/IP port",
+}
+
+// mariadbFor is the kind of servers with these flags: a page has the same size in the
+// template and in a server that runs on it.
+func mariadbFor(flags []string) kind {
+	k := mariadb
+	for _, flag := range flags {
+		if strings.HasPrefix(flag, "--innodb-page-size=") {
+			k.install = func(ctx context.Context, program, dataDir string) (*exec.Cmd, error) {
+				cmd, err := installMariaDB(ctx, program, dataDir)
+				if err == nil {
+					cmd.Args = append(cmd.Args, flag)
+				}
+				return cmd, err
+			}
+		}
+	}
+	return k
 }
 
 func mariadbProgram(name string) program {

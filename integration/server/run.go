@@ -13,7 +13,7 @@ import (
 // shown the end of the server's error log.
 func RunMariaDB(tb testing.TB, flags ...string) *MariaDB {
 	tb.Helper()
-	return &MariaDB{mariadb.run(tb, flags)}
+	return &MariaDB{mariadbFor(flags).run(tb, flags)}
 }
 
 // RunPostgres is [StartPostgres] for a test or benchmark: a server that does

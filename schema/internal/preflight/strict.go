@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -22,10 +23,12 @@ type draft struct {
 	definition string // as a temporary table without partitions
 	refused    string // options that no strict server takes, "" if there are none
 	compressed bool   // which no temporary table may be
+	blockSize  int64  // KEY_BLOCK_SIZE in kB, 0 when the server is to choose it
 }
 
 var (
 	mysqlPartitioned = regexp.MustCompile(`(?s)\n(/\*!\d+)? ?PARTITION BY .*$`)
+	mysqlBlockSize   = regexp.MustCompile(`(?i)key_block_size=(\d{1,6})`)
 	mysqlOptions     = regexp.MustCompile(`(?i)(row_format=\w+ *|key_block_size=\d+ *)+`)
 )
 
@@ -46,6 +49,9 @@ func (p tableProbe) mysqlDraft(ctx context.Context) error {
 	if strings.Contains(lower, "row_format=fixed") || strings.Contains(lower, "key_block_size=") && !d.compressed {
 		d.refused = strings.TrimSpace(mysqlOptions.FindString(options))
 	}
+	if size := mysqlBlockSize.FindStringSubmatch(options); size != nil {
+		d.blockSize, _ = strconv.ParseInt(size[1], 10, 64) // a few digits
+	}
 	p.drafts[p.settings().Name] = d
 	return err
 }
@@ -64,7 +70,7 @@ func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 		return nil
 	}
 	if d.compressed {
-		return nil // whose rows are shorter, and whose options go together
+		return p.compressible(ctx, t, d, fix)
 	}
 	err = p.Exec(ctx, d.definition)
 	if err == nil {
@@ -79,5 +85,29 @@ func (p shardProbe) strict(ctx context.Context, t openjob.TableConfig) error {
 	default:
 		return err
 	}
+	return nil
+}
+
+// compressible asks a strict server whether it makes compressed tables of such blocks: its
+// pages may be of another size than those of the source. The options of the table go
+// together, as the source has the table, and its rows are shorter than others.
+func (p shardProbe) compressible(ctx context.Context, t openjob.TableConfig, d draft, fix string) error {
+	var pageSize, ownFiles int64
+	if err := p.QueryRowContext(ctx, "SELECT @@innodb_page_size, @@innodb_file_per_table").Scan(&pageSize, &ownFiles); err != nil {
+		return err
+	}
+	const largestPage = 16 << 10 // of compressed tables
+	var why string
+	switch {
+	case pageSize > largestPage:
+		why = fmt.Sprintf("innodb_page_size is %d, above 16384, with which no table is compressed", pageSize)
+	case d.blockSize<<10 > pageSize:
+		why = fmt.Sprintf("its KEY_BLOCK_SIZE is %d kB, and innodb_page_size %d bytes", d.blockSize, pageSize)
+	case ownFiles == 0:
+		why = "innodb_file_per_table is off, under which no table is compressed"
+	default:
+		return nil
+	}
+	p.add(RowFormat, Block, fmt.Sprintf("innodb_strict_mode is on, under which the server does not make the compressed table of %s: %s", t.Name, why), fix)
 	return nil
 }
