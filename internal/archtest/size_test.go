@@ -21,11 +21,8 @@ const (
 // larger are the packages and types that are above the limit, by how much they have. They
 // may get smaller and not larger, and what keeps to the limit has no line here.
 var larger = map[string]int{
-	"plan.Plan":      39,
 	"backend.mySQL":  55,
 	"backend.sqLite": 52,
-	"plan.builder":   55,
-	"plan.combiner":  57,
 	"migrate.batch":  44,
 }
 

@@ -38,7 +38,7 @@ func combined(e sqlparse.Expr) merge.Function {
 // partial returns how the partial results of an aggregate are combined, and how the
 // results compare. at is its place among the selected columns, or -1. What it needs
 // besides is in hidden columns.
-func (c *combiner) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
+func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	function := aggregates[nameOf(call)]
 	switch {
@@ -58,7 +58,7 @@ func (c *combiner) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 
 // place returns the column of the shards' rows that has an expression: the selected
 // one, or a hidden one.
-func (c *combiner) place(e sqlparse.Expr, at int) int {
+func (c grouper) place(e sqlparse.Expr, at int) int {
 	if at >= 0 {
 		return at
 	}
@@ -66,7 +66,7 @@ func (c *combiner) place(e sqlparse.Expr, at int) int {
 }
 
 // beside selects an expression besides, once, and returns its column.
-func (c *combiner) beside(text string) int {
+func (c grouper) beside(text string) int {
 	for i, hidden := range c.hidden[c.core.ItemsEnd] {
 		if hidden == hiddenAs(text, i) {
 			return len(c.core.Items) + i
@@ -75,22 +75,7 @@ func (c *combiner) beside(text string) int {
 	return len(c.core.Items) + c.hide(text, nil)
 }
 
-// summand returns the type of the sum of an expression. MySQL's sums of integers are
-// decimals, and so are PostgreSQL's of those of 64 bits.
-func (c *combiner) summand(e sqlparse.Expr) Value {
-	v := c.typed(e)
-	switch {
-	case c.dialect.Engine == merge.PostgreSQL && v.Type.Kind == merge.Integer && !v.Wide:
-		return Value{Type: v.Type, Wide: true}
-	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
-		return Value{Type: merge.Type{Kind: merge.Decimal}}
-	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
-		c.refuse("only numbers are added; " + c.text(e) + " is none" + addKey)
-	}
-	return v
-}
-
-func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
+func (c grouper) extreme(call *sqlparse.Call, function merge.Function, at int) (merge.Aggregate, Value) {
 	v := c.least(call.Args[0]).untruncated()
 	a := merge.Aggregate{Function: function, By: merge.Key{Type: v.Type}}
 	if v.As == Plain {
@@ -108,7 +93,7 @@ func (c *combiner) extreme(call *sqlparse.Call, function merge.Function, at int)
 // counted counts distinct values: of the sharding key those of each shard, as no
 // two shards have the same; of others the shards return each value once, by grouping
 // by it as well.
-func (c *combiner) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
+func (c grouper) counted(call *sqlparse.Call, at int) (merge.Aggregate, Value) {
 	a, g := merge.Aggregate{Function: merge.Count}, c.of.group
 	if col, ok := c.scope.column(call.Args[0]); ok && len(call.Args) == 1 && apart(col) && c.distincts() == 1 {
 		a.Column = c.place(call, at)
@@ -132,7 +117,7 @@ func apart(col column) bool {
 }
 
 // distincts returns how many aggregates there are with DISTINCT.
-func (c *combiner) distincts() (n int) {
+func (c grouper) distincts() (n int) {
 	var count func(e sqlparse.Expr)
 	count = func(e sqlparse.Expr) {
 		if call, ok := e.(*sqlparse.Call); ok && call.Distinct {

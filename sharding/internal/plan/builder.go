@@ -21,6 +21,7 @@ type reading struct {
 	refused   *sharding.RouteError // the first thing that no plan can be made for
 	clocks    []int                // parameters for which functions of SQLite may read the clock
 	locks     bool                 // some query in it locks rows
+	ctes      []string             // the names of all CTEs
 }
 
 // refusal is an error that names what was asked for, and says what to do instead.
@@ -32,21 +33,26 @@ func (r *reading) refusal(table string, err error, hint string) *sharding.RouteE
 // conditions say of their columns.
 type builder struct {
 	reading
+	knowledge
+	variance
 	schema  Schema
+	sqlite  bool
+	limited bool    // something in it has a LIMIT
+	limits  []limit // of its subqueries
+	twice   bool    // a CTE in it is read twice
+}
+
+// knowledge is what a statement says of the values of columns, those of its derived tables
+// included.
+type knowledge struct {
 	facts   []fact
 	edges   []edge
 	carried []carried
 	scopes  map[*sqlparse.Core]*scope
-	sqlite  bool
-	limited bool     // something in it has a LIMIT
-	limits  []limit  // of its subqueries
-	twice   bool     // a CTE in it is read twice
-	ctes    []string // the names of all CTEs
-	variance
 }
 
 func newBuilder(st *sqlparse.Statement, s *sharding.Snapshot, schema Schema) *builder {
-	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, scopes: map[*sqlparse.Core]*scope{}, variance: variance{text: st.Text}}
+	return &builder{reading: reading{statement: st, snapshot: s}, schema: schema, knowledge: knowledge{scopes: map[*sqlparse.Core]*scope{}}, variance: variance{text: st.Text}}
 }
 
 func (b *builder) walk() {
@@ -80,9 +86,9 @@ func Tables(st *sqlparse.Statement, s *sharding.Snapshot) []string {
 }
 
 // odd notes why no plan can be made.
-func (b *builder) odd(table string, err error, hint string) {
-	if b.refused == nil {
-		b.refused = b.refusal(table, err, hint)
+func (r *reading) odd(table string, err error, hint string) {
+	if r.refused == nil {
+		r.refused = r.refusal(table, err, hint)
 	}
 }
 
@@ -148,23 +154,23 @@ func (b *builder) with(w *sqlparse.With, outer *scope, seen *names) *names {
 }
 
 // routed reports whether the router knows a table of this name.
-func (b *builder) routed(name string) bool {
-	_, ok := b.snapshot.Lookup(name)
-	return ok || b.snapshot.IsBroadcast(name)
+func (r *reading) routed(name string) bool {
+	_, ok := r.snapshot.Lookup(name)
+	return ok || r.snapshot.IsBroadcast(name)
 }
 
 // complete refuses a statement that names a table of the router where no reference
 // was found: what nobody has looked at cannot be routed.
-func (b *builder) complete() {
-	for _, name := range b.statement.Names {
-		if b.routed(name) && !slices.Contains(b.ctes, name) && !b.refersTo(name) {
-			b.odd(name, sharding.ErrRawTable, "it stands where tables are not looked for; write the statement otherwise")
+func (r *reading) complete() {
+	for _, name := range r.statement.Names {
+		if r.routed(name) && !slices.Contains(r.ctes, name) && !r.refersTo(name) {
+			r.odd(name, sharding.ErrRawTable, "it stands where tables are not looked for; write the statement otherwise")
 		}
 	}
 }
 
-func (b *builder) refersTo(name string) bool {
-	return slices.ContainsFunc(b.refs, func(r *reference) bool { return strings.EqualFold(r.label(), name) })
+func (r *reading) refersTo(name string) bool {
+	return slices.ContainsFunc(r.refs, func(ref *reference) bool { return strings.EqualFold(ref.label(), name) })
 }
 
 func (b *builder) query(q *sqlparse.Query, outer *scope, seen *names) {
@@ -232,11 +238,11 @@ func (b *builder) core(c *sqlparse.Core, outer *scope, seen *names) *scope {
 }
 
 // only returns the scope of a query that is one SELECT, else nil.
-func (b *builder) only(q *sqlparse.Query) *scope {
+func (k *knowledge) only(q *sqlparse.Query) *scope {
 	if q == nil || len(q.Parts) > 1 || q.Parts[0].Select == nil {
 		return nil
 	}
-	return b.scopes[q.Parts[0].Select]
+	return k.scopes[q.Parts[0].Select]
 }
 
 // where takes in a condition that every row of the result satisfies. A row of an
@@ -336,13 +342,13 @@ func absent(refs []*reference) {
 
 // using takes in that columns of one name are equal on both sides: what is known of the
 // one side is known of the other.
-func (b *builder) using(j *sqlparse.Join, from, to []*reference) {
+func (k *knowledge) using(j *sqlparse.Join, from, to []*reference) {
 	for _, c := range j.Using {
 		name := sqlparse.Name{Parts: []sqlparse.Ident{c}}
 		left, first := (&scope{refs: from}).resolve(name)
 		right, second := (&scope{refs: to}).resolve(name)
 		if first && second {
-			b.equal(left, right)
+			k.equal(left, right)
 		}
 	}
 }
@@ -353,12 +359,12 @@ func (b *builder) condition(e sqlparse.Expr, s *scope, holds []*reference, seen 
 	b.satisfied(e, s, holds)
 }
 
-func (b *builder) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
+func (k *knowledge) satisfied(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, c := range conjuncts(e) {
-		b.facts = append(b.facts, fact{c, s, holds})
-		b.equations(c, s, holds)
+		k.facts = append(k.facts, fact{c, s, holds})
+		k.equations(c, s, holds)
 		for _, one := range alternatives(c) { // of x IN (SELECT y …) a row with the value of x alone makes the whole true
-			b.equations(one, s, nil)
+			k.equations(one, s, nil)
 		}
 	}
 }
@@ -378,7 +384,7 @@ func alternatives(e sqlparse.Expr) (list []sqlparse.Expr) {
 }
 
 // equations takes in which columns are equal, for the ones that a condition holds for.
-func (b *builder) equations(e sqlparse.Expr, s *scope, holds []*reference) {
+func (k *knowledge) equations(e sqlparse.Expr, s *scope, holds []*reference) {
 	for _, q := range equalities(e) {
 		if len(q.right) != 1 {
 			continue
@@ -386,21 +392,21 @@ func (b *builder) equations(e sqlparse.Expr, s *scope, holds []*reference) {
 		left, ok := s.column(q.left)
 		right, known := s.column(q.right[0])
 		if sub, isQuery := q.right[0].(*sqlparse.Subquery); isQuery && q.in {
-			if right, known = b.selected(sub.Query, q.at); ok && known {
-				b.equal(left, right)
+			if right, known = k.selected(sub.Query, q.at); ok && known {
+				k.equal(left, right)
 			}
 		}
 		if ok && known && slices.Contains(holds, left.of) {
-			b.equal(right, left)
+			k.equal(right, left)
 		}
 	}
 }
 
 // equal adds an edge where the database takes two values for equal only if the
 // rules do. A text that equals a number is not one of those.
-func (b *builder) equal(from, to column) {
+func (k *knowledge) equal(from, to column) {
 	if kind := from.holds(); kind == to.holds() && (kind == Integers || kind == Bytes) {
-		b.edges = append(b.edges, edge{from, to})
+		k.edges = append(k.edges, edge{from, to})
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
+// changer takes in what an UPDATE or DELETE does.
+type changer struct{ *builder }
+
 // change walks over an UPDATE or DELETE.
 func (b *builder) change(c *sqlparse.Change) {
-	s := &scope{}
+	s, to := &scope{}, changer{b}
 	seen := b.with(c.With, nil, nil)
 	if !c.Multi {
 		for i := range c.Targets {
@@ -22,15 +25,15 @@ func (b *builder) change(c *sqlparse.Change) {
 		b.source(&c.From[i], s, seen)
 	}
 	if c.Multi {
-		b.deleted(c.Targets, s)
+		to.deleted(c.Targets, s)
 	}
 	b.where(c.Where, s, seen)
-	b.name(c, s)
+	to.name(c, s)
 	for _, set := range c.Set {
 		b.expression(set.Value, s, seen)
-		b.assignment(set, s)
+		to.assignment(set, s)
 	}
-	b.rekeys(c, s)
+	to.rekeys(c, s)
 	b.loses(c, s)
 	for _, o := range c.OrderBy {
 		b.expression(o.Expr, s, seen)
@@ -42,7 +45,7 @@ func (b *builder) change(c *sqlparse.Change) {
 }
 
 // deleted marks the tables that DELETE a, b FROM … deletes from.
-func (b *builder) deleted(targets []sqlparse.Table, s *scope) {
+func (b changer) deleted(targets []sqlparse.Table, s *scope) {
 	for _, t := range targets {
 		if r := s.named(last(t.Name)); r != nil {
 			r.written = true
@@ -61,7 +64,7 @@ type assignment struct {
 
 // assignment takes in what SET changes. A row whose new key leads elsewhere would be
 // left where nobody looks for it.
-func (b *builder) assignment(set sqlparse.Assignment, s *scope) {
+func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 	for _, name := range set.Columns {
 		b.rowid(s.refs[0], last(name))
 		c, ok := s.resolve(name)
@@ -94,10 +97,10 @@ func (s *scope) mayWrite(name string) {
 }
 
 // keyStays refuses to give a row another slot than the one it has.
-func (p *Plan) keyStays(args []any) error {
+func (p *binding) keyStays() error {
 	for _, a := range p.assigned {
-		value, column := a.value.value(args), strings.ToLower(a.lead.column)
-		have, next := a.of.slots(args), a.lead.slotOf(value)
+		value, column := a.value.value(p.args), strings.ToLower(a.lead.column)
+		have, next := a.of.slots(p.args), a.lead.slotOf(value)
 		switch {
 		case value == nil:
 			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,

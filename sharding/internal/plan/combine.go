@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
@@ -35,7 +34,10 @@ type Order struct {
 // combine returns how the answers of several shards are combined, or why they
 // cannot be.
 func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) {
-	c := &combiner{builder: b, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite}, hidden: map[int][]string{}, copied: map[int][]int{}, dialect: d}
+	c := &combiner{
+		comparer: comparer{builder: b, dialect: d}, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite},
+		hidden: map[int][]string{}, copied: map[int][]int{},
+	}
 	if d.Engine == merge.MySQL {
 		c.integers = &c.of.integers
 	}
@@ -61,27 +63,14 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 	return c.of, nil
 }
 
-// combiner makes a combination. It goes on after a refusal, as what it makes is not used
-// then.
+// combiner makes a combination.
 type combiner struct {
-	*builder
-	query    *sqlparse.Query
-	cores    []*sqlparse.Core // the branches of a UNION, or one
-	core     *sqlparse.Core   // the present one
-	scope    *scope           // its
-	hidden   map[int][]string // expressions that are selected besides, by places in the text
-	copied   map[int][]int    // the arguments in them
-	of       *combination
-	dialect  merge.Dialect
-	integers *[]int // of, where the kind of an argument decides that of a result
-	why      string // the first refusal, and what to do instead
-}
-
-// refuse notes why answers are not combined.
-func (c *combiner) refuse(why string) {
-	if c.why == "" {
-		c.why = why
-	}
+	comparer
+	query  *sqlparse.Query
+	cores  []*sqlparse.Core // the branches of a UNION, or one
+	hidden map[int][]string // expressions that are selected besides, by places in the text
+	copied map[int][]int    // the arguments in them
+	of     *combination
 }
 
 const addKey = "; add a condition on the sharding key, so that one shard answers"
@@ -250,7 +239,7 @@ func (c *combiner) answer() {
 		case core.Distinct && groups:
 			c.refuse("DISTINCT of groups is not combined" + addKey)
 		case groups:
-			c.grouped()
+			grouper{c}.grouped()
 		default:
 			continue
 		}
@@ -354,9 +343,6 @@ func (c *combiner) hideResult(at int, v Value) {
 	}
 }
 
-// enter makes a SELECT the present one.
-func (c *combiner) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
-
 // countable takes in a LIMIT that can be computed before, and whose parameters can be
 // left out: those that are not numbered by their places cannot.
 func (c *combiner) countable() {
@@ -380,30 +366,4 @@ func (c *combiner) countable() {
 			c.refuse("named parameters are not combined with LIMIT; write ? for each")
 		}
 	}
-}
-
-// ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY
-// means, or the expression itself.
-func (c *combiner) ordered(e sqlparse.Expr) sqlparse.Expr {
-	e = bare(e)
-	if l, ok := e.(*sqlparse.Literal); ok {
-		n, err := strconv.Atoi(l.Value)
-		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !c.stars() {
-			return c.core.Items[n-1].Expr
-		}
-		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + addKey)
-	}
-	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }); at >= 0 {
-		return c.core.Items[at].Expr
-	}
-	return e
-}
-
-// isAlias reports whether an expression is the alias of a selected one.
-func isAlias(i sqlparse.Item, e sqlparse.Expr) bool {
-	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, unqualified(e))
-}
-
-func (c *combiner) stars() bool {
-	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Star })
 }

@@ -45,10 +45,10 @@ func (b *builder) copied() *sharding.RouteError {
 }
 
 // copy returns the broadcast table that is written, or nil.
-func (b *builder) copy() *reference {
-	for _, r := range b.refs {
-		if r.role == broadcast && r.written {
-			return r
+func (r *reading) copy() *reference {
+	for _, ref := range r.refs {
+		if ref.role == broadcast && ref.written {
+			return ref
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func assigns(a sqlparse.Assignment, name string) bool {
 }
 
 // copies routes a statement about broadcast tables alone, and tables at home.
-func (p *Plan) copies(args []any) (Route, error) {
+func (p *binding) copies() (Route, error) {
 	i := slices.IndexFunc(p.broadcast, func(r *reference) bool { return r.written })
 	switch {
 	case i < 0 || p.options.Alone:
@@ -120,12 +120,12 @@ func (p *Plan) copies(args []any) (Route, error) {
 	case p.uncopied != nil:
 		return Route{}, p.uncopied
 	}
-	if err := p.timeless(args, sharding.ErrCopies); err != nil {
+	if err := p.timeless(sharding.ErrCopies); err != nil {
 		return Route{}, err
 	}
 	written := p.broadcast[i]
 	if in := p.statement.Insert; in != nil {
-		if column := numbered(in, written, args); column != "" {
+		if column := numbered(in, written, p.args); column != "" {
 			return Route{}, p.refusal(written.label(), sharding.ErrCopies, "each database would number "+column+" for itself; give it a generator, or a value that is not 0")
 		}
 	}

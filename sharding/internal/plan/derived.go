@@ -60,11 +60,11 @@ func (b *builder) carryAll(r *reference, s *scope, star sqlparse.Name, cte *name
 
 // carryOne gives a derived table one column, which has the values of another one if it is
 // carried. Of two columns with one name nothing is known.
-func (b *builder) carryOne(r *reference, name string, from column, isCarried bool, cte *names) {
+func (k *knowledge) carryOne(r *reference, name string, from column, isCarried bool, cte *names) {
 	if _, twice := r.schema.Columns[name]; twice || !isCarried {
 		r.schema.Columns[name] = Column{}
 		r.leads = slices.DeleteFunc(r.leads, func(l *lead) bool { return l.column == name })
-		b.carried = slices.DeleteFunc(b.carried, func(c carried) bool { return c.to == column{r, name} })
+		k.carried = slices.DeleteFunc(k.carried, func(c carried) bool { return c.to == column{r, name} })
 		return
 	}
 	r.schema.Columns[name] = from.of.schema.Columns[from.name]
@@ -76,25 +76,25 @@ func (b *builder) carryOne(r *reference, name string, from column, isCarried boo
 		as.column = name
 		r.leads = append(r.leads, &as)
 	}
-	b.carried = append(b.carried, carried{from, column{r, name}, r.query, cte})
+	k.carried = append(k.carried, carried{from, column{r, name}, r.query, cte})
 }
 
 // pass lets what is known of columns pass out of derived tables, and into those of which
 // each row depends on rows with one value of the column alone. A CTE that is read twice
 // takes nothing in, as its other reader may need more rows.
-func (b *builder) pass() {
-	for _, c := range b.carried {
-		b.edges = append(b.edges, edge{c.from, c.to})
-		if (c.cte == nil || c.cte.uses == 1) && b.each(c.query, c.from) {
-			b.edges = append(b.edges, edge{c.to, c.from})
+func (k *knowledge) pass() {
+	for _, c := range k.carried {
+		k.edges = append(k.edges, edge{c.from, c.to})
+		if (c.cte == nil || c.cte.uses == 1) && k.each(c.query, c.from) {
+			k.edges = append(k.edges, edge{c.to, c.from})
 		}
 	}
 }
 
 // selected returns the column that a query selects at a place, as far as a row of its
 // result depends on rows with that value alone.
-func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
-	s := b.only(q)
+func (k *knowledge) selected(q *sqlparse.Query, at int) (column, bool) {
+	s := k.only(q)
 	if s == nil {
 		return column{}, false
 	}
@@ -103,14 +103,14 @@ func (b *builder) selected(q *sqlparse.Query, at int) (column, bool) {
 		return column{}, false
 	}
 	c, ok := s.column(items[at].Expr)
-	return c, ok && b.each(q, c)
+	return c, ok && k.each(q, c)
 }
 
 // each reports whether a row of the result of a query depends on rows with one value of
 // a column alone, which it selects: nothing there limits, and groups and windows are of
 // one value.
-func (b *builder) each(q *sqlparse.Query, c column) bool {
-	s := b.only(q)
+func (k *knowledge) each(q *sqlparse.Query, c column) bool {
+	s := k.only(q)
 	if s == nil || s.ranks || q.Limit != nil {
 		return false
 	}
@@ -137,12 +137,12 @@ func sums(core *sqlparse.Core, order []sqlparse.Order) bool {
 }
 
 // keyed reports whether an expression is a sharding key, of which no row has NULL.
-func (b *builder) keyed(s *scope, e sqlparse.Expr) bool {
+func (k *knowledge) keyed(s *scope, e sqlparse.Expr) bool {
 	col, ok := s.column(e)
 	for ok && col.of.query != nil && col.of.nullable == 0 {
-		i := slices.IndexFunc(b.carried, func(k carried) bool { return k.to == col })
+		i := slices.IndexFunc(k.carried, func(c carried) bool { return c.to == col })
 		if ok = i >= 0; ok {
-			col = b.carried[i].from
+			col = k.carried[i].from
 		}
 	}
 	return ok && col.of.role == sharded && col.of.nullable == 0 && strings.EqualFold(col.name, col.of.table.Key) && apart(col)

@@ -141,9 +141,9 @@ func (v *variance) readsClock(e *sqlparse.Call) bool {
 }
 
 // timeless refuses an argument for which each of several databases would read its clock.
-func (p *Plan) timeless(args []any, as error) error {
+func (p *binding) timeless(as error) error {
 	for _, i := range p.clocks {
-		v, err := plain(operand{param: i}.value(args))
+		v, err := plain(operand{param: i}.value(p.args))
 		if text, ok := v.(string); err == nil && ok && strings.EqualFold(text, "now") {
 			return p.refusal(p.refs[0].label(), as, "each database would read its own clock for 'now'; give the time as an argument")
 		}

@@ -23,8 +23,11 @@ type grouping struct {
 	quotients int             // how many divisions are computed
 }
 
+// grouper makes a grouping.
+type grouper struct{ *combiner }
+
 // grouped takes in GROUP BY, HAVING, and the order of groups.
-func (c *combiner) grouped() {
+func (c grouper) grouped() {
 	g := &grouping{Group: Group{Shown: len(c.core.Items), Made: map[int]merge.Expr{}, Dialect: c.dialect}}
 	c.of.group = g
 	if len(c.scope.windows) > 0 {
@@ -56,7 +59,7 @@ func (c *combiner) grouped() {
 
 // regroup makes a shard group by what is counted with DISTINCT as well, and leaves HAVING and
 // what follows to the combined groups, as it knows a part of each.
-func (c *combiner) regroup() {
+func (c grouper) regroup() {
 	by, end, word := c.core.GroupBy, c.query.After, " GROUP BY "
 	if len(by) > 0 {
 		end, word = by[len(by)-1].Bytes().To, ", "
@@ -72,7 +75,7 @@ func (c *combiner) regroup() {
 
 // compute makes an expression the value of a column of a combined group, in which one of
 // the shards' values is.
-func (c *combiner) compute(at int, e sqlparse.Expr) {
+func (c grouper) compute(at int, e sqlparse.Expr) {
 	made, kind := calculator{c}.number(e)
 	c.of.group.Made[at], c.of.group.values[at].Type.Kind = made, kind
 }
@@ -111,25 +114,6 @@ func divides(e sqlparse.Expr) bool {
 	return sqlparse.As(e, sqlparse.Div) != nil || slices.ContainsFunc(sqlparse.Operands(e), divides)
 }
 
-// ambiguous reports whether a name is that of a column and the alias of something else,
-// of which dialects take the one or the other in GROUP BY and HAVING.
-func (c *combiner) ambiguous(e sqlparse.Expr) bool {
-	own, known := c.scope.column(e)
-	return known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
-		aliased, ok := c.scope.column(i.Expr)
-		return isAlias(i, e) && (!ok || aliased != own)
-	})
-}
-
-func (c *combiner) unambiguous(e sqlparse.Expr) {
-	if c.ambiguous(e) {
-		c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
-	}
-}
-
-// text returns an expression as it is written, without parentheses around it.
-func (c *combiner) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
-
 // hide selects besides what is made of an expression, with its parameters, and returns its
 // place among the hidden ones.
 func (c *combiner) hide(text string, of sqlparse.Expr) int {
@@ -156,7 +140,7 @@ func (c *combiner) hide(text string, of sqlparse.Expr) int {
 func hiddenAs(text string, at int) string { return text + " AS shardid_" + strconv.Itoa(at+1) }
 
 // groupItem takes in a selected column: an aggregate, or one of GROUP BY.
-func (c *combiner) groupItem(e sqlparse.Expr, at int) {
+func (c grouper) groupItem(e sqlparse.Expr, at int) {
 	a, v := merge.Aggregate{Function: merge.First, Column: at}, Value{}
 	switch key := c.by(e); {
 	case combined(e) != 0:
@@ -198,7 +182,7 @@ func (c *combiner) key(v Value, e sqlparse.Expr) string {
 
 // by returns which of GROUP BY an expression is, the same column or the same words, -1 for
 // none.
-func (c *combiner) by(e sqlparse.Expr) int {
+func (c grouper) by(e sqlparse.Expr) int {
 	wanted, isColumn := c.scope.column(e)
 	return slices.IndexFunc(c.of.group.by, func(by sqlparse.Expr) bool {
 		found, ok := c.scope.column(by)
@@ -208,7 +192,7 @@ func (c *combiner) by(e sqlparse.Expr) int {
 
 // column returns the place of an expression among the columns of a combined group:
 // one that is selected, or one that is added.
-func (c *combiner) column(e sqlparse.Expr) int {
+func (c grouper) column(e sqlparse.Expr) int {
 	e = bare(e)
 	c.unambiguous(e)
 	g := c.of.group
@@ -238,15 +222,10 @@ func (c *combiner) column(e sqlparse.Expr) int {
 	return 0
 }
 
-// hasParams reports whether there are parameters in an expression.
-func (c *combiner) hasParams(e sqlparse.Expr) bool {
-	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) })
-}
-
 func inside(inner, outer sqlparse.Span) bool { return inner.From >= outer.From && inner.To <= outer.To }
 
 // sortGroups takes in ORDER BY and LIMIT of groups.
-func (c *combiner) sortGroups() {
+func (c grouper) sortGroups() {
 	c.countable()
 	for _, o := range c.query.OrderBy {
 		by := c.ordered(o.Expr)

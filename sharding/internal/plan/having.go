@@ -10,7 +10,7 @@ import (
 )
 
 // having takes in HAVING: conditions about numbers.
-func (c *combiner) having() {
+func (c grouper) having() {
 	having, g := c.core.Having, c.of.group
 	switch {
 	case having == nil:
@@ -28,7 +28,7 @@ func (c *combiner) having() {
 }
 
 // calculator makes expressions over combined groups.
-type calculator struct{ *combiner }
+type calculator struct{ grouper }
 
 // onlyNumbers refuses what is no number.
 func (c calculator) onlyNumbers() (merge.Expr, merge.Kind) {

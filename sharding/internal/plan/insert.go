@@ -171,9 +171,9 @@ func (b *inserter) given(e sqlparse.Expr, r *reference, l *lead) {
 
 // beside refuses an INSERT with subqueries whose rows are not on the target of the
 // inserted ones.
-func (p *Plan) beside(target sharding.Target, args []any) error {
+func (p *binding) beside(target sharding.Target) error {
 	for _, r := range p.sharded {
-		is, err := p.isOn(r, target, args)
+		is, err := p.isOn(r, target)
 		if r != p.insert.of && !is {
 			return p.refusal(r.table.Name, cmp.Or(err, sharding.ErrCrossShard), "its rows are not known to be on the shard of the inserted ones; read them before")
 		}

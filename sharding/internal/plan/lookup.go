@@ -184,7 +184,7 @@ type named struct {
 }
 
 // name takes in the rows that a condition names.
-func (b *builder) name(c *sqlparse.Change, s *scope) {
+func (b changer) name(c *sqlparse.Change, s *scope) {
 	if c.Multi || len(s.refs) == 0 || s.refs[0].role != sharded || len(s.refs[0].schema.Unique) == 0 {
 		return
 	}

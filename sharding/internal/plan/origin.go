@@ -51,14 +51,14 @@ func (r *reading) unserved() string {
 // atOrigin routes a statement whose tables lie in the source of a migration. Only rows
 // are changed there: the migration copies them, and would not notice that a table was
 // emptied or changed.
-func (p *Plan) atOrigin(hint sharding.Hint) (Route, error) {
+func (p *binding) atOrigin() (Route, error) {
 	if word := definition(p.statement); word != "" && word != "CREATE" {
 		return Route{}, p.refusal(p.origin.Table, sharding.ErrRawTable,
 			"its rows are being migrated; change the table before or after that, or use sharding.Unsharded if the statement is about another one")
 	}
-	if hint.Placed() && hint.Table == "" && hint.On != *p.origin {
+	if p.hint.Placed() && p.hint.Table == "" && p.hint.On != *p.origin {
 		return Route{}, p.refusal(p.origin.Table, sharding.ErrCrossShard,
-			fmt.Sprintf("%s serves its rows until the migration's switch, and the context names %s; leave sharding.On out", p.origin, hint.On))
+			fmt.Sprintf("%s serves its rows until the migration's switch, and the context names %s; leave sharding.On out", p.origin, p.hint.On))
 	}
 	for _, r := range p.refs {
 		if r.role == home && p.origin.DB != p.options.Home {
@@ -120,14 +120,14 @@ func (p *Plan) Routed() bool { return p.routed }
 
 // given refuses an INSERT that leaves a column to the database which the source of a
 // migration numbered until its first switch, as a statement does that was written before.
-func (p *Plan) given(args []any) error {
+func (p *binding) given() error {
 	if p.insert == nil || p.insert.of.table.Unnumbered() == "" {
 		return nil
 	}
 	in, column := p.insert.input, p.insert.of.table.Unnumbered()
 	at := p.insert.place(column)
 	if len(in.Columns) == 0 && !in.Default || // only the table tells which value is meant for it
-		at >= 0 && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return leaves(&row, at, args, false) }) {
+		at >= 0 && !slices.ContainsFunc(in.Rows, func(row sqlparse.Row) bool { return leaves(&row, at, p.args, false) }) {
 		return nil
 	}
 	return &sharding.RouteError{

@@ -69,7 +69,7 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 	if statement.Verb == sqlparse.Select {
 		p.combination, p.unmerged = b.combine(options.Merge)
 	} else {
-		p.unmerged, p.uncopied = b.divide(), b.copied()
+		p.unmerged, p.uncopied = divider{b}.divide(), b.copied()
 	}
 	for _, r := range b.refs {
 		switch r.role {
@@ -136,23 +136,32 @@ func (p *Plan) Bind(args []any, hint sharding.Hint) (Route, error) {
 	case p.unread != "":
 		return Route{}, p.refusal(p.unread, sharding.ErrRouteUnread, "call Router.Load when the program starts")
 	}
-	if err := p.given(args); err != nil {
+	on := binding{p, args, hint}
+	if err := on.given(); err != nil {
 		return Route{}, err
 	}
 	switch {
 	case p.origin != nil:
-		return p.atOrigin(hint)
+		return on.atOrigin()
 	case p.refused != nil:
 		return Route{}, p.refused
 	case len(p.sharded) == 0 && len(p.broadcast) == 0:
 		return Route{Kind: Home}, nil
 	case len(p.sharded) == 0:
-		return p.copies(args)
+		return on.copies()
 	}
-	return p.shards(args, hint)
+	return on.shards()
 }
 
-func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
+// binding is a plan with what a caller gives.
+type binding struct {
+	*Plan
+
+	args []any
+	hint sharding.Hint
+}
+
+func (p *binding) shards() (Route, error) {
 	first := p.sharded[0]
 	for _, r := range p.sharded[1:] {
 		if !p.snapshot.SameGroup(first.table.Name, r.table.Name) {
@@ -160,54 +169,54 @@ func (p *Plan) shards(args []any, hint sharding.Hint) (Route, error) {
 				fmt.Sprintf("it is not in one group with %s; give both tables the same Group if their rows belong together", first.table.Name))
 		}
 	}
-	target, placed, err := p.snapshot.Hinted(first.table.Name, hint)
+	target, placed, err := p.snapshot.Hinted(first.table.Name, p.hint)
 	if err != nil {
 		return Route{}, err
 	}
 	switch {
 	case p.insert != nil && p.insert.input.Query == nil:
-		return p.rows(args, target, placed)
+		return p.rows(target, placed)
 	case placed:
-		if err := p.agree(target, args, hint.Table != ""); err != nil {
+		if err := p.agree(target, p.hint.Table != ""); err != nil {
 			return Route{}, err
 		}
-		return p.one(target, args)
+		return p.one(target)
 	}
-	all := first.slots(args)
+	all := first.slots(p.args)
 	for _, r := range p.sharded[1:] {
-		all = all.or(r.slots(args))
+		all = all.or(r.slots(p.args))
 	}
 	target, single, err := targetOf(first.table, all)
 	switch {
 	case err != nil:
 		return Route{}, p.refusal(first.table.Name, err, "")
 	case single:
-		to, err := p.one(target, args)
+		to, err := p.one(target)
 		to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
 		return to, err
 	}
 	if p.statement.Change != nil {
-		return p.changes(all, args, hint)
+		return p.changes(all)
 	}
-	if all.all && !hint.All && (first.table.OnMissing == sharding.Refuse || p.insert != nil) {
-		return Route{}, p.missing(args)
+	if all.all && !p.hint.All && (first.table.OnMissing == sharding.Refuse || p.insert != nil) {
+		return Route{}, p.missing()
 	}
-	return p.scatter(all, args)
+	return p.scatter(all)
 }
 
 // agree refuses a statement that is sent to one target although its own conditions
 // lead to another one. Without keys of its own it has none to disagree, and the target
 // that sharding.On names is what the caller wants; but new rows must belong there.
-func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
+func (p *binding) agree(target sharding.Target, keyed bool) error {
 	for _, r := range p.sharded {
 		if !keyed && (p.insert == nil || r != p.insert.of) {
 			continue
 		}
-		s := r.slots(args)
+		s := r.slots(p.args)
 		if s.all || s.empty() {
 			continue
 		}
-		is, err := p.isOn(r, target, args)
+		is, err := p.isOn(r, target)
 		switch {
 		case is:
 			continue
@@ -222,8 +231,8 @@ func (p *Plan) agree(target sharding.Target, args []any, keyed bool) error {
 }
 
 // isOn reports whether a target is known to have the rows of a reference.
-func (p *Plan) isOn(r *reference, target sharding.Target, args []any) (bool, error) {
-	at, single, err := targetOf(p.sharded[0].table, r.slots(args))
+func (p *binding) isOn(r *reference, target sharding.Target) (bool, error) {
+	at, single, err := targetOf(p.sharded[0].table, r.slots(p.args))
 	return err == nil && single && at == target, err
 }
 
@@ -284,10 +293,10 @@ func targetsOf(t *sharding.Table, s slots) ([]sharding.Target, error) {
 }
 
 // missing is the refusal of a statement that nothing leads to fewer than all shards.
-func (p *Plan) missing(args []any) error {
+func (p *binding) missing() error {
 	r := p.sharded[0]
 	for _, other := range p.sharded {
-		if other.slots(args).all {
+		if other.slots(p.args).all {
 			r = other
 			break
 		}
@@ -296,8 +305,8 @@ func (p *Plan) missing(args []any) error {
 }
 
 // one is the statement with the names of one target.
-func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
-	if err := cmp.Or(p.keyStays(args), p.together(target.DB)); err != nil {
+func (p *binding) one(target sharding.Target) (Route, error) {
+	if err := cmp.Or(p.keyStays(), p.together(target.DB)); err != nil {
 		return Route{}, err
 	}
 	text, err := p.text(target)
@@ -309,7 +318,7 @@ func (p *Plan) one(target sharding.Target, args []any) (Route, error) {
 
 // together refuses tables that are not where the rows are: in one database, or in several
 // where db is "".
-func (p *Plan) together(db string) error {
+func (p *binding) together(db string) error {
 	for _, r := range p.refs {
 		switch {
 		case r.role == home && (db == "" || db != p.options.Home):

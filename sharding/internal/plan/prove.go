@@ -27,10 +27,10 @@ func (b *builder) prove() {
 }
 
 // proved returns what the conditions prove of one reference, or nil.
-func (b *builder) proved(r *reference) proof {
-	p := prover{of: b.sources(r)}
+func (k *knowledge) proved(r *reference) proof {
+	p := prover{of: k.sources(r)}
 	all := slices.Clone(r.given)
-	for _, f := range b.facts {
+	for _, f := range k.facts {
 		p.scope, p.holds = f.scope, f.holds
 		all = append(all, p.expression(f.expr))
 	}
@@ -52,10 +52,10 @@ func together(all []proof) proof {
 // neighbours returns r and the references in whose slots its rows lie, as a column
 // that leads to slots equals one of theirs by the same rule: an order's items by the
 // order's id, which carries the slot of the order's user.
-func (b *builder) neighbours(r *reference) []*reference {
+func (k *knowledge) neighbours(r *reference) []*reference {
 	all := []*reference{r}
 	for i := 0; i < len(all); i++ {
-		for _, e := range b.edges {
+		for _, e := range k.edges {
 			if e.to.of != all[i] || slices.Contains(all, e.from.of) {
 				continue
 			}
@@ -70,7 +70,7 @@ func (b *builder) neighbours(r *reference) []*reference {
 
 // sources returns the columns that have the value of a lead of r wherever a row of
 // r has a part in the result, the leads themselves included.
-func (b *builder) sources(r *reference) map[column]*lead {
+func (k *knowledge) sources(r *reference) map[column]*lead {
 	all := map[column]*lead{}
 	for _, l := range slices.Concat(r.leads, r.indirect) {
 		next := []column{{r, l.column}}
@@ -81,7 +81,7 @@ func (b *builder) sources(r *reference) map[column]*lead {
 				continue
 			}
 			all[c] = l
-			for _, e := range b.edges {
+			for _, e := range k.edges {
 				if e.to == c {
 					next = append(next, e.from)
 				}
@@ -337,7 +337,7 @@ type outerJoin struct {
 
 // tighten takes those outer joins from a place on for inner ones of which a condition, which
 // all rows satisfy, leaves no row that was made of NULLs.
-func (b *builder) tighten(condition sqlparse.Expr, s *scope, from int) {
+func (k *knowledge) tighten(condition sqlparse.Expr, s *scope, from int) {
 	all := conjuncts(condition)
 	for i := len(s.outers) - 1; i >= from; i-- {
 		j := s.outers[i]
@@ -348,9 +348,9 @@ func (b *builder) tighten(condition sqlparse.Expr, s *scope, from int) {
 		for _, r := range j.absent {
 			r.nullable--
 		}
-		b.using(j.join, j.present, j.absent)
-		b.using(j.join, j.absent, j.present)
-		b.satisfied(j.join.On, s, j.present)
+		k.using(j.join, j.present, j.absent)
+		k.using(j.join, j.absent, j.present)
+		k.satisfied(j.join.On, s, j.present)
 		all = append(all, conjuncts(j.join.On)...)
 	}
 }

@@ -43,27 +43,27 @@ func definition(st *sqlparse.Statement) string {
 }
 
 // unread refuses what nobody can read, if it names a table of the router.
-func (b *builder) unread(hint string) {
-	st := b.statement
+func (r *reading) unread(hint string) {
+	st := r.statement
 	for _, name := range st.Names {
-		if t, ok := b.snapshot.Lookup(name); ok {
-			b.odd(t.Name, sharding.ErrRawTable, hint)
-		} else if b.snapshot.IsBroadcast(name) {
+		if t, ok := r.snapshot.Lookup(name); ok {
+			r.odd(t.Name, sharding.ErrRawTable, hint)
+		} else if r.snapshot.IsBroadcast(name) {
 			if definition(st) != "" {
 				hint = "make and change it wherever it has a copy: gormplugin.Migrate does; or run it on Router.DB for each of Router.Databases, and on the home database"
 			}
-			b.odd(name, sharding.ErrRawTable, hint)
+			r.odd(name, sharding.ErrRawTable, hint)
 		}
 	}
 }
 
 // physical refuses a physical name, which is not routed: rows would be read and written
 // past the conditions that lead to them.
-func (b *builder) physical() *sharding.RouteError {
-	for _, name := range b.statement.Names {
-		t := b.snapshot.Physical(name)
-		if t != nil && (!slices.Contains(b.ctes, name) || b.refersTo(name)) {
-			return b.refusal(name, sharding.ErrRawTable, fmt.Sprintf("it is a physical table of %[1]s; write %[1]s, with a condition on %[2]s, "+
+func (r *reading) physical() *sharding.RouteError {
+	for _, name := range r.statement.Names {
+		t := r.snapshot.Physical(name)
+		if t != nil && (!slices.Contains(r.ctes, name) || r.refersTo(name)) {
+			return r.refusal(name, sharding.ErrRawTable, fmt.Sprintf("it is a physical table of %[1]s; write %[1]s, with a condition on %[2]s, "+
 				"or send it to Router.DB; sharding.Unsharded is for another table of this name", t.Name, t.Key))
 		}
 	}

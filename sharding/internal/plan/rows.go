@@ -12,15 +12,15 @@ import (
 
 // rows routes the rows of an INSERT: the whole text where all belong to one target,
 // else to each target a text with its rows.
-func (p *Plan) rows(args []any, hinted sharding.Target, byHint bool) (Route, error) {
+func (p *binding) rows(hinted sharding.Target, byHint bool) (Route, error) {
 	in := p.insert
 	var first sharding.Target
 	var parts []Part // from the second target on
 	for i := range in.input.Rows {
-		if l := in.empty(&in.input.Rows[i], args, p.options.Merge.Engine == merge.MySQL); l != nil {
+		if l := in.empty(&in.input.Rows[i], p.args, p.options.Merge.Engine == merge.MySQL); l != nil {
 			return Route{}, p.refusal(in.of.table.Name, numbers(l), numbersLeadNowhere)
 		}
-		slot, err := in.slot(&in.input.Rows[i], args)
+		slot, err := in.slot(&in.input.Rows[i], p.args)
 		if err != nil {
 			return Route{}, p.refusal(in.of.table.Name, err, "give each row a "+in.of.table.Key+" that leads to its shard")
 		}
@@ -42,12 +42,12 @@ func (p *Plan) rows(args []any, hinted sharding.Target, byHint bool) (Route, err
 		return Route{}, p.refusal(in.of.table.Name, sharding.ErrMisplaced, "the context chooses "+hinted.String()+"; leave the hint out")
 	}
 	if parts != nil {
-		return p.divided(parts, args)
+		return p.divided(parts)
 	}
-	if err := p.beside(first, args); err != nil {
+	if err := p.beside(first); err != nil {
 		return Route{}, err
 	}
-	return p.one(first, args)
+	return p.one(first)
 }
 
 // upTo returns the numbers below n.
@@ -71,13 +71,13 @@ func placed(parts []Part, at sharding.Target, row int) []Part {
 }
 
 // divided gives each target a text with its rows, and their arguments.
-func (p *Plan) divided(parts []Part, args []any) (Route, error) {
+func (p *binding) divided(parts []Part) (Route, error) {
 	if err := p.divisible(); err != nil {
 		return Route{}, err
 	}
 	rows := p.insert.input.Rows
 	w := &Writes{Parts: parts, Rows: len(rows)}
-	recognised, err := p.recognised(w, args)
+	recognised, err := p.recognised(w)
 	if err != nil {
 		return Route{}, err
 	}
@@ -93,14 +93,14 @@ func (p *Plan) divided(parts []Part, args []any) (Route, error) {
 			return Route{}, err
 		}
 		if n := len(part.Args); n > 0 { // the database says which are missing
-			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(args) })
+			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(p.args) })
 		}
 	}
 	return Route{Kind: Several, Writes: w}, nil
 }
 
 // recognised has rows returned with a unique key where some of them may be left out.
-func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
+func (p *binding) recognised(w *Writes) (e edit, err error) {
 	if !p.insert.leavesOut() {
 		return e, nil
 	}
@@ -111,7 +111,7 @@ func (p *Plan) recognised(w *Writes, args []any) (e edit, err error) {
 	}
 	w.Keys, w.Hidden = make([]string, w.Rows), len(s.columns)
 	for i := range w.Keys {
-		key, err := s.key(&p.insert.input.Rows[i], args)
+		key, err := s.key(&p.insert.input.Rows[i], p.args)
 		if err == nil && slices.Contains(key, nil) {
 			err = fmt.Errorf("%w: row %d has NULL in %s, by which it would be recognised", sharding.ErrCrossShard, i, strings.Join(s.columns, ", "))
 		}

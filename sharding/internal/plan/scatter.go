@@ -80,12 +80,12 @@ func (s *Shards) String() string {
 }
 
 // scatter routes a statement to several targets.
-func (p *Plan) scatter(set slots, args []any) (Route, error) {
+func (p *binding) scatter(set slots) (Route, error) {
 	first := p.sharded[0].table
 	if p.combination == nil {
 		return Route{}, p.unmerged
 	}
-	if err := cmp.Or(p.timeless(args, sharding.ErrUnmergeable), p.together("")); err != nil {
+	if err := cmp.Or(p.timeless(sharding.ErrUnmergeable), p.together("")); err != nil {
 		return Route{}, err
 	}
 	targets, err := targetsOf(first, set)
@@ -93,14 +93,14 @@ func (p *Plan) scatter(set slots, args []any) (Route, error) {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
 	all := &Shards{Count: -1, Most: p.combination.most, Order: p.combination.order, Distinct: p.combination.distinct, Locks: p.locks}
-	edits, err := p.combination.bind(all, args)
+	edits, err := p.combination.bind(all, p.args)
 	if err != nil {
 		return Route{}, p.refusal(first.Name, err, "")
 	}
 	var with renumbering
 	all.Args, with = parameters{p.statement}.around(edits)
-	all.Args = slices.DeleteFunc(all.Args, func(i int) bool { return i >= len(args) }) // the database says which are missing,
-	for i := p.statement.Args; i < len(args); i++ {                                    // and which are too many
+	all.Args = slices.DeleteFunc(all.Args, func(i int) bool { return i >= len(p.args) }) // the database says which are missing,
+	for i := p.statement.Args; i < len(p.args); i++ {                                    // and which are too many
 		all.Args = append(all.Args, i)
 	}
 	for _, target := range targets {

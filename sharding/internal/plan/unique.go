@@ -184,7 +184,7 @@ type rekeyed struct {
 
 // rekeys takes in which unique keys an UPDATE sets: columns of them to values, while the
 // condition tells the others.
-func (b *builder) rekeys(c *sqlparse.Change, s *scope) {
+func (b changer) rekeys(c *sqlparse.Change, s *scope) {
 	for _, r := range s.refs {
 		for i, key := range r.schema.Unique {
 			if r.role == sharded && !r.meets(key) && !r.isKept(key) {
@@ -194,7 +194,7 @@ func (b *builder) rekeys(c *sqlparse.Change, s *scope) {
 	}
 }
 
-func (b *builder) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
+func (b changer) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 	set := false
 	for _, name := range r.columns {
 		values, _ := listed(c.Where, s, column{r.of, name})

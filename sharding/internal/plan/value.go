@@ -3,15 +3,103 @@ package plan
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardid/shardid/internal/sqlparse"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
+// comparer tells how the values of expressions compare, in the present one of the SELECTs
+// of a query, and refuses those of which that is not certain. It goes on after a refusal,
+// as what is made of the query is not used then.
+type comparer struct {
+	*builder
+	dialect  merge.Dialect
+	core     *sqlparse.Core // the present SELECT
+	scope    *scope         // its
+	integers *[]int         // arguments that have to be whole numbers, where their kind decides that of a result
+	why      string         // the first refusal, and what to do instead
+}
+
+// refuse notes why answers are not combined.
+func (c *comparer) refuse(why string) {
+	if c.why == "" {
+		c.why = why
+	}
+}
+
+// enter makes a SELECT the present one.
+func (c *comparer) enter(core *sqlparse.Core) { c.core, c.scope = core, c.scopes[core] }
+
+// ordered returns the selected expression that a name or a number in ORDER BY or GROUP BY
+// means, or the expression itself.
+func (c *comparer) ordered(e sqlparse.Expr) sqlparse.Expr {
+	e = bare(e)
+	if l, ok := e.(*sqlparse.Literal); ok {
+		n, err := strconv.Atoi(l.Value)
+		if l.Kind == sqlparse.Integer && err == nil && n >= 1 && n <= len(c.core.Items) && !c.stars() {
+			return c.core.Items[n-1].Expr
+		}
+		c.refuse("ORDER BY and GROUP BY take the number of a selected column, in a select list without *" + addKey)
+	}
+	if at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }); at >= 0 {
+		return c.core.Items[at].Expr
+	}
+	return e
+}
+
+// isAlias reports whether an expression is the alias of a selected one.
+func isAlias(i sqlparse.Item, e sqlparse.Expr) bool {
+	return i.Alias.Name != "" && strings.EqualFold(i.Alias.Name, unqualified(e))
+}
+
+func (c *comparer) stars() bool {
+	return slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return i.Star })
+}
+
+// ambiguous reports whether a name is that of a column and the alias of something else,
+// of which dialects take the one or the other in GROUP BY and HAVING.
+func (c *comparer) ambiguous(e sqlparse.Expr) bool {
+	own, known := c.scope.column(e)
+	return known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool {
+		aliased, ok := c.scope.column(i.Expr)
+		return isAlias(i, e) && (!ok || aliased != own)
+	})
+}
+
+func (c *comparer) unambiguous(e sqlparse.Expr) {
+	if c.ambiguous(e) {
+		c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
+	}
+}
+
+// text returns an expression as it is written, without parentheses around it.
+func (c *comparer) text(e sqlparse.Expr) string { return bare(e).Bytes().Of(c.statement.Text) }
+
+// hasParams reports whether there are parameters in an expression.
+func (c *comparer) hasParams(e sqlparse.Expr) bool {
+	return slices.ContainsFunc(c.statement.Params, func(p *sqlparse.Param) bool { return inside(p.Span, e.Bytes()) })
+}
+
+// summand returns the type of the sum of an expression. MySQL's sums of integers are
+// decimals, and so are PostgreSQL's of those of 64 bits.
+func (c *comparer) summand(e sqlparse.Expr) Value {
+	v := c.typed(e)
+	switch {
+	case c.dialect.Engine == merge.PostgreSQL && v.Type.Kind == merge.Integer && !v.Wide:
+		return Value{Type: v.Type, Wide: true}
+	case v.As == Plain && (v.Type.Kind == merge.Integer || v.Type.Kind == merge.Decimal):
+		return Value{Type: merge.Type{Kind: merge.Decimal}}
+	case v.As != Plain || v.Type.Kind != merge.Float && v.Type.Kind != merge.Stored:
+		c.refuse("only numbers are added; " + c.text(e) + " is none" + addKey)
+	}
+	return v
+}
+
 // value returns how the values of an expression compare that is copied to another place of
 // the text.
-func (c *combiner) value(e sqlparse.Expr) Value {
+func (c *comparer) value(e sqlparse.Expr) Value {
 	if c.hasParams(e) {
 		c.refuse(c.text(e) + parametersCompared)
 	}
@@ -22,7 +110,7 @@ const parametersCompared = " has parameters, and is compared over several shards
 
 // typed returns how the values of columns compare, and those of expressions whose type is
 // certain.
-func (c *combiner) typed(e sqlparse.Expr) Value {
+func (c *comparer) typed(e sqlparse.Expr) Value {
 	e = bare(e)
 	if found, ok := c.columnOf(e); ok {
 		if found.Value.Type.Kind == 0 {
@@ -80,7 +168,7 @@ var whole = Value{Type: merge.Type{Kind: merge.Integer}}
 
 // namesStay refuses names in an expression that mean something else where the expression is
 // copied to.
-func (c *combiner) namesStay(e sqlparse.Expr) {
+func (c *comparer) namesStay(e sqlparse.Expr) {
 	switch e := e.(type) {
 	case *sqlparse.Subquery:
 		c.unknown(e)
@@ -97,7 +185,7 @@ func (c *combiner) namesStay(e sqlparse.Expr) {
 
 // stored returns how results of SQLite compare: by their bytes, where no collation comes
 // from a column or is written.
-func (c *combiner) stored(e sqlparse.Expr) Value {
+func (c *comparer) stored(e sqlparse.Expr) Value {
 	cast := sqlparse.As(e, sqlparse.Cast) != nil
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
@@ -108,7 +196,7 @@ func (c *combiner) stored(e sqlparse.Expr) Value {
 }
 
 // results returns what CASE may return, nothing where that is not certain.
-func (c *combiner) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
+func (c *comparer) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 	branches := e.Operands
 	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
 	case strings.TrimSpace(before) == "":
@@ -127,7 +215,7 @@ func (c *combiner) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 
 // oneOf returns how values compare each of which is that of one of several expressions.
 // A text that is written gets the collation of a column beside it.
-func (c *combiner) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
+func (c *comparer) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	text := false
 	for _, one := range list {
 		v, ok := numeral(one, c.integers)
@@ -220,7 +308,7 @@ func (v Value) number() bool {
 func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
 
 // function returns how the results of a function compare.
-func (c *combiner) function(call *sqlparse.Call) Value {
+func (c *comparer) function(call *sqlparse.Call) Value {
 	name, one := nameOf(call), len(call.Args) == 1
 	switch {
 	case call.Over:
@@ -307,7 +395,7 @@ func fixed(e sqlparse.Expr) bool {
 
 // arithmetic returns how sums, differences, products and remainders of columns and numbers
 // compare.
-func (c *combiner) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
+func (c *comparer) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 	kind, columns, wide := merge.Integer, 0, false
 	for _, operand := range of {
 		v, written := numeral(operand, c.integers)
@@ -327,7 +415,7 @@ func (c *combiner) arithmetic(e sqlparse.Expr, of []sqlparse.Expr) Value {
 }
 
 // inOrder returns how the values of an expression compare, if that tells which is less.
-func (c *combiner) inOrder(e sqlparse.Expr, v Value) Value {
+func (c *comparer) inOrder(e sqlparse.Expr, v Value) Value {
 	if v.Unordered != "" {
 		c.refuse(c.text(e) + " is not sorted over several shards, as " + v.Unordered + addKey)
 	}
@@ -335,7 +423,7 @@ func (c *combiner) inOrder(e sqlparse.Expr, v Value) Value {
 }
 
 // least returns how the values of an expression compare for MIN and MAX.
-func (c *combiner) least(e sqlparse.Expr) Value {
+func (c *comparer) least(e sqlparse.Expr) Value {
 	found, ok := c.columnOf(e)
 	switch {
 	case !ok || found.Value.As != Number:
@@ -348,7 +436,7 @@ func (c *combiner) least(e sqlparse.Expr) Value {
 
 // member refuses to sort by an aggregate that is the least or the last member of ENUM or
 // SET, or any of several texts that NOCASE or RTRIM takes for equal.
-func (c *combiner) member(e sqlparse.Expr) {
+func (c *comparer) member(e sqlparse.Expr) {
 	call := e.(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	if len(call.Args) != 1 || aggregates[nameOf(call)] == merge.Count {
 		return
@@ -363,9 +451,9 @@ func (c *combiner) member(e sqlparse.Expr) {
 }
 
 // unknown refuses an expression of which nobody knows how its values compare.
-func (c *combiner) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{}) }
+func (c *comparer) unknown(e sqlparse.Expr) Value { return c.unsorted(e, Column{}) }
 
-func (c *combiner) unsorted(e sqlparse.Expr, found Column) Value {
+func (c *comparer) unsorted(e sqlparse.Expr, found Column) Value {
 	if found.Unsorted != "" {
 		c.refuse(c.text(e) + " is not compared over several shards, as " + found.Unsorted + addKey)
 	}
@@ -375,7 +463,7 @@ func (c *combiner) unsorted(e sqlparse.Expr, found Column) Value {
 
 // columnOf returns what the database says of the column that an expression is, or what
 // is known of the expression that a derived table selects for it.
-func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
+func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 	col, ok := c.scope.column(e)
 	if !ok || !col.of.known {
 		return Column{}, false
@@ -396,7 +484,7 @@ func (c *combiner) columnOf(e sqlparse.Expr) (Column, bool) {
 }
 
 // selects returns how the values of an expression compare that a derived table selects.
-func (c *combiner) selects(e sqlparse.Expr) Value {
+func (c *comparer) selects(e sqlparse.Expr) Value {
 	call, ok := bare(e).(*sqlparse.Call)
 	if !ok || !aggregated(call) || aggregates[nameOf(call)] == 0 {
 		return c.typed(e)

@@ -32,8 +32,11 @@ type Part struct {
 	Rows   []int // which rows of VALUES, in their order
 }
 
+// divider tells whether several targets can each take a part of a write.
+type divider struct{ *builder }
+
 // divide returns why a write cannot be done by several targets, nil where it can.
-func (b *builder) divide() *sharding.RouteError {
+func (b divider) divide() *sharding.RouteError {
 	st, why := b.statement, ""
 	switch {
 	case st.Insert != nil:
@@ -55,16 +58,16 @@ func (b *builder) divide() *sharding.RouteError {
 }
 
 // firstSharded returns the name of the first sharded table, for messages.
-func (b *builder) firstSharded() string {
-	for _, r := range b.refs {
-		if r.role == sharded {
-			return r.table.Name
+func (r *reading) firstSharded() string {
+	for _, ref := range r.refs {
+		if ref.role == sharded {
+			return ref.table.Name
 		}
 	}
 	return ""
 }
 
-func (b *builder) dividesRows() string {
+func (b divider) dividesRows() string {
 	in, to := b.statement.Insert, b.insert
 	switch {
 	case in.Query != nil:
@@ -100,7 +103,7 @@ func (in *insertion) returned() *seek {
 	return nil
 }
 
-func (b *builder) dividesChange(c *sqlparse.Change) string {
+func (b divider) dividesChange(c *sqlparse.Change) string {
 	switch {
 	case c.With != nil:
 		return "a WITH is read on one shard" + addKey
@@ -116,7 +119,7 @@ func (b *builder) dividesChange(c *sqlparse.Change) string {
 			return why
 		}
 	}
-	d := &combiner{builder: b}
+	d := &combiner{comparer: comparer{builder: b.builder}}
 	for _, r := range b.refs {
 		if r.role == sharded && r.written && d.near(r) {
 			return ""
@@ -142,12 +145,12 @@ func queried(s *sqlparse.Source) string {
 }
 
 // changes routes an UPDATE or DELETE to several targets.
-func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error) {
+func (p *binding) changes(set slots) (Route, error) {
 	first := p.sharded[0].table
-	if set.all && !hint.All {
-		return Route{}, p.missing(args)
+	if set.all && !p.hint.All {
+		return Route{}, p.missing()
 	}
-	if err := cmp.Or(p.divisible(), p.timeless(args, sharding.ErrCrossShard), p.keyStays(args)); err != nil {
+	if err := cmp.Or(p.divisible(), p.timeless(sharding.ErrCrossShard), p.keyStays()); err != nil {
 		return Route{}, err
 	}
 	targets, err := targetsOf(first, set)
@@ -160,13 +163,13 @@ func (p *Plan) changes(set slots, args []any, hint sharding.Hint) (Route, error)
 		if err != nil {
 			return Route{}, err
 		}
-		w.Parts[i] = Part{Target: target, Text: text, Args: upTo(len(args))}
+		w.Parts[i] = Part{Target: target, Text: text, Args: upTo(len(p.args))}
 	}
 	return Route{Kind: Several, Writes: w}, nil
 }
 
 // divisible refuses a write that several targets cannot do.
-func (p *Plan) divisible() error {
+func (p *binding) divisible() error {
 	if p.unmerged != nil {
 		return p.unmerged
 	}
