@@ -157,9 +157,9 @@ func forServer(server dialect.Server) (Backend, error) {
 	case server.Proxy != "":
 		return nil, fmt.Errorf("%w: a connection through %s; a migration keeps locks for as long as a connection lives, so connect to the server itself", ErrUnsupported, server.Proxy)
 	case server.Kind == dialect.KindMySQL || server.Kind == dialect.KindMariaDB:
-		return mySQL{dialect.MySQL{}, server}, nil
+		return newMySQL(server), nil
 	case server.Kind == dialect.KindSQLite:
-		return sqLite{dialect.SQLite{}}, nil
+		return sqLite{}, nil
 	}
 	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Kind)
 }

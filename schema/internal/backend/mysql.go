@@ -12,19 +12,46 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// mySQL is MariaDB and MySQL.
+// mySQL is MariaDB and MySQL: what they do, by the parts of a Backend.
 type mySQL struct {
+	mysqlServer
+	mysqlConnections
+	mysqlCatalog
+	mysqlRecognition
+	mysqlCapture
+	mysqlExclusion
+	mysqlExpression
+	mysqlWriting
+}
+
+// mysqlServer is what each part knows.
+type mysqlServer struct {
 	dialect.MySQL
 
 	found dialect.Server
 }
 
+type (
+	mysqlConnections struct{}
+	mysqlCatalog     struct{ mysqlServer }
+	mysqlRecognition struct{ mysqlServer }
+	mysqlCapture     struct{ mysqlServer }
+	mysqlExclusion   struct{ mysqlServer }
+	mysqlExpression  struct{ mysqlServer }
+	mysqlWriting     struct{ mysqlServer }
+)
+
+func newMySQL(found dialect.Server) mySQL {
+	of := mysqlServer{dialect.MySQL{}, found}
+	return mySQL{of, mysqlConnections{}, mysqlCatalog{of}, mysqlRecognition{of}, mysqlCapture{of}, mysqlExclusion{of}, mysqlExpression{of}, mysqlWriting{of}}
+}
+
 var _ Backend = mySQL{}
 
-func (mySQL) begin() string    { return "START TRANSACTION" }
-func (mySQL) LockRead() string { return " LOCK IN SHARE MODE" }
+func (mysqlConnections) begin() string    { return "START TRANSACTION" }
+func (mysqlConnections) LockRead() string { return " LOCK IN SHARE MODE" }
 
-func (mySQL) Duplicate(err error) bool { return IsMySQL(err, "1062") }
+func (mysqlConnections) Duplicate(err error) bool { return IsMySQL(err, "1062") }
 
 // IsMySQL goes by the text, as instrumented drivers hide the error's type.
 func IsMySQL(err error, numbers ...string) bool {
@@ -36,12 +63,12 @@ func IsMySQL(err error, numbers ...string) bool {
 	return false
 }
 
-func (m mySQL) Rename(from, to string) string {
+func (m mysqlExclusion) Rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }
 
 // RenameAll is one step: all or none.
-func (m mySQL) RenameAll(all []Rename) []string {
+func (m mysqlExclusion) RenameAll(all []Rename) []string {
 	if len(all) == 0 {
 		return nil
 	}
@@ -56,7 +83,7 @@ func (m mySQL) RenameAll(all []Rename) []string {
 // have no zero date; years, too, as the text 0000 is another one than the number
 // 0; floating-point numbers with all their bits, which they lose as text of their
 // own type, and with the sign of a zero, which a sum would lose.
-func (m mySQL) Value(qualifier string, c Column) string {
+func (m mysqlExpression) Value(qualifier string, c Column) string {
 	name := qualifier + m.Quote(c.Name)
 	switch {
 	case c.isFloat():
@@ -67,7 +94,7 @@ func (m mySQL) Value(qualifier string, c Column) string {
 	return name
 }
 
-func (m mySQL) Refused(qualifier string, columns []Column) string {
+func (m mysqlExpression) Refused(qualifier string, columns []Column) string {
 	var cases strings.Builder
 	for i, c := range columns {
 		if l, some := c.Loss(qualifier + m.Quote(c.Name)); some {
@@ -82,7 +109,7 @@ func (m mySQL) Refused(qualifier string, columns []Column) string {
 
 // KeyText leaves bytes as they are, as they need not be text, and integers without
 // the zeros of ZEROFILL.
-func (mySQL) KeyText(expression string, c Column) string {
+func (mysqlExpression) KeyText(expression string, c Column) string {
 	switch {
 	case c.kind == Binary || c.Type == "bit":
 		return expression
@@ -93,7 +120,7 @@ func (mySQL) KeyText(expression string, c Column) string {
 }
 
 // BytesOf: most collations ignore spaces at the end, utf8mb4_bin, too.
-func (m mySQL) BytesOf(expression string, c Column) string {
+func (m mysqlExpression) BytesOf(expression string, c Column) string {
 	if c.kind != Quoted || c.cast {
 		return expression
 	}
@@ -108,7 +135,7 @@ func (m mySQL) BytesOf(expression string, c Column) string {
 // belongs into it.
 const leadLock = "LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64)"
 
-func (mySQL) Lead(ctx context.Context, s *Session, job string) (bool, error) {
+func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
 	// A leader that has just ended may hold the lock for as long as its goodbye is under
 	// way.
 	got, err := s.Number(ctx, "SELECT GET_LOCK("+leadLock+", 1)", job)
@@ -119,14 +146,14 @@ func (mySQL) Lead(ctx context.Context, s *Session, job string) (bool, error) {
 	return true, s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(LeadTerm.Seconds())))
 }
 
-func (mySQL) PassBarrier(ctx context.Context, s *Session, pass bool) error {
+func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	if pass {
 		return s.Exec(ctx, "SET @shardid_pass = 1")
 	}
 	return s.Exec(ctx, "SET @shardid_pass = NULL")
 }
 
-func (m mySQL) Lock(ctx context.Context, s *Session, tables []string, most time.Duration) error {
+func (m mysqlExclusion) Lock(ctx context.Context, s *Session, tables []string, most time.Duration) error {
 	// The watch is exact; this is for a server where it does not get through, and
 	// for a runner that stands still with the lock in its hands.
 	seconds := int(math.Ceil(most.Seconds()))
@@ -144,17 +171,17 @@ func (m mySQL) Lock(ctx context.Context, s *Session, tables []string, most time.
 	return nil
 }
 
-func (mySQL) Unlock(ctx context.Context, s *Session, _ bool) error {
+func (mysqlExclusion) Unlock(ctx context.Context, s *Session, _ bool) error {
 	s.Locked = false
 	return s.Exec(ctx, "UNLOCK TABLES")
 }
 
 // Persist: nothing is held back under LOCK TABLES.
-func (mySQL) Persist(context.Context, *Session) error { return nil }
+func (mysqlExclusion) Persist(context.Context, *Session) error { return nil }
 
 // Abandoned: in MariaDB a prepared XA transaction whose connection is gone holds
 // no lock on the tables, and may commit later.
-func (mySQL) Abandoned(ctx context.Context, s *Session) error {
+func (mysqlExclusion) Abandoned(ctx context.Context, s *Session) error {
 	count := 0
 	err := s.Each(ctx, func(*sql.Rows) error { count++; return nil }, "XA RECOVER")
 	if err == nil && count > 0 {
@@ -165,7 +192,7 @@ func (mySQL) Abandoned(ctx context.Context, s *Session) error {
 
 // Watch sends KILL QUERY, as a statement that waits for a lock does not end when
 // its connection is closed.
-func (m mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
+func (m mysqlExclusion) Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error {
 	id, err := s.Number(ctx, "SELECT CONNECTION_ID()")
 	if err != nil {
 		return err
@@ -206,14 +233,14 @@ func (m mySQL) Watch(ctx context.Context, s *Session, began <-chan struct{}, res
 	return err
 }
 
-func (m mySQL) Exists(ctx context.Context, s *Session, name string) (bool, error) {
+func (m mysqlCatalog) Exists(ctx context.Context, s *Session, name string) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)
 	return n > 0, err
 }
 
 // Identity is InnoDB's number of the table, which TRUNCATE and every rebuild
 // change, and its definition.
-func (m mySQL) Identity(ctx context.Context, s *Session, name string) (string, error) {
+func (m mysqlRecognition) Identity(ctx context.Context, s *Session, name string) (string, error) {
 	numbers, err := m.Numbers(ctx, s, []string{name})
 	if err != nil {
 		return "", err
@@ -221,7 +248,7 @@ func (m mySQL) Identity(ctx context.Context, s *Session, name string) (string, e
 	if numbers[name] == "" {
 		return "", fmt.Errorf("%w: the server shows no number of InnoDB for table %s, so that a TRUNCATE would not be seen", ErrUnsupported, name)
 	}
-	definition, err := m.definition(ctx, s, name)
+	definition, err := mysqlCatalog(m).definition(ctx, s, name)
 	if err != nil {
 		return "", err
 	}
@@ -231,10 +258,10 @@ func (m mySQL) Identity(ctx context.Context, s *Session, name string) (string, e
 
 // server adds where the data lies, as a MariaDB whose files were restored elsewhere
 // keeps its other marks.
-func (m mySQL) server(ctx context.Context, s *Session) (name string, err error) {
+func (m mysqlRecognition) server(ctx context.Context, s *Session) (name string, err error) {
 	err = s.QueryRowContext(ctx, "SELECT CONCAT_WS(' ', "+m.found.NodeExpr()+", @@datadir, DATABASE())").Scan(&name)
 	return name, err
 }
 
 // Blockers finds what InnoDB would do by itself across the edge of the job.
-func (mySQL) Blockers(context.Context, *Session, []string) ([]string, error) { return nil, nil }
+func (mysqlCatalog) Blockers(context.Context, *Session, []string) ([]string, error) { return nil, nil }

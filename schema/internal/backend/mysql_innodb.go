@@ -14,7 +14,7 @@ import (
 // systems keep for devices gets an ending. So they are found by what they look like.
 
 // Numbers are InnoDB's; a table with partitions has one for each of them.
-func (m mySQL) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
+func (m mysqlRecognition) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
 	view, err := m.innodbTables(ctx, s)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func like(tables map[string][]string, name string) []string {
 	return nil
 }
 
-func (mySQL) innodbTables(ctx context.Context, s *Session) (string, error) {
+func (mysqlRecognition) innodbTables(ctx context.Context, s *Session) (string, error) {
 	names, err := s.List(ctx, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema'"+
 		" AND TABLE_NAME IN ('INNODB_TABLES', 'INNODB_SYS_TABLES')")
 	if err == nil && len(names) == 0 {

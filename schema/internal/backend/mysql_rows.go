@@ -19,7 +19,7 @@ const (
 
 // Batch is the largest number of rows, among those that statements have, which
 // there are and fit.
-func (mySQL) Batch(rows []Row) int {
+func (mysqlWriting) Batch(rows []Row) int {
 	rows = rows[:min(len(rows), preparedRows)]
 	most := min(fitting(rows, preparedBytes), preparedValues/len(rows[0].Ends))
 	n := preparedRows
@@ -31,7 +31,7 @@ func (mySQL) Batch(rows []Row) int {
 
 // Insert has all values come as texts, of which the columns make what they hold
 // as they do of literals.
-func (m mySQL) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
+func (m mysqlWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
 	row := "(?" + strings.Repeat(",?", len(columns)-1) + ")"
 	stmt, err := s.prepare(ctx, insertHead(m, columns, name)+row+strings.Repeat(","+row, len(rows)-1)) //nolint:sqlclosecheck // it stays with the connection
 	if err != nil {
@@ -49,7 +49,7 @@ func (m mySQL) Insert(ctx context.Context, s *Session, columns []Column, name st
 // Deletion joins the table to the list of keys, in this order. Given the list in
 // an IN, the server may go through the whole table, when it thinks that most of
 // the rows are in the list, or that there are few.
-func (m mySQL) Deletion(table, key string, keys []int64, condition string) string {
+func (m mysqlWriting) Deletion(table, key string, keys []int64, condition string) string {
 	name := m.Quote(table)
 	text := fmt.Sprintf("DELETE %s FROM JSON_TABLE('[%s]', '$[*]' COLUMNS (shardid_key BIGINT PATH '$')) AS shardid_gone"+
 		" STRAIGHT_JOIN %[1]s FORCE INDEX (PRIMARY) ON %[3]s = shardid_gone.shardid_key", name, IDList(keys), ColumnOf(m, table, key))
@@ -103,7 +103,7 @@ func (c *Session) prepare(ctx context.Context, query string) (*sql.Stmt, error) 
 // their size on the way, each time. It reads rows by few system calls then, too.
 // An answer's buffer is made at once, and kept. The driver has two of them, and
 // takes the other one after an answer that was not read to its end, as here.
-func (mySQL) MakeRoom(ctx context.Context, s *Session) error {
+func (mysqlWriting) MakeRoom(ctx context.Context, s *Session) error {
 	for ; s.rooms < 2; s.rooms++ {
 		var answer string
 		if err := s.QueryRowContext(ctx, "SELECT REPEAT(' ', 250000)").Scan(&answer); err != nil {

@@ -42,7 +42,7 @@ var mysqlSettings = map[string]string{
 	"sql_quote_show_create": "ON",
 }
 
-func (m mySQL) pin(ctx context.Context, c *sql.Conn) error {
+func (m mysqlConnections) pin(ctx context.Context, c *sql.Conn) error {
 	// By the first, the answer to which variables there are would be cut; by the
 	// second, ROLLBACK could end the connection.
 	if _, err := c.ExecContext(ctx, "SET SESSION sql_select_limit = 18446744073709551615, SESSION completion_type = 'NO_CHAIN'"); err != nil {

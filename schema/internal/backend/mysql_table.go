@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func (m mySQL) OwnTables(log string) []string {
+func (m mysqlCatalog) OwnTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS `" + JobTable + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, phase VARCHAR(16) NOT NULL, servers VARCHAR(64) NOT NULL DEFAULT '') ENGINE=InnoDB",
 		"CREATE TABLE IF NOT EXISTS `" + SpanTable + "` (job VARCHAR(64) NOT NULL, tbl INT NOT NULL, name VARCHAR(64) NOT NULL, low BIGINT NULL, hig BIGINT NULL," +
@@ -26,27 +26,27 @@ func (m mySQL) OwnTables(log string) []string {
 	}
 }
 
-func (m mySQL) ShardTables(log string) []string {
+func (m mysqlCatalog) ShardTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS `" + OwnerTable + "` (name VARCHAR(64) NOT NULL PRIMARY KEY, job VARCHAR(64) NOT NULL, owner VARCHAR(32) NOT NULL, beat BIGINT NOT NULL DEFAULT 0) ENGINE=InnoDB",
 		m.fenceDefinition(ShardFenceTable), m.logDefinition(log),
 	}
 }
 
-func (mySQL) fenceDefinition(name string) string {
+func (mysqlCatalog) fenceDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS `" + name + "` (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL, owner VARCHAR(32) NOT NULL) ENGINE=InnoDB"
 }
 
-func (mySQL) logDefinition(name string) string {
+func (mysqlCatalog) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS `" + name + "` (seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, tbl INT NOT NULL, id BIGINT NOT NULL) ENGINE=InnoDB"
 }
 
-func (m mySQL) MapDefinition(name string) string {
+func (m mysqlCatalog) MapDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INT NOT NULL, old BIGINT NOT NULL, new BIGINT NOT NULL, PRIMARY KEY (tbl, old), UNIQUE KEY (tbl, new)) ENGINE=InnoDB"
 }
 
 // Counter goes by the definition: what the information schema says is cached.
-func (m mySQL) Counter(ctx context.Context, s *Session, name string) (int64, error) {
+func (m mysqlCatalog) Counter(ctx context.Context, s *Session, name string) (int64, error) {
 	text, err := m.definition(ctx, s, name)
 	if err != nil {
 		return 0, err
@@ -59,11 +59,11 @@ func (m mySQL) Counter(ctx context.Context, s *Session, name string) (int64, err
 	return next - 1, err
 }
 
-func (m mySQL) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
+func (m mysqlCatalog) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
 	return s.Exec(ctx, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", m.Quote(name), id+1))
 }
 
-func (m mySQL) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
+func (m mysqlCatalog) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
 	err = s.ReadTx(ctx, func() error {
 		if err := m.hold(ctx, s, name); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (m mySQL) Describe(ctx context.Context, s *Session, name string) (sh Table,
 // hold keeps a table's name and definition as they are until the transaction ends:
 // the server lets nobody change a table that one has read from. The information
 // schema alone would tell of each a different moment.
-func (m mySQL) hold(ctx context.Context, s *Session, name string) error {
+func (m mysqlCatalog) hold(ctx context.Context, s *Session, name string) error {
 	if s.Locked {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (m mySQL) hold(ctx context.Context, s *Session, name string) error {
 	return err
 }
 
-func (m mySQL) describeHeld(ctx context.Context, s *Session, name string) (Table, error) {
+func (m mysqlCatalog) describeHeld(ctx context.Context, s *Session, name string) (Table, error) {
 	sh := Table{Name: name}
 	var engine, kind sql.NullString
 	err := s.QueryRowContext(ctx, "SELECT TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name).Scan(&sh.Name, &engine, &kind)
@@ -117,11 +117,11 @@ func (m mySQL) describeHeld(ctx context.Context, s *Session, name string) (Table
 	return sh, err
 }
 
-func (mySQL) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
+func (mysqlCapture) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
 	return s.List(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND LEFT(TRIGGER_NAME, CHAR_LENGTH(?)) = ?", prefix, prefix)
 }
 
-func (m mySQL) readColumns(ctx context.Context, s *Session, sh *Table) error {
+func (m mysqlCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var c Column
 		var null, extra string
@@ -153,7 +153,7 @@ func mysqlKind(typ string) (k Kind, cast bool) {
 	return Quoted, false // text of all kinds, enum, set, json, uuid, inet
 }
 
-func (mySQL) readKeys(ctx context.Context, s *Session, sh *Table) error {
+func (mysqlCatalog) readKeys(ctx context.Context, s *Session, sh *Table) error {
 	var primary []string
 	last := ""
 	err := s.Each(ctx, func(rows *sql.Rows) error {
@@ -193,7 +193,7 @@ func (s *Table) setKey(primary []string) error {
 }
 
 // checkRange: an id is an int64, which not every BIGINT UNSIGNED is.
-func (m mySQL) checkRange(ctx context.Context, s *Session, sh Table) error {
+func (m mysqlCatalog) checkRange(ctx context.Context, s *Session, sh Table) error {
 	key := m.Quote(sh.Key)
 	above, err := s.List(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %[1]s > %[3]d ORDER BY %[1]s LIMIT 1", key, m.Quote(sh.Name), int64(math.MaxInt64)))
 	if err == nil && len(above) > 0 {
@@ -202,7 +202,7 @@ func (m mySQL) checkRange(ctx context.Context, s *Session, sh Table) error {
 	return err
 }
 
-func (mySQL) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
+func (mysqlCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var k keyColumn
 		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
@@ -216,13 +216,13 @@ func (mySQL) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name)
 }
 
-func (m mySQL) DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error {
+func (m mysqlCatalog) DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error {
 	drops := make([]string, len(keys))
 	for i, fk := range keys {
 		drops[i] = "DROP FOREIGN KEY " + m.Quote(fk.name)
 	}
 	// MySQL locks the tables that the keys refer to as well.
-	return m.briefly(ctx, s, func() error {
+	return mysqlCapture(m).briefly(ctx, s, func() error {
 		return s.Exec(ctx, "ALTER TABLE "+m.Quote(table)+" "+strings.Join(drops, ", "))
 	})
 }
@@ -237,7 +237,7 @@ func cascades(rule string) bool {
 	return !strings.EqualFold(rule, "NO ACTION") && !strings.EqualFold(rule, "RESTRICT")
 }
 
-func (m mySQL) definition(ctx context.Context, s *Session, name string) (string, error) {
+func (m mysqlCatalog) definition(ctx context.Context, s *Session, name string) (string, error) {
 	var table, text string
 	err := s.QueryRowContext(ctx, "SHOW CREATE TABLE "+m.Quote(name)).Scan(&table, &text)
 	return text, err
@@ -285,7 +285,7 @@ func mysqlInteger(quoted string) *regexp.Regexp {
 // TargetDefinition is the table's own with wide ids that nothing counts up,
 // without foreign keys, whose parents are elsewhere, and without names of
 // checks, which a database may have only once.
-func (m mySQL) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
+func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	text, err := m.definition(ctx, s, of.Name)
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (m mySQL) TargetDefinition(ctx context.Context, s *Session, of Table, name 
 	return []string{"CREATE TABLE " + m.Quote(name) + " (" + body}, nil
 }
 
-func (m mySQL) Capture(c Capture) []Trigger {
+func (m mysqlCapture) Capture(c Capture) []Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
 	}
@@ -311,7 +311,7 @@ func (m mySQL) Capture(c Capture) []Trigger {
 	return append(list, m.captureCascades(c)...)
 }
 
-func (m mySQL) captureOwn(c Capture, insert func(row string) string) []Trigger {
+func (m mysqlCapture) captureOwn(c Capture, insert func(row string) string) []Trigger {
 	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s; END IF", m.Quote(c.Key), insert("OLD"))
 	return []Trigger{
 		m.trigger(c, "ins", "AFTER INSERT", insert("NEW")),
@@ -324,7 +324,7 @@ func (m mySQL) captureOwn(c Capture, insert func(row string) string) []Trigger {
 // change that they follow: InnoDB changes them without their triggers, or they
 // move to another shard. A writer of such a row holds a lock on the one above, so
 // that the reading here sees it.
-func (m mySQL) captureCascades(c Capture) []Trigger {
+func (m mysqlCapture) captureCascades(c Capture) []Trigger {
 	if len(c.Below) == 0 {
 		return nil
 	}
@@ -346,12 +346,12 @@ func (m mySQL) captureCascades(c Capture) []Trigger {
 	}
 }
 
-func (m mySQL) trigger(c Capture, event, when, body string) Trigger {
+func (m mysqlCapture) trigger(c Capture, event, when, body string) Trigger {
 	name := c.TriggerName(event)
 	return Trigger{name, c.Table, body, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + body}
 }
 
-func (m mySQL) Barrier(c Capture) []Trigger {
+func (m mysqlCapture) Barrier(c Capture) []Trigger {
 	const refuse = "IF @shardid_pass IS NULL THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'shardid: this table moved to shards'; END IF"
 	return []Trigger{
 		m.trigger(c, "noins", "BEFORE INSERT", refuse),
@@ -361,7 +361,7 @@ func (m mySQL) Barrier(c Capture) []Trigger {
 }
 
 // hasTrigger goes by the body, which servers keep as it was written.
-func (mySQL) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
+func (mysqlCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	body, err := s.List(ctx, "SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ? AND EVENT_OBJECT_TABLE = ?", t.name, t.table)
 	return len(body) == 1 && body[0] == t.body, err
 }
@@ -375,7 +375,7 @@ const asideFor = 20 * time.Millisecond
 // that was prepared in the same moment would run them without having opened the
 // log, and fail (error 1146). Writers are kept waiting for at most a second at a
 // time by a transaction that does not end.
-func (m mySQL) aside(ctx context.Context, s *Session, table string, f func() error) error {
+func (m mysqlCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
 	return m.briefly(ctx, s, func() error {
 		err := s.Exec(ctx, "LOCK TABLES "+m.Quote(table)+" WRITE")
 		if err == nil {
@@ -393,7 +393,7 @@ func (m mySQL) aside(ctx context.Context, s *Session, table string, f func() err
 
 // briefly: who waits for the end of a transaction that has used a table lets nobody
 // else begin to use it.
-func (mySQL) briefly(ctx context.Context, s *Session, f func() error) error {
+func (mysqlCapture) briefly(ctx context.Context, s *Session, f func() error) error {
 	if err := s.Exec(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
 		return err
 	}

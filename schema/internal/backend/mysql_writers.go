@@ -27,7 +27,7 @@ const (
 
 // OtherWriters finds how rows may change that no trigger notes or no lock holds. It
 // leaves the severity to whoever asks.
-func (m mySQL) OtherWriters(ctx context.Context, s *Session) ([]Writers, error) {
+func (m mysqlExclusion) OtherWriters(ctx context.Context, s *Session) ([]Writers, error) {
 	if m.found.Cluster != dialect.NoCluster {
 		return []Writers{{InCluster, fmt.Sprintf("the server is a member of a cluster (%s), where a lock on tables holds the writers of this member alone", m.found.Cluster),
 			"move the tables from a server that is in none"}}, nil
@@ -56,7 +56,7 @@ func (m mySQL) OtherWriters(ctx context.Context, s *Session) ([]Writers, error) 
 }
 
 // seeAppliers is the right to see how a server is configured to repeat others.
-func (m mySQL) seeAppliers() string {
+func (m mysqlExclusion) seeAppliers() string {
 	if m.found.Kind == dialect.KindMariaDB {
 		return "SLAVE MONITOR ON *.*"
 	}
@@ -64,4 +64,4 @@ func (m mySQL) seeAppliers() string {
 }
 
 // OtherWriters: a file has no other writers than its own.
-func (sqLite) OtherWriters(context.Context, *Session) ([]Writers, error) { return nil, nil }
+func (sqliteExclusion) OtherWriters(context.Context, *Session) ([]Writers, error) { return nil, nil }

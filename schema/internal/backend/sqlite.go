@@ -11,22 +11,41 @@ import (
 )
 
 // sqLite is SQLite, where a file has one writer at a time.
-type sqLite struct{ dialect.SQLite }
+type sqLite struct {
+	dialect.SQLite
+	sqliteConnections
+	sqliteCatalog
+	sqliteRecognition
+	sqliteCapture
+	sqliteExclusion
+	sqliteExpression
+	sqliteWriting
+}
+
+type (
+	sqliteConnections struct{}
+	sqliteCatalog     struct{ dialect.SQLite }
+	sqliteRecognition struct{ dialect.SQLite }
+	sqliteCapture     struct{ dialect.SQLite }
+	sqliteExclusion   struct{ dialect.SQLite }
+	sqliteExpression  struct{ dialect.SQLite }
+	sqliteWriting     struct{ dialect.SQLite }
+)
 
 var _ Backend = sqLite{}
 
-func (sqLite) begin() string    { return "BEGIN IMMEDIATE" }
-func (sqLite) LockRead() string { return "" }
+func (sqliteConnections) begin() string    { return "BEGIN IMMEDIATE" }
+func (sqliteConnections) LockRead() string { return "" }
 
-func (sqLite) Duplicate(err error) bool {
+func (sqliteConnections) Duplicate(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
 }
 
-func (m sqLite) Rename(from, to string) string {
+func (m sqliteExclusion) Rename(from, to string) string {
 	return "ALTER TABLE " + m.Quote(from) + " RENAME TO " + m.Quote(to)
 }
 
-func (m sqLite) RenameAll(all []Rename) []string {
+func (m sqliteExclusion) RenameAll(all []Rename) []string {
 	list := make([]string, len(all))
 	for i, r := range all {
 		list[i] = m.Rename(r.From, r.To)
@@ -38,7 +57,7 @@ const sqlitePatience = 10_000 // ms
 
 // pin: foreign keys are off so that rewriting a parent in a retired table does
 // not delete its children.
-func (sqLite) pin(ctx context.Context, c *sql.Conn) error {
+func (sqliteConnections) pin(ctx context.Context, c *sql.Conn) error {
 	settings := []struct {
 		name  string
 		value int
@@ -61,13 +80,13 @@ func (sqLite) pin(ctx context.Context, c *sql.Conn) error {
 // Value has SQLite write the literal: it is exact for every type a value may
 // have, whatever the column's type, and for text with a zero byte in it, where
 // quote() ends.
-func (m sqLite) Value(qualifier string, c Column) string {
+func (m sqliteExpression) Value(qualifier string, c Column) string {
 	name := qualifier + m.Quote(c.Name)
 	return "CASE typeof(" + name + ") WHEN 'text' THEN 'CAST(x''' || hex(" + name + ") || ''' AS TEXT)' ELSE quote(" + name + ") END"
 }
 
 // Refused: literals are exact.
-func (sqLite) Refused(string, []Column) string { return "0" }
+func (sqliteExpression) Refused(string, []Column) string { return "0" }
 
 // The size of one INSERT: beyond it nothing gets faster.
 const (
@@ -75,19 +94,19 @@ const (
 	statementBytes = 1 << 20
 )
 
-func (sqLite) KeyText(expression string, _ Column) string {
+func (sqliteExpression) KeyText(expression string, _ Column) string {
 	return "CAST(" + expression + " AS CHAR)"
 }
 
-func (sqLite) BytesOf(expression string, _ Column) string {
+func (sqliteExpression) BytesOf(expression string, _ Column) string {
 	return "(" + expression + " COLLATE BINARY)"
 }
 
-func (sqLite) MakeRoom(context.Context, *Session) error { return nil }
+func (sqliteWriting) MakeRoom(context.Context, *Session) error { return nil }
 
-func (sqLite) Batch(rows []Row) int { return min(statementRows, fitting(rows, statementBytes)) }
+func (sqliteWriting) Batch(rows []Row) int { return min(statementRows, fitting(rows, statementBytes)) }
 
-func (m sqLite) Deletion(table, key string, keys []int64, condition string) string {
+func (m sqliteWriting) Deletion(table, key string, keys []int64, condition string) string {
 	text := "DELETE FROM " + m.Quote(table) + " WHERE " + m.Quote(key) + " IN (" + IDList(keys) + ")"
 	if condition != "" {
 		text += " AND " + condition
@@ -96,16 +115,16 @@ func (m sqLite) Deletion(table, key string, keys []int64, condition string) stri
 }
 
 // Insert has the values in its text, as the database has written them down.
-func (m sqLite) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
+func (m sqliteWriting) Insert(ctx context.Context, s *Session, columns []Column, name string, rows []Row) error {
 	return s.Exec(ctx, insertText(insertHead(m, columns, name), rows))
 }
 
 // Lead: there is no lock that ends with its process, so the last one started
 // leads, and the fence ends the others.
-func (sqLite) Lead(context.Context, *Session, string) (bool, error) { return true, nil }
+func (sqliteExclusion) Lead(context.Context, *Session, string) (bool, error) { return true, nil }
 
 // PassBarrier belongs into the transaction that writes: nobody else sees it.
-func (sqLite) PassBarrier(ctx context.Context, s *Session, pass bool) error {
+func (sqliteCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	value := 0
 	if pass {
 		value = 1
@@ -113,7 +132,7 @@ func (sqLite) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	return s.Exec(ctx, "UPDATE "+FenceTable+" SET pass = ?", value)
 }
 
-func (sqLite) Lock(ctx context.Context, s *Session, _ []string, most time.Duration) error {
+func (sqliteExclusion) Lock(ctx context.Context, s *Session, _ []string, most time.Duration) error {
 	if err := s.Exec(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", most.Milliseconds()+1)); err != nil {
 		return err
 	}
@@ -124,7 +143,7 @@ func (sqLite) Lock(ctx context.Context, s *Session, _ []string, most time.Durati
 	return nil
 }
 
-func (sqLite) Unlock(ctx context.Context, s *Session, keep bool) error {
+func (sqliteExclusion) Unlock(ctx context.Context, s *Session, keep bool) error {
 	s.Locked = false
 	if keep {
 		return s.Exec(ctx, "COMMIT")
@@ -132,7 +151,7 @@ func (sqLite) Unlock(ctx context.Context, s *Session, keep bool) error {
 	return s.Exec(ctx, "ROLLBACK")
 }
 
-func (m sqLite) Persist(ctx context.Context, s *Session) error {
+func (m sqliteExclusion) Persist(ctx context.Context, s *Session) error {
 	if err := m.Unlock(ctx, s, true); err != nil {
 		return err
 	}
@@ -143,19 +162,19 @@ func (m sqLite) Persist(ctx context.Context, s *Session) error {
 	return nil
 }
 
-func (sqLite) Abandoned(context.Context, *Session) error { return nil }
+func (sqliteExclusion) Abandoned(context.Context, *Session) error { return nil }
 
-func (sqLite) Watch(_ context.Context, _ *Session, _ <-chan struct{}, _ func() time.Duration, f func() error) error {
+func (sqliteExclusion) Watch(_ context.Context, _ *Session, _ <-chan struct{}, _ func() time.Duration, f func() error) error {
 	return f()
 }
 
-func (sqLite) Exists(ctx context.Context, s *Session, name string) (bool, error) {
+func (sqliteCatalog) Exists(ctx context.Context, s *Session, name string) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name)
 	return n > 0, err
 }
 
 // Identity is the definition: a DELETE of all rows passes the triggers here.
-func (sqLite) Identity(ctx context.Context, s *Session, name string) (string, error) {
+func (sqliteRecognition) Identity(ctx context.Context, s *Session, name string) (string, error) {
 	text, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name)
 	if err != nil || len(text) == 0 {
 		return "", err
@@ -165,7 +184,7 @@ func (sqLite) Identity(ctx context.Context, s *Session, name string) (string, er
 }
 
 // Numbers are the definitions, too.
-func (m sqLite) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
+func (m sqliteRecognition) Numbers(ctx context.Context, s *Session, names []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, name := range names {
 		identity, err := m.Identity(ctx, s, name)
@@ -178,11 +197,11 @@ func (m sqLite) Numbers(ctx context.Context, s *Session, names []string) (map[st
 }
 
 // server: a file has none, and its path may be spelled in many ways.
-func (sqLite) server(context.Context, *Session) (string, error) { return "file", nil }
+func (sqliteRecognition) server(context.Context, *Session) (string, error) { return "file", nil }
 
 // Blockers: a rename is written into views and triggers elsewhere, which would
 // go on to read the retired table without a word.
-func (sqLite) Blockers(ctx context.Context, s *Session, tables []string) ([]string, error) {
+func (sqliteCatalog) Blockers(ctx context.Context, s *Session, tables []string) ([]string, error) {
 	var found []string
 	for _, t := range tables {
 		names, err := s.List(ctx, "SELECT type || ' ' || name FROM sqlite_schema WHERE (type = 'view' OR type = 'trigger' AND name NOT LIKE 'shardid\\_%' ESCAPE '\\') AND sql LIKE ? ESCAPE '\\'",

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-func (m sqLite) OwnTables(log string) []string {
+func (m sqliteCatalog) OwnTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS " + JobTable + " (job TEXT NOT NULL PRIMARY KEY, phase TEXT NOT NULL, servers TEXT NOT NULL DEFAULT '')",
 		"CREATE TABLE IF NOT EXISTS " + SpanTable + " (job TEXT NOT NULL, tbl INTEGER NOT NULL, name TEXT NOT NULL, low INTEGER, hig INTEGER, identity TEXT NOT NULL, setup TEXT NOT NULL DEFAULT '', PRIMARY KEY (job, tbl))",
@@ -21,30 +21,30 @@ func (m sqLite) OwnTables(log string) []string {
 	}
 }
 
-func (m sqLite) ShardTables(log string) []string {
+func (m sqliteCatalog) ShardTables(log string) []string {
 	return []string{
 		"CREATE TABLE IF NOT EXISTS " + OwnerTable + " (name TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, job TEXT NOT NULL, owner TEXT NOT NULL, beat INTEGER NOT NULL DEFAULT 0)",
 		m.fenceDefinition(ShardFenceTable), m.logDefinition(log),
 	}
 }
 
-func (sqLite) fenceDefinition(name string) string {
+func (sqliteCatalog) fenceDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + " (job TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, owner TEXT NOT NULL, pass INTEGER NOT NULL DEFAULT 0)"
 }
 
 // logDefinition: with AUTOINCREMENT, the number of an entry that was deleted is
 // never given again.
-func (sqLite) logDefinition(name string) string {
+func (sqliteCatalog) logDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, tbl INTEGER NOT NULL, id INTEGER NOT NULL)"
 }
 
-func (m sqLite) MapDefinition(name string) string {
+func (m sqliteCatalog) MapDefinition(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + m.Quote(name) + " (tbl INTEGER NOT NULL, old INTEGER NOT NULL, new INTEGER NOT NULL, PRIMARY KEY (tbl, old), UNIQUE (tbl, new)) WITHOUT ROWID"
 }
 
 // Counter is there for tables with AUTOINCREMENT only, and their own table with
 // the first of them.
-func (m sqLite) Counter(ctx context.Context, s *Session, name string) (int64, error) {
+func (m sqliteCatalog) Counter(ctx context.Context, s *Session, name string) (int64, error) {
 	there, err := m.Exists(ctx, s, "sqlite_sequence")
 	if err != nil || !there {
 		return 0, err
@@ -52,11 +52,11 @@ func (m sqLite) Counter(ctx context.Context, s *Session, name string) (int64, er
 	return s.Number(ctx, "SELECT seq FROM sqlite_sequence WHERE name = ? COLLATE NOCASE", name)
 }
 
-func (sqLite) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
+func (sqliteCatalog) SetCounter(ctx context.Context, s *Session, name string, id int64) error {
 	return s.Exec(ctx, "UPDATE sqlite_sequence SET seq = ? WHERE name = ? COLLATE NOCASE", id, name)
 }
 
-func (m sqLite) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
+func (m sqliteCatalog) Describe(ctx context.Context, s *Session, name string) (sh Table, err error) {
 	err = s.ReadTx(ctx, func() error {
 		sh, err = m.describeOne(ctx, s, name)
 		return err
@@ -64,7 +64,7 @@ func (m sqLite) Describe(ctx context.Context, s *Session, name string) (sh Table
 	return sh, err
 }
 
-func (m sqLite) describeOne(ctx context.Context, s *Session, name string) (Table, error) {
+func (m sqliteCatalog) describeOne(ctx context.Context, s *Session, name string) (Table, error) {
 	sh := Table{Name: name}
 	err := s.QueryRowContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name).Scan(&sh.Name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -86,11 +86,11 @@ func (m sqLite) describeOne(ctx context.Context, s *Session, name string) (Table
 	return sh, err
 }
 
-func (sqLite) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
+func (sqliteCapture) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
 	return s.List(ctx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, length(?1)) = ?1 COLLATE NOCASE", prefix)
 }
 
-func (sqLite) readColumns(ctx context.Context, s *Session, sh *Table) error {
+func (sqliteCatalog) readColumns(ctx context.Context, s *Session, sh *Table) error {
 	var primary []string
 	err := s.Each(ctx, func(rows *sql.Rows) error {
 		var c Column
@@ -120,7 +120,7 @@ func (sqLite) readColumns(ctx context.Context, s *Session, sh *Table) error {
 	return err
 }
 
-func (sqLite) readUniques(ctx context.Context, s *Session, sh *Table) error {
+func (sqliteCatalog) readUniques(ctx context.Context, s *Session, sh *Table) error {
 	last := ""
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		var index string
@@ -141,7 +141,7 @@ func (sqLite) readUniques(ctx context.Context, s *Session, sh *Table) error {
 	}, `SELECT i.name, x.name FROM pragma_index_list(?) i JOIN pragma_index_xinfo(i.name) x WHERE i."unique" AND i.origin <> 'pk' AND x.key ORDER BY i.name, x.seqno`, sh.Name)
 }
 
-func (sqLite) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
+func (sqliteCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
 		// Actions of foreign keys run the child's triggers here; they matter at the
 		// edge of the job only.
@@ -157,7 +157,7 @@ func (sqLite) readForeignKeys(ctx context.Context, s *Session, sh *Table) error 
 
 // DropKeys takes all foreign keys out of the table's text, which is all that there is
 // of them: https://sqlite.org/lang_altertable.html#otheralter.
-func (m sqLite) DropKeys(ctx context.Context, s *Session, table string, _ []ForeignKey) error {
+func (m sqliteCatalog) DropKeys(ctx context.Context, s *Session, table string, _ []ForeignKey) error {
 	return s.Tx(ctx, func() error {
 		texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", table)
 		if err != nil {
@@ -186,7 +186,7 @@ func (m sqLite) DropKeys(ctx context.Context, s *Session, table string, _ []Fore
 }
 
 // hasNoKeys reads the table's text as the database understands it.
-func (sqLite) hasNoKeys(ctx context.Context, s *Session, table string) error {
+func (sqliteCatalog) hasNoKeys(ctx context.Context, s *Session, table string) error {
 	left, err := s.Number(ctx, "SELECT COUNT(*) FROM pragma_foreign_key_list(?)", table)
 	if err == nil && left > 0 {
 		err = fmt.Errorf("%w: cannot read its definition; drop the table, when rows that it refers to have to go", ErrUnsupported)
@@ -195,7 +195,7 @@ func (sqLite) hasNoKeys(ctx context.Context, s *Session, table string) error {
 }
 
 // saysMore: what looks like a foreign key or a counter may be a literal or a comment.
-func (sqLite) saysMore(text string) bool {
+func (sqliteCatalog) saysMore(text string) bool {
 	return slices.ContainsFunc(sqliteApart.FindAllString(text, -1), func(apart string) bool {
 		upper := strings.ToUpper(apart)
 		return strings.Contains(upper, "REFERENCES") || strings.Contains(upper, "AUTOINCREMENT")
@@ -214,7 +214,7 @@ var (
 
 // TargetDefinition is the table's own text under another name, without a counter
 // and without foreign keys, whose parents are elsewhere.
-func (m sqLite) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
+func (m sqliteCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	texts, err := s.List(ctx, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ? COLLATE NOCASE AND type IN ('table', 'index') ORDER BY type DESC, name", of.Name)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (m sqLite) TargetDefinition(ctx context.Context, s *Session, of Table, name
 
 // Capture also notes, before each insert and update, the rows that have the new
 // one's unique values: OR REPLACE deletes them without their triggers.
-func (m sqLite) Capture(c Capture) []Trigger {
+func (m sqliteCapture) Capture(c Capture) []Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s)", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
 	}
@@ -261,7 +261,7 @@ func (m sqLite) Capture(c Capture) []Trigger {
 
 // captureRouted notes rows that lie where the row that changes does. An INSERT
 // may be an OR REPLACE.
-func (m sqLite) captureRouted(c Capture, d Dependent, number string) []Trigger {
+func (m sqliteCapture) captureRouted(c Capture, d Dependent, number string) []Trigger {
 	below := func(row string) func(string) string {
 		return func(refers string) string { return fmt.Sprintf(row, m.Quote(refers)) }
 	}
@@ -278,7 +278,7 @@ func (m sqLite) captureRouted(c Capture, d Dependent, number string) []Trigger {
 
 // replaced are statements that note rows with the new one's unique values, and
 // those that lie where they do.
-func (m sqLite) replaced(c Capture) []string {
+func (m sqliteCapture) replaced(c Capture) []string {
 	var all []string
 	for _, u := range c.Uniques {
 		equal := make([]string, len(u))
@@ -296,13 +296,13 @@ func (m sqLite) replaced(c Capture) []string {
 	return all
 }
 
-func (m sqLite) trigger(c Capture, event, when, condition, body string) Trigger {
+func (m sqliteCapture) trigger(c Capture, event, when, condition, body string) Trigger {
 	name := c.TriggerName(event)
 	text := "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"
 	return Trigger{name, c.Table, body, text}
 }
 
-func (m sqLite) Barrier(c Capture) []Trigger {
+func (m sqliteCapture) Barrier(c Capture) []Trigger {
 	const closed = "WHEN (SELECT MAX(pass) FROM " + FenceTable + ") IS NOT 1"
 	const refuse = "SELECT RAISE(ABORT, 'shardid: this table moved to shards')"
 	return []Trigger{
@@ -313,13 +313,13 @@ func (m sqLite) Barrier(c Capture) []Trigger {
 }
 
 // hasTrigger goes by the text, into which a rename of the table is written.
-func (sqLite) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
+func (sqliteCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.Create)
 	return n == 1, err
 }
 
 // briefly: nobody waits for who waits here.
-func (sqLite) briefly(_ context.Context, _ *Session, f func() error) error { return f() }
+func (sqliteCapture) briefly(_ context.Context, _ *Session, f func() error) error { return f() }
 
 // aside: a statement is prepared again when anything in the file has changed.
-func (sqLite) aside(_ context.Context, _ *Session, _ string, f func() error) error { return f() }
+func (sqliteCapture) aside(_ context.Context, _ *Session, _ string, f func() error) error { return f() }
