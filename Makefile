@@ -1,10 +1,14 @@
 # The tools are built into .bin, at these versions, when they are missing.
 GOLANGCI_LINT_VERSION := v2.12.2
 GOTESTSUM_VERSION     := v1.13.0
+ACTIONLINT_VERSION    := v1.7.12
+APIDIFF_VERSION       := v0.0.0-20261014143641-f0251eb4aa3e
 
 BIN           := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM     := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+ACTIONLINT    := $(BIN)/actionlint-$(ACTIONLINT_VERSION)
+APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)
 TESTRUN       := $(BIN)/testrun
 
 MODULES := . observe/prometheus observe/otel integration integration/orms
@@ -13,7 +17,7 @@ MODULES := . observe/prometheus observe/otel integration integration/orms
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
 check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the tests without servers (under 2 minutes)
@@ -37,6 +41,10 @@ soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger 
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
 	.ci/bench BENCHMARKS.md
 
+.PHONY: apidiff
+apidiff: $(APIDIFF) ## what would not compile any more with a program that compiled with the last version
+	.ci/apidiff $(APIDIFF)
+
 .PHONY: format
 format:
 	@unformatted=$$(gofmt -l .) && if [ -n "$$unformatted" ]; then \
@@ -48,11 +56,18 @@ vet:
 	GOARCH=386 CGO_ENABLED=0 go build ./keygen/... ./sharding/... ./schema/... ./gormplugin ./sqlxhook ./observe/...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT)
+lint: $(GOLANGCI_LINT) $(ACTIONLINT)
+	$(ACTIONLINT)
 	@for module in $(MODULES); do (cd $$module && $(GOLANGCI_LINT) run ./...) || exit 1; done
 
 $(GOLANGCI_LINT):
 	.ci/install-tool $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+$(ACTIONLINT):
+	.ci/install-tool $@ github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+
+$(APIDIFF):
+	.ci/install-tool $@ golang.org/x/exp/cmd/apidiff@$(APIDIFF_VERSION)
 
 .PHONY: $(TESTRUN)
 $(TESTRUN):

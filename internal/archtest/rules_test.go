@@ -12,6 +12,8 @@ type room struct {
 // stand above it in this list, so that no arrow ever runs back. A new package
 // needs a line here before it builds.
 var house = []room{
+	{"", nil, "it has no code, and says which package does what"},
+
 	// Floor 1: the standard library, and each other where a line says so.
 	{"internal/archtest", nil, "it is tests about source text and needs nobody's code"},
 	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
