@@ -11,7 +11,7 @@ ACTIONLINT    := $(BIN)/actionlint-$(ACTIONLINT_VERSION)
 APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)
 TESTRUN       := $(BIN)/testrun
 
-MODULES := . observe/prometheus observe/otel integration integration/orms
+MODULES := . observe/prometheus observe/otel integration integration/orms examples
 
 .DEFAULT_GOAL := help
 

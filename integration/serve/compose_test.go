@@ -21,10 +21,10 @@ import (
 
 const password = "s3cret/with:signs"
 
-// readCompose reads deploy/compose.yaml as Docker Compose does, by its schema.
-func readCompose(t *testing.T) *types.Project {
+// readCompose reads the compose.yaml of a directory as Docker Compose does, by its schema.
+func readCompose(t *testing.T, in string) *types.Project {
 	t.Helper()
-	dir, err := filepath.Abs("../../deploy")
+	dir, err := filepath.Abs(filepath.Join("../..", in))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func readCompose(t *testing.T) *types.Project {
 // The image of MariaDB makes its database and user by these variables, and then runs the
 // scripts in the order of their names. The server is the harness' one; no image is run.
 func TestTheServicesOfTheComposeFileGiveIDs(t *testing.T) {
-	project := readCompose(t)
+	project := readCompose(t, "deploy")
 	db, ids := project.Services["db"], project.Services["ids"]
 	maria := server.RunMariaDB(t)
 	name, user := *db.Environment["MARIADB_DATABASE"], *db.Environment["MARIADB_USER"]
@@ -78,6 +78,21 @@ func TestTheServicesOfTheComposeFileGiveIDs(t *testing.T) {
 }
 
 // runScripts runs those that the service has mounted for the first start.
+// The README of the examples names these ports.
+func TestTheExamplesHaveTwoDatabases(t *testing.T) {
+	project := readCompose(t, "examples")
+	ports := map[string]string{"east": "3306", "west": "3307"}
+	if len(project.Services) != len(ports) {
+		t.Errorf("%d services", len(project.Services))
+	}
+	for name, port := range ports {
+		s := project.Services[name]
+		if len(s.Ports) != 1 || s.Ports[0].Published != port || s.Ports[0].HostIP != "127.0.0.1" || *s.Environment["MARIADB_DATABASE"] != "shop" {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
 func runScripts(t *testing.T, db types.ServiceConfig, at *mysql.Config) {
 	t.Helper()
 	var scripts []string
@@ -108,7 +123,7 @@ func runScripts(t *testing.T, db types.ServiceConfig, at *mysql.Config) {
 
 // What an image is made of is checked as far as it can be without Docker.
 func TestTheDockerfileBuildsTheCommandWithTheModulesGo(t *testing.T) {
-	build := readCompose(t).Services["ids"].Build
+	build := readCompose(t, "deploy").Services["ids"].Build
 	text, err := os.ReadFile(filepath.Join(build.Context, build.Dockerfile))
 	if err != nil {
 		t.Fatal(err)

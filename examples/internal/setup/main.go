@@ -1,0 +1,64 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/shardid/shardid/examples/internal/web"
+)
+
+// Main is the program of a shop: it answers until it is told to end.
+func Main(open func(context.Context, *Shop) (web.Shop, error)) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, parse(), open)
+	stop()
+	if err != nil {
+		slog.Error("the shop has ended", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f Flags, open func(context.Context, *Shop) (web.Shop, error)) (err error) {
+	s, err := Open(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	shop, err := open(ctx, s)
+	if err != nil {
+		return err
+	}
+	page, err := s.Page()
+	if err != nil {
+		return err
+	}
+	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
+	if err != nil {
+		return err
+	}
+	slog.Info("the shop is open", "url", "http://"+at.Addr().String(), "status", "http://"+at.Addr().String()+"/debug/shardid/")
+	return serve(ctx, at, web.Handler(shop, page))
+}
+
+// serve answers until ctx ends, and lets requests that are under way end then.
+func serve(ctx context.Context, at net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(grace)
+	}()
+	if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
