@@ -25,7 +25,7 @@ var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb"}
 
 func newExport() *cobra.Command {
 	var config, dir string
-	var asJSON bool
+	var asJSON, unchecked bool
 	cmd := &cobra.Command{
 		Use:   "export vitess|shardingsphere|citus|tidb --config FILE",
 		Short: "Say a sharding configuration in another system's terms, exactly or not at all",
@@ -34,8 +34,9 @@ VSchema and its shards for Vitess, rules for Apache ShardingSphere, and the
 statements that make the tables for Citus and TiDB. A table that the system cannot
 place exactly is refused, with the reason and what would do instead.
 
-For TiDB the tables' definitions are read from their databases; nothing else reads
-or writes one.
+For Vitess every row of the live shards is looked at, as doctor does: the export is
+refused where Vitess would lose rows that are there. For TiDB the tables' definitions
+are read from their databases. Nothing writes to one.
 
 ` + layoutHelp,
 		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
@@ -45,7 +46,7 @@ or writes one.
 			if err != nil {
 				return err
 			}
-			out, err := layout.export(cmd.Context(), args[0])
+			out, err := layout.export(cmd.Context(), args[0], unchecked)
 			if err != nil {
 				return err
 			}
@@ -55,6 +56,7 @@ or writes one.
 	configFlag(cmd, &config)
 	cmd.Flags().StringVar(&dir, "dir", "", "directory to write the files into, made if need be (default: print them)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&unchecked, "unchecked", false, "vitess: do not look at the live shards, as they are not made yet")
 	return cmd
 }
 
@@ -69,7 +71,7 @@ func oneSystem(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (l layoutFile) export(ctx context.Context, system string) (export.Export, error) {
+func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (export.Export, error) {
 	r, err := l.router(l.unopened())
 	if err != nil {
 		return export.Export{}, err
@@ -83,7 +85,13 @@ func (l layoutFile) export(ctx context.Context, system string) (export.Export, e
 		if l.Vitess.Keyspace == "" {
 			return out, input.Errorf(`--config: which keyspace? give "vitess": {"keyspace": "shop"}`)
 		}
-		out, err = export.Vitess(r, export.VitessConfig(l.Vitess))
+		if out, err = export.Vitess(r, export.VitessConfig(l.Vitess)); err != nil {
+			break
+		}
+		if !unchecked {
+			return out, l.checkVitessRows(ctx)
+		}
+		out.Notes = append(out.Notes, "The live shards were not looked at: Vitess loses rows with a negative key or a wrong slot.")
 	case "shardingsphere":
 		out, err = export.ShardingSphere(r)
 	case "citus":
@@ -155,9 +163,10 @@ func writeExport(w io.Writer, out export.Export, dir string, asJSON bool) error 
 	return err
 }
 
-// writeFiles replaces nothing: an export that is in use may have been edited.
+// writeFiles replaces nothing: an export that is in use may have been edited. Others
+// may read the files, which hold no secrets, as Vitess runs under a user of its own.
 func writeFiles(out export.Export, dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // see above
 		return input.Errorf("--dir %s cannot be made; name a directory that you may write to", dir)
 	}
 	for _, f := range out.Files {
@@ -166,7 +175,7 @@ func writeFiles(out export.Export, dir string) error {
 		}
 	}
 	for _, f := range out.Files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o644); err != nil { //nolint:gosec // see above
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func commandLines(dsn, file string) [][]string {
 		"inspect": {"source", "json"},
 		"decode":  {"layout", "epoch", "unit", "form", "json"},
 		"schema":  {"dialect", "json"},
-		"export":  {"config", "dir", "json"},
+		"export":  {"config", "dir", "json", "unchecked"},
 		"doctor":  {"config", "rows", "timeout", "json"},
 		"audit":   {"config", "table", "column", "ids", "rows", "json"},
 	} {

@@ -12,7 +12,8 @@
 //
 //	files, err := export.Vitess(router, export.VitessConfig{Keyspace: "shop"})
 //
-// Nothing is read from or written to any database. An [Export] is a handful of
+// Nothing is written to any database, and [CheckVitessRows] alone reads: it looks for
+// rows that are there already and that Vitess loses. An [Export] is a handful of
 // small files, and notes on what they cannot carry.
 //
 // # Failure modes
