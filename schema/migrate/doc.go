@@ -95,8 +95,11 @@
 // # What it does not do
 //
 // Rows need a primary key of one integer column. All tables that foreign keys
-// connect belong into one job, unless a key only refers outwards and does not
-// cascade, and then Finalize drops it from the retired table; a table of the source belongs to one job until that is finalized or
+// connect belong into one job, unless a key only refers outwards and deletes or
+// nulls nothing, and then Finalize drops it from the retired table. One that is
+// ON UPDATE CASCADE may refer outwards on the servers: from Run until Finalize or
+// Abort a trigger on the table that it refers to refuses to change what it refers to,
+// with error 1644 that names the row. A table of the source belongs to one job until that is finalized or
 // aborted; targets get no foreign keys, and belong to one job of one source until it is
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
 // Table.References names them. Tables with triggers of their own, other engines

@@ -106,7 +106,7 @@ func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *openjo
 	return err
 }
 
-// makeCapture puts the triggers on the source's tables.
+// makeCapture puts the triggers on the source's tables, and on those that they refer to.
 func (w *openJob) makeCapture(ctx context.Context) error {
 	return w.Source.Do(ctx, func(s *backend.Session) error {
 		for _, t := range w.Tables {
@@ -116,6 +116,11 @@ func (w *openJob) makeCapture(ctx context.Context) error {
 			}
 			if err != nil {
 				return fmt.Errorf("triggers on table %s: %w", t.Name, err)
+			}
+		}
+		for _, watch := range openjob.WatchesOf(w.State.Job).Triggers {
+			if err := s.MakeTriggersUnderWriters(ctx, []backend.Trigger{watch}); err != nil {
+				return fmt.Errorf("a trigger on a table that foreign keys refer to: %w", err)
 			}
 		}
 		return nil
@@ -129,5 +134,5 @@ func (w *openJob) dropCapture(ctx context.Context, s *backend.Session) error {
 			return err
 		}
 	}
-	return nil
+	return openjob.WatchesOf(w.State.Job).Drop(ctx, s)
 }

@@ -90,6 +90,9 @@ func (p *planner) run(ctx context.Context) error {
 			p.add(p.Source, trigger.Create)
 		}
 	}
+	for _, watch := range openjob.WatchesOf(p.State.Job).Triggers {
+		p.add(p.Source, watch.Create)
+	}
 	var rows int64
 	for _, t := range p.plan.Tables {
 		rows += t.Rows

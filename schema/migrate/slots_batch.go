@@ -346,7 +346,7 @@ func (*batch) checkEdges(w *openJob) error {
 			if !inside(fk.Table) {
 				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.Name, fk.Table)
 			}
-			if fk.Cascading && w.Source.Name() == "mysql" {
+			if fk.Cascades() && w.Source.Name() == "mysql" {
 				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.Name, fk.Table)
 			}
 		}

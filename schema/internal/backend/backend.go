@@ -108,6 +108,8 @@ type capture interface {
 	Capture(c Capture) []Trigger
 	// Barrier are the triggers that refuse writers of a retired table.
 	Barrier(c Capture) []Trigger
+	// KeyWatch is the trigger that refuses changes of columns that foreign keys refer to.
+	KeyWatch(w KeyWatch) Trigger
 	// triggers are the names of all those in the database that begin like this.
 	triggers(ctx context.Context, s *Session, prefix string) ([]string, error)
 	// hasTrigger reports whether the trigger is there, on its table and as it is to

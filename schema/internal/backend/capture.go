@@ -29,6 +29,16 @@ type Dependent struct {
 	Routed bool // the rows move by themselves
 }
 
+// KeyWatch is a trigger on a table that is not in the job, which refuses changes of the
+// columns that a foreign key of a table of the job refers to and would carry on by
+// itself.
+type KeyWatch struct {
+	Name, Job string
+	Table     string
+	Columns   []string
+	Of        []string // the tables with the foreign keys
+}
+
 // Link is what refers to the next table up.
 type Link struct {
 	Child           string

@@ -113,6 +113,9 @@ func (m mysqlCatalog) describeHeld(ctx context.Context, s *Session, name string)
 	if err := m.readForeignKeys(ctx, s, &sh); err != nil {
 		return sh, err
 	}
+	if err := m.findUnseen(ctx, s, &sh); err != nil {
+		return sh, err
+	}
 	sh.Triggers, err = s.List(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ?", name)
 	return sh, err
 }
@@ -214,6 +217,40 @@ func (mysqlCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) 
 		" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
 		" WHERE (r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? OR r.UNIQUE_CONSTRAINT_SCHEMA = DATABASE() AND r.REFERENCED_TABLE_NAME = ?)"+
 		" AND k.REFERENCED_TABLE_NAME IS NOT NULL ORDER BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.ORDINAL_POSITION", sh.Name, sh.Name)
+}
+
+// findUnseen finds foreign keys that carry updates, and whose parent's columns change
+// without its triggers: because another foreign key changes them, or a table of another
+// database has them.
+func (m mysqlCatalog) findUnseen(ctx context.Context, s *Session, sh *Table) error {
+	for i, fk := range sh.Parents {
+		if !fk.Updates || strings.EqualFold(fk.Table, sh.Name) {
+			continue
+		}
+		here, err := m.Exists(ctx, s, fk.Table)
+		if err != nil {
+			return err
+		}
+		if !here {
+			sh.Parents[i].Unseen = fk.Table + " is in another database"
+			continue
+		}
+		args := []any{fk.Table}
+		for _, column := range fk.Refers {
+			args = append(args, column)
+		}
+		by, err := s.List(ctx, "SELECT DISTINCT CONCAT(r.CONSTRAINT_NAME, ' to ', r.REFERENCED_TABLE_NAME) FROM information_schema.REFERENTIAL_CONSTRAINTS r"+
+			" JOIN information_schema.KEY_COLUMN_USAGE k ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME"+
+			" WHERE r.CONSTRAINT_SCHEMA = DATABASE() AND r.TABLE_NAME = ? AND k.COLUMN_NAME IN (?"+strings.Repeat(", ?", len(fk.Refers)-1)+")"+
+			" AND (r.UPDATE_RULE NOT IN ('NO ACTION', 'RESTRICT') OR r.DELETE_RULE LIKE 'SET %')", args...)
+		if err != nil {
+			return err
+		}
+		if len(by) > 0 {
+			sh.Parents[i].Unseen = fmt.Sprintf("the foreign key %s changes (%s) of %s by itself", by[0], strings.Join(fk.Refers, ", "), fk.Table)
+		}
+	}
+	return nil
 }
 
 func (m mysqlCatalog) DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error {
@@ -335,7 +372,7 @@ func (m mysqlCapture) captureCascades(c Capture) []Trigger {
 		note := notedBelow(m, c.Log, d, func(refers string) string { return "= OLD." + m.Quote(refers) }) + " FOR UPDATE"
 		same := make([]string, len(d.Watch))
 		for i, column := range d.Watch {
-			same[i] = fmt.Sprintf("OLD.%s <=> NEW.%[1]s", m.Quote(column))
+			same[i] = m.sameBytes(column)
 		}
 		always = append(always, note+"; ")
 		changed = append(changed, "IF NOT ("+strings.Join(same, " AND ")+") THEN "+note+"; END IF; ")
@@ -359,6 +396,31 @@ func (m mysqlCapture) Barrier(c Capture) []Trigger {
 		m.trigger(c, "nodel", "BEFORE DELETE", refuse),
 	}
 }
+
+// sameBytes says that a column is not changed. InnoDB carries on a change that a
+// collation does not see.
+func (m mysqlCapture) sameBytes(column string) string {
+	return fmt.Sprintf("CAST(OLD.%s AS BINARY) <=> CAST(NEW.%[1]s AS BINARY)", m.Quote(column))
+}
+
+// KeyWatch comes after the change, which the server takes back with all that it has carried on:
+// a trigger before it would not know what others make of the row.
+func (m mysqlCapture) KeyWatch(w KeyWatch) Trigger {
+	const longest = 128 // of MESSAGE_TEXT
+	same, was := make([]string, len(w.Columns)), make([]string, len(w.Columns))
+	for i, column := range w.Columns {
+		same[i] = m.sameBytes(column)
+		was[i] = "OLD." + m.Quote(column)
+	}
+	body := fmt.Sprintf("BEGIN DECLARE why VARCHAR(%d) CHARACTER SET utf8mb4; IF NOT (%s) THEN "+
+		"SET why = LEFT(CONCAT('shardid: job ', %s, ' keeps (', %s, ') of ', %s, ' as it is: foreign keys of ', %s, ' refer to ', CONCAT_WS(', ', %s)), %[1]d); "+
+		"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = why; END IF; END",
+		longest, strings.Join(same, " AND "), mysqlText(w.Job), mysqlText(strings.Join(w.Columns, ", ")), mysqlText(w.Table), mysqlText(strings.Join(w.Of, ", ")), strings.Join(was, ", "))
+	return Trigger{w.Name, w.Table, body, "CREATE TRIGGER " + m.Quote(w.Name) + " AFTER UPDATE ON " + m.Quote(w.Table) + " FOR EACH ROW " + body}
+}
+
+// mysqlText is a literal of a text under whatever sql_mode.
+func mysqlText(text string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(text)) + "'" }
 
 // hasTrigger goes by the body, which servers keep as it was written.
 func (mysqlCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {

@@ -312,6 +312,9 @@ func (m sqliteCapture) Barrier(c Capture) []Trigger {
 	}
 }
 
+// KeyWatch is of no use here: a foreign key runs the triggers of the rows that it changes.
+func (sqliteCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of SQLite is watched") }
+
 // hasTrigger goes by the text, into which a rename of the table is written.
 func (sqliteCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ? AND sql = ?", t.name, t.Create)

@@ -27,12 +27,19 @@ func (c Column) isFloat() bool { return c.Type == "float" || c.Type == "double" 
 
 // ForeignKey is one of a table described, or one that points to it.
 type ForeignKey struct {
-	name      string   // in SQLite its number, which is its child's alone
-	Table     string   // the other one, as it was called when the table was described
-	Columns   []string // of the child
-	Refers    []string // of the parent, for each column; "" is its primary key
-	Cascading bool     // changes rows of the child by itself
+	name    string   // in SQLite its number, which is its child's alone
+	Table   string   // the other one, as it was called when the table was described
+	Columns []string // of the child
+	Refers  []string // of the parent, for each column; "" is its primary key
+	Deletes bool     // changes rows of the child by itself when one of the parent is deleted
+	Updates bool     // … when what it refers to is updated
+	// Unseen says why no trigger on the parent sees all changes of what the key refers
+	// to; "" when one does.
+	Unseen string
 }
+
+// Cascades reports whether the key changes rows of the child by itself.
+func (fk ForeignKey) Cascades() bool { return fk.Deletes || fk.Updates }
 
 // Table is what a database says about a table.
 type Table struct {
@@ -81,7 +88,7 @@ func (s *Table) addKey(k keyColumn) {
 func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	last := len(keys) - 1
 	if last < 0 || keys[last].name != k.name || keys[last].Table != other {
-		keys = append(keys, ForeignKey{name: k.name, Table: other, Cascading: cascades(k.onDelete) || cascades(k.onUpdate)})
+		keys = append(keys, ForeignKey{name: k.name, Table: other, Deletes: cascades(k.onDelete), Updates: cascades(k.onUpdate)})
 		last++
 	}
 	keys[last].Columns = append(keys[last].Columns, k.column)

@@ -129,7 +129,16 @@ func (st *State) CheckIdentities(ctx context.Context, s *backend.Session) error 
 				"somebody has dropped them, or a connection was killed in the midst of a RENAME, after which MariaDB may have none of them", openjob.ErrChanged, t.Conf.Name, strings.Join(lost, ", "))
 		}
 	}
-	return nil
+	return st.CheckWatches(ctx, s)
+}
+
+// CheckWatches fails when rows may have changed that no trigger sees.
+func (st *State) CheckWatches(ctx context.Context, s *backend.Session) error {
+	lost, err := openjob.WatchesOf(st.Job).Lost(ctx, s)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%w: the triggers %s are gone, which keep a key from changing that tables of the job refer to; nobody knows what foreign keys have changed since", openjob.ErrChanged, strings.Join(lost, ", "))
+	}
+	return err
 }
 
 // CheckDefinitions is what can be asked of a table on another server.

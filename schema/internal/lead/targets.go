@@ -135,6 +135,9 @@ func (l *Leader) CheckTargets(ctx context.Context) error {
 		if err := l.state.CompareTargets(was, is); err != nil {
 			return err
 		}
+		if err := l.state.CheckWatches(ctx, s); err != nil {
+			return err
+		}
 		for at, now := range is {
 			if _, known := was[at]; known {
 				continue

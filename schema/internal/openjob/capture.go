@@ -18,10 +18,10 @@ func (j *Job) Edges() []string {
 			found = append(found, fmt.Sprintf("table %s has a foreign key to %s; take it into the job, or drop the key", fk.Table, t.Name))
 		}
 		for _, fk := range t.up {
-			if fk.Cascading && fk.other == t && j.Source.Name() == "mysql" {
+			if fk.Deletes && fk.other == t && j.Source.Name() == "mysql" { // which refuses what would be carried on to the same table
 				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.Name))
 			}
-			if fk.Cascading && fk.other == nil {
+			if fk.other == nil && fk.Cascades() && !watched(j, fk) {
 				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.Name, fk.Table))
 			}
 		}
@@ -61,7 +61,7 @@ func (j *Job) below(t *Table, path []backend.Link) []backend.Dependent {
 	var all []backend.Dependent
 	for _, fk := range t.down {
 		child := fk.other
-		if !fk.Cascading || child == nil || child == t {
+		if !fk.Cascades() || child == nil || child == t {
 			continue
 		}
 		refers := make([]string, len(fk.Refers))

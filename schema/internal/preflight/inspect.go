@@ -214,18 +214,27 @@ func (p tableProbe) edges() {
 		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
 		case p.has(fk.Table):
-		case fk.Cascading:
+		case fk.Deletes || fk.Updates && p.Database.Name() == "sqlite":
 			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.Table+" to the job, or drop the foreign key")
+		case fk.Updates && fk.Unseen != "":
+			p.add(OutsideJob, Block, refers+", and changes rows here by itself when its key is changed, which no trigger there would see: "+fk.Unseen, "drop the foreign key, or make it ON UPDATE NO ACTION")
 		default:
+			if fk.Updates {
+				p.add(Cascades, Warn, fmt.Sprintf("its foreign key on (%s) carries changes of (%s) of %s over; from the run on until the job is finalized or aborted a trigger on %[3]s refuses them, with an error that names the row",
+					strings.Join(fk.Columns, ", "), strings.Join(fk.Refers, ", "), fk.Table), "change no key of "+fk.Table+" meanwhile; afterwards have the application change rows of "+p.shape.Name+" along with it")
+			}
 			p.add(OutsideJob, Warn, refers+"; the shards will not check that there is such a row, and rows of "+backend.Retired(p.shape.Name)+" keep theirs from being deleted until finalize drops the key",
 				"have the application check it, or add "+fk.Table+" to the job")
 		}
-		if fk.Cascading && p.Database.Name() == "mysql" && strings.EqualFold(fk.Table, p.shape.Name) {
+		if p.Database.Name() == "mysql" && strings.EqualFold(fk.Table, p.shape.Name) {
+			if !fk.Deletes { // InnoDB refuses an update that it would have to carry on to the same table
+				continue
+			}
 			p.add(Cascades, Block, fmt.Sprintf("the foreign key on (%s) to the table itself changes rows that no trigger sees", strings.Join(fk.Columns, ", ")),
 				"drop it, or make it NO ACTION and have the application do what it does")
 			continue
 		}
-		if fk.Cascading && p.has(fk.Table) { // else the key blocks
+		if fk.Cascades() && p.has(fk.Table) { // else the key blocks
 			p.add(Cascades, Info, fmt.Sprintf("the foreign key on (%s) changes its rows when rows of %s change; on the shards no foreign key does", strings.Join(fk.Columns, ", "), fk.Table),
 				"have the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers on "+fk.Table+" have them followed")
 		}

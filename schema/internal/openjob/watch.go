@@ -1,0 +1,65 @@
+package openjob
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+)
+
+// Watches refuse changes of tables outside of the job that foreign keys would carry on
+// into those of the job, on which no trigger sees them.
+type Watches struct {
+	Triggers []backend.Trigger
+
+	prefix string // of their names; a number follows
+}
+
+// WatchesOf are those of a job.
+func WatchesOf(j *Job) Watches {
+	w := Watches{prefix: "shardid_" + j.Name + "_watch"}
+	var all []backend.KeyWatch
+	for _, t := range j.Tables {
+		for _, fk := range t.up {
+			if !watched(j, fk) {
+				continue
+			}
+			i := slices.IndexFunc(all, func(w backend.KeyWatch) bool { return w.Table == fk.Table })
+			if i < 0 {
+				i = len(all)
+				all = append(all, backend.KeyWatch{Name: w.prefix + strconv.Itoa(i), Job: j.Name, Table: fk.Table})
+			}
+			all[i].Columns, all[i].Of = union(all[i].Columns, fk.Refers...), union(all[i].Of, t.Conf.Name)
+		}
+	}
+	for _, of := range all {
+		w.Triggers = append(w.Triggers, j.Source.KeyWatch(of))
+	}
+	return w
+}
+
+// watched reports whether all that a foreign key to a table outside of the job does by
+// itself is refused while the job is under way.
+func watched(j *Job, fk relation) bool {
+	return j.Source.Name() == "mysql" && fk.other == nil && fk.Updates && !fk.Deletes && fk.Unseen == ""
+}
+
+func union(all []string, more ...string) []string {
+	for _, name := range more {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Drop drops the triggers.
+func (w Watches) Drop(ctx context.Context, s *backend.Session) error {
+	return s.DropTriggersNamed(ctx, w.prefix, nil)
+}
+
+// Lost are the names of those that are not there.
+func (w Watches) Lost(ctx context.Context, s *backend.Session) ([]string, error) {
+	return s.LostTriggers(ctx, w.prefix, w.Triggers)
+}
