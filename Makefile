@@ -12,6 +12,8 @@ APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)
 TESTRUN       := $(BIN)/testrun
 
 MODULES := . observe/prometheus observe/otel integration integration/orms examples
+# Modules that compile another system; make lanes runs them.
+LANES := integration/vitess
 
 .DEFAULT_GOAL := help
 
@@ -36,6 +38,10 @@ soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger 
 	@.ci/install-missing
 	@.ci/install-mysql
 	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=1
+
+.PHONY: lanes
+lanes: ## the exports against Vitess' own code; compiles it (a minute); run before each release
+	@for module in $(LANES); do (cd $$module && go vet ./... && CGO_ENABLED=0 go test -count=1 -v ./...) || exit 1; done
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
