@@ -23,6 +23,7 @@ func TestATableByIntervalsAndOfALongNameMigratesAndComesBack(t *testing.T) {
 		database.Exec(t, s.source, "UPDATE orders SET made = '2026-01-01' + INTERVAL id % 4 DAY + INTERVAL id SECOND")
 		database.Exec(t, s.source, "ALTER TABLE orders MODIFY made DATETIME NOT NULL")
 		database.Exec(t, s.source, "RENAME TABLE orders TO "+name)
+		database.Exec(t, s.source, "ALTER TABLE "+name+" ADD CONSTRAINT positive CHECK (user_id >= 0), ADD CONSTRAINT dated CHECK (made > '2000-01-01')")
 		m, err := sharding.Spread([]string{"a", "b"}, rule.Slots(), strings.Repeat("n", 54)+"_%02d")
 		if err != nil {
 			t.Fatal(err)

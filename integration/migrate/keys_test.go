@@ -69,3 +69,28 @@ func TestAChangeOfAKeyThatItsCollationDoesNotSeeIsRefusedOrFollowed(t *testing.T
 		}
 	})
 }
+
+// A server names constraints after their table, and MySQL renames these with it.
+func TestATableWhoseConstraintsWouldGetNamesThatAreTooLongIsRefused(t *testing.T) {
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) {
+		name := strings.Repeat("n", 55)
+		o := newOdd(t, s, "names", name, sharding.Low(1), "CREATE TABLE up (id INT PRIMARY KEY)",
+			"CREATE TABLE "+name+" (id INT PRIMARY KEY, u INT NOT NULL, CHECK (u < 1000), FOREIGN KEY (u) REFERENCES up (id))")
+		if isMariaDB(t, o.source) { // cuts them
+			o.run(t)
+			if _, err := o.Cutover(t.Context(), longPause); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		o.refuses(t, migrate.LongName, "MySQL renames "+name+"_chk_1, "+name+"_ibfk_1 along with the table")
+		database.Exec(t, o.source, "ALTER TABLE "+name+" DROP CHECK "+name+"_chk_1, ADD CONSTRAINT small CHECK (u < 1000), DROP FOREIGN KEY "+name+"_ibfk_1, ADD CONSTRAINT upwards FOREIGN KEY (u) REFERENCES up (id)")
+		o.run(t)
+		if _, err := o.Cutover(t.Context(), longPause); err != nil {
+			t.Error(err)
+		}
+		if _, err := o.Rollback(t.Context(), longPause); err != nil {
+			t.Error(err)
+		}
+	})
+}

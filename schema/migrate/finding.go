@@ -51,6 +51,7 @@ const (
 	ImplicitDefaults Code = preflight.ImplicitDefaults // "implicit_defaults": a shard's server gives TIMESTAMP columns defaults that the source's do not have
 	InvisibleColumns Code = preflight.InvisibleColumns // "invisible_columns": columns that SELECT * does not show
 	Checks           Code = preflight.Checks           // "checks": CHECK constraints, which copied rows have to pass
+	LongName         Code = preflight.LongName         // "long_name": a constraint could not be renamed along with the table
 	Partitions       Code = preflight.Partitions       // "partitions": the table is partitioned
 	RowFormat        Code = preflight.RowFormat        // "row_format": a shard's server does not make the table under innodb_strict_mode
 	Charset          Code = preflight.Charset          // "charset": a character set other than utf8mb4

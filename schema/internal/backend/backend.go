@@ -84,6 +84,9 @@ type catalog interface {
 	TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error)
 	// DropKeys drops foreign keys of a table, and perhaps others of it.
 	DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error
+	// Unclosable are constraints of a table with which it could not get the name of a
+	// closed one.
+	Unclosable(ctx context.Context, s *Session, table string) ([]string, error)
 	// Blockers says what else in the database depends on the tables.
 	Blockers(ctx context.Context, s *Session, tables []string) ([]string, error)
 }

@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 func (m mysqlCatalog) OwnTables(log string) []string {
@@ -320,7 +323,7 @@ func mysqlInteger(quoted string) *regexp.Regexp {
 }
 
 // TargetDefinition is the table's own with wide ids that nothing counts up,
-// without foreign keys, whose parents are elsewhere, and without names of
+// without foreign keys, whose parents are elsewhere, and with other names of
 // checks, which a database may have only once.
 func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error) {
 	text, err := m.definition(ctx, s, of.Name)
@@ -328,7 +331,7 @@ func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table
 		return nil, err
 	}
 	text = mysqlForeignKey.ReplaceAllString(WithoutCounter(text)+"\n", "")
-	text = mysqlLastComma.ReplaceAllString(mysqlCheckName.ReplaceAllString(text, "${1}CHECK"), "$1")
+	text = mysqlLastComma.ReplaceAllString(m.renameChecks(text, name), "$1")
 	for _, column := range of.wide() {
 		text = mysqlInteger(m.Quote(column)).ReplaceAllString(text, "${1}bigint${2}")
 	}
@@ -338,6 +341,34 @@ func (m mysqlCatalog) TargetDefinition(ctx context.Context, s *Session, of Table
 		return nil, fmt.Errorf("%w: table %s: SHOW CREATE TABLE has no columns", ErrUnsupported, of.Name)
 	}
 	return []string{"CREATE TABLE " + m.Quote(name) + " (" + body}, nil
+}
+
+// renameChecks leaves the names of checks to the server, unless those that MySQL would
+// make of a shard's longest name were too long.
+func (m mysqlCatalog) renameChecks(definition, name string) string {
+	n := 0
+	return mysqlCheckName.ReplaceAllStringFunc(definition, func(check string) string {
+		indent, _, _ := strings.Cut(check, "CONSTRAINT")
+		n++
+		if m.found.Kind == dialect.KindMariaDB || utf8.RuneCountInString(fmt.Sprint(Sealed(name), "_chk_", n)) <= mysqlLongestName {
+			return indent + "CHECK"
+		}
+		return fmt.Sprintf("%sCONSTRAINT `shardid_%s_%d` CHECK", indent, Digest(name)[:16], n)
+	})
+}
+
+// mysqlLongestName is in characters.
+const mysqlLongestName = 64
+
+// Unclosable are constraints with names that MySQL makes of the table's, and that would be
+// too long for the table when it is closed: it could not be renamed.
+func (m mysqlCatalog) Unclosable(ctx context.Context, s *Session, table string) ([]string, error) {
+	if m.found.Kind == dialect.KindMariaDB { // which cuts them
+		return nil, nil
+	}
+	return s.List(ctx, "SELECT CONSTRAINT_NAME FROM information_schema.TABLE_CONSTRAINTS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?"+
+		" AND SUBSTRING(CONSTRAINT_NAME, CHAR_LENGTH(TABLE_NAME) + 1) REGEXP '^_(ibfk|chk)_[0-9]+$' AND LEFT(CONSTRAINT_NAME, CHAR_LENGTH(TABLE_NAME)) = TABLE_NAME"+
+		" AND CHAR_LENGTH(CONSTRAINT_NAME) + ? > ? ORDER BY 1", table, len(Retired("")), mysqlLongestName)
 }
 
 func (m mysqlCapture) Capture(c Capture) []Trigger {

@@ -312,6 +312,9 @@ func (m sqliteCapture) Barrier(c Capture) []Trigger {
 	}
 }
 
+// Unclosable: names of constraints have nothing to do with those of tables.
+func (sqliteCatalog) Unclosable(context.Context, *Session, string) ([]string, error) { return nil, nil }
+
 // KeyWatch is of no use here: a foreign key runs the triggers of the rows that it changes.
 func (sqliteCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of SQLite is watched") }
 

@@ -32,6 +32,7 @@ const (
 	ImplicitDefaults = "implicit_defaults"
 	InvisibleColumns = "invisible_columns"
 	Checks           = "checks"
+	LongName         = "long_name"
 	Partitions       = "partitions"
 	RowFormat        = "row_format"
 	Charset          = "charset"

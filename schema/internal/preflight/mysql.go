@@ -24,7 +24,7 @@ func (p serverProbe) size(bytes int64) {
 
 // mysqlTable looks at what a definition has in it.
 func (p tableProbe) mysqlTable(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
+	for _, look := range []func(context.Context) error{p.mysqlColumns, p.mysqlValues, p.mysqlCounter, p.mysqlNames, p.mysqlChecks, p.mysqlPartitions, p.mysqlDraft} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -45,6 +45,16 @@ func (p tableProbe) mysqlCounter(ctx context.Context) error {
 	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
 	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
 		p.add(RangeUsed, Warn, fmt.Sprintf("%.0f %% of the range of %s is used", 100*used, typ), "finish the migration before inserts fail")
+	}
+	return err
+}
+
+// mysqlNames looks for what would keep the table from getting another name in the switch.
+func (p tableProbe) mysqlNames(ctx context.Context) error {
+	names, err := p.Database.Unclosable(ctx, p.Session, p.shape.Name)
+	if err == nil && len(names) > 0 {
+		p.add(LongName, Block, fmt.Sprintf("MySQL renames %s along with the table, and those names would be longer than the 64 letters it takes; the table could not become %s", strings.Join(names, ", "), backend.Retired(p.shape.Name)),
+			"drop them, and add them with short names of your own")
 	}
 	return err
 }
