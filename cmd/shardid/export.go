@@ -35,7 +35,8 @@ statements that make the tables for Citus and TiDB. A table that the system cann
 place exactly is refused, with the reason and what would do instead.
 
 For Vitess every row of the live shards is looked at, as doctor does: the export is
-refused where Vitess would lose rows that are there. For TiDB the tables' definitions
+refused where Vitess would lose rows that are there. Where the shards are MySQL's, the
+export has what makes them Vitess' in their places, by RENAME TABLE. For TiDB the tables' definitions
 are read from their databases. Nothing writes to one.
 
 ` + layoutHelp,
@@ -89,7 +90,7 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 			break
 		}
 		if !unchecked {
-			return out, l.checkVitessRows(ctx)
+			return l.addLive(ctx, out)
 		}
 		out.Notes = append(out.Notes, "The live shards were not looked at: Vitess loses rows with a negative key or a wrong slot.")
 	case "shardingsphere":
@@ -175,7 +176,11 @@ func writeFiles(out export.Export, dir string) error {
 		}
 	}
 	for _, f := range out.Files {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), 0o644); err != nil { //nolint:gosec // see above
+		mode := os.FileMode(0o644)
+		if strings.HasSuffix(f.Name, ".sh") {
+			mode = 0o755
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.Text), mode); err != nil {
 			return err
 		}
 	}

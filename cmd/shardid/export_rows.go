@@ -7,32 +7,62 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// checkVitessRows refuses an export that rows of the live shards do not fit.
-func (l layoutFile) checkVitessRows(ctx context.Context) (err error) {
+// addLive refuses an export that rows of the live shards do not fit, and adds to it what
+// makes them Vitess' in their places.
+func (l layoutFile) addLive(ctx context.Context, out export.Export) (_ export.Export, err error) {
 	s, err := l.open(ctx)
 	if err != nil {
-		return err
+		return out, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	r, err := l.withoutParents().router(s.dbs)
 	if err != nil {
-		return err
+		return out, err
 	}
 	d, err := schema.Doctor(ctx, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.children()})
 	if err != nil {
-		return err
+		return out, err
 	}
 	if err := s.unmovable(d); err != nil {
-		return err
+		return out, err
 	}
 	if err := export.CheckVitessRows(ctx, r, export.VitessConfig(l.Vitess)); err != nil {
-		return refusal(err)
+		return out, refusal(err)
 	}
-	return nil
+	return l.adopt(ctx, r, out)
+}
+
+// adopt adds the adoption in place, or a note on why there is none.
+func (l layoutFile) adopt(ctx context.Context, r *sharding.Router, out export.Export) (export.Export, error) {
+	names := map[string]string{}
+	for db := range l.Databases {
+		server, err := dialect.Detect(ctx, r.DB(db))
+		if err != nil {
+			return out, err
+		}
+		if server.Name() != "mysql" {
+			out.Notes = append(out.Notes, fmt.Sprintf("%s is no MySQL: its rows have to be copied, there is no adoption in place.", db))
+			return out, nil
+		}
+		var name string
+		if err := r.DB(db).QueryRowContext(ctx, "SELECT DATABASE()").Scan(&name); err != nil {
+			return out, err
+		}
+		names[db] = name
+	}
+	adoption, err := export.VitessAdoption(r, export.VitessConfig(l.Vitess), names)
+	if err != nil {
+		out.Notes = append(out.Notes, fmt.Sprintf("There is no adoption in place: %v.", err))
+		return out, nil
+	}
+	out.Files, out.Notes = append(out.Files, adoption.Files...), append(out.Notes, adoption.Notes...)
+	return out, nil
 }
 
 // refusal is the user's mistake where it is one of the tables; a database that does

@@ -14,7 +14,8 @@
 //
 // Nothing is written to any database, and [CheckVitessRows] alone reads: it looks for
 // rows that are there already and that Vitess loses. An [Export] is a handful of
-// small files, and notes on what they cannot carry.
+// small files, and notes on what they cannot carry. [VitessAdoption] writes the
+// statements by which live tables become Vitess' without a copy.
 //
 // # Failure modes
 //

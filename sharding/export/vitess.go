@@ -51,12 +51,20 @@ const vitess = "vitess"
 // the residues in bit-reversed order; Hash is xxhash; a column that stores the
 // slot is numeric_static_map. Anything else is refused.
 func Vitess(r *sharding.Router, c VitessConfig) (Export, error) {
+	k, err := newKeyspace(r, c)
+	if err != nil {
+		return Export{}, err
+	}
+	return k.export()
+}
+
+func newKeyspace(r *sharding.Router, c VitessConfig) (*keyspace, error) {
 	c = c.withDefaults()
 	all := layouts(r)
 	if err := c.validate(all); err != nil {
-		return Export{}, err
+		return nil, err
 	}
-	k := keyspace{
+	k := &keyspace{
 		config:  c,
 		vschema: vschema{Sharded: true, Vindexes: map[string]vindex{}, Tables: map[string]vtable{}},
 		ranges:  map[string][]keyRange{},
@@ -67,12 +75,12 @@ func Vitess(r *sharding.Router, c VitessConfig) (Export, error) {
 		errs = append(errs, k.add(l))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return Export{}, err
+		return nil, err
 	}
 	for _, name := range r.Broadcasts() {
 		k.vschema.Tables[name] = vtable{Type: "reference"}
 	}
-	return k.export()
+	return k, nil
 }
 
 func (c VitessConfig) withDefaults() VitessConfig {

@@ -1,0 +1,242 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+)
+
+// VitessAdoption returns what makes the live tables of a router on MySQL those of
+// Vitess in their places, without a copy: for each database the RENAME TABLE statements
+// (adopt.NAME.sql) and those that take them back (adopt.NAME.undo.sql), one unmanaged
+// vttablet for each shard (vttablets.sh), and apply.sh, which carries out all of them.
+// They belong beside the files of [Vitess].
+//
+// Databases gives each of the router's databases the name that its server knows it by.
+// A shard of Vitess is a database of its own there, in which the tables bear their
+// logical names; broadcast tables get a copy in each.
+//
+// A layout is refused with a [RefusedError] where tables would have to be split or to
+// move to another server: a physical table must be one shard's alone, and all tables of
+// a shard must lie in the same database.
+func VitessAdoption(r *sharding.Router, c VitessConfig, databases map[string]string) (Export, error) {
+	k, err := newKeyspace(r, c)
+	if err != nil {
+		return Export{}, err
+	}
+	a := adoption{keyspace: k.config.Keyspace, broadcasts: r.Broadcasts(), from: databases, moves: map[string][]move{}}
+	for _, s := range shards(k.ranges) {
+		err = errors.Join(err, a.add(s))
+	}
+	if err = errors.Join(err, a.whole()); err != nil {
+		return Export{}, err
+	}
+	var out Export
+	for _, db := range a.databases() {
+		out.Files = append(out.Files, File{"adopt." + db + ".sql", a.adopt(db)}, File{"adopt." + db + ".undo.sql", a.undo(db)})
+	}
+	out.Files = append(out.Files, File{"vttablets.sh", a.vttablets()}, File{"apply.sh", a.apply()})
+	out.Notes = []string{
+		"Adoption takes MySQL 8.0 and newer, which Vitess runs on. RENAME TABLE refuses tables with triggers before it changes anything.",
+		"Stop the writers, run apply.sh adopt, and start them again with Vitess' address; apply.sh undo takes the renames back, rows written since among them.",
+	}
+	return out, nil
+}
+
+// adoption is a layout of Vitess over live tables.
+type adoption struct {
+	keyspace   string
+	broadcasts []string
+	from       map[string]string // by database of the router, its name at the server
+	shards     []placed
+	moves      map[string][]move // by database of the router
+}
+
+// placed is a shard, the router's database that it is made from, and its own.
+type placed struct{ shard, from, database string }
+
+// move is a physical table and what it becomes.
+type move struct{ table, database, logical string }
+
+// plain is a name that a shell and a file system take as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (a *adoption) add(s shard) error {
+	low, high, _ := strings.Cut(s.Name, "-")
+	to := placed{shard: s.Name, database: a.keyspace + "_" + orElse(low, "start") + "_" + orElse(high, "end")}
+	if err := checkName("Keyspace: the database of shard "+s.Name, to.database); err != nil {
+		return err
+	}
+	for _, logical := range slices.Sorted(maps.Keys(s.Tables)) {
+		db, table, _ := strings.Cut(s.Tables[logical], "/")
+		if to.from == "" {
+			to.from = db
+		}
+		if to.from != db {
+			return &RefusedError{vitess, logical, fmt.Sprintf("in shard %s it lies in %s and other tables in %s, and a shard of Vitess is one server's", s.Name, db, to.from), "lay the tables over the databases alike, or copy them with MoveTables"}
+		}
+		if !plain.MatchString(db) || a.from[db] == "" {
+			return fmt.Errorf("export: adoption: database %q needs a name of letters, digits, _ and -, and one at its server", db)
+		}
+		a.moves[db] = append(a.moves[db], move{table, to.database, logical})
+	}
+	a.shards = append(a.shards, to)
+	return nil
+}
+
+// whole refuses tables that are in several shards.
+func (a *adoption) whole() error {
+	seen := map[[2]string]bool{}
+	var errs []error
+	for db, moves := range a.moves {
+		for _, m := range moves {
+			if seen[[2]string{db, m.table}] {
+				errs = append(errs, &RefusedError{vitess, m.logical, fmt.Sprintf("%s/%s would have to be split over several shards, as other tables have more of them", db, m.table), "give the tables as many physical tables as the others, or copy them with MoveTables"})
+			}
+			seen[[2]string{db, m.table}] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func orElse(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+func (a *adoption) databases() []string { return slices.Sorted(maps.Keys(a.moves)) }
+
+// of returns the shards that are made from a database.
+func (a *adoption) of(db string) (all []placed) {
+	for _, s := range a.shards {
+		if s.from == db {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func named(database, table string) string {
+	return dialect.MySQL{}.Quote(database) + "." + dialect.MySQL{}.Quote(table)
+}
+
+// renames is one statement, which a server carries out whole or not at all.
+func (a *adoption) renames(db string, back bool) string {
+	moves := slices.Clone(a.moves[db])
+	for _, b := range a.broadcasts {
+		moves = append(moves, move{b, a.of(db)[0].database, b})
+	}
+	var pairs []string
+	for _, m := range moves {
+		from, to := named(a.from[db], m.table), named(m.database, m.logical)
+		if back {
+			from, to = to, from
+		}
+		pairs = append(pairs, from+" TO "+to)
+	}
+	return "RENAME TABLE\n  " + strings.Join(pairs, ",\n  ") + ";\n"
+}
+
+func (a *adoption) adopt(db string) string {
+	var text strings.Builder
+	text.WriteString("-- Writers have to be stopped from here until they find the tables through Vitess.\n")
+	for _, s := range a.of(db) {
+		fmt.Fprintf(&text, "CREATE DATABASE IF NOT EXISTS %s;\n", dialect.MySQL{}.Quote(s.database))
+	}
+	for _, s := range a.of(db)[1:] {
+		for _, b := range a.broadcasts {
+			from, to := named(a.from[db], b), named(s.database, b)
+			fmt.Fprintf(&text, "CREATE TABLE %s LIKE %s;\nINSERT INTO %[1]s SELECT * FROM %[2]s;\n", to, from)
+		}
+	}
+	return text.String() + a.renames(db, false)
+}
+
+func (a *adoption) undo(db string) string {
+	var text strings.Builder
+	text.WriteString("-- Writers and vttablets have to be stopped. The databases stay, as Vitess may have put tables there.\n")
+	for _, s := range a.of(db)[1:] {
+		for _, b := range a.broadcasts {
+			fmt.Fprintf(&text, "DROP TABLE IF EXISTS %s;\n", named(s.database, b))
+		}
+	}
+	return text.String() + a.renames(db, true)
+}
+
+// variable is what a shell script calls a database.
+func variable(db string) string { return strings.ToUpper(strings.ReplaceAll(db, "-", "_")) }
+
+func (a *adoption) vttablets() string {
+	var text strings.Builder
+	text.WriteString(`#!/bin/sh
+# vttablets.sh starts an unmanaged vttablet of Vitess v24 for each shard. TOPOLOGY_FLAGS
+# name the topology server, CELL the cell, DB_USER the user of MySQL, whose password
+# DB_CREDENTIALS has, in the form of --db-credentials-file. Each database of the
+# router has its address in NAME_HOST and NAME_PORT.
+set -eu
+cd "$(dirname "$0")"
+tablet() { # number, shard, database, host, port
+	# shellcheck disable=SC2086 # these are several flags
+	vttablet $TOPOLOGY_FLAGS --tablet-path "$CELL-$1" --init-keyspace ` + a.keyspace + ` \
+		--init-shard "$2" --init-tablet-type replica --init-db-name-override "$3" \
+		--unmanaged --db-host "$4" --db-port "$5" --db-credentials-file "$DB_CREDENTIALS" \
+		--db-app-user "$DB_USER" --db-dba-user "$DB_USER" --db-repl-user "$DB_USER" \
+		--db-filtered-user "$DB_USER" --db-allprivs-user "$DB_USER" --db-appdebug-user "$DB_USER" \
+		--port $((15000 + $1)) --grpc-port $((16000 + $1)) \
+		--service-map grpc-queryservice,grpc-tabletmanager,grpc-updatestream >"vttablet.$1.log" 2>&1 &
+}
+`)
+	for i, s := range a.shards {
+		name := variable(s.from)
+		fmt.Fprintf(&text, "tablet %d '%s' '%s' \"$%s_HOST\" \"$%[4]s_PORT\"\n", 101+i, s.shard, s.database, name)
+	}
+	return text.String()
+}
+
+func (a *adoption) apply() string {
+	var text, adopt, undo, primaries strings.Builder
+	back := ""
+	for _, db := range a.databases() {
+		name := variable(db)
+		fmt.Fprintf(&text, ": \"${%s_CNF:?names an option file of the mysql client for %s, with host, port, user and password}\"\n", name, db)
+		fmt.Fprintf(&adopt, "\trun \"$%s_CNF\" adopt.%s.sql || {%s\n\t\texit 1\n\t}\n", name, db, back)
+		fmt.Fprintf(&undo, "\trun \"$%s_CNF\" adopt.%s.undo.sql\n", name, db)
+		back = fmt.Sprintf("\n\t\trun \"$%s_CNF\" adopt.%s.undo.sql", name, db) + back
+	}
+	for i := range a.shards {
+		fmt.Fprintf(&primaries, "\tvtctldclient TabletExternallyReparented \"$CELL-%d\"\n", 101+i)
+	}
+	return `#!/bin/sh
+# apply.sh adopt renames the live tables into the databases of Vitess' shards, apply.sh undo
+# takes them back. apply.sh vitess makes the keyspace and starts its vttablets; vtctldclient
+# has to reach vtctld (VTCTLDCLIENT_SERVER), and vttablets.sh says what else it takes.
+set -eu
+cd "$(dirname "$0")"
+` + text.String() + `run() { "${MYSQL:-mysql}" --defaults-extra-file="$1" <"$2"; }
+case "${1-}" in
+adopt)
+` + adopt.String() + `	;;
+undo)
+` + undo.String() + `	;;
+vitess)
+	vtctldclient CreateKeyspace --durability-policy=none ` + a.keyspace + `
+	vtctldclient ApplyVSchema --vschema-file vschema.json ` + a.keyspace + `
+	sh vttablets.sh
+	until [ "$(vtctldclient GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; do sleep 1; done
+` + primaries.String() + `	;;
+*)
+	echo 'Give one of adopt, undo and vitess.' >&2
+	exit 2
+	;;
+esac
+`
+}
