@@ -39,7 +39,7 @@ type exitCode struct {
 var (
 	exitCodes = []exitCode{
 		{exitOK, "done", ""},
-		{exitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ", ""},
+		{exitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ; rebalance status found slots on their way", ""},
 		{exitInput, "the input is wrong: a flag, an id, a file, a server; nothing was written", ""},
 		{exitFailure, "something failed while the command was at work", ""},
 		{exitInterrupted, "interrupted", ""},

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,7 @@ an environment variable or a file that has its DSN, or by a SQLite file.
     ],
     "broadcast": ["regions"],
     "home": "east",
+    "slots": {"name": "shop", "shards": {"orders": ["east/orders_00", "west/orders_01"]}},
     "vitess": {"keyspace": "shop", "sequences": {"orders": {"column": "id", "next": 5000}}}
   }
 
@@ -48,7 +50,8 @@ number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers 
 from 0 and lays them over the databases in turn; with one table a database the pattern may
 be the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" says of one of "lookups" that it
-is being filled.
+is being filled. "slots" is for rebalance alone: the name of the map in the home database, and
+the shards of each table of it, at whose end new ones are added.
 
 For migrate alone a table can also have
 
@@ -71,6 +74,7 @@ type layoutFile struct {
 	Broadcast []string                 `json:"broadcast"`
 	Home      string                   `json:"home"`
 	Vitess    vitessEntry              `json:"vitess"`
+	Slots     slotsEntry               `json:"slots"`
 
 	dir string // of the file
 }
@@ -224,13 +228,9 @@ func (t tableEntry) layout() (sharding.Map, error) {
 	case t.Spread != nil || t.Targets == nil:
 		return sharding.Map{}, errors.New(`give either "spread" or "targets"`)
 	}
-	var targets []sharding.Target
-	for _, text := range t.Targets {
-		db, table, ok := strings.Cut(text, "/")
-		if !ok {
-			return sharding.Map{}, errors.New(`"targets": write each as "database/table"`)
-		}
-		targets = append(targets, sharding.Target{DB: db, Table: table})
+	targets, err := targetsOf(t.Targets)
+	if err != nil {
+		return sharding.Map{}, fmt.Errorf(`"targets": %w`, err)
 	}
 	return sharding.MapOf(targets...)
 }

@@ -53,7 +53,7 @@ func (p *program) exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case errors.As(err, &own):
 		return own.code
-	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven), errors.Is(err, errBlocked), errors.Is(err, errBehind), errors.Is(err, errDrift):
+	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven), errors.Is(err, errBlocked), errors.Is(err, errBehind), errors.Is(err, errDrift), errors.Is(err, errMoving):
 		return exitUnclean
 	case ctx.Err() != nil:
 		return exitInterrupted
@@ -90,7 +90,7 @@ func (p *program) newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
-	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), newRoute(), newServe(), newLookup(), newDDL(), newMigrate())
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), newRoute(), newServe(), newLookup(), newDDL(), newRebalance(), newMigrate())
 	return root
 }
 

@@ -70,7 +70,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 		args []string
 		says string
 	}{
-		"unknown command":          {[]string{"decod"}, `there is no command "decod"; give one of audit, completion, ddl, decode, demo, doctor, export, inspect, lookup, migrate, route, schema, serve, or see shardid --help`},
+		"unknown command":          {[]string{"decod"}, `there is no command "decod"; give one of audit, completion, ddl, decode, demo, doctor, export, inspect, lookup, migrate, rebalance, route, schema, serve, or see shardid --help`},
 		"unknown flag":             {[]string{"demo", "--bogus"}, "unknown flag: --bogus; see shardid demo --help"},
 		"no source":                {[]string{"inspect"}, "give --source or set SHARDID_SOURCE"},
 		"missing file":             {[]string{"inspect", "--source", "nowhere.db"}, "there is no file nowhere.db; name an existing SQLite file"},

@@ -5,6 +5,20 @@ import (
 	"fmt"
 )
 
+// EstimateBytes returns about how many bytes a table and its indexes take, as the database's
+// statistics say; -1 on SQLite, which does not say.
+func EstimateBytes(ctx context.Context, db Querier, d Dialect, table string) (bytes int64, err error) {
+	query := map[string]string{
+		"mysql":    "SELECT COALESCE(MAX(DATA_LENGTH + INDEX_LENGTH), -1) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?",
+		"postgres": "SELECT COALESCE(MAX(pg_total_relation_size(oid)), -1) FROM pg_class WHERE oid = to_regclass($1)",
+	}[d.Name()]
+	if query == "" {
+		return -1, nil
+	}
+	err = db.QueryRowContext(ctx, query, table).Scan(&bytes)
+	return bytes, err
+}
+
 // EstimateRows returns about how many rows a table has, as the database's statistics say,
 // which may be old. SQLite has none: it counts.
 func EstimateRows(ctx context.Context, db Querier, d Dialect, table string) (rows int64, err error) {

@@ -1,0 +1,534 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+const rebalanceLong = `Rebalance moves slots between shards while applications read and write. The map of the
+slots is in the home database, where "slots" of the configuration has its name; programs that
+follow it (slotstore.Store.Follow) learn of each move. docs/rebalance.md has the whole way of
+a server that is added, and of one that is drained.`
+
+// errMoving: status found slots on their way.
+var errMoving = errors.New("slots are on their way; shardid rebalance run brings them there, abort takes them back")
+
+// rebalancing is what the flags of its verbs say.
+type rebalancing struct {
+	config, file string
+	drain        []string
+	asJSON       bool
+	pace         pace
+	cmd          *cobra.Command
+}
+
+// pace is how run goes on.
+type pace struct {
+	maxPause, interval time.Duration
+	slots              int
+	throttleFile       string
+}
+
+func newRebalance() *cobra.Command {
+	r := &rebalancing{pace: pace{maxPause: 30 * time.Second, interval: 10 * time.Second, slots: 8}}
+	cmd := &cobra.Command{
+		Use: "rebalance", Short: "Move slots to other shards: add a server, drain one", Long: rebalanceLong + "\n\n" + layoutHelp, Args: aCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	create := r.verb("create", "Store the map of the configuration", "Create stores where the slots are: as the tables of the configuration say. A map that is there stays as it is.", (*balance).create)
+	plan := r.verb("plan", "Print which slots would move", `Plan prints the fewest moves after which every shard has as many slots as every other, or one more,
+and a drained one none. Rows and bytes are those of the databases' statistics, divided by slots.`, (*balance).printPlan)
+	plan.Flags().StringVar(&r.file, "out", "", "write the moves to this file, for run and undo")
+	run := r.verb("run", "Move the slots", `Run moves the slots that plan lists, or those of --plan: it copies their rows, follows what
+changes, compares, and switches. Interrupt it at any time, and run it again: it goes on where it
+was. It does not end because a database is away.`, (*balance).run)
+	undo := r.verb("undo", "Move the slots of a plan back", "Undo moves the slots of --plan to where they were before. It is run with the moves the other way round.", (*balance).undo)
+	for _, verb := range []*cobra.Command{run, undo} {
+		verb.Flags().StringVar(&r.file, "plan", "", "a file of plan --out")
+		verb.Flags().Var(input.AtLeast(time.Millisecond, &r.pace.maxPause), "max-pause", "how long the keys of slots may be refused while they are switched")
+		verb.Flags().Var(input.AtLeast(1, &r.pace.slots), "slots", "how many slots to switch at a time: fewer let fewer keys wait, more end sooner")
+		verb.Flags().Var(input.AtLeast(1, &r.pace.interval), "interval", "time between two lines of progress")
+		verb.Flags().StringVar(&r.pace.throttleFile, "throttle-file", "", "copy nothing while this file exists")
+	}
+	for _, verb := range []*cobra.Command{plan, run} {
+		verb.Flags().StringSliceVar(&r.drain, "drain", nil, "leave no slot on the shards of this database; may be repeated")
+	}
+	status := r.verb("status", "Print which shard has how many slots, and which are on their way; exit with 1 if some are", "Status prints the shards, and the slots that are on their way.", (*balance).status)
+	for _, verb := range []*cobra.Command{plan, status} {
+		verb.Flags().BoolVar(&r.asJSON, "json", false, "print one JSON object")
+	}
+	cmd.AddCommand(create, plan, run, status, undo, r.verb("abort", "Take slots back that have not switched yet", `Abort takes back the slots whose new shard does not serve them yet, and removes what was copied.
+Those that have switched stay; undo moves them back.`, (*balance).abort))
+	return cmd
+}
+
+func (r *rebalancing) verb(use, short, long string, do func(*balance, context.Context) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use + " --config FILE", Short: short, Long: long + "\n\n" + rebalanceLong,
+		Example: "  shardid rebalance " + use + " --config shards.json",
+		Args:    noArgs("give the configuration with --config"),
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		r.cmd = cmd
+		return r.do(cmd.Context(), do)
+	}
+	configFlag(cmd, &r.config)
+	return cmd
+}
+
+// slotsEntry names a map of slots and its shards.
+type slotsEntry struct {
+	Name   string              `json:"name"`
+	Term   string              `json:"term"`
+	Shards map[string][]string `json:"shards"`
+}
+
+// slotStore is the configuration of the map.
+func (l layoutFile) slotStore(home *sql.DB, router *sharding.Router) (slotstore.Config, error) {
+	c := slotstore.Config{Name: l.Slots.Name, DB: home, Router: router, Shards: map[string][]sharding.Target{}}
+	if c.Name == "" {
+		return c, input.Errorf(`--config: there is no "slots"; name the map, and the shards of its tables; see shardid rebalance --help`)
+	}
+	if l.Slots.Term != "" {
+		term, err := time.ParseDuration(l.Slots.Term)
+		if err != nil {
+			return c, input.Errorf(`--config: "slots": "term": %q is no duration, as 10s`, l.Slots.Term)
+		}
+		c.Term = term
+	}
+	for table, texts := range l.Slots.Shards {
+		targets, err := targetsOf(texts)
+		if err != nil {
+			return c, input.Errorf(`--config: "slots": table %q: %w`, table, err)
+		}
+		c.Shards[table] = targets
+	}
+	return c, nil
+}
+
+// targetsOf reads "database/table" of each.
+func targetsOf(texts []string) (targets []sharding.Target, err error) {
+	for _, text := range texts {
+		db, table, ok := strings.Cut(text, "/")
+		if !ok {
+			return nil, fmt.Errorf(`%q: write each as "database/table"`, text)
+		}
+		targets = append(targets, sharding.Target{DB: db, Table: table})
+	}
+	return targets, nil
+}
+
+// do opens the databases of the file.
+func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Context) error) (err error) {
+	layout, err := readLayout(r.config)
+	if err != nil {
+		return err
+	}
+	unopened := layout.unopened()
+	router, err := layout.router(unopened)
+	if err != nil {
+		return err // before anything is opened
+	}
+	home, err := layout.home(unopened)
+	if err != nil {
+		return err
+	}
+	if _, err := layout.slotStore(home, router); err != nil {
+		return err
+	}
+	for _, name := range r.drain {
+		if unopened[name] == nil {
+			return input.Errorf("--drain: the configuration has no database %q", name)
+		}
+	}
+	s, err := layout.openToWrite(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	b := &balance{rebalancing: r}
+	if err := b.open(ctx, layout, s.dbs); err != nil {
+		return explained(err, s.mask)
+	}
+	return explained(work(b, ctx), s.mask)
+}
+
+// explained hides passwords.
+func explained(err error, m mask) error {
+	if err == nil || errors.Is(err, errMoving) || input.Caused(err) {
+		return err
+	}
+	return errors.New(m.hide(err.Error()))
+}
+
+// balance is a map of slots that is open.
+type balance struct {
+	*rebalancing
+
+	store  *slotstore.Store
+	router *sharding.Router
+	table  sharding.Table // the first of the map, whose targets name the shards
+	shards int
+}
+
+func (b *balance) open(ctx context.Context, layout layoutFile, dbs sharding.DBs) (err error) {
+	if b.router, err = layout.router(dbs); err != nil {
+		return err
+	}
+	home, err := layout.home(dbs)
+	if err != nil {
+		return err
+	}
+	c, err := layout.slotStore(home, b.router)
+	if err != nil {
+		return err
+	}
+	if b.store, err = slotstore.New(ctx, c); err != nil {
+		return err
+	}
+	b.table = b.store.Tables()[0]
+	b.shards = len(c.Shards[b.table.Name])
+	return nil
+}
+
+func (b *balance) target(shard int) sharding.Target { return b.store.Target(b.table, shard) }
+
+func (b *balance) create(ctx context.Context) error {
+	if err := b.store.Create(ctx); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(b.cmd.OutOrStdout(), "the map %s is stored\n", b.store.Name())
+	return err
+}
+
+// ends is where a slot is when the move that is under way has ended.
+func ends(s slotstore.Slot) int {
+	if s.State == slotstore.Copying || s.State == slotstore.Fenced {
+		return s.Other
+	}
+	return s.Shard
+}
+
+// even returns the moves after which all shards but the drained ones have as many slots.
+func (b *balance) even(v slotstore.View) ([]sharding.Move, error) {
+	var stay []sharding.Target
+	for shard := range b.shards {
+		if at := b.target(shard); !slices.Contains(b.drain, at.DB) {
+			stay = append(stay, at)
+		}
+	}
+	if len(stay) == 0 {
+		return nil, input.Errorf("--drain: no shard is left for the slots")
+	}
+	place := make([]sharding.Target, len(v.Slots))
+	for i, s := range v.Slots {
+		place[i] = b.target(ends(s))
+	}
+	now, err := sharding.MapOf(place...)
+	if err != nil {
+		return nil, err
+	}
+	next, err := now.Rebalance(len(place), stay...)
+	if err != nil {
+		return nil, err
+	}
+	return sharding.Plan(len(place), now, next)
+}
+
+// moves are those of the file, or those that make the shards even.
+func (b *balance) moves(v slotstore.View) ([]sharding.Move, error) {
+	if b.file == "" || b.cmd.Name() == "plan" {
+		return b.even(v)
+	}
+	text, err := os.ReadFile(b.file)
+	if err != nil {
+		return nil, input.Errorf("--plan %s cannot be read; write it with shardid rebalance plan --out", b.file)
+	}
+	var p balancePlan
+	if err := input.JSON(text, &p); err != nil {
+		return nil, input.Errorf("--plan %s: %w", b.file, err)
+	}
+	if p.Map != b.store.Name() {
+		return nil, input.Errorf("--plan %s is of the map %q, and not of %q", b.file, p.Map, b.store.Name())
+	}
+	return p.moves()
+}
+
+// balancePlan is the JSON form of a plan.
+type balancePlan struct {
+	Map   string        `json:"map"`
+	Moves []plannedMove `json:"moves"`
+	Rows  int64         `json:"rows"`  // about, -1 where nobody knows
+	Bytes int64         `json:"bytes"` // about, -1 where nobody knows
+}
+
+type plannedMove struct {
+	Slot sharding.Slot `json:"slot"`
+	From string        `json:"from"`
+	To   string        `json:"to"`
+}
+
+func (p balancePlan) moves() (all []sharding.Move, err error) {
+	for _, m := range p.Moves {
+		at, err := targetsOf([]string{m.From, m.To})
+		if err != nil {
+			return nil, input.Errorf("slot %d: %w", m.Slot, err)
+		}
+		all = append(all, sharding.Move{Slot: m.Slot, From: at[0], To: at[1]})
+	}
+	return all, nil
+}
+
+func (b *balance) printPlan(ctx context.Context) error {
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	moves, err := b.even(v)
+	if err != nil {
+		return err
+	}
+	sizes := b.sizes(ctx, v)
+	p := balancePlan{Map: b.store.Name(), Moves: []plannedMove{}}
+	all := amount{}
+	groups := map[[2]sharding.Target]*group{}
+	var order []*group
+	for _, m := range moves {
+		p.Moves = append(p.Moves, plannedMove{m.Slot, m.From.String(), m.To.String()})
+		g := groups[[2]sharding.Target{m.From, m.To}]
+		if g == nil {
+			g = &group{from: m.From, to: m.To}
+			groups[[2]sharding.Target{m.From, m.To}], order = g, append(order, g)
+		}
+		one := sizes[m.From]
+		g.slots, g.amount, all = append(g.slots, int(m.Slot)), g.plus(one), all.plus(one)
+	}
+	p.Rows, p.Bytes = all.rows, all.bytes
+	if b.file != "" {
+		text, err := json.MarshalIndent(p, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(b.file, append(text, '\n'), 0o644); err != nil { //nolint:gosec // it has no secret
+			return input.Errorf("--out %s cannot be written", b.file)
+		}
+	}
+	if b.asJSON {
+		return writeJSON(b.cmd.OutOrStdout(), p)
+	}
+	return b.showPlan(order, len(moves), all)
+}
+
+// group are slots that go from one shard to another.
+type group struct {
+	amount
+
+	from, to sharding.Target
+	slots    []int
+}
+
+func (b *balance) showPlan(groups []*group, moves int, all amount) error {
+	w := b.cmd.OutOrStdout()
+	if moves == 0 {
+		_, err := fmt.Fprintln(w, "nothing has to move")
+		return err
+	}
+	table := term.NewTable(term.StyleFor(w), "FROM", "TO", ">SLOTS", ">ROWS", ">MB", "WHICH")
+	for _, g := range groups {
+		table.Row(g.from.String(), g.to.String(), strconv.Itoa(len(g.slots)), about(g.rows), megabytes(g.bytes), runs(g.slots))
+	}
+	_, err := fmt.Fprintf(w, "%s%s, about %s rows, %s MB\n", table, term.Count(int64(moves), "slot"), about(all.rows), megabytes(all.bytes))
+	return err
+}
+
+func about(n int64) string {
+	if n < 0 {
+		return "?"
+	}
+	return term.Number(n)
+}
+
+func megabytes(n int64) string {
+	if n < 0 {
+		return "?"
+	}
+	return term.Number((n + 1<<19) >> 20)
+}
+
+// runs returns "0-3 7" for 0, 1, 2, 3, 7.
+func runs(slots []int) string {
+	var parts []string
+	for i := 0; i < len(slots); {
+		j := i
+		for j+1 < len(slots) && slots[j+1] == slots[j]+1 {
+			j++
+		}
+		text := strconv.Itoa(slots[i])
+		if j > i {
+			text += "-" + strconv.Itoa(slots[j])
+		}
+		parts, i = append(parts, text), j+1
+	}
+	return strings.Join(parts, " ")
+}
+
+// shardStatus is the JSON form of a shard.
+type shardStatus struct {
+	Shard  int    `json:"shard"`
+	Target string `json:"target"`
+	Slots  int    `json:"slots"`
+	Rows   int64  `json:"rows"` // about, -1 where nobody knows
+}
+
+// movingSlot is the JSON form of a slot on its way.
+type movingSlot struct {
+	Slot  sharding.Slot `json:"slot"`
+	State string        `json:"state"`
+	From  string        `json:"from"`
+	To    string        `json:"to"`
+}
+
+type balanceStatus struct {
+	Map     string        `json:"map"`
+	Version int64         `json:"version"`
+	Shards  []shardStatus `json:"shards"`
+	Moving  []movingSlot  `json:"moving"`
+	Due     int           `json:"due"` // slots that run would move besides
+}
+
+func (b *balance) status(ctx context.Context) error {
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	s := balanceStatus{Map: b.store.Name(), Version: v.Version, Moving: []movingSlot{}}
+	due, err := b.even(v)
+	if err != nil {
+		return err
+	}
+	s.Due = len(due)
+	sizes := b.sizes(ctx, v)
+	slots := make([]int, b.shards)
+	for _, slot := range v.Slots {
+		slots[slot.Shard]++
+		if slot.State != slotstore.Active {
+			from, to := slot.Shard, slot.Other
+			if slot.State == slotstore.Moved {
+				from, to = to, from
+			}
+			s.Moving = append(s.Moving, movingSlot{slot.Slot, string(slot.State), b.target(from).String(), b.target(to).String()})
+		}
+	}
+	for shard, n := range slots {
+		at := b.target(shard)
+		rows := int64(-1)
+		if of, known := sizes[at]; known && of.rows >= 0 {
+			rows = of.rows * int64(n)
+		}
+		s.Shards = append(s.Shards, shardStatus{shard, at.String(), n, rows})
+	}
+	if b.asJSON {
+		err = writeJSON(b.cmd.OutOrStdout(), s)
+	} else {
+		err = b.showStatus(s)
+	}
+	if err == nil && len(s.Moving) > 0 {
+		err = errMoving
+	}
+	return err
+}
+
+func (b *balance) showStatus(s balanceStatus) error {
+	w := b.cmd.OutOrStdout()
+	table := term.NewTable(term.StyleFor(w), ">SHARD", "TARGET", ">SLOTS", ">ROWS")
+	for _, sh := range s.Shards {
+		table.Row(strconv.Itoa(sh.Shard), sh.Target, strconv.Itoa(sh.Slots), about(sh.Rows))
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "map %s, version %d\n%s", s.Map, s.Version, table)
+	for _, m := range s.Moving {
+		fmt.Fprintf(&out, "slot %d is %s: %s → %s\n", m.Slot, m.State, m.From, m.To)
+	}
+	if s.Due > 0 {
+		fmt.Fprintf(&out, "%s would move to make the shards even; shardid rebalance plan says which\n", term.Count(int64(s.Due), "slot"))
+	}
+	_, err := w.Write([]byte(out.String()))
+	return err
+}
+
+func (b *balance) undo(ctx context.Context) error {
+	if b.file == "" {
+		return input.Errorf("give the moves that are to be undone with --plan, a file of shardid rebalance plan --out")
+	}
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	moves, err := b.moves(v)
+	if err != nil {
+		return err
+	}
+	for i, m := range moves {
+		moves[i] = sharding.Move{Slot: m.Slot, From: m.To, To: m.From}
+	}
+	return b.bring(ctx, moves)
+}
+
+func (b *balance) run(ctx context.Context) error {
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	moves, err := b.moves(v)
+	if err != nil {
+		return err
+	}
+	return b.bring(ctx, moves)
+}
+
+// abort takes back what has not switched.
+func (b *balance) abort(ctx context.Context) error {
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	var back []sharding.Slot
+	for _, s := range v.Slots {
+		if s.State == slotstore.Copying || s.State == slotstore.Fenced {
+			back = append(back, s.Slot)
+		}
+	}
+	if len(back) > 0 {
+		if err := b.store.Settle(ctx); err != nil {
+			return err
+		}
+		if err := b.store.Abort(ctx, back...); err != nil {
+			return err
+		}
+	}
+	mover, err := migrate.NewMover(migrate.MoverConfig{Store: b.store})
+	if err != nil {
+		return err
+	}
+	if _, err := mover.Run(ctx); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(b.cmd.OutOrStdout(), "%s taken back\n", term.Count(int64(len(back)), "slot"))
+	return err
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// amount is about how much there is to move, -1 for what nobody knows.
+type amount struct{ rows, bytes int64 }
+
+func (s amount) plus(other amount) amount {
+	return amount{sum(s.rows, other.rows), sum(s.bytes, other.bytes)}
+}
+
+func sum(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
+}
+
+// sizes returns about how much a slot of each shard has, in all tables of the map.
+func (b *balance) sizes(ctx context.Context, v slotstore.View) map[sharding.Target]amount {
+	slots := make([]int64, b.shards)
+	for _, s := range v.Slots {
+		slots[s.Shard]++
+	}
+	all := map[sharding.Target]amount{}
+	for shard, n := range slots {
+		if n > 0 {
+			all[b.target(shard)] = b.sizeOf(ctx, shard).over(n)
+		}
+	}
+	return all
+}
+
+func (s amount) over(n int64) amount {
+	if s.rows >= 0 {
+		s.rows /= n
+	}
+	if s.bytes >= 0 {
+		s.bytes /= n
+	}
+	return s
+}
+
+func (b *balance) sizeOf(ctx context.Context, shard int) (all amount) {
+	db := b.store.DB(shard)
+	server, err := dialect.Identify(ctx, db)
+	if err != nil {
+		return amount{-1, -1}
+	}
+	for _, t := range b.store.Tables() {
+		table := b.store.Target(t, shard).Table
+		rows, err := dialect.EstimateRows(ctx, db, server, table)
+		if err != nil {
+			rows = -1
+		}
+		bytes, err := dialect.EstimateBytes(ctx, db, server, table)
+		if err != nil {
+			bytes = -1
+		}
+		all = all.plus(amount{rows, bytes})
+	}
+	return all
+}
+
+// bringing is a run under way.
+type bringing struct {
+	*balance
+
+	mover *migrate.Mover
+	slots int   // to move
+	rows  int64 // in them, about; -1 where nobody knows
+	began time.Time
+	moved atomic.Int64 // slots
+	done  atomic.Int64 // rows
+	pause time.Duration
+}
+
+// bring makes the moves, some at a time, until all are made.
+func (b *balance) bring(ctx context.Context, moves []sharding.Move) error {
+	v, err := b.store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	r := &bringing{balance: b, slots: len(moves), began: time.Now()}
+	sizes, all := b.sizes(ctx, v), amount{}
+	for _, m := range moves {
+		all = all.plus(sizes[m.From])
+	}
+	r.rows = all.rows
+	r.mover, err = migrate.NewMover(migrate.MoverConfig{Store: b.store, MaxPause: b.pace.maxPause, Throttle: r.throttle, Observe: r.observe})
+	if err != nil {
+		return err
+	}
+	showing, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { r.show(showing) })
+	err = r.all(ctx, moves)
+	stop()
+	wg.Wait()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(b.cmd.OutOrStdout(), "%s moved, with %s, in %s; keys of a slot waited for %s at most\n",
+		term.Count(r.moved.Load(), "slot"), term.Count(r.done.Load(), "row"), time.Since(r.began).Round(time.Second), r.pause.Round(time.Millisecond))
+	return err
+}
+
+// all finishes first what an earlier run has begun. Slots with the same way go together.
+func (r *bringing) all(ctx context.Context, moves []sharding.Move) error {
+	if err := r.some(ctx, nil); err != nil {
+		return err
+	}
+	for len(moves) > 0 {
+		var now, later []sharding.Move
+		for _, m := range moves {
+			if m.From == moves[0].From && m.To == moves[0].To && len(now) < r.pace.slots {
+				now = append(now, m)
+			} else {
+				later = append(later, m)
+			}
+		}
+		if err := r.some(ctx, now); err != nil {
+			return err
+		}
+		moves = later
+	}
+	return nil
+}
+
+// some makes a few moves. It does not end because a database is away, another run leads, or a
+// pause was too long.
+func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
+	for failed := 0; ; failed++ {
+		did, err := r.mover.Run(ctx, moves...)
+		r.moved.Add(int64(did.Slots))
+		r.pause = max(r.pause, did.Pause)
+		var tooLong *migrate.PauseError
+		again := migrate.Transient(err) || errors.Is(err, migrate.ErrLocked) || errors.As(err, &tooLong)
+		if err == nil || ctx.Err() != nil || !again {
+			return err
+		}
+		r.sayf("waiting, and trying again: %v", err)
+		wait := min(longestWait, lookEvery<<min(failed, 10))
+		if err := pauseFor(ctx, wait/2+rand.N(wait)); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *bringing) observe(s migrate.Step) {
+	if s.Name == migrate.StepStored {
+		r.done.Add(s.Rows)
+	}
+}
+
+// throttle waits while the file exists.
+func (r *bringing) throttle(ctx context.Context) error {
+	for isThere(r.pace.throttleFile) {
+		if err := pauseFor(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isThere(file string) bool {
+	_, err := os.Stat(file)
+	return file != "" && err == nil
+}
+
+// show writes lines of progress until ctx ends.
+func (r *bringing) show(ctx context.Context) {
+	for pauseFor(ctx, r.pace.interval) == nil {
+		r.sayf("%s", r.progress(time.Since(r.began)))
+	}
+}
+
+func (r *bringing) progress(took time.Duration) string {
+	done := r.done.Load()
+	text := fmt.Sprintf("%d of %s moved; %s rows copied", r.moved.Load(), term.Count(int64(r.slots), "slot"), term.Number(done))
+	if r.rows > 0 && done > 0 {
+		left := max(0, r.rows-done)
+		text += fmt.Sprintf(" of about %s, %s a second; about %s left", term.Number(r.rows), term.Number(int64(float64(done)/took.Seconds())),
+			(time.Duration(float64(took) * float64(left) / float64(done))).Round(time.Second))
+	}
+	return text
+}
+
+func (r *bringing) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.cmd.ErrOrStderr(), format+"\n", args...) // nobody can be told that stderr is gone
+}

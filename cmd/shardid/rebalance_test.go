@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// followed is the Go code of docs/rebalance.md.
+func followed(ctx context.Context, east *sql.DB, router *sharding.Router, term time.Duration, do func()) {
+	store, err := slotstore.New(ctx, slotstore.Config{Name: "shop", Term: term, DB: east, Router: router, Shards: map[string][]sharding.Target{
+		"orders": {{DB: "east", Table: "orders_0"}, {DB: "west", Table: "orders_1"}, {DB: "north", Table: "orders_2"}},
+	}})
+	check(err)
+	follower, err := store.Follow(ctx)
+	check(err)
+	defer func() { check(follower.Close(ctx)) }()
+	do()
+}
+
+// newSlots makes the files of the page's configuration, with 800 orders.
+func newSlots(t *testing.T) (config string, dbs sharding.DBs) {
+	t.Helper()
+	config = newConfig(t, strings.Replace(blockOf(t, rebalancePage(t), "json"), `"term": "10s"`, `"term": "200ms"`, 1))
+	dbs = sharding.DBs{}
+	for shard, name := range []string{"east", "west", "north"} {
+		dbs[name] = openFile(t, filepath.Join(filepath.Dir(config), name+".db"))
+		text := fmt.Sprintf("CREATE TABLE orders_%d (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL);"+
+			"WITH RECURSIVE n (i) AS (SELECT %[1]d UNION ALL SELECT i + 2 FROM n WHERE i + 2 < 800) INSERT INTO orders_%[1]d SELECT i, i FROM n", shard)
+		if name == "north" {
+			text = "CREATE TABLE other (id INTEGER)"
+		}
+		if _, err := dbs[name].ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config, dbs
+}
+
+func rebalancePage(t *testing.T) string {
+	t.Helper()
+	return readFile(t, "../../docs/rebalance.md")
+}
+
+func blockOf(t *testing.T, page, language string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n```"+language+"\n")
+	block, _, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatalf("there is no block of %s", language)
+	}
+	return block
+}
+
+func TestTheCommandsOfTheRebalancePageAreCarriedOut(t *testing.T) {
+	page := rebalancePage(t)
+	if code := strings.ReplaceAll(blockOf(t, page, "go"), "\n", "\n\t"); !strings.Contains(readFile(t, "rebalance_test.go"), "\t"+strings.TrimSuffix(code, "\t")) {
+		t.Errorf("this does not run:\n%s", code)
+	}
+	config, dbs := newSlots(t)
+	t.Chdir(filepath.Dir(config))
+	run := func() {
+		for _, part := range strings.Split(blockOf(t, page, "console"), "$ shardid ")[1:] {
+			line, want, _ := strings.Cut(part, "\n")
+			o := succeed(t, strings.Fields(line)...)
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", `[^\n;]+`)
+			if !regexp.MustCompile("^" + pattern + "$").MatchString(o.stdout) {
+				t.Errorf("%s says:\n%s", line, o.stdout)
+			}
+		}
+	}
+	layout, err := readLayout(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := layout.router(dbs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "rebalance", "create", "--config", config) // which may be repeated
+	followed(t.Context(), dbs["east"], router, 200*time.Millisecond, run)
+	var here, left int
+	for _, table := range []string{"east orders_0", "west orders_1", "north orders_2"} {
+		name, physical, _ := strings.Cut(table, " ")
+		if err := dbs[name].QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+physical).Scan(&here); err != nil {
+			t.Fatal(err)
+		}
+		left += here
+		if name == "west" && here != 0 {
+			t.Errorf("%d rows on the drained server", here)
+		}
+	}
+	if left != 800 {
+		t.Errorf("%d rows", left)
+	}
+}
+
+func TestSlotsThatHaveNotSwitchedAreTakenBack(t *testing.T) {
+	config, dbs := newSlots(t)
+	succeed(t, "rebalance", "create", "--config", config)
+	layout, err := readLayout(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := layout.router(dbs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := layout.slotStore(dbs["east"], router)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := slotstore.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dbs["north"].ExecContext(t.Context(), "CREATE TABLE orders_2 (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Copy(t.Context(), 2, 3); err != nil { // a run that was killed
+		t.Fatal(err)
+	}
+	if o := execute(t, "rebalance", "status", "--config", config); o.code != exitUnclean || !strings.Contains(o.stdout, "slot 3 is copying: west/orders_1 → north/orders_2") {
+		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
+	}
+	if o := succeed(t, "rebalance", "abort", "--config", config); o.stdout != "1 slot taken back\n" {
+		t.Error(o.stdout)
+	}
+	if o := succeed(t, "rebalance", "status", "--config", config, "--json"); !strings.Contains(o.stdout, `"due": 2`) || !strings.Contains(o.stdout, `"moving": []`) {
+		t.Error(o.stdout)
+	}
+}
+
+func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
+	config, _ := newSlots(t)
+	other := filepath.Join(t.TempDir(), "moves.json")
+	if err := os.WriteFile(other, []byte(`{"map": "other", "moves": []}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "rebalance", "create", "--config", config)
+	for says, args := range map[string][]string{
+		`the configuration has no database "south"`:        {"plan", "--drain", "south"},
+		"no shard is left":                                 {"plan", "--drain", "east,west,north"},
+		`is of the map "other", and not of "shop"`:         {"run", "--plan", other},
+		"cannot be read":                                   {"undo", "--plan", other + "x"},
+		`there is no "slots"`:                              {"status", "--config", newConfig(t, strings.Replace(blockOf(t, lookupsPage(t), "json"), `"building": true`, `"building": false`, 1))},
+		"--slots":                                          {"run", "--slots", "0"},
+		"give the moves that are to be undone with --plan": {"undo"},
+	} {
+		o := execute(t, append([]string{"rebalance", args[0], "--config", config}, args[1:]...)...)
+		if o.code != exitInput || !strings.Contains(o.stderr, says) {
+			t.Errorf("%v: exit code %d: %s", args, o.code, o.stderr)
+		}
+	}
+}
