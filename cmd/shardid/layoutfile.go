@@ -44,9 +44,10 @@ an environment variable or a file that has its DSN, or by a SQLite file.
   }
 
 Rules: low(bits), bits(shift, width), mod(n), hash(n), hash_text(n), ranges(bound,
-bound, …), compat(n), which is go-gorm/sharding's own, compat_text(n), the same for
-texts, offset_step(offset, step), and epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots
-number rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
+bound, …), list(de = 0, fr = 1), which names the slot of each value, compat(n), which is
+go-gorm/sharding's own, compat_text(n), the same for texts, offset_step(offset, step), and
+epochs(0 = 0, 1000000 = 0 1), which says from which id on the servers of which slots number
+rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
 from 0 and lays them over the databases in turn; with one table a database the pattern may
 be the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" says of one of "lookups" that it

@@ -79,3 +79,25 @@ func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
 		}
 	}
 }
+
+func TestAListSendsEachValueToItsShard(t *testing.T) {
+	layout := func(rule string) string {
+		return newConfig(t, `{"databases": {"a": {"sqlite": "a.db"}, "b": {"sqlite": "b.db"}},
+			"tables": [{"name": "orders", "key": "country", "rule": "`+rule+`", "targets": ["a/orders_0", "b/orders_1"]}]}`)
+	}
+	for rule, values := range map[string][2]string{"list(de = 0, fr = 1)": {"'de'", "'fr'"}, "list(7=0,9 = 1, 8 = 1)": {"7", "8"}} {
+		for slot, value := range values {
+			want := []string{"a/orders_0", "b/orders_1"}[slot]
+			if o := succeed(t, "route", "--config", layout(rule), "SELECT * FROM orders WHERE country = "+value); !strings.Contains(o.stdout, want) {
+				t.Errorf("%s, %s: %s", rule, value, o.stdout)
+			}
+		}
+	}
+	for rule, says := range map[string]string{
+		"list(de)": `"de" has no slot; write it as list(de = 0, fr = 1)`, "list(a = x)": `"a = x" has no slot`, "list(a = 0, a = 1)": "a stands there twice",
+	} {
+		if o := execute(t, "route", "--config", layout(rule), "SELECT 1"); o.code != exitInput || !strings.Contains(o.stderr, says) {
+			t.Errorf("%s: exit code %d: %s", rule, o.code, o.stderr)
+		}
+	}
+}

@@ -15,7 +15,7 @@ type ruleText string
 var ruleForm = regexp.MustCompile(`^\s*(\w+)\s*\(([^()]*)\)\s*$`)
 
 // ruleNames are all that a ruleText may name.
-const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, epochs"
+const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_text, ranges, list, epochs"
 
 // rule returns the rule. Numbers out of range are told by the rule itself.
 func (t ruleText) rule() (sharding.Rule, error) {
@@ -24,8 +24,11 @@ func (t ruleText) rule() (sharding.Rule, error) {
 		return nil, fmt.Errorf("rule %q: write it as low(10)", string(t))
 	}
 	name, arguments := form[1], form[2]
-	if name == "epochs" {
+	switch name {
+	case "epochs":
 		return t.epochs(arguments)
+	case "list":
+		return t.list(arguments)
 	}
 	numbers, err := parseNumbers(arguments, ",")
 	if err != nil {
@@ -63,6 +66,32 @@ func (t ruleText) make(name string, n []int64) (sharding.Rule, error) {
 		return nil, fmt.Errorf("rule %q: %s takes another number of arguments", string(t), name)
 	}
 	return nil, fmt.Errorf("rule %q is unknown; give one of %s", string(t), ruleNames)
+}
+
+// list reads "de = 0, fr = 1", or "7 = 0, 9 = 1": values of the key, and their slots. Where
+// every value is an integer the key is one.
+func (t ruleText) list(arguments string) (sharding.Rule, error) {
+	const form = "write it as list(de = 0, fr = 1), a value of the key and its slot each"
+	texts, integers := map[string]sharding.Slot{}, map[int64]sharding.Slot{}
+	for part := range strings.SplitSeq(arguments, ",") {
+		value, number, found := strings.Cut(part, "=")
+		value = strings.TrimSpace(value)
+		slot, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32)
+		if !found || value == "" || err != nil {
+			return nil, fmt.Errorf("rule %q: %q has no slot; %s", string(t), strings.TrimSpace(part), form)
+		}
+		if _, twice := texts[value]; twice {
+			return nil, fmt.Errorf("rule %q: %s stands there twice; %s", string(t), value, form)
+		}
+		texts[value] = sharding.Slot(slot)
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			integers[n] = sharding.Slot(slot)
+		}
+	}
+	if len(integers) == len(texts) {
+		return sharding.List(integers), nil
+	}
+	return sharding.List(texts), nil
 }
 
 // epochs reads "0 = 0, 1000000 = 0 1": the first id, and the slots of the servers
