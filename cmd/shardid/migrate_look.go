@@ -149,35 +149,6 @@ func (o *operation) checkPlan(ctx context.Context, path string) error {
 	return nil
 }
 
-func (m *migration) newStatus() *cobra.Command {
-	return m.verb("status", "Say where the job stands", "Status writes nothing and disturbs no runner.",
-		func(ctx context.Context, o *operation) error {
-			p, err := o.job.Progress(ctx)
-			if err != nil {
-				return err
-			}
-			return o.print(p, func(w io.Writer) error { return printProgress(w, p) })
-		})
-}
-
-func printProgress(w io.Writer, p migrate.Progress) error {
-	style := term.StyleFor(w)
-	shown := term.NewTable(style, "TABLE", ">ROWS", ">COPIED")
-	for _, t := range p.Tables {
-		shown.Row(t.Name, "~"+term.Number(t.Rows), fmt.Sprintf("%.1f %%", 100*t.Copied))
-	}
-	paused := ""
-	if p.Paused {
-		paused = style.Yellow(", paused")
-	}
-	stands := fmt.Sprintf("is %s%s, epoch %d, %s", style.Bold(string(p.Phase)), paused, p.Epoch, waiting(p))
-	if p.Phase == migrate.PhaseNone {
-		stands = "has not begun" + paused
-	}
-	_, err := fmt.Fprintf(w, "job %s %s\n\n%s", p.Job, stands, shown)
-	return err
-}
-
 func waiting(p migrate.Progress) string {
 	if p.Backlog == 1 {
 		return "1 change waits"

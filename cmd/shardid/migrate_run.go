@@ -85,6 +85,7 @@ type runner struct {
 
 	flags   runFlags
 	steer   atomic.Pointer[migrate.Steering] // as last seen
+	cause   atomic.Pointer[string]           // why the copy is held back, "" when it is not
 	copied  atomic.Int64                     // rows
 	blocked atomic.Bool                      // by a transaction of somebody; said once
 	led     atomic.Bool                      // since the last attempt failed
@@ -99,8 +100,10 @@ type runner struct {
 func newRunner(o *operation, f runFlags) (*runner, error) {
 	r := &runner{operation: o, flags: f}
 	r.steer.Store(&migrate.Steering{})
+	r.cause.Store(new(string))
 	cfg := o.cfg
 	cfg.Throttle = r.throttle
+	cfg.Cause = func() string { return *r.cause.Load() }
 	cfg.Observe = r.observe
 	var err error
 	o.job, err = migrate.New(cfg)

@@ -13,6 +13,11 @@ func (r *runner) throttle(ctx context.Context) error {
 	for {
 		paused := r.steer.Load().Paused
 		reason, err := r.busy(ctx)
+		cause := reason
+		if paused {
+			cause = "paused by an operator"
+		}
+		r.cause.Store(&cause)
 		switch {
 		case err != nil:
 			return err

@@ -50,6 +50,11 @@ type Config struct {
 	// no throttling.
 	Throttle func(ctx context.Context) error
 
+	// Cause says why Throttle waits at the moment, "" when it does not. The leading
+	// runner notes it on the source, where [Job.Status] finds it. It is called every few
+	// seconds by another goroutine than those of Throttle. Defaults to no cause.
+	Cause func() string
+
 	// Ready is asked during a Cutover, when writers are locked out and all their
 	// changes are on the shards, with the highest id of each table there, by the
 	// table's name; 0 for a table without an id above zero. Its error, which is

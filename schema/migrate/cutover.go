@@ -56,6 +56,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 			return nil
 		case proto.Following:
 			var r cutover.Result
+			l.Does("switches to the shards")
 			r, err = l.cut.Cutover(ctx, maxPause)
 			done = Switch(r)
 			return err
@@ -91,6 +92,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 			return l.cut.RolledBack(ctx, phase)
 		case proto.Switched, proto.Returning:
 			var r cutover.Result
+			l.Does("switches back to the source")
 			r, err = l.cut.Rollback(ctx, phase, maxPause)
 			done = Switch(r)
 			return err

@@ -27,7 +27,7 @@ type leader struct {
 }
 
 func (w *openJob) lead(ctx context.Context) (*leader, error) {
-	l, err := lead.Take(ctx, w.State)
+	l, err := lead.Take(ctx, w.State, w.cfg.Cause)
 	if err != nil {
 		return nil, err
 	}

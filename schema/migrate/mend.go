@@ -37,6 +37,7 @@ func (j *Job) Mend(ctx context.Context) (mended bool, err error) {
 			return err // somebody was faster
 		}
 		mended = true
+		l.Does("ends a switch that was left half done")
 		return l.cut.Mend(ctx)
 	})
 	if errors.Is(err, ErrLocked) { // somebody else does it

@@ -65,8 +65,10 @@ func (j *Job) Follow(ctx context.Context) error {
 		if err := l.moveIn(ctx, phase); err != nil {
 			return err
 		}
+		l.Does("follows changes")
 		f := follow.New(l.checkAll, l.streams.Forward())
 		if phase == proto.Switched {
+			l.Does("brings changes of the shards back")
 			if err := l.cut.CloseRetired(ctx); err != nil {
 				return err
 			}
@@ -126,6 +128,7 @@ func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 
 // bringBack carries the changes of the shards back until it has caught up.
 func (l *leader) bringBack(ctx context.Context) error {
+	l.Does("brings changes of the shards back")
 	if err := l.moveIn(ctx, proto.Switched); err != nil {
 		return err
 	}
@@ -173,10 +176,12 @@ func (l *leader) run(ctx context.Context, phase proto.Phase) error {
 
 func (l *leader) copyAll(ctx context.Context, phase proto.Phase) error {
 	for _, t := range l.Tables {
+		l.Does("copies " + t.Conf.Name + " and follows changes")
 		if err := l.copier.Copy(ctx, t); err != nil {
 			return err
 		}
 	}
+	l.Does("follows changes")
 	if phase == proto.Following {
 		return nil
 	}

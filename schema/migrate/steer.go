@@ -72,10 +72,7 @@ func steering(ctx context.Context, s *backend.Session, job string) (steer Steeri
 const now = "{now}"
 
 func withClock(s *backend.Database, text string) string {
-	if s.Name() == "sqlite" {
-		return strings.ReplaceAll(text, now, "CAST(strftime('%s', 'now') AS INTEGER)")
-	}
-	return strings.ReplaceAll(text, now, "UNIX_TIMESTAMP()")
+	return strings.ReplaceAll(text, now, s.Clock())
 }
 
 // steer notes something for the runners.

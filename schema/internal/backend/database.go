@@ -188,6 +188,14 @@ func (s *Database) Note(ctx context.Context, log string, table int, ids []int64)
 	})
 }
 
+// Clock is an expression for the time by the database's clock, in seconds since 1970.
+func (s *Database) Clock() string {
+	if s.Name() == "sqlite" {
+		return "CAST(strftime('%s', 'now') AS INTEGER)"
+	}
+	return "UNIX_TIMESTAMP()"
+}
+
 // Wait waits for a time, or until ctx ends, of which it returns the error.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -12,7 +12,8 @@
 //
 // A runner that was thought dead writes nothing more: each transaction of a leader, on
 // whichever database, reads the fence there under a lock, and ends with [ErrFenced] when
-// a newer runner has raised it. A table that is not what it was is [ErrChanged], and no
+// a newer runner has raised it. Every two seconds a leader says in [RunnerTable] who it is,
+// what it does and how fast; what cannot be said is left out, and fails nothing. A table that is not what it was is [ErrChanged], and no
 // table belongs to two jobs. A Leader is safe for concurrent use, apart from Hold; its
-// one goroutine, the heartbeat, ends in Release, which waits for it.
+// two goroutines, the heartbeat and the [Pulse], end in Release, which waits for them.
 package lead

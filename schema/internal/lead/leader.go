@@ -14,6 +14,8 @@ import (
 
 // Leader is the leadership of a job: this runner is the newest. Release it.
 type Leader struct {
+	*Pulse
+
 	job    *openjob.Job
 	state  *State
 	term   *term
@@ -24,8 +26,9 @@ type Leader struct {
 }
 
 // Take takes the job over: it gets a higher epoch than any database has seen,
-// and tells all of them, so that a runner thought dead can write no more.
-func Take(ctx context.Context, of *State) (*Leader, error) {
+// and tells all of them, so that a runner thought dead can write no more. cause says why
+// the leader is held back at a moment, "" when it is not; nil is never.
+func Take(ctx context.Context, of *State, cause func() string) (*Leader, error) {
 	if err := makeTables(ctx, of); err != nil {
 		return nil, err
 	}
@@ -46,7 +49,10 @@ func Take(ctx context.Context, of *State) (*Leader, error) {
 		return nil, err
 	}
 	ctx, l.stop = context.WithCancel(ctx)
+	l.Pulse = newPulse(of.Job, l.term, cause)
 	l.beats.Go(func() { l.heartbeat(ctx) })
+	l.speak(ctx, false)
+	l.beats.Go(func() { l.speaks(ctx) })
 	of.Observe(openjob.StepLeading, nil, 0)
 	return l, nil
 }

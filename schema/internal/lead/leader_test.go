@@ -107,7 +107,7 @@ func open(t *testing.T, dir, name string) *openjob.Job {
 
 func take(t *testing.T, j *openjob.Job) *lead.Leader {
 	t.Helper()
-	l, err := lead.Take(t.Context(), &lead.State{Job: j})
+	l, err := lead.Take(t.Context(), &lead.State{Job: j}, func() string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}

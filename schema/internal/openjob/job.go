@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/sharding"
@@ -33,6 +34,10 @@ type Job struct {
 	Source *backend.Database
 	Shards []*backend.Database // those with shards, in the order of the targets
 	Tables Tables
+
+	// Copied is how many rows were copied since the job was opened, and Followed of how
+	// many changes were brought over.
+	Copied, Followed atomic.Int64
 
 	tell     func(step, table string, rows int64)
 	waits    func(cause error)
@@ -213,6 +218,12 @@ func (j *Job) Observe(step string, t *Table, rows int64) {
 	name := ""
 	if t != nil {
 		name = t.Conf.Name
+	}
+	switch step {
+	case StepStored:
+		j.Copied.Add(rows)
+	case StepApplied:
+		j.Followed.Add(rows)
 	}
 	j.tell(step, name, rows)
 }

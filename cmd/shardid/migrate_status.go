@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/schema/migrate"
+)
+
+func (m *migration) newStatus() *cobra.Command {
+	var check bool
+	cmd := m.verb("status", "Say where the job stands, who is at work on it, and what to do next", `Status writes nothing and disturbs no runner. It says who leads the job and when it was
+last heard, what it does and how fast, how far the shards are behind, why the copy is
+held back, the longest open transaction on the source, and the next command. A runner
+speaks every two seconds; after 15 of silence it counts as gone. With --check it exits
+with 6 when the job needs a runner and none is at work, for who watches it.`,
+		func(ctx context.Context, o *operation) error {
+			s, err := o.job.Status(ctx)
+			if err != nil {
+				return err
+			}
+			shown := statusShown{s, o.next(s)}
+			if err := o.print(shown, shown.print); err != nil {
+				return err
+			}
+			if check && s.NeedsRunner() {
+				return coded{errors.New("no runner is at work on the job; give the command that status names"), migrateNotReady}
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when the job needs a runner and none is at work")
+	return cmd
+}
+
+// statusShown is what status prints.
+type statusShown struct {
+	migrate.Status
+
+	Next string `json:"next"` // the command to give, "" for none
+}
+
+// next is the command that the job needs next, "" while it needs none.
+func (o *operation) next(s migrate.Status) string {
+	switch s.Phase {
+	case migrate.PhaseNone:
+		return o.command("inspect")
+	case migrate.PhaseAborted:
+		return o.command("abort")
+	case migrate.PhaseFinalized:
+		return ""
+	}
+	switch {
+	case s.NeedsRunner():
+		return o.command("run")
+	case s.Paused && s.Phase == migrate.PhaseCopying:
+		return o.command("resume")
+	case s.Phase == migrate.PhaseFollowing:
+		return o.command("verify") + " && " + o.command("cutover")
+	case s.Phase == migrate.PhaseReturning:
+		return o.command("rollback")
+	case s.Phase == migrate.PhaseSwitched:
+		return o.command("verify") + " && " + o.command("finalize") + " --yes"
+	}
+	return ""
+}
+
+// command is a verb with the flags that name the job. The source may have a password in it,
+// and is left to the environment.
+func (o *operation) command(verb string) string {
+	words := []string{"shardid", "migrate", verb}
+	o.cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "config", "name":
+			words = append(words, "--"+f.Name, f.Value.String())
+		case "tables":
+			words = append(words, "--tables", strings.Join(o.tables, ","))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func (s statusShown) print(w io.Writer) error {
+	style := term.StyleFor(w)
+	shown := term.NewTable(style, "TABLE", ">ROWS", ">COPIED")
+	for _, t := range s.Tables {
+		shown.Row(t.Name, "~"+term.Number(t.Rows), fmt.Sprintf("%.1f %%", 100*t.Copied))
+	}
+	paused := ""
+	if s.Paused {
+		paused = style.Yellow(", paused")
+	}
+	stands := fmt.Sprintf("is %s%s, epoch %d, %s", style.Bold(string(s.Phase)), paused, s.Epoch, s.waiting())
+	if s.Phase == migrate.PhaseNone {
+		stands = "has not begun" + paused
+	}
+	_, err := fmt.Fprintf(w, "job %s %s\n%s\n%s", s.Job, stands, s.details(style), shown)
+	return err
+}
+
+// waiting is how far the shards are behind.
+func (s statusShown) waiting() string {
+	text := waiting(s.Progress)
+	if s.Backlog > 0 && s.Lag != nil {
+		text += ", the oldest for at most " + seconds(*s.Lag)
+	}
+	return text
+}
+
+// details are the lines between where the job stands and its tables.
+func (s statusShown) details(style term.Style) string {
+	var b strings.Builder
+	if s.Phase != migrate.PhaseNone && s.Phase != migrate.PhaseFinalized {
+		b.WriteString(s.runner(style) + "\n")
+	}
+	switch {
+	case s.Oldest != nil:
+		fmt.Fprintf(&b, "longest open transaction on the source: connection %d, for %s\n", s.Oldest.Connection, seconds(s.Oldest.Seconds))
+	case s.OldestHidden:
+		b.WriteString("longest open transaction on the source: not shown to this user; GRANT PROCESS ON *.* to it\n")
+	}
+	if s.Next != "" {
+		fmt.Fprintf(&b, "next: %s\n", style.Bold(s.Next))
+	}
+	return b.String()
+}
+
+func (s statusShown) runner(style term.Style) string {
+	r := s.Runner
+	switch {
+	case r == nil && s.NeedsRunner():
+		return style.Red("no runner") + ": none was heard yet"
+	case r == nil:
+		return "no runner"
+	case !r.Leads:
+		text := fmt.Sprintf(": last heard from %s pid %d, %s ago", r.Host, r.PID, seconds(r.Silent))
+		if s.NeedsRunner() {
+			return style.Red("no runner") + text + "; start: " + s.Next
+		}
+		return "no runner" + text
+	}
+	text := fmt.Sprintf("runner: %s pid %d, heard %s ago, %s", r.Host, r.PID, seconds(r.Silent), r.Does)
+	if r.Copied > 0 {
+		text += fmt.Sprintf(", %s rows/s", term.Number(r.Copied))
+	}
+	if r.Followed > 0 {
+		text += fmt.Sprintf(", %s changes/s", term.Number(r.Followed))
+	}
+	if s.Left != nil {
+		text += ", about " + seconds(*s.Left) + " of copying left"
+	}
+	if r.Cause != "" {
+		text += "\n" + style.Yellow("throttled: "+r.Cause)
+	}
+	return text
+}
+
+func seconds(n int64) string {
+	if n < 120 {
+		return fmt.Sprintf("%d s", n)
+	}
+	return (time.Duration(n) * time.Second).String()
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/internal/testwait"
+)
+
+func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
+	m := newMovable(t, 50)
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "has not begun") || !strings.Contains(o.stdout, "next: shardid migrate inspect --config "+m.file("shards.json")+"\n") {
+		t.Errorf("before the job: %s", o.stdout)
+	}
+	m.must(t, 0, "status", "--check")
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	m.must(t, 0, "run", "--once")
+	m.exec(t, "INSERT INTO orders (user_id) VALUES (7)")
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The runner has ended a minute ago.
+	m.exec(t, "UPDATE shardid_runner SET heard = heard - 60, began = began - 60, caught = heard - 65")
+	o := m.must(t, migrateNotReady, "status", "--check")
+	next := "shardid migrate run --config " + m.file("shards.json")
+	for _, want := range []string{
+		"is following", "1 change waits, the oldest for at most ",
+		fmt.Sprintf("no runner: last heard from %s pid %d, 6", host, os.Getpid()), "s ago; start: " + next + "\n", "next: " + next + "\n",
+	} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in\n%s", want, o.stdout)
+		}
+	}
+	m.exec(t, "DROP TABLE shardid_runner") // as a runner of an older version leaves it
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "no runner: none was heard yet") {
+		t.Errorf("without a heartbeat: %s", o.stdout)
+	}
+	m.must(t, 0, "run", "--once")
+	m.must(t, 0, "cutover", "--max-pause", "10m")
+	m.must(t, 0, "finalize", "--yes")
+	if o := m.must(t, 0, "status", "--check"); strings.Contains(o.stdout, "runner") || strings.Contains(o.stdout, "next") {
+		t.Errorf("of a job that is over: %s", o.stdout)
+	}
+}
+
+func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
+	m := newMovable(t, 50)
+	if err := os.WriteFile(m.file("stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, 0, "install")
+	m.must(t, 0, "seed", "--margin", "100")
+	ended := make(chan outcome)
+	go func() { ended <- execute(t, m.args("run", "--once", "--throttle-file", m.file("stop"))...) }()
+	testwait.Until(t, "the runner says why it waits", func() bool {
+		var s statusShown
+		if err := json.Unmarshal([]byte(m.must(t, 0, "status", "--json", "--check").stdout), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Runner != nil && s.Runner.Leads && strings.Contains(s.Runner.Cause, "stop exists") && strings.HasPrefix(s.Runner.Does, "copies orders")
+	})
+	if o := m.must(t, 0, "status"); !strings.Contains(o.stdout, "throttled: the file "+m.file("stop")+" exists") {
+		t.Errorf("%s", o.stdout)
+	}
+	if err := os.Remove(m.file("stop")); err != nil {
+		t.Fatal(err)
+	}
+	if o := <-ended; o.code != 0 {
+		t.Errorf("run: %d %s", o.code, o.stderr)
+	}
+}

@@ -1,0 +1,154 @@
+package lead
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
+)
+
+// RunnerTable is where the leading runner of each job says on the source who it is and
+// what it does. It is made by the first one that says something.
+const RunnerTable = "shardid_runner"
+
+const (
+	// PulseEvery is how often a leader says something, and noteWithin how long it tries to.
+	PulseEvery = 2 * time.Second
+	noteWithin = 2 * time.Second
+
+	rateOver = time.Minute // see Pulse.rates
+	mostCaps = 1024        // see Pulse.lag
+)
+
+// Pulse is what a leader says of itself. Nothing fails because it cannot be said: a
+// source that is away is for those to report who need it.
+type Pulse struct {
+	job   *openjob.Job
+	term  *term
+	host  string
+	does  atomic.Pointer[string]
+	cause func() string
+
+	began   string // the clock of the source when it first spoke, as a number
+	samples []sample
+	caps    []logCap
+}
+
+// sample is how many rows were written until a moment.
+type sample struct {
+	at               time.Time
+	copied, followed int64
+}
+
+// logCap is the last entry of the log at a moment of the source's clock: entries above
+// it are younger.
+type logCap struct{ now, seq int64 }
+
+func newPulse(j *openjob.Job, t *term, cause func() string) *Pulse {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	if cause == nil {
+		cause = func() string { return "" }
+	}
+	p := &Pulse{job: j, term: t, host: host, cause: cause, samples: []sample{{at: time.Now()}}}
+	p.Does("begins")
+	return p
+}
+
+// Does says what the leader does from now on.
+func (p *Pulse) Does(what string) { p.does.Store(&what) }
+
+// speaks until ctx ends.
+func (p *Pulse) speaks(ctx context.Context) {
+	for backend.Wait(ctx, PulseEvery) == nil {
+		p.speak(ctx, true)
+	}
+}
+
+// speak says something once. A switch locks the log, so that the first word, for which
+// the lead waits, leaves the log alone.
+func (p *Pulse) speak(ctx context.Context, lag bool) {
+	ctx, done := context.WithTimeout(ctx, noteWithin)
+	defer done()
+	_ = p.job.Source.Once(ctx, func(s *backend.Session) error { return p.note(ctx, s, lag) })
+}
+
+// note writes the row, unless a newer runner has.
+func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
+	if p.began == "" { // texts are bytes, in whatever character set the database is
+		if err := s.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+RunnerTable+" (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL DEFAULT 0,"+
+			" host BLOB, pid BIGINT NOT NULL DEFAULT 0, doing BLOB, cause BLOB, began BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0,"+
+			" copied BIGINT NOT NULL DEFAULT 0, followed BIGINT NOT NULL DEFAULT 0, caught BIGINT NOT NULL DEFAULT 0)"); err != nil {
+			return err
+		}
+		if err := s.Ensure(ctx, RunnerTable, "job", p.job.Name); err != nil {
+			return err
+		}
+	}
+	now, err := s.Number(ctx, "SELECT "+s.Database.Clock())
+	if err != nil {
+		return err
+	}
+	var caught int64
+	if lag {
+		if caught, err = p.lag(ctx, s, now); err != nil {
+			return err
+		}
+	}
+	if p.began == "" {
+		p.began = fmt.Sprint(now)
+	}
+	copied, followed := p.rates()
+	return s.Exec(ctx, "UPDATE "+RunnerTable+" SET caught = CASE WHEN ? = 0 THEN caught ELSE ? END, epoch = ?, host = ?, pid = ?, doing = ?, cause = ?,"+
+		" began = "+p.began+", heard = "+s.Database.Clock()+", copied = ?, followed = ? WHERE job = ? AND epoch <= ?",
+		caught, caught, p.term.epoch, []byte(p.host), os.Getpid(), []byte(*p.does.Load()), []byte(p.cause()), copied, followed, p.job.Name, p.term.epoch)
+}
+
+// rates are how many rows were copied, and of how many rows changes brought over, in a
+// second over the last minute, or since the runner leads if that is less.
+func (p *Pulse) rates() (copied, followed int64) {
+	is := sample{time.Now(), p.job.Copied.Load(), p.job.Followed.Load()}
+	p.samples = append(p.samples, is)
+	for len(p.samples) > 2 && is.at.Sub(p.samples[1].at) >= rateOver {
+		p.samples = p.samples[1:]
+	}
+	was := p.samples[0]
+	seconds := max(1, is.at.Sub(was.at).Seconds())
+	return int64(float64(is.copied-was.copied) / seconds), int64(float64(is.followed-was.followed) / seconds)
+}
+
+// lag is the moment up to which the changes of the source are known to be on the shards:
+// that in which the log ended below the oldest entry that is still there. It is 0 when the
+// oldest entry is older than this runner's lead, so that nothing more is known of it.
+func (p *Pulse) lag(ctx context.Context, s *backend.Session, now int64) (caught int64, err error) {
+	log := s.Database.Quote(p.job.LogTable())
+	if there, err := s.Database.Exists(ctx, s, p.job.LogTable()); err != nil || !there {
+		return 0, err
+	}
+	first, err := s.Number(ctx, "SELECT MIN(seq) FROM "+log)
+	if err != nil {
+		return 0, err
+	}
+	if first == 0 {
+		p.caps = nil // of an empty log, the younger entries are all
+		return now, nil
+	}
+	last, err := s.Number(ctx, "SELECT MAX(seq) FROM "+log)
+	if err != nil {
+		return 0, err
+	}
+	for len(p.caps) > 0 && p.caps[0].seq < first {
+		caught = p.caps[0].now
+		p.caps = p.caps[1:]
+	}
+	if len(p.caps) < mostCaps {
+		p.caps = append(p.caps, logCap{now, last})
+	}
+	return caught, nil
+}

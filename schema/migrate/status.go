@@ -1,0 +1,157 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
+)
+
+// SilentAfter is for how long the leading runner may say nothing until it counts as gone.
+// It speaks every two seconds.
+const SilentAfter = 15 * time.Second
+
+// Status is where a job stands and who is at work on it.
+type Status struct {
+	Progress
+
+	// Runner is the one that led last, nil when none has said anything: the job has not
+	// begun, or its runner may not write to the source.
+	Runner *Runner `json:"runner"`
+	// Lag is how old the oldest change is that is not on the shards yet, in seconds: at
+	// most so, and precise to the two seconds between a runner's words. It is 0 when no change
+	// waits, and nil when it is not known: after the switch, and of changes that were
+	// made before any runner had caught up.
+	Lag *int64 `json:"lag_seconds"`
+	// Left is for how long the copy will go on, in seconds, at the pace of the last
+	// minute; nil when nothing is copied, or nothing is known of the pace.
+	Left *int64 `json:"eta_seconds"`
+	// Oldest is the longest open transaction of others on the source, nil when there is
+	// none, on SQLite, which shows none, and when OldestHidden.
+	Oldest *Transaction `json:"oldest_transaction"`
+	// OldestHidden is that the user lacks the right to see transactions: PROCESS.
+	OldestHidden bool `json:"oldest_transaction_hidden,omitempty"`
+}
+
+// Runner is the runner that led last. Times are by the clock of the source.
+type Runner struct {
+	Host     string `json:"host"`
+	PID      int64  `json:"pid"`
+	Epoch    int64  `json:"epoch"`
+	Leads    bool   `json:"leads"`     // heard within SilentAfter
+	Silent   int64  `json:"silent"`    // seconds since it was last heard
+	Leading  int64  `json:"leading"`   // seconds from when it began to lead until it was last heard
+	Does     string `json:"does"`      // as it said last
+	Cause    string `json:"throttled"` // by what, as Config.Cause said last, "" for nothing
+	Copied   int64  `json:"rows_per_second"`
+	Followed int64  `json:"changes_per_second"`
+
+	caught int64 // how long ago all changes were on the shards, -1 for not known
+}
+
+// Transaction is one that is open on the source.
+type Transaction struct {
+	Connection int64 `json:"connection"` // as KILL takes it
+	Seconds    int64 `json:"seconds"`    // since it began
+}
+
+// NeedsRunner reports whether the job should have a runner at work, and has none.
+func (s Status) NeedsRunner() bool {
+	switch s.Phase {
+	case PhaseNone, PhaseFinalized, PhaseAborted:
+		return false
+	}
+	return s.Runner == nil || !s.Runner.Leads
+}
+
+// Status says where the job stands and who is at work on it. It changes nothing, needs no
+// runner, and may be called from any host.
+func (j *Job) Status(ctx context.Context) (Status, error) {
+	p, err := j.Progress(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := Status{Progress: p}
+	err = j.atSource(ctx, func(s *backend.Session) (err error) {
+		if st.Runner, err = runner(ctx, s, j.cfg.Name); err != nil {
+			return err
+		}
+		st.Oldest, err = oldestTransaction(ctx, s)
+		if st.OldestHidden = dialect.FaultOf(err) == dialect.NoRight; st.OldestHidden {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	st.estimate()
+	return st, nil
+}
+
+// estimate finds what follows from the rest.
+func (s *Status) estimate() {
+	if s.Phase != PhaseCopying && s.Phase != PhaseFollowing {
+		return
+	}
+	switch {
+	case s.Backlog == 0:
+		s.Lag = new(int64)
+	case s.Runner != nil && s.Runner.caught >= 0:
+		s.Lag = &s.Runner.caught
+	}
+	if s.Phase == PhaseFollowing || s.NeedsRunner() || s.Runner.Copied == 0 {
+		return
+	}
+	var rows float64
+	for _, t := range s.Tables {
+		rows += float64(t.Rows) * (1 - t.Copied)
+	}
+	left := int64(rows) / s.Runner.Copied
+	s.Left = &left
+}
+
+// runner reads what the leading runner said last.
+func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error) {
+	there, err := s.Database.Exists(ctx, s, lead.RunnerTable)
+	if err != nil || !there {
+		return nil, err
+	}
+	var r Runner
+	var host, does, cause sql.NullString
+	err = s.QueryRowContext(ctx, withClock(s.Database, "SELECT host, pid, epoch, doing, cause, "+now+" - heard, heard - began, copied, followed, CASE WHEN caught = 0 THEN -1 ELSE "+now+" - caught END"+
+		" FROM "+lead.RunnerTable+" WHERE job = ? AND heard > 0"), job).
+		Scan(&host, &r.PID, &r.Epoch, &does, &cause, &r.Silent, &r.Leading, &r.Copied, &r.Followed, &r.caught)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // none has said anything
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", lead.RunnerTable, err)
+	}
+	r.Host, r.Does, r.Cause = host.String, does.String, cause.String
+	r.Leads = r.Silent <= int64(SilentAfter.Seconds())
+	return &r, nil
+}
+
+// oldestTransaction finds the longest open transaction of InnoDB but that of the connection
+// itself.
+func oldestTransaction(ctx context.Context, s *backend.Session) (*Transaction, error) {
+	if s.Database.Name() == "sqlite" {
+		return nil, nil //nolint:nilnil // a file shows none
+	}
+	var t Transaction
+	err := s.QueryRowContext(ctx, "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX"+
+		" WHERE trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) ORDER BY trx_started LIMIT 1").Scan(&t.Connection, &t.Seconds)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
