@@ -5,13 +5,14 @@ import "strings"
 // contended holds what servers say when a transaction was rolled back because
 // another was in the way, for drivers that show the code and those that show the
 // text only: SQLite's SQLITE_BUSY and SQLITE_LOCKED, MySQL's deadlock (Galera says it
-// too when another member wrote first), Group Replication's word for the same,
+// too when another member wrote first), Group Replication's word for the same, what a
+// COMMIT says then (1180, with the storage engine's 149),
 // PostgreSQL's deadlock and serialization failure. Timeouts of waits for a lock
 // (MySQL's 1205, PostgreSQL's 55P03) are not among them: whoever met one has
 // waited long enough.
 var contended = []string{
 	"database is locked", "database table is locked",
-	"Error 1213", "Error 3101",
+	"Error 1213", "Error 3101", "Got error 149 ",
 	"SQLSTATE 40P01", "deadlock detected",
 	"SQLSTATE 40001", "could not serialize access",
 }

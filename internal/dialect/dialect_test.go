@@ -84,6 +84,8 @@ func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 		"pq: could not serialize access due to read/write dependencies among transactions":      true,
 		"ERROR: canceling statement due to lock timeout (SQLSTATE 55P03)":                       false,
 		"Error 3101 (HY000): Plugin instructed the server to rollback the current transaction.": true,
+		"Error 1180 (HY000): Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT":  true,
+		"Error 1180 (HY000): Got error 28 \"No space left on device\" during COMMIT":            false,
 		"Error 1205 (HY000): Lock wait timeout exceeded":                                        false,
 		"Error 1146 (42S02): Table 'a.b' doesn't exist":                                         false,
 	} {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -12,18 +13,22 @@ import (
 
 const (
 	patience = 10 * time.Second // then the other writer's lock is reported
-	pause    = 5 * time.Millisecond
+	// Pauses grow from the one to the other: members of a cluster that write to one row
+	// would meet each other again and again.
+	shortPause = 5 * time.Millisecond
+	longPause  = 80 * time.Millisecond
 )
 
 // Retry runs f, and again while another writer is in the way or f's error wraps
-// busy, which may be nil; f must be repeatable. A SQLite file without a busy timeout
-// and a deadlock on MySQL need this. When the context ends meanwhile the error
+// busy, which may be nil; f must be repeatable. A SQLite file without a busy timeout,
+// a deadlock on MySQL and a conflict of a cluster's members at COMMIT need this. The pauses
+// are drawn by lot and grow. When the context ends meanwhile the error
 // says both, whatever f made of the context.
 func Retry(ctx context.Context, busy error, f func() error) error {
 	giveUp := time.NewTimer(patience)
 	defer giveUp.Stop()
 	var contended error
-	for {
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		err := f()
 		switch {
 		case err != nil && contended != nil && ctx.Err() != nil:
@@ -37,7 +42,7 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 			return errors.Join(contended, ctx.Err())
 		case <-giveUp.C:
 			return fmt.Errorf("%w; another writer held the lock for %v, try again when it is done", err, patience)
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }

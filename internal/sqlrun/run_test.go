@@ -64,10 +64,32 @@ func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
 		if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "another writer held the lock for 10s") {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(begin); took != 10*time.Second || *runs < 1000 {
+		if took := time.Since(begin); took != 10*time.Second || *runs < 80 || *runs > 1000 {
 			t.Errorf("%d runs in %v", *runs, took)
 		}
 	})
+}
+
+// Two writers that began together and always paused as long would go on meeting.
+func TestPausesAreDrawnByLot(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			task, _ := answers(errLocked, errLocked, nil)
+			begin := time.Now()
+			if err := sqlrun.Retry(t.Context(), nil, task); err != nil {
+				t.Error(err)
+			}
+			took := time.Since(begin)
+			seen[took] = true
+			if took < 7500*time.Microsecond || took > 22500*time.Microsecond {
+				t.Errorf("two pauses took %v", took)
+			}
+		})
+	}
+	if len(seen) < 10 {
+		t.Errorf("the pauses are alike: %v", seen)
+	}
 }
 
 func TestARetryEndsWithItsContextAndSaysWhatItWaitedFor(t *testing.T) {
