@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,18 +23,28 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-const adoptionJSON = `{
-  "databases": {"east": {"env": "SHOP_EAST"}, "west": {"env": "SHOP_WEST"}},
-  "tables": [{"name": "orders", "key": "user_id", "rule": "low(10)",
-    "spread": {"databases": ["east", "west"], "tables": 4, "pattern": "orders_%02d"}}],
-  "broadcast": ["regions"],
-  "vitess": {"keyspace": "shop"}
-}`
+// wayOut is the page on growing out of one process.
+const wayOut = "../docs/growing-out-of-one-process.md"
+
+// pageBlocks returns the page's code of a language.
+func pageBlocks(t *testing.T, language string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(wayOut)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rest := range strings.Split(string(text), "\n```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(rest, "```\n")
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
 
 // adopted is a shop whose shards become Vitess' in their places and back.
 type adopted struct {
 	dir string
 	env []string
+	ran []string // lines of the shell
 	r   *sharding.Router
 	// places are by physical table, "east/orders_00", where its rows are in Vitess.
 	places map[string]string
@@ -84,7 +96,7 @@ func newAdopted(t *testing.T, s adoptable) *adopted {
 	for _, at := range a.r.Targets("orders") {
 		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id bigint PRIMARY KEY, user_id bigint NOT NULL)")
 	}
-	if err := os.WriteFile(filepath.Join(a.dir, "shards.json"), []byte(adoptionJSON), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.dir, "shards.json"), []byte(pageBlocks(t, "json")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(a.dir, "shardid"), "./cmd/shardid")
@@ -98,6 +110,7 @@ func newAdopted(t *testing.T, s adoptable) *adopted {
 // run runs a command of the page on growing out of one process.
 func (a *adopted) run(t *testing.T, line string) {
 	t.Helper()
+	a.ran = append(a.ran, line)
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", line)
 	cmd.Dir, cmd.Env = a.dir, a.env
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -218,6 +231,13 @@ func TestAdoptionInPlaceUnderWritersLosesNoRowAndNeitherDoesItsUndo(t *testing.T
 			writers.Wait()
 			a.check(t)
 			a.run(t, "shardid doctor --config shards.json --rows -1")
+			a.run(t, "shardid export shardingsphere --config shards.json --dir shardingsphere")
+			a.run(t, "shardid export citus --config shards.json --dir citus")
+			for line := range strings.Lines(strings.Join(pageBlocks(t, "sh"), "")) {
+				if line = strings.TrimSpace(line); !slices.Contains(a.ran, line) {
+					t.Errorf("the page says %q, which was not run", line)
+				}
+			}
 			t.Logf("%d rows", a.total())
 
 			database.Exec(t, a.r.DB("east"), "INSERT INTO orders_00 VALUES (-4, -4)")

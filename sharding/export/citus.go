@@ -22,7 +22,7 @@ func Citus(r *sharding.Router) (Export, error) {
 	leader := map[string]layout{}
 	var sql strings.Builder
 	var errs []error
-	notes := []string{"Citus needs the sharding key in every primary and unique key of a table."}
+	notes := []string{goldenOnly("Citus"), "Citus needs the sharding key in every primary and unique key of a table."}
 	for _, l := range all {
 		first, follows := leader[l.Group]
 		if l.Group == "" || !follows {

@@ -21,6 +21,11 @@ type File struct {
 	Text string `json:"text"`
 }
 
+// goldenOnly is the note of exports that were not tried on the system itself.
+func goldenOnly(system string) string {
+	return "This export was checked against golden files; " + system + " itself was not run. Try it on a copy of the data first."
+}
+
 // ErrInexact: the system has no exact equivalent. Every RefusedError wraps it.
 var ErrInexact = errors.New("no exact equivalent")
 

@@ -27,7 +27,7 @@ func ShardingSphere(r *sharding.Router) (Export, error) {
 	var out yamlText
 	var algorithms yamlText
 	var errs []error
-	notes := []string{} // [] in JSON
+	notes := []string{goldenOnly("ShardingSphere")}
 	all := layouts(r)
 	out.line(0, "rules:")
 	out.line(0, "- !SHARDING")
