@@ -1,6 +1,9 @@
 package backend
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Kind is what a column holds, as hashes see it.
 type Kind int
@@ -36,6 +39,23 @@ type ForeignKey struct {
 	// Unseen says why no trigger on the parent sees all changes of what the key refers
 	// to; "" when one does.
 	Unseen string
+
+	rules string // ON DELETE … ON UPDATE …
+}
+
+// Statements drop the key of a table of MariaDB or MySQL that refers to a parent, and make
+// it again.
+func (fk ForeignKey) Statements(child, parent string) (drop, add string) {
+	m := mysqlServer{}
+	list := func(names []string) string {
+		quoted := make([]string, len(names))
+		for i, name := range names {
+			quoted[i] = m.Quote(name)
+		}
+		return "(" + strings.Join(quoted, ", ") + ")"
+	}
+	return fmt.Sprintf("ALTER TABLE %s DROP FOREIGN KEY %s", m.Quote(child), m.Quote(fk.name)),
+		fmt.Sprintf("ALTER TABLE %s ADD CONSTRAINT %s FOREIGN KEY %s REFERENCES %s %s %s", m.Quote(child), m.Quote(fk.name), list(fk.Columns), m.Quote(parent), list(fk.Refers), fk.rules)
 }
 
 // Cascades reports whether the key changes rows of the child by itself.
@@ -88,7 +108,7 @@ func (s *Table) addKey(k keyColumn) {
 func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	last := len(keys) - 1
 	if last < 0 || keys[last].name != k.name || keys[last].Table != other {
-		keys = append(keys, ForeignKey{name: k.name, Table: other, Deletes: cascades(k.onDelete), Updates: cascades(k.onUpdate)})
+		keys = append(keys, ForeignKey{name: k.name, Table: other, Deletes: cascades(k.onDelete), Updates: cascades(k.onUpdate), rules: "ON DELETE " + k.onDelete + " ON UPDATE " + k.onUpdate})
 		last++
 	}
 	keys[last].Columns = append(keys[last].Columns, k.column)

@@ -240,10 +240,14 @@ func (p tableProbe) edges() {
 		}
 	}
 	for _, fk := range p.shape.Children {
-		if !p.has(fk.Table) {
-			p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")),
-				"add "+fk.Table+" to the job, or drop the foreign key")
+		if p.has(fk.Table) {
+			continue
 		}
+		fix := "add " + fk.Table + " to the job, or drop the foreign key"
+		if drop, add := fk.Statements(fk.Table, p.shape.Name); p.Database.Name() == "mysql" && !strings.Contains(fk.Table, ".") { // of another database
+			fix += ": " + drop + "; after an abort it is made again by: " + add
+		}
+		p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")), fix)
 	}
 }
 
