@@ -47,7 +47,7 @@ func (l layoutFile) adopt(ctx context.Context, r *sharding.Router, out export.Ex
 			return out, err
 		}
 		if server.Name() != "mysql" {
-			out.Notes = append(out.Notes, fmt.Sprintf("%s is no MySQL: its rows have to be copied, there is no adoption in place.", db))
+			out.Notes = append(out.Notes, db+" is no MySQL: its rows have to be copied, there is no adoption in place.")
 			return out, nil
 		}
 		var name string
