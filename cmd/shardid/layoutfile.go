@@ -66,7 +66,10 @@ For migrate alone a table can also have
                            environment variable; map(tag), ids of the tag in
                            leaf_alloc, remembered in a table of the source
   "references": [{"column": "last_order", "table": "orders"}]
-                           columns with ids of tables of the job, and no foreign key`
+                           columns with ids of tables of the job, and no foreign key
+
+and the file can name, beside "databases", those of them that are replicas of the
+source, by whose lag the copy is held back: "replicas": ["replica1", "replica2"]`
 
 // layoutFile is the JSON form of a sharding configuration.
 type layoutFile struct {
@@ -74,6 +77,7 @@ type layoutFile struct {
 	Tables    []tableEntry             `json:"tables"`
 	Broadcast []string                 `json:"broadcast"`
 	Home      string                   `json:"home"`
+	Replicas  []string                 `json:"replicas"` // of migrate's source
 	Vitess    vitessEntry              `json:"vitess"`
 	Slots     slotsEntry               `json:"slots"`
 

@@ -16,6 +16,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/throttle"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -129,9 +130,10 @@ func migrateCode(ctx context.Context, err error) error {
 type operation struct {
 	*migration
 
-	cfg   migrate.Config
-	job   *migrate.Job
-	begun time.Time
+	cfg      migrate.Config
+	replicas []throttle.Replica // of the source, for run
+	job      *migrate.Job
+	begun    time.Time
 	// returned are the tables that a rollback has returned to the source.
 	returned map[string]bool
 }
@@ -149,8 +151,14 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 		return err
 	}
 	missing := database.Empty
+	var replicas []throttle.Replica
 	if m.cmd.Name() == "run" {
 		missing = database.Made
+		replicas, err = layout.openReplicas(ctx)
+		defer func() { err = errors.Join(err, closeReplicas(replicas)) }()
+		if err != nil {
+			return err
+		}
 	}
 	dbs, err := openShards(ctx, layout, tables, missing)
 	if err != nil {
@@ -167,7 +175,7 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	ids.source = source
-	o := &operation{migration: m, begun: time.Now(), cfg: migrate.Config{
+	o := &operation{migration: m, begun: time.Now(), replicas: replicas, cfg: migrate.Config{
 		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
 	}}
 	o.cfg.Ready = o.ready

@@ -43,18 +43,22 @@ type progressLine struct {
 
 	Part          float64 `json:"copied"`
 	RowsPerSecond int64   `json:"rows_per_second"`
+	Throttled     string  `json:"throttled,omitempty"` // why
 }
 
 // show writes where the job stands; copied is how many rows the run has copied
-// so far.
-func (l *progressLines) show(p migrate.Progress, copied int64) {
+// so far, and throttled why it copies nothing at the moment, if so.
+func (l *progressLines) show(p migrate.Progress, copied int64, throttled string) {
 	rows, since := copied-l.copied, time.Since(l.last)
 	l.copied, l.last = copied, time.Now()
 	if l.json {
-		l.object(progressLine{p, p.Copied(), int64(float64(rows) / since.Seconds())})
+		l.object(progressLine{p, p.Copied(), int64(float64(rows) / since.Seconds()), throttled})
 		return
 	}
 	text := l.text(p) + rate(rows, since)
+	if throttled != "" && !p.Paused {
+		text += l.style.Yellow(", throttled: " + throttled)
+	}
 	if l.moves {
 		_, _ = io.WriteString(l.w, "\r  "+text+"\x1b[K")
 		l.visible = true

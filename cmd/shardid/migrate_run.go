@@ -15,10 +15,14 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/throttle"
 )
 
 // lookEvery is how often a runner looks at what operators want.
 const lookEvery = 250 * time.Millisecond
+
+// usualChunk is how many rows are copied at once unless somebody wants it otherwise.
+const usualChunk = 4000
 
 // runFlags are those of run.
 type runFlags struct {
@@ -29,10 +33,14 @@ type runFlags struct {
 	throttleFile string
 	maxThreads   int
 	maxThrottle  time.Duration
+	maxLag       time.Duration
+	rate         int64
+
+	maxCommitLatency time.Duration
 }
 
 func (m *migration) newRun() *cobra.Command {
-	f := runFlags{interval: 10 * time.Second, maxThrottle: time.Hour}
+	f := runFlags{interval: 10 * time.Second, maxThrottle: time.Hour, maxLag: 5 * time.Second}
 	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
 is interrupted: before the switch from the source to the shards, after it back. Any
 number of runners may be started: one leads, the others wait and take over. Run
@@ -40,8 +48,13 @@ may be ended at any moment in any way, and begun again. Of a job that is under w
 does not end because a database is away, or waits for locks: it tries again, for as long
 as it takes.
 
-Between chunks it waits while the job is paused, while the file of --throttle-file
-exists, and while the source has more than --max-threads threads running.
+Before each chunk it waits while the job is paused, while the file of --throttle-file
+exists, while the source has more than --max-threads threads running or commits for
+longer than --max-commit-latency, and while a replica is more than --max-lag behind. The
+replicas are those that "replicas" of the file names. One that cannot be asked, or whose
+replication is stopped, counts as behind. --rate is the most rows that are copied in a
+second, on average. Changes are followed all the same. The run says why it waits, and when
+it goes on.
 
 It shows a bar on a terminal and a line per --interval elsewhere, on stderr; with
 --json an object per line on stdout.`,
@@ -51,6 +64,9 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 			}
 			if f.dry {
 				return o.printStatements(ctx)
+			}
+			if o.cmd.Flags().Changed("max-lag") && len(o.replicas) == 0 {
+				return input.Errorf("--max-lag: the file of --config names no \"replicas\" of the source; name them there")
 			}
 			r, err := newRunner(o, f)
 			if err != nil {
@@ -66,6 +82,9 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	flags.Var(input.AtLeast(1, &f.interval), "interval", "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
 	flags.Var(input.AtLeast(1, &f.maxThreads), "max-threads", "copy nothing while the source has more threads running (default no limit)")
+	flags.Var(input.AtLeast(time.Second, &f.maxLag), "max-lag", "copy nothing while a replica is more behind")
+	flags.Var(input.AtLeast(1, &f.maxCommitLatency), "max-commit-latency", "copy nothing while commits on the source take longer (default no limit)")
+	flags.Var(input.AtLeast(1, &f.rate), "rate", "rows to copy in a second, at most (default no limit)")
 	flags.Var(input.AtLeast(1, &f.maxThrottle), "max-throttle", "end with 7 when throttled for longer without a break")
 	return cmd
 }
@@ -85,14 +104,15 @@ type runner struct {
 
 	flags   runFlags
 	steer   atomic.Pointer[migrate.Steering] // as last seen
-	cause   atomic.Pointer[string]           // why the copy is held back, "" when it is not
 	copied  atomic.Int64                     // rows
 	blocked atomic.Bool                      // by a transaction of somebody; said once
 	led     atomic.Bool                      // since the last attempt failed
 	waits   bool                             // for another runner; said once
 	failed  int                              // attempts since this runner has led the job
 	trouble trouble
-	began   bool // the job was seen under way, or this runner has led it
+
+	throttle *throttle.Throttle
+	began    bool // the job was seen under way, or this runner has led it
 
 	caughtUp bool // with --once: that was all
 }
@@ -100,10 +120,14 @@ type runner struct {
 func newRunner(o *operation, f runFlags) (*runner, error) {
 	r := &runner{operation: o, flags: f}
 	r.steer.Store(&migrate.Steering{})
-	r.cause.Store(new(string))
+	if err := r.newThrottle(); err != nil {
+		return nil, err
+	}
 	cfg := o.cfg
-	cfg.Throttle = r.throttle
-	cfg.Cause = func() string { return *r.cause.Load() }
+	if f.rate > 0 && o.rows == 0 { // smaller bites keep the rate more evenly
+		cfg.ChunkRows = int(min(f.rate, usualChunk))
+	}
+	cfg.Throttle, cfg.Cause = r.rest, r.throttle.Cause
 	cfg.Observe = r.observe
 	var err error
 	o.job, err = migrate.New(cfg)
@@ -114,6 +138,7 @@ func (r *runner) observe(s migrate.Step) {
 	switch s.Name {
 	case migrate.StepStored:
 		r.copied.Add(s.Rows)
+		r.throttle.Copied(s.Rows)
 	case migrate.StepLeading:
 		r.led.Store(true)
 		r.goesOn()
@@ -390,7 +415,7 @@ func (r *runner) show(ctx context.Context) {
 // showNow shows people nothing of a job that has not begun.
 func (r *runner) showNow(ctx context.Context, l *progressLines) {
 	if p, err := r.job.Progress(ctx); err == nil && (l.json || p.Phase != migrate.PhaseNone) {
-		l.show(p, r.copied.Load())
+		l.show(p, r.copied.Load(), r.throttle.Cause())
 	}
 }
 

@@ -1,57 +1,79 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/database"
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema/throttle"
 )
 
-// throttle waits before a chunk while operators or the source need a rest.
-func (r *runner) throttle(ctx context.Context) error {
-	begun := time.Now()
-	for {
-		paused := r.steer.Load().Paused
-		reason, err := r.busy(ctx)
-		cause := reason
-		if paused {
-			cause = "paused by an operator"
-		}
-		r.cause.Store(&cause)
-		switch {
-		case err != nil:
-			return err
-		case !paused && reason == "":
-			return nil
-		case paused: // whoever paused it knows
-			begun = time.Now()
-		case time.Since(begun) > r.flags.maxThrottle:
-			return coded{fmt.Errorf("throttled for longer than %s: %s; mend that or allow more time with --max-throttle", r.flags.maxThrottle, reason), migrateThrottled}
-		}
-		if err := pauseFor(ctx, lookEvery); err != nil {
-			return err
-		}
-	}
+// newThrottle holds the copy back while operators or servers need a rest.
+func (r *runner) newThrottle() (err error) {
+	r.throttle, err = throttle.New(throttle.Config{
+		Source: r.cfg.Source, Name: cmp.Or(r.cfg.Name, r.cfg.Tables[0].Name),
+		Replicas: r.replicas, MaxLag: r.flags.maxLag,
+		MaxThreads: r.flags.maxThreads, MaxCommitLatency: r.flags.maxCommitLatency, Rate: r.flags.rate,
+		Longest: r.flags.maxThrottle,
+		Also:    r.fileExists,
+		Paused:  func() bool { return r.steer.Load().Paused },
+		Observe: func(why string) {
+			if why == "" {
+				r.sayf("copying again")
+			} else {
+				r.sayf("copying nothing for now: %s", why)
+			}
+		},
+	})
+	return usage(err)
 }
 
-// busy says why nothing should be copied now, "" when it may.
-func (r *runner) busy(ctx context.Context) (string, error) {
+// rest waits before a chunk.
+func (r *runner) rest(ctx context.Context) error {
+	err := r.throttle.Wait(ctx)
+	if errors.Is(err, throttle.ErrTooLong) {
+		return coded{fmt.Errorf("%w; mend that or allow more time with --max-throttle", err), migrateThrottled}
+	}
+	return err
+}
+
+// fileExists is the cause that somebody made the file of --throttle-file.
+func (r *runner) fileExists(context.Context) (string, error) {
 	if r.flags.throttleFile != "" {
 		if _, err := os.Stat(r.flags.throttleFile); err == nil {
 			return "the file " + r.flags.throttleFile + " exists", nil
 		}
 	}
-	if r.flags.maxThreads <= 0 {
-		return "", nil
-	}
-	var name string
-	var running int
-	err := r.cfg.Source.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &running)
-	if err != nil {
-		return "", fmt.Errorf("--max-threads needs a server that counts its threads: %w", err)
-	}
-	if running > r.flags.maxThreads {
-		return fmt.Sprintf("%d threads are running on the source", running), nil
-	}
 	return "", nil
+}
+
+// openReplicas opens what the file says are replicas of the source.
+func (l layoutFile) openReplicas(ctx context.Context) (replicas []throttle.Replica, err error) {
+	for _, name := range l.Replicas {
+		entry, known := l.Databases[name]
+		if !known {
+			return replicas, input.Errorf("--config: there is no database %q, which \"replicas\" names", name)
+		}
+		dsn, err := entry.dsn(l.dir)
+		if err != nil {
+			return replicas, fmt.Errorf("--config: replica %q: %w", name, err)
+		}
+		db, err := database.Open(ctx, dsn)
+		if err != nil { // it may be away, which passes
+			return replicas, coded{fmt.Errorf("--config: replica %q: %w", name, err), migrateInterrupted}
+		}
+		replicas = append(replicas, throttle.Replica{Name: name, DB: db})
+	}
+	return replicas, nil
+}
+
+func closeReplicas(all []throttle.Replica) (err error) {
+	for _, r := range all {
+		err = errors.Join(err, r.DB.Close())
+	}
+	return err
 }

@@ -45,9 +45,10 @@ type Config struct {
 	// 16. On SQLite there is always one.
 	Copiers int
 
-	// Throttle is asked before each chunk; it returns when the copy may go on,
-	// and its error ends the run. It is called by several goroutines. Defaults to
-	// no throttling.
+	// Throttle is asked before each chunk is copied; it returns when the copy may go
+	// on, and its error ends the run. It is called by several goroutines. Changes are
+	// followed and rows compared without it. A throttle.Throttle of schema/throttle waits
+	// for replicas, threads and commits. Defaults to no throttling.
 	Throttle func(ctx context.Context) error
 
 	// Cause says why Throttle waits at the moment, "" when it does not. The leading

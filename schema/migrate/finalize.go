@@ -197,12 +197,16 @@ func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 	if !l.Tables.HaveServed() {
 		tables = append(tables, backend.RouteTable)
 	}
-	steered, err := s.Database.Exists(ctx, s, steerTable)
-	if err != nil {
-		return err
-	}
-	if steered { // a pause was meant for this job, not for a later one of the name
-		tables = append(tables, steerTable)
+	// Made by those who need them. A pause was meant for this job, not for a later one of
+	// the name.
+	for _, table := range []string{steerTable, backend.BeatTable} {
+		there, err := s.Database.Exists(ctx, s, table)
+		if err != nil {
+			return err
+		}
+		if there {
+			tables = append(tables, table)
+		}
 	}
 	for _, table := range tables {
 		if err := s.Exec(ctx, "DELETE FROM "+table+" WHERE job = ?", l.cfg.Name); err != nil {

@@ -17,6 +17,9 @@ const (
 	// to; TargetTable is where the source notes what these tables were.
 	OwnerTable  = "shardid_owner"
 	TargetTable = "shardid_target"
+
+	// BeatTable is what replicas of the source are asked for, to see how far they are.
+	BeatTable = "shardid_beat"
 )
 
 // Retired is the name of a table of the source after the switch.
