@@ -2,8 +2,8 @@ package lead
 
 import (
 	"context"
-	"fmt"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -102,7 +102,7 @@ func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
 		}
 	}
 	if p.began == "" {
-		p.began = fmt.Sprint(now)
+		p.began = strconv.FormatInt(now, 10)
 	}
 	copied, followed := p.rates()
 	return s.Exec(ctx, "UPDATE "+RunnerTable+" SET caught = CASE WHEN ? = 0 THEN caught ELSE ? END, epoch = ?, host = ?, pid = ?, doing = ?, cause = ?,"+
