@@ -7,9 +7,9 @@ import (
 )
 
 func TestThePageOnShardingShowsTheCodeOfTheShops(t *testing.T) {
-	var code string
+	var code strings.Builder
 	for _, file := range []string{"../setup/setup.go", "../../gormshop/main.go", "../../sqlxshop/main.go"} {
-		code += strings.ReplaceAll("\n"+read(t, file), "\n\t", "\n")
+		code.WriteString(strings.ReplaceAll("\n"+read(t, file), "\n\t", "\n"))
 	}
 	blocks := strings.Split(read(t, "../../../docs/sharding.md"), "\n```go\n")[1:]
 	if len(blocks) != 6 {
@@ -17,7 +17,7 @@ func TestThePageOnShardingShowsTheCodeOfTheShops(t *testing.T) {
 	}
 	for _, rest := range blocks {
 		block, _, closed := strings.Cut(rest, "```\n")
-		if !closed || !strings.Contains(code, "\n"+block) {
+		if !closed || !strings.Contains(code.String(), "\n"+block) {
 			t.Errorf("no shop has these lines:\n%s", block)
 		}
 	}
