@@ -163,6 +163,16 @@ func (e *RouteError) Error() string {
 // Unwrap returns e.Err.
 func (e *RouteError) Unwrap() error { return e.Err }
 
+// Reason returns the sentence of Error without what it says of the values of one
+// statement, so that refusals can be counted by their reasons.
+func (e *RouteError) Reason() string {
+	sentinel := e.Err
+	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
+		sentinel = next
+	}
+	return (&RouteError{Op: e.Op, Table: e.Table, Err: sentinel, Hint: e.Hint}).Error()
+}
+
 // ShardError is an error of one of several shards: what its database, or the way
 // to it, answered to a statement, or what a function returned that was called for
 // it. It tells those who alert and fail over which shard that was.

@@ -25,7 +25,7 @@ steps each of which can be undone until finalize: docs/runbook.md goes through
 them. The tables and where their rows go stand in the file of --config, the same
 that export and doctor read; all runners of a job must be given the same one.
 
-In their order: inspect, plan, install, seed, run, verify, cutover; then rollback or
+In their order: inspect, plan, install, seed, run, verify, preview, cutover; then rollback or
 finalize. status, pause, resume and abort are for in between; expand is a job of its
 own. Every verb may be used on any host, and again after whatever ended it.
 `
@@ -70,7 +70,7 @@ func newMigrate() *cobra.Command {
 	flags.BoolVar(&m.json, "json", false, "print JSON")
 	cmd.AddCommand(
 		m.newInspect(), m.newPlan(), m.newInstall(), m.newSeed(), m.newRun(), m.newStatus(), m.newPause(), m.newResume(),
-		m.newVerify(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(), m.newExpand(),
+		m.newVerify(), m.newPreview(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(), m.newExpand(),
 	)
 	return cmd
 }

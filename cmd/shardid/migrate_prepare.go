@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/preview"
 )
 
 func dryRun(cmd *cobra.Command, dry *bool) {
@@ -22,11 +24,12 @@ func dryRun(cmd *cobra.Command, dry *bool) {
 func (m *migration) newInstall() *cobra.Command {
 	var dry bool
 	cmd := m.verb("install", "Create the tables that generators need, on the source", `Install creates leaf_alloc, WORKER_NODE and the tables of leases where they are
-missing, and checks those that are there. The job's own tables and triggers are
-created by run.`,
+missing, checks those that are there, and creates the tables of preview. The job's own
+tables and triggers are created by run.`,
 		func(ctx context.Context, o *operation) error {
 			if !dry {
-				return o.said(schema.Apply(ctx, o.cfg.Source), "the tables that generators need are there")
+				err := errors.Join(schema.Apply(ctx, o.cfg.Source), preview.Create(ctx, o.cfg.Source))
+				return o.said(err, "the tables that generators and preview need are there")
 			}
 			server, err := dialect.Detect(ctx, o.cfg.Source)
 			if err != nil {
@@ -34,7 +37,7 @@ created by run.`,
 			}
 			ddl, err := schema.DDL(server.Name())
 			if err == nil {
-				_, err = io.WriteString(o.cmd.OutOrStdout(), ddl)
+				_, err = io.WriteString(o.cmd.OutOrStdout(), ddl+"\n"+preview.DDL(server.Name()))
 			}
 			return err
 		})

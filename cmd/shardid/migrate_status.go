@@ -63,7 +63,7 @@ func (o *operation) next(s migrate.Status) string {
 	case s.Paused && s.Phase == migrate.PhaseCopying:
 		return o.command("resume")
 	case s.Phase == migrate.PhaseFollowing:
-		return o.command("verify") + " && " + o.command("cutover")
+		return o.command("verify") + " && " + o.command("preview") + " && " + o.command("cutover")
 	case s.Phase == migrate.PhaseReturning:
 		return o.command("rollback")
 	case s.Phase == migrate.PhaseSwitched:

@@ -31,7 +31,8 @@ by renaming them to <name>_old, and flips the route. When writers would wait for
 longer than --max-pause it gives up: everything is as before, and it may be tried
 again. It renames only when that fits into what is left, by a rehearsal on a table of
 its own. When it takes longer after all, it is finished or undone, whichever is shorter,
-and says so. Rollback undoes it until finalize.
+and says so. Rollback undoes it until finalize. It warns when nobody has looked at
+what preview prints.
 
 A runner makes room for it and goes on afterwards, then from the shards back to the
 source.`, (*migrate.Job).Cutover)
@@ -69,6 +70,9 @@ func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
 		if err := o.readRoutes(ctx); err != nil {
 			return err
+		}
+		if use == "cutover" {
+			o.warnUnseen(ctx)
 		}
 		var done migrate.Switch
 		err := o.leading(ctx, func() (err error) {

@@ -71,7 +71,11 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 		return err
 	}
 	if f.log != "" {
-		return f.planLog(r, stdin, w)
+		report, err := planLog(r, f.dialect, f.log, stdin)
+		if err != nil {
+			return err
+		}
+		return f.printReport(w, report)
 	}
 	values := make([]any, 0, len(args)-1)
 	for _, arg := range args[1:] {
@@ -181,24 +185,26 @@ type routeReason struct {
 	Example string `json:"example"`
 }
 
-func (f routeFlags) planLog(r *sharding.Router, stdin io.Reader, w io.Writer) error {
+// planLog plans the statements of a file, or of stdin for "-".
+func planLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (report routeReport, err error) {
 	source := stdin
-	if f.log != "-" {
-		file, err := os.Open(f.log)
+	if name != "-" {
+		file, err := os.Open(name) //nolint:gosec // the user's own file
 		if err != nil {
-			return input.Errorf("--log %s cannot be opened; name a file with statements", dialect.RedactDSN(f.log))
+			return report, input.Errorf("--log %s cannot be opened; name a file with statements", dialect.RedactDSN(name))
 		}
 		defer func() { _ = file.Close() }() // only read
 		source = file
 	}
-	report, reasons := routeReport{Kinds: map[shardsql.Kind]int{}}, map[string]*routeReason{}
+	report.Kinds = map[shardsql.Kind]int{}
+	reasons := map[string]*routeReason{}
 	for statement, err := range loggedStatements(source) {
 		if err != nil {
-			return input.Errorf("--log: %v", err)
+			return report, input.Errorf("--log: %v", err)
 		}
-		e, err := shardsql.Plan(r, f.dialect, statement)
+		e, err := shardsql.Plan(r, dialectName, statement)
 		if err != nil {
-			return input.Wrap(err)
+			return report, input.Wrap(err)
 		}
 		report.Statements++
 		report.Kinds[e.Kind]++
@@ -217,7 +223,7 @@ func (f routeFlags) planLog(r *sharding.Router, stdin io.Reader, w io.Writer) er
 	slices.SortFunc(report.Refused, func(a, b routeReason) int {
 		return cmp.Or(b.Times-a.Times, strings.Compare(a.Reason, b.Reason))
 	})
-	return f.printReport(w, report)
+	return report, nil
 }
 
 // routeWhy is a reason without the values of one statement.
@@ -226,17 +232,18 @@ func routeWhy(err error) string {
 	if !errors.As(err, &refusal) {
 		return err.Error()
 	}
-	sentinel := refusal.Err
-	for next := errors.Unwrap(sentinel); next != nil; next = errors.Unwrap(sentinel) {
-		sentinel = next
-	}
-	return (&sharding.RouteError{Op: refusal.Op, Table: refusal.Table, Err: sentinel, Hint: refusal.Hint}).Error()
+	return refusal.Reason()
 }
 
 func (f routeFlags) printReport(w io.Writer, report routeReport) error {
 	if f.asJSON {
 		return json.NewEncoder(w).Encode(report)
 	}
+	_, err := io.WriteString(w, report.text())
+	return err
+}
+
+func (report routeReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
 	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
@@ -247,8 +254,7 @@ func (f routeFlags) printReport(w io.Writer, report routeReport) error {
 	for _, reason := range report.Refused {
 		fmt.Fprintf(&b, "\n%7d  %s\n         %s\n", reason.Times, reason.Reason, shortened(reason.Example))
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
 
 // shortened is a statement on one line of a terminal.

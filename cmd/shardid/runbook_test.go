@@ -8,7 +8,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"log"
 	"os"
 	"strings"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 	"github.com/shardid/shardid/sqlxhook"
@@ -58,14 +58,14 @@ func runbookRouter(ctx context.Context, legacy, east, west *sql.DB) (keygen.Set,
 	check(err)
 	itemTables, err := sharding.Spread([]string{"east", "west"}, 4, "items_%d")
 	check(err)
-	preview := new(sharding.Preview)
+	found := new(sharding.Preview)
 	router, err := sharding.New(sharding.DBs{"legacy": legacy, "east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orderTables, Group: "orders"},
 		sharding.Table{Name: "items", Key: "user_id", Rule: sharding.Low(2), Map: itemTables, Group: "orders"},
-		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: preview})
+		sharding.Migration{Source: "legacy", Tables: map[string]string{"orders": "id", "items": "id"}, Patience: 10 * time.Second, Preview: found})
 	check(err)
 	check(router.Load(ctx)) // who serves now?
-	return ids, router, preview
+	return ids, router, found
 }
 
 func runbookGORM(ctx context.Context, db *gorm.DB, ids keygen.Set, router *sharding.Router) error {
@@ -97,10 +97,10 @@ func runbookSQLX(ctx context.Context, driverName string, home *sql.DB, ids keyge
 	return found
 }
 
-func runbookPreview(logger *log.Logger, preview *sharding.Preview) bool {
-	for _, s := range preview.Statements() {
-		logger.Printf("%s, %d times: %s (%v)", s.Change, s.Times, s.Text, s.Err)
-	}
+func runbookPreview(ctx context.Context, legacy *sql.DB, found *sharding.Preview) bool {
+	recorder, err := preview.Start(ctx, preview.Config{Source: legacy, Preview: found})
+	check(err)
+	defer func() { check(recorder.Close(ctx)) }() // when the program ends
 	return true
 }
 
@@ -117,7 +117,7 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 	m := newRunbookShop(t)
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--margin", "10000")
-	ids, router, preview := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
+	ids, router, found := runbookRouter(ctx, m.source, openFile(t, m.file("east.db")), openFile(t, m.file("west.db")))
 	for name, counter := range ids.Named {
 		closer, is := counter.(*segment.Generator)
 		if !is {
@@ -135,9 +135,10 @@ func TestTheRunbooksProgramIsTheSameBeforeAndAfterTheSwitch(t *testing.T) {
 		t.Errorf("before the switch: %s", got)
 	}
 	m.must(t, 0, "run", "--once")
-	var refused strings.Builder
-	if runbookPreview(log.New(&refused, "", 0), preview); refused.Len() > 0 {
-		t.Errorf("the shards will do otherwise:\n%s", refused.String())
+	m.must(t, 6, "preview", "--check")
+	runbookPreview(ctx, m.source, found)
+	if said := m.must(t, 0, "preview", "--check"); !strings.Contains(said.stdout, ": 0 will be refused, 0 will be done otherwise") {
+		t.Errorf("the shards will do otherwise:\n%s", said.stdout)
 	}
 	m.must(t, 0, "cutover", "--max-pause", "10m")
 	if got := write(); got != "[{10053 5 by sqlx []} {10052 5 twice []} {10051 5 alone []}]" {

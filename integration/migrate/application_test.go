@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )
@@ -42,7 +44,7 @@ func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T
 		m := newMoving(t, s, grants...)
 		database.Exec(t, m.admin, "CREATE USER app")
 		database.Exec(t, m.admin, "GRANT INSERT, UPDATE, DELETE ON shop.orders TO app") // what it has
-		if err := schema.Apply(ctx, m.cfg.Source); err != nil {
+		if err := errors.Join(schema.Apply(ctx, m.cfg.Source), preview.Create(ctx, m.cfg.Source)); err != nil {
 			t.Fatal(err)
 		}
 		for _, grant := range appGrants(t) {
@@ -65,6 +67,13 @@ func TestAnApplicationWithTheDocumentedGrantsLivesThroughAMigration(t *testing.T
 		}
 		if id := insert(); id != 17 {
 			t.Errorf("before the switch: %d", id)
+		}
+		recorder, err := preview.Start(ctx, preview.Config{Source: database.OpenAs(t, s, "app", "shop"), Preview: new(sharding.Preview)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := recorder.Close(ctx); err != nil {
+			t.Error(err)
 		}
 		if _, err := m.job.Cutover(ctx, longPause); err != nil {
 			t.Fatal(err)

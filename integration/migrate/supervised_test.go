@@ -35,7 +35,7 @@ func readUnit(t *testing.T) (s supervision) {
 		case "Restart":
 			restart = value
 		case "RestartPreventExitStatus":
-			for _, code := range strings.Fields(value) {
+			for code := range strings.FieldsSeq(value) {
 				n, err := strconv.Atoi(code)
 				if err != nil {
 					t.Fatal(err)

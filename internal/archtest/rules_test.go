@@ -77,6 +77,7 @@ var house = []room{
 	{"schema/internal/cutover", []string{"schema/internal/lead", "schema/internal/follow", "schema/internal/preflight", "schema/internal/openjob", "schema/internal/backend", "schema/internal/idmap", "schema/internal/proto", "sharding", "internal/..."}, "it changes which side serves, whoever has brought the rows there"},
 	{"schema/rebalance", []string{"schema", "schema/internal/...", "sharding", "internal/..."}, "it gives tables more servers, and is a neighbour of a migration on the same ground"},
 	{"schema/migrate", []string{"schema", "schema/internal/...", "sharding", "sharding/slotstore", "keygen", "internal/..."}, "it moves rows to where the rules say, whoever routes statements later"},
+	{"schema/preview", []string{"sharding", "internal/..."}, "it keeps what programs found, whoever migrates"},
 	{"schema/throttle", []string{"schema/internal/backend", "internal/..."}, "it says when to rest, whoever copies"},
 	{"schema/versions", aboveSharding, whySibling},
 	{"gormplugin", append([]string{"sharding/shardsql", "sharding/lookups"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},

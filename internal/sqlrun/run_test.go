@@ -204,3 +204,42 @@ func TestEachRowIsScannedUntilOneFails(t *testing.T) {
 		t.Error("a query that fails succeeded")
 	}
 }
+
+// refusal is what a server of PostgreSQL answers.
+type refusal string
+
+func (r refusal) Error() string    { return "SQLSTATE " + string(r) }
+func (r refusal) SQLState() string { return string(r) }
+
+// creator answers each statement with the next error.
+type creator struct {
+	answers []error
+	runs    int
+}
+
+func (c *creator) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	c.runs++
+	return nil, c.answers[c.runs-1]
+}
+
+func TestATableThatAnotherProcessMakesMeanwhileIsThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"made":                       {[]error{nil}, nil},
+		"in the catalog's index":     {[]error{refusal("23505"), nil}, nil},
+		"its type is there":          {[]error{refusal("42710"), nil}, nil},
+		"it is there":                {[]error{refusal("42P07"), nil}, nil},
+		"another has that name":      {[]error{refusal("42710"), refusal("42710")}, refusal("42710")},
+		"something else":             {[]error{refusal("42501")}, refusal("42501")},
+		"another writer, then there": {[]error{errLocked, refusal("23505"), errLocked, nil}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &creator{answers: c.answers}
+			if err := sqlrun.Create(t.Context(), on, "CREATE TABLE IF NOT EXISTS t"); !errors.Is(err, c.want) || on.runs != len(c.answers) {
+				t.Errorf("%s: %v after %d runs", name, err, on.runs)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/owner"
 )
@@ -37,7 +38,7 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 	if !p.lookup.Building {
 		return r, fmt.Errorf("lookups: the lookup of %s.%s is in use; to fill it anew, declare it with Building and roll that out to all programs first", p.table.Name, p.lookup.Column)
 	}
-	if _, err := p.Home.ExecContext(ctx, dialect.Text(p.dialect, progressDDL)); err != nil {
+	if err := sqlrun.Create(ctx, p.Home, dialect.Text(p.dialect, progressDDL)); err != nil {
 		return r, fmt.Errorf("lookups: %w", err)
 	}
 	var twice []owner.Entry

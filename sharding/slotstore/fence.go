@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -170,7 +171,7 @@ func (s *Store) guard(ctx context.Context, n int, v View) error {
 	if err != nil {
 		return err
 	}
-	if err := b.exec(ctx, fmt.Sprintf(fenceDDL, ending(b.server))); err != nil {
+	if err := sqlrun.Create(ctx, b.db, dialect.Text(b.server, fmt.Sprintf(fenceDDL, ending(b.server)))); err != nil {
 		return err
 	}
 	err = b.do(ctx, func(t tx) error {

@@ -42,15 +42,8 @@ func (b base) once(ctx context.Context, f func(tx) error) error {
 	return sqlrun.InTx(ctx, b.db, options, func(begun *sql.Tx) error { return f(tx{begun, b.server}) })
 }
 
-// exec runs one statement outside of a transaction, as DDL does.
-func (b base) exec(ctx context.Context, statement string, args ...any) error {
-	return sqlrun.Retry(ctx, nil, func() error {
-		_, err := b.db.ExecContext(ctx, dialect.Text(b.server, statement), args...)
-		return err
-	})
-}
-
-// execAll runs statements as exec does, on the database or one connection.
+// execAll runs statements on the database or one connection, again while other writers are in
+// their way.
 func (b base) execAll(ctx context.Context, on Execer, statements []string) error {
 	for _, statement := range statements {
 		err := sqlrun.Retry(ctx, nil, func() error {

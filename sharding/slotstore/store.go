@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -144,7 +145,8 @@ func (s *Store) targets(t sharding.Table) []sharding.Target {
 // slots active. A map that is there already stays as it is.
 func (s *Store) Create(ctx context.Context) error {
 	for _, statement := range mapDDL {
-		if err := s.home.exec(ctx, fmt.Sprintf(statement, ending(s.home.server))); err != nil {
+		text := dialect.Text(s.home.server, fmt.Sprintf(statement, ending(s.home.server)))
+		if err := sqlrun.Create(ctx, s.home.db, text); err != nil {
 			return fmt.Errorf("slotstore: create tables: %w", err)
 		}
 	}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/preview"
+	"github.com/shardid/shardid/sharding"
+)
+
+func (m *migration) newPreview() *cobra.Command {
+	var log string
+	var check bool
+	cmd := m.verb("preview", "Say what the shards will do otherwise with the application's statements", `Preview prints the statements of the application that the shards will refuse, that
+several of them will answer, and before which other shards will be asked: the worst
+first, each without its values. The application's processes record them on the source
+with package schema/preview, while the source still serves. Where none does, or beside
+that, --log has the statements of a file planned, one per line, or of MySQL's or
+MariaDB's general log. Types of columns are not known there: an order over several
+shards counts as refused, although the shards may answer it.
+
+It notes on the source that somebody looked: cutover warns when nobody has, or when
+statements that will be refused were found since. With --check it exits with 6 when a
+statement will be refused, or when there was nothing to look at.`,
+		func(ctx context.Context, o *operation) error { return o.preview(ctx, log, check) })
+	cmd.Flags().StringVar(&log, "log", "", "plan the statements of this file, too; - for stdin")
+	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when a statement will be refused, or nothing is known")
+	return cmd
+}
+
+// previewShown is what preview prints.
+type previewShown struct {
+	Job string `json:"job"`
+	preview.Found
+	Log *routeReport `json:"log,omitempty"` // of the file, nil without one
+}
+
+func (o *operation) preview(ctx context.Context, log string, check bool) error {
+	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
+	if err != nil {
+		return err
+	}
+	shown := previewShown{Job: o.jobName(), Found: found}
+	if log != "" {
+		if shown.Log, err = o.planLog(ctx, log); err != nil {
+			return err
+		}
+	}
+	if err := o.print(shown, shown.print); err != nil {
+		return err
+	}
+	if shown.known() {
+		if err := preview.NoteLook(ctx, o.cfg.Source, shown.Job, found); err != nil {
+			return err
+		}
+	}
+	switch refused := shown.refused(); {
+	case check && !shown.known():
+		return coded{errors.New("nothing is known of the application's statements"), migrateNotReady}
+	case check && refused > 0:
+		return coded{fmt.Errorf("the shards will refuse %d of the statements", refused), migrateNotReady}
+	}
+	return nil
+}
+
+func (o *operation) jobName() string { return cmp.Or(o.cfg.Name, o.cfg.Tables[0].Name) }
+
+// planLog plans the statements of a file as the shards will serve them.
+func (o *operation) planLog(ctx context.Context, name string) (*routeReport, error) {
+	layout, err := readLayout(o.config)
+	if err != nil {
+		return nil, err
+	}
+	r, err := layout.router(layout.unopened())
+	if err != nil {
+		return nil, err
+	}
+	server, err := dialect.Detect(ctx, o.cfg.Source)
+	if err != nil {
+		return nil, err
+	}
+	report, err := planLog(r, server.Name(), name, o.cmd.InOrStdin())
+	return &report, err
+}
+
+// known reports whether there was anything to look at.
+func (s previewShown) known() bool { return s.Recorded != nil || s.Log != nil && s.Log.Statements > 0 }
+
+func (s previewShown) refused() int64 {
+	n := s.Refused()
+	if s.Log != nil {
+		n += int64(len(s.Log.Refused))
+	}
+	return n
+}
+
+func (s previewShown) print(w io.Writer) error {
+	style := term.StyleFor(w)
+	var b strings.Builder
+	if s.Recorded == nil {
+		b.WriteString("no process has recorded what it sends: start a preview.Recorder in the application, or give the server's log with --log\n")
+	} else {
+		fmt.Fprintf(&b, "recorded by the application, last at %s: %s\n", s.Recorded.Format(time.DateTime+" MST"), s.summary(style))
+		for _, one := range s.Statements {
+			b.WriteString(previewLine(style, one))
+		}
+	}
+	if s.Log != nil {
+		b.WriteString("\nin the log: " + s.Log.text())
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// summary counts the statements by what becomes of them.
+func (s previewShown) summary(style term.Style) string {
+	refused := s.Refused()
+	text := fmt.Sprintf("%d will be refused", refused)
+	if refused > 0 {
+		text = style.Red(text)
+	}
+	return fmt.Sprintf("%s, %d will be done otherwise", text, int64(len(s.Statements))-refused)
+}
+
+func previewLine(style term.Style, s preview.Statement) string {
+	becomes := s.Becomes
+	if s.Change == sharding.WillBeRefused {
+		becomes = style.Red(becomes)
+	}
+	text := fmt.Sprintf("\n%7s times  %s\n    %s\n", term.Number(s.Times), becomes, shortened(s.Text))
+	if s.Reason != "" {
+		text += "    " + s.Reason + "\n"
+	}
+	return text
+}
+
+// warnUnseen says before a switch that nobody knows what the application will not be able
+// to say any more.
+func (o *operation) warnUnseen(ctx context.Context) {
+	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
+	look := "look with: " + o.command("preview")
+	switch {
+	case err != nil:
+		o.sayf("warning: what the shards will refuse is not known: %v", err)
+	case found.Looked == nil && found.Recorded == nil:
+		o.sayf("warning: nobody has looked at what the shards will refuse; %s", look)
+	case found.Looked == nil:
+		o.sayf("warning: nobody has looked at what the shards will refuse: %d statements of the application; %s", found.Unseen, look)
+	case found.Unseen > 0:
+		o.sayf("warning: %d statements that the shards will refuse were found since somebody looked, at %s; %s", found.Unseen, found.Looked.Format(time.DateTime+" MST"), look)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/schema/preview"
+	"github.com/shardid/shardid/sharding"
+)
+
+// records has the application record statements that the shards will refuse.
+func (m *movable) records(t *testing.T, texts ...string) {
+	t.Helper()
+	var found sharding.Preview
+	for _, text := range texts {
+		found.Add(text, sharding.WillBeRefused, &sharding.RouteError{Op: "update", Table: "orders", Err: sharding.ErrMissingKey, Hint: "add a condition on user_id"})
+	}
+	r, err := preview.Start(t.Context(), preview.Config{Source: m.source, Preview: &found})
+	check(err)
+	check(r.Close(t.Context()))
+}
+
+func TestACutoverWarnsUntilSomebodyHasLookedAtThePreview(t *testing.T) {
+	m := newMovable(t, 20)
+	m.must(t, 0, "run", "--once")
+	switches := func(want string) {
+		t.Helper()
+		o := m.must(t, 0, "cutover", "--max-pause", "10m")
+		if got := strings.Contains(o.stderr, "warning"); got != (want != "") || !strings.Contains(o.stderr, want) {
+			t.Errorf("want %q: %s", want, o.stderr)
+		}
+		m.must(t, 0, "rollback", "--max-pause", "10m")
+	}
+	switches("nobody has looked at what the shards will refuse; look with: shardid migrate preview --config ")
+	m.records(t, "UPDATE orders SET note = ?", "DELETE FROM orders")
+	switches("nobody has looked at what the shards will refuse: 2 statements of the application; look with")
+	m.must(t, 0, "preview")
+	switches("")
+	m.records(t, "UPDATE orders SET note = ?", "UPDATE orders SET user_id = ?")
+	switches("1 statements that the shards will refuse were found since somebody looked")
+}
+
+func TestAPreviewSaysWhatWillBeRefusedAndWhy(t *testing.T) {
+	m := newMovable(t, 20)
+	m.records(t, "UPDATE orders SET note = ?")
+	want := "1 times  refused\n    UPDATE orders SET note = ?\n    sharding: update orders refused: no sharding key; add a condition on user_id\n"
+	if o := m.must(t, 6, "preview", "--check"); !strings.Contains(o.stdout, ": 1 will be refused, 0 will be done otherwise\n") || !strings.HasSuffix(o.stdout, want) {
+		t.Errorf("%s%s", o.stdout, o.stderr)
+	}
+	var said struct {
+		Job        string `json:"job"`
+		Statements []struct {
+			Statement, Becomes, Reason string
+			Times                      int
+		}
+		Recorded, Looked string
+		Unseen           int
+	}
+	if err := json.Unmarshal([]byte(m.must(t, 0, "preview", "--json").stdout), &said); err != nil {
+		t.Fatal(err)
+	}
+	if said.Job != "orders" || len(said.Statements) != 1 || said.Statements[0].Becomes != "refused" || said.Recorded == "" || said.Looked == "" || said.Unseen != 0 {
+		t.Errorf("%+v", said)
+	}
+}
+
+func TestAPreviewPlansTheStatementsOfALog(t *testing.T) {
+	m := newMovable(t, 20)
+	log := m.file("general.log")
+	const statements = "SELECT * FROM orders WHERE user_id = 5\nUPDATE orders SET note = 'a'\nUPDATE orders SET note = 'b'\n"
+	if err := os.WriteFile(log, []byte(statements), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := m.must(t, 6, "preview", "--check", "--log", log)
+	for _, want := range []string{"no process has recorded what it sends", "in the log: 3 statements", "66.7 %  refused", "2  sharding: update orders refused: no sharding key"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, o.stdout)
+		}
+	}
+	m.must(t, 0, "run", "--once")
+	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); strings.Contains(o.stderr, "warning") {
+		t.Errorf("somebody has looked: %s", o.stderr)
+	}
+	if o := execute(t, m.args("preview", "--log", m.file("nothing.log"))...); o.code != 1 || !strings.Contains(o.stderr, "cannot be opened") {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestALookAtNothingIsNoLook(t *testing.T) {
+	m := newMovable(t, 20)
+	m.must(t, 6, "preview", "--check")
+	m.must(t, 0, "preview")
+	m.must(t, 0, "run", "--once")
+	if o := m.must(t, 0, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "nobody has looked") {
+		t.Error(o.stderr)
+	}
+}

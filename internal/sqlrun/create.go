@@ -1,0 +1,34 @@
+package sqlrun
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// Execer is the part of *sql.DB, *sql.Conn and *sql.Tx that Create needs.
+type Execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// madeMeanwhile are what PostgreSQL answers to IF NOT EXISTS when another process makes the
+// same: the table's entries in the catalog are made after the look for it. They are a
+// unique violation, and that the type or the table of that name is there.
+var madeMeanwhile = []string{"23505", "42710", "42P07"}
+
+// Create runs a CREATE … IF NOT EXISTS that several processes may run at once.
+func Create(ctx context.Context, on Execer, text string) error {
+	create := func() error {
+		return Retry(ctx, nil, func() error {
+			_, err := on.ExecContext(ctx, text)
+			return err
+		})
+	}
+	err := create()
+	if slices.Contains(madeMeanwhile, dialect.SQLState(err)) {
+		return create()
+	}
+	return err
+}
