@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os/exec"
 	"runtime"
@@ -23,16 +24,46 @@ const allowedPause = 500 * time.Millisecond
 type pauses struct {
 	made, givenUp []time.Duration
 	refused       int // before anybody had to wait
+	late          int // given up too late, by more than the machine delayed everything
 }
 
-func (p *pauses) add(done migrate.Switch, err error) {
+// add counts a switch, during which a statement took as long as slowest at most.
+func (p *pauses) add(done migrate.Switch, err error, slowest time.Duration) {
 	switch {
 	case err == nil:
 		p.made = append(p.made, done.Pause)
 	case done.Pause > 0:
 		p.givenUp = append(p.givenUp, done.Pause)
+		if done.Pause > allowedPause+slowest {
+			p.late++
+		}
 	default:
 		p.refused++
+	}
+}
+
+// slowest sends statements that need nothing to all databases until stop is called, and
+// returns how long the slowest took: a machine on which that takes long is too busy to
+// give up in time.
+func (s *migrationShop) slowest(t *testing.T) (stop func() time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	took := make([]time.Duration, 1+len(s.shards))
+	for i, db := range append(slices.Collect(maps.Values(s.shards)), s.source) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				began := time.Now()
+				_, _ = db.ExecContext(context.WithoutCancel(ctx), "DO 1") // it waits for no lock
+				took[i] = max(took[i], time.Since(began))
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	return func() time.Duration {
+		cancel()
+		wg.Wait()
+		return slices.Max(took)
 	}
 }
 
@@ -75,8 +106,9 @@ func busy(t *testing.T) (stop func()) {
 }
 
 // TestSwitchesKeepToTheirPause goes there and back under writers. What was given up
-// must not have kept anybody waiting for longer than allowed; by how much what was
-// made has is printed, and recorded in docs/soak.md.
+// must not have kept anybody waiting for longer than allowed, unless the machine delayed
+// statements that need nothing by as much; by how much what was made has is printed, and
+// recorded in docs/soak.md.
 func TestSwitchesKeepToTheirPause(t *testing.T) {
 	tries := effort.Cases(20, 250)
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
@@ -91,15 +123,15 @@ func TestSwitchesKeepToTheirPause(t *testing.T) {
 		t.Logf("%d switches with --max-pause %s: %s; %d took longer, by %s", len(all.made), allowedPause, spread(all.made), len(over(all.made)), spread(over(all.made)))
 		t.Logf("%d were given up under locks: %s; %d took longer, by %s", len(all.givenUp), spread(all.givenUp), len(over(all.givenUp)), spread(over(all.givenUp)))
 		t.Logf("%d were not begun", all.refused)
-		if effort.Soak() && len(over(all.givenUp)) > 0 {
-			t.Error("what is given up must be in time")
+		if effort.Soak() && all.late > 0 {
+			t.Errorf("%d were given up too late, by more than the slowest statement took meanwhile that needs nothing", all.late)
 		}
 		s.compare(t, "id", "orders", "_sealed")
 	})
 }
 
-// switchThereAndBack tries to switch, and to go back once it has, and at last goes back
-// if need be, while goroutines write to where the rows are.
+// switchThereAndBack tries to switch, and to go back once it has, and at last goes there
+// and back, while goroutines write to where the rows are.
 func (s *migrationShop) switchThereAndBack(t *testing.T, j *migrate.Job, tries int) (all pauses) {
 	t.Helper()
 	try := func(pause time.Duration, onShards bool) bool {
@@ -107,13 +139,15 @@ func (s *migrationShop) switchThereAndBack(t *testing.T, j *migrate.Job, tries i
 		if !onShards {
 			do = j.Cutover
 		}
+		slowest := s.slowest(t)
 		done, err := do(t.Context(), pause)
+		delayed := slowest()
 		stop()
 		if err != nil && !errors.Is(err, migrate.ErrNotReady) {
 			t.Fatal(err)
 		}
 		if pause == allowedPause {
-			all.add(done, err)
+			all.add(done, err, delayed)
 		}
 		if err == nil {
 			onShards = !onShards
@@ -124,8 +158,9 @@ func (s *migrationShop) switchThereAndBack(t *testing.T, j *migrate.Job, tries i
 	for range tries {
 		onShards = try(allowedPause, onShards)
 	}
-	if onShards || len(all.made) == 0 {
-		for onShards = try(longPause, onShards); onShards; {
+	// What a switch that was given up leaves to follow is brought over by one that is made.
+	for _, until := range []bool{true, false} {
+		for onShards != until {
 			onShards = try(longPause, onShards)
 		}
 	}
