@@ -16,7 +16,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -522,7 +522,7 @@ func (b *balance) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	mover, err := migrate.NewMover(migrate.MoverConfig{Store: b.store})
+	mover, err := rebalance.NewMover(rebalance.MoverConfig{Store: b.store})
 	if err != nil {
 		return err
 	}

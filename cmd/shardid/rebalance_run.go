@@ -12,7 +12,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -81,7 +81,7 @@ func (b *balance) sizeOf(ctx context.Context, shard int) (all amount) {
 type bringing struct {
 	*balance
 
-	mover *migrate.Mover
+	mover *rebalance.Mover
 	slots int   // to move
 	rows  int64 // in them, about; -1 where nobody knows
 	began time.Time
@@ -102,7 +102,7 @@ func (b *balance) bring(ctx context.Context, moves []sharding.Move) error {
 		all = all.plus(sizes[m.From])
 	}
 	r.rows = all.rows
-	r.mover, err = migrate.NewMover(migrate.MoverConfig{Store: b.store, MaxPause: b.pace.maxPause, Throttle: r.throttle, Observe: r.observe})
+	r.mover, err = rebalance.NewMover(rebalance.MoverConfig{Store: b.store, MaxPause: b.pace.maxPause, Throttle: r.throttle, Observe: r.observe})
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 		did, err := r.mover.Run(ctx, moves...)
 		r.moved.Add(int64(did.Slots))
 		r.pause = max(r.pause, did.Pause)
-		var tooLong *migrate.PauseError
-		again := migrate.Transient(err) || errors.Is(err, migrate.ErrLocked) || errors.As(err, &tooLong)
+		var tooLong *rebalance.PauseError
+		again := rebalance.Transient(err) || errors.Is(err, rebalance.ErrLocked) || errors.As(err, &tooLong)
 		if err == nil || ctx.Err() != nil || !again {
 			return err
 		}
@@ -162,8 +162,8 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 	}
 }
 
-func (r *bringing) observe(s migrate.Step) {
-	if s.Name == migrate.StepStored {
+func (r *bringing) observe(s rebalance.Step) {
+	if s.Name == rebalance.StepStored {
 		r.done.Add(s.Rows)
 	}
 }

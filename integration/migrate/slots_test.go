@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 	"github.com/shardid/shardid/sqlxhook"
@@ -98,10 +98,10 @@ func (s *slotShop) process(t *testing.T) (*sharding.Router, *slotstore.Store) {
 	return r, store
 }
 
-func (s *slotShop) mover(t *testing.T, observe func(migrate.Step)) *migrate.Mover {
+func (s *slotShop) mover(t *testing.T, observe func(rebalance.Step)) *rebalance.Mover {
 	t.Helper()
 	_, store := s.process(t)
-	m, err := migrate.NewMover(migrate.MoverConfig{Store: store, ChunkRows: 200, Observe: observe})
+	m, err := rebalance.NewMover(rebalance.MoverConfig{Store: store, ChunkRows: 200, Observe: observe})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,11 +393,11 @@ func moveForEver(t *testing.T, dsns []string) {
 		}
 	}
 	s := slotShopOf(dbs[0], dbs[1], dbs[2])
-	m := s.mover(t, func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) })
+	m := s.mover(t, func(step rebalance.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) })
 	for {
 		for from := range 2 {
 			// The killed one's connection may hold its lock for another moment.
-			if _, err := m.Run(t.Context(), s.moves(from, 1-from, 2, 3, 7)...); err != nil && !errors.Is(err, migrate.ErrLocked) {
+			if _, err := m.Run(t.Context(), s.moves(from, 1-from, 2, 3, 7)...); err != nil && !errors.Is(err, rebalance.ErrLocked) {
 				t.Fatal(err)
 			}
 		}
@@ -444,8 +444,8 @@ func TestASlotMoveSurvivesKillsOfItsMover(t *testing.T) {
 	onSlotServers(t, 1500, func(t *testing.T, s *slotShop) {
 		stop := s.writers(t)
 		for _, step := range []string{
-			migrate.StepLeading, migrate.StepAnnounced, migrate.StepBound, migrate.StepSnapshot, migrate.StepStored, migrate.StepApplied, migrate.StepAcked,
-			migrate.StepCompared, migrate.StepFenced, migrate.StepDrained, migrate.StepSwitched, migrate.StepSwept, migrate.StepFinished,
+			rebalance.StepLeading, rebalance.StepAnnounced, rebalance.StepBound, rebalance.StepSnapshot, rebalance.StepStored, rebalance.StepApplied, rebalance.StepAcked,
+			rebalance.StepCompared, rebalance.StepFenced, rebalance.StepDrained, rebalance.StepSwitched, rebalance.StepSwept, rebalance.StepFinished,
 		} {
 			killMover(t, s, 1, step)
 		}
@@ -470,7 +470,7 @@ func (s *slotShop) finish(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, migrate.ErrLocked) {
+		if !errors.Is(err, rebalance.ErrLocked) {
 			t.Fatal(err)
 		}
 	}

@@ -83,7 +83,7 @@
 // # Memory
 //
 // A job holds at most 16 MiB of rows at a time, in whatever number of goroutines and
-// on whichever way: Copiers, Follow, the way back and a Mover's slots share it. A row
+// on whichever way: Copiers, Follow, and the way back share it. A row
 // that is larger is held alone. Verify holds no rows but what tells them apart, and
 // one row at a time on SQLite. What counts are values as the database writes them
 // down, two digits for a byte on SQLite, and some 200 bytes for each row. What the

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
 
@@ -94,7 +95,7 @@ func (l *leader) dropTraces(ctx context.Context) error {
 		}
 	}
 	return l.Source.Do(ctx, func(s *backend.Session) error {
-		if err := l.dropCapture(ctx, s); err != nil {
+		if err := openjob.DropCapture(ctx, l.Job, s); err != nil {
 			return err
 		}
 		return s.Exec(ctx, "DROP TABLE IF EXISTS "+s.Database.Quote(l.LogTable()))

@@ -59,28 +59,12 @@ func (w *openJob) prepareTarget(ctx context.Context, s *backend.Session, t *open
 		to.Sealed = err == nil
 	case !open && !to.Sealed:
 		to.Sealed = served
-		err = w.makeTarget(ctx, s, t, to.Present())
+		err = backend.MakeLike(ctx, s, w.Source, t.Table, to.Present())
 	}
 	if err != nil {
 		return err
 	}
 	return w.checkTarget(ctx, s, t, to)
-}
-
-// makeTarget makes a table for rows of the one described.
-func (w *openJob) makeTarget(ctx context.Context, s *backend.Session, t *openjob.Table, name string) error {
-	if s.Database.Name() != w.Source.Name() {
-		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.Database.Name(), w.Source.Name())
-	}
-	var statements []string
-	err := w.Source.Do(ctx, func(from *backend.Session) (err error) {
-		statements, err = w.Source.TargetDefinition(ctx, from, t.Table, name)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return s.ExecAll(ctx, statements)
 }
 
 func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *openjob.Table, to *openjob.Target) error {
@@ -104,35 +88,4 @@ func (w *openJob) checkTarget(ctx context.Context, s *backend.Session, t *openjo
 		err = fmt.Errorf("%w: it is not empty", ErrNotReady)
 	}
 	return err
-}
-
-// makeCapture puts the triggers on the source's tables, and on those that they refer to.
-func (w *openJob) makeCapture(ctx context.Context) error {
-	return w.Source.Do(ctx, func(s *backend.Session) error {
-		for _, t := range w.Tables {
-			err := s.MakeTriggersUnderWriters(ctx, s.Database.Capture(w.Capture(t)))
-			if err != nil && s.Database.MayPass(err) {
-				w.Observe(StepBlocked, t, 0)
-			}
-			if err != nil {
-				return fmt.Errorf("triggers on table %s: %w", t.Name, err)
-			}
-		}
-		for _, watch := range openjob.WatchesOf(w.State.Job).Triggers {
-			if err := s.MakeTriggersUnderWriters(ctx, []backend.Trigger{watch}); err != nil {
-				return fmt.Errorf("a trigger on a table that foreign keys refer to: %w", err)
-			}
-		}
-		return nil
-	})
-}
-
-// dropCapture drops the triggers that note changes of the source's tables.
-func (w *openJob) dropCapture(ctx context.Context, s *backend.Session) error {
-	for _, t := range w.Tables {
-		if err := w.DropCaptureOf(ctx, s, t); err != nil {
-			return err
-		}
-	}
-	return openjob.WatchesOf(w.State.Job).Drop(ctx, s)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/cutover"
 	"github.com/shardid/shardid/schema/internal/follow"
 	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/preflight"
 	"github.com/shardid/shardid/schema/internal/proto"
 )
@@ -94,7 +95,7 @@ func (l *leader) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.makeCapture(ctx); err != nil {
+	if err := openjob.MakeCapture(ctx, l.Job); err != nil {
 		return err
 	}
 	err = l.OnSource(ctx, func(s *backend.Session) error {

@@ -80,19 +80,3 @@ func TestLargeRowsMoveInPortions(t *testing.T) {
 		})
 	}
 }
-
-func TestSlotsWithLargeRowsMoveInPortions(t *testing.T) {
-	t.Parallel()
-	s := newSlotShop(t, 20)
-	exec(t, s.dbs["a"], fmt.Sprintf(largeNotes+"; "+hugeNote, "orders_0", "orders_0"))
-	exec(t, s.dbs["a"], "UPDATE orders_0 SET user_id = 1; DELETE FROM items_0")
-	var read portions
-	m := s.mover(t, func(c *migrate.MoverConfig) { c.Observe, c.ChunkRows = read.observe, 1000 })
-	if err := until(t.Context(), m, s.moves(0, 1, 1)); err != nil {
-		t.Fatal(err)
-	}
-	read.check(t, 20, fewestLarge)
-	if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE length(note) = CASE WHEN id = 7 THEN 10485761 WHEN id % 2 = 0 THEN 1048576 ELSE 5 END"); n != 20 {
-		t.Errorf("%d rows are as they were", n)
-	}
-}

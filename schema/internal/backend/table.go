@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
@@ -114,4 +115,21 @@ func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	keys[last].Columns = append(keys[last].Columns, k.column)
 	keys[last].Refers = append(keys[last].Refers, k.refers)
 	return keys
+}
+
+// MakeLike makes a table for rows of one of a source in the database of a session, with the
+// definition that it has there.
+func MakeLike(ctx context.Context, s *Session, source *Database, t Table, name string) error {
+	if s.Database.Name() != source.Name() {
+		return fmt.Errorf("%w: it is a %s, the source a %s; create the table by hand", ErrUnsupported, s.Database.Name(), source.Name())
+	}
+	var statements []string
+	err := source.Do(ctx, func(from *Session) (err error) {
+		statements, err = source.TargetDefinition(ctx, from, t, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.ExecAll(ctx, statements)
 }

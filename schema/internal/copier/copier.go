@@ -19,6 +19,7 @@ type Copier struct {
 	leader *lead.Leader
 	room   *transfer.Room
 	pace   Pace
+	ends   Ends
 }
 
 // Pace is how fast a copier is.
@@ -28,9 +29,25 @@ type Pace struct {
 	Throttle  func(context.Context) error // asked before each chunk
 }
 
-// New returns the copier of a job.
+// Ends are where rows come from and where they go.
+type Ends struct {
+	// Read reads rows of a chunk as they are at one moment, as many as the limits allow,
+	// and reports whether there are more.
+	Read func(ctx context.Context, t *openjob.Table, l transfer.Limits, c proto.Chunk) (rows []backend.Row, more bool, err error)
+	// Store writes rows, and returns those that have to wait for others.
+	Store func(ctx context.Context, t *openjob.Table, rows []backend.Row) (refused []int64, err error)
+}
+
+// New returns the copier of a job, of all rows of its tables.
 func New(state *lead.State, leader *lead.Leader, room *transfer.Room, p Pace) *Copier {
-	return &Copier{state, leader, room, p}
+	c := &Copier{state: state, leader: leader, room: room, pace: p}
+	c.ends = Ends{c.read, c.store}
+	return c
+}
+
+// Along returns the copier with other ends.
+func (c *Copier) Along(e Ends) *Copier {
+	return &Copier{c.state, c.leader, c.room, c.pace, e}
 }
 
 // Resume goes on with the copy of a table that is copied up to low.

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/shardid/shardid/schema/internal/backend"
-	"github.com/shardid/shardid/schema/internal/idmap"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
 	"github.com/shardid/shardid/schema/internal/transfer"
@@ -76,21 +75,18 @@ func (c *Course) taken() (after proto.Bound, exhausted bool) {
 
 func (c *Course) work(ctx context.Context, chunks <-chan proto.Chunk) error {
 	for chunk := range chunks {
-		if err := c.copyChunk(ctx, chunk); err != nil {
+		if err := c.Copy(ctx, chunk); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Course) copyChunk(ctx context.Context, chunk proto.Chunk) error {
+// Copy copies a chunk, and notes that its rows are where they belong.
+func (c *Course) Copy(ctx context.Context, chunk proto.Chunk) error {
 	rest := chunk
-	err := c.of.room.Portions(ctx, c.t, func(l transfer.Limits) (rows []backend.Row, more bool, err error) {
-		err = c.of.state.Source.Do(ctx, func(s *backend.Session) (err error) {
-			rows, more, err = transfer.Read(ctx, s, transfer.Reading{Limits: l, Table: c.t, Name: c.t.Name, Where: Within(backend.ColumnOf(s.Database, c.t.Name, c.t.Key), rest), Routed: true, About: c.of.pace.ChunkRows})
-			return err
-		})
-		return rows, more, err
+	err := c.of.room.Portions(ctx, c.t, func(l transfer.Limits) ([]backend.Row, bool, error) {
+		return c.of.ends.Read(ctx, c.t, l, rest)
 	}, func(rows []backend.Row) error {
 		if len(rows) > 0 {
 			rest.After = proto.At(rows[len(rows)-1].ID)
@@ -100,11 +96,11 @@ func (c *Course) copyChunk(ctx context.Context, chunk proto.Chunk) error {
 	if err != nil {
 		return err
 	}
-	return c.Finish(ctx, chunk)
+	return c.finish(ctx, chunk)
 }
 
-// Finish notes that the rows of a chunk are where they belong.
-func (c *Course) Finish(ctx context.Context, chunk proto.Chunk) error {
+// finish notes that the rows of a chunk are where they belong.
+func (c *Course) finish(ctx context.Context, chunk proto.Chunk) error {
 	c.mu.Lock()
 	low := c.mark.Finish(chunk)
 	c.mu.Unlock()
@@ -116,75 +112,20 @@ func (c *Course) Finish(ctx context.Context, chunk proto.Chunk) error {
 	})
 }
 
-// copyRows brings rows that were just read to the shards.
+// copyRows brings rows that were just read to where they go.
 func (c *Course) copyRows(ctx context.Context, rows []backend.Row) error {
-	if err := transfer.Convert(ctx, c.of.leader.IDWriter(), c.t, rows, idmap.ToShards); err != nil {
-		return err
-	}
-	c.of.state.Observe(openjob.StepSnapshot, c.t, int64(len(rows)))
-	refused, err := c.storeChunk(ctx, rows)
+	state := c.of.state
+	state.Observe(openjob.StepSnapshot, c.t, int64(len(rows)))
+	refused, err := c.of.ends.Store(ctx, c.t, rows)
 	if err != nil {
 		return err
 	}
 	// The entries must be there before low lets the applier see them.
-	if err := c.of.state.Source.Note(ctx, c.of.state.LogTable(), c.t.Number, refused); err != nil {
+	if err := state.Source.Note(ctx, state.LogTable(), c.t.Number, refused); err != nil {
 		return err
 	}
-	c.of.state.Observe(openjob.StepStored, c.t, int64(len(rows)))
+	state.Observe(openjob.StepStored, c.t, int64(len(rows)))
 	return nil
-}
-
-// storeChunk writes the rows with one transaction for each database, all
-// databases at once.
-func (c *Course) storeChunk(ctx context.Context, rows []backend.Row) (refused []int64, err error) {
-	parts, refused := transfer.ByTarget(c.t, rows)
-	var mu sync.Mutex
-	var tasks []func(context.Context) error
-	for _, side := range c.of.state.Shards {
-		tasks = append(tasks, func(ctx context.Context) error {
-			here, err := c.storeOn(ctx, side, parts)
-			mu.Lock()
-			defer mu.Unlock()
-			refused = append(refused, here...)
-			return err
-		})
-	}
-	err = backend.Together(ctx, tasks...)
-	return refused, err
-}
-
-// storeOn writes a database's rows. When the transaction is repeated because
-// nobody knows whether it was committed, the chunk's own rows are removed first.
-func (c *Course) storeOn(ctx context.Context, side *backend.Database, parts [][]backend.Row) (refused []int64, err error) {
-	first := true
-	err = c.of.leader.On(ctx, side, func(s *backend.Session) error {
-		refused = nil
-		for i, to := range c.t.Targets {
-			if to.Database != side || len(parts[i]) == 0 {
-				continue
-			}
-			name := to.Present()
-			if !first {
-				if err := transfer.Remove(ctx, s, c.t, name, transfer.Keys(parts[i])); err != nil {
-					return err
-				}
-			}
-			some, err := transfer.Store(ctx, s, c.t, name, parts[i])
-			if err != nil {
-				return c.again(&first, err)
-			}
-			refused = append(refused, some...)
-		}
-		first = false
-		return nil
-	})
-	return refused, err
-}
-
-// again notes that the next attempt is not the first.
-func (*Course) again(first *bool, err error) error {
-	*first = false
-	return err
 }
 
 func boundValue(b proto.Bound) any {

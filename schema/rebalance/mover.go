@@ -1,4 +1,4 @@
-package migrate
+package rebalance
 
 import (
 	"context"
@@ -34,29 +34,29 @@ type MoverConfig struct {
 	Throttle func(ctx context.Context) error
 
 	// Observe is told about each step as it is made, by the goroutine that makes
-	// it. Defaults to nobody.
+	// it: what it takes, the step takes longer. Defaults to nobody.
 	Observe func(Step)
 }
 
-// The steps of a move, in their order, beside those of chunks and of changes
-// that a [Job] has too.
 const (
-	StepAnnounced = "announced" // all processes know which slots move
-	StepCompared  = "compared"  // what was copied is equal on both shards
-	StepFenced    = "fenced"    // the slots are refused by everybody
-	StepSwitched  = "switched"  // the new shard has the slots
-	StepSwept     = "swept"     // some of the rows left behind are deleted
-	StepFinished  = "finished"  // the slots are like all others
+	defaultMaxPause  = 30 * time.Second
+	defaultChunkRows = 4000
+	maxChunkRows     = 100_000
 )
-
-const defaultMaxPause = 30 * time.Second
 
 func (c MoverConfig) withDefaults() MoverConfig {
 	if c.MaxPause == 0 {
 		c.MaxPause = defaultMaxPause
 	}
-	d := Config{ChunkRows: c.ChunkRows, Throttle: c.Throttle, Observe: c.Observe}.withDefaults()
-	c.ChunkRows, c.Throttle, c.Observe = d.ChunkRows, d.Throttle, d.Observe
+	if c.ChunkRows == 0 {
+		c.ChunkRows = defaultChunkRows
+	}
+	if c.Throttle == nil {
+		c.Throttle = func(context.Context) error { return nil }
+	}
+	if c.Observe == nil {
+		c.Observe = func(Step) {}
+	}
 	return c
 }
 
@@ -117,7 +117,7 @@ func (m *Moved) add(other Moved) {
 // ended it. Slots that go from one shard to another are copied in one pass and
 // switched at the same time: give fewer moves to have fewer keys wait.
 //
-// Rows are copied, followed by triggers and compared as a [Job] does it. Then
+// Rows are copied, followed by triggers and compared as those of a migration are. Then
 // the slots are refused by everybody for a moment, what is left is brought over,
 // the rows that changed are compared again, and the map switches. The old rows
 // are deleted when no process uses an older map any more. Shards that lack their
@@ -137,18 +137,19 @@ func (m *Mover) Run(ctx context.Context, moves ...sharding.Move) (Moved, error) 
 	for {
 		v, err := m.cfg.Store.Load(ctx)
 		if err != nil {
-			return done, fmt.Errorf("migrate: move slots: %w", err)
+			return done, fmt.Errorf("rebalance: move slots: %w", err)
 		}
-		b, err := m.next(v, moves)
-		if err == nil && b == nil {
+		next, err := m.next(v, moves)
+		if err == nil && next == nil {
 			return done, nil
 		}
 		if err == nil {
+			b := &batch{cfg: m.cfg, slots: next}
 			err = b.run(ctx)
 			done.add(b.done)
 		}
 		if err != nil && !errors.Is(err, errOvertaken) {
-			return done, fmt.Errorf("migrate: move slots: %w", err)
+			return done, fmt.Errorf("rebalance: move slots: %w", err)
 		}
 	}
 }
@@ -156,15 +157,15 @@ func (m *Mover) Run(ctx context.Context, moves ...sharding.Move) (Moved, error) 
 // errOvertaken: the map changed before this mover led.
 var errOvertaken = errors.New("the slots have changed")
 
-// next returns what is to be done first, nil when nothing is. What was begun
+// next returns the slots that are to be moved first, nil when none are. What was begun
 // comes before anything new.
-func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*batch, error) {
+func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*slots, error) {
 	for _, slot := range v.Slots {
 		if slot.State != slotstore.Active {
 			return m.begun(v, slot), nil
 		}
 	}
-	b := &batch{Mover: m, version: v.Version}
+	next := &slots{store: m.cfg.Store, version: v.Version}
 	for _, move := range moves {
 		slot, to, err := m.due(v, move)
 		if err != nil {
@@ -173,17 +174,17 @@ func (m *Mover) next(v slotstore.View, moves []sharding.Move) (*batch, error) {
 		if slot.Shard == to {
 			continue
 		}
-		if len(b.slots) == 0 {
-			b.from, b.to = slot.Shard, to
+		if len(next.all) == 0 {
+			next.from, next.to = slot.Shard, to
 		}
-		if slot.Shard == b.from && to == b.to {
-			b.slots = append(b.slots, slot)
+		if slot.Shard == next.from && to == next.to {
+			next.all = append(next.all, slot)
 		}
 	}
-	if len(b.slots) == 0 {
-		return nil, nil
+	if len(next.all) == 0 {
+		return nil, nil //nolint:nilnil // nothing is to be done
 	}
-	return b, nil
+	return next, nil
 }
 
 // due returns the slot of a move as it is, and the shard where it is to be.
@@ -204,17 +205,17 @@ func (m *Mover) due(v slotstore.View, move sharding.Move) (slot slotstore.Slot, 
 }
 
 // begun returns all slots that are as far as this one, and came there with it.
-func (m *Mover) begun(v slotstore.View, first slotstore.Slot) *batch {
-	b := &batch{Mover: m, version: v.Version, from: first.Shard, to: first.Other}
+func (m *Mover) begun(v slotstore.View, first slotstore.Slot) *slots {
+	next := &slots{store: m.cfg.Store, version: v.Version, from: first.Shard, to: first.Other}
 	if first.State == slotstore.Moved {
-		b.from, b.to = first.Other, first.Shard
+		next.from, next.to = first.Other, first.Shard
 	}
 	for _, slot := range v.Slots {
 		same := slot
 		same.Slot = first.Slot
 		if same == first {
-			b.slots = append(b.slots, slot)
+			next.all = append(next.all, slot)
 		}
 	}
-	return b
+	return next
 }

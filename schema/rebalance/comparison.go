@@ -1,4 +1,4 @@
-package migrate
+package rebalance
 
 import (
 	"context"
@@ -23,33 +23,56 @@ const (
 	patientPasses = 200
 )
 
-// compareAll compares the rows of both shards, range by range, while writers go
+// comparison compares the rows of the slots on both shards while writers go on.
+type comparison struct {
+	rows     *rows
+	copier   *copier.Copier
+	stream   *follow.Stream // which puts what changes
+	throttle func(context.Context) error
+	compared func() // told when few rows are left to be compared
+
+	// changed are the rows that were written since the comparison began, by table;
+	// nil before.
+	changed []map[int64]bool
+}
+
+// put writes rows that changed to the new shard, and notes them.
+func (c *comparison) put(ctx context.Context, t *openjob.Table, ids []int64, found []backend.Row) (refused []int64, err error) {
+	if c.changed != nil {
+		for _, id := range ids {
+			c.changed[t.Number][id] = true
+		}
+	}
+	return c.rows.put(ctx, t, ids, found)
+}
+
+// all compares the rows of both shards, range by range, while writers go
 // on. Rows that differ, and all that changed since it began, are compared again
 // until few are left; these are for when the slots are closed. Until then a row
 // that changes all the time may differ each time.
-func (b *batch) compareAll(ctx context.Context, st *follow.Stream) error {
-	b.track()
-	for _, t := range b.Tables {
-		if err := b.compareTable(ctx, st, t, b.Mover.cfg.Throttle); err != nil {
+func (c *comparison) all(ctx context.Context) error {
+	c.track()
+	for _, t := range c.rows.job.Tables {
+		if err := c.table(ctx, t, c.throttle); err != nil {
 			return err
 		}
 	}
 	for pass := 1; ; pass++ {
-		done, err := st.Pass(ctx)
+		done, err := c.stream.Pass(ctx)
 		if err != nil {
 			return err
 		}
-		differ, err := b.compareChanged(ctx)
+		differ, err := c.again(ctx)
 		if err != nil {
 			return err
 		}
 		few := len(done.Left) == 0 && done.Applied < fewChanged && differ < fewChanged
 		if few && (differ == 0 || pass == patientPasses) {
-			b.Mover.cfg.Observe(Step{Name: StepCompared})
+			c.compared()
 			return nil
 		}
 		if pass == patientPasses {
-			return b.notEqual(ctx, st)
+			return c.notEqual(ctx)
 		}
 		if done.Applied > 0 {
 			continue
@@ -61,16 +84,16 @@ func (b *batch) compareAll(ctx context.Context, st *follow.Stream) error {
 }
 
 // track begins to note which rows change.
-func (b *batch) track() {
-	b.changed = make([]map[int64]bool, len(b.Tables))
-	for i := range b.changed {
-		b.changed[i] = map[int64]bool{}
+func (c *comparison) track() {
+	c.changed = make([]map[int64]bool, len(c.rows.job.Tables))
+	for i := range c.changed {
+		c.changed[i] = map[int64]bool{}
 	}
 }
 
 // notEqual says why the rows do not become equal.
-func (b *batch) notEqual(ctx context.Context, st *follow.Stream) error {
-	done, err := st.Pass(ctx)
+func (c *comparison) notEqual(ctx context.Context) error {
+	done, err := c.stream.Pass(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,29 +101,29 @@ func (b *batch) notEqual(ctx context.Context, st *follow.Stream) error {
 		return fmt.Errorf("%w: writers are faster than their changes are followed", ErrNotReady)
 	}
 	e := done.Left[0]
-	t := b.Tables[e.Table]
+	t := c.rows.job.Tables[e.Table]
 	return t.RowError(e.ID, fmt.Errorf("%w: a unique key of %s on %s refuses the row, as another row there has an equal value (%d such rows)", ErrNotReady, t.Targets[0].Name, t.Targets[0].Database.Label, len(done.Left)))
 }
 
-// compareTable goes through all rows of the slots once.
-func (b *batch) compareTable(ctx context.Context, st *follow.Stream, t *openjob.Table, throttle func(context.Context) error) error {
+// table goes through all rows of the slots once.
+func (c *comparison) table(ctx context.Context, t *openjob.Table, throttle func(context.Context) error) error {
 	for at := (proto.Bound{}); at != proto.Top; {
 		if err := throttle(ctx); err != nil {
 			return fmt.Errorf("throttled: %w", err)
 		}
-		end, err := b.copier.End(ctx, t, at)
+		end, err := c.copier.End(ctx, t, at)
 		if err != nil {
 			return err
 		}
 		chunk := proto.Chunk{After: at, To: end}
-		differ, err := b.differing(ctx, t, func(key string) string { return copier.Within(key, chunk) })
+		differ, err := c.differing(ctx, t, func(key string) string { return copier.Within(key, chunk) })
 		if err != nil {
 			return err
 		}
 		for _, id := range differ {
-			b.changed[t.Number][id] = true
+			c.changed[t.Number][id] = true
 		}
-		if _, err := st.Pass(ctx); err != nil {
+		if _, err := c.stream.Pass(ctx); err != nil {
 			return err
 		}
 		at = end
@@ -108,22 +131,22 @@ func (b *batch) compareTable(ctx context.Context, st *follow.Stream, t *openjob.
 	return nil
 }
 
-// compareChanged compares the rows that changed once more and keeps those that
+// again compares the rows that changed once more and keeps those that
 // differ. They are noted in the log too, as the one who should have done so may
 // be what is wrong.
-func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
-	for _, t := range b.Tables {
-		ids := slices.Sorted(maps.Keys(b.changed[t.Number]))
-		clear(b.changed[t.Number])
+func (c *comparison) again(ctx context.Context) (differ int, err error) {
+	for _, t := range c.rows.job.Tables {
+		ids := slices.Sorted(maps.Keys(c.changed[t.Number]))
+		clear(c.changed[t.Number])
 		for part := range slices.Chunk(ids, comparedAtOnce) {
-			some, err := b.differing(ctx, t, func(key string) string { return key + " IN (" + backend.IDList(part) + ")" })
+			some, err := c.differing(ctx, t, func(key string) string { return key + " IN (" + backend.IDList(part) + ")" })
 			if err != nil {
 				return 0, err
 			}
 			for _, id := range some {
-				b.changed[t.Number][id] = true
+				c.changed[t.Number][id] = true
 			}
-			if err := b.Source.Note(ctx, b.LogTable(), t.Number, some); err != nil {
+			if err := c.rows.job.Source.Note(ctx, c.rows.job.LogTable(), t.Number, some); err != nil {
 				return 0, err
 			}
 			differ += len(some)
@@ -134,9 +157,9 @@ func (b *batch) compareChanged(ctx context.Context) (differ int, err error) {
 
 // differing returns the rows among these that are not the same on both shards
 // now.
-func (b *batch) differing(ctx context.Context, t *openjob.Table, which condition) ([]int64, error) {
-	among := func(key string) string { return which(key) + " AND " + b.among[t.Number](key) }
-	want, err := verify.Hashes(ctx, t, &openjob.Target{Database: b.Source, Name: t.Name}, among)
+func (c *comparison) differing(ctx context.Context, t *openjob.Table, which condition) ([]int64, error) {
+	among := func(key string) string { return which(key) + " AND " + c.rows.among[t.Number](key) }
+	want, err := verify.Hashes(ctx, t, &openjob.Target{Database: c.rows.job.Source, Name: t.Name}, among)
 	if err != nil {
 		return nil, err
 	}
@@ -160,33 +183,31 @@ func (b *batch) differing(ctx context.Context, t *openjob.Table, which condition
 
 // last brings over what changed before the slots were closed, and compares it.
 // After a crash nobody knows what that was: then all is compared.
-func (b *batch) last(ctx context.Context) error {
-	st := b.stream()
-	if b.changed == nil {
-		if err := b.compareClosed(ctx, st); err != nil {
+func (c *comparison) last(ctx context.Context) error {
+	if c.changed == nil {
+		if err := c.allClosed(ctx); err != nil {
 			return err
 		}
 	}
 	for range 2 { // what differs at first is written once more
-		if err := b.drain(ctx, st); err != nil {
+		if err := c.drain(ctx); err != nil {
 			return err
 		}
-		differ, err := b.compareChanged(ctx)
+		differ, err := c.again(ctx)
 		if err != nil {
 			return err
 		}
 		if differ == 0 {
-			b.Mover.cfg.Observe(Step{Name: StepDrained})
-			return b.unaltered(ctx)
+			return nil
 		}
 	}
 	return fmt.Errorf("%w: rows differ on both shards although nobody changes them", ErrNotReady)
 }
 
-func (b *batch) compareClosed(ctx context.Context, st *follow.Stream) error {
-	b.track()
-	for _, t := range b.Tables {
-		if err := b.compareTable(ctx, st, t, func(context.Context) error { return nil }); err != nil {
+func (c *comparison) allClosed(ctx context.Context) error {
+	c.track()
+	for _, t := range c.rows.job.Tables {
+		if err := c.table(ctx, t, func(context.Context) error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -198,12 +219,12 @@ const closedPasses = 5
 
 // drain applies all that the log has: since the slots are closed nothing comes to
 // it but changes of other slots, for which nobody has to wait.
-func (b *batch) drain(ctx context.Context, st *follow.Stream) error {
+func (c *comparison) drain(ctx context.Context) error {
 	for range closedPasses {
-		done, err := st.Pass(ctx)
+		done, err := c.stream.Pass(ctx)
 		if err != nil || len(done.Left) == 0 {
 			return err
 		}
 	}
-	return b.notEqual(ctx, st)
+	return c.notEqual(ctx)
 }

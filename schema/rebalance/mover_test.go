@@ -1,4 +1,4 @@
-package migrate_test
+package rebalance_test
 
 import (
 	"bufio"
@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
 // moveSteps are all points at which a mover can be stopped.
 var moveSteps = []string{
-	migrate.StepLeading, migrate.StepAnnounced, migrate.StepBound, migrate.StepSnapshot, migrate.StepPruned, migrate.StepStored, migrate.StepApplied, migrate.StepAcked,
-	migrate.StepCompared, migrate.StepFenced, migrate.StepDrained, migrate.StepSwitched, migrate.StepSwept, migrate.StepFinished,
+	rebalance.StepLeading, rebalance.StepAnnounced, rebalance.StepBound, rebalance.StepSnapshot, rebalance.StepPruned, rebalance.StepStored, rebalance.StepApplied, rebalance.StepAcked,
+	rebalance.StepCompared, rebalance.StepFenced, rebalance.StepDrained, rebalance.StepSwitched, rebalance.StepSwept, rebalance.StepFinished,
 }
 
 func TestSlotsMoveWhileTheApplicationWrites(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSlotsMoveWhileTheApplicationWrites(t *testing.T) {
 	if moved.Slots != len(plan) || moved.Rows == 0 || moved.Pause == 0 {
 		t.Errorf("%+v for %d moves", moved, len(plan))
 	}
-	if again, err := m.Run(t.Context(), plan...); err != nil || again != (migrate.Moved{}) {
+	if again, err := m.Run(t.Context(), plan...); err != nil || again != (rebalance.Moved{}) {
 		t.Errorf("the same moves again: %+v, %v", again, err)
 	}
 	done := 0
@@ -76,7 +76,7 @@ func TestSlotsMoveWhileTheApplicationWrites(t *testing.T) {
 }
 
 // until moves, and goes on after whatever ended a call.
-func until(ctx context.Context, m *migrate.Mover, moves []sharding.Move) error {
+func until(ctx context.Context, m *rebalance.Mover, moves []sharding.Move) error {
 	_, err := m.Run(ctx, moves...)
 	return err
 }
@@ -86,7 +86,7 @@ func TestAMoveThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 	s := newSlotShop(t, 400)
 	stop := s.writers(t, 2)
 	to := 0
-	stops := map[string]int{migrate.StepStored: 2, migrate.StepApplied: 1, migrate.StepSwept: 2}
+	stops := map[string]int{rebalance.StepStored: 2, rebalance.StepApplied: 1, rebalance.StepSwept: 2}
 	for _, step := range moveSteps {
 		for _, skip := range slices.Compact([]int{0, stops[step]}) {
 			from := to
@@ -94,8 +94,8 @@ func TestAMoveThatIsCutOffAtAnyStepIsResumed(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var mu sync.Mutex
 			left := skip
-			m := s.mover(t, func(c *migrate.MoverConfig) {
-				c.Observe = func(at migrate.Step) {
+			m := s.mover(t, func(c *rebalance.MoverConfig) {
+				c.Observe = func(at rebalance.Step) {
 					mu.Lock()
 					defer mu.Unlock()
 					if at.Name == step {
@@ -124,8 +124,8 @@ const moverVar = "SHARDID_TEST_MOVER"
 func TestAKilledMoverIsResumed(t *testing.T) {
 	if dir := os.Getenv(moverVar); dir != "" {
 		s := openSlotShop(t, dir)
-		m := s.mover(t, func(c *migrate.MoverConfig) {
-			c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
+		m := s.mover(t, func(c *rebalance.MoverConfig) {
+			c.Observe = func(step rebalance.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
 		})
 		for to := 1; ; to++ {
 			if err := until(t.Context(), m, s.moves((to-1)%3, to%3, 2, 3, 7)); err != nil && !errors.Is(err, sharding.ErrStaleMap) {
@@ -161,7 +161,7 @@ func killMover(t *testing.T, dir, step string) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said = append(said, lines.Text())
 		// A prune comes only after a kill between two chunks: the next step will do.
-		if lines.Text() == "step "+step || step == migrate.StepPruned && lines.Text() == "step "+migrate.StepSnapshot {
+		if lines.Text() == "step "+step || step == rebalance.StepPruned && lines.Text() == "step "+rebalance.StepSnapshot {
 			_ = cmd.Process.Kill()
 		}
 	}
@@ -172,12 +172,12 @@ func killMover(t *testing.T, dir, step string) {
 
 func TestAPausedMoverWritesNothingMore(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{migrate.StepSnapshot, migrate.StepApplied, migrate.StepCompared, migrate.StepDrained, migrate.StepSwitched} {
+	for _, step := range []string{rebalance.StepSnapshot, rebalance.StepApplied, rebalance.StepCompared, rebalance.StepDrained, rebalance.StepSwitched} {
 		s := newSlotShop(t, 200)
-		observe, reached, goOn := blockAt(step, 0)
-		paused := s.mover(t, func(c *migrate.MoverConfig) {
-			c.Observe = func(at migrate.Step) {
-				if at.Name == migrate.StepStored { // so that there is something to apply
+		observe, reached, goOn := blockAt(step)
+		paused := s.mover(t, func(c *rebalance.MoverConfig) {
+			c.Observe = func(at rebalance.Step) {
+				if at.Name == rebalance.StepStored { // so that there is something to apply
 					_, _ = s.dbs["a"].ExecContext(context.Background(), "UPDATE orders_0 SET note = 'seen' WHERE id = 1")
 				}
 				observe(at)
@@ -192,7 +192,7 @@ func TestAPausedMoverWritesNothingMore(t *testing.T) {
 		}
 		exec(t, s.dbs["b"], "UPDATE orders_1 SET note = 'after the paused one has read it'")
 		goOn()
-		if err := <-ended; !errors.Is(err, migrate.ErrFenced) {
+		if err := <-ended; !errors.Is(err, rebalance.ErrFenced) {
 			t.Errorf("%s: the paused mover ended with %v", step, err)
 		}
 		if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE note = 'after the paused one has read it'"); n != 50 {
@@ -209,9 +209,9 @@ func TestWhatChangesRightBeforeThePauseIsBroughtOver(t *testing.T) {
 		"UPDATE orders_0 SET note = 'last words' WHERE id = 3", "DELETE FROM orders_0 WHERE id = 11",
 		"INSERT INTO orders_0 VALUES (5003, 19, 'newcomer', NULL)", "UPDATE orders_0 SET id = 7003 WHERE id = 27",
 	}
-	m := s.mover(t, func(c *migrate.MoverConfig) {
-		c.Observe = func(at migrate.Step) {
-			if at.Name != migrate.StepCompared {
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.Observe = func(at rebalance.Step) {
+			if at.Name != rebalance.StepCompared {
 				return
 			}
 			for _, change := range changes {
@@ -237,10 +237,10 @@ func TestARowThatAlwaysChangesDoesNotKeepItsSlotFromMoving(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 100)
 	fenced := false
-	m := s.mover(t, func(c *migrate.MoverConfig) {
-		c.Observe = func(at migrate.Step) {
-			fenced = fenced || at.Name == migrate.StepFenced
-			if (at.Name == migrate.StepStored || at.Name == migrate.StepAcked) && !fenced {
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.Observe = func(at rebalance.Step) {
+			fenced = fenced || at.Name == rebalance.StepFenced
+			if (at.Name == rebalance.StepStored || at.Name == rebalance.StepAcked) && !fenced {
 				exec(t, s.dbs["a"], "UPDATE orders_0 SET note = note || '+' WHERE id = 3")
 			}
 		}
@@ -256,9 +256,9 @@ func TestARowThatAlwaysChangesDoesNotKeepItsSlotFromMoving(t *testing.T) {
 func TestAMoveThatWouldPauseForTooLongPutsTheSlotsBack(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 300)
-	m := s.mover(t, func(c *migrate.MoverConfig) { c.MaxPause = time.Nanosecond })
-	var pause *migrate.PauseError
-	if _, err := m.Run(t.Context(), s.moves(0, 1, 3)...); !errors.As(err, &pause) || !errors.Is(err, migrate.ErrNotReady) {
+	m := s.mover(t, func(c *rebalance.MoverConfig) { c.MaxPause = time.Nanosecond })
+	var pause *rebalance.PauseError
+	if _, err := m.Run(t.Context(), s.moves(0, 1, 3)...); !errors.As(err, &pause) || !errors.Is(err, rebalance.ErrNotReady) {
 		t.Fatal(err)
 	}
 	exec(t, s.dbs["a"], "UPDATE orders_0 SET note = 'written' WHERE id = 3")
@@ -273,9 +273,9 @@ func TestAnAbortedMoveIsCleanedUpByARunWithoutMoves(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 300)
 	ctx, cancel := context.WithCancel(t.Context())
-	m := s.mover(t, func(c *migrate.MoverConfig) {
-		c.Observe = func(at migrate.Step) {
-			if at.Name == migrate.StepCompared {
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.Observe = func(at rebalance.Step) {
+			if at.Name == rebalance.StepCompared {
 				cancel()
 			}
 		}
@@ -303,15 +303,15 @@ func TestARowThatAUniqueKeyRefusesStopsTheMoveBeforeThePause(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, s.dbs["b"], "UPDATE orders_1 SET code = 'c12' WHERE id = 9")
-	m := s.mover(t, func(c *migrate.MoverConfig) {
-		c.Observe = func(at migrate.Step) {
-			if at.Name == migrate.StepFenced {
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.Observe = func(at rebalance.Step) {
+			if at.Name == rebalance.StepFenced {
 				t.Error("the slots were closed")
 			}
 		}
 	})
-	var row *migrate.RowError
-	if err := until(t.Context(), m, s.moves(0, 1, 4)); !errors.As(err, &row) || !errors.Is(err, migrate.ErrNotReady) || row.ID != 12 {
+	var row *rebalance.RowError
+	if err := until(t.Context(), m, s.moves(0, 1, 4)); !errors.As(err, &row) || !errors.Is(err, rebalance.ErrNotReady) || row.ID != 12 {
 		t.Fatal(err)
 	}
 	exec(t, s.dbs["b"], "UPDATE orders_1 SET code = 'c9' WHERE id = 9")
@@ -325,7 +325,7 @@ func TestRowsOfAnotherSlotWithTheSameKeyAreNotTouched(t *testing.T) {
 	t.Parallel()
 	s := newSlotShop(t, 100)
 	exec(t, s.dbs["b"], "CREATE TABLE orders_1 (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL, note TEXT, code TEXT UNIQUE); INSERT INTO orders_1 VALUES (12, 5, 'of user 5', NULL)")
-	if err := until(t.Context(), s.mover(t), s.moves(0, 1, 4)); !errors.Is(err, migrate.ErrChanged) {
+	if err := until(t.Context(), s.mover(t), s.moves(0, 1, 4)); !errors.Is(err, rebalance.ErrChanged) {
 		t.Error(err)
 	}
 	if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE id = 12 AND note = 'of user 5'"); n != 1 {
@@ -344,15 +344,15 @@ func TestMovesThatCannotBeMadeAreRefused(t *testing.T) {
 	}
 	refused("from where it is not", sharding.ErrStaleMap, s.moves(1, 2, 1)...)
 	refused("no slot", sharding.ErrNoSlot, s.moves(0, 1, slotCount)...)
-	refused("no target", migrate.ErrConfig, sharding.Move{Slot: 1, From: s.shards["orders"][0], To: sharding.Target{DB: "b", Table: "elsewhere"}})
+	refused("no target", rebalance.ErrConfig, sharding.Move{Slot: 1, From: s.shards["orders"][0], To: sharding.Target{DB: "b", Table: "elsewhere"}})
 	exec(t, s.dbs["a"], "INSERT INTO orders_2 VALUES (900, 9, 'strayed', NULL)")
-	refused("a stray row in the way", migrate.ErrNotReady, s.moves(0, 2, 1)...)
+	refused("a stray row in the way", rebalance.ErrNotReady, s.moves(0, 2, 1)...)
 	exec(t, s.dbs["a"], "DELETE FROM orders_2; CREATE TABLE notes (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders_0 (id))")
-	refused("a foreign key from outside", migrate.ErrUnsupported, s.moves(0, 2, 1)...)
+	refused("a foreign key from outside", rebalance.ErrUnsupported, s.moves(0, 2, 1)...)
 	exec(t, s.dbs["a"], "DROP TABLE notes; CREATE TRIGGER own AFTER INSERT ON items_0 BEGIN SELECT 1; END")
-	refused("a trigger", migrate.ErrUnsupported, s.moves(0, 2, 1)...)
+	refused("a trigger", rebalance.ErrUnsupported, s.moves(0, 2, 1)...)
 	exec(t, s.dbs["a"], "DROP TRIGGER own; ALTER TABLE orders_2 ADD COLUMN more TEXT")
-	refused("another column", migrate.ErrNotReady, s.moves(0, 2, 1)...)
+	refused("another column", rebalance.ErrNotReady, s.moves(0, 2, 1)...)
 	_, store := s.process(t)
 	v, err := store.Load(t.Context())
 	if err != nil {
@@ -368,11 +368,41 @@ func TestMovesThatCannotBeMadeAreRefused(t *testing.T) {
 func TestMoverConfigNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, store := newSlotShop(t, 1).process(t)
-	for field, cfg := range map[string]migrate.MoverConfig{
+	for field, cfg := range map[string]rebalance.MoverConfig{
 		"Store": {}, "MaxPause": {Store: store, MaxPause: -1}, "ChunkRows": {Store: store, ChunkRows: 1 << 20},
 	} {
-		if _, err := migrate.NewMover(cfg); !errors.Is(err, migrate.ErrConfig) || !strings.Contains(err.Error(), field+":") {
+		if _, err := rebalance.NewMover(cfg); !errors.Is(err, rebalance.ErrConfig) || !strings.Contains(err.Error(), field+":") {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+func TestSlotsWithLargeRowsMoveInPortions(t *testing.T) {
+	t.Parallel()
+	s := newSlotShop(t, 20)
+	// Ten rows have 1 MB, and one has 10 MB, which is more than all that a move may hold.
+	exec(t, s.dbs["a"], "UPDATE orders_0 SET note = hex(zeroblob(512 * 1024)) WHERE id % 2 = 0; UPDATE orders_0 SET note = hex(zeroblob(5 * 1024 * 1024)) || id WHERE id = 7")
+	exec(t, s.dbs["a"], "UPDATE orders_0 SET user_id = 1; DELETE FROM items_0")
+	var portions []int64
+	m := s.mover(t, func(c *rebalance.MoverConfig) {
+		c.ChunkRows = 1000
+		c.Observe = func(at rebalance.Step) {
+			if at.Name == rebalance.StepSnapshot {
+				portions = append(portions, at.Rows)
+			}
+		}
+	})
+	if err := until(t.Context(), m, s.moves(0, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, n := range portions {
+		sum += n
+	}
+	if sum != 20 || len(portions) < 3 {
+		t.Errorf("%d rows in portions of %v", sum, portions)
+	}
+	if n := count(t, s.dbs["b"], "SELECT COUNT(*) FROM orders_1 WHERE length(note) = CASE WHEN id = 7 THEN 10485761 WHEN id % 2 = 0 THEN 1048576 ELSE 5 END"); n != 20 {
+		t.Errorf("%d rows are as they were", n)
 	}
 }

@@ -1,4 +1,4 @@
-package migrate_test
+package rebalance_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -82,14 +82,14 @@ func (s *slotShop) process(tb testing.TB) (*sharding.Router, *slotstore.Store) {
 	return r, store
 }
 
-func (s *slotShop) mover(tb testing.TB, change ...func(*migrate.MoverConfig)) *migrate.Mover {
+func (s *slotShop) mover(tb testing.TB, change ...func(*rebalance.MoverConfig)) *rebalance.Mover {
 	tb.Helper()
 	_, store := s.process(tb)
-	cfg := migrate.MoverConfig{Store: store, ChunkRows: 100}
+	cfg := rebalance.MoverConfig{Store: store, ChunkRows: 100}
 	for _, c := range change {
 		c(&cfg)
 	}
-	m, err := migrate.NewMover(cfg)
+	m, err := rebalance.NewMover(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package migrate_test
+package rebalance_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -74,7 +74,7 @@ func growByOneServer(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	mover, err := migrate.NewMover(migrate.MoverConfig{Store: store})
+	mover, err := rebalance.NewMover(rebalance.MoverConfig{Store: store})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,152 @@
+package rebalance
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/lead"
+	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/schema/internal/proto"
+)
+
+// spans say how far each table is copied, as a run has left them; none when it left none.
+type spans []lead.Span
+
+// mark is the version in which the slots began to move, and the identity of a
+// table.
+type mark string
+
+func (m mark) version() string {
+	version, _, _ := strings.Cut(string(m), " ")
+	return version
+}
+
+func (m mark) identity() string {
+	_, identity, _ := strings.Cut(string(m), " ")
+	return identity
+}
+
+func (s spans) ofThisMove(marks []mark) bool {
+	return len(s) == len(marks) && mark(s[0].Identity).version() == marks[0].version()
+}
+
+func (s spans) usable(marks []mark) bool {
+	for i := range s {
+		if s[i].Identity != string(marks[i]) {
+			return false
+		}
+	}
+	return len(s) == len(marks)
+}
+
+// resume returns how far the tables are copied, after removing what a crash left
+// above. A copy of a table that is not the same any more begins again.
+func (b *batch) resume(ctx context.Context) (spans, error) {
+	marks, err := b.marks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left, err := b.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !left.ofThisMove(marks) { // nothing was copied yet
+		if err := b.checkFree(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !left.usable(marks) {
+		if left, err = b.begin(ctx, marks, left.ofThisMove(marks)); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range b.job.Tables {
+		sp := left[t.Number]
+		if !sp.Low.Less(sp.High) {
+			continue
+		}
+		if err := b.removeCopies(ctx, t, proto.Chunk{After: sp.Low, To: sp.High}); err != nil {
+			return nil, err
+		}
+		b.job.Observe(StepPruned, t, 0)
+	}
+	return left, nil
+}
+
+// marks are what spans of this move bear.
+func (b *batch) marks(ctx context.Context) (all []mark, err error) {
+	err = b.job.Source.Do(ctx, func(s *backend.Session) error {
+		all = nil
+		for _, t := range b.job.Tables {
+			identity, err := s.Database.Identity(ctx, s, t.Name)
+			if err != nil {
+				return err
+			}
+			all = append(all, mark(strconv.FormatInt(b.slots.all[0].Version, 10)+" "+identity))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (b *batch) left(ctx context.Context) (all spans, err error) {
+	err = b.leader.OnSource(ctx, func(s *backend.Session) error {
+		n, err := s.Number(ctx, "SELECT COUNT(*) FROM "+backend.SpanTable+" WHERE job = ?", b.job.Name)
+		if err != nil || n != int64(len(b.job.Tables)) {
+			all = nil
+			return err
+		}
+		all, err = b.state.Spans(ctx, s, false)
+		return err
+	})
+	return all, err
+}
+
+// unaltered fails when a table was truncated or altered since the copy began.
+func (b *batch) unaltered(ctx context.Context) error {
+	marks, err := b.marks(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := b.left(ctx)
+	if err != nil {
+		return err
+	}
+	for i, m := range marks {
+		if len(left) != len(marks) || mark(left[i].Identity).identity() != m.identity() {
+			return fmt.Errorf("%w: table %s was truncated or altered while its slots were copied; run again to begin the copy anew", ErrChanged, b.job.Tables[i].Name)
+		}
+	}
+	return nil
+}
+
+// begin puts the triggers in place and notes that nothing is copied.
+func (b *batch) begin(ctx context.Context, marks []mark, dirty bool) (spans, error) {
+	if dirty {
+		for _, t := range b.job.Tables {
+			if err := b.removeCopies(ctx, t, proto.Chunk{To: proto.Top}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := openjob.MakeCapture(ctx, b.job); err != nil {
+		return nil, err
+	}
+	all := make(spans, len(b.job.Tables))
+	err := b.leader.OnSource(ctx, func(s *backend.Session) error {
+		if err := s.Exec(ctx, "DELETE FROM "+backend.SpanTable+" WHERE job = ?", b.job.Name); err != nil {
+			return err
+		}
+		for _, t := range b.job.Tables {
+			all[t.Number] = lead.Span{Identity: string(marks[t.Number])}
+			if err := s.Exec(ctx, "INSERT INTO "+backend.SpanTable+" (job, tbl, name, identity) VALUES (?, ?, ?, ?)", b.job.Name, t.Number, t.Conf.Name, string(marks[t.Number])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,128 @@
+package rebalance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// open describes the tables of both shards, and makes those that the new one lacks.
+func open(ctx context.Context, cfg MoverConfig, of *slots) (*openjob.Job, error) {
+	known := openjob.Config{
+		Name:     fmt.Sprintf("slots_%s_%d_%d", of.store.Name(), of.from, of.to),
+		Observe:  func(step, table string, rows int64) { cfg.Observe(Step{Name: step, Table: table, Rows: rows}) },
+		Waits:    func(cause error) { cfg.Observe(Step{Name: StepWaiting, Err: cause}) },
+		RowError: rowError,
+	}
+	source, err := backend.Open(ctx, shardName(of.from), backend.FenceTable, of.store.DB(of.from))
+	if err != nil {
+		return nil, err
+	}
+	j := openjob.New(known, source)
+	to, err := j.AddShards(ctx, shardName(of.to), of.store.DB(of.to))
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	for _, conf := range of.store.Tables() {
+		j.AddTable(openjob.TableConfig{Table: conf}).AddTarget(of.store.Target(conf, of.to), to)
+	}
+	if err := describe(ctx, j, of); err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func shardName(n int) string { return "shard " + strconv.Itoa(n) }
+
+func describe(ctx context.Context, j *openjob.Job, of *slots) error {
+	for _, t := range j.Tables {
+		name := of.store.Target(t.Conf.Table, of.from).Table
+		err := j.Source.Do(ctx, func(s *backend.Session) (err error) {
+			t.Table, err = s.Database.Describe(ctx, s, name)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := openjob.CheckTriggers(t.Table); err != nil {
+			return err
+		}
+		to := t.Targets[0]
+		if err := to.Database.Do(ctx, func(s *backend.Session) error { return makeOrCompare(ctx, j, s, t, to) }); err != nil {
+			return fmt.Errorf("table %s on %s: %w", to.Name, to.Database.Label, err)
+		}
+	}
+	return checkForeignKeys(j)
+}
+
+// makeOrCompare makes a table like the source's, or compares the one that is there.
+func makeOrCompare(ctx context.Context, j *openjob.Job, s *backend.Session, t *openjob.Table, to *openjob.Target) error {
+	there, err := s.Database.Exists(ctx, s, to.Name)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return backend.MakeLike(ctx, s, j.Source, t.Table, to.Name)
+	}
+	found, err := s.Database.Describe(ctx, s, to.Name)
+	if err != nil {
+		return err
+	}
+	for _, c := range t.Columns {
+		if _, ok := found.Column(c.Name); !ok {
+			return fmt.Errorf("%w: it has no column %s", ErrNotReady, c.Name)
+		}
+	}
+	if len(found.Columns) != len(t.Columns) || !strings.EqualFold(found.Key, t.Key) {
+		return fmt.Errorf("%w: its columns or its key are not those of table %s", ErrNotReady, t.Name)
+	}
+	return openjob.CheckTriggers(found)
+}
+
+// checkForeignKeys refuses those that lead out of the map, as the rows at their other end
+// stay, and those by which InnoDB changes rows that no trigger sees.
+func checkForeignKeys(j *openjob.Job) error {
+	inside := func(name string) bool {
+		return slices.ContainsFunc(j.Tables, func(t *openjob.Table) bool { return strings.EqualFold(t.Name, name) })
+	}
+	for _, t := range j.Tables {
+		for _, fk := range append(slices.Clone(t.Parents), t.Children...) {
+			if !inside(fk.Table) {
+				return fmt.Errorf("%w: a foreign key connects %s with %s, which does not move along; take it into the map or drop the key", ErrUnsupported, t.Name, fk.Table)
+			}
+			if fk.Cascades() && j.Source.Name() == "mysql" {
+				return fmt.Errorf("%w: a foreign key between %s and %s changes rows by itself, which no trigger sees; drop it", ErrUnsupported, t.Name, fk.Table)
+			}
+		}
+	}
+	return nil
+}
+
+// condition makes the SQL of one from a column of ids.
+type condition func(column string) string
+
+// among are the conditions that a row of each table is of the slots.
+func (s *slots) among(j *openjob.Job) []condition {
+	list := make([]string, len(s.all))
+	for i, slot := range s.all {
+		list[i] = strconv.Itoa(int(slot.Slot))
+	}
+	var all []condition
+	for _, t := range j.Tables {
+		slot, ok := slotstore.SlotSQL(t.Conf.Rule, j.Source.Quote(t.Conf.Key))
+		if !ok {
+			panic("bug: a store has taken a rule that SQL cannot say")
+		}
+		is := slot + " IN (" + strings.Join(list, ", ") + ")"
+		all = append(all, func(string) string { return is })
+	}
+	return all
+}
