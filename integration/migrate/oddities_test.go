@@ -389,3 +389,43 @@ func TestATableThatRefersToOneWhichStaysGoesThereAndBack(t *testing.T) {
 		}
 	})
 }
+
+// MySQL 9.7.4 works out once whether a variable is NULL in a trigger, for all connections that
+// use the same open table.
+func TestARetiredTableRefusesAllWritersButTheRunner(t *testing.T) {
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		j := s.job(t, "id")
+		if err := j.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Cutover(t.Context(), longPause); err != nil {
+			t.Fatal(err)
+		}
+		var writers []*sql.Conn
+		for range 64 { // MySQL divides its connections into 16 groups that share open tables
+			conn, err := s.source.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			writers = append(writers, conn)
+		}
+		for round := range 20 {
+			for _, at := range shopOrders(t, "id").Map.Targets() {
+				database.Exec(t, s.shards[at.DB], fmt.Sprintf("UPDATE %s SET total = %d", at.Table, round))
+			}
+			if err := j.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for i, conn := range writers {
+				for _, late := range []string{"DELETE FROM orders_old WHERE id = 1", "UPDATE orders_old SET note = 'late' WHERE id = 2", "INSERT INTO orders_old (id, user_id, note) VALUES (5000, 1, 'late')"} {
+					_, err := conn.ExecContext(t.Context(), late)
+					if err == nil || !strings.Contains(err.Error(), "this table moved to shards") {
+						t.Fatalf("round %d, connection %d: %s: %v", round, i, late, err)
+					}
+				}
+			}
+		}
+	})
+}

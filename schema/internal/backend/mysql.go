@@ -148,7 +148,7 @@ func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, e
 
 func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	if pass {
-		return s.Exec(ctx, "SET @shardid_pass = 1")
+		return s.Exec(ctx, "SET @shardid_pass = CONNECTION_ID()")
 	}
 	return s.Exec(ctx, "SET @shardid_pass = NULL")
 }
