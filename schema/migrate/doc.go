@@ -102,7 +102,11 @@
 // with error 1644 that names the row. A table of the source belongs to one job until that is finalized or
 // aborted; targets get no foreign keys, and belong to one job of one source until it is
 // aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
-// Table.References names them. Tables with triggers of their own, other engines
+// Table.References names them. Triggers of a table's own, on the servers, are made on
+// its shards before the switch when they name tables of the job alone that lie where it
+// does, and begin with a guard that leaves the job's rows out: Inspect says for each what
+// keeps it from that, and has the statements that give it the guard. There they run with
+// the rights of the job's user. Other triggers, tables with triggers in SQLite, other engines
 // than InnoDB, ids above the largest int64, a source that is configured to repeat
 // another server (row events run no triggers; a MariaDB with slave_run_triggers_for_rbr
 // may), a member of Galera or of Group Replication as a source, and, in SQLite, unique indexes on

@@ -130,6 +130,9 @@ func (j *Job) Abort(ctx context.Context) error {
 		if err := l.dropTraces(ctx); err != nil {
 			return err
 		}
+		if err := l.cut.DropOwnTriggers(ctx); err != nil {
+			return err
+		}
 		if err := l.emptyTargets(ctx); err != nil {
 			return err
 		}

@@ -64,24 +64,29 @@ type connections interface {
 	Duplicate(err error) bool
 }
 
-// catalog is what a database says about its tables, and how they are made.
-type catalog interface {
+// definitions are how tables are made.
+type definitions interface {
 	// OwnTables are the definitions of the tables of this package on the source,
 	// ShardTables those on a database with shards; each with a log.
 	OwnTables(log string) []string
 	ShardTables(log string) []string
+	// MapDefinition is that of a table of old and new ids.
+	MapDefinition(name string) string
+	// TargetDefinition is how to make a table for rows of the one described.
+	TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error)
+}
+
+// catalog is what a database says about its tables, and how they are made.
+type catalog interface {
+	definitions
 	// Describe reads what a table is.
 	Describe(ctx context.Context, s *Session, name string) (Table, error)
 	// Exists reports whether there is a table of this name.
 	Exists(ctx context.Context, s *Session, name string) (bool, error)
-	// MapDefinition is that of a table of old and new ids.
-	MapDefinition(name string) string
 	// Counter is the last id that a table's counter may have given, 0 without one;
 	// SetCounter has it go on above an id.
 	Counter(ctx context.Context, s *Session, name string) (int64, error)
 	SetCounter(ctx context.Context, s *Session, name string, id int64) error
-	// TargetDefinition is how to make a table for rows of the one described.
-	TargetDefinition(ctx context.Context, s *Session, of Table, name string) ([]string, error)
 	// DropKeys drops foreign keys of a table, and perhaps others of it.
 	DropKeys(ctx context.Context, s *Session, table string, keys []ForeignKey) error
 	// Unclosable are constraints of a table with which it could not get the name of a

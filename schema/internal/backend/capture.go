@@ -49,6 +49,7 @@ type Link struct {
 type Trigger struct {
 	name, table, body string
 	Create            string // the statement that makes it
+	mode              string // the sql_mode that it is made under; "": the session's
 }
 
 // joined are the tables of a path, from the row that changes by itself up to the

@@ -57,7 +57,7 @@ func (m mysqlConnections) pin(ctx context.Context, c *sql.Conn) error {
 		set = append(set, "SESSION "+name+" = "+mysqlSetting(mysqlSettings[name]))
 	}
 	// ROLLBACK ends what a pooled connection may have begun; so does UNLOCK.
-	for _, statement := range []string{"ROLLBACK", "UNLOCK TABLES", "SET NAMES utf8mb4", "SET " + strings.Join(set, ", ")} {
+	for _, statement := range []string{"ROLLBACK", "UNLOCK TABLES", "SET NAMES utf8mb4", "SET " + pinnedMark + " = CONNECTION_ID()", "SET " + strings.Join(set, ", ")} {
 		if _, err := c.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrSession, statement, err)
 		}

@@ -119,8 +119,7 @@ func (m mysqlCatalog) describeHeld(ctx context.Context, s *Session, name string)
 	if err := m.findUnseen(ctx, s, &sh); err != nil {
 		return sh, err
 	}
-	sh.Triggers, err = s.List(ctx, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = ?", name)
-	return sh, err
+	return sh, m.readTriggers(ctx, s, &sh)
 }
 
 func (mysqlCapture) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
@@ -416,7 +415,7 @@ func (m mysqlCapture) captureCascades(c Capture) []Trigger {
 
 func (m mysqlCapture) trigger(c Capture, event, when, body string) Trigger {
 	name := c.TriggerName(event)
-	return Trigger{name, c.Table, body, "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + body}
+	return Trigger{name: name, table: c.Table, body: body, Create: "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + body}
 }
 
 // Barrier compares with what no two connections have alike: MySQL 9.7.4 works out for each
@@ -450,7 +449,7 @@ func (m mysqlCapture) KeyWatch(w KeyWatch) Trigger {
 		"SET why = LEFT(CONCAT('shardid: job ', %s, ' keeps (', %s, ') of ', %s, ' as it is: foreign keys of ', %s, ' refer to ', CONCAT_WS(', ', %s)), %[1]d); "+
 		"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = why; END IF; END",
 		longest, strings.Join(same, " AND "), mysqlText(w.Job), mysqlText(strings.Join(w.Columns, ", ")), mysqlText(w.Table), mysqlText(strings.Join(w.Of, ", ")), strings.Join(was, ", "))
-	return Trigger{w.Name, w.Table, body, "CREATE TRIGGER " + m.Quote(w.Name) + " AFTER UPDATE ON " + m.Quote(w.Table) + " FOR EACH ROW " + body}
+	return Trigger{name: w.Name, table: w.Table, body: body, Create: "CREATE TRIGGER " + m.Quote(w.Name) + " AFTER UPDATE ON " + m.Quote(w.Table) + " FOR EACH ROW " + body}
 }
 
 // mysqlText is a literal of a text under whatever sql_mode.

@@ -299,7 +299,7 @@ func (m sqliteCapture) replaced(c Capture) []string {
 func (m sqliteCapture) trigger(c Capture, event, when, condition, body string) Trigger {
 	name := c.TriggerName(event)
 	text := "CREATE TRIGGER " + m.Quote(name) + " " + when + " ON " + m.Quote(c.Table) + " FOR EACH ROW " + condition + " BEGIN " + body + "; END"
-	return Trigger{name, c.Table, body, text}
+	return Trigger{name: name, table: c.Table, body: body, Create: text}
 }
 
 func (m sqliteCapture) Barrier(c Capture) []Trigger {

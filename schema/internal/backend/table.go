@@ -71,7 +71,8 @@ type Table struct {
 	Parents  []ForeignKey
 	Children []ForeignKey
 	Triggers []string
-	Widened  []string // columns for which the shards have wide ones: the key and references; nil: the key
+	Own      []OwnTrigger // those of servers that are not a job's
+	Widened  []string     // columns for which the shards have wide ones: the key and references; nil: the key
 }
 
 // wide are the columns that hold ids.

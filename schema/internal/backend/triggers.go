@@ -46,11 +46,19 @@ func (c *Session) replaceTriggers(ctx context.Context, all []Trigger) error {
 		return err
 	}
 	for _, t := range all {
-		if err := c.Exec(ctx, t.Create); err != nil {
+		if err := c.createTrigger(ctx, t); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	return nil
+}
+
+// createTrigger: a server keeps the sql_mode with the trigger.
+func (c *Session) createTrigger(ctx context.Context, t Trigger) error {
+	if t.mode == "" {
+		return c.Exec(ctx, t.Create)
+	}
+	return c.ExecAll(ctx, []string{"SET SESSION sql_mode = '" + t.mode + "'", t.Create, "SET SESSION sql_mode = '" + mysqlSettings["sql_mode"] + "'"})
 }
 
 // LostTriggers returns the names of those triggers, all of which begin with a prefix, that

@@ -473,7 +473,7 @@ func (l *Stage) CloseRetired(ctx context.Context) error {
 }
 
 // makeBackCapture has the shards note their changes before anybody but this
-// runner can write there.
+// runner can write there, and do what triggers of the source do.
 func (l *Stage) makeBackCapture(ctx context.Context) error {
 	for _, side := range l.Shards {
 		// What an attempt before has left there says nothing any more.
@@ -482,6 +482,9 @@ func (l *Stage) makeBackCapture(ctx context.Context) error {
 		}
 	}
 	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		if err := s.MakeTriggers(ctx, l.Tables.OwnTriggers(t, i)); err != nil {
+			return err
+		}
 		return s.MakeTriggers(ctx, s.Database.Capture(l.BackCapture(t, i)))
 	})
 }

@@ -371,6 +371,13 @@ func (l *Stage) DropBackCapture(ctx context.Context) error {
 	})
 }
 
+// DropOwnTriggers drops what the shards have of the source's own triggers.
+func (l *Stage) DropOwnTriggers(ctx context.Context) error {
+	return l.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+		return s.DropTriggers(ctx, l.Tables.OwnTriggers(t, i))
+	})
+}
+
 // checkShards fails when rows of the shards may have come from other servers.
 func (l *Stage) checkShards(ctx context.Context) error {
 	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, _ []*openjob.Target) error {

@@ -175,11 +175,17 @@ func (j *Job) describe(ctx context.Context, s *backend.Session) error {
 		if t.Table, err = s.Database.Describe(ctx, s, name); err != nil {
 			return renamedMeanwhile(err)
 		}
+		if j.Source.Name() == "mysql" {
+			continue
+		}
 		if err := CheckTriggers(t.Table); err != nil {
 			return err
 		}
 	}
-	return j.Tables.resolve(j.Source)
+	if err := j.Tables.resolve(j.Source); err != nil {
+		return err
+	}
+	return j.Tables.checkOwnTriggers()
 }
 
 // renamedMeanwhile: a switch of a runner that was cut off may go on in its server,

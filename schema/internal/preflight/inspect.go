@@ -152,6 +152,7 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 	}
 	for _, t := range w.Tables {
 		p.keyless(t)
+		p.carriedTriggers(w, t)
 		if err := p.unplaced(ctx, t); err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
@@ -173,7 +174,9 @@ func plain(err error) string {
 func (p tableProbe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
-	p.ownTriggers()
+	if p.Database.Name() == "sqlite" {
+		p.ownTriggers()
+	}
 	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownKeyColumns} {
 		if err := look(ctx); err != nil {
 			return err
@@ -281,6 +284,25 @@ func (p tableProbe) ownTriggers() {
 	if len(own) > 0 {
 		p.add(ForeignTriggers, Block, "it has the triggers "+strings.Join(own, ", ")+", which the shards will not have",
 			"move what they do into the application, and drop them")
+	}
+}
+
+// carriedTriggers looks at what the table's own triggers do.
+func (p tableProbe) carriedTriggers(w *openjob.Job, t *openjob.Table) {
+	p.shape.Name = t.Conf.Name
+	for _, own := range t.Own {
+		carried := true
+		for i := range t.Conf.Map.Targets() {
+			if _, why, fix := w.Tables.Carried(t, own, i); why != "" {
+				p.add(ForeignTriggers, Block, "it has the trigger "+own.Name+", which the shards would not have: "+why, fix)
+				carried = false
+				break
+			}
+		}
+		if carried {
+			p.add(ForeignTriggers, Warn, "the shards get the trigger "+own.Name+" before the switch; there it reaches rows of its own shard alone, and runs with the rights of the user of this job",
+				"see that what it writes belongs where the row of "+t.Conf.Name+" lies, and keep the user")
+		}
 	}
 }
 
