@@ -8,7 +8,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +26,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/keygen/sqlstore"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -232,4 +237,86 @@ func body(t *testing.T, name string) string {
 	}
 	t.Fatalf("there is no function %s", name)
 	return ""
+}
+
+// section is what follows a heading of the runbook, up to the next one.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(readFile(t, "../../docs/runbook.md"), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("the runbook has no %q", heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+var codeSpan = regexp.MustCompile("`([^`]+)`")
+
+func TestTheRunbooksFirstPageHasTenLinesAndCommandsThatThereAre(t *testing.T) {
+	page := section(t, "At three in the morning")
+	if n := len(regexp.MustCompile(`(?m)^\d+\. `).FindAllString(page, -1)); n != 10 {
+		t.Errorf("%d lines", n)
+	}
+	commands := 0
+	for _, text := range []string{page, section(t, "Symptoms")} {
+		for _, span := range codeSpan.FindAllStringSubmatch(text, -1) {
+			words := strings.Fields(span[1])
+			if words[0] != "migrate" || len(words) == 1 {
+				continue
+			}
+			commands++
+			if o := execute(t, append(words, "--help")...); o.code != 0 || !strings.Contains(o.stdout, "shardid migrate "+words[1]) {
+				t.Errorf("%s: %d %s", span[1], o.code, o.stderr)
+			}
+		}
+	}
+	if commands < 20 {
+		t.Errorf("%d commands", commands)
+	}
+}
+
+// Texts of servers stand with their numbers; all others have to be in the code.
+func TestTheRunbooksSymptomsAreWhatIsPrinted(t *testing.T) {
+	var code strings.Builder
+	for _, dir := range []string{"../../schema", "../../sharding", "."} {
+		check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+				code.WriteString(readFile(t, path))
+			}
+			return err
+		}))
+	}
+	symptoms := 0
+	for line := range strings.Lines(section(t, "Symptoms")) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		symptoms++
+		text := codeSpan.FindStringSubmatch(line)[1]
+		if !strings.HasPrefix(text, "Error 1") && !strings.Contains(code.String(), text) {
+			t.Errorf("nothing prints %q", text)
+		}
+	}
+	if symptoms < 20 {
+		t.Errorf("%d symptoms", symptoms)
+	}
+}
+
+func TestTheRunbookKnowsEachErrorOfAMigration(t *testing.T) {
+	known := map[string]error{
+		"ErrConfig": migrate.ErrConfig, "ErrUnsupported": migrate.ErrUnsupported, "ErrLocked": migrate.ErrLocked, "ErrFenced": migrate.ErrFenced,
+		"ErrNotReady": migrate.ErrNotReady, "ErrPhase": migrate.ErrPhase, "ErrChanged": migrate.ErrChanged, "ErrUnclear": migrate.ErrUnclear,
+		"ErrNoID": migrate.ErrNoID, "ErrSession": migrate.ErrSession,
+	}
+	symptoms := section(t, "Symptoms")
+	for _, name := range regexp.MustCompile(`(?m)^\t(Err\w+) += `).FindAllStringSubmatch(readFile(t, "../../schema/migrate/errors.go"), -1) {
+		err := known[name[1]]
+		if err == nil {
+			t.Errorf("%s is not known here", name[1])
+			continue
+		}
+		if !slices.ContainsFunc(codeSpan.FindAllStringSubmatch(symptoms, -1), func(span []string) bool { return strings.Contains(err.Error(), span[1]) }) {
+			t.Errorf("the runbook has no symptom for %s: %v", name[1], err)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const allowedPause = 500 * time.Millisecond
 type pauses struct {
 	made, givenUp []time.Duration
 	refused       int // before anybody had to wait
-	late          int // given up too late, by more than the machine delayed everything
+	late          []string // why those were given up that were too late, by more than the machine delayed everything
 }
 
 // add counts a switch, during which a statement took as long as slowest at most.
@@ -35,7 +36,7 @@ func (p *pauses) add(done migrate.Switch, err error, slowest time.Duration) {
 	case done.Pause > 0:
 		p.givenUp = append(p.givenUp, done.Pause)
 		if done.Pause > allowedPause+slowest {
-			p.late++
+			p.late = append(p.late, fmt.Sprintf("%s, beside a statement of %s: %v", done.Pause, slowest, err))
 		}
 	default:
 		p.refused++
@@ -123,8 +124,8 @@ func TestSwitchesKeepToTheirPause(t *testing.T) {
 		t.Logf("%d switches with --max-pause %s: %s; %d took longer, by %s", len(all.made), allowedPause, spread(all.made), len(over(all.made)), spread(over(all.made)))
 		t.Logf("%d were given up under locks: %s; %d took longer, by %s", len(all.givenUp), spread(all.givenUp), len(over(all.givenUp)), spread(over(all.givenUp)))
 		t.Logf("%d were not begun", all.refused)
-		if effort.Soak() && all.late > 0 {
-			t.Errorf("%d were given up too late, by more than the slowest statement took meanwhile that needs nothing", all.late)
+		if effort.Soak() && len(all.late) > 0 {
+			t.Errorf("given up too late, by more than the slowest statement took meanwhile that needs nothing:\n%s", strings.Join(all.late, "\n"))
 		}
 		s.compare(t, "id", "orders", "_sealed")
 	})
