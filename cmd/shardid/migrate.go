@@ -55,7 +55,7 @@ func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move live tables into shards, step by step",
-		Long:  migrateLong + "\n" + exitHelp(),
+		Long:  migrateLong + "\n" + layoutHelp + "\n\n" + exitHelp(),
 		Args:  func(cmd *cobra.Command, args []string) error { return usage(aCommand(cmd, args)) },
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -65,13 +65,24 @@ func newMigrate() *cobra.Command {
 	flags.StringVar(&m.source, "source", "", "the database with the tables (default $"+sourceVariable+")")
 	flags.StringSliceVar(&m.tables, "tables", nil, "tables of the job, parents first (default all of the file)")
 	flags.StringVar(&m.name, "name", "", "name of the job (default that of its first table)")
-	flags.Var(input.AtLeast(1, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
-	flags.Var(input.AtLeast(1, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
-	flags.BoolVar(&m.json, "json", false, "print JSON")
 	cmd.AddCommand(
-		m.newInspect(), m.newPlan(), m.newInstall(), m.newSeed(), m.newRun(), m.newStatus(), m.newPause(), m.newResume(),
-		m.newVerify(), m.newPreview(), m.newCutover(), m.newRollback(), m.newFinalize(), m.newAbort(), m.newExpand(),
+		m.printing(m.newInspect()), m.printing(m.newPlan()), m.newInstall(), m.printing(m.newSeed()), m.reading(m.printing(m.newRun())),
+		m.printing(m.newStatus()), m.newPause(), m.newResume(), m.reading(m.printing(m.newVerify())), m.printing(m.newPreview()),
+		m.printing(m.newCutover()), m.printing(m.newRollback()), m.newFinalize(), m.newAbort(), m.printing(m.newExpand()),
 	)
+	return cmd
+}
+
+// printing is for a verb that prints data.
+func (m *migration) printing(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
+	return cmd
+}
+
+// reading is for a verb that goes through all rows.
+func (m *migration) reading(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Var(input.AtLeast(1, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
+	cmd.Flags().Var(input.AtLeast(1, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
 	return cmd
 }
 

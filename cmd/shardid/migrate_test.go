@@ -385,6 +385,8 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 		`there is no command "bogus"; give one of abort, cutover, expand, finalize, inspect, install, pause, plan, preview, resume, rollback, run, seed, status, verify, or see shardid migrate --help`: {"migrate", "bogus"},
 		"unknown flag: --bogus; see shardid migrate run --help":               {"migrate", "run", "--bogus"},
 		`invalid argument "x" for "--copiers" flag`:                           {"migrate", "run", "--copiers", "x"},
+		"unknown flag: --copiers; see shardid migrate pause --help":           {"migrate", "pause", "--copiers", "2"},
+		"unknown flag: --json; see shardid migrate abort --help":              {"migrate", "abort", "--json"},
 		"flag needs an argument: --config; see shardid migrate status --help": {"migrate", "status", "--config"},
 		"give --config FILE":                              {"migrate", "run"},
 		"cannot be read":                                  {"migrate", "run", "--config", m.file("nowhere.json")},
