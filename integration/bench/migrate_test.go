@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,13 +65,52 @@ func execute(b *testing.B, db *sql.DB, statement string) {
 
 // BenchmarkMigrate brings a table to another place: to four shards on two
 // servers, half of which is the source's, and compares each row; as a dump to the
-// other server; and as a copy on the same one. What it counts is one row, in time
-// that passed and in time of the processors, which says more on a busy machine.
+// other server, of one thread or of two; and as a copy on the same one. What it counts is
+// one row, in time that passed and in time of the processors, which says more on a busy
+// machine. The last one follows changes of rows that were copied, and switches there and
+// back.
 func BenchmarkMigrate(b *testing.B) {
 	w := newWarehouse(b)
 	b.Run("mysqldump to mysql", w.each(w.dump))
+	b.Run("mydumper to myloader", w.each(w.dumpInThreads))
 	b.Run("INSERT SELECT", w.each(w.insertSelect))
 	b.Run("shardid", w.each(w.migrate))
+	b.Run("shardid follows", w.follow)
+}
+
+// follow changes every fifth row, and has the shards follow; then it switches there and
+// back, and reports the middle one of the pauses.
+func (w *warehouse) follow(b *testing.B) {
+	job, undo := w.job(b)
+	defer undo()
+	if err := job.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	var followed time.Duration
+	var pauses []time.Duration
+	changed := 0
+	for b.Loop() {
+		b.StopTimer()
+		execute(b, w.source, "UPDATE orders SET total = total + 1 WHERE id % 5 = 0")
+		changed += w.rows / 5
+		b.StartTimer()
+		began := b.Elapsed()
+		if err := job.Run(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		followed += b.Elapsed() - began
+		for _, change := range []func(context.Context, time.Duration) (migrate.Switch, error){job.Cutover, job.Rollback} {
+			done, err := change(b.Context(), time.Minute)
+			if err != nil {
+				b.Fatal(err)
+			}
+			pauses = append(pauses, done.Pause)
+		}
+	}
+	b.ReportMetric(float64(followed.Nanoseconds())/float64(changed), "ns/row")
+	slices.Sort(pauses)
+	b.ReportMetric(pauses[len(pauses)/2].Seconds()*1000, "pause-ms")
+	b.ReportMetric(0, "ns/op")
 }
 
 // each measures bring, but not the undo that it returns.
@@ -97,18 +137,32 @@ func (w *warehouse) perRow(b *testing.B, unit string, all time.Duration) {
 	b.ReportMetric(float64(all.Nanoseconds())/float64(w.rows), unit)
 }
 
-func (w *warehouse) migrate(b *testing.B) (undo func()) {
+// job brings the table to four shards.
+func (w *warehouse) job(b *testing.B) (job *migrate.Job, undo func()) {
+	b.Helper()
 	spread, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%02d")
 	if err != nil {
 		b.Fatal(err)
 	}
-	job, err := migrate.New(migrate.Config{
+	job, err = migrate.New(migrate.Config{
 		Source: w.source, Shards: w.shards,
 		Tables: []migrate.Table{{Table: sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: spread}}},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return job, func() {
+		if err := job.Abort(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		for i, at := range spread.Targets() {
+			execute(b, w.shards[at.DB], fmt.Sprintf("DROP TABLE IF EXISTS orders_%02d, orders_%02[1]d_sealed", i))
+		}
+	}
+}
+
+func (w *warehouse) migrate(b *testing.B) (undo func()) {
+	job, undo := w.job(b)
 	forgetPeak(b)
 	began, before, own := b.Elapsed(), w.cpu(b), spentBy(b, "self")
 	if err := job.Run(b.Context()); err != nil {
@@ -122,14 +176,7 @@ func (w *warehouse) migrate(b *testing.B) (undo func()) {
 		b.Fatalf("%+v, %v", v, err)
 	}
 	b.ReportMetric(peak(b), "MB")
-	return func() {
-		if err := job.Abort(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		for i, at := range spread.Targets() {
-			execute(b, w.shards[at.DB], fmt.Sprintf("DROP TABLE orders_%02d", i))
-		}
-	}
+	return undo
 }
 
 func (w *warehouse) insertSelect(b *testing.B) (undo func()) {
@@ -158,6 +205,42 @@ func (w *warehouse) dump(b *testing.B) (undo func()) {
 		b.Fatal(err, said.String())
 	}
 	return func() { execute(b, w.shards["b"], "DROP TABLE orders") }
+}
+
+// dumpInThreads writes into memory where there is a directory of it.
+func (w *warehouse) dumpInThreads(b *testing.B) (undo func()) {
+	parent := "/dev/shm"
+	if _, err := os.Stat(parent); err != nil {
+		parent = b.TempDir()
+	}
+	dir, err := os.MkdirTemp(parent, "shardid-dump")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, program := range [][]string{
+		{w.here.DSN(""), "mydumper", "--database=shop", "--tables-list=orders", "--rows=100000", "--outputdir=" + dir},
+		{w.there.DSN(""), "myloader", "--source-db=shop", "--database=shop_b", "--directory=" + dir},
+	} {
+		cfg, err := mysql.ParseDSN(program[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		host, port, _ := strings.Cut(cfg.Addr, ":")
+		args := append([]string{"--threads=2", "--host=" + host, "--port=" + port, "--user=root"}, program[2:]...)
+		if said, err := exec.CommandContext(b.Context(), program[1], args...).CombinedOutput(); err != nil {
+			b.Fatalf("%s: %v: %s", program[1], err, said)
+		}
+	}
+	var rows int
+	if err := w.shards["b"].QueryRowContext(b.Context(), "SELECT COUNT(*) FROM orders").Scan(&rows); err != nil || rows != w.rows {
+		b.Fatalf("%d rows came over, %v", rows, err)
+	}
+	return func() {
+		execute(b, w.shards["b"], "DROP TABLE orders")
+		if err := os.RemoveAll(dir); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // client is a program of MariaDB that speaks to the server.
