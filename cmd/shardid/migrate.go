@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -118,6 +119,8 @@ func migrateCode(ctx context.Context, err error) error {
 		return coded{errors.New("interrupted; the same command goes on where it stopped"), migrateInterrupted}
 	case errors.As(err, new(*migrate.BlockedError)):
 		return coded{err, migratePreflight}
+	case away(err):
+		return coded{err, migrateInterrupted}
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
 		return coded{err, migrateUsage}
 	}
@@ -135,6 +138,16 @@ func migrateCode(ctx context.Context, err error) error {
 		}
 	}
 	return coded{err, migrateInterrupted}
+}
+
+// away reports whether a server could not be reached, which passes: a supervisor is to try
+// again. A name that nobody knows is a mistake.
+func away(err error) bool {
+	var unknown *net.DNSError
+	if errors.As(err, &unknown) && unknown.IsNotFound {
+		return false
+	}
+	return migrate.Transient(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // operation is one verb at work.

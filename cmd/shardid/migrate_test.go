@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -377,6 +378,31 @@ func TestDryRunsPrintSQLAndWriteNothing(t *testing.T) {
 	m.must(t, 0, "install")
 	m.must(t, 0, "seed", "--dry-run", "--margin", "5")
 	traces("SELECT (SELECT COUNT(*) FROM leaf_alloc) + (SELECT COUNT(*) FROM sqlite_schema WHERE name = 'shardid_seed')")
+}
+
+// A supervisor starts a runner again that ended with 10, and not one that ended with 1.
+func TestAServerThatIsAwayEndsMigrateWithTen(t *testing.T) {
+	m := newMovable(t, 5)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for dsn, want := range map[string]int{"u:p@tcp(" + l.Addr().String() + ")/shop": migrateInterrupted, "u:p@tcp(" + l.Addr().String() + ")/": migrateUsage} {
+		if o := execute(t, "migrate", "run", "--config", m.file("shards.json"), "--source", dsn); o.code != want || strings.Contains(o.stderr, "u:p") {
+			t.Errorf("%s: exit code %d, want %d: %s", dsn, o.code, want, o.stderr)
+		}
+	}
+	layout := strings.Replace(readFile(t, m.file("shards.json")), `{"sqlite": "west.db"}`, `{"env": "WEST_OF_THE_TEST"}`, 1)
+	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WEST_OF_THE_TEST", "u:p@tcp("+l.Addr().String()+")/shop")
+	if o := execute(t, m.args("run")...); o.code != migrateInterrupted || !strings.Contains(o.stderr, `database "west"`) {
+		t.Errorf("a shard that is away: %d, %s", o.code, o.stderr)
+	}
 }
 
 func TestMistakesInMigrateEndWithOne(t *testing.T) {
