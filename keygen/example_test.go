@@ -328,3 +328,14 @@ func ExampleEncodeBwmarrinBase64() {
 	// MTU0MTgxNTYwMzYwNjAzNjQ4MA==
 	// 1541815603606036480 <nil>
 }
+
+// Layouts of other systems, and how many processes can make ids of each at once.
+func ExampleTwitter() {
+	for _, l := range []keygen.Layout{
+		keygen.Twitter(), keygen.Baidu(), keygen.CosID(), keygen.CosIDSecond(), keygen.Disposable(),
+		keygen.Instagram(), keygen.Sonyflake(), keygen.SonyflakeV2(), keygen.Yitter(),
+	} {
+		fmt.Print(1<<l.WorkerBits(), " ")
+	}
+	// Output: 1024 4194304 1024 1024 2097152 8192 65536 65536 64
+}

@@ -1,0 +1,154 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// exampleRooms are the trees of packages whose functions a user calls.
+var exampleRooms = []string{"keygen", "sharding", "gormplugin", "sqlxhook", "schema"}
+
+// withoutExample are the exported functions that no example shows yet. The list may get shorter
+// and not longer.
+var withoutExample = map[string]bool{
+	"gormplugin.Migrate":                 true,
+	"keygen/keygentest.Duplicate":        true,
+	"keygen/keygentest.Generator":        true,
+	"keygen/keygentest.Keys":             true,
+	"keygen/keygentest.Ledger":           true,
+	"keygen/keygentest.NewMemoryLedger":  true,
+	"keygen/keygentest.Source":           true,
+	"keygen/sqlstore.New":                true,
+	"keygen/uuid.OID":                    true,
+	"keygen/uuid.X500":                   true,
+	"schema/migrate.Blocked":             true,
+	"schema/migrate.KeepIDs":             true,
+	"schema/migrate.MapTable":            true,
+	"schema/migrate.Transient":           true,
+	"schema/preview.Create":              true,
+	"schema/preview.DDL":                 true,
+	"schema/preview.NoteLook":            true,
+	"schema/preview.Read":                true,
+	"schema/preview.Start":               true,
+	"schema/rebalance.CheckExpansion":    true,
+	"schema/rebalance.FindStrays":        true,
+	"schema/rebalance.PlanExpansion":     true,
+	"schema/rebalance.Transient":         true,
+	"schema/rebalance.UnseenConnections": true,
+	"schema/throttle.New":                true,
+	"schema/versions.New":                true,
+	"sharding.ReadRoute":                 true,
+	"sharding.SlotMoving":                true,
+	"sharding/export.CheckVitessRows":    true,
+	"sharding/export.Citus":              true,
+	"sharding/export.TiDB":               true,
+	"sharding/export.VitessAdoption":     true,
+	"sharding/lookups.Build":             true,
+	"sharding/lookups.Create":            true,
+	"sharding/lookups.DDL":               true,
+	"sharding/lookups.Tidy":              true,
+	"sharding/lookups.Verify":            true,
+	"sharding/shardsql.Explain":          true,
+	"sharding/shardsql.Plan":             true,
+	"sharding/slotstore.SlotSQL":         true,
+}
+
+// A function is shown when an example of its own package is named after it or calls it, and the
+// example has an output, so that go test runs it.
+func TestEveryFunctionOfThePublicPackagesIsShownByAnExampleThatRuns(t *testing.T) {
+	root := moduleRoot(t)
+	functions, found := 0, map[string]bool{}
+	for _, room := range packagesOf(goFiles(t, root)) {
+		if !isPublic(room) {
+			continue
+		}
+		exported, shown := exportedAndShown(t, root, room)
+		functions += len(exported)
+		for _, name := range exported {
+			full := room + "." + name
+			excepted := withoutExample[full]
+			switch {
+			case !shown[name] && !excepted:
+				t.Errorf("no example of %s that runs shows %s: write one, with // Output:", room, name)
+			case shown[name] && excepted:
+				t.Errorf("an example shows %s now: remove its line from withoutExample", full)
+			}
+			found[full] = true
+		}
+	}
+	for name := range withoutExample {
+		if found[name] {
+			continue
+		}
+		t.Errorf("%s is in withoutExample, and is not there", name)
+	}
+	if functions < 100 {
+		t.Errorf("only %d functions were looked at", functions)
+	}
+}
+
+func isPublic(room string) bool {
+	return slices.Contains(exampleRooms, strings.Split(room, "/")[0]) && !strings.Contains(room+"/", "/internal/")
+}
+
+// exportedAndShown returns the exported functions of a package, and the names that its examples
+// with an output are named after or call.
+func exportedAndShown(t *testing.T, root, room string) (exported []string, shown map[string]bool) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown = map[string]bool{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if isCode(file) {
+			for _, d := range parsed.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.IsExported() {
+					exported = append(exported, f.Name.Name)
+				}
+			}
+			continue
+		}
+		qualifier := nameOfImport(parsed, module+"/"+room)
+		for _, e := range doc.Examples(parsed) {
+			if e.Output == "" && !e.EmptyOutput {
+				continue
+			}
+			shown[strings.Split(e.Name, "_")[0]] = true
+			ast.Inspect(e.Code, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					if of, ok := s.X.(*ast.Ident); ok && of.Name == qualifier {
+						shown[s.Sel.Name] = true
+					}
+				}
+				return true
+			})
+		}
+	}
+	return exported, shown
+}
+
+// nameOfImport returns the name that the file has for a package.
+func nameOfImport(file *ast.File, pkg string) string {
+	for _, i := range file.Imports {
+		if p, err := strconv.Unquote(i.Path.Value); err == nil && p == pkg {
+			if i.Name != nil {
+				return i.Name.Name
+			}
+			return path.Base(pkg)
+		}
+	}
+	return ""
+}

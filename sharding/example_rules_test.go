@@ -1,0 +1,199 @@
+package sharding_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// printSlots prints the slots of some keys.
+func printSlots(rule sharding.Rule, keys ...any) {
+	for _, key := range keys {
+		slot, err := rule.Slot(key)
+		fmt.Println(key, slot, err)
+	}
+}
+
+// Ids whose slot stands above a sequence of 10 bits.
+func ExampleBits() {
+	printSlots(sharding.Bits(10, 3), 5<<10|1, 6<<10|1023)
+	// Output:
+	// 5121 5 <nil>
+	// 7167 6 <nil>
+}
+
+// Each range begins where the one before ends.
+func ExampleRanges() {
+	printSlots(sharding.Ranges(1_000_000, 2_000_000), 999_999, 1_000_000, 5_000_000)
+	// Output:
+	// 999999 0 <nil>
+	// 1000000 1 <nil>
+	// 5000000 2 <nil>
+}
+
+// Tenants that have a database of their own. A tenant that is not in the list is refused.
+func ExampleList() {
+	rule := sharding.List(map[string]sharding.Slot{"acme": 0, "globex": 1})
+	slot, err := rule.Slot("globex")
+	fmt.Println(slot, err)
+	_, err = rule.Slot("initech")
+	fmt.Println(errors.Is(err, sharding.ErrNoSlot))
+	fmt.Println(sharding.Listed(rule))
+	// Output:
+	// 1 <nil>
+	// true
+	// map[acme:0 globex:1]
+}
+
+// Two servers that number their rows 1, 3, 5, … and 2, 4, 6, …
+func ExampleOffsetStep() {
+	printSlots(sharding.OffsetStep(1, 2), 1, 2, 3)
+	// Output:
+	// 1 0 <nil>
+	// 2 1 <nil>
+	// 3 0 <nil>
+}
+
+// Three pieces of 30 days. A time after the last one is refused.
+func ExampleInterval() {
+	day := 24 * time.Hour
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rule := sharding.Interval(from, from.Add(90*day), 30*day)
+	fmt.Println(rule.Slots())
+	fmt.Println(rule.Slot(from.Add(45 * day)))
+	_, err := rule.Slot(from.Add(90 * day))
+	fmt.Println(errors.Is(err, sharding.ErrNoSlot))
+	// Output:
+	// 3
+	// 1 <nil>
+	// true
+}
+
+// A rule of the program's own: the country is the first two letters of the key.
+func ExampleFunc() {
+	rule := sharding.Func(2, func(key any) (sharding.Slot, error) {
+		text, ok := key.(string)
+		if !ok || len(text) < 2 {
+			return 0, fmt.Errorf("%w: %v has no country", sharding.ErrKeyType, key)
+		}
+		if text[:2] == "de" {
+			return 0, nil
+		}
+		return 1, nil
+	})
+	printSlots(rule, "de-17", "fr-17")
+	_, err := rule.Slot(17)
+	fmt.Println(errors.Is(err, sharding.ErrKeyType))
+	// Output:
+	// de-17 0 <nil>
+	// fr-17 1 <nil>
+	// true
+}
+
+// Text keys, such as e-mail addresses, are spread by their bytes.
+func ExampleHashText() {
+	rule := sharding.HashText(8)
+	a, err := rule.Slot("ann@example.org")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := rule.Slot([]byte("ann@example.org"))
+	fmt.Println(a == b, err)
+	_, err = rule.Slot(7)
+	fmt.Println(errors.Is(err, sharding.ErrKeyType))
+	// Output:
+	// true <nil>
+	// true
+}
+
+// Tables that go-gorm/sharding has filled by an integer are found by the same remainder.
+func ExampleCompat() {
+	printSlots(sharding.Compat(4), 7, "7")
+	// Output:
+	// 7 3 <nil>
+	// 7 3 <nil>
+}
+
+// Tables that go-gorm/sharding has filled by a text: a number in it counts as a number.
+func ExampleCompatText() {
+	printSlots(sharding.CompatText(4), "7")
+	_, err := sharding.CompatText(4).Slot(7)
+	fmt.Println(errors.Is(err, sharding.ErrKeyType))
+	// Output:
+	// 7 3 <nil>
+	// true
+}
+
+func ExampleDescribe() {
+	fmt.Println(sharding.Describe(sharding.Mod(8)).Kind == sharding.Describe(sharding.Mod(16)).Kind)
+	fmt.Println(sharding.Describe(sharding.Mod(8)).Slots)
+	// Output:
+	// true
+	// 8
+}
+
+// Slots are put on targets by hand: the second server is larger and has two of three.
+func ExampleMapOf() {
+	small, large := sharding.Target{DB: "small", Table: "orders"}, sharding.Target{DB: "large", Table: "orders"}
+	places, err := sharding.MapOf(small, large, large)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	target, ok := places.Target(2)
+	fmt.Println(target, ok)
+	// Output: large/orders true
+}
+
+// Tables that a program collects are one option. A transaction may change rows of both
+// databases, which commit one after the other.
+func ExampleTables() {
+	orders, err := sharding.Spread([]string{"east", "west"}, 2, "orders_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tables := []sharding.Table{{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: orders}}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Tables(tables...), sharding.Transactions(sharding.BestEffort))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(router.TxMode() == sharding.BestEffort, router.Targets("orders"))
+	// Output: true [east/orders_0 west/orders_1]
+}
+
+// A statement without the sharding key is sent to the shard that its context names.
+func ExampleOn() {
+	ctx := sharding.On(context.Background(), sharding.Target{DB: "east", Table: "orders_0"})
+	fmt.Println(sharding.HintOf(ctx).Placed())
+	fmt.Println(sharding.HintOf(context.Background()).Placed())
+	// Output:
+	// true
+	// false
+}
+
+// A statement is sent to the shard of user 7, as if it had user_id = 7 among its conditions.
+func ExampleOnKey() {
+	ctx := sharding.OnKey(context.Background(), "orders", 7)
+	fmt.Println(sharding.HintOf(ctx).Placed())
+	// Output: true
+}
+
+// What a context says about where its statements go.
+func ExampleHintOf() {
+	ctx := context.Background()
+	fmt.Println(sharding.HintOf(sharding.AllShards(ctx)).All)       // writes too go to every shard
+	fmt.Println(sharding.HintOf(sharding.Unsharded(ctx)).Unsharded) // names are those of physical tables
+	fmt.Println(sharding.HintOf(sharding.Primary(ctx)).Primary)     // reads keep away from replicas
+	// Output:
+	// true
+	// true
+	// true
+}
