@@ -27,8 +27,6 @@ var withoutExample = map[string]bool{
 	"keygen/keygentest.NewMemoryLedger":  true,
 	"keygen/keygentest.Source":           true,
 	"keygen/sqlstore.New":                true,
-	"keygen/uuid.OID":                    true,
-	"keygen/uuid.X500":                   true,
 	"schema/migrate.Blocked":             true,
 	"schema/migrate.KeepIDs":             true,
 	"schema/migrate.MapTable":            true,
@@ -48,8 +46,6 @@ var withoutExample = map[string]bool{
 	"sharding.ReadRoute":                 true,
 	"sharding.SlotMoving":                true,
 	"sharding/export.CheckVitessRows":    true,
-	"sharding/export.Citus":              true,
-	"sharding/export.TiDB":               true,
 	"sharding/export.VitessAdoption":     true,
 	"sharding/lookups.Build":             true,
 	"sharding/lookups.Create":            true,
@@ -57,8 +53,6 @@ var withoutExample = map[string]bool{
 	"sharding/lookups.Tidy":              true,
 	"sharding/lookups.Verify":            true,
 	"sharding/shardsql.Explain":          true,
-	"sharding/shardsql.Plan":             true,
-	"sharding/slotstore.SlotSQL":         true,
 }
 
 // A function is shown when an example of its own package is named after it or calls it, and the

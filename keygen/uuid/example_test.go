@@ -97,3 +97,12 @@ func ExampleBinary() {
 	fmt.Println(string(text), err)
 	// Output: {"id":"017f22e2-79b0-7cc3-98c4-dc0c0c07398f"} <nil>
 }
+
+// The same name in another space is another UUID.
+func ExampleOID() {
+	fmt.Println(uuid.Dashed(uuid.V5(uuid.OID(), "1.3.6.1")))
+	fmt.Println(uuid.Dashed(uuid.V5(uuid.X500(), "1.3.6.1")))
+	// Output:
+	// 1447fa61-5277-5fef-a9b3-fbc6e44f4af3
+	// be68e4ca-e25f-53bc-9dc2-7d11588b720d
+}

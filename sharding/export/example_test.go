@@ -113,3 +113,39 @@ func ExampleShardingSphere() {
 	//     sharding_key_required:
 	//       type: DML_SHARDING_CONDITIONS
 }
+
+// Citus and TiDB spread rows by themselves; both need to know the tables alone.
+func ExampleCitus() {
+	orders, err := sharding.Spread([]string{"east"}, 4, "orders_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB)},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orders})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	citus, err := export.Citus(router)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(citus.Files[0].Text)
+	tidb, err := export.TiDB(router, map[string]string{
+		"orders": "CREATE TABLE `orders_0` (\n  `id` bigint NOT NULL,\n  `user_id` bigint NOT NULL,\n  PRIMARY KEY (`id`)\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(tidb.Files[0].Text)
+	// Output:
+	// SELECT create_distributed_table('"orders"', 'user_id', colocate_with => 'none', shard_count => 4);
+	// CREATE TABLE `orders` (
+	//   `id` bigint NOT NULL,
+	//   `user_id` bigint NOT NULL,
+	//   PRIMARY KEY (`id`) NONCLUSTERED
+	// ) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin SHARD_ROW_ID_BITS=2 PRE_SPLIT_REGIONS=2;
+}

@@ -3,6 +3,7 @@ package shardsql_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -89,4 +90,32 @@ func check(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// What would become of a statement, without a database.
+func ExamplePlan() {
+	orders, err := sharding.Spread([]string{"east", "west"}, 4, "orders_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(2), Map: orders})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := shardsql.Plan(router, "mysql", "SELECT id FROM orders WHERE user_id = ?", 6)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, shard := range plan.Shards {
+		fmt.Println(plan.Kind, shard.Target, shard.Text)
+	}
+	plan, err = shardsql.Plan(router, "mysql", "DELETE FROM orders WHERE id = 7")
+	fmt.Println(plan.Kind, errors.Is(plan.Err, sharding.ErrMissingKey), err)
+	// Output:
+	// one east/orders_2 SELECT id FROM `orders_2` AS orders WHERE user_id = ?
+	// refused true <nil>
 }

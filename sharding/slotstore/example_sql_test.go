@@ -1,0 +1,14 @@
+package slotstore_test
+
+import (
+	"fmt"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// An expression for queries of the program's own, as one that counts the rows of each slot.
+func ExampleSlotSQL() {
+	fmt.Println(slotstore.SlotSQL(sharding.Low(3), "user_id"))
+	// Output: (user_id & 7) true
+}
