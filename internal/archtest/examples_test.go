@@ -20,17 +20,13 @@ var exampleRooms = []string{"keygen", "sharding", "gormplugin", "sqlxhook", "sch
 // and not longer.
 var withoutExample = map[string]bool{
 	"gormplugin.Migrate":                 true,
-	"keygen/keygentest.Duplicate":        true,
 	"keygen/keygentest.Generator":        true,
 	"keygen/keygentest.Keys":             true,
 	"keygen/keygentest.Ledger":           true,
 	"keygen/keygentest.NewMemoryLedger":  true,
 	"keygen/keygentest.Source":           true,
-	"keygen/sqlstore.New":                true,
-	"schema/migrate.Blocked":             true,
 	"schema/migrate.KeepIDs":             true,
 	"schema/migrate.MapTable":            true,
-	"schema/migrate.Transient":           true,
 	"schema/preview.Create":              true,
 	"schema/preview.DDL":                 true,
 	"schema/preview.NoteLook":            true,

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -295,4 +296,28 @@ func ExampleStore_LeaseRows() {
 		fmt.Println(row.Namespace, row.Worker, row.Holder, row.Held, row.Left > 0)
 	}
 	// Output: orders 0 10.0.0.7:8080 true true
+}
+
+// A store asks its database what it is. The tables may be made later.
+func ExampleNew() {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1) // a database in memory is that of one connection
+	store, err := sqlstore.New(ctx, db)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := schema.Apply(ctx, db); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = segment.New(ctx, segment.Config{Source: store.Tag("orders")})
+	fmt.Println(errors.Is(err, keygen.ErrUnknownTag)) // schema.Seed makes it
+	// Output: true
 }
