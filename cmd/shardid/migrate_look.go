@@ -107,15 +107,26 @@ func printPlan(w io.Writer, p migrate.Plan) error {
 	for _, t := range p.Tables {
 		shown.Row(t.Name, t.Key, t.ShardBy, "~"+term.Number(t.Rows), strings.Join(t.Targets, " "))
 	}
-	_, err := fmt.Fprintf(w, "%s\nabout %d s of copying, %.1f MB on the shards\ndigest %s\n\n%s", shown, p.Seconds, float64(p.Bytes)/1e6, p.Digest, statements(p))
+	_, err := fmt.Fprintf(w, "%s\nabout %d s of copying, %.1f MB on the shards\ndigest %s\n", shown, p.Seconds, float64(p.Bytes)/1e6, p.Digest)
+	for _, part := range []struct {
+		when string
+		all  []migrate.Statement
+	}{
+		{"before run, by hand: foreign keys of other tables", p.Before}, {"by run", p.Statements},
+		{"by cutover: triggers of the tables' own", p.AtSwitch}, {"after an abort, by hand", p.AfterAbort},
+	} {
+		if err == nil && len(part.all) > 0 {
+			_, err = fmt.Fprintf(w, "\n-- %s\n%s", part.when, statements(part.all))
+		}
+	}
 	return err
 }
 
-// statements are the plan's, each under the database it is for.
-func statements(p migrate.Plan) string {
+// statements are each under the database that they are for.
+func statements(all []migrate.Statement) string {
 	var b strings.Builder
 	last := ""
-	for _, s := range p.Statements {
+	for _, s := range all {
 		if s.Database != last {
 			fmt.Fprintf(&b, "-- on %s\n", s.Database)
 			last = s.Database

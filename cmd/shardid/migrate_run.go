@@ -94,7 +94,7 @@ func (o *operation) printStatements(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(o.cmd.OutOrStdout(), statements(p))
+	_, err = fmt.Fprint(o.cmd.OutOrStdout(), statements(p.Statements))
 	return err
 }
 

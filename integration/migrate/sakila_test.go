@@ -369,6 +369,10 @@ func TestSakilasFilmsMigrateWithoutTheKeysOfOthersUnderWriters(t *testing.T) {
 			return all
 		}
 		before := definitions()
+		plan, err := k.job(t).Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		found, err := k.job(t).Inspect(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -388,6 +392,14 @@ func TestSakilasFilmsMigrateWithoutTheKeysOfOthersUnderWriters(t *testing.T) {
 		}
 		if len(again) != len(others) {
 			t.Fatalf("%q", again)
+		}
+		for _, statement := range plan.AfterAbort {
+			if !slices.Contains(again, statement.SQL) {
+				t.Errorf("the plan has %s, which Inspect does not", statement.SQL)
+			}
+		}
+		if len(plan.Before) != len(others) || len(plan.AfterAbort) != len(others) {
+			t.Errorf("%+v", plan)
 		}
 		k.finds(t, false, "warn cascades film: its foreign key on (language_id) carries")
 		k.goRound(t, func(writer, turn int) []string {
@@ -477,6 +489,10 @@ func TestSakilasFilmsMigrateWithTheirTriggersUnderWriters(t *testing.T) {
 		database.Exec(t, k.source, "ALTER TABLE film_actor DROP FOREIGN KEY fk_film_actor_film")
 		database.Exec(t, k.source, "ALTER TABLE film_category DROP FOREIGN KEY fk_film_category_film")
 		database.Exec(t, k.source, "ALTER TABLE rental DROP FOREIGN KEY fk_rental_inventory")
+		plan, err := k.job(t).Plan(t.Context())
+		if err != nil || len(plan.AtSwitch) != 3*4 || len(plan.Before) > 0 {
+			t.Errorf("%+v, %v", plan, err)
+		}
 		k.finds(t, false, "warn triggers film: the shards get the trigger del_film before the switch", "warn cascades film: its foreign key on (language_id) carries")
 		check := func(when string) {
 			t.Helper()

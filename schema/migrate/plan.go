@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"strings"
 
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
@@ -23,8 +24,16 @@ type Plan struct {
 	// with what becomes of ids and with the targets, and with nothing else: a plan that was agreed to still
 	// holds as long as it is the same.
 	Digest string `json:"digest"`
+	// Before are statements to be given by hand before Run, on MariaDB and MySQL: they drop
+	// the foreign keys of other tables to those of the job, which block it. AfterAbort make
+	// these keys again.
+	Before     []Statement `json:"before,omitempty"`
+	AfterAbort []Statement `json:"after_abort,omitempty"`
 	// Statements are those that install the job, in their order.
 	Statements []Statement `json:"statements"`
+	// AtSwitch are those that Cutover adds before it switches: what the shards get of the
+	// tables' own triggers.
+	AtSwitch []Statement `json:"at_switch,omitempty"`
 }
 
 // PlannedTable is one table of a plan.
@@ -93,6 +102,8 @@ func (p *planner) run(ctx context.Context) error {
 	for _, watch := range openjob.WatchesOf(p.State.Job).Triggers {
 		p.add(p.Source, watch.Create)
 	}
+	p.constraints()
+	p.ownTriggers()
 	var rows int64
 	for _, t := range p.plan.Tables {
 		rows += t.Rows
@@ -100,6 +111,34 @@ func (p *planner) run(ctx context.Context) error {
 	p.plan.Seconds = 1 + max(rows/copiedRows, p.plan.Bytes/copiedBytes)
 	p.plan.Digest = hex.EncodeToString(p.sum.Sum(nil))
 	return nil
+}
+
+// constraints are the foreign keys of other tables. Those of another database are for whoever
+// knows it.
+func (p *planner) constraints() {
+	if p.Source.Name() != "mysql" {
+		return
+	}
+	for _, t := range p.Tables {
+		for _, fk := range t.Outside() {
+			if strings.Contains(fk.Table, ".") {
+				continue
+			}
+			drop, add := fk.Statements(fk.Table, t.Conf.Name)
+			p.plan.Before = append(p.plan.Before, Statement{p.Source.Label, drop})
+			p.plan.AfterAbort = append(p.plan.AfterAbort, Statement{p.Source.Label, add})
+		}
+	}
+}
+
+func (p *planner) ownTriggers() {
+	for _, t := range p.Tables {
+		for i, to := range t.Targets {
+			for _, trigger := range p.Tables.OwnTriggers(t, i) {
+				p.plan.AtSwitch = append(p.plan.AtSwitch, Statement{to.Database.Label, trigger.Create})
+			}
+		}
+	}
 }
 
 func (p *planner) add(on *backend.Database, statements ...string) {
