@@ -368,7 +368,7 @@ func (o *operator) tidy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, last, _ := strings.Cut(string(text), "### 9. Finalize")
+	_, last, _ := strings.Cut(string(text), ". Finalize\n")
 	var drops []string
 	for line := range strings.Lines(last) {
 		if strings.HasPrefix(line, "DROP TABLE ") {
