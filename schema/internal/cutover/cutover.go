@@ -39,7 +39,7 @@ func (l *Stage) Cutover(ctx context.Context, maxPause time.Duration) (Result, er
 	if err := follow.CatchUp(ctx, maxPause, unchanged, l.streams.Forward()); err != nil {
 		return Result{}, err
 	}
-	needs, err := l.cutoverNeeds(ctx)
+	needs, err := l.rehearseCutover(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -103,146 +103,70 @@ func (l *Stage) ready(ctx context.Context) error {
 	})
 }
 
-// SwitchOver is the pause.
-func (l *Stage) SwitchOver(ctx context.Context, maxPause, needs time.Duration) (done Result, err error) {
-	s, err := l.Source.NewSession(ctx)
+// SwitchOver is the pause. needs is how long it takes from the first rename on.
+func (l *Stage) SwitchOver(ctx context.Context, maxPause, needs time.Duration) (Result, error) {
+	p, err := l.newPause(maxPause, needs, slices.ContainsFunc(l.Tables, (*openjob.Table).IsRetired))
 	if err != nil {
-		return done, err
+		return Result{}, err
 	}
-	defer s.Close()
-	p := &pause{Stage: l, s: s, timing: newTiming(maxPause, needs), needs: needs}
-	if p.begun() {
-		p.timing = unlimited(maxPause)
-	} else if err := l.enough(maxPause, 0, needs); err != nil {
-		return done, err
+	c := &cutover{pause: p}
+	p.direction = direction{
+		sides: []*backend.Database{l.Source}, tables: c.lockedTables, changes: []*follow.Stream{l.streams.Forward()},
+		refused: c.refusedBy, check: c.checkUnderLock, close: c.firstRename,
+		locking: "waiting for the lock on the tables", draining: "bringing the last changes over", closing: "renaming the tables",
 	}
-	l.Hold(map[*backend.Database]*backend.Session{l.Source: s})
-	defer l.Hold(nil)
-	err = s.Database.Watch(ctx, s, p.start, p.rest, func() error { return p.prepare(ctx) })
-	if err != nil && p.closing {
-		p.lookAgain(ctx)
+	err = c.hold(ctx)
+	if err != nil && c.renaming {
+		c.lookAgain(ctx)
 	}
-	switch {
-	case err == nil || p.renamed > 0:
-		err = p.finish(ctx)
-	default:
-		err = p.giveUp(ctx, err)
+	if err == nil || c.renamed > 0 {
+		err = c.finish(ctx)
 	}
-	if unlockErr := p.unlock(ctx, err == nil); err == nil {
+	if unlockErr := c.release(ctx, err == nil); err == nil {
 		err = unlockErr
 	}
-	return switched(p.spent(), maxPause, p.drained, l.Epoch()), err
+	return c.result(), err
 }
 
-func switched(took, allowed time.Duration, drained, epoch int64) Result {
-	return Result{Pause: took, Over: max(0, took-allowed), Drained: drained, Epoch: epoch}
+// cutover is the pause of a cutover.
+type cutover struct {
+	*pause
+
+	renaming bool // everything was brought over and checked, and the renaming has begun
+	renamed  int  // of the tables
 }
 
-// pause is the time in which writers wait.
-type pause struct {
-	*Stage
-	*timing
+// source is the connection with the lock.
+func (c *cutover) source() *backend.Session { return c.locked[c.Source] }
 
-	s       *backend.Session
-	needs   time.Duration // from the first rename on
-	drained int64
-	step    string
-	closing bool // everything was brought over and checked, and the renaming has begun
-	renamed int  // of the tables
-}
-
-func (p *pause) at(step string) error {
-	p.step = step
-	if p.over() {
-		return context.DeadlineExceeded
+// lockedTables are the source's tables under the names that they have now.
+func (c *cutover) lockedTables(*backend.Database) []string {
+	tables := []string{c.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
+	if c.Tables.HasMap() {
+		tables = append(tables, string(c.MapTable()))
 	}
-	return nil
-}
-
-// prepare goes up to the first rename; nothing before it changes anything that
-// another attempt would not do again.
-func (p *pause) prepare(ctx context.Context) error {
-	p.startClock()
-	limited, cancel := p.within(ctx)
-	defer cancel()
-	if err := p.getReady(limited); err != nil {
-		return err
-	}
-	if err := p.s.Spare(ctx); err != nil {
-		return err
-	}
-	return p.rename(ctx)
-}
-
-// getReady locks the tables, brings over what is left, and checks everything.
-func (p *pause) getReady(ctx context.Context) error {
-	p.step = "waiting for the lock on the tables"
-	if err := p.lock(ctx); err != nil {
-		return err
-	}
-	p.Observe(openjob.StepLocked, nil, 0)
-	if err := p.CheckEpoch(ctx, p.s); err != nil {
-		return err
-	}
-	if err := p.drain(ctx); err != nil {
-		return err
-	}
-	if err := p.checkUnderLock(ctx); err != nil {
-		return err
-	}
-	p.Observe(openjob.StepDrained, nil, p.drained)
-	return p.at("renaming the tables")
-}
-
-// lock locks the tables that are there under their own names.
-func (p *pause) lock(ctx context.Context) error {
-	tables := []string{p.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
-	if p.Tables.HasMap() {
-		tables = append(tables, string(p.MapTable()))
-	}
-	for _, t := range p.Tables {
+	for _, t := range c.Tables {
 		tables = append(tables, t.Name)
 	}
-	return p.s.Database.Lock(ctx, p.s, tables, p.rest())
+	return tables
 }
 
-// drain brings over what is left, through the connection with the lock.
-func (p *pause) drain(ctx context.Context) error {
-	st := p.streams.Forward()
-	for {
-		if err := p.at("bringing the last changes over"); err != nil {
-			return err
-		}
-		done, err := st.Pass(ctx)
-		if err != nil {
-			return err
-		}
-		p.drained += done.Applied
-		if done.Empty() {
-			return nil
-		}
-		if done.Applied == 0 {
-			return p.stuck(done.Left)
-		}
-	}
-}
-
-// stuck: nobody writes, and still some rows cannot be written.
-func (p *pause) stuck(left []follow.Entry) error {
+func (c *cutover) refusedBy(left []follow.Entry) error {
 	e := left[0]
-	t := p.Tables[e.Table]
+	t := c.Tables[e.Table]
 	why := "a unique key of its shard refuses the row: another row of the shard has an equal value there, by the shard's collation"
 	if t.Conf.Via != "" {
 		why += "; or the row that " + t.Conf.Via + " refers to is missing"
 	}
-	return t.RowError(e.ID, fmt.Errorf("%w: %s (%d such entries are in %s)", backend.ErrNotReady, why, len(left), p.LogTable()))
+	return t.RowError(e.ID, fmt.Errorf("%w: %s (%d such entries are in %s)", backend.ErrNotReady, why, len(left), c.LogTable()))
 }
 
-func (p *pause) checkUnderLock(ctx context.Context) error {
-	if err := p.at("checking the tables"); err != nil {
+func (c *cutover) checkUnderLock(ctx context.Context) error {
+	if err := c.at("checking the tables"); err != nil {
 		return err
 	}
-	spans, err := p.Spans(ctx, p.s, false)
+	s := c.source()
+	spans, err := c.Spans(ctx, s, false)
 	if err != nil {
 		return err
 	}
@@ -251,38 +175,29 @@ func (p *pause) checkUnderLock(ctx context.Context) error {
 			return fmt.Errorf("%w: not everything is copied", backend.ErrNotReady)
 		}
 	}
-	if err := p.CheckIdentities(ctx, p.s); err != nil {
+	if err := c.CheckIdentities(ctx, s); err != nil {
 		return err
 	}
-	if err := p.s.Database.Abandoned(ctx, p.s); err != nil {
+	if err := s.Database.Abandoned(ctx, s); err != nil {
 		return err
 	}
-	if err := preflight.CheckWriters(ctx, p.s); err != nil {
+	if err := preflight.CheckWriters(ctx, s); err != nil {
 		return err
 	}
-	if err := p.checkFilled(ctx); err != nil {
+	if err := c.checkFilled(ctx); err != nil {
 		return err
 	}
-	if err := p.at("asking Config.Ready"); err != nil {
+	if err := c.at("asking Config.Ready"); err != nil {
 		return err
 	}
-	if err := p.ask(ctx); err != nil {
-		return err
-	}
-	if err := p.at("renaming the tables"); err != nil {
-		return err
-	}
-	if p.begun() {
-		return nil
-	}
-	return p.enough(p.max, p.spent(), p.needs)
+	return c.ask(ctx)
 }
 
 // checkFilled: all changes are over, so rows of the source without one on any
 // shard mean that somebody emptied the shards.
-func (p *pause) checkFilled(ctx context.Context) error {
-	filled := make([]bool, len(p.Tables))
-	err := p.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) (err error) {
+func (c *cutover) checkFilled(ctx context.Context) error {
+	filled := make([]bool, len(c.Tables))
+	err := c.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) (err error) {
 		if !filled[t.Number] {
 			filled[t.Number], err = hasRows(ctx, s, t.Targets[i].Present())
 		}
@@ -291,11 +206,11 @@ func (p *pause) checkFilled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range p.Tables {
+	for _, t := range c.Tables {
 		if filled[t.Number] {
 			continue
 		}
-		there, err := hasRows(ctx, p.s, t.Name)
+		there, err := hasRows(ctx, c.source(), t.Name)
 		if err == nil && there {
 			err = fmt.Errorf("%w: table %s has rows, but its shards have none: somebody emptied them", openjob.ErrChanged, t.Conf.Name)
 		}
@@ -312,18 +227,13 @@ func hasRows(ctx context.Context, c *backend.Session, name string) (bool, error)
 	return len(row) > 0, err
 }
 
-// begun: an attempt before has closed some of the tables, so waiting helps nobody.
-func (p *pause) begun() bool {
-	return slices.ContainsFunc(p.Tables, (*openjob.Table).IsRetired)
-}
-
 // ask lets the configuration say no.
-func (p *pause) ask(ctx context.Context) error {
-	if p.conf.Ready == nil {
+func (c *cutover) ask(ctx context.Context) error {
+	if c.conf.Ready == nil {
 		return nil
 	}
-	highest := make(map[string]int64, len(p.Tables))
-	err := p.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
+	highest := make(map[string]int64, len(c.Tables))
+	err := c.EachTarget(ctx, func(s *backend.Session, t *openjob.Table, i int) error {
 		id, err := s.Number(ctx, "SELECT MAX("+s.Database.Quote(t.Key)+") FROM "+s.Database.Quote(t.Targets[i].Present()))
 		highest[t.Conf.Name] = max(highest[t.Conf.Name], id)
 		return err
@@ -331,63 +241,71 @@ func (p *pause) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.conf.Ready(ctx, highest); err != nil {
+	if err := c.conf.Ready(ctx, highest); err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrNotReady, err)
 	}
 	return nil
 }
 
 // lookAgain: an error may have come after the rename it is about.
-func (p *pause) lookAgain(ctx context.Context) {
-	p.renamed = 0
-	for _, t := range p.Tables {
-		if gone, err := p.s.Database.Exists(ctx, p.s, backend.Retired(t.Conf.Name)); err == nil && gone {
-			t.Name, p.renamed = backend.Retired(t.Conf.Name), p.renamed+1
+func (c *cutover) lookAgain(ctx context.Context) {
+	c.renamed = 0
+	for _, t := range c.Tables {
+		if gone, err := c.Source.Exists(ctx, c.source(), backend.Retired(t.Conf.Name)); err == nil && gone {
+			t.Name, c.renamed = backend.Retired(t.Conf.Name), c.renamed+1
 		}
 	}
 }
 
+// firstRename is the end of what can be given up.
+func (c *cutover) firstRename(ctx context.Context) error {
+	if err := c.source().Spare(ctx); err != nil {
+		return err
+	}
+	return c.rename(ctx)
+}
+
 // rename closes the tables, whatever connections writers hold on to. An error
 // leaves open whether the table was renamed, which decides what comes next.
-func (p *pause) rename(ctx context.Context) error {
-	p.closing, p.renamed = true, 0
-	for _, t := range p.Tables {
+func (c *cutover) rename(ctx context.Context) error {
+	c.renaming, c.renamed = true, 0
+	for _, t := range c.Tables {
 		if t.IsRetired() {
-			p.renamed++
+			c.renamed++
 			continue // by an attempt before
 		}
-		err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, backend.Retired(t.Conf.Name)))
-		gone, existsErr := p.s.Database.Exists(ctx, p.s, backend.Retired(t.Conf.Name))
+		err := c.source().Exec(ctx, c.Source.Rename(t.Name, backend.Retired(t.Conf.Name)))
+		gone, existsErr := c.Source.Exists(ctx, c.source(), backend.Retired(t.Conf.Name))
 		if gone {
-			t.Name, p.renamed = backend.Retired(t.Conf.Name), p.renamed+1
+			t.Name, c.renamed = backend.Retired(t.Conf.Name), c.renamed+1
 		}
 		if err = errors.Join(err, existsErr); err != nil {
 			return err
 		}
 	}
-	p.Observe(openjob.StepRenamed, nil, 0)
+	c.Observe(openjob.StepRenamed, nil, 0)
 	return nil
 }
 
 // finish goes on after the first rename. When the time is over, it takes whichever way
 // is the shorter one.
-func (p *pause) finish(ctx context.Context) error {
-	if p.spent() > p.max && p.backIsShorter() && p.undo(ctx) {
-		return p.tooLong(undone, 0)
+func (c *cutover) finish(ctx context.Context) error {
+	if c.spent() > c.max && c.backIsShorter() && c.undo(ctx) {
+		return c.tooLong(undone, 0)
 	}
-	if err := p.rename(ctx); err != nil {
+	if err := c.rename(ctx); err != nil {
 		return err
 	}
-	if p.spent() > p.max && p.backIsShorter() && p.undo(ctx) {
-		return p.tooLong(undone, 0)
+	if c.spent() > c.max && c.backIsShorter() && c.undo(ctx) {
+		return c.tooLong(undone, 0)
 	}
-	if err := p.unseal(ctx); err != nil {
+	if err := c.unseal(ctx); err != nil {
 		return err
 	}
-	if err := p.flip(ctx, p.s); err != nil {
+	if err := c.flip(ctx, c.source()); err != nil {
 		return err
 	}
-	p.Observe(openjob.StepFlipped, nil, 0)
+	c.Observe(openjob.StepFlipped, nil, 0)
 	return nil
 }
 
@@ -401,58 +319,38 @@ func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
 }
 
 // backIsShorter counts statements: what SQLite has renamed is undone by one ROLLBACK.
-func (p *pause) backIsShorter() bool {
-	if p.s.Database.Name() == "sqlite" {
+func (c *cutover) backIsShorter() bool {
+	if c.Source.Name() == "sqlite" {
 		return true
 	}
-	on := len(p.Tables) - p.renamed + 1 // and the route
-	for _, t := range p.Tables {
+	on := len(c.Tables) - c.renamed + 1 // and the route
+	for _, t := range c.Tables {
 		if slices.ContainsFunc(t.Targets, func(to *openjob.Target) bool { return to.Sealed }) {
 			on++
 			break
 		}
 	}
-	return p.renamed < on
+	return c.renamed < on
 }
 
 const undone = "renaming the tables, which was undone"
 
 // undo gives the tables their names back, under the lock. On MariaDB the server
 // has refused it whenever it was tried; then the switch goes on.
-func (p *pause) undo(ctx context.Context) bool {
-	for _, t := range p.Tables {
+func (c *cutover) undo(ctx context.Context) bool {
+	for _, t := range c.Tables {
 		if !t.IsRetired() {
 			continue
 		}
-		if p.s.Database.Name() != "sqlite" {
-			if err := p.s.Exec(ctx, p.s.Database.Rename(t.Name, t.Conf.Name)); err != nil {
+		if c.Source.Name() != "sqlite" {
+			if err := c.source().Exec(ctx, c.Source.Rename(t.Name, t.Conf.Name)); err != nil {
 				return false
 			}
 		}
 		t.Name = t.Conf.Name
-		p.renamed--
+		c.renamed--
 	}
 	return true
-}
-
-func (p *pause) tooLong(step string, needs time.Duration) error {
-	return p.conf.TooLong(p.max, step, needs)
-}
-
-func (p *pause) giveUp(ctx context.Context, err error) error {
-	if ctx.Err() == nil && p.over() {
-		return p.tooLong(p.step, 0)
-	}
-	return err
-}
-
-func (p *pause) unlock(ctx context.Context, keep bool) error {
-	if !p.s.Locked {
-		return nil
-	}
-	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return p.s.Database.Unlock(undo, p.s, keep)
 }
 
 // CloseRetired replaces the triggers of the retired tables by ones that refuse

@@ -56,17 +56,17 @@ func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database) (took ti
 	return took, err
 }
 
-// cutoverNeeds is how long a cutover takes from its first rename on: one for each
+// rehearseCutover returns how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
-func (l *Stage) cutoverNeeds(ctx context.Context) (time.Duration, error) {
+func (l *Stage) rehearseCutover(ctx context.Context) (time.Duration, error) {
 	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
 	return one * time.Duration(len(l.Tables)+2), err
 }
 
-// rollbackNeeds is how long a rollback takes from its first rename on: databases
+// rehearseRollback returns how long a rollback takes from its first rename on: databases
 // rename their shards side by side; then each table of the source gets other
 // triggers and its name.
-func (l *Stage) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err error) {
+func (l *Stage) rehearseRollback(ctx context.Context) (needs rollbackNeeds, err error) {
 	shards := 0
 	for _, side := range l.Shards {
 		shards = max(shards, len(l.TargetsOn(side)))
@@ -81,9 +81,9 @@ func (l *Stage) rollbackNeeds(ctx context.Context) (needs retreatNeeds, err erro
 	return needs, err
 }
 
-// retreatNeeds is how long a rollback takes from its first rename on, and how much of
+// rollbackNeeds is how long a rollback takes from its first rename on, and how much of
 // that after the last shard is closed.
-type retreatNeeds struct{ all, reinstating time.Duration }
+type rollbackNeeds struct{ all, reinstating time.Duration }
 
 // enough fails when what cannot be given up any more would not fit into the rest
 // of a pause.

@@ -46,105 +46,48 @@ func (l *Stage) Rollback(ctx context.Context, phase proto.Phase, maxPause time.D
 			return Result{}, err
 		}
 	}
-	needs, err := l.rollbackNeeds(ctx)
+	needs, err := l.rehearseRollback(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	r := &rollback{Stage: l, timing: newTiming(maxPause, needs.all), needs: needs, phase: phase, locked: map[*backend.Database]*backend.Session{}, forced: phase == proto.Returning}
-	r.Hold(r.locked)
-	if r.forced {
-		r.timing = unlimited(maxPause)
-	} else if err := l.enough(maxPause, 0, needs.all); err != nil {
+	p, err := l.newPause(maxPause, needs.all, phase == proto.Returning)
+	if err != nil {
 		return Result{}, err
 	}
-	defer r.release(ctx)
-	if err := r.guarded(ctx, 0); err != nil {
-		err = r.giveUp(ctx, err)
-		r.release(ctx)
-		return r.done(), err
+	r := &rollback{pause: p, needs: needs, phase: phase}
+	nothing := func(context.Context) error { return nil }
+	p.direction = direction{
+		sides: l.Shards, tables: r.lockedTables, changes: l.streams.Backward(),
+		refused: r.refusedBy, check: nothing, close: nothing,
+		locking: "waiting for the locks on the shards", draining: "bringing the last changes back", closing: "closing the shards",
 	}
-	if err := r.seal(ctx); err != nil {
-		return r.done(), err
+	err = r.hold(ctx)
+	if err == nil {
+		err = r.seal(ctx)
+	}
+	_ = r.release(ctx, false) // seal has ended the locks of what it closed
+	if err != nil {
+		return r.result(), err
 	}
 	if r.isLate() {
 		err := r.undo(ctx)
-		return r.done(), err
+		return r.result(), err
 	}
 	if err := r.reinstate(ctx); err != nil {
-		return r.done(), err
+		return r.result(), err
 	}
-	return r.done(), l.DropBackCapture(ctx)
-}
-
-// done is what came of it up to now.
-func (r *rollback) done() Result {
-	if r.began.IsZero() {
-		return Result{}
-	}
-	return switched(r.spent(), r.max, r.drained, r.Epoch())
+	return r.result(), l.DropBackCapture(ctx)
 }
 
 // rollback is the pause of a rollback.
 type rollback struct {
-	*Stage
-	*timing
+	*pause
 
-	needs   retreatNeeds
-	phase   proto.Phase
-	locked  map[*backend.Database]*backend.Session // connections that hold the lock of their database, or are about to
-	drained int64
-	step    string
-	forced  bool // shards may be closed already: the pause takes what it takes
+	needs rollbackNeeds
+	phase proto.Phase
 }
 
-func (r *rollback) at(step string) error {
-	r.step = step
-	if !r.forced && r.over() {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-// guarded has the databases from the i-th on watched; when all are, it locks them and
-// brings the last changes back.
-func (r *rollback) guarded(ctx context.Context, i int) error {
-	if i == len(r.Shards) {
-		r.startClock()
-		limited, cancel := r.within(ctx)
-		defer cancel()
-		if err := r.lockAll(limited); err != nil {
-			return err
-		}
-		return r.drain(limited)
-	}
-	side := r.Shards[i]
-	s, err := side.NewSession(ctx)
-	if err != nil {
-		return err
-	}
-	r.locked[side] = s
-	return side.Watch(ctx, s, r.start, r.rest, func() error { return r.guarded(ctx, i+1) })
-}
-
-// lockAll locks one database after another: in one order, so that two rollbacks do not
-// wait for each other.
-func (r *rollback) lockAll(ctx context.Context) error {
-	for _, side := range r.Shards {
-		if err := r.at("waiting for the locks on the shards"); err != nil {
-			return err
-		}
-		s := r.locked[side]
-		if err := side.Lock(ctx, s, r.lockedOn(side), r.rest()); err != nil {
-			return err
-		}
-		if err := r.CheckEpoch(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *rollback) lockedOn(side *backend.Database) []string {
+func (r *rollback) lockedTables(side *backend.Database) []string {
 	tables := []string{r.BackTable(), backend.ShardFenceTable}
 	for _, to := range r.TargetsOn(side) {
 		tables = append(tables, to.Present())
@@ -152,57 +95,9 @@ func (r *rollback) lockedOn(side *backend.Database) []string {
 	return tables
 }
 
-func (r *rollback) drain(ctx context.Context) error {
-	r.Observe(openjob.StepLocked, nil, 0)
-	for more := true; more; {
-		more = false
-		for _, st := range r.streams.Backward() {
-			if err := r.at("bringing the last changes back"); err != nil {
-				return err
-			}
-			done, err := st.Pass(ctx)
-			if err != nil {
-				return err
-			}
-			r.drained += done.Applied
-			more = more || done.Applied > 0
-			if len(done.Left) > 0 && done.Applied == 0 {
-				e := done.Left[0]
-				return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", backend.ErrNotReady))
-			}
-		}
-	}
-	r.Observe(openjob.StepDrained, nil, r.drained)
-	if err := r.at("closing the shards"); err != nil || r.forced {
-		return err
-	}
-	return r.enough(r.max, r.spent(), r.needs.all)
-}
-
-func (r *rollback) tooLong(step string, needs time.Duration) error {
-	return r.conf.TooLong(r.max, step, needs)
-}
-
-// giveUp leaves everything as it was.
-func (r *rollback) giveUp(ctx context.Context, err error) error {
-	if ctx.Err() == nil && !r.forced && !r.began.IsZero() && r.over() {
-		return r.tooLong(r.step, 0)
-	}
-	return err
-}
-
-// release ends the locks that are still held.
-func (r *rollback) release(ctx context.Context) {
-	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	for side, s := range r.locked {
-		if s.Locked {
-			_ = side.Unlock(undo, s, false) // closing it ends the lock as well
-		}
-		s.Close()
-	}
-	clear(r.locked)
-	r.Hold(nil)
+func (r *rollback) refusedBy(left []follow.Entry) error {
+	e := left[0]
+	return r.Tables[e.Table].RowError(e.ID, fmt.Errorf("%w: two shards have this row, or an equal value that a unique key of the source refuses; change one of them", backend.ErrNotReady))
 }
 
 // isLate: what is left would keep writers waiting for too long, and to open the shards
