@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -52,7 +53,7 @@ It exits with 1 when the ids are uneven.
 	cmd.Flags().StringVar(&f.table, "table", "", "the sharded table, by its logical name")
 	cmd.Flags().StringVar(&f.column, "column", "", "the sharding key, or another column that leads to its slot (default the key)")
 	cmd.Flags().StringVar(&f.ids, "ids", "", "file of ids instead of the databases; - for stdin")
-	cmd.Flags().Var(input.AtLeast(1, &f.rows), "rows", "how many rows of each physical table to look at")
+	cmd.Flags().Var(input.Between(1, math.MaxInt64, &f.rows), "rows", "how many rows of each physical table to look at")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }

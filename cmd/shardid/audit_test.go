@@ -59,7 +59,7 @@ func TestAuditRefusesWhatItCannotCount(t *testing.T) {
 		`there is no table "items" in the configuration; its tables are orders`: {"--config", config, "--table", "items"},
 		`"note" does not lead to a slot of orders`:                              {"--config", config, "--table", "orders", "--column", "note"},
 		"which table? give --table; the configuration has orders":               {"--config", config},
-		`"0" for "--rows" flag: it must be positive`:                            {"--config", config, "--table", "orders", "--rows", "0"},
+		`"0" for "--rows" flag: it must be 1 or more`:                           {"--config", config, "--table", "orders", "--rows", "0"},
 		"line 3 is no id":          {"--config", config, "--table", "orders", "--ids", ids},
 		"nowhere cannot be opened": {"--config", config, "--table", "orders", "--ids", "nowhere"},
 		"there is no file":         {"--config", config, "--table", "orders"},

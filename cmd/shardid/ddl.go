@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func newDDL() *cobra.Command {
 	cmd.PersistentFlags().StringVar(&d.dir, "dir", "migrations", "the directory of the versions")
 	up := d.verb("up", "Run all versions that are not applied", database.Made, d.up)
 	d.toFlag(up, "the last version to run (default all)")
-	up.Flags().Var(input.AtLeast(1, &d.databases), "databases", "how many databases to work on at once")
+	up.Flags().Var(input.Between(1, 1000, &d.databases), "databases", "how many databases to work on at once")
 	plan := d.verb("plan", "Print the statements that up would send", database.Empty, d.plan)
 	d.toFlag(plan, "the last version (default all)")
 	plan.Flags().BoolVar(&d.asJSON, "json", false, "print one JSON array")
@@ -61,7 +62,7 @@ func newDDL() *cobra.Command {
 	adopt := d.verb("adopt", "Note versions as applied without running them", database.Refused, d.adopt)
 	d.toFlag(adopt, "the last version that the tables have")
 	resolve := d.verb("resolve", "Say whether a statement that was in flight was executed", database.Refused, d.resolve)
-	resolve.Flags().Int64Var(&d.version, "version", 0, "the version")
+	resolve.Flags().Var(input.Between(1, math.MaxInt64, &d.version), "version", "the version")
 	resolve.Flags().StringVar(&d.table, "table", "", "the physical table, as database/table")
 	resolve.Flags().BoolVar(&d.done, "done", false, "it was executed")
 	resolve.Flags().BoolVar(&d.not, "not-done", false, "it was not, and is to be sent again")
@@ -72,7 +73,7 @@ func newDDL() *cobra.Command {
 }
 
 func (d *ddl) toFlag(cmd *cobra.Command, usage string) {
-	cmd.Flags().Var(input.AtLeast(0, &d.to), "to", usage)
+	cmd.Flags().Var(input.Between(0, math.MaxInt64, &d.to), "to", usage)
 }
 
 // verb is a command whose work is run with the databases of the file; missing is what becomes

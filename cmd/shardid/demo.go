@@ -59,7 +59,7 @@ or transaction during the whole migration.`,
 	cmd.Flags().StringVar(&cfg.File, "db", "", "SQLite file to shard instead of a made one")
 	cmd.Flags().StringVar(&cfg.Table, "table", "", "with --db: the table to shard by its key")
 	cmd.Flags().StringVar(&cfg.Child, "child", "", "with --db: a table and its column that refers to --table, as order_items.order_id")
-	cmd.Flags().Var(input.AtLeast(1, &cfg.Rows), "rows", "without --db: number of orders to make")
+	cmd.Flags().Var(input.Between(1, 100_000_000, &cfg.Rows), "rows", "without --db: number of orders to make")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

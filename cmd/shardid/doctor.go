@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,8 +45,8 @@ neither place or in both: look again.
 		},
 	}
 	configFlag(cmd, &config)
-	cmd.Flags().Var(input.AtLeast(-1, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
-	cmd.Flags().Var(input.AtLeast(1, &c.Timeout), "timeout", "how long one physical table, or one lookup, may take")
+	cmd.Flags().Var(input.Between(-1, math.MaxInt64, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
+	cmd.Flags().Var(input.Between(time.Millisecond, 7*24*time.Hour, &c.Timeout), "timeout", "how long one physical table, or one lookup, may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (m *migration) newExpand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&e.add, "add", nil, "targets on the new servers, database/table, in the order of their offsets")
-	cmd.Flags().Var(input.AtLeast(0, &e.margin), "margin", "how many ids the busiest server may give until all pools have changed over")
+	cmd.Flags().Var(input.Between(0, math.MaxInt64, &e.margin), "margin", "how many ids the busiest server may give until all pools have changed over")
 	dryRun(cmd, &e.dry)
 	return cmd
 }

@@ -26,7 +26,7 @@ func (f *layoutFlags) register(cmd *cobra.Command) {
 	f.given = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.spec, "layout", "twitter", "name of a layout, or its fields and their bits")
 	cmd.Flags().StringVar(&f.epoch, "epoch", "", "time 0 of the layout, as 2024-01-01T00:00:00Z or Unix milliseconds (default the named layout's)")
-	cmd.Flags().Var(input.AtLeast(1, &f.unit), "unit", "length of a tick (default the named layout's, or 1ms)")
+	cmd.Flags().Var(input.Between(1, time.Hour, &f.unit), "unit", "length of a tick (default the named layout's, or 1ms)")
 }
 
 func presetNames() string {

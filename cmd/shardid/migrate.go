@@ -82,8 +82,8 @@ func (m *migration) printing(cmd *cobra.Command) *cobra.Command {
 
 // reading is for a verb that goes through all rows.
 func (m *migration) reading(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().Var(input.AtLeast(1, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
-	cmd.Flags().Var(input.AtLeast(1, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
+	cmd.Flags().Var(input.Between(1, 1_000_000, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
+	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
 	return cmd
 }
 

@@ -81,8 +81,8 @@ many as it gives in the days that the migration is planned to take is a good one
 				return nil
 			})
 		})
-	cmd.Flags().Var(input.AtLeast(1, &margin), "margin", "how many ids to leave for the table")
-	cmd.Flags().Var(input.AtLeast(1, &step), "step", "how many ids a process takes at a time, for new tags")
+	cmd.Flags().Var(input.Between(1, math.MaxInt64, &margin), "margin", "how many ids to leave for the table")
+	cmd.Flags().Var(input.Between(1, 1_000_000_000, &step), "step", "how many ids a process takes at a time, for new tags")
 	dryRun(cmd, &dry)
 	return cmd
 }

@@ -79,13 +79,13 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	flags.StringVar(&f.plan, "plan", "", "a file of plan --out that must still hold")
 	flags.BoolVar(&f.once, "once", false, "end when all is copied and changes are caught up with, and say whether some wait")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end with 4, or with 5, when another runner leads, instead of waiting")
-	flags.Var(input.AtLeast(1, &f.interval), "interval", "time between two lines of progress")
+	flags.Var(input.Between(time.Millisecond, 24*time.Hour, &f.interval), "interval", "time between two lines of progress")
 	flags.StringVar(&f.throttleFile, "throttle-file", "", "copy nothing while this file exists")
-	flags.Var(input.AtLeast(1, &f.maxThreads), "max-threads", "copy nothing while the source has more threads running (default no limit)")
-	flags.Var(input.AtLeast(time.Second, &f.maxLag), "max-lag", "copy nothing while a replica is more behind")
-	flags.Var(input.AtLeast(1, &f.maxCommitLatency), "max-commit-latency", "copy nothing while commits on the source take longer (default no limit)")
-	flags.Var(input.AtLeast(1, &f.rate), "rate", "rows to copy in a second, at most (default no limit)")
-	flags.Var(input.AtLeast(1, &f.maxThrottle), "max-throttle", "end with 7 when throttled for longer without a break")
+	flags.Var(input.Between(1, 100_000, &f.maxThreads), "max-threads", "copy nothing while the source has more threads running (default no limit)")
+	flags.Var(input.Between(time.Second, 24*time.Hour, &f.maxLag), "max-lag", "copy nothing while a replica is more behind")
+	flags.Var(input.Between(time.Microsecond, time.Hour, &f.maxCommitLatency), "max-commit-latency", "copy nothing while commits on the source take longer (default no limit)")
+	flags.Var(input.Between(1, 1_000_000_000, &f.rate), "rate", "rows to copy in a second, at most (default no limit)")
+	flags.Var(input.Between(time.Millisecond, 30*24*time.Hour, &f.maxThrottle), "max-throttle", "end with 7 when throttled for longer without a break")
 	return cmd
 }
 

@@ -87,7 +87,7 @@ func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 		}
 		return o.sayWhoNumbers(ctx)
 	})
-	cmd.Flags().Var(input.AtLeast(1, &maxPause), "max-pause", "how long writers may wait")
+	cmd.Flags().Var(input.Between(time.Millisecond, time.Hour, &maxPause), "max-pause", "how long writers may wait")
 	return cmd
 }
 

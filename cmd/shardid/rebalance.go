@@ -61,9 +61,9 @@ was. It does not end because a database is away.`, (*balance).run)
 	undo := r.verb("undo", "Move the slots of a plan back", "Undo moves the slots of --plan to where they were before. It is run with the moves the other way round.", (*balance).undo)
 	for _, verb := range []*cobra.Command{run, undo} {
 		verb.Flags().StringVar(&r.file, "plan", "", "a file of plan --out")
-		verb.Flags().Var(input.AtLeast(time.Millisecond, &r.pace.maxPause), "max-pause", "how long the keys of slots may be refused while they are switched")
-		verb.Flags().Var(input.AtLeast(1, &r.pace.slots), "slots", "how many slots to switch at a time: fewer let fewer keys wait, more end sooner")
-		verb.Flags().Var(input.AtLeast(1, &r.pace.interval), "interval", "time between two lines of progress")
+		verb.Flags().Var(input.Between(time.Millisecond, time.Hour, &r.pace.maxPause), "max-pause", "how long the keys of slots may be refused while they are switched")
+		verb.Flags().Var(input.Between(1, 1<<20, &r.pace.slots), "slots", "how many slots to switch at a time: fewer let fewer keys wait, more end sooner")
+		verb.Flags().Var(input.Between(time.Millisecond, 24*time.Hour, &r.pace.interval), "interval", "time between two lines of progress")
 		verb.Flags().StringVar(&r.pace.throttleFile, "throttle-file", "", "copy nothing while this file exists")
 	}
 	for _, verb := range []*cobra.Command{plan, run} {

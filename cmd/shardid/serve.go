@@ -54,11 +54,11 @@ SIGTERM: requests under way are answered first.`,
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests must carry; it is read again when it changes, and on SIGHUP")
 	flags.BoolVar(&f.noAuth, "no-auth", false, "let everybody in who reaches --listen")
 	flags.StringVar(&f.Namespace, "namespace", "shardid", "namespace of the worker ids; servers whose snowflake ids must differ share one")
-	flags.Var(input.AtLeast(1, &f.Tags), "tags", "how many tags may be open at once")
-	flags.Var(input.AtLeast(1, &f.connections), "connections", "how many connections to the database may be open at once")
-	flags.Var(input.AtLeast(1, &f.Batch), "max-batch", "how many ids one request may ask for")
-	flags.Var(input.AtLeast(1, &f.Wait), "wait", "how long a request waits for ids")
-	flags.Var(input.AtLeast(1, &f.grace), "grace", "how long requests under way may take when the server stops")
+	flags.Var(input.Between(1, 1_000_000, &f.Tags), "tags", "how many tags may be open at once")
+	flags.Var(input.Between(1, 10_000, &f.connections), "connections", "how many connections to the database may be open at once")
+	flags.Var(input.Between(1, 1_000_000, &f.Batch), "max-batch", "how many ids one request may ask for")
+	flags.Var(input.Between(time.Millisecond, time.Hour, &f.Wait), "wait", "how long a request waits for ids")
+	flags.Var(input.Between(time.Millisecond, time.Hour, &f.grace), "grace", "how long requests under way may take when the server stops")
 	flags.Lookup("source").DefValue = ""
 	return cmd
 }

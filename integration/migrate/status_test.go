@@ -89,5 +89,32 @@ func TestAStatusSaysWhoLeadsAndThatNobodyDoesWhenAllWereKilled(t *testing.T) {
 		}
 		o.must(t, 0, "run", "--once")
 		o.waitStatus(t, func(s fullStatus) bool { return s.Backlog == 0 && s.Runner.Leads })
+
+		third := o.start(t, "run")
+		o.waitStatus(t, ledBy(third))
+		o.must(t, 0, "cutover", "--max-pause", longPause.String())
+		waitsOnTheWayBack(t, o)
 	})
+}
+
+// waitsOnTheWayBack: after the switch a transaction on the source keeps the runner from
+// bringing changes back.
+func waitsOnTheWayBack(t *testing.T, o *operator) {
+	t.Helper()
+	o.waitStatus(t, func(s fullStatus) bool {
+		return s.Phase == migrate.PhaseSwitched && s.Runner.Leads && s.Runner.Does == "brings changes of the shards back" && s.Lag != nil && *s.Lag == 0
+	})
+	tx, err := o.source.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT id FROM orders_old WHERE id <= 10 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	database.Exec(t, o.shards["a"], "UPDATE orders_00 SET total = total + 1 WHERE id <= 10")
+	o.waitStatus(t, func(s fullStatus) bool { return s.Backlog > 0 && s.Lag != nil && *s.Lag >= 3 })
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	o.waitStatus(t, func(s fullStatus) bool { return s.Backlog == 0 && s.Lag != nil && *s.Lag == 0 })
 }

@@ -105,3 +105,17 @@ func TestAskingEndsByItself(t *testing.T) {
 		return !steer.Wanted
 	})
 }
+
+func TestARunGoesOnWhenItsHeartbeatCannotBeWritten(t *testing.T) {
+	s := newShop(t, 50)
+	exec(t, s.source, "CREATE VIEW shardid_runner AS SELECT 1 AS job") // which nobody can write to
+	job := s.job(t, "id")
+	mustRun(t, job)
+	status, err := job.Status(t.Context())
+	if err != nil || status.Phase != migrate.PhaseFollowing || status.Runner != nil || !status.NeedsRunner() {
+		t.Errorf("%+v, %v", status, err)
+	}
+	if _, err := job.Cutover(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+}

@@ -23,10 +23,10 @@ type Status struct {
 	// Runner is the one that led last, nil when none has said anything: the job has not
 	// begun, or its runner may not write to the source.
 	Runner *Runner `json:"runner"`
-	// Lag is how old the oldest change is that is not on the shards yet, in seconds: at
-	// most so, and precise to the two seconds between a runner's words. It is 0 when no change
-	// waits, and nil when it is not known: after the switch, and of changes that were
-	// made before any runner had caught up.
+	// Lag is how old the oldest change is that waits to be brought over, in seconds: to the
+	// shards before the switch, back to the source after it. It is at most so, and precise
+	// to the two seconds between a runner's words. It is 0 when no change waits, and nil when
+	// it is not known: of changes that were made before any runner had caught up.
 	Lag *int64 `json:"lag_seconds"`
 	// Left is for how long the copy will go on, in seconds, at the pace of the last
 	// minute; nil when nothing is copied, or nothing is known of the pace.
@@ -51,7 +51,7 @@ type Runner struct {
 	Copied   int64  `json:"rows_per_second"`
 	Followed int64  `json:"changes_per_second"`
 
-	caught int64 // how long ago all changes were on the shards, -1 for not known
+	caught int64 // how long ago all changes were brought over, -1 for not known
 }
 
 // Transaction is one that is open on the source.
@@ -96,7 +96,8 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 
 // estimate finds what follows from the rest.
 func (s *Status) estimate() {
-	if s.Phase != PhaseCopying && s.Phase != PhaseFollowing {
+	switch s.Phase {
+	case PhaseNone, PhaseFinalized, PhaseAborted:
 		return
 	}
 	switch {
@@ -105,7 +106,7 @@ func (s *Status) estimate() {
 	case s.Runner != nil && s.Runner.caught >= 0:
 		s.Lag = &s.Runner.caught
 	}
-	if s.Phase == PhaseFollowing || s.NeedsRunner() || s.Runner.Copied == 0 {
+	if s.Phase != PhaseCopying || s.NeedsRunner() || s.Runner.Copied == 0 {
 		return
 	}
 	var rows float64

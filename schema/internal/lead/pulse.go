@@ -21,7 +21,6 @@ const (
 	noteWithin = 2 * time.Second
 
 	rateOver = time.Minute // see Pulse.rates
-	mostCaps = 1024        // see Pulse.lag
 )
 
 // Pulse is what a leader says of itself. Nothing fails because it cannot be said: a
@@ -35,7 +34,8 @@ type Pulse struct {
 
 	began   string // the clock of the source when it first spoke, as a number
 	samples []sample
-	caps    []logCap
+	back    bool // the shards serve, by the phase of the last word
+	logs    map[*backend.Database]*logAge
 }
 
 // sample is how many rows were written until a moment.
@@ -43,10 +43,6 @@ type sample struct {
 	at               time.Time
 	copied, followed int64
 }
-
-// logCap is the last entry of the log at a moment of the source's clock: entries above
-// it are younger.
-type logCap struct{ now, seq int64 }
 
 func newPulse(j *openjob.Job, t *term, cause func() string) *Pulse {
 	host, err := os.Hostname()
@@ -121,34 +117,4 @@ func (p *Pulse) rates() (copied, followed int64) {
 	was := p.samples[0]
 	seconds := max(1, is.at.Sub(was.at).Seconds())
 	return int64(float64(is.copied-was.copied) / seconds), int64(float64(is.followed-was.followed) / seconds)
-}
-
-// lag is the moment up to which the changes of the source are known to be on the shards:
-// that in which the log ended below the oldest entry that is still there. It is 0 when the
-// oldest entry is older than this runner's lead, so that nothing more is known of it.
-func (p *Pulse) lag(ctx context.Context, s *backend.Session, now int64) (caught int64, err error) {
-	log := s.Database.Quote(p.job.LogTable())
-	if there, err := s.Database.Exists(ctx, s, p.job.LogTable()); err != nil || !there {
-		return 0, err
-	}
-	first, err := s.Number(ctx, "SELECT MIN(seq) FROM "+log)
-	if err != nil {
-		return 0, err
-	}
-	if first == 0 {
-		p.caps = nil // of an empty log, the younger entries are all
-		return now, nil
-	}
-	last, err := s.Number(ctx, "SELECT MAX(seq) FROM "+log)
-	if err != nil {
-		return 0, err
-	}
-	for len(p.caps) > 0 && p.caps[0].seq < first {
-		caught = p.caps[0].now
-		p.caps = p.caps[1:]
-	}
-	if len(p.caps) < mostCaps {
-		p.caps = append(p.caps, logCap{now, last})
-	}
-	return caught, nil
 }

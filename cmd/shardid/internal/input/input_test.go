@@ -1,6 +1,7 @@
 package input_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -35,15 +36,15 @@ func TestAMistakeInJSONIsFound(t *testing.T) {
 	}
 }
 
-func TestAValueBelowTheLeastOneIsRefused(t *testing.T) {
+func TestAValueOutsideItsLimitsIsRefused(t *testing.T) {
 	rows, pause := 4000, 200*time.Millisecond
-	count, wait := input.AtLeast(1, &rows), input.AtLeast(1, &pause)
-	for text, want := range map[string]string{"0": "positive", "-5": "positive", "1e3": "whole number", "99999999999999999999": "whole number"} {
+	count, wait := input.Between(1, 1_000_000, &rows), input.Between(time.Millisecond, time.Hour, &pause)
+	for text, want := range map[string]string{"0": "between 1 and 1000000", "-5": "between", "1000001": "between", "1e3": "whole number", "99999999999999999999": "whole number"} {
 		if err := count.Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s rows: %v", text, err)
 		}
 	}
-	for text, want := range map[string]string{"0s": "positive", "-5s": "positive", "5": "unit", "soon": "unit"} {
+	for text, want := range map[string]string{"0s": "between 1ms and 1h", "-5s": "between", "61m": "between", "1us": "between", "5": "unit", "soon": "unit"} {
 		if err := wait.Set(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -57,7 +58,7 @@ func TestAValueBelowTheLeastOneIsRefused(t *testing.T) {
 	if err := wait.Set("3s"); err != nil || pause != 3*time.Second || wait.String() != "3s" || wait.Type() != "duration" {
 		t.Error(pause, err)
 	}
-	if err := input.AtLeast(-1, &rows).Set("-2"); err == nil || !strings.Contains(err.Error(), "-1 or more") {
+	if err := input.Between(-1, math.MaxInt64, &rows).Set("-2"); err == nil || !strings.Contains(err.Error(), "-1 or more") {
 		t.Error(err)
 	}
 }
