@@ -39,16 +39,36 @@ func (t *total) add(hash uint64) {
 }
 
 // sourceTotals adds up the rows of the source by the target they belong to, and
-// last those that belong to none.
+// last those that belong to none. It does without the ids, which only errors name.
 func (v *reader) sourceTotals(ctx context.Context, t *openjob.Table, k keys) (sums []total, err error) {
 	err = v.Source.Do(ctx, func(s *backend.Session) error {
 		sums = make([]total, len(t.Targets)+1)
-		return sourceRows(ctx, s, t, k.where, func(_ int64, row version) {
+		var route sql.NullString
+		var hash sql.RawBytes
+		odd := false
+		err := s.Each(ctx, func(rows *sql.Rows) error {
+			if err := rows.Scan(&route, &hash); err != nil {
+				return err
+			}
+			row, err := versionOf(s, t, route, hash)
+			if err != nil {
+				odd = true
+				return err
+			}
 			if row.place == openjob.Nowhere {
 				row.place = len(t.Targets)
 			}
 			sums[row.place].add(row.hash)
-		})
+			return nil
+		}, fmt.Sprintf("SELECT %s, %s FROM %s WHERE %s",
+			t.RouteText(s.Database, t.Name), backend.RowHash(s.Database, t.Columns), s.Database.Quote(t.Name), k.where(s.Database.Quote(t.Key))))
+		if !odd {
+			return err
+		}
+		if named := sourceRows(ctx, s, t, k.where, func(int64, version) {}); named != nil {
+			return named
+		}
+		return err // the row was changed meanwhile
 	})
 	return sums, err
 }
@@ -84,23 +104,29 @@ func sourceRows(ctx context.Context, c *backend.Session, t *openjob.Table, among
 		if err := rows.Scan(&id, &route, &hash); err != nil {
 			return err
 		}
-		var shardingKey any
-		if route.Valid {
-			shardingKey = route.String
-		}
-		place, err := t.Home(shardingKey, idmap.Dictionary{})
+		row, err := versionOf(c, t, route, hash)
 		if err != nil {
 			return t.RowError(id, err)
 		}
-		sum, err := backend.RowSum(c.Database, hash)
-		if err != nil {
-			return t.RowError(id, err)
-		}
-		out(id, version{place, sum})
-		transfer.Collect(len(hash))
+		out(id, row)
 		return nil
 	}, fmt.Sprintf("SELECT %s, %s, %s FROM %s WHERE %s",
 		key, t.RouteText(c.Database, t.Name), backend.RowHash(c.Database, t.Columns), c.Database.Quote(t.Name), among(key)))
+}
+
+// versionOf is a row of the source by its sharding key and its hash, as they were read.
+func versionOf(c *backend.Session, t *openjob.Table, route sql.NullString, hash sql.RawBytes) (version, error) {
+	var shardingKey any
+	if route.Valid {
+		shardingKey = route.String
+	}
+	place, err := t.Home(shardingKey, idmap.Dictionary{})
+	if err != nil {
+		return version{}, err
+	}
+	sum, err := backend.RowSum(c.Database, hash)
+	transfer.Collect(len(hash))
+	return version{place, sum}, err
 }
 
 // targetRows calls out with id and hash of each row of a target whose id
