@@ -1,5 +1,5 @@
-// Package observe says how the generators, the shards and the statements of a service
-// are: as metrics, as health checks, and for the status page of package statuspage.
+// Package observe says how the generators, the shards, the statements and the migrations of
+// a service are: as metrics, as health checks, and for the status page of package statuspage.
 //
 // # Promise
 //

@@ -10,7 +10,8 @@ func (s *Service) Gather() []Family {
 	for _, m := range generatorMetrics {
 		all = append(all, m.family(generators))
 	}
-	return append(all, s.cfg.Statements.families()...)
+	all = append(all, s.cfg.Statements.families()...)
+	return append(all, s.cfg.Migrations.families()...)
 }
 
 // Describe returns the metrics that [Service.Gather] returns, without samples. They are

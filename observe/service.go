@@ -24,6 +24,9 @@ type Config struct {
 	// Statements are those of the router, if it is told of them.
 	Statements *Statements
 
+	// Migrations are those that the program watches.
+	Migrations *Migrations
+
 	// Router leads to the databases of the shards.
 	Router *sharding.Router
 

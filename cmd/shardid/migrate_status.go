@@ -19,7 +19,8 @@ func (m *migration) newStatus() *cobra.Command {
 	var check bool
 	cmd := m.verb("status", "Say where the job stands, who is at work on it, and what to do next", `Status writes nothing and disturbs no runner. It says who leads the job and when it was
 last heard, what it does and how fast, how far the shards are behind, why the copy is
-held back, the longest open transaction on the source, and the next command. A runner
+held back, the longest open transaction on the source, for how long writers waited in the
+last switches, and the next command. A runner
 speaks every two seconds; after 15 of silence it counts as gone. With --check it exits
 with 6 when the job needs a runner and none is at work, for who watches it.`,
 		func(ctx context.Context, o *operation) error {
@@ -126,10 +127,27 @@ func (s statusShown) details(style term.Style) string {
 	case s.OldestHidden:
 		b.WriteString("longest open transaction on the source: not shown to this user; GRANT PROCESS ON *.* to it\n")
 	}
+	for _, p := range s.Switches[:min(len(s.Switches), shownSwitches)] {
+		b.WriteString(pastSwitch(p) + "\n")
+	}
 	if s.Next != "" {
 		fmt.Fprintf(&b, "next: %s\n", style.Bold(s.Next))
 	}
 	return b.String()
+}
+
+// shownSwitches is how many of the last switches people are shown; --json has more.
+const shownSwitches = 3
+
+func pastSwitch(p migrate.PastSwitch) string {
+	text := fmt.Sprintf("%s at %s: writers waited %.0f ms", p.Way, p.Ended.Format(time.DateTime+" MST"), p.PauseMS)
+	if p.OverMS > 0 {
+		text += fmt.Sprintf(", %.0f ms longer than allowed", p.OverMS)
+	}
+	if !p.Made {
+		text += ", in vain: it was given up"
+	}
+	return text
 }
 
 func (s statusShown) runner(style term.Style) string {

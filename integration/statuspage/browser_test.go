@@ -3,6 +3,7 @@
 package statuspage
 
 import (
+	"context"
 	"database/sql"
 	"flag"
 	"image/color"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testwait"
@@ -24,6 +26,7 @@ import (
 	"github.com/shardid/shardid/observe"
 	"github.com/shardid/shardid/observe/statuspage"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -45,10 +48,10 @@ func TestThePageIsReadInABrowser(t *testing.T) {
 		dark       bool
 		picture    string // in docs
 	}{
-		{"wide and light", "1280,1750", false, "statuspage.png"},
-		{"wide and dark", "1280,1750", true, ""},
-		{"narrow and light", "390,2000", false, ""},
-		{"narrow and dark", "390,2000", true, "statuspage-narrow-dark.png"},
+		{"wide and light", "1280,2150", false, "statuspage.png"},
+		{"wide and dark", "1280,2150", true, ""},
+		{"narrow and light", "390,2500", false, ""},
+		{"narrow and dark", "390,2500", true, "statuspage-narrow-dark.png"},
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "page.png")
@@ -103,8 +106,8 @@ func inspect(t *testing.T, file string, dark bool) {
 	}
 }
 
-// serve starts a service with two generators and orders on two databases, and returns the
-// address of its page.
+// serve starts a service with two generators, orders on two databases and two migrations,
+// and returns the address of its page.
 func serve(t *testing.T) string {
 	t.Helper()
 	m := server.ShareMariaDB(t)
@@ -139,7 +142,9 @@ func serve(t *testing.T) string {
 		Statements: &statements, Router: router,
 	})
 	must(t, err)
-	page, err := statuspage.New(statuspage.Config{Service: service, Store: store})
+	page, err := statuspage.New(statuspage.Config{Service: service, Store: store, Migrations: map[string]observe.Migration{
+		"invoices": switched(t, m.Open(t, "page_source"), dbs), "payments": halfway(t, m.Open(t, "page_source"), dbs),
+	}})
 	must(t, err)
 	web := httptest.NewServer(page)
 	t.Cleanup(web.Close)
@@ -162,4 +167,73 @@ func trade(t *testing.T, db *sql.DB, orders, items keygen.Generator[int64]) {
 	if _, err := db.ExecContext(t.Context(), "DELETE FROM orders WHERE id = 1"); err == nil || n != 200 {
 		t.Fatal(n, err)
 	}
+}
+
+// migration makes a table with rows and a job that moves them to two shards.
+func migration(t *testing.T, source *sql.DB, dbs sharding.DBs, table string, rows int, also func(*migrate.Config)) *migrate.Job {
+	t.Helper()
+	exec := func(db *sql.DB, query string, args ...any) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), query, args...)
+		must(t, err)
+	}
+	exec(source, "CREATE TABLE "+table+" (id BIGINT AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	exec(source, "INSERT INTO "+table+" (user_id) SELECT seq FROM seq_1_to_100000 LIMIT ?", rows)
+	exec(source, "ANALYZE TABLE "+table)
+	exec(dbs["east"], "CREATE TABLE "+table+"_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	exec(dbs["west"], "CREATE TABLE "+table+"_1 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	targets, err := sharding.Spread([]string{"east", "west"}, 2, table+"_%d")
+	must(t, err)
+	cfg := migrate.Config{Source: source, Shards: dbs, Name: table, Tables: []migrate.Table{{Table: sharding.Table{Name: table, Key: "user_id", Rule: sharding.Mod(2), Map: targets}}}}
+	if also != nil {
+		also(&cfg)
+	}
+	job, err := migrate.New(cfg)
+	must(t, err)
+	return job
+}
+
+// switched is a migration that was switched there and back.
+func switched(t *testing.T, source *sql.DB, dbs sharding.DBs) *migrate.Job {
+	t.Helper()
+	job := migration(t, source, dbs, "invoices", 2000, nil)
+	must(t, job.Run(t.Context()))
+	_, err := job.Cutover(t.Context(), time.Minute)
+	must(t, err)
+	_, err = job.Rollback(t.Context(), time.Minute)
+	must(t, err)
+	return job
+}
+
+// halfway is a migration that has copied a part of its rows, and is held back now.
+func halfway(t *testing.T, source *sql.DB, dbs sharding.DBs) *migrate.Job {
+	t.Helper()
+	chunks := 0
+	job := migration(t, source, dbs, "payments", 100_000, func(c *migrate.Config) {
+		c.ChunkRows, c.Copiers = 1000, 1
+		c.Throttle = func(ctx context.Context) error {
+			if chunks++; chunks <= 30 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		c.Cause = func() string { return "replica2 is 9s behind" }
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = job.Run(ctx) // it ends with its context
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	testwait.Until(t, "the runner tells how fast it is", func() bool {
+		status, err := job.Status(t.Context())
+		must(t, err)
+		return status.Left != nil
+	})
+	return job
 }

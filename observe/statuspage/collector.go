@@ -215,10 +215,10 @@ func (c *collector) migrations(ctx context.Context) []Job {
 	all := []Job{}
 	for _, name := range slices.Sorted(maps.Keys(c.Migrations)) {
 		job := Job{Name: name}
-		if p, err := c.Migrations[name].Progress(ctx); err != nil {
+		if status, err := c.Migrations[name].Status(ctx); err != nil {
 			job.Error = err.Error()
 		} else {
-			job.Progress = &p
+			job.Status = &status
 		}
 		all = append(all, job)
 	}

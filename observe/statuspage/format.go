@@ -15,6 +15,8 @@ var functions = template.FuncMap{
 	"rate":    rate,
 	"left":    left,
 	"seconds": seconds,
+	"secs":    wholeSeconds,
+	"millis":  func(ms float64) string { return seconds(ms / 1e3) },
 	"lease":   leaseLeft,
 	"percent": func(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) },
 	"last":    func(slots int) int { return slots - 1 },
@@ -61,6 +63,17 @@ func left(s *float64) string {
 		return "without end"
 	}
 	return seconds(*s)
+}
+
+// wholeSeconds writes what jobs give as a number of seconds, some of which are unknown.
+func wholeSeconds(s any) (string, error) {
+	switch s := s.(type) {
+	case int64:
+		return seconds(float64(s)), nil
+	case *int64:
+		return seconds(float64(*s)), nil
+	}
+	return "", fmt.Errorf("a %T is a number of seconds", s)
 }
 
 // seconds writes a duration with three digits or so.

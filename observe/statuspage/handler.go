@@ -15,7 +15,6 @@ import (
 
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/observe"
-	"github.com/shardid/shardid/schema/migrate"
 )
 
 // Config says what the page shows.
@@ -26,12 +25,7 @@ type Config struct {
 	Store *sqlstore.Store
 	// Migrations are *migrate.Jobs, by the names that they get on the page. Defaults to
 	// none.
-	Migrations map[string]Migration
-}
-
-// Migration is what is asked how far it is; a *migrate.Job is one.
-type Migration interface {
-	Progress(ctx context.Context) (migrate.Progress, error)
+	Migrations map[string]observe.Migration
 }
 
 // collectLimit is how long the databases are asked for one page at most.

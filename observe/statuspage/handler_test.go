@@ -56,8 +56,17 @@ func must(t *testing.T, err error) {
 // halfway is a migration that has copied half of its rows.
 type halfway struct{ err error }
 
-func (h halfway) Progress(context.Context) (migrate.Progress, error) {
-	return migrate.Progress{Job: "shop", Phase: "copying", Backlog: 3, Tables: []migrate.TableProgress{{Name: "invoices", Rows: 1234567, Copied: .5}}}, h.err
+func (h halfway) Status(context.Context) (migrate.Status, error) {
+	lag, left := int64(4), int64(390)
+	return migrate.Status{
+		Progress: migrate.Progress{Job: "shop", Phase: "copying", Backlog: 3, Tables: []migrate.TableProgress{{Name: "invoices", Rows: 1234567, Copied: .5}}},
+		Runner:   &migrate.Runner{Host: "db1", PID: 77, Leads: true, Does: "copies invoices and follows changes", Copied: 1580, Cause: "replica2 is 9s behind"},
+		Lag:      &lag, Left: &left,
+		Switches: []migrate.PastSwitch{
+			{Way: "rollback", Ended: time.Unix(1700000000, 0), Made: true, PauseMS: 41.5, Drained: 12},
+			{Way: "cutover", Ended: time.Unix(1690000000, 0), PauseMS: 150, OverMS: 7},
+		},
+	}, h.err
 }
 
 func newShop(t *testing.T) shop {
@@ -103,7 +112,7 @@ func newShop(t *testing.T) shop {
 		Statements: &statements, Router: router,
 	})
 	must(t, err)
-	handler, err := statuspage.New(statuspage.Config{Service: service, Store: store, Migrations: map[string]statuspage.Migration{"shop": halfway{}, "lost": halfway{errors.New("the job is gone")}}})
+	handler, err := statuspage.New(statuspage.Config{Service: service, Store: store, Migrations: map[string]observe.Migration{"shop": halfway{}, "lost": halfway{errors.New("the job is gone")}}})
 	must(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/debug/shardid/", handler)
@@ -145,6 +154,8 @@ func TestThePageShowsTheService(t *testing.T) {
 	}
 	for _, want := range []string{
 		"generator items", "database west", "pod-0", "orders_3", "missing_key", "invoices", "50.0 %", "1\u202f234\u202f567", "the job is gone", "&lt;items&gt;",
+		"db1 pid 77 copies invoices and follows changes", "the oldest for at most 4s", "about 6m30s of copying left", "throttled: replica2 is 9s behind",
+		"2023-11-14 22:13:20", "41.5ms", "given up", "7ms",
 		`<rect x="0" y="0" width="1" height="1" opacity="1">`,
 	} {
 		if !strings.Contains(page.text, want) {

@@ -111,9 +111,9 @@ func (s *Shard) hold(slot int) {
 
 // Job is a migration.
 type Job struct {
-	Name     string            `json:"name"`
-	Progress *migrate.Progress `json:"progress,omitempty"`
-	Error    string            `json:"error,omitempty"`
+	Name   string          `json:"name"`
+	Status *migrate.Status `json:"status,omitempty"`
+	Error  string          `json:"error,omitempty"`
 }
 
 // Decoded is an id taken apart.

@@ -58,6 +58,7 @@ func (j *Job) Cutover(ctx context.Context, maxPause time.Duration) (done Switch,
 			var r cutover.Result
 			l.Does("switches to the shards")
 			r, err = l.cut.Cutover(ctx, maxPause)
+			l.note(ctx, "cutover", r, err)
 			done = Switch(r)
 			return err
 		}
@@ -94,6 +95,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 			var r cutover.Result
 			l.Does("switches back to the source")
 			r, err = l.cut.Rollback(ctx, phase, maxPause)
+			l.note(ctx, "rollback", r, err)
 			done = Switch(r)
 			return err
 		}

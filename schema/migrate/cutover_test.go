@@ -279,3 +279,51 @@ func TestATableThatTheConfigurationSpellsOtherwiseIsClosed(t *testing.T) {
 		}
 	}
 }
+
+func TestAStatusTellsForHowLongWritersWaitedInTheLastSwitches(t *testing.T) {
+	s := newShop(t, 30)
+	no := errors.New("not before noon")
+	var ready error
+	job := s.job(t, "id", func(c *migrate.Config) { c.Ready = func(context.Context, map[string]int64) error { return ready } })
+	mustRun(t, job)
+	ready = no
+	if _, err := job.Cutover(t.Context(), time.Minute); !errors.Is(err, no) {
+		t.Fatal(err)
+	}
+	ready = nil
+	done, err := job.Cutover(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Rollback(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Rollback(t.Context(), time.Minute); err != nil { // once more, which lets nobody wait
+		t.Fatal(err)
+	}
+	status, err := job.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		way  string
+		made bool
+	}{{"rollback", true}, {"cutover", true}, {"cutover", false}}
+	if len(status.Switches) != len(want) {
+		t.Fatalf("%+v", status.Switches)
+	}
+	for i, w := range want {
+		if p := status.Switches[i]; p.Way != w.way || p.Made != w.made || p.PauseMS <= 0 || time.Since(p.Ended).Abs() > time.Hour {
+			t.Errorf("%+v, want %+v", p, w)
+		}
+	}
+	if is, want := status.Switches[1].PauseMS, float64(done.Pause.Microseconds())/1e3; is != want {
+		t.Errorf("a pause of %v ms, and Cutover said %v", is, want)
+	}
+	if err := job.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := job.Status(t.Context()); err != nil || len(status.Switches) > 0 {
+		t.Errorf("after an abort: %+v, %v", status.Switches, err)
+	}
+}

@@ -203,7 +203,7 @@ func (l *leader) forget(ctx context.Context, s *backend.Session) error {
 	}
 	// Made by those who need them. A pause was meant for this job, not for a later one of
 	// the name.
-	for _, table := range []string{steerTable, backend.BeatTable} {
+	for _, table := range []string{steerTable, switchTable, backend.BeatTable} {
 		there, err := s.Database.Exists(ctx, s, table)
 		if err != nil {
 			return err

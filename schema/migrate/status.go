@@ -36,6 +36,8 @@ type Status struct {
 	Oldest *Transaction `json:"oldest_transaction"`
 	// OldestHidden is that the user lacks the right to see transactions: PROCESS.
 	OldestHidden bool `json:"oldest_transaction_hidden,omitempty"`
+	// Switches are the last twenty in which writers waited, the newest first.
+	Switches []PastSwitch `json:"switches,omitempty"`
 }
 
 // Runner is the runner that led last. Times are by the clock of the source.
@@ -79,6 +81,9 @@ func (j *Job) Status(ctx context.Context) (Status, error) {
 	st := Status{Progress: p}
 	err = j.atSource(ctx, func(s *backend.Session) (err error) {
 		if st.Runner, err = runner(ctx, s, j.cfg.Name); err != nil {
+			return err
+		}
+		if st.Switches, err = pastSwitches(ctx, s, j.cfg.Name); err != nil {
 			return err
 		}
 		st.Oldest, err = oldestTransaction(ctx, s)

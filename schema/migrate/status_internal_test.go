@@ -1,7 +1,7 @@
 package migrate
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 )
 
@@ -30,7 +30,7 @@ func TestAStatusEstimatesOnlyWhatItKnows(t *testing.T) {
 			if n == nil {
 				return "-"
 			}
-			return fmt.Sprint(*n)
+			return strconv.FormatInt(*n, 10)
 		}
 		if lag, left := text(c.s.Lag), text(c.s.Left); lag != c.lag || left != c.left {
 			t.Errorf("%s: a lag of %s and %s left, want %s and %s", c.why, lag, left, c.lag, c.left)
