@@ -10,6 +10,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/observe"
+	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
@@ -68,6 +69,26 @@ func ExampleService_Gather() {
 	// shardid_statement_rows_total [one ok orders] 2
 	// shardid_statement_shards_total [one ok orders] 0
 	// shardid_statement_retries_total [one ok orders] 0
+}
+
+// NewMigrations has migrations watched in the background, so that who asks for metrics waits
+// for no source.
+func ExampleNewMigrations() {
+	orders := &told{} // a *migrate.Job in a program
+	orders.say(migrate.Status{Progress: migrate.Progress{Phase: migrate.PhaseFollowing, Backlog: 3}}, nil)
+	migrations := observe.NewMigrations(map[string]observe.Migration{"orders": orders})
+	service, err := observe.New(observe.Config{Migrations: migrations})
+	check(err)
+	ctx, stop := context.WithCancel(context.Background())
+	stop() // a program goes on: go migrations.Watch(ctx, 15*time.Second)
+	migrations.Watch(ctx, 0)
+	for _, family := range service.Gather() {
+		if family.Name == "shardid_migration_waiting_changes" {
+			fmt.Println(family.Name, family.Samples[0].Values, family.Samples[0].Value)
+		}
+	}
+	// Output:
+	// shardid_migration_waiting_changes [orders] 3
 }
 
 // WriteText writes metrics as Prometheus reads them.

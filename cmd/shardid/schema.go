@@ -15,9 +15,10 @@ func newSchema() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema --dialect mysql|postgres|sqlite",
 		Short: "Print the SQL that creates shardid's own tables",
-		Long: `Schema prints the SQL that creates leaf_alloc and WORKER_NODE, the tables that
-generators keep their counters and worker ids in. It can be run again where
-they exist.`,
+		Long: `Schema prints the SQL that creates leaf_alloc, which has the counters of segments,
+WORKER_NODE, which has the worker ids of cached generators, and worker_lease and
+worker_namespace, which have the leases of worker ids. It can be run again where they
+exist.`,
 		Example: "  shardid schema --dialect mysql | mysql shop",
 		Args:    noArgs("name the kind of database with --dialect"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
