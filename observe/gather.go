@@ -11,7 +11,8 @@ func (s *Service) Gather() []Family {
 		all = append(all, m.family(generators))
 	}
 	all = append(all, s.cfg.Statements.families()...)
-	return append(all, s.cfg.Migrations.families()...)
+	all = append(all, s.cfg.Migrations.families()...)
+	return append(all, transactions(s.cfg.Transactions)...)
 }
 
 // Describe returns the metrics that [Service.Gather] returns, without samples. They are

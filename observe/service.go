@@ -12,6 +12,7 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/twophase"
 )
 
 // Config says what belongs to a [Service]. What is left out is not looked at.
@@ -26,6 +27,10 @@ type Config struct {
 
 	// Migrations are those that the program watches.
 	Migrations *Migrations
+
+	// Transactions is the resolver of transactions over several databases, if this process
+	// runs one.
+	Transactions *twophase.Resolver
 
 	// Router leads to the databases of the shards.
 	Router *sharding.Router

@@ -82,7 +82,7 @@
 //
 // * within [FanOut]'s limits ([ErrTooManyShards]); [ErrMissingKey] where [Table].OnMissing
 // is [Refuse] and the context does not say [AllShards]. ** over several databases with
-// [BestEffort] only, else [ErrCrossDatabase]. *** a write never goes to all targets unless
+// [Atomic] or [BestEffort] only, else [ErrCrossDatabase]. *** a write never goes to all targets unless
 // the context says [AllShards].
 //
 // A condition on a column of [Table].Lookups leads to the shards that its lookup table
@@ -95,8 +95,8 @@
 // Joins with tables of other groups are refused with [ErrCrossShard]. DDL, TRUNCATE and
 // what cannot be read are refused with [ErrRawTable] where they name a sharded table.
 //
-// Not done at all: joins of rows in different slots, two-phase commit, and moving
-// rows behind the application's back.
+// Not done at all: joins of rows in different slots, and moving rows behind the
+// application's back.
 //
 // # Growing
 //

@@ -187,6 +187,18 @@ func (e *ShardError) Error() string { return "shard " + e.Target.String() + ": "
 // Unwrap returns e.Err.
 func (e *ShardError) Unwrap() error { return e.Err }
 
+// The errors of COMMIT with [Atomic].
+var (
+	// ErrInDoubt: the connection was lost in COMMIT, and the database that decides about the
+	// transaction cannot be asked. The transaction is committed everywhere or nowhere, and
+	// nobody can tell which until then: read what it was to write before it is sent
+	// again. A resolver of package sharding/twophase ends it.
+	ErrInDoubt = errors.New("sharding: the transaction is in doubt")
+	// ErrResolved: a resolver has rolled the transaction back on all databases, as it had
+	// not decided for too long after it was prepared. Send it again.
+	ErrResolved = errors.New("sharding: the transaction was rolled back by a resolver")
+)
+
 // PartialCommitError tells that a transaction over several databases committed
 // in some of them only. It happens with [BestEffort] alone.
 type PartialCommitError struct {

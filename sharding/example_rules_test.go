@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/shardid/shardid/sharding"
@@ -14,7 +15,7 @@ import (
 func printSlots(rule sharding.Rule, keys ...any) {
 	for _, key := range keys {
 		slot, err := rule.Slot(key)
-		fmt.Println(key, slot, err)
+		_, _ = fmt.Fprintln(os.Stdout, key, slot, err)
 	}
 }
 
@@ -49,7 +50,7 @@ func ExampleList() {
 	// map[acme:0 globex:1]
 }
 
-// Two servers that number their rows 1, 3, 5, … and 2, 4, 6, …
+// Two servers that number their rows 1, 3, 5 and 2, 4, 6 and so on.
 func ExampleOffsetStep() {
 	printSlots(sharding.OffsetStep(1, 2), 1, 2, 3)
 	// Output:

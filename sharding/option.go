@@ -73,10 +73,18 @@ const (
 	// after the other; when one fails, those before it stay committed, and the
 	// error is a [PartialCommitError]. It is no two-phase commit.
 	BestEffort
+	// Atomic lets a transaction span databases, and commits on all of them or on none,
+	// whatever is killed meanwhile: by XA on MySQL 8.0 and MariaDB 10.5 or newer, by PREPARE
+	// TRANSACTION on PostgreSQL. A transaction on one database costs what it always did.
+	// Every database needs the table of package sharding/twophase, and a resolver of it has
+	// to run somewhere. While it commits, others may see it on one database and not yet
+	// on another. A second database is refused with [ErrCrossDatabase] where a server
+	// cannot prepare.
+	Atomic
 )
 
 // Transactions sets what a transaction may span: [SingleShard], as without this
-// option, or [BestEffort].
+// option, [BestEffort] or [Atomic].
 func Transactions(mode TxMode) Option {
 	return option(func(s *settings) { s.mode = mode })
 }
@@ -105,8 +113,8 @@ func (s settings) validate() error {
 	if s.limits.MaxShards < 1 || s.limits.Concurrency < 1 {
 		errs = append(errs, fmt.Errorf("FanOut(%d, %d): both must be at least 1", s.limits.MaxShards, s.limits.Concurrency))
 	}
-	if s.mode != SingleShard && s.mode != BestEffort {
-		errs = append(errs, fmt.Errorf("Transactions(%d): the mode must be SingleShard or BestEffort", s.mode))
+	if s.mode < SingleShard || s.mode > Atomic {
+		errs = append(errs, fmt.Errorf("Transactions(%d): the mode must be SingleShard, BestEffort or Atomic", s.mode))
 	}
 	if len(s.migrations) > 1 {
 		errs = append(errs, errors.New("Migration: is given twice; a router has one source at a time"))

@@ -105,7 +105,7 @@ func Example_transaction() {
 	fmt.Println(tx.Commit())
 	// Output:
 	// [1000 1001] <nil>
-	// sqlxhook: sharding: statement refused: transaction spans databases: it has begun on database spare, and this statement is for database main; use one transaction for each database, or allow partial commits with sharding.Transactions(sharding.BestEffort)
+	// sqlxhook: sharding: statement refused: transaction spans databases: it has begun on database spare, and this statement is for database main; use one transaction for each database, or let transactions span databases with sharding.Transactions, Atomic or BestEffort
 	// <nil>
 }
 

@@ -55,10 +55,12 @@ var house = []room{
 	{"sharding/internal/merge", nil, "it makes rows of rows, whoever fetched them and whatever chose them"},
 	{"sharding/internal/plan", []string{"sharding", "sharding/internal/merge", "internal/sqlparse", "internal/..."}, "it decides about statements, and neither sends them nor knows who asks"},
 	{"sharding/internal/owner", []string{"sharding", "internal/..."}, "it keeps lookup tables, whoever sends its statements and routes them"},
+	{"sharding/internal/xa", []string{"sharding", "internal/..."}, "it ends transactions, whatever was done in them and whoever sends its statements"},
 	{"sharding/shardsql", []string{"sharding", "sharding/internal/...", "internal/..."}, "it sends what the planner says, whoever asks through database/sql"},
 	{"sharding/lookups", []string{"sharding", "sharding/shardsql", "sharding/internal/owner", "internal/..."}, "it fills and checks lookup tables, whoever keeps them while statements run"},
 	{"sharding/compat", []string{"sharding", "keygen", "internal/..."}, "it says in rules of ours what another library was told"},
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
+	{"sharding/twophase", []string{"sharding", "sharding/internal/xa", "internal/..."}, "it ends what programs have left, and needs none of them"},
 	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},
 	{"internal/keycolumn", []string{"sharding", "internal/dialect"}, "it judges for siblings that must not know each other, so it knows none of them"},
 
@@ -87,7 +89,7 @@ var house = []room{
 	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
 	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
 
-	{"observe", []string{"schema/migrate", "sharding/shardsql", "sharding", "keygen", "internal/..."}, "it says how things are, whoever wants to know: who shows metrics to one system compiles no other"},
+	{"observe", []string{"schema/migrate", "sharding/twophase", "sharding/shardsql", "sharding", "keygen", "internal/..."}, "it says how things are, whoever wants to know: who shows metrics to one system compiles no other"},
 	{"observe/statuspage", []string{"observe", "keygen/sqlstore", "schema/migrate", "sharding", "keygen", "internal/..."}, "it shows what others say, and is one way of many to look at it"},
 
 	// Floor 5.

@@ -24,7 +24,7 @@ var larger = map[string]int{}
 
 // routingRooms are the packages that route statements, and the stages of a migration.
 var routingRooms = []string{
-	"internal/sqlparse", "internal/writehint", "sharding", "sharding/internal/plan", "sharding/internal/merge", "sharding/shardsql", "gormplugin", "sqlxhook",
+	"internal/sqlparse", "internal/writehint", "sharding", "sharding/internal/plan", "sharding/internal/merge", "sharding/internal/xa", "sharding/twophase", "sharding/shardsql", "gormplugin", "sqlxhook",
 	"schema/internal/proto", "schema/internal/backend", "schema/internal/idmap", "schema/internal/openjob", "schema/internal/lead", "schema/internal/transfer", "schema/internal/copier", "schema/internal/follow", "schema/internal/verify", "schema/internal/preflight", "schema/internal/cutover", "schema/rebalance", "schema/versions", "schema/throttle", "schema/migrate",
 }
 

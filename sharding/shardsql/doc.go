@@ -71,7 +71,7 @@
 //
 // A write to a broadcast table goes to the home database and to those of the router,
 // each of which has a copy. By itself it may always span databases, as it could not be
-// done otherwise; in a transaction it needs [sharding.BestEffort]. What each would make
+// done otherwise; in a transaction it needs [sharding.Atomic] or [sharding.BestEffort]. What each would make
 // for itself is refused with [sharding.ErrCopies]: numbers and computed defaults that
 // are left out, functions that are not known to give the same everywhere, LIMIT.
 //

@@ -185,7 +185,7 @@ func divided(router *sharding.Router, w *plan.Writes, args []any) Explanation {
 	e := Explanation{Kind: Several}
 	first := w.Parts[0].Target.DB
 	for _, part := range w.Parts {
-		if part.Target.DB != first && router.TxMode() != sharding.BestEffort {
+		if part.Target.DB != first && router.TxMode() == sharding.SingleShard {
 			return Explanation{Kind: Refused, Err: spanning("write", "writes", "to", "database "+first, "database "+part.Target.DB)}
 		}
 		e.Shards = append(e.Shards, Shard{part.Target, part.Text, some(args, part.Args)})

@@ -69,6 +69,7 @@ type database struct {
 	turns    turns
 	settled  settled
 	lookups  lookups
+	deciders deciders
 	observer Observer
 	// migration is the one whose statements are previewed, or nil.
 	migration *sharding.Migration

@@ -101,7 +101,7 @@ func (r reading) scatter(ctx context.Context, s *plan.Shards) (driver.Rows, erro
 // locks refuses a query that locks rows of databases which one transaction is not on
 // together.
 func (d *database) locks(s *plan.Shards) error {
-	if !s.Locks || d.router.TxMode() == sharding.BestEffort {
+	if !s.Locks || d.router.TxMode() != sharding.SingleShard {
 		return nil
 	}
 	first := d.poolOrHome(s.Targets[0].Target.DB)

@@ -18,6 +18,8 @@ type transaction struct {
 	ctx        context.Context //nolint:containedctx // of BeginTx: a commit has none of its own
 	options    driver.TxOptions
 	spans      bool
+	atomic     bool     // commits on all databases or on none
+	gtid       string   // its name in the branches, with the second database
 	begun      []*begun // in the order in which they began
 	savepoints []savepoint
 	done       bool // a statement has been executed
@@ -34,8 +36,9 @@ type transaction struct {
 type begun struct {
 	pool   *sql.DB
 	inner  inner
-	tx     driver.Tx
-	marked bool // the savepoint of the present statement is set
+	tx     driver.Tx // nil of a branch
+	branch *branch   // of an atomic transaction, on all databases but the first
+	marked bool      // the savepoint of the present statement is set
 	// session: the connection is that of a session at home, which goes on afterwards.
 	session bool
 	kept    kept // where it is not
@@ -50,7 +53,8 @@ func (b *begun) leave() error {
 }
 
 func (s *session) newTransaction(ctx context.Context, options driver.TxOptions) *transaction {
-	return &transaction{session: s, ctx: ctx, options: options, spans: s.database.router.TxMode() == sharding.BestEffort}
+	mode := s.database.router.TxMode()
+	return &transaction{session: s, ctx: ctx, options: options, spans: mode != sharding.SingleShard, atomic: mode == sharding.Atomic && !options.ReadOnly}
 }
 
 // Begin is BeginTx without a context.
@@ -107,7 +111,7 @@ func (t *transaction) has(pool *sql.DB) *begun {
 func (t *transaction) crossing(first, pool *sql.DB) error {
 	d := t.session.database
 	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: it has begun on %s, and this statement is for %s", sharding.ErrCrossDatabase, d.nameOf(first), d.nameOf(pool)),
-		Hint: "use one transaction for each database, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+		Hint: "use one transaction for each database, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
 // admit refuses, before anything is sent, a statement for databases that the
@@ -131,7 +135,7 @@ func (t *transaction) admit(participants []participant) error {
 // spanning is the refusal of a statement that does something in two databases.
 func spanning(op, does, in, first, other string) error {
 	return &sharding.RouteError{Op: op, Err: fmt.Errorf("%w: this statement %s %s %s and %[3]s %[5]s", sharding.ErrCrossDatabase, does, in, first, other),
-		Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+		Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 }
 
 // begin begins on a database, and sets the savepoints there that the transaction has.
@@ -144,16 +148,20 @@ func (t *transaction) begin(ctx context.Context, pool *sql.DB) (*begun, error) {
 	if !b.session {
 		b.inner.kept = &b.kept
 	}
-	err = in.conn.Raw(func(raw any) (err error) {
-		b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
-		return err
-	})
+	if t.atomic && len(t.begun) > 0 {
+		err = t.beginBranch(ctx, b)
+	} else {
+		err = in.conn.Raw(func(raw any) (err error) {
+			b.tx, err = beginRaw(ctx, raw.(driver.Conn), t.options)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, both(err, b.leave())
 	}
 	for _, s := range t.savepoints {
 		if err := b.inner.run(ctx, s.text); err != nil {
-			return nil, both(err, b.end(b.tx.Rollback))
+			return nil, both(err, b.rollback())
 		}
 	}
 	return b, nil
@@ -183,6 +191,9 @@ func (t *transaction) Commit() (err error) {
 	}
 	if err := t.standing(); err != nil {
 		return errors.Join(err, rollBack(t.begun))
+	}
+	if t.atomic && len(t.begun) > 1 {
+		return t.commitAtomically()
 	}
 	for i, b := range t.begun {
 		if err := b.end(b.tx.Commit); err != nil {
@@ -285,9 +296,16 @@ func (t *transaction) leave() {
 func rollBack(all []*begun) error {
 	var errs []error
 	for _, b := range all {
-		errs = append(errs, b.end(b.tx.Rollback))
+		errs = append(errs, b.rollback())
 	}
 	return errors.Join(errs...)
+}
+
+func (b *begun) rollback() error {
+	if b.branch != nil {
+		return b.branch.rollback()
+	}
+	return b.end(b.tx.Rollback)
 }
 
 // end ends what was begun and gives the connection back. One that may still be in the

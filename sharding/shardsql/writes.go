@@ -362,7 +362,7 @@ func (s *session) spreads(ctx context.Context, table string) (alone bool, err er
 	alone = s.tx == nil || writehint.Of(ctx, table).Single
 	if !alone && !s.tx.spans {
 		return false, &sharding.RouteError{Op: "write of broadcast table", Table: table, Err: sharding.ErrCrossDatabase,
-			Hint: "it is written in every database; write it outside of the transaction, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+			Hint: "it is written in every database; write it outside of the transaction, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	return alone, nil
 }

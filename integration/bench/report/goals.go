@@ -78,6 +78,13 @@ connections each. What a statement on SQLite may take more is told in nanosecond
 		"ns", shardingGoals(),
 	},
 	{
+		"What it costs to leave one database",
+		`4,000 users on two databases of one MariaDB server: one that is found by its key, and by
+a lookup table on the same or on the other database, which is one question more; and a
+transaction that changes two of them.`,
+		"ns", spanningGoals,
+	},
+	{
 		"Goals of the migration",
 		`A million rows of about 250 bytes, MariaDB servers that hold them in memory.
 shardid brings them to four tables on two servers, with triggers in place that
@@ -118,6 +125,16 @@ func shardingGoals() (all []goal) {
 	}
 	return all
 }
+
+var spanningGoals = []goal{
+	{"by address, on the lookup table's database", spanning("lookup/by address, same database"), spanning("lookup/by key"), noGoal},
+	{"by address, on the other database", spanning("lookup/by address, other database"), spanning("lookup/by key"), noGoal},
+	{"transaction on two databases, BestEffort", spanning("transaction/two, BestEffort"), spanning("transaction/one database"), noGoal},
+	{"transaction on two databases, Atomic", spanning("transaction/two, Atomic"), spanning("transaction/one database"), noGoal},
+}
+
+// spanning is the key of a case of BenchmarkSpanning.
+func spanning(what string) key { return key{"Spanning/" + underscored(what), nsPerID} }
 
 const nsPerRow = "ns/row"
 

@@ -107,7 +107,7 @@ func refusal(r *sharding.Router, s corpus.Statement, options plan.Options) error
 	}
 	if spans(route) {
 		return &sharding.RouteError{Op: "statement", Err: sharding.ErrCrossDatabase, // as shardsql does
-			Hint: "send one statement for each database, with the keys grouped by Router.Target, or allow partial commits with sharding.Transactions(sharding.BestEffort)"}
+			Hint: "send one statement for each database, with the keys grouped by Router.Target, or let transactions span databases with sharding.Transactions, Atomic or BestEffort"}
 	}
 	return nil
 }

@@ -770,7 +770,7 @@ SELECT COALESCE(SUM(size), 0) FROM file_infos WHERE delete_at = 0;
 -- args: 1029, 5, 1, 1033, 1714550000100, 1030, 6, 1, 1033, 1714550000100, 1032, 8, 1, 1033, 1714550000100
 -- with: refused
 -- without: refused
--- because: the rows lie in several databases; insert user by user, or allow partial commits with sharding.Transactions(sharding.BestEffort)
+-- because: the rows lie in several databases; insert user by user, or let transactions span databases with sharding.Transactions, Atomic or BestEffort
 INSERT INTO notifications (id, user_id, notification_type, post_id, create_at) VALUES (?, ?, ?, ?, ?), (?, ?, ?, ?, ?), (?, ?, ?, ?, ?);
 
 -- name: notify a user

@@ -1,0 +1,3 @@
+// Package twophase tries transactions over several databases on real servers, with programs
+// and servers that are killed.
+package twophase

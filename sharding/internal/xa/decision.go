@@ -1,0 +1,149 @@
+package xa
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
+)
+
+// Table has the decisions of a database, and what tells the database from all others.
+const Table = "shardid_transactions"
+
+// ErrNoTable: the database has no table for decisions.
+var ErrNoTable = errors.New("the table " + Table + " is missing")
+
+// The states of a row.
+const (
+	committed  = "committed"
+	aborted    = "aborted"
+	isIdentity = "identity"
+)
+
+// KeepAborted is for how long the decision against a transaction is kept, which must be
+// longer than a program can stand still between its PREPARE and its COMMIT without losing its
+// connection.
+const KeepAborted = 30 * 24 * time.Hour
+
+// DDL makes the table.
+func DDL(d dialect.Dialect) string {
+	ending := ""
+	if d.Name() == "mysql" {
+		ending = " ENGINE=InnoDB CHARACTER SET utf8mb4"
+	}
+	return dialect.Text(d, `CREATE TABLE IF NOT EXISTS "`+Table+`" ("id" VARCHAR(32) NOT NULL PRIMARY KEY, "state" VARCHAR(10) NOT NULL, "participants" TEXT NOT NULL, "decided" BIGINT NOT NULL)`) + ending
+}
+
+// DB is a pool, or one connection.
+type DB interface {
+	dialect.Querier
+	sqlrun.Execer
+}
+
+// Create makes the table, and gives the database its identity, if it has none.
+func Create(ctx context.Context, db DB, d dialect.Dialect) error {
+	if err := sqlrun.Create(ctx, db, DDL(d)); err != nil {
+		return err
+	}
+	_, err := db.ExecContext(ctx, insertNew(d), isIdentity, isIdentity, NewTransaction(), 0)
+	return err
+}
+
+// insert adds a row; insertNew does, unless there is one.
+func insert(d dialect.Dialect) string {
+	return dialect.Text(d, `INSERT INTO "`+Table+`" ("id", "state", "participants", "decided") VALUES (?, ?, ?, ?)`)
+}
+
+func insertNew(d dialect.Dialect) string {
+	if d.Name() == "mysql" {
+		return strings.Replace(insert(d), "INSERT", "INSERT IGNORE", 1)
+	}
+	return insert(d) + " ON CONFLICT DO NOTHING"
+}
+
+// Identity tells a database from all others, copies of it on the same server among them.
+// It asks so that a transaction of PostgreSQL goes on when there is no table.
+func Identity(ctx context.Context, on dialect.Querier, d dialect.Dialect) (string, error) {
+	schema := "DATABASE()"
+	if d.Name() == "postgres" {
+		schema = "current_schema()"
+	}
+	var tables int
+	if err := on.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = "+schema+" AND table_name = '"+Table+"'").Scan(&tables); err != nil {
+		return "", err
+	}
+	if tables == 0 {
+		return "", ErrNoTable
+	}
+	name := schema
+	if d.Name() == "postgres" {
+		name = "current_database() || '.' || current_schema()"
+	}
+	var drawn, database string
+	err := on.QueryRowContext(ctx, dialect.Text(d, `SELECT "participants", `+name+` FROM "`+Table+`" WHERE "id" = '`+isIdentity+`'`)).Scan(&drawn, &database)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("%w its row of identity: make it anew", ErrNoTable)
+	}
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(drawn + "\x00" + database))
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+// Decision is the statement, and its arguments, that decides for a transaction, as a part
+// of it. participants are the names of its databases, which the resolver knows them by.
+func Decision(d dialect.Dialect, transaction string, participants []string) (string, []any, error) {
+	names, err := json.Marshal(participants)
+	return insert(d), []any{transaction, committed, string(names), time.Now().Unix()}, err
+}
+
+// Committed says what was decided about a transaction. Where nothing was, it decides
+// against it: a program that would decide for it afterwards finds the row. It waits for a
+// decision that is about to be committed.
+func Committed(ctx context.Context, db DB, d dialect.Dialect, transaction string) (bool, error) {
+	if _, err := db.ExecContext(ctx, insertNew(d), transaction, aborted, "[]", time.Now().Unix()); err != nil {
+		return false, err
+	}
+	var state string
+	err := db.QueryRowContext(ctx, dialect.Text(d, `SELECT "state" FROM "`+Table+`" WHERE "id" = ?`), transaction).Scan(&state)
+	return state == committed, err
+}
+
+// Forget removes a decision.
+func Forget(ctx context.Context, db DB, d dialect.Dialect, transaction string) error {
+	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "id" = ?`), transaction)
+	return err
+}
+
+// Decided are the decisions for transactions that a database still has, older than a
+// moment, each with the names of its databases.
+func Decided(ctx context.Context, db DB, d dialect.Dialect, before time.Time) (map[string][]string, error) {
+	all := map[string][]string{}
+	err := dialect.Each(ctx, db, func(rows *sql.Rows) error {
+		var id, names string
+		if err := rows.Scan(&id, &names); err != nil {
+			return err
+		}
+		var list []string
+		err := json.Unmarshal([]byte(names), &list)
+		all[id] = list
+		return err
+	}, dialect.Text(d, `SELECT "id", "participants" FROM "`+Table+`" WHERE "state" = '`+committed+`' AND "decided" < ?`), before.Unix())
+	return all, err
+}
+
+// ForgetAborted removes decisions against transactions that nobody can be at work on
+// any more.
+func ForgetAborted(ctx context.Context, db DB, d dialect.Dialect) error {
+	_, err := db.ExecContext(ctx, dialect.Text(d, `DELETE FROM "`+Table+`" WHERE "state" = '`+aborted+`' AND "decided" < ?`), time.Now().Add(-KeepAborted).Unix())
+	return err
+}

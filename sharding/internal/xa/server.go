@@ -1,0 +1,115 @@
+package xa
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// ErrUnable: the server keeps no prepared transactions.
+var ErrUnable = errors.New("the server cannot prepare transactions")
+
+// Able fails where a server keeps no prepared transaction when its connection ends.
+func Able(ctx context.Context, on dialect.Querier, s dialect.Server) error {
+	switch {
+	case s.Kind == dialect.KindPostgreSQL:
+		var most int
+		if err := on.QueryRowContext(ctx, "SELECT setting FROM pg_settings WHERE name = 'max_prepared_transactions'").Scan(&most); err != nil {
+			return err
+		}
+		if most == 0 {
+			return fmt.Errorf("%w: max_prepared_transactions is 0; set it to as many as there are connections, and restart the server", ErrUnable)
+		}
+		return nil
+	case s.Kind == dialect.KindMySQL && s.AtLeast(8, 0), s.Kind == dialect.KindMariaDB && s.AtLeast(10, 5):
+		if s.Cluster == dialect.Galera {
+			return fmt.Errorf("%w: a Galera cluster takes no XA transactions", ErrUnable)
+		}
+		return nil
+	case s.Kind == dialect.KindSQLite:
+		return fmt.Errorf("%w: SQLite commits several files apart from each other; keep what belongs together in one file", ErrUnable)
+	}
+	return fmt.Errorf("%w: %s %s is not MySQL 8.0, MariaDB 10.5 or PostgreSQL", ErrUnable, s.Kind, s.Version)
+}
+
+// Begin are the statements with which a branch begins. isolation is "" for the server's
+// usual one.
+func Begin(s dialect.Server, id ID, isolation string) []string {
+	switch {
+	case s.Name() == "postgres" && isolation != "":
+		return []string{"BEGIN ISOLATION LEVEL " + isolation}
+	case s.Name() == "postgres":
+		return []string{"BEGIN"}
+	case isolation != "":
+		return []string{"SET TRANSACTION ISOLATION LEVEL " + isolation, "XA START " + id.on(s)}
+	}
+	return []string{"XA START " + id.on(s)}
+}
+
+// Prepare are the statements that prepare a branch, on its connection.
+func Prepare(s dialect.Server, id ID) []string {
+	if s.Name() == "postgres" {
+		return []string{"PREPARE TRANSACTION " + id.on(s)}
+	}
+	return []string{"XA END " + id.on(s), "XA PREPARE " + id.on(s)}
+}
+
+// End is the statement that ends a prepared branch, on any connection.
+func End(s dialect.Server, id ID, commit bool) string {
+	words := map[bool]string{true: "COMMIT", false: "ROLLBACK"}
+	if s.Name() == "postgres" {
+		return words[commit] + " PREPARED " + id.on(s)
+	}
+	return "XA " + words[commit] + " " + id.on(s)
+}
+
+// Abandon are the statements that end a branch which is not prepared, on its connection.
+// An error of one is no reason to leave the next out: a deadlock ends a branch by half.
+func Abandon(s dialect.Server, id ID) []string {
+	if s.Name() == "postgres" {
+		return []string{"ROLLBACK"}
+	}
+	return []string{"XA END " + id.on(s), "XA ROLLBACK " + id.on(s)}
+}
+
+// IsUnknown reports whether a server has answered that it has no such branch: it has ended,
+// or, on MySQL, belongs to a connection that is alive.
+func IsUnknown(err error) bool {
+	return err != nil && (dialect.SQLState(err) == "42704" || strings.Contains(err.Error(), "Error 1397"))
+}
+
+// List returns our prepared branches on a server, those of other databases of the server
+// among them where it tells no difference.
+func List(ctx context.Context, db DB, s dialect.Server) (all []ID, err error) {
+	if s.Name() == "postgres" {
+		err = dialect.Each(ctx, db, func(rows *sql.Rows) error {
+			var gid string
+			err := rows.Scan(&gid)
+			if id, ours := parse(gid); ours {
+				all = append(all, id)
+			}
+			return err
+		}, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
+		return all, err
+	}
+	err = dialect.Each(ctx, db, func(rows *sql.Rows) error {
+		var formatID int64
+		var gtrid, bqual int
+		var data []byte
+		err := rows.Scan(&formatID, &gtrid, &bqual, &data)
+		if id, ours := parseXID(formatID, gtrid, bqual, string(data)); ours {
+			all = append(all, id)
+		}
+		return err
+	}, "XA RECOVER")
+	return all, err
+}
+
+// IsTaken reports whether a row of that key was there.
+func IsTaken(err error) bool {
+	return err != nil && (dialect.SQLState(err) == "23505" || strings.Contains(err.Error(), "Error 1062"))
+}

@@ -1,0 +1,233 @@
+package shardsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/xa"
+)
+
+// ending is for how long each step of the end of a transaction may take, whatever became of
+// its context: what is prepared has to be ended.
+const ending = 10 * time.Second
+
+// deciders are what is known of the databases of atomic transactions, by their pools.
+type deciders struct{ all sync.Map } // of *sql.DB to decider
+
+// decider is a database that can take part in an atomic transaction.
+type decider struct {
+	server   dialect.Server
+	identity string
+}
+
+// decider asks a database whether it can take part, once.
+func (d *database) decider(ctx context.Context, pool *sql.DB, on dialect.Querier) (decider, error) {
+	if known, ok := d.deciders.all.Load(pool); ok {
+		return known.(decider), nil
+	}
+	var found decider
+	var err error
+	if found.server, err = dialect.Identify(ctx, on); err != nil {
+		return found, err
+	}
+	if err := xa.Able(ctx, on, found.server); err != nil {
+		return found, d.unable(pool, err, "use one transaction for each database")
+	}
+	found.identity, err = xa.Identity(ctx, on, found.server)
+	if errors.Is(err, xa.ErrNoTable) {
+		return found, d.unable(pool, err, "make it on every database with Create of package sharding/twophase")
+	}
+	if err == nil {
+		d.deciders.all.Store(pool, found)
+	}
+	return found, err
+}
+
+func (d *database) unable(pool *sql.DB, err error, hint string) error {
+	return &sharding.RouteError{Op: "statement", Err: fmt.Errorf("%w: %s: %w", sharding.ErrCrossDatabase, d.nameOf(pool), err), Hint: hint}
+}
+
+// branch is what an atomic transaction has done on a database that does not decide.
+type branch struct {
+	begun    *begun
+	of       *transaction
+	id       xa.ID
+	server   dialect.Server
+	prepared bool
+}
+
+var _ xa.Branch = (*branch)(nil)
+
+// beginBranch begins on another database than the first. That one decides, so that it is
+// asked for its identity now.
+func (t *transaction) beginBranch(ctx context.Context, b *begun) error {
+	d := t.session.database
+	first, err := d.decider(ctx, t.begun[0].pool, t.begun[0].inner.conn)
+	if err != nil {
+		return err
+	}
+	own, err := d.decider(ctx, b.pool, b.inner.conn)
+	if err != nil {
+		return err
+	}
+	if t.gtid == "" {
+		t.gtid = xa.NewTransaction()
+	}
+	isolation := ""
+	if level := sql.IsolationLevel(t.options.Isolation); level != sql.LevelDefault {
+		isolation = strings.ToUpper(level.String())
+	}
+	of := &branch{begun: b, of: t, id: xa.ID{Transaction: t.gtid, Decider: first.identity, Branch: len(t.begun)}, server: own.server}
+	for _, text := range xa.Begin(own.server, of.id, isolation) {
+		if err := b.inner.run(ctx, text); err != nil {
+			return err
+		}
+	}
+	b.branch = of
+	return nil
+}
+
+// commitAtomically commits on all databases or on none.
+func (t *transaction) commitAtomically() error {
+	branches := make([]xa.Branch, len(t.begun)-1)
+	for i, b := range t.begun[1:] {
+		branches[i] = b.branch
+	}
+	known, _ := t.session.database.deciders.all.Load(t.begun[0].pool) // beginBranch has asked
+	return xa.Commit(context.WithoutCancel(t.ctx), &decision{t, t.begun[0], known.(decider).server}, branches)
+}
+
+// send sends texts on the branch's own connection.
+func (b *branch) send(ctx context.Context, texts ...string) error {
+	ctx, done := context.WithTimeout(ctx, ending)
+	defer done()
+	for _, text := range texts {
+		if err := b.begun.inner.run(ctx, text); err != nil {
+			return lost(err)
+		}
+	}
+	return nil
+}
+
+// Prepare implements xa.Branch.
+func (b *branch) Prepare(ctx context.Context) error {
+	b.prepared = true // it may be, whatever the answer
+	return b.send(ctx, xa.Prepare(b.server, b.id)...)
+}
+
+// Commit implements xa.Branch. A server that has lost the branch's connection lets another one
+// end it as soon as it has noticed.
+func (b *branch) Commit(ctx context.Context) error {
+	err := b.send(ctx, xa.End(b.server, b.id, true))
+	if err == nil || xa.IsUnknown(err) { // nobody else can end it while the connection lives, but a resolver on PostgreSQL
+		return b.begun.leave()
+	}
+	b.Leave()
+	ctx, done := context.WithTimeout(ctx, ending)
+	defer done()
+	for pause := 10 * time.Millisecond; ctx.Err() == nil; pause *= 2 {
+		if _, err = b.begun.pool.ExecContext(ctx, xa.End(b.server, b.id, true)); err == nil {
+			return nil
+		}
+		if left, listErr := xa.List(ctx, b.begun.pool, b.server); listErr == nil && !slices.Contains(left, b.id) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return err
+}
+
+// Rollback implements xa.Branch.
+func (b *branch) Rollback(context.Context) { _ = b.rollback() }
+
+// Leave implements xa.Branch: what is prepared stays without its connection.
+func (b *branch) Leave() {
+	_ = b.begun.inner.conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// rollback ends the branch. A connection that may still be in it is closed, and the server
+// rolls back what is not prepared.
+func (b *branch) rollback() (err error) {
+	ctx := context.WithoutCancel(b.of.ctx)
+	if b.prepared {
+		err = b.send(ctx, xa.End(b.server, b.id, false))
+	}
+	if !b.prepared || err != nil { // PREPARE may have failed
+		for _, text := range xa.Abandon(b.server, b.id) {
+			err = b.send(ctx, text)
+		}
+	}
+	if err != nil {
+		b.Leave()
+		return err
+	}
+	return b.begun.leave()
+}
+
+// decision is what an atomic transaction has done on the database that decides.
+type decision struct {
+	of     *transaction
+	first  *begun
+	server dialect.Server
+}
+
+var _ xa.Decider = (*decision)(nil)
+
+// Decide implements xa.Decider.
+func (d *decision) Decide(ctx context.Context) error {
+	var names []string
+	for _, b := range d.of.begun[1:] {
+		names = append(names, d.of.session.database.shortNameOf(b.pool))
+	}
+	text, args, err := xa.Decision(d.server, d.of.gtid, names)
+	if err != nil {
+		return err
+	}
+	list := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		list[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	ctx, done := context.WithTimeout(ctx, ending)
+	defer done()
+	_, err = d.first.inner.exec(ctx, nil, text, list)
+	if xa.IsTaken(err) {
+		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)
+	}
+	return lost(err)
+}
+
+// Commit implements xa.Decider.
+func (d *decision) Commit() error { return lost(d.first.end(d.first.tx.Commit)) }
+
+// Rollback implements xa.Decider.
+func (d *decision) Rollback() { _ = d.first.rollback() }
+
+// Committed implements xa.Decider.
+func (d *decision) Committed(ctx context.Context) (bool, error) {
+	ctx, done := context.WithTimeout(ctx, ending)
+	defer done()
+	return xa.Committed(ctx, d.first.pool, d.server, d.of.gtid)
+}
+
+// Forget implements xa.Decider. A pool may have no other connection than the session's.
+func (d *decision) Forget(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, ending)
+	defer done()
+	var on xa.DB = d.first.pool
+	if d.first.session {
+		on = d.first.inner.conn
+	}
+	_ = xa.Forget(ctx, on, d.server, d.of.gtid) // a resolver does, too
+}

@@ -1,0 +1,310 @@
+package twophase
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/internal/xa"
+)
+
+// Table is the name of the table with the decisions of a database.
+const Table = xa.Table
+
+// DDL returns the statement that makes the table, for "mysql" (MariaDB, too) or "postgres".
+// [Create] also gives the database its identity.
+func DDL(kind string) (string, error) {
+	for _, d := range []dialect.Dialect{dialect.MySQL{}, dialect.Postgres{}} {
+		if d.Name() == kind {
+			return xa.DDL(d) + ";\n", nil
+		}
+	}
+	return "", fmt.Errorf("twophase: no two-phase commit on %q; give mysql or postgres", kind)
+}
+
+// Create makes the table on every database of the router, and on home, if that is not nil.
+// A table that is there stays as it is. It is an error where a server cannot prepare
+// transactions.
+func Create(ctx context.Context, r *sharding.Router, home *sql.DB) error {
+	for _, db := range databases(r, home) {
+		server, err := dialect.Identify(ctx, db.pool)
+		if err == nil {
+			err = xa.Able(ctx, db.pool, server)
+		}
+		if err == nil {
+			err = xa.Create(ctx, db.pool, server)
+		}
+		if err != nil {
+			return fmt.Errorf("twophase: %s: %w", db.name, err)
+		}
+	}
+	return nil
+}
+
+type database struct {
+	name string
+	pool *sql.DB
+}
+
+// databases are those of a router, and the home database if it is none of them.
+func databases(r *sharding.Router, home *sql.DB) (all []database) {
+	for _, name := range r.Databases() {
+		all = append(all, database{name, r.DB(name)})
+	}
+	if home != nil && !slices.ContainsFunc(all, func(d database) bool { return d.pool == home }) {
+		all = append(all, database{"home", home})
+	}
+	return all
+}
+
+// Config says what a [Resolver] looks after.
+type Config struct {
+	// Router has the databases of the shards. It must be given.
+	Router *sharding.Router
+	// Home is the home database of shardsql.Config, if it is none of the router's.
+	Home *sql.DB
+	// After is for how long a branch has to be prepared until a resolver ends it, as its
+	// program may be about to. Defaults to 10 seconds.
+	After time.Duration
+	// Every is how often [Resolver.Run] looks. Defaults to a minute.
+	Every time.Duration
+}
+
+// Report is what a look at the databases has found and done.
+type Report struct {
+	Committed  int // branches that were committed
+	RolledBack int // branches that were rolled back
+	InDoubt    int // branches that were left: their program may be at work on them, or the database that decides did not answer
+	Forgotten  int // decisions that nobody needs any more
+}
+
+// Resolver ends transactions whose programs were killed. It is safe for concurrent use, and
+// holds nothing that needs closing.
+type Resolver struct {
+	cfg       Config
+	databases []database
+
+	mu    sync.Mutex
+	total Report
+	last  error
+}
+
+// New returns a resolver, or an error that names what is wrong with c.
+func New(c Config) (*Resolver, error) {
+	switch {
+	case c.Router == nil:
+		return nil, errors.New("twophase: Config.Router is nil")
+	case c.After < 0 || c.Every < 0:
+		return nil, fmt.Errorf("twophase: Config.After is %v and Every is %v; neither may be negative", c.After, c.Every)
+	}
+	c.After, c.Every = cmp.Or(c.After, 10*time.Second), cmp.Or(c.Every, time.Minute)
+	return &Resolver{cfg: c, databases: databases(c.Router, c.Home)}, nil
+}
+
+// Run resolves at once and then every so often, until ctx ends. What fails is tried again.
+func (r *Resolver) Run(ctx context.Context) {
+	again := time.NewTicker(r.cfg.Every)
+	defer again.Stop()
+	for {
+		_, _ = r.Resolve(ctx) // Total tells
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+// Total is what all looks together have done, with the branches that the last one has left
+// in doubt, and the error of the last one.
+func (r *Resolver) Total() (Report, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total, r.last
+}
+
+// Resolve looks for branches that are prepared for longer than Config.After, which it waits
+// for if there are any, and ends them. Its error joins those of all databases that could not
+// be asked; what could be done is done.
+func (r *Resolver) Resolve(ctx context.Context) (Report, error) {
+	report, err := r.resolve(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.total.Committed += report.Committed
+	r.total.RolledBack += report.RolledBack
+	r.total.Forgotten += report.Forgotten
+	r.total.InDoubt, r.last = report.InDoubt, err
+	return report, err
+}
+
+// place is a database as it was found.
+type place struct {
+	database
+
+	server   dialect.Server
+	identity string
+}
+
+// found is a branch, and a database on whose server it is.
+type found struct {
+	id xa.ID
+	at *place
+}
+
+// look is one look at all databases.
+type look struct {
+	report   Report
+	places   []*place
+	deciders map[string]*place // by their identities
+	errs     []error
+}
+
+func (r *Resolver) resolve(ctx context.Context) (Report, error) {
+	l := &look{deciders: map[string]*place{}}
+	for _, db := range r.databases {
+		if p, err := open(ctx, db); err != nil {
+			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", db.name, err))
+		} else {
+			l.places, l.deciders[p.identity] = append(l.places, p), p
+		}
+	}
+	before := l.list(ctx)
+	if len(before) > 0 {
+		timer := time.NewTimer(r.cfg.After)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return l.report, errors.Join(append(l.errs, ctx.Err())...)
+		case <-timer.C:
+		}
+		now := l.list(ctx)
+		for _, id := range slices.SortedFunc(maps.Keys(before), compare) {
+			if f, still := now[id]; still {
+				l.settle(ctx, f)
+			}
+		}
+	}
+	if len(l.errs) == 0 && len(l.places) == len(r.databases) {
+		l.forget(ctx, r.cfg.After)
+	}
+	return l.report, errors.Join(l.errs...)
+}
+
+func compare(a, b xa.ID) int {
+	return cmp.Or(cmp.Compare(a.Transaction, b.Transaction), cmp.Compare(a.Decider, b.Decider), cmp.Compare(a.Branch, b.Branch))
+}
+
+func open(ctx context.Context, db database) (*place, error) {
+	server, err := dialect.Identify(ctx, db.pool)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := xa.Identity(ctx, db.pool, server)
+	if errors.Is(err, xa.ErrNoTable) {
+		err = fmt.Errorf("%w; make it with Create", err)
+	}
+	return &place{db, server, identity}, err
+}
+
+// list returns the branches that one of the databases decides about. A server of MySQL and
+// MariaDB lists those of all its databases.
+func (l *look) list(ctx context.Context) map[xa.ID]found {
+	all := map[xa.ID]found{}
+	for _, p := range l.places {
+		ids, err := xa.List(ctx, p.pool, p.server)
+		if err != nil {
+			l.errs = append(l.errs, fmt.Errorf("twophase: %s: list prepared transactions: %w", p.name, err))
+		}
+		for _, id := range ids {
+			if l.deciders[id.Decider] != nil {
+				all[id] = found{id, p}
+			}
+		}
+	}
+	return all
+}
+
+// settle ends one branch.
+func (l *look) settle(ctx context.Context, f found) {
+	committed, err := xa.Settle(ctx, left{f, l.deciders[f.id.Decider]})
+	switch {
+	case xa.IsUnknown(err): // it has ended, or its connection is alive
+		l.report.InDoubt++
+	case err != nil:
+		l.report.InDoubt++
+		l.errs = append(l.errs, fmt.Errorf("twophase: transaction %s on %s: %w", f.id.Transaction, f.at.name, err))
+	case committed:
+		l.report.Committed++
+	default:
+		l.report.RolledBack++
+	}
+}
+
+// left is a branch that was found.
+type left struct {
+	found
+
+	decider *place
+}
+
+var _ xa.Left = left{}
+
+// Committed implements xa.Left.
+func (b left) Committed(ctx context.Context) (bool, error) {
+	return xa.Committed(ctx, b.decider.pool, b.decider.server, b.id.Transaction)
+}
+
+// End implements xa.Left.
+func (b left) End(ctx context.Context, commit bool) error {
+	_, err := b.at.pool.ExecContext(ctx, xa.End(b.at.server, b.id, commit))
+	return err
+}
+
+// forget removes decisions that no branch needs. What is prepared is listed after the
+// decisions are read: a transaction has prepared all its branches before it is decided for.
+func (l *look) forget(ctx context.Context, after time.Duration) {
+	known := map[string]bool{}
+	for _, p := range l.places {
+		known[p.name] = true
+	}
+	decided := make([]map[string][]string, len(l.places))
+	for i, p := range l.places {
+		var err error
+		if decided[i], err = xa.Decided(ctx, p.pool, p.server, time.Now().Add(-after)); err != nil {
+			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
+			return
+		}
+	}
+	before := len(l.errs)
+	prepared := map[string]bool{}
+	for id := range l.list(ctx) {
+		prepared[id.Transaction] = true
+	}
+	if len(l.errs) > before {
+		return
+	}
+	for i, p := range l.places {
+		for transaction, names := range decided[i] {
+			// A database that the router does not know any more may have a branch still.
+			if prepared[transaction] || slices.ContainsFunc(names, func(name string) bool { return !known[name] }) {
+				continue
+			}
+			if err := xa.Forget(ctx, p.pool, p.server, transaction); err != nil {
+				l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
+				return
+			}
+			l.report.Forgotten++
+		}
+		if err := xa.ForgetAborted(ctx, p.pool, p.server); err != nil {
+			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", p.name, err))
+		}
+	}
+}
