@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,12 +35,8 @@ func (o *outcomes) note(line string) {
 // tradeFor starts a program, lets it say so many words, and kills it a moment later.
 func tradeFor(t *testing.T, a, z database.Server, first int64, words int, said *outcomes) {
 	t.Helper()
-	driver := "mysql"
-	if strings.HasPrefix(a.DSN("bank_east"), "postgres") {
-		driver = "pgx"
-	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driver, firstVariable+"="+strconv.FormatInt(first, 10))
+	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a), firstVariable+"="+strconv.FormatInt(first, 10))
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	cmd.Stderr = os.Stderr
