@@ -7,7 +7,7 @@ import (
 
 func (p *parser) update(from int, with *With) *Change {
 	c := &Change{With: with}
-	_, c.Or = p.writeWords()
+	c.Ignore, c.Or = p.writeWords()
 	if p.mysql {
 		c.From = p.sources()
 		if c.Multi = len(c.From) > 1 || c.From[0].Table == nil; !c.Multi {

@@ -274,8 +274,11 @@ type Change struct {
 	// From is what else is read: UPDATE … FROM, DELETE … USING, and MySQL's
 	// joins.
 	From  []Source
-	Multi bool   // MySQL's forms with several tables
-	Or    string // SQLite's UPDATE OR …, in upper case
+	Multi bool // MySQL's forms with several tables
+	// Ignore is UPDATE IGNORE and UPDATE OR IGNORE; Or is another word of SQLite's
+	// UPDATE OR …, in upper case.
+	Ignore bool
+	Or     string
 
 	Set       []Assignment
 	Where     Expr

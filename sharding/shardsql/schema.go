@@ -99,11 +99,17 @@ func (d *database) look(ctx context.Context, srv *server, s *sharding.Snapshot, 
 	return found, nil
 }
 
-// leads takes in what the columns of a table hold that lead to slots.
+// leads takes in what the columns of a table hold that lead to slots, by themselves or by a
+// lookup table.
 func leads(ctx context.Context, srv *server, pool dialect.Querier, table string, t *sharding.Table, own map[string]dialect.Own, to map[string]plan.Column) error {
 	rules := map[string]sharding.Rule{t.Key: t.Rule}
 	for _, alt := range t.Also {
 		rules[alt.Column] = alt.Rule
+	}
+	for _, l := range t.Lookups {
+		if rules[l.Column] == nil {
+			rules[l.Column] = nil
+		}
 	}
 	for column, rule := range rules {
 		c, _, err := dialect.ReadColumn(ctx, pool, srv, table, column)
@@ -112,7 +118,10 @@ func leads(ctx context.Context, srv *server, pool dialect.Querier, table string,
 		}
 		column = strings.ToLower(column)
 		kept := to[column]
-		kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+		kept.Cuts, kept.Type = c.Cuts, c.Type
+		if rule != nil {
+			kept.Holds, kept.Numbered = holds(c, rule), own[column].Numbered
+		}
 		to[column] = kept
 	}
 	return nil

@@ -101,7 +101,10 @@ func (p *binding) keyStays() error {
 	for _, a := range p.assigned {
 		value, column := a.value.value(p.args), strings.ToLower(a.lead.column)
 		have, next := a.of.slots(p.args), a.lead.slotOf(value)
+		cut := a.of.schema.Columns[a.lead.column].keeps(column, value, p.statement.Change != nil && p.statement.Change.Ignore)
 		switch {
+		case cut != nil:
+			return p.refusal(a.lead.table.Name, cut, cutHint)
 		case value == nil:
 			return p.refusal(a.lead.table.Name, sharding.ErrKeyChange,
 				"a row without "+column+" belongs to no shard; delete it instead, as gorm's Association does after Unscoped")

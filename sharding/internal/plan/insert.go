@@ -188,10 +188,13 @@ func (in *insertion) slot(row *sqlparse.Row, args []any) (sharding.Slot, error) 
 		return 0, err
 	}
 	for _, l := range in.leads {
+		v, ok := valueOf(row, l.at, args)
+		if err := in.of.schema.Columns[l.lead.column].keeps(l.lead.column, v, in.input.Ignore); err != nil {
+			return 0, err
+		}
 		if l.at == in.key {
 			continue
 		}
-		v, ok := valueOf(row, l.at, args)
 		if !ok {
 			return 0, fmt.Errorf("%w: %s is neither a value nor a parameter", sharding.ErrMisplaced, l.lead.column)
 		}

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/merge"
 )
 
@@ -37,6 +39,19 @@ type Column struct {
 	Varies, Touched bool
 	// Computed: the database makes every value, and takes none.
 	Computed bool
+	// Cuts reports whether the column makes another value of one, without an error; ignoring
+	// says that the statement ignores errors. Type is the column's, for an error. Both are
+	// known of columns that lead to slots or to lookup tables; Cuts may be nil.
+	Cuts func(value any, ignoring bool) bool
+	Type string
+}
+
+// keeps returns an error for a value of which the column makes another one.
+func (c Column) keeps(name string, value any, ignoring bool) error {
+	if c.Cuts == nil || value == nil || value == (unbound{}) || !c.Cuts(value, ignoring) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is %s, which cuts %v without an error", sharding.ErrKeyType, name, c.Type, value)
 }
 
 // Value is how values are compared: what is made of them, and how that compares.

@@ -267,6 +267,8 @@ func Keeps(p *Plan) bool {
 	return len(p.changed) > 0 || p.insert != nil && len(p.insert.of.table.Lookups) > 0
 }
 
+const cutHint = "give a value that fits, as the row would be looked for under this one"
+
 // KeepingOf returns what has to be done for a write that goes where Bind has said, nil if
 // nothing has. Its errors are [sharding.RouteError]s.
 func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
@@ -277,29 +279,38 @@ func KeepingOf(p *Plan, args []any, to Route) (*Keeping, error) {
 	case p.insert != nil && len(p.insert.of.table.Lookups) > 0:
 		return p.inserts(p, args)
 	case len(p.changed) > 0:
-		k := &Keeping{Table: p.changed[0].of.table, Frees: true, plan: p}
-		for _, c := range p.changed {
-			if c.lookup == nil {
-				if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
-					return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert it anew and delete the old one")
-				}
-				continue
-			}
-			if c.of != p.changed[0].of {
-				return nil, p.refusal(c.of.table.Name, sharding.ErrLookup, "change one table at a time")
-			}
-			kept := Kept{Lookup: c.lookup, Sets: c.to != nil}
-			if kept.Sets {
-				kept.Set = c.to.value(args)
-			}
-			k.Kept = append(k.Kept, kept)
-		}
-		if len(k.Kept) == 0 {
-			return nil, nil //nolint:nilnil // said above
-		}
-		return k, nil
+		return p.changes(p, args)
 	}
 	return nil, nil //nolint:nilnil // said above
+}
+
+// changes returns what has to be done for the rows that an UPDATE or DELETE changes, nil if
+// nothing has.
+func (r *reading) changes(p *Plan, args []any) (*Keeping, error) {
+	k := &Keeping{Table: p.changed[0].of.table, Frees: true, plan: p}
+	for _, c := range p.changed {
+		if c.lookup == nil {
+			if to, from := c.to.value(args), c.from.value(args); Text([]driver.Value{to}) != Text([]driver.Value{from}) {
+				return nil, p.refusal(c.of.table.Name, sharding.ErrKeyChange, "the lookup tables have the row under its old "+c.of.table.Key+"; insert it anew and delete the old one")
+			}
+			continue
+		}
+		if c.of != p.changed[0].of {
+			return nil, p.refusal(c.of.table.Name, sharding.ErrLookup, "change one table at a time")
+		}
+		kept := Kept{Lookup: c.lookup, Sets: c.to != nil}
+		if kept.Sets {
+			kept.Set = c.to.value(args)
+			if err := c.of.schema.Columns[strings.ToLower(c.lookup.Column)].keeps(c.lookup.Column, kept.Set, p.statement.Change.Ignore); err != nil {
+				return nil, p.refusal(c.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
+			}
+		}
+		k.Kept = append(k.Kept, kept)
+	}
+	if len(k.Kept) == 0 {
+		return nil, nil //nolint:nilnil // said above
+	}
+	return k, nil
 }
 
 // inserts returns what has to be done for the rows of an INSERT.
@@ -315,6 +326,9 @@ func (r *reading) inserts(p *Plan, args []any) (*Keeping, error) {
 			key, placed := valueOf(row, in.key, args)
 			if !known || !placed {
 				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %s of row %d is neither a value nor a parameter", sharding.ErrLookup, kept.Lookup.Column, n), "give it a value")
+			}
+			if err := in.of.schema.Columns[strings.ToLower(kept.Lookup.Column)].keeps(kept.Lookup.Column, value, in.input.Ignore); err != nil {
+				return nil, r.refusal(in.of.table.Name, fmt.Errorf("%w: %w", sharding.ErrLookup, err), cutHint)
 			}
 			if v, err := plain(value); err != nil || v != nil {
 				kept.Rows = append(kept.Rows, [2]any{value, key})

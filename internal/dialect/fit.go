@@ -1,0 +1,89 @@
+package dialect
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Cuts reports whether the column makes something else of a value, without an error, as the
+// value does not fit. A server does so where ignoring is said in the statement, as INSERT
+// IGNORE does, or where its sql_mode is not strict; and always of spaces at the end of a text
+// that are too many. It is false for types of which that is not known.
+func (c Column) Cuts(value any, ignoring bool) bool {
+	text, isText := value.(string)
+	if b, ok := value.([]byte); ok {
+		text, isText = string(b), true
+	}
+	forced := ignoring || c.Lax
+	if !forced && !strings.HasSuffix(text, " ") {
+		return false
+	}
+	if !isText {
+		text = fmt.Sprint(value)
+	}
+	name, length := typeOf(c.Type)
+	switch c.Holds {
+	case HoldsTexts:
+		kept := strings.TrimRight(text, " ")
+		return kept != text && name == "char" || !fits(name, length, text) && (forced || fits(name, length, kept))
+	case HoldsBytes, HoldsPadded:
+		return forced && !fits(name, length, text)
+	case HoldsIntegers, HoldsDecimals:
+		n, ok := new(big.Int).SetString(text, 10)
+		least, most := c.bounds(name, length)
+		return forced && ok && most != nil && (n.Cmp(least) < 0 || n.Cmp(most) > 0)
+	}
+	return false
+}
+
+// typeOf returns the name of a type and the number in its parentheses, 0 without one.
+func typeOf(text string) (name string, length int) {
+	name, rest, _ := strings.Cut(text, "(")
+	digits, _, _ := strings.Cut(rest, ")")
+	digits, _, _ = strings.Cut(digits, ",")
+	length, _ = strconv.Atoi(digits) // none is 0
+	name, _, _ = strings.Cut(name, " unsigned")
+	return name, length
+}
+
+// fits reports whether a text is no longer than a column of MySQL's family may be, or a
+// "character varying" of PostgreSQL.
+func fits(name string, length int, text string) bool {
+	switch name {
+	case "varchar", "char", "character varying":
+		return length == 0 || utf8.RuneCountInString(text) <= length
+	case "varbinary", "binary":
+		return len(text) <= length
+	case "tinytext", "tinyblob":
+		return len(text) < 1<<8
+	}
+	return true
+}
+
+// bounds returns the least and the greatest number of the column, nil where they are not
+// known.
+func (c Column) bounds(name string, length int) (least, most *big.Int) {
+	bits := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}[name]
+	unsigned := strings.Contains(c.Type, " unsigned")
+	switch {
+	case name == "decimal":
+		most = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(length-c.Scale)), nil)
+	case bits == 0:
+		return nil, nil
+	case unsigned:
+		most = new(big.Int).Lsh(big.NewInt(1), bits)
+	default:
+		most = new(big.Int).Lsh(big.NewInt(1), bits-1)
+	}
+	least = new(big.Int).Neg(most)
+	if name == "decimal" {
+		least.Add(least, big.NewInt(1))
+	}
+	if unsigned {
+		least.SetInt64(0)
+	}
+	return least, most.Sub(most, big.NewInt(1))
+}
