@@ -32,8 +32,8 @@ func (o *outcomes) note(line string) {
 	o.all[id] = line[0]
 }
 
-// tradeFor starts a program, lets it say so many words, and kills it a moment later.
-func tradeFor(t *testing.T, a, z database.Server, first int64, words int, said *outcomes) {
+// trading starts a program, and kills it a moment after it has said what is enough.
+func trading(t *testing.T, a, z database.Server, first int64, said *outcomes, enough func(outcome byte) bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a), firstVariable+"="+strconv.FormatInt(first, 10))
@@ -42,9 +42,9 @@ func tradeFor(t *testing.T, a, z database.Server, first int64, words int, said *
 	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
-	for n := 0; lines.Scan(); n++ {
+	for lines.Scan() {
 		said.note(lines.Text())
-		if n == words {
+		if enough(lines.Text()[0]) {
 			time.Sleep(rand.N(3 * time.Millisecond))
 			_ = cmd.Process.Kill()
 		}
@@ -65,7 +65,8 @@ func TestNoTransferIsThereByHalfWhenProgramsAreKilledUnderLoad(t *testing.T) {
 		go func() { defer close(ended); hurried.Run(ctx) }()
 		kills := effort.Cases(15, 400)
 		for n := range kills {
-			tradeFor(t, a, z, int64(n)*1_000_000, rand.IntN(40), said)
+			outcomes := rand.IntN(40)
+			trading(t, a, z, int64(n)*1_000_000, said, func(byte) bool { outcomes--; return outcomes < 0 })
 		}
 		stop()
 		<-ended
@@ -78,18 +79,50 @@ func TestNoTransferIsThereByHalfWhenServersAreKilledUnderLoad(t *testing.T) {
 		b := openBank(t, a, z)
 		must(t, twophase.Create(t.Context(), b.router, nil))
 		said := &outcomes{all: map[int64]byte{}}
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		resolver := b.resolver(t, 200*time.Millisecond)
+		go func() { defer close(ended); resolver.Run(ctx) }()
 		kills := effort.Cases(3, 60)
 		for n := range kills {
-			var wg sync.WaitGroup
-			wg.Go(func() { tradeFor(t, a, z, int64(n)*1_000_000, 150, said) })
-			of := []database.Server{a, z}[n%2]
-			time.Sleep(rand.N(150 * time.Millisecond))
-			of.Kill()
-			must(t, of.Start(t.Context()))
-			wg.Wait()
+			killOne(t, a, z, n, said)
 		}
-		b.judge(t, said, kills, nil)
+		stop()
+		<-ended
+		b.judge(t, said, kills, resolver)
 	})
+}
+
+// killOne kills a server after a program has committed some transfers, and the program after
+// it has committed some more.
+func killOne(t *testing.T, a, z database.Server, n int, said *outcomes) {
+	t.Helper()
+	const more = 15
+	before, traded, now := rand.IntN(15), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(traded)
+		committed := 0
+		trading(t, a, z, int64(n)*1_000_000, said, func(outcome byte) bool {
+			if outcome != '+' {
+				return false
+			}
+			if committed++; committed == before+1 {
+				close(now)
+			}
+			return committed == before+1+more
+		})
+	}()
+	select {
+	case <-now:
+	case <-traded:
+		t.Fatal("the program has ended by itself")
+	}
+	time.Sleep(rand.N(10 * time.Millisecond))
+	of := []database.Server{a, z}[n%2]
+	of.Kill()
+	must(t, of.Start(t.Context()))
+	<-traded
 }
 
 // judge compares what is there with what the programs have said.
