@@ -26,10 +26,10 @@ import (
 // wayOut is the page on growing out of one process.
 const wayOut = "../docs/growing-out-of-one-process.md"
 
-// pageBlocks returns the page's code of a language.
-func pageBlocks(t *testing.T, language string) (blocks []string) {
+// pageBlocks returns a page's code of a language.
+func pageBlocks(t *testing.T, page, language string) (blocks []string) {
 	t.Helper()
-	text, err := os.ReadFile(wayOut)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func newAdopted(t *testing.T, s adoptable) *adopted {
 	for _, at := range a.r.Targets("orders") {
 		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id bigint PRIMARY KEY, user_id bigint NOT NULL)")
 	}
-	if err := os.WriteFile(filepath.Join(a.dir, "shards.json"), []byte(pageBlocks(t, "json")[0]), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(a.dir, "shards.json"), []byte(pageBlocks(t, wayOut, "json")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(a.dir, "shardid"), "./cmd/shardid")
@@ -233,7 +233,7 @@ func TestAdoptionInPlaceUnderWritersLosesNoRowAndNeitherDoesItsUndo(t *testing.T
 			a.run(t, "shardid doctor --config shards.json --rows -1")
 			a.run(t, "shardid export shardingsphere --config shards.json --dir shardingsphere")
 			a.run(t, "shardid export citus --config shards.json --dir citus")
-			for line := range strings.Lines(strings.Join(pageBlocks(t, "sh"), "")) {
+			for line := range strings.Lines(strings.Join(pageBlocks(t, wayOut, "sh"), "")) {
 				if line = strings.TrimSpace(line); !slices.Contains(a.ran, line) {
 					t.Errorf("the page says %q, which was not run", line)
 				}

@@ -90,22 +90,11 @@ func (d *directory) sound(t *testing.T) {
 	}
 	owner := map[string]string{}
 	for _, at := range d.router.Targets("users") {
-		rows, err := d.dbs[at.DB].QueryContext(t.Context(), "SELECT email FROM "+at.Table+" WHERE email IS NOT NULL")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			var email string
-			if err := rows.Scan(&email); err != nil {
-				t.Fatal(err)
-			}
+		for _, email := range database.Texts(t, d.dbs[at.DB], "SELECT email FROM "+at.Table+" WHERE email IS NOT NULL") {
 			if other, taken := owner[email]; taken {
 				t.Errorf("%s is in %s and in %s", email, other, at)
 			}
 			owner[email] = at.String()
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

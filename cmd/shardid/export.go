@@ -21,17 +21,18 @@ import (
 )
 
 // exportSystems are the systems that there are exports for.
-var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb"}
+var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb", "fdw"}
 
 func newExport() *cobra.Command {
 	var config, dir string
 	var asJSON, unchecked bool
 	cmd := &cobra.Command{
-		Use:   "export vitess|shardingsphere|citus|tidb --config FILE",
+		Use:   "export vitess|shardingsphere|citus|tidb|fdw --config FILE",
 		Short: "Say a sharding configuration in another system's terms, exactly or not at all",
 		Long: `Export prints what another system needs to place every row where it lies now: a
 VSchema and its shards for Vitess, rules for Apache ShardingSphere, and the
-statements that make the tables for Citus and TiDB. A table that the system cannot
+statements that make the tables for Citus and TiDB. For fdw it prints the statements by
+which one PostgreSQL reads the live shards as single tables, for reports. A table that the system cannot
 place exactly is refused, with the reason and what would do instead.
 
 For Vitess every row of the live shards is looked at, as doctor does: the export is
@@ -97,6 +98,8 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 		out, err = export.ShardingSphere(r)
 	case "citus":
 		out, err = export.Citus(r)
+	case "fdw":
+		out, err = export.FDW(r)
 	case "tidb":
 		return l.exportTiDB(ctx, r)
 	}

@@ -17,6 +17,8 @@
 // small files, and notes on what they cannot carry. [VitessAdoption] writes the
 // statements by which live tables become Vitess' without a copy.
 //
+// [FDW] moves nothing: it has one PostgreSQL read the live shards as single tables.
+//
 // The export to Vitess is tested against Vitess' own vindexes. Those to
 // ShardingSphere, Citus and TiDB were checked against golden files, and say so.
 //

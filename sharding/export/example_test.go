@@ -3,6 +3,7 @@ package export_test
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/export"
@@ -148,4 +149,35 @@ func ExampleCitus() {
 	//   `user_id` bigint NOT NULL,
 	//   PRIMARY KEY (`id`) NONCLUSTERED
 	// ) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin SHARD_ROW_ID_BITS=2 PRE_SPLIT_REGIONS=2;
+}
+
+// One PostgreSQL reads the shards where they are. psql carries out the statements.
+func ExampleFDW() {
+	orders, err := sharding.Spread([]string{"east", "west"}, 2, "orders_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: orders})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := export.FDW(router)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for line := range strings.Lines(out.Files[0].Text) {
+		if strings.Contains(line, "PARTITION") {
+			fmt.Print(line)
+		}
+	}
+	fmt.Println(out.Notes[0])
+	// Output:
+	// CREATE TABLE shards."orders" (LIKE "shards_east"."orders_0") PARTITION BY LIST (shards."orders_slot"("user_id"));
+	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_east"."orders_0" FOR VALUES IN (0);
+	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_west"."orders_1" FOR VALUES IN (1);
+	// A query on orders with user_id = 5 AND shards.orders_slot(user_id) = shards.orders_slot(5) asks one shard; one without that asks all.
 }
