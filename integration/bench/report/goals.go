@@ -142,6 +142,8 @@ var (
 	byDump         = key{"Migrate/mysqldump_to_mysql", nsPerRow}
 	byMydumper     = key{"Migrate/mydumper_to_myloader", nsPerRow}
 	byInsertSelect = key{"Migrate/INSERT_SELECT", nsPerRow}
+	followed       = key{"Migrate/shardid_follows", nsPerRow}
+	pauseOfSwitch  = key{"Migrate/shardid_follows", "pause-ms"}
 )
 
 // The goals are 1.5 and 0.9 times as many rows in a second as mysqldump and INSERT SELECT,
@@ -153,8 +155,8 @@ var migrationGoals = []goal{
 	{"copy alone", key{"Migrate/shardid", "copy-ns/row"}, byDump, 1 / 1.5},
 	{"copy alone", key{"Migrate/shardid", "copy-ns/row"}, byInsertSelect, 1 / 0.9},
 	{"copy alone", key{"Migrate/shardid", "copy-ns/row"}, byMydumper, 1},
-	{"a change that is followed, ns", key{"Migrate/shardid_follows", nsPerRow}, key{}, 50_000},
-	{"pause of a switch, ms", key{"Migrate/shardid_follows", "pause-ms"}, key{}, 100},
+	{"a change that is followed, ns", followed, key{}, 50_000},
+	{"pause of a switch, ms", pauseOfSwitch, key{}, 100},
 	{"memory of the process, MB", key{"Migrate/shardid", "MB"}, key{}, 64},
 }
 

@@ -1,10 +1,12 @@
 // Command report reads the benchmarks' output, several rounds of it, and prints
-// BENCHMARKS.md. Lines of the form "module: PATH VERSION" and "load: TEXT" name
+// BENCHMARKS.md. Its charts are written into the folder that -charts names. Lines of the form "module: PATH VERSION" and "load: TEXT" name
 // the modules compared and the machine's load when the run began.
 package main
 
 import (
 	"bufio"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -19,8 +21,16 @@ func main() {
 }
 
 func run() error {
+	charts := flag.String("charts", "", "the folder of the charts, which exists")
+	flag.Parse()
+	if *charts == "" {
+		return errors.New("-charts DIR is missing: the page shows the charts")
+	}
 	r, err := parse(os.Stdin)
 	if err != nil {
+		return err
+	}
+	if err := r.writeCharts(*charts); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(os.Stdout)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +22,8 @@ type page struct {
 }
 
 func (p *page) write() error {
+	p.printf("# Benchmarks\n\n")
+	p.lead()
 	p.printf("%s", intro)
 	p.machine()
 	for i, s := range sections {
@@ -41,7 +45,28 @@ func (p *page) printf(format string, args ...any) {
 	}
 }
 
-const intro = `# Benchmarks
+// lead writes the charts, two beside each other where there is room.
+func (p *page) lead() {
+	for _, c := range p.results.lead() {
+		p.printf(`<picture><source media="(prefers-color-scheme: dark)" srcset="%s"><img alt="%s" src="%s" width="%d" align="top"></picture>
+`, path.Join(picturesAt, c.fileIn("dark")), html.EscapeString(c.alt()), path.Join(picturesAt, c.fileIn("light")), chartWidth)
+	}
+	p.printf(`
+MariaDB and the benchmark share %d processors, so statements that are sent to it vary by
+more than what shardid adds; the second picture shows that alone, over a driver that answers
+at once. Eight shards are asked for their newest rows at the same time, and share these
+processors. `, p.cores)
+	if change, pause := p.results.median(followed), p.results.median(pauseOfSwitch); !math.IsNaN(change + pause) {
+		p.printf("A migration follows %s changes a second, and its switch locked\nthe tables for %s ms without writers. ", number(1e9/change), number(pause))
+	}
+	p.printf(`Segments come from memory here, and the snowflakes
+have more than a million ids in a millisecond; those with the usual 12 bits of sequence make
+4.1 million a second, whoever writes the code. The tables below have all numbers, and goals.
+
+`)
+}
+
+const intro = `## How it is measured
 
 Written by ` + "`make bench`" + `, which takes about a quarter of an hour; run it again on
 your own machine, with nothing else going on there. The benchmarks run one after
@@ -107,7 +132,11 @@ func (p *page) leastSteady() string {
 	return fmt.Sprintf("`%s` with %.0f %%.", at, 100*worst)
 }
 
+// goals writes a section's table, or nothing when none of its benchmarks ran.
 func (p *page) goals(s section) {
+	if !slices.ContainsFunc(s.goals, func(g goal) bool { return len(p.results.reached(g)) > 0 }) {
+		return
+	}
 	p.printf("## %s\n\n%s\n\n", s.title, s.intro)
 	p.printf("| | %s | compared with | ratio | middle half | goal | reached |\n|---|--:|---|--:|--:|--:|---|\n", s.unit)
 	for _, g := range s.goals {
@@ -201,12 +230,7 @@ func (p *page) statements() (all []string) {
 
 // adds is the median over the rounds of the difference to plain GORM.
 func (p *page) adds(statement, who, unit string) float64 {
-	plain, with := p.results.values[routed(statement, "plain", unit)], p.results.values[routed(statement, who, unit)]
-	var differences []float64
-	for i := range min(len(plain), len(with)) {
-		differences = append(differences, with[i]-plain[i])
-	}
-	return median(differences)
+	return median(p.results.differences(routed(statement, who, unit), routed(statement, "plain", unit)))
 }
 
 // subjects writes the table of everything that BenchmarkNext measured.

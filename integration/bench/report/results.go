@@ -107,6 +107,17 @@ func (r *results) ratios(k, to key) []float64 {
 	return ratios
 }
 
+// differences are what each round took longer than the other benchmark in it.
+func (r *results) differences(k, to key) []float64 {
+	var differences []float64
+	for i, v := range r.values[k] {
+		if base := r.values[to]; i < len(base) {
+			differences = append(differences, v-base[i])
+		}
+	}
+	return differences
+}
+
 // spread is half the distance between the quartiles, as a share of the median.
 func (r *results) spread(k key) float64 {
 	low, high := quartiles(r.values[k])
