@@ -192,3 +192,59 @@ func TestConfigsAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Slot 0 goes from a/users_0 to a new table of b after the rows of the shards were read, and
+// before the entries are.
+func TestEntriesOfASlotThatMovesMeanwhileAreKept(t *testing.T) {
+	u := newUsers(t, 40)
+	building := u.config(t, "email", true)
+	if _, err := lookups.Build(t.Context(), building); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, u.dbs["b"], "CREATE TABLE users_new (id INTEGER PRIMARY KEY, email VARCHAR(100) COLLATE NOCASE UNIQUE, city TEXT)")
+	c := u.config(t, "email", false)
+	now, _ := c.Router.Table("users")
+	places := []sharding.Target{{DB: "b", Table: "users_new"}}
+	for slot := range sharding.Slot(3) {
+		at, _ := now.Map.Target(slot + 1)
+		places = append(places, at)
+	}
+	to, err := sharding.MapOf(places...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Observe = func(p lookups.Progress) {
+		if p.Target.Table != "users_3" || p.Rows < 10 {
+			return // some rows are still to be read
+		}
+		if err := c.Router.Swap(map[string]sharding.Map{"users": to.At(now.Map.Version() + 1)}); err != nil {
+			t.Fatal(err)
+		}
+		for id := 0; id < 40; id += 4 {
+			exec(t, u.dbs["b"], fmt.Sprintf("INSERT INTO users_new VALUES (%d, 'U%d@x', 'c')", id, id))
+		}
+		exec(t, u.dbs["a"], "DELETE FROM users_0")
+	}
+	r, err := lookups.Tidy(t.Context(), c)
+	if err != nil || r.Entries != 40 || r.LeftOver+r.Removed+r.Missing != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The unique index of a shard lets an upsert meet a row with another key of its slot: the
+// entry leads to that row under either key.
+func TestAnEntryUnderAnotherKeyOfTheSlotIsNotLeftOver(t *testing.T) {
+	u := newUsers(t, 8)
+	if _, err := lookups.Build(t.Context(), u.config(t, "email", true)); err != nil {
+		t.Fatal(err)
+	}
+	u.config(t, "city", false) // makes its table
+	c := u.config(t, "email", false)
+	db := shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: u.home})
+	defer func() { _ = db.Close() }()
+	exec(t, db, "INSERT INTO users (id, email, city) VALUES (11, 'U3@x', 'c0') ON CONFLICT (email) DO UPDATE SET id = id")
+	r, err := lookups.Tidy(t.Context(), c)
+	if err != nil || r.Entries != 8 || r.LeftOver+r.Removed+r.Missing != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

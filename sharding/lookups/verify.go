@@ -122,14 +122,30 @@ func (p *pass) gone(ctx context.Context, row []driver.Value) (bool, error) {
 }
 
 // there reports whether the shard has a row of an entry, as the column compares values. It
-// waits for nobody: what is under way is one or the other.
+// waits for nobody: what is under way is one or the other. The row is looked for again where
+// the map has changed meanwhile, as its slot may have moved. The row of a unique value may have
+// another key of the slot than its entry: an upsert has met it.
 func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
-	at, err := p.table.Target(e.Key)
-	if err != nil {
-		return false, err
+	text, args := `WHERE "v" = ? AND "k" = ? LIMIT 1`, []any{e.Value, e.Key}
+	if p.lookup.Unique {
+		text, args = `WHERE "v" = ?`, args[:1]
 	}
-	rows, err := runner{p.Router.DB(at.DB)}.Query(ctx, p.text(`SELECT 1 FROM "`+at.Table+`" WHERE "v" = ? AND "k" = ? LIMIT 1`), e.Value, e.Key)
-	return len(rows) > 0, err
+	for {
+		now := p.Router.Snapshot()
+		at, err := now.Target(p.table.Name, e.Key)
+		if err != nil {
+			return false, err
+		}
+		rows, err := runner{p.Router.DB(at.DB)}.Query(ctx, p.text(`SELECT "k" FROM "`+at.Table+`" `+text), args...)
+		for _, row := range rows {
+			if together, err := p.owners().Together(row[0], e.Key); together || err != nil {
+				return together, err
+			}
+		}
+		if err != nil || p.Router.Snapshot() == now {
+			return false, err
+		}
+	}
 }
 
 // compareEntries looks for the row of each entry.
@@ -170,7 +186,7 @@ func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report
 func (p *pass) leftOver(ctx context.Context, entries [][]driver.Value) (left []owner.Entry, err error) {
 	shards := map[sharding.Target][][]driver.Value{}
 	for _, e := range entries {
-		at, err := p.table.Target(e[1])
+		at, err := p.Router.Target(p.table.Name, e[1])
 		if err != nil {
 			return nil, err
 		}

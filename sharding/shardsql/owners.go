@@ -139,23 +139,39 @@ func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *own
 		b.tx = k.tx
 	}
 	return &owner.SQL{
-		Of: of, Lookup: l, Dialect: k.session.database.server.Dialect, Book: b, Locks: b.tx != nil,
-		On: func(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
-			return k.on(ctx, at, b.tx != nil && k.session.database.poolOrHome(at.DB) == pool, of, f)
+		Of: of, Now: k.session.database.router.Snapshot, Lookup: l, Dialect: k.session.database.server.Dialect, Book: b, Locks: b.tx != nil,
+		On: func(ctx context.Context, at sharding.Target, key any, f func(owner.Shard) error) error {
+			if joint := b.tx != nil && k.session.database.poolOrHome(at.DB) == pool; !joint {
+				if err := k.foreign(of, at, key); err != nil {
+					return err
+				}
+			}
+			return k.on(ctx, at, f)
 		},
 	}
 }
 
+// foreign refuses to ask whether a row has its value still, where the transaction may have
+// taken it from that row: a rollback would give it back, and not undo what is done on the
+// strength of the answer, as the lookup table is in another database.
+func (k keeper) foreign(of *sharding.Table, at sharding.Target, key any) error {
+	slot, err := of.Slot(key)
+	pool := k.session.database.poolOrHome(at.DB)
+	if err != nil || k.tx.has(pool) == nil {
+		return err
+	}
+	if !slices.ContainsFunc(k.tx.owners.freed, func(f freed) bool { return f.pool == pool && f.table == of.Name && (f.all || f.slot == slot) }) {
+		return nil
+	}
+	return &sharding.RouteError{Op: "write", Table: of.Name, Err: fmt.Errorf("%w: the transaction may have taken a value from its owner, which has it again after a rollback", sharding.ErrLookup),
+		Hint: "commit before another row gets the value"}
+}
+
 // on calls f with a connection to the database of a target: that of the transaction, so that
-// its own rows are seen and not waited for. joint says that what is done by that is undone
-// together with the transaction.
-func (k keeper) on(ctx context.Context, at sharding.Target, joint bool, of *sharding.Table, f func(owner.Shard) error) error {
+// its own rows are seen and not waited for.
+func (k keeper) on(ctx context.Context, at sharding.Target, f func(owner.Shard) error) error {
 	pool := k.session.database.poolOrHome(at.DB)
 	if b := k.tx.has(pool); b != nil {
-		if !joint && slices.Contains(k.tx.owners.freed, freed{pool, of.Name}) {
-			return &sharding.RouteError{Op: "write", Table: of.Name, Err: fmt.Errorf("%w: the transaction may have taken a value from its owner, which has it again after a rollback", sharding.ErrLookup),
-				Hint: "commit before another row gets the value"}
-		}
 		return f(shardConn{b.inner, true})
 	}
 	in, err := k.session.beside(ctx, nil, pool)
@@ -310,10 +326,8 @@ func (k *keeping) enter(ctx context.Context, t *transaction, participants []part
 	if k == nil {
 		return nil
 	}
-	for _, l := range participants {
-		if k.of.Frees {
-			t.owners.freed = append(t.owners.freed, freed{l.pool, k.of.Table.Name})
-		}
+	if err := k.free(t, participants); err != nil {
+		return err
 	}
 	for i, kept := range k.of.Kept {
 		entries, err := k.entries(ctx, t, i, participants)
@@ -327,6 +341,32 @@ func (k *keeping) enter(ctx context.Context, t *transaction, participants []part
 			if !kept.Sets || textOf(e.Value) != textOf(kept.Set) {
 				t.owners.lost = append(t.owners.lost, leftover{k.of.Table, kept.Lookup, e})
 			}
+		}
+	}
+	return nil
+}
+
+// free notes of which slots rows may have lost values.
+func (k *keeping) free(t *transaction, participants []participant) error {
+	if !k.of.Frees {
+		return nil
+	}
+	for _, l := range participants {
+		if !k.known {
+			t.owners.freed = append(t.owners.freed, freed{pool: l.pool, table: k.of.Table.Name, all: true})
+		}
+	}
+	for _, had := range k.had {
+		for _, e := range had {
+			slot, err := k.of.Table.Slot(e.Key)
+			if err != nil {
+				return err
+			}
+			at, err := k.of.Table.On(slot)
+			if err != nil {
+				return err
+			}
+			t.owners.freed = append(t.owners.freed, freed{pool: k.session.database.poolOrHome(at.DB), table: k.of.Table.Name, slot: slot})
 		}
 	}
 	return nil
@@ -426,10 +466,13 @@ type leftover struct {
 	entry  owner.Entry
 }
 
-// freed is a table in a database of which rows may have lost values.
+// freed is a slot of a table, or all slots that a database has, of which rows may have lost
+// values.
 type freed struct {
 	pool  *sql.DB
 	table string
+	slot  sharding.Slot
+	all   bool
 }
 
 // tidy removes entries that nobody needs, behind the end of the transaction. What is not

@@ -221,6 +221,31 @@ func TestATransactionGivesAValueToAnotherRowWhereAllOfItIsUndoneTogether(t *test
 	}
 }
 
+// Rows 1 and 3 lie in one database, and the lookup table in another one. What the UPDATE
+// itself takes away is the value of row 3.
+func TestAnUpdateToAValueOfAnotherRowIsADuplicate(t *testing.T) {
+	for _, home := range []string{"", "a", "b"} {
+		d := newDirectory(t, home, false)
+		d.add(t, d.routed, 1, "one@x", "Rome")
+		d.add(t, d.routed, 3, "three@x", "Rome")
+		for _, text := range []string{
+			"UPDATE users SET email = 'one@x' WHERE id = 3",
+			"UPDATE users SET email = 'One@X' WHERE id IN (3)",
+			"UPDATE users SET email = 'one@x' WHERE email = 'three@x'",
+		} {
+			if _, err := d.routed.Exec(text); err == nil || errors.Is(err, sharding.ErrLookup) || !strings.Contains(err.Error(), "UNIQUE") {
+				t.Errorf("home %q: %s: %v", home, text, err)
+			}
+		}
+		d.sound(t, 0)
+		exec(t, d.home, "INSERT INTO users_by_email (email, id, claim) VALUES ('nobody@x', 5, 77)")
+		if _, err := d.routed.Exec("UPDATE users SET email = 'nobody@x' WHERE id = 3"); err != nil { // 5 is on the same database
+			t.Errorf("home %q: the entry of a writer that was killed: %v", home, err)
+		}
+		d.sound(t, 0)
+	}
+}
+
 // A writer that was killed leaves an entry, which the next one replaces.
 func TestAnEntryWithoutARowDoesNoHarm(t *testing.T) {
 	d := newDirectory(t, "", false)

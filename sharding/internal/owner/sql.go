@@ -31,7 +31,9 @@ type Shard interface {
 
 // SQL is a lookup table in a database.
 type SQL struct {
-	Of      *sharding.Table
+	Of *sharding.Table
+	// Now returns where rows are at present: slots may move while a statement is under way.
+	Now     func() *sharding.Snapshot
 	Lookup  *sharding.Lookup
 	Dialect dialect.Dialect
 	// Book gets the statements about the lookup table, by its logical name.
@@ -39,8 +41,9 @@ type SQL struct {
 	// Locks says that Book is in the transaction of the caller, which has to see what
 	// others have committed since it began.
 	Locks bool
-	// On calls f with a connection to the database of a target.
-	On func(ctx context.Context, at sharding.Target, f func(Shard) error) error
+	// On calls f with a connection to the database of a target, to look there for the row of a
+	// key.
+	On func(ctx context.Context, at sharding.Target, key any, f func(Shard) error) error
 }
 
 var _ Table = (*SQL)(nil)
@@ -174,16 +177,26 @@ func (t *SQL) Together(a, b any) (bool, error) {
 // waited for by: on SQLite the turn to write is taken, and on PostgreSQL the advisory lock
 // of the key, which [SQL.Hold] takes for each writer. A row may have got another key of the
 // same slot since its value was entered, and another slot's row may have the value in the
-// same physical table.
+// same physical table. A row that was not found is looked for again where the map has
+// changed meanwhile: its slot may have moved.
 func (t *SQL) Has(ctx context.Context, e Entry) (has bool, err error) {
-	at, err := t.Of.Target(e.Key)
-	if err != nil {
-		return false, err
+	for {
+		now := t.Now()
+		at, err := now.Target(t.Of.Name, e.Key)
+		if err != nil {
+			return false, err
+		}
+		if has, err = t.hasAt(ctx, at, e); has || err != nil || t.Now() == now {
+			return has, err
+		}
 	}
+}
+
+func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool, err error) {
 	where, args := t.is(e)
 	rows := `SELECT "k" FROM "` + at.Table + `" WHERE ` + where
 	var found [][]driver.Value
-	err = t.On(ctx, at, func(on Shard) error {
+	err = t.On(ctx, at, e.Key, func(on Shard) error {
 		switch t.Dialect.Name() {
 		case "mysql":
 			found, err = on.Query(ctx, t.text(rows+" LIMIT 1 LOCK IN SHARE MODE"), args...)

@@ -123,8 +123,9 @@ func (b *inserter) seek(key []string, named bool) {
 // lookups refuses what would give a column with a lookup table a value that nobody knows.
 func (b *inserter) lookups(r *reference) {
 	for _, l := range r.table.Lookups {
+		own := &scope{refs: []*reference{r}}
 		switch known := func(set sqlparse.Assignment) bool {
-			return !assigns(set, l.Column) || keeps(set, &scope{refs: []*reference{r}}) || renews(set, l.Column)
+			return !assigns(set, l.Column) || keeps(set, own) || renews(set, l.Column)
 		}; {
 		case b.out.input.Query != nil:
 			b.odd(r.table.Name, sharding.ErrLookup, "insert VALUES; what is selected for "+l.Column+" is not known before")
@@ -134,15 +135,20 @@ func (b *inserter) lookups(r *reference) {
 			return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return !known(set) })
 		}):
 			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+" to the value of the new row, or leave it out of what a conflict sets")
-		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool { return renewed(c, r.table.Key) && !renewed(c, l.Column) }):
+		case !l.Unique && slices.ContainsFunc(b.out.input.Conflicts, func(c sqlparse.Conflict) bool {
+			return renewed(c, r.table.Key, own) && !renewed(c, l.Column, nil)
+		}):
 			b.odd(r.table.Name, sharding.ErrLookup, "set "+l.Column+", too, where a conflict sets "+r.table.Key)
 		}
 	}
 }
 
-// renewed reports whether a conflict gives a column a value.
-func renewed(c sqlparse.Conflict, column string) bool {
-	return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool { return assigns(set, column) })
+// renewed reports whether a conflict gives a column a value: of a scope, another one than it
+// has.
+func renewed(c sqlparse.Conflict, column string, own *scope) bool {
+	return slices.ContainsFunc(c.Set, func(set sqlparse.Assignment) bool {
+		return assigns(set, column) && (own == nil || !keeps(set, own))
+	})
 }
 
 func (in *insertion) seekBy(key []string) seek {
