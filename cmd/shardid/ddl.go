@@ -106,9 +106,9 @@ func (d *ddl) run(ctx context.Context, missing database.Missing, work func(conte
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	router, err := layout.router(s.dbs)
+	router, _, err := layout.current(ctx, s.dbs)
 	if err != nil {
-		return err
+		return d.explained(err, s.mask)
 	}
 	runner, err := versions.New(ctx, versions.Config{Router: router, Files: os.DirFS(d.dir), Concurrency: d.databases, Observe: d.tell})
 	if err == nil {

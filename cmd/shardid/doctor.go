@@ -64,9 +64,9 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r, err := layout.withoutParents().router(s.dbs)
+	r, moving, err := layout.withoutParents().current(ctx, s.dbs)
 	if err != nil {
-		return err
+		return explained(err, s.mask)
 	}
 	c.Children = layout.children()
 	d, err := schema.Doctor(ctx, r, c)
@@ -74,6 +74,7 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 		return err
 	}
 	layout.noteChildren(&d)
+	noteMoving(&d, moving)
 	if err := layout.lookUp(ctx, r, c.Timeout, &d); err != nil {
 		return err
 	}

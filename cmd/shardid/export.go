@@ -74,7 +74,7 @@ func oneSystem(_ *cobra.Command, args []string) error {
 }
 
 func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (export.Export, error) {
-	r, err := l.router(l.unopened())
+	r, err := l.placed(ctx)
 	if err != nil {
 		return export.Export{}, err
 	}

@@ -21,9 +21,9 @@ func (l layoutFile) addLive(ctx context.Context, out export.Export) (_ export.Ex
 		return out, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	r, err := l.withoutParents().router(s.dbs)
+	r, _, err := l.withoutParents().current(ctx, s.dbs)
 	if err != nil {
-		return out, err
+		return out, explained(err, s.mask)
 	}
 	d, err := schema.Doctor(ctx, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.children()})
 	if err != nil {

@@ -51,8 +51,9 @@ rows in turn. "targets" are those of slot 0, 1, 2, …; "spread" numbers tables
 from 0 and lays them over the databases in turn; with one table a database the pattern may
 be the logical name. Paths are relative to the file. "home" is the database of all tables
 that are not listed, lookup tables among them; "building" says of one of "lookups" that it
-is being filled. "slots" is for rebalance alone: the name of the map in the home database, and
-the shards of each table of it, at whose end new ones are added.
+is being filled. "slots" names the map of slots that rebalance keeps in the home database, and
+the shards of each table of it, at whose end new ones are added. Where it is stored, the slots
+are where it says, and not where "targets" does; route and audit alone go by "targets".
 
 For migrate alone a table can also have
 

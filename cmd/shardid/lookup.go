@@ -100,7 +100,11 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	if c.Home, err = layout.home(s.dbs); err != nil {
 		return err
 	}
-	return do(ctx, c)
+	done, err := layout.follow(ctx, s.dbs, c.Router)
+	if err != nil {
+		return explained(err, s.mask)
+	}
+	return errors.Join(do(ctx, c), done())
 }
 
 // home returns the database of tables that are not listed.

@@ -156,3 +156,43 @@ func TestALookupNeedsItsNames(t *testing.T) {
 		}
 	}
 }
+
+// The rows have moved away from where the file says that they are.
+func TestLookupsFollowTheSlotsThatARebalanceHasMoved(t *testing.T) {
+	config, _ := newSlots(t)
+	text := readFile(t, config)
+	declared := strings.Replace(text, `"key": "user_id",`, `"key": "user_id", "lookups": [{"column": "id", "table": "orders_by_id", "unique": true, "building": true}],`, 1)
+	if declared == text {
+		t.Fatal(text)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(declared)
+	succeed(t, "lookup", "create", "--config", config, "--table", "orders", "--column", "id")
+	succeed(t, "lookup", "build", "--config", config, "--table", "orders", "--column", "id")
+	write(strings.Replace(declared, `, "building": true`, "", 1))
+
+	succeed(t, "rebalance", "create", "--config", config)
+	succeed(t, "rebalance", "run", "--config", config)
+	verify := func() {
+		t.Helper()
+		o := succeed(t, "lookup", "verify", "--remove", "--config", config, "--table", "orders", "--column", "id")
+		if want := "800 values on the shards, 800 entries, 0 missing, 0 left over, 0 removed\n"; o.stdout != want {
+			t.Errorf("%s, want %s", o.stdout, want)
+		}
+		if o := succeed(t, "doctor", "--config", config, "--rows", "-1"); !strings.Contains(o.stdout, "orders_2") {
+			t.Errorf("doctor did not look at the new shard:\n%s", o.stdout)
+		}
+	}
+	verify()
+	succeed(t, "rebalance", "run", "--config", config, "--drain", "west")
+	verify()
+	o := succeed(t, "export", "citus", "--config", config)
+	if !strings.Contains(o.stdout, "shard_count => 2") {
+		t.Errorf("the export goes by another map:\n%s", o.stdout)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -42,7 +43,7 @@ type View struct {
 	Slots   []Slot // by number
 }
 
-// Load returns the map.
+// Load returns the map. It locks it for that moment, and so needs the right to write.
 func (s *Store) Load(ctx context.Context) (View, error) {
 	var v View
 	err := s.home.do(ctx, func(t tx) (err error) {
@@ -51,6 +52,27 @@ func (s *Store) Load(ctx context.Context) (View, error) {
 	})
 	if err != nil {
 		return View{}, fmt.Errorf("slotstore: Load: %w", err)
+	}
+	return v, nil
+}
+
+// Read returns the map without a lock, for those who may only read. It has no slots where no
+// map of the name is stored.
+func (s *Store) Read(ctx context.Context) (v View, err error) {
+	err = dialect.Each(ctx, s.home.db, func(rows *sql.Rows) error {
+		var slot Slot
+		err := rows.Scan(&v.Version, &slot.Slot, &slot.State, &slot.Shard, &slot.Other, &slot.Version)
+		v.Slots = append(v.Slots, slot)
+		return err
+	}, dialect.Text(s.home.server, `SELECT m."version", s."slot", s."state", s."shard", s."other", s."version" FROM "shard_slot" s JOIN "shard_map" m ON m."name" = s."name" WHERE s."name" = ? ORDER BY s."slot"`), s.cfg.Name)
+	switch {
+	case err != nil && dialect.FaultOf(err) == dialect.NoTable:
+		return View{}, nil
+	case err == nil && len(v.Slots) > 0:
+		err = s.check(v)
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("slotstore: Read: %w", err)
 	}
 	return v, nil
 }
