@@ -54,8 +54,20 @@ func (m *MariaDB) Open(tb testing.TB, database string) *sql.DB {
 // it does not exist. The pool is closed when the test ends.
 func (p *Postgres) Open(tb testing.TB, database string) *sql.DB {
 	tb.Helper()
+	return p.open(tb, database, "")
+}
+
+// OpenICU is [Postgres.Open] of a database whose texts compare as in a language, and not by
+// their bytes.
+func (p *Postgres) OpenICU(tb testing.TB, database, locale string) *sql.DB {
+	tb.Helper()
+	return p.open(tb, database, " TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE '"+locale+"'")
+}
+
+func (p *Postgres) open(tb testing.TB, database, options string) *sql.DB {
+	tb.Helper()
 	// There is no IF NOT EXISTS for databases; a DO block cannot create one.
-	p.admin(tb, "CREATE DATABASE "+dialect.Postgres{}.Quote(p.named(database)), "SQLSTATE 42P04", "SQLSTATE 23505")
+	p.admin(tb, "CREATE DATABASE "+dialect.Postgres{}.Quote(p.named(database))+options, "SQLSTATE 42P04", "SQLSTATE 23505")
 	p.drop(tb, dialect.Postgres{}, database, " WITH (FORCE)")
 	return p.pool(tb, database)
 }
