@@ -171,6 +171,16 @@ func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 	}
 	_, err := fmt.Fprintf(w, "%s values on the shards, %s entries, %s missing, %s left over, %s removed\n",
 		term.Number(r.Rows), term.Number(r.Entries), term.Number(r.Missing), term.Number(r.LeftOver), term.Number(r.Removed))
+	if err != nil || len(r.Duplicates) == 0 {
+		return err
+	}
+	table := term.NewTable(term.StyleFor(w), "VALUE", "KEY", "SHARD", "ENTRY")
+	for _, owners := range r.Duplicates {
+		for i, o := range owners {
+			table.Row(o.Value, o.Key, o.Target.String(), []string{"yes", "no"}[min(i, 1)])
+		}
+	}
+	_, err = fmt.Fprint(w, table)
 	return err
 }
 

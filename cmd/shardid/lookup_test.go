@@ -117,6 +117,30 @@ func TestTheCommandsOfTheLookupsPageDoWhatItSays(t *testing.T) {
 	}
 }
 
+func TestALookupThatIsNotMadeNamesTheCommand(t *testing.T) {
+	config := newUsers(t)
+	for _, verb := range []string{"build", "verify"} {
+		o := execute(t, "lookup", verb, "--config", config, "--table", "users", "--column", "email")
+		if o.code == exitOK || !strings.Contains(o.stderr, "make users_by_email with shardid lookup create") {
+			t.Errorf("%s: %d, %s", verb, o.code, o.stderr)
+		}
+	}
+}
+
+func TestBuildPrintsAllOwnersOfAValue(t *testing.T) {
+	config := newUsers(t)
+	succeed(t, "lookup", "create", "--config", config, "--table", "users", "--column", "email")
+	db := openFile(t, filepath.Join(filepath.Dir(config), "west.db"))
+	if _, err := db.ExecContext(t.Context(), "UPDATE users_1 SET email = 'u2@x' WHERE id = 9; UPDATE users_3 SET email = 'u2@x' WHERE id = 3"); err != nil {
+		t.Fatal(err)
+	}
+	o := execute(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email")
+	const want = "VALUE  KEY  SHARD         ENTRY\nu2@x   9    west/users_1  yes\nu2@x   2    east/users_2  no\nu2@x   3    west/users_3  no\n"
+	if o.code != exitUnclean || !strings.HasSuffix(o.stdout, want) {
+		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
+	}
+}
+
 func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
 	config := newUsers(t)
 	succeed(t, "lookup", "create", "--config", config, "--table", "users", "--column", "email")

@@ -85,7 +85,7 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	if err != nil {
 		return input.Wrap(err)
 	}
-	return f.print(w, e)
+	return f.print(w, e, cmp.Or(layout.Home, "home"))
 }
 
 // routeValue reads an argument of a statement.
@@ -114,12 +114,14 @@ type routeShard struct {
 	Args   []any  `json:"args,omitempty"`
 }
 
-func (f routeFlags) print(w io.Writer, e shardsql.Explanation) error {
+// print names the home database as the configuration does.
+func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) error {
 	result := routeResult{Kind: e.Kind, Merge: e.Merge}
 	if e.Err != nil {
 		result.Reason = e.Err.Error()
 	}
 	for _, s := range e.Lookups {
+		s.Target.DB = cmp.Or(s.Target.DB, home)
 		result.Lookups = append(result.Lookups, routeShard{s.Target.String(), s.Text, s.Args})
 	}
 	for _, s := range e.Shards {
@@ -139,8 +141,12 @@ func (f routeFlags) print(w io.Writer, e shardsql.Explanation) error {
 func (r routeResult) text() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, routeWords[r.Kind])
+	asks := "  is the row in "
+	if r.Kind == shardsql.Lookup {
+		asks = "  "
+	}
 	for _, s := range r.Lookups {
-		fmt.Fprintln(&b, "  is the row in "+s.line())
+		fmt.Fprintln(&b, asks+s.line())
 	}
 	for _, s := range r.Shards {
 		if r.Kind != shardsql.Home {
@@ -169,6 +175,7 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Scatter: "several shards",
 	shardsql.Several: "several shards, each with its part of a write",
 	shardsql.Copies:  "every database",
+	shardsql.Lookup:  "by a lookup table, which tells the shards",
 	shardsql.Refused: "refused",
 }
 
@@ -246,7 +253,7 @@ func (f routeFlags) printReport(w io.Writer, report routeReport) error {
 func (report routeReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
-	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
+	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Lookup, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
 		if n := report.Kinds[kind]; n > 0 {
 			fmt.Fprintf(&b, "%7d  %5.1f %%  %s\n", n, 100*float64(n)/float64(report.Statements), routeWords[kind])
 		}

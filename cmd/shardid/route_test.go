@@ -33,6 +33,22 @@ func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 	}
 }
 
+func TestRouteNamesTheLookupTableThatIsAsked(t *testing.T) {
+	config := newConfig(t, strings.ReplaceAll(pageBlock(t, "json"), `, "building": true`, ""))
+	const statement = "SELECT * FROM users WHERE email = 'a@x'"
+	const want = "by a lookup table, which tells the shards\n  east/users_by_email: SELECT id FROM users_by_email WHERE email IN (?) with [a@x]\n"
+	if o := succeed(t, "route", "--config", config, statement); o.stdout != want {
+		t.Errorf("%s\nwant\n%s", o.stdout, want)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte(statement+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if o := succeed(t, "route", "--config", config, "--log", log); !strings.Contains(o.stdout, "      1  100.0 %  by a lookup table") {
+		t.Error(o.stdout)
+	}
+}
+
 func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for name, log := range map[string]string{

@@ -31,3 +31,12 @@ func Contended(err error) bool {
 	}
 	return false
 }
+
+// Deadlocked reports whether err says that MySQL or MariaDB has ended a deadlock: the whole
+// transaction of the statement is rolled back, with its savepoints.
+func Deadlocked(err error) bool { return err != nil && strings.Contains(err.Error(), "Error 1213") }
+
+// NoSavepoint reports whether err says that MySQL or MariaDB has no savepoint of the name.
+func NoSavepoint(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Error 1305") && strings.Contains(err.Error(), "SAVEPOINT")
+}

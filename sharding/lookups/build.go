@@ -28,9 +28,9 @@ var ErrDuplicates = errors.New("values that are to be unique have several owners
 // [sharding.Lookup].Building, while applications write: each of them keeps it since before
 // this begins. It goes on behind the last chunk of a call that was broken off, and compares
 // all rows at the end ([Verify]). Two rows with one value of a unique lookup are an error
-// that wraps [ErrDuplicates] and names them; the rest is entered.
+// that wraps [ErrDuplicates] and names both, as Report.Duplicates does; the rest is entered.
 func Build(ctx context.Context, c Config) (r Report, err error) {
-	p, err := c.open(ctx)
+	p, err := c.openMade(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -53,19 +53,63 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 		return r, err
 	}
 	r, err = p.verify(ctx, nil)
-	if len(twice) > 0 && (err == nil || errors.Is(err, ErrMissing)) { // these rows are the missing ones
-		err = fmt.Errorf("lookups: %w: %s", ErrDuplicates, p.listed(twice))
+	if len(twice) == 0 || err != nil && !errors.Is(err, ErrMissing) { // these rows are the missing ones
+		return r, err
 	}
-	return r, err
+	if r.Duplicates, err = p.duplicates(ctx, twice); err != nil {
+		return r, err
+	}
+	return r, p.shared(r.Duplicates, len(twice))
 }
 
-// listed names the first of some entries.
-func (p *pass) listed(entries []owner.Entry) string {
-	var all []string
-	for _, e := range entries[:min(len(entries), mostExamples)] {
-		all = append(all, fmt.Sprintf("%s %s (%s %s)", p.lookup.Column, shown(e.Value), p.table.Key, shown(e.Key)))
+// mostDuplicates is of how many values the owners are told.
+const mostDuplicates = 100
+
+// Owner is a row with its value, and where it is.
+type Owner struct {
+	Value, Key string
+	Target     sharding.Target
+}
+
+// duplicates returns the owners of the values that could not be entered.
+func (p *pass) duplicates(ctx context.Context, twice []owner.Entry) (all [][]Owner, err error) {
+	places := map[string]int{} // of the entry that has the value
+	for _, e := range twice {
+		rows, err := runner{p.routed}.Query(ctx, p.text(`SELECT "v", "k" FROM "l" WHERE "v" = ?`), e.Value)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, []driver.Value{e.Value, e.Key}) // alone, if the other is gone meanwhile
+		i, known := places[textOf(rows[0])]
+		if known {
+			rows = rows[1:]
+		} else if i = len(all); i == mostDuplicates {
+			continue
+		} else {
+			places[textOf(rows[0])], all = i, append(all, nil)
+		}
+		for _, row := range rows {
+			at, err := p.table.Target(row[1])
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], Owner{shown(row[0]), shown(row[1]), at})
+		}
 	}
-	return fmt.Sprintf("%d, such as %s", len(entries), strings.Join(all, ", "))
+	return all, nil
+}
+
+// shared is the error of values that several rows have.
+func (p *pass) shared(duplicates [][]Owner, rows int) error {
+	var examples []string
+	for _, owners := range duplicates[:min(len(duplicates), mostExamples)] {
+		var names []string
+		for _, o := range owners {
+			names = append(names, fmt.Sprintf("%s (%s %s, %s)", o.Value, p.table.Key, o.Key, o.Target))
+		}
+		examples = append(examples, strings.Join(names, " and "))
+	}
+	return fmt.Errorf("lookups: %w: %d rows of %s have the %s of another row: %s", ErrDuplicates, rows, p.table.Name, p.lookup.Column, strings.Join(examples, "; "))
 }
 
 func shown(v any) string {

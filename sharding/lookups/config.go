@@ -41,6 +41,9 @@ type Progress struct {
 // ErrNotALookup: the table has no lookup of this column.
 var ErrNotALookup = errors.New("no such lookup")
 
+// ErrNotMade: the lookup table does not exist. [Create] makes it.
+var ErrNotMade = errors.New("the lookup table does not exist")
+
 // pass is one look at a lookup.
 type pass struct {
 	Config
@@ -95,6 +98,32 @@ func (c Config) open(ctx context.Context) (*pass, error) {
 	}
 	p.routed = shardsql.OpenDB(shardsql.Config{Router: c.Router, Home: c.Home})
 	return p, nil
+}
+
+// openMade is open for those who need the lookup table.
+func (c Config) openMade(ctx context.Context) (*pass, error) {
+	p, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, at := range p.places() {
+		_, err := runner{p.database(at)}.Query(ctx, p.text(`SELECT 1 FROM "`+at.Table+`" WHERE 1 = 0`))
+		if dialect.FaultOf(err) == dialect.NoTable {
+			err = fmt.Errorf("lookups: %w: make %s with shardid lookup create, lookups.Create or gormplugin.Migrate: %w", ErrNotMade, at.Table, err)
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
+	return p, nil
+}
+
+// database returns that of a physical lookup table.
+func (p *pass) database(at sharding.Target) *sql.DB {
+	if at.DB == "" {
+		return p.Home
+	}
+	return p.Router.DB(at.DB)
 }
 
 func (p *pass) close() error { return p.routed.Close() }

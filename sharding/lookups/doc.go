@@ -8,7 +8,8 @@
 //     read asks it.
 //  2. [Build] enters the rows that were there before, while the application writes. It goes
 //     on where it was broken off, and compares everything at the end. A value of a unique
-//     lookup that two rows have is told with both keys: change one of them, and build again.
+//     lookup that several rows have is told with the key and the shard of each: change all but
+//     one of them, and build again.
 //  3. Take Building away and roll out again: reads go to one shard by the column, and a
 //     second owner of a unique value is refused.
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,11 +124,22 @@ func TestBuildGoesOnWhereItWasBrokenOff(t *testing.T) {
 func TestBuildTellsValuesThatTwoRowsHave(t *testing.T) {
 	u := newUsers(t, 20)
 	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u3@X' WHERE id = 2")
+	exec(t, u.dbs["b"], "UPDATE users_1 SET email = 'u3@x' WHERE id = 5")
 	c := u.config(t, "email", true)
-	if _, err := lookups.Build(t.Context(), c); !errors.Is(err, lookups.ErrDuplicates) || !strings.Contains(err.Error(), "U3@x (id 3)") {
+	r, err := lookups.Build(t.Context(), c)
+	if !errors.Is(err, lookups.ErrDuplicates) || !strings.Contains(err.Error(), ": 2 rows of users have the email of another row: u3@x (id 5, b/users_1) and u3@X (id 2, a/users_2) and U3@x (id 3, b/users_3)") {
 		t.Error(err)
 	}
+	want := []lookups.Owner{
+		{Value: "u3@x", Key: "5", Target: sharding.Target{DB: "b", Table: "users_1"}},
+		{Value: "u3@X", Key: "2", Target: sharding.Target{DB: "a", Table: "users_2"}},
+		{Value: "U3@x", Key: "3", Target: sharding.Target{DB: "b", Table: "users_3"}},
+	}
+	if len(r.Duplicates) != 1 || !slices.Equal(r.Duplicates[0], want) {
+		t.Errorf("%+v", r.Duplicates)
+	}
 	exec(t, u.dbs["a"], "UPDATE users_2 SET email = 'u2@x' WHERE id = 2")
+	exec(t, u.dbs["b"], "UPDATE users_1 SET email = 'u5@x' WHERE id = 5")
 	if r, err := lookups.Build(t.Context(), c); err != nil || r.LeftOver != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -172,6 +184,20 @@ func TestALookupThatIsInUseIsNotFilledAgain(t *testing.T) {
 	r, err := lookups.Verify(t.Context(), u.config(t, "email", false))
 	if !errors.Is(err, lookups.ErrMissing) || r.Missing != 4 || len(r.Examples) != 4 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestALookupTableThatIsNotMadeIsNamed(t *testing.T) {
+	u := newUsers(t, 4)
+	for _, column := range []string{"email", "city"} {
+		c := u.config(t, column, true)
+		exec(t, u.home, "DROP TABLE IF EXISTS users_by_email")
+		exec(t, u.dbs["b"], "DROP TABLE IF EXISTS users_by_city_1")
+		for name, do := range map[string]func(context.Context, lookups.Config) (lookups.Report, error){"build": lookups.Build, "verify": lookups.Verify} {
+			if _, err := do(t.Context(), c); !errors.Is(err, lookups.ErrNotMade) || !strings.Contains(err.Error(), "shardid lookup create") || !strings.Contains(err.Error(), "users_by_"+column) {
+				t.Errorf("%s of %s: %v", name, column, err)
+			}
+		}
 	}
 }
 

@@ -25,6 +25,9 @@ type Report struct {
 	// Removed are those of them that Tidy has removed.
 	Removed  int64
 	Examples []string // of rows that are missing
+	// Duplicates are the owners of each value of a unique lookup that several rows have, of
+	// 100 values at most: first the one that has the entry. Build alone finds them.
+	Duplicates [][]Owner `json:",omitempty"`
 }
 
 // ErrMissing: rows have no entry in their lookup table.
@@ -43,7 +46,7 @@ func Tidy(ctx context.Context, c Config) (Report, error) {
 }
 
 func (c Config) compare(ctx context.Context, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) (r Report, err error) {
-	p, err := c.open(ctx)
+	p, err := c.openMade(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -151,12 +154,8 @@ func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
 // compareEntries looks for the row of each entry.
 func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) error {
 	var after []driver.Value
-	db := p.Home
-	if at.DB != "" {
-		db = p.Router.DB(at.DB)
-	}
 	for {
-		entries, err := p.chunk(ctx, runner{db}, at.Table, after)
+		entries, err := p.chunk(ctx, runner{p.database(at)}, at.Table, after)
 		if err != nil || len(entries) == 0 {
 			return err
 		}

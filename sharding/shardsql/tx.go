@@ -205,11 +205,24 @@ func (t *transaction) Commit() (err error) {
 
 // note takes in the error of a statement. PostgreSQL takes no more statements of a
 // transaction of which one has failed, and rolls it back at COMMIT; the same goes for its
-// other databases.
+// other databases. MySQL and MariaDB roll the whole transaction back that they choose to end
+// a deadlock with, and would execute what follows outside of any.
 func (t *transaction) note(err error) {
-	if t != nil && t.failed == nil && dialect.SQLState(err) != "" && t.session.database.server.Name() == "postgres" {
-		t.failed = err
+	switch {
+	case t == nil:
+	case t.session.database.server.Name() == "postgres":
+		if t.failed == nil && dialect.SQLState(err) != "" {
+			t.failed = err
+		}
+	case t.broken == nil && len(t.begun) > 0 && dialect.Deadlocked(err):
+		t.broken = rolledBack(err)
 	}
+}
+
+// rolledBack is what refuses all that follows the error with which a server has rolled the
+// whole transaction back.
+func rolledBack(err error) error {
+	return fmt.Errorf("shardsql: the server has rolled the whole transaction back; end it with ROLLBACK, and begin it anew: %w", err)
 }
 
 // ended returns why no statement is executed any more, and nothing committed.

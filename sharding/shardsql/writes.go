@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -287,8 +288,12 @@ func (t *transaction) execute(ctx context.Context, participants []participant, g
 const mark = "shardid_statement"
 
 // settle keeps what a statement did, or undoes it on all databases if it failed. A
-// transaction in which that is not possible commits nothing any more.
+// transaction in which that is not possible commits nothing any more. One that a server has
+// rolled back has no savepoints there.
 func (t *transaction) settle(ctx context.Context, failed error) error {
+	if t.broken == nil && dialect.Deadlocked(failed) {
+		t.broken = rolledBack(failed)
+	}
 	if t.broken != nil {
 		return failed // by that
 	}
@@ -300,7 +305,10 @@ func (t *transaction) settle(ctx context.Context, failed error) error {
 		b.marked = false
 		var err error
 		if failed != nil {
-			err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+mark)
+			if err = b.inner.run(ctx, "ROLLBACK TO SAVEPOINT "+mark); dialect.NoSavepoint(err) {
+				t.broken = rolledBack(failed)
+				return failed
+			}
 		}
 		if err == nil {
 			err = b.inner.run(ctx, "RELEASE SAVEPOINT "+mark)

@@ -1,0 +1,101 @@
+package integration_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+	"github.com/shardid/shardid/sharding/twophase"
+)
+
+// MySQL and MariaDB roll the whole transaction back that they choose to end a deadlock with.
+// Its error is that of the server alone, and nothing of it is committed anywhere.
+func TestADeadlockEndsTheWholeTransaction(t *testing.T) {
+	for name, open := range writing(t) {
+		for mode, how := range map[sharding.TxMode]string{sharding.BestEffort: "best_effort", sharding.Atomic: "atomic"} {
+			for where, users := range map[string][2]int{"first": {2, 6}, "second": {1, 5}} {
+				t.Run(name+", "+how+", on the "+where+" database", func(t *testing.T) {
+					deadlock(t, deadlocking(t, open.of(how+"_"+where), mode), users)
+				})
+			}
+		}
+	}
+}
+
+// deadlocking returns members by user: those of the slots 0 and 2 on one database, and the
+// others on another one.
+func deadlocking(t *testing.T, open namedDatabase, mode sharding.TxMode) *sql.DB {
+	t.Helper()
+	dbs := sharding.DBs{"a": open(t, "deadlock_a"), "b": open(t, "deadlock_b")}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "members_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (user_id BIGINT PRIMARY KEY, paid INT NOT NULL)")
+	}
+	router, err := sharding.New(dbs, sharding.Transactions(mode), sharding.Table{Name: "members", Key: "user_id", Rule: sharding.Mod(4), Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := twophase.Create(t.Context(), router, dbs["a"]); err != nil {
+		t.Fatal(err)
+	}
+	routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	return routed
+}
+
+// deadlock has two transactions want the rows of two users that the other has.
+func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
+	t.Helper()
+	database.Exec(t, routed, "INSERT INTO members (user_id, paid) VALUES (1, 0), (2, 0), (5, 0), (6, 0), (8, 0), (12, 0)")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const several = "UPDATE members SET paid = paid + 1 WHERE user_id IN (?, ?)"
+	var txs [2]*sql.Tx
+	errs := make(chan error, 2)
+	for i := range txs {
+		var err error
+		if txs[i], err = routed.BeginTx(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []int{8 + 4*i, users[i]} {
+			if _, err := txs[i].ExecContext(ctx, "UPDATE members SET paid = paid + 1 WHERE user_id = ?", user); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, tx := range txs {
+		go func() {
+			_, err := tx.ExecContext(ctx, several, users[1-i], 8+4*i)
+			if err == nil {
+				errs <- tx.Commit()
+				return
+			}
+			if text := err.Error(); !strings.Contains(text, "1213") || strings.Contains(text, "SAVEPOINT") {
+				t.Error(err)
+			}
+			if _, err := tx.ExecContext(ctx, "UPDATE members SET paid = paid + 10 WHERE user_id = ?", users[i]); err == nil || !strings.Contains(err.Error(), "begin it anew") {
+				t.Errorf("the next statement: %v", err)
+			}
+			if commit := tx.Commit(); commit == nil || !strings.Contains(commit.Error(), "begin it anew") {
+				t.Errorf("COMMIT: %v", commit)
+			}
+			errs <- err
+		}()
+	}
+	if one, other := <-errs, <-errs; (one == nil) == (other == nil) {
+		t.Error("not one of two: ", errors.Join(one, other))
+	}
+	var paid int
+	if err := routed.QueryRowContext(sharding.AllShards(ctx), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 4 {
+		t.Errorf("%d, %v, want the four of one transaction", paid, err)
+	}
+}
