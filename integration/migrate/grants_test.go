@@ -30,6 +30,9 @@ var (
 		"GRANT SELECT ON performance_schema.replication_connection_configuration TO mover",
 	}
 	mariadbGrants = []string{"GRANT SLAVE MONITOR ON *.* TO mover"}
+
+	postgresGrants = []string{"GRANT CREATE, USAGE ON SCHEMA public TO mover", "GRANT pg_read_all_stats TO mover"}
+	ownerGrant     = "GRANT shop_owner TO mover"
 )
 
 // moving is a job of orders that the user mover is to carry out.
@@ -78,7 +81,7 @@ func TestTheRunbookHasTheGrantsThatAreTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants)
+	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants, postgresGrants, []string{ownerGrant})
 	for i, grant := range tested {
 		tested[i] = strings.ReplaceAll(grant, "`shop\\_%`", "shop_east") + ";"
 		if !strings.Contains(string(text), tested[i]) {

@@ -43,14 +43,18 @@ func runForEver(t *testing.T, dsns []string) {
 		}
 	}
 	var dbs [3]*sql.DB
+	speaks := mysqlShop
+	if strings.HasPrefix(dsns[0], "postgres:") {
+		speaks = postgresShop
+	}
 	for i, dsn := range dsns {
-		db, err := sql.Open("mysql", dsn)
+		db, err := sql.Open(speaks.driver, dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dbs[i] = db
 	}
-	s := &migrationShop{source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	s := &migrationShop{speaks: speaks, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.ChunkRows = 100
 		c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
@@ -146,7 +150,7 @@ func (o *oracle) write(ctx context.Context, id, value int64) bool {
 		}{{o.shop.source, "orders"}, {o.shop.shards[at.DB], at.Table}} {
 			result, err := place.db.ExecContext(context.Background(), fmt.Sprintf("UPDATE %s SET total = %d WHERE id = %d", place.table, value, id))
 			if err != nil {
-				if strings.Contains(err.Error(), "."+place.table+"' doesn't exist") {
+				if strings.Contains(err.Error(), fmt.Sprintf(o.shop.speaks.noTable, place.table)) {
 					continue
 				}
 				break
@@ -226,7 +230,7 @@ func (s *migrationShop) settle(t *testing.T, want map[int64]int64) {
 	s.compareWherever(t, "id", "orders")
 	for id, value := range want {
 		var is int64
-		err := s.source.QueryRowContext(t.Context(), "SELECT CAST(total AS SIGNED) FROM orders WHERE id = ?", id).Scan(&is)
+		err := s.source.QueryRowContext(t.Context(), fmt.Sprintf("SELECT CAST(total AS %s) FROM orders WHERE id = %d", s.speaks.integer, id)).Scan(&is)
 		if err != nil || is != value {
 			t.Errorf("row %d holds %d, and %d was acknowledged (%v)", id, is, value, err)
 		}
@@ -237,7 +241,7 @@ func (s *migrationShop) settle(t *testing.T, want map[int64]int64) {
 func (s *migrationShop) compareWherever(t *testing.T, key, source string) {
 	t.Helper()
 	var sealed int
-	err := s.shards["a"].QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'orders_00_sealed'").Scan(&sealed)
+	err := s.shards["a"].QueryRowContext(t.Context(), fmt.Sprintf(s.speaks.there, "orders_00_sealed")).Scan(&sealed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +263,7 @@ func TestMigrationSurvivesKillsOfItsRunner(t *testing.T) {
 	if dsns := os.Getenv(runnerVar); dsns != "" {
 		runForEver(t, strings.Fields(dsns))
 	}
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 3000)
 		stopOracle := s.watch(t, 2)
 		stop := s.writers(t, 2)
@@ -279,7 +283,7 @@ func TestMigrationSurvivesAKillAtEachStep(t *testing.T) {
 	if dsns := os.Getenv(runnerVar); dsns != "" {
 		runForEver(t, strings.Fields(dsns))
 	}
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		stopOracle := s.watch(t, 2)
 		stop := s.writers(t, 1)

@@ -148,7 +148,7 @@ func weigh(t *testing.T, spec []string) {
 		}
 		dbs[i] = db
 	}
-	s := &migrationShop{source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	s := &migrationShop{speaks: mysqlShop, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
 	j := s.job(t, "user_id", func(c *migrate.Config) { c.ChunkRows = 0 })
 	ctx := t.Context()
 	weighStep(t, "copy", func() error { return j.Run(ctx) })

@@ -28,7 +28,7 @@ func switchUntil(t *testing.T, dsns []string, step string) {
 		}
 		dbs[i] = db
 	}
-	s := &migrationShop{source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	s := &migrationShop{speaks: mysqlShop, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.Observe = func(at migrate.Step) {
 			if at.Name == step {

@@ -95,7 +95,7 @@ func TestCascadesReachTheShards(t *testing.T) {
 		cancel()
 		wg.Wait()
 		t.Logf("%d changes", changes)
-		s.compareTable(t, cfg.Tables[0], shopRow, "orders_old")
+		s.compareTable(t, cfg.Tables[0], s.speaks.row, "orders_old")
 		s.compareTable(t, cfg.Tables[1], "CONCAT_WS('|', id, IFNULL(order_id, 'NULL'), what)", "items_old")
 		s.compareTable(t, cfg.Tables[2], "CONCAT_WS('|', id, IFNULL(item_id, 'NULL'))", "notes_old")
 		if _, err := j.Rollback(t.Context(), longPause); err != nil {
@@ -254,7 +254,7 @@ func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
 func TestOfTwoSourcesThatBeginAtOnceOneGetsTheShards(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
-		other := &migrationShop{servers: s.servers, source: s.servers[1].Open(t, "elsewhere"), shards: s.shards}
+		other := &migrationShop{speaks: s.speaks, servers: s.servers, source: s.servers[1].Open(t, "elsewhere"), shards: s.shards}
 		database.Exec(t, other.source, "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) NULL, note VARCHAR(100) NOT NULL DEFAULT '',"+
 			" total DECIMAL(12,2) NULL, weight FLOAT NULL, made DATETIME(6) NULL, UNIQUE KEY code (code), KEY by_user (user_id))")
 		database.Exec(t, other.source, "INSERT INTO orders (user_id, note) VALUES (1, 'of the other source'), (2, ''), (3, ''), (4, '')")

@@ -10,8 +10,9 @@
 // anywhere, a database goes away in the middle of a commit, two runners run at
 // once, or one that was thought dead wakes up. Where that cannot be promised the
 // package refuses, and says what to change. It works with database/sql on
-// MariaDB 10.6 and newer, MySQL 8 and newer (InnoDB only) and SQLite 3.37 and
-// newer; source and shards may be in the same MySQL database.
+// MariaDB 10.6 and newer, MySQL 8 and newer (InnoDB only), PostgreSQL 15 and newer, and
+// SQLite 3.37 and newer; source and shards may be in the same database of a server.
+// Rows of PostgreSQL go to PostgreSQL.
 //
 // # The course of a job
 //
@@ -119,6 +120,20 @@
 // copy. On MariaDB a
 // writer that locks a table with LOCK TABLES has to name the log as well, or it gets
 // error 1442. The retired tables stay until somebody drops them.
+//
+// # PostgreSQL
+//
+// A switch is one transaction there: the lock, the last changes, the renames and the route.
+// It lasts as a whole or not at all, and a runner that is killed in it leaves nothing.
+// TRUNCATE of a table that is on its way gets an error, and triggers run for those, too,
+// who write as a replica. A rollback has the sequence of the key go on above the greatest id. The
+// job's user owns the tables, or is of the role that does. Not moved yet are tables with foreign
+// keys or to which others refer, with triggers or policies or rules of their own, that are
+// partitioned or inherit, or that lie where their parents do (Table.Via); a column of money,
+// xml, "char", a composite type or one of an extension keeps a table from being moved; one of an enumerated
+// type or a domain needs the type on the shards' databases first. Databases that have the
+// encoding UTF8 alone are taken, standbys and subscribers to publications are not.
+// Slots (schema/rebalance) are not moved on PostgreSQL.
 //
 // # Failure modes
 //

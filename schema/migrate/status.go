@@ -144,15 +144,20 @@ func runner(ctx context.Context, s *backend.Session, job string) (*Runner, error
 	return &r, nil
 }
 
-// oldestTransaction finds the longest open transaction of InnoDB but that of the connection
-// itself.
+// oldestTransaction finds the longest open transaction of the server but that of the
+// connection itself.
 func oldestTransaction(ctx context.Context, s *backend.Session) (*Transaction, error) {
 	if s.Database.Name() == "sqlite" {
 		return nil, nil //nolint:nilnil // a file shows none
 	}
+	query := "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX" +
+		" WHERE trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) ORDER BY trx_started LIMIT 1"
+	if s.Database.Name() == "postgres" {
+		query = "SELECT pid, EXTRACT(EPOCH FROM clock_timestamp() - xact_start)::bigint FROM pg_stat_activity" +
+			" WHERE xact_start IS NOT NULL AND datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY xact_start LIMIT 1"
+	}
 	var t Transaction
-	err := s.QueryRowContext(ctx, "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM information_schema.INNODB_TRX"+
-		" WHERE trx_mysql_thread_id NOT IN (0, CONNECTION_ID()) ORDER BY trx_started LIMIT 1").Scan(&t.Connection, &t.Seconds)
+	err := s.QueryRowContext(ctx, query).Scan(&t.Connection, &t.Seconds)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -17,6 +18,7 @@ type Backend interface {
 	recognition
 	capture
 	exclusion
+	lasting
 	expression
 	writing
 }
@@ -57,6 +59,8 @@ type connections interface {
 	pin(ctx context.Context, c *sql.Conn) error
 	// begin is the statement that begins a transaction that will write.
 	begin() string
+	// commit ends it, and fails unless all of it lasts.
+	commit() string
 	// LockRead ends a SELECT whose rows must not change until the transaction
 	// ends.
 	LockRead() string
@@ -70,6 +74,8 @@ type definitions interface {
 	// ShardTables those on a database with shards; each with a log.
 	OwnTables(log string) []string
 	ShardTables(log string) []string
+	// BytesType is the type of columns of bytes in own tables.
+	BytesType() string
 	// MapDefinition is that of a table of old and new ids.
 	MapDefinition(name string) string
 	// TargetDefinition is how to make a table for rows of the one described.
@@ -118,6 +124,8 @@ type capture interface {
 	Barrier(c Capture) []Trigger
 	// KeyWatch is the trigger that refuses changes of columns that foreign keys refer to.
 	KeyWatch(w KeyWatch) Trigger
+	// dropTrigger is the statement that drops the trigger of this name, if there is one.
+	dropTrigger(name string) string
 	// triggers are the names of all those in the database that begin like this.
 	triggers(ctx context.Context, s *Session, prefix string) ([]string, error)
 	// hasTrigger reports whether the trigger is there, on its table and as it is to
@@ -133,22 +141,31 @@ type capture interface {
 	PassBarrier(ctx context.Context, s *Session, pass bool) error
 }
 
+// lasting is what becomes of what is done under a lock.
+type lasting interface {
+	// Undoes reports whether Unlock without keep undoes what was done under the lock.
+	Undoes() bool
+	// Settle waits for the end of a switch whose connection was lost, and which may go
+	// on in its server.
+	Settle(ctx context.Context, s *Session, tables []string) error
+	// Persist makes what was written under the lock last at once, if need be by
+	// letting others in for a moment: what they write is in the log.
+	Persist(ctx context.Context, s *Session) error
+}
+
 // exclusion is how others are kept out.
 type exclusion interface {
 	// Lead makes the session the only leader of the job; false: another one is.
 	Lead(ctx context.Context, s *Session, job string) (bool, error)
 	// Lock has all other writers of the tables wait. The session must not begin a
 	// transaction after it. It gives up after most.
-	Lock(ctx context.Context, s *Session, tables []string, most time.Duration) error
+	Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error
 	// Unlock makes the work under the lock last, or not where that is possible.
 	Unlock(ctx context.Context, s *Session, keep bool) error
 	// Rename gives a table another name; the lock may be held.
 	Rename(from, to string) string
 	// RenameAll gives several tables other names; no lock is held.
 	RenameAll(all []Rename) []string
-	// Persist makes what was written under the lock last at once, if need be by
-	// letting others in for a moment: what they write is in the log.
-	Persist(ctx context.Context, s *Session) error
 	// Abandoned fails when changes may still come that no lock keeps out.
 	Abandoned(ctx context.Context, s *Session) error
 	// OtherWriters finds how rows may change that no trigger notes or no lock holds.
@@ -157,6 +174,12 @@ type exclusion interface {
 	// switch has before its first rename, of which rest tells what is left. The time
 	// begins in f, when began is closed.
 	Watch(ctx context.Context, s *Session, began <-chan struct{}, rest func() time.Duration, f func() error) error
+}
+
+// Locking is what a switch locks.
+type Locking struct {
+	Tables []string // others write to them
+	Own    []string // of the job, which the session uses under the lock
 }
 
 // Rename is a table that gets another name.
@@ -170,8 +193,13 @@ func forServer(server dialect.Server) (Backend, error) {
 		return newMySQL(server), nil
 	case server.Kind == dialect.KindSQLite:
 		return sqLite{}, nil
+	case server.Kind == dialect.KindPostgreSQL:
+		if major, _, _ := strings.Cut(server.Version, "."); len(major) < 2 || major < "15" {
+			return nil, fmt.Errorf("%w: PostgreSQL %s; a migration needs 15 or newer", ErrUnsupported, server.Version)
+		}
+		return newPostgres(server), nil
 	}
-	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL and SQLite are", ErrUnsupported, server.Kind)
+	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL, PostgreSQL and SQLite are", ErrUnsupported, server.Kind)
 }
 
 // ColumnOf is a column with its table, quoted.

@@ -50,12 +50,12 @@ func Open(ctx context.Context, label, fence string, db *sql.DB) (*Database, erro
 
 // NewSession returns a connection that is pinned. Close it.
 func (s *Database) NewSession(ctx context.Context) (*Session, error) {
-	conn, err := s.db.Conn(ctx)
+	made, err := s.db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &Session{Conn: conn, Database: s}
-	if err := s.pin(ctx, conn); err != nil {
+	c := &Session{conn: conn{made, s}, Database: s}
+	if err := s.pin(ctx, made); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("database %s: %w", s.Label, err)
 	}
@@ -138,6 +138,7 @@ func Transient(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) ||
 		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		err != nil && strings.Contains(err.Error(), "invalid connection") ||
+		postgresPasses(err) ||
 		// Lock timeouts, and a statement whose table was changed too often to be prepared again.
 		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615", "1290")
 }
@@ -190,8 +191,11 @@ func (s *Database) Note(ctx context.Context, log string, table int, ids []int64)
 
 // Clock is an expression for the time by the database's clock, in seconds since 1970.
 func (s *Database) Clock() string {
-	if s.Name() == "sqlite" {
+	switch s.Name() {
+	case "sqlite":
 		return "CAST(strftime('%s', 'now') AS INTEGER)"
+	case "postgres":
+		return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)"
 	}
 	return "UNIX_TIMESTAMP()"
 }

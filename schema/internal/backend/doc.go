@@ -1,4 +1,4 @@
-// Package backend is what MariaDB, MySQL and SQLite do differently in a migration.
+// Package backend is what MariaDB, MySQL, PostgreSQL and SQLite do differently in a migration.
 //
 // A [Database] is one database of a job: it hands out connections whose settings are
 // pinned and read back before they are used, recognizes the server behind them, and

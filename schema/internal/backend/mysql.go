@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
@@ -49,6 +49,7 @@ func newMySQL(found dialect.Server) mySQL {
 var _ Backend = mySQL{}
 
 func (mysqlConnections) begin() string    { return "START TRANSACTION" }
+func (mysqlConnections) commit() string   { return "COMMIT" }
 func (mysqlConnections) LockRead() string { return " LOCK IN SHARE MODE" }
 
 func (mysqlConnections) Duplicate(err error) bool { return IsMySQL(err, "1062") }
@@ -146,6 +147,10 @@ func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, e
 	return true, s.Exec(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int(LeadTerm.Seconds())))
 }
 
+func (m mysqlCapture) dropTrigger(name string) string {
+	return "DROP TRIGGER IF EXISTS " + m.Quote(name)
+}
+
 func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	if pass {
 		return s.Exec(ctx, "SET @shardid_pass = CONNECTION_ID()")
@@ -153,16 +158,17 @@ func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) erro
 	return s.Exec(ctx, "SET @shardid_pass = NULL")
 }
 
-func (m mysqlExclusion) Lock(ctx context.Context, s *Session, tables []string, most time.Duration) error {
+// Lock names all tables that the session uses: others it could not read.
+func (m mysqlExclusion) Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error {
 	// The watch is exact; this is for a server where it does not get through, and
 	// for a runner that stands still with the lock in its hands.
 	seconds := int(math.Ceil(most.Seconds()))
 	if err := s.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d, wait_timeout = %d", seconds+1, 2*seconds+10)); err != nil {
 		return err
 	}
-	list := make([]string, len(tables))
-	for i, t := range tables {
-		list[i] = m.Quote(t) + " WRITE"
+	var list []string
+	for _, t := range slices.Concat(of.Own, of.Tables) {
+		list = append(list, m.Quote(t)+" WRITE")
 	}
 	if err := s.Exec(ctx, "LOCK TABLES "+strings.Join(list, ", ")); err != nil {
 		return err
@@ -175,6 +181,12 @@ func (mysqlExclusion) Unlock(ctx context.Context, s *Session, _ bool) error {
 	s.Locked = false
 	return s.Exec(ctx, "UNLOCK TABLES")
 }
+
+// Undoes: each statement lasts under LOCK TABLES.
+func (mysqlExclusion) Undoes() bool { return false }
+
+// Settle has nothing to wait for: a name that is read waits for the statement that changes it.
+func (mysqlExclusion) Settle(context.Context, *Session, []string) error { return nil }
 
 // Persist: nothing is held back under LOCK TABLES.
 func (mysqlExclusion) Persist(context.Context, *Session) error { return nil }
@@ -197,41 +209,15 @@ func (m mysqlExclusion) Watch(ctx context.Context, s *Session, began <-chan stru
 	if err != nil {
 		return err
 	}
-	killer, err := s.Database.NewSession(ctx)
-	if err != nil {
-		return err
-	}
-	defer killer.Close()
-	killing, done := context.WithCancel(ctx)
 	s.kills.endangers = m.found.Kind == dialect.KindMariaDB
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-killing.Done():
-			return
-		case <-began:
-		}
-		timer := time.NewTimer(rest())
-		defer timer.Stop()
-		for {
-			select {
-			case <-killing.Done():
-				return
-			case <-timer.C:
-				// It may come between two statements, so it is repeated.
-				s.kill(func() { _ = killer.Exec(killing, fmt.Sprintf("KILL QUERY %d", id)) })
-				timer.Reset(20 * time.Millisecond)
-			}
-		}
-	})
-	err = f()
-	done() // nobody waits for an answer: writers do
-	wg.Wait()
+	err = watch(ctx, s, fmt.Sprintf("KILL QUERY %d", id), began, rest, f)
 	if s.kills.sent { // MariaDB has a KILL that comes between two statements end the next one
 		_ = s.Exec(ctx, "DO 0")
 	}
 	return err
 }
+
+func (mysqlCatalog) BytesType() string { return "BLOB" }
 
 func (m mysqlCatalog) Exists(ctx context.Context, s *Session, name string) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?", name)

@@ -18,8 +18,11 @@ import (
 
 // RowHash returns an SQL expression of a row that [rowSum] makes its hash of.
 func RowHash(d dialect.Dialect, cols []Column) string {
-	if d.Name() == "sqlite" {
+	switch d.Name() {
+	case "sqlite":
 		return sqliteRowHash(d, cols)
+	case "postgres":
+		return postgresRowHash(d, cols)
 	}
 	return mysqlRowHash(d, cols)
 }
@@ -73,6 +76,21 @@ func mysqlHashForm(c Column, name string) string {
 // have to be counted.
 func mysqlBytes(value string) string {
 	return "CONCAT(CRC32(" + value + "),',',OCTET_LENGTH(" + value + "))"
+}
+
+// postgresRowHash has the database make a number of 32 bits from an MD5, as its other
+// hashes need not be the same in all versions. Long values come in as hashes of their own:
+// together they could be longer than a text may be.
+func postgresRowHash(d dialect.Dialect, cols []Column) string {
+	parts := make([]string, len(cols))
+	for i, c := range cols {
+		value := d.Quote(c.Name) + "::text"
+		if c.kind != Number {
+			value = "md5(" + value + ")"
+		}
+		parts[i] = "COALESCE(" + value + ",'-N')" // which is no number, time or hash
+	}
+	return "('x'||substr(md5(" + strings.Join(parts, "||','||") + "),1,8))::bit(32)::bigint"
 }
 
 // sqliteRowHash has the database write what a row holds, types included: SQLite

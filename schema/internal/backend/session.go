@@ -8,15 +8,67 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
+
+// conn is a connection whose statements have ? for each argument, whatever its database has.
+type conn struct {
+	*sql.Conn
+
+	dialect dialect.Dialect
+}
+
+// numbered has the placeholders of a statement be those of its database. Texts in quotes
+// stay as they are.
+func (c conn) numbered(query string, args []any) string {
+	if len(args) == 0 || c.dialect.Placeholder(1) == "?" {
+		return query
+	}
+	var b strings.Builder
+	n, quote := 0, byte(0)
+	for i := range len(query) {
+		switch at := query[i]; {
+		case quote != 0:
+			if at == quote {
+				quote = 0
+			}
+		case at == '\'' || at == '"':
+			quote = at
+		case at == '?':
+			n++
+			b.WriteString(c.dialect.Placeholder(n))
+			continue
+		}
+		b.WriteByte(query[i])
+	}
+	return b.String()
+}
+
+// ExecContext is that of the connection, with ? for each argument.
+func (c conn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return c.Conn.ExecContext(ctx, c.numbered(query, args), args...)
+}
+
+// QueryContext is that of the connection, with ? for each argument.
+func (c conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return c.Conn.QueryContext(ctx, c.numbered(query, args), args...)
+}
+
+// QueryRowContext is that of the connection, with ? for each argument.
+func (c conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return c.Conn.QueryRowContext(ctx, c.numbered(query, args), args...)
+}
 
 // Session is a pinned connection, for one goroutine at a time.
 type Session struct {
-	*sql.Conn
+	conn
 
 	Database *Database
-	Spent    bool // an answer was cut off
-	Locked   bool // holds the lock of a switch: no transaction may begin
+	Spent    bool   // an answer was cut off
+	Locked   bool   // holds the lock of a switch: no transaction may begin
+	began    bool   // a transaction
+	lock     string // the statements of the lock, where it can be had again
 	kills    kills
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
 	values   []any                // of the rows of one statement
@@ -66,6 +118,41 @@ func (c *Session) kill(send func()) {
 	}
 }
 
+// watch runs f, and has another connection send a statement again and again, from the
+// time when nothing is left of rest until f ends.
+func watch(ctx context.Context, c *Session, cancel string, began <-chan struct{}, rest func() time.Duration, f func() error) error {
+	killer, err := c.Database.NewSession(ctx)
+	if err != nil {
+		return err
+	}
+	defer killer.Close()
+	killing, done := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-killing.Done():
+			return
+		case <-began:
+		}
+		timer := time.NewTimer(rest())
+		defer timer.Stop()
+		for {
+			select {
+			case <-killing.Done():
+				return
+			case <-timer.C:
+				// It may come between two statements, so it is repeated.
+				c.kill(func() { _ = killer.Exec(killing, cancel) })
+				timer.Reset(20 * time.Millisecond)
+			}
+		}
+	})
+	err = f()
+	done() // nobody waits for an answer: writers do
+	wg.Wait()
+	return err
+}
+
 // Exec executes one statement.
 func (c *Session) Exec(ctx context.Context, query string, args ...any) error {
 	_, err := c.ExecContext(ctx, query, args...)
@@ -90,9 +177,11 @@ func (c *Session) within(ctx context.Context, begin string, f func() error) erro
 	if err := c.Exec(ctx, begin); err != nil {
 		return err
 	}
+	c.began = true
 	err := f()
+	c.began = false
 	if err == nil {
-		return c.Exec(ctx, "COMMIT")
+		return c.Exec(ctx, c.Database.commit())
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -156,7 +245,11 @@ func (c *Session) Ensure(ctx context.Context, table, columns string, values ...a
 	if err != nil || n > 0 {
 		return err
 	}
-	err = c.Exec(ctx, "INSERT INTO "+table+" ("+columns+") VALUES (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	insert := "INSERT INTO " + table + " (" + columns + ") VALUES (?" + strings.Repeat(", ?", len(values)-1) + ")"
+	if c.Database.Name() == "postgres" { // where an error would end the transaction
+		insert += " ON CONFLICT DO NOTHING"
+	}
+	err = c.Exec(ctx, insert, values...)
 	if c.Database.Duplicate(err) {
 		return nil // another runner was faster
 	}
@@ -166,10 +259,14 @@ func (c *Session) Ensure(ctx context.Context, table, columns string, values ...a
 // Led reports whether a runner holds the lock on a job. Of a file nobody knows, so the
 // answer is no.
 func (c *Session) Led(ctx context.Context, job string) (bool, error) {
-	if c.Database.Name() == "sqlite" {
+	query := "SELECT IS_USED_LOCK(" + leadLock + ")"
+	switch c.Database.Name() {
+	case "sqlite":
 		return false, nil
+	case "postgres":
+		query = postgresLed
 	}
-	holder, err := c.Number(ctx, "SELECT IS_USED_LOCK("+leadLock+")", job)
+	holder, err := c.Number(ctx, query, job)
 	return holder != 0, err
 }
 

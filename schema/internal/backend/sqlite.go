@@ -35,6 +35,7 @@ type (
 var _ Backend = sqLite{}
 
 func (sqliteConnections) begin() string    { return "BEGIN IMMEDIATE" }
+func (sqliteConnections) commit() string   { return "COMMIT" }
 func (sqliteConnections) LockRead() string { return "" }
 
 func (sqliteConnections) Duplicate(err error) bool {
@@ -123,6 +124,10 @@ func (m sqliteWriting) Insert(ctx context.Context, s *Session, columns []Column,
 // leads, and the fence ends the others.
 func (sqliteExclusion) Lead(context.Context, *Session, string) (bool, error) { return true, nil }
 
+func (m sqliteCapture) dropTrigger(name string) string {
+	return "DROP TRIGGER IF EXISTS " + m.Quote(name)
+}
+
 // PassBarrier belongs into the transaction that writes: nobody else sees it.
 func (sqliteCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	value := 0
@@ -132,7 +137,7 @@ func (sqliteCapture) PassBarrier(ctx context.Context, s *Session, pass bool) err
 	return s.Exec(ctx, "UPDATE "+FenceTable+" SET pass = ?", value)
 }
 
-func (sqliteExclusion) Lock(ctx context.Context, s *Session, _ []string, most time.Duration) error {
+func (sqliteExclusion) Lock(ctx context.Context, s *Session, _ Locking, most time.Duration) error {
 	if err := s.Exec(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", most.Milliseconds()+1)); err != nil {
 		return err
 	}
@@ -151,6 +156,12 @@ func (sqliteExclusion) Unlock(ctx context.Context, s *Session, keep bool) error 
 	return s.Exec(ctx, "ROLLBACK")
 }
 
+// Undoes: the lock is a transaction.
+func (sqliteExclusion) Undoes() bool { return true }
+
+// Settle: a transaction ends with its process.
+func (sqliteExclusion) Settle(context.Context, *Session, []string) error { return nil }
+
 func (m sqliteExclusion) Persist(ctx context.Context, s *Session) error {
 	if err := m.Unlock(ctx, s, true); err != nil {
 		return err
@@ -167,6 +178,8 @@ func (sqliteExclusion) Abandoned(context.Context, *Session) error { return nil }
 func (sqliteExclusion) Watch(_ context.Context, _ *Session, _ <-chan struct{}, _ func() time.Duration, f func() error) error {
 	return f()
 }
+
+func (sqliteCatalog) BytesType() string { return "BLOB" }
 
 func (sqliteCatalog) Exists(ctx context.Context, s *Session, name string) (bool, error) {
 	n, err := s.Number(ctx, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", name)

@@ -118,6 +118,15 @@ func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	return keys
 }
 
+// CheckKinds refuses a way between PostgreSQL and another kind of database: what one writes
+// down of a value, the other need not read.
+func CheckKinds(source, side *Database) error {
+	if is, of := side.Name(), source.Name(); is != of && (is == "postgres" || of == "postgres") {
+		return fmt.Errorf("%w: database %s is a %s, the source a %s", ErrUnsupported, side.Label, is, of)
+	}
+	return nil
+}
+
 // MakeLike makes a table for rows of one of a source in the database of a session, with the
 // definition that it has there.
 func MakeLike(ctx context.Context, s *Session, source *Database, t Table, name string) error {

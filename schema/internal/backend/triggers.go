@@ -92,7 +92,7 @@ func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []T
 	}
 	return c.Database.briefly(ctx, c, func() error {
 		for _, name := range names {
-			if err := c.Exec(ctx, "DROP TRIGGER IF EXISTS "+c.Database.Quote(name)); err != nil {
+			if err := c.Exec(ctx, c.Database.dropTrigger(name)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +103,7 @@ func (c *Session) DropTriggersNamed(ctx context.Context, prefix string, stay []T
 // DropTriggers drops those of the triggers that are there.
 func (c *Session) DropTriggers(ctx context.Context, all []Trigger) error {
 	for _, t := range all {
-		if err := c.Exec(ctx, "DROP TRIGGER IF EXISTS "+c.Database.Quote(t.name)); err != nil {
+		if err := c.Exec(ctx, c.Database.dropTrigger(t.name)); err != nil {
 			return err
 		}
 	}

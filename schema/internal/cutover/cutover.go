@@ -61,6 +61,9 @@ func (l *Stage) Cutover(ctx context.Context, maxPause time.Duration) (Result, er
 // Repair finishes a switch of which only the route is missing.
 func (l *Stage) Repair(ctx context.Context) (repair proto.Repair, err error) {
 	err = l.Source.Do(ctx, func(s *backend.Session) error {
+		if err := s.Database.Settle(ctx, s, l.Tables.Names()); err != nil {
+			return err
+		}
 		repair, err = diagnose(ctx, l.Tables.Names(), s)
 		return err
 	})
@@ -140,15 +143,15 @@ type cutover struct {
 func (c *cutover) source() *backend.Session { return c.locked[c.Source] }
 
 // lockedTables are the source's tables under the names that they have now.
-func (c *cutover) lockedTables(*backend.Database) []string {
-	tables := []string{c.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}
+func (c *cutover) lockedTables(*backend.Database) backend.Locking {
+	all := backend.Locking{Own: []string{c.LogTable(), backend.JobTable, backend.SpanTable, backend.RouteTable, backend.FenceTable}}
 	if c.Tables.HasMap() {
-		tables = append(tables, string(c.MapTable()))
+		all.Own = append(all.Own, string(c.MapTable()))
 	}
 	for _, t := range c.Tables {
-		tables = append(tables, t.Name)
+		all.Tables = append(all.Tables, t.Name)
 	}
-	return tables
+	return all
 }
 
 func (c *cutover) refusedBy(left []follow.Entry) error {
@@ -247,8 +250,12 @@ func (c *cutover) ask(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain: an error may have come after the rename it is about.
+// lookAgain: an error may have come after the rename it is about, unless the end of the
+// lock undoes it.
 func (c *cutover) lookAgain(ctx context.Context) {
+	if c.Source.Undoes() && c.undo(ctx) {
+		return
+	}
 	c.renamed = 0
 	for _, t := range c.Tables {
 		if gone, err := c.Source.Exists(ctx, c.source(), backend.Retired(t.Conf.Name)); err == nil && gone {
@@ -318,9 +325,9 @@ func (l *Stage) flip(ctx context.Context, s *backend.Session) error {
 	return l.Enter(ctx, s, proto.Following, proto.Switched)
 }
 
-// backIsShorter counts statements: what SQLite has renamed is undone by one ROLLBACK.
+// backIsShorter counts statements, or one ROLLBACK that undoes all.
 func (c *cutover) backIsShorter() bool {
-	if c.Source.Name() == "sqlite" {
+	if c.Source.Undoes() {
 		return true
 	}
 	on := len(c.Tables) - c.renamed + 1 // and the route
@@ -342,7 +349,7 @@ func (c *cutover) undo(ctx context.Context) bool {
 		if !t.IsRetired() {
 			continue
 		}
-		if c.Source.Name() != "sqlite" {
+		if !c.Source.Undoes() {
 			if err := c.source().Exec(ctx, c.Source.Rename(t.Name, t.Conf.Name)); err != nil {
 				return false
 			}

@@ -12,12 +12,12 @@ import (
 
 // direction is what a pause needs to know about the side that stops to serve.
 type direction struct {
-	sides   []*backend.Database              // whose tables are closed
-	tables  func(*backend.Database) []string // that are locked there
-	changes []*follow.Stream                 // of the changes made there
-	refused func(left []follow.Entry) error  // is the error of changes that the other side does not take
-	check   func(context.Context) error      // runs under the locks, when all changes are over
-	close   func(context.Context) error      // runs after it, while the databases are still watched
+	sides   []*backend.Database                     // whose tables are closed
+	tables  func(*backend.Database) backend.Locking // that are locked there
+	changes []*follow.Stream                        // of the changes made there
+	refused func(left []follow.Entry) error         // is the error of changes that the other side does not take
+	check   func(context.Context) error             // runs under the locks, when all changes are over
+	close   func(context.Context) error             // runs after it, while the databases are still watched
 
 	locking, draining, closing string // the steps, as an error names them
 }

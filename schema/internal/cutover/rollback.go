@@ -87,12 +87,12 @@ type rollback struct {
 	phase proto.Phase
 }
 
-func (r *rollback) lockedTables(side *backend.Database) []string {
-	tables := []string{r.BackTable(), backend.ShardFenceTable}
+func (r *rollback) lockedTables(side *backend.Database) backend.Locking {
+	all := backend.Locking{Own: []string{r.BackTable(), backend.ShardFenceTable}}
 	for _, to := range r.TargetsOn(side) {
-		tables = append(tables, to.Present())
+		all.Tables = append(all.Tables, to.Present())
 	}
-	return tables
+	return all
 }
 
 func (r *rollback) refusedBy(left []follow.Entry) error {
@@ -214,16 +214,19 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 }
 
 // raiseCounter keeps the source from giving an id again that it got in a
-// rollback.
-func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) error {
-	if !t.IDs.IsDrawn() || t.IDs.Of != &t.Table {
-		return nil
+// rollback. The counters of PostgreSQL know nothing of rows that bring their ids.
+func (r *rollback) raiseCounter(ctx context.Context, s *backend.Session, t *openjob.Table) (err error) {
+	var highest int64
+	switch {
+	case t.IDs.IsDrawn() && t.IDs.Of == &t.Table:
+		highest, err = r.MapTable().Highest(ctx, s, t.IDs)
+	case s.Database.Name() == "postgres":
+		highest, err = s.Number(ctx, "SELECT MAX("+s.Database.Quote(t.Key)+") FROM "+s.Database.Quote(t.Name))
 	}
-	counter, err := s.Database.Counter(ctx, s, t.Name)
-	if err != nil {
+	if err != nil || highest == 0 {
 		return err
 	}
-	highest, err := r.MapTable().Highest(ctx, s, t.IDs)
+	counter, err := s.Database.Counter(ctx, s, t.Name)
 	if err != nil || highest <= counter {
 		return err
 	}

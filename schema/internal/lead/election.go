@@ -111,7 +111,7 @@ func (t *term) readMark(ctx context.Context, s *backend.Session) error {
 // transaction the answer holds until its end.
 func (t *term) check(ctx context.Context, s *backend.Session) error {
 	query := "SELECT epoch FROM " + s.Database.Fence + " WHERE job = ?"
-	if !s.Locked {
+	if !s.Locked || s.Database.Undoes() { // otherwise the table is locked
 		query += s.Database.LockRead()
 	}
 	fence, err := s.Number(ctx, query, t.job)

@@ -78,8 +78,9 @@ func (p *Pulse) speak(ctx context.Context, lag bool) {
 // note writes the row, unless a newer runner has.
 func (p *Pulse) note(ctx context.Context, s *backend.Session, lag bool) error {
 	if p.began == "" { // texts are bytes, in whatever character set the database is
+		bytes := s.Database.BytesType()
 		if err := s.Exec(ctx, "CREATE TABLE IF NOT EXISTS "+RunnerTable+" (job VARCHAR(64) NOT NULL PRIMARY KEY, epoch BIGINT NOT NULL DEFAULT 0,"+
-			" host BLOB, pid BIGINT NOT NULL DEFAULT 0, doing BLOB, cause BLOB, began BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0,"+
+			" host "+bytes+", pid BIGINT NOT NULL DEFAULT 0, doing "+bytes+", cause "+bytes+", began BIGINT NOT NULL DEFAULT 0, heard BIGINT NOT NULL DEFAULT 0,"+
 			" copied BIGINT NOT NULL DEFAULT 0, followed BIGINT NOT NULL DEFAULT 0, caught BIGINT NOT NULL DEFAULT 0)"); err != nil {
 			return err
 		}

@@ -91,6 +91,9 @@ func Described(c Config, source *backend.Database, shapes []backend.Table) (*Job
 func (j *Job) AddShards(ctx context.Context, label string, db *sql.DB) (*backend.Database, error) {
 	side, err := backend.Open(ctx, label, backend.ShardFenceTable, db)
 	if err == nil {
+		err = backend.CheckKinds(j.Source, side)
+	}
+	if err == nil {
 		side.Waits = j.waits
 		j.Shards = append(j.Shards, side)
 	}

@@ -124,6 +124,8 @@ func (all Tables) findRoute(t *Table, source *backend.Database) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("%w: table %s: no foreign key leads from %s to the primary key of a table of the job; name it in References", backend.ErrUnsupported, at.Conf.Name, at.Conf.Via)
+		case source.Name() == "postgres":
+			return fmt.Errorf("%w: table %s: on PostgreSQL a migration does not move tables that are sharded by a column of another one yet; shard it by a column of its own", backend.ErrUnsupported, at.Conf.Name)
 		case !up.declared && source.Name() == "mysql":
 			return fmt.Errorf("%w: table %s: nothing keeps a row from being inserted while the row that %s refers to moves to another shard; declare the foreign key", backend.ErrUnsupported, at.Conf.Name, at.Conf.Via)
 		case len(r.hops) == len(all):

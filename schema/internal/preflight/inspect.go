@@ -17,12 +17,12 @@ import (
 // Inspect looks for what would stop a migration or surprise somebody in the middle of
 // it, and changes nothing. What is worst comes first.
 func Inspect(ctx context.Context, c openjob.Config) ([]Finding, error) {
-	i := &inspection{cfg: c}
 	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
+	i := &inspection{cfg: c, from: source}
 	if err := i.source(ctx, source); err != nil {
 		return nil, fmt.Errorf("inspect the source: %w", err)
 	}
@@ -39,6 +39,7 @@ func Inspect(ctx context.Context, c openjob.Config) ([]Finding, error) {
 // inspection collects findings.
 type inspection struct {
 	cfg    openjob.Config
+	from   *backend.Database // the source
 	found  []Finding
 	packet int64  // the source's max_allowed_packet
 	mark   string // of the job, "" before its first run
@@ -174,7 +175,7 @@ func plain(err error) string {
 func (p tableProbe) table(ctx context.Context) error {
 	p.edges()
 	p.uniqueKeys()
-	if p.Database.Name() == "sqlite" {
+	if p.Database.Name() != "mysql" {
 		p.ownTriggers()
 	}
 	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownKeyColumns} {
@@ -182,8 +183,11 @@ func (p tableProbe) table(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.Database.Name() == "sqlite" {
+	switch p.Database.Name() {
+	case "sqlite":
 		return nil
+	case "postgres":
+		return postgresTable(p).look(ctx)
 	}
 	return p.mysqlTable(ctx)
 }
@@ -201,8 +205,11 @@ func (p serverProbe) database(ctx context.Context) error {
 	for _, b := range blockers {
 		p.add(OutsideJob, Block, b, "drop it, or take what it belongs to into the job")
 	}
-	if p.Database.Name() == "sqlite" {
+	switch p.Database.Name() {
+	case "sqlite":
 		return p.sqliteDatabase(ctx)
+	case "postgres":
+		return p.postgresSource(ctx)
 	}
 	return p.mysqlSource(ctx)
 }
@@ -217,7 +224,7 @@ func (p tableProbe) edges() {
 		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
 		case p.has(fk.Table):
-		case fk.Deletes || fk.Updates && p.Database.Name() == "sqlite":
+		case fk.Deletes || fk.Updates && p.Database.Name() != "mysql":
 			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.Table+" to the job, or drop the foreign key")
 		case fk.Updates && fk.Unseen != "":
 			p.add(OutsideJob, Block, refers+", and changes rows here by itself when its key is changed, which no trigger there would see: "+fk.Unseen, "drop the foreign key, or make it ON UPDATE NO ACTION")
@@ -377,6 +384,9 @@ func (i *inspection) shard(ctx context.Context, name string) {
 	shard, err := backend.Open(ctx, name, backend.ShardFenceTable, i.cfg.Shards[name])
 	if err == nil {
 		defer shard.Close()
+		err = backend.CheckKinds(i.from, shard)
+	}
+	if err == nil {
 		err = shard.Once(ctx, func(s *backend.Session) error { return shardProbe{probe{i, s, backend.Table{}}}.targets(ctx) })
 	}
 	if err != nil {
@@ -402,13 +412,20 @@ func (p shardProbe) targets(ctx context.Context) error {
 			continue
 		}
 		p.shape.Name = t.Name
-		if err := p.strict(ctx, t); err != nil {
+		makes := p.strict
+		if p.Database.Name() == "postgres" {
+			makes = p.postgresMakes
+		}
+		if err := makes(ctx, t); err != nil {
 			return err
 		}
 	}
 	p.shape.Name = ""
-	if p.Database.Name() == "sqlite" {
+	switch p.Database.Name() {
+	case "sqlite":
 		return serverProbe(p).sqliteDatabase(ctx)
+	case "postgres":
+		return serverProbe(p).postgresShard(ctx)
 	}
 	return serverProbe(p).mysqlShard(ctx)
 }
@@ -426,7 +443,7 @@ func (p shardProbe) target(ctx context.Context, t openjob.TableConfig, name stri
 		return true, err
 	}
 	exists, err = p.Database.Exists(ctx, p.Session, name)
-	if err == nil && !exists {
+	if err == nil && !exists && p.Database.Name() != "postgres" { // which is asked to make it
 		err = p.unlike(ctx, t)
 	}
 	if err != nil || !exists {

@@ -89,7 +89,7 @@ func (p serverProbe) variables(ctx context.Context, names ...string) (map[string
 
 // mysqlSource looks at the server of the source.
 func (p serverProbe) mysqlSource(ctx context.Context) error {
-	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.mysqlWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
+	for _, look := range []func(context.Context) error{p.mysqlServer, p.mysqlNumbers, p.otherWriters, p.mysqlTransactions, p.mysqlPrepared, p.mysqlReaders, p.mysqlSize} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (p serverProbe) mysqlShard(ctx context.Context) error {
 	if packet, _ := strconv.ParseInt(v["max_allowed_packet"], 10, 64); packet < p.inspection.packet {
 		p.add(PacketSize, Warn, fmt.Sprintf("max_allowed_packet is %d, that of the source %d", packet, p.inspection.packet), "raise it: a long row would not fit into a statement")
 	}
-	for _, look := range []func(context.Context) error{p.mysqlNumbers, p.mysqlWriters} {
+	for _, look := range []func(context.Context) error{p.mysqlNumbers, p.otherWriters} {
 		if err := look(ctx); err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func (p serverProbe) mysqlShard(ctx context.Context) error {
 	return p.mysqlPrivileges(ctx, v["log_bin"] == "ON" && v["log_bin_trust_function_creators"] != "ON", shardPrivileges)
 }
 
-// mysqlWriters looks for others that change rows, on the source and on the shards.
-func (p serverProbe) mysqlWriters(ctx context.Context) error {
+// otherWriters looks for others that change rows, on the source and on the shards.
+func (p serverProbe) otherWriters(ctx context.Context) error {
 	found, err := p.Database.OtherWriters(ctx, p.Session)
 	for _, f := range found {
 		if p.Database.Label == "source" {

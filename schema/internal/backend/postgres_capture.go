@@ -1,0 +1,99 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// A trigger and its function have one name. The function runs with the rights of who
+// made it, as writers need none on the log, and finds tables where that one did. The
+// trigger is of those that run always: also for who writes as a replica.
+
+func (m postgresCapture) Capture(c Capture) []Trigger {
+	insert := func(row string) string {
+		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s);", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
+	}
+	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s END IF;", m.Quote(c.Key), insert("OLD"))
+	return []Trigger{
+		m.trigger(c.TriggerName("ins"), c.Table, "AFTER INSERT", "ROW", insert("NEW")+" RETURN NULL;"),
+		m.trigger(c.TriggerName("upd"), c.Table, "AFTER UPDATE", "ROW", insert("NEW")+" "+moved+" RETURN NULL;"),
+		m.trigger(c.TriggerName("del"), c.Table, "AFTER DELETE", "ROW", insert("OLD")+" RETURN NULL;"),
+		m.trigger(c.TriggerName("trunc"), c.Table, "BEFORE TRUNCATE", "STATEMENT",
+			"RAISE EXCEPTION 'shardid: this table is being migrated: use DELETE, or abort the migration before TRUNCATE';"),
+	}
+}
+
+func (m postgresCapture) Barrier(c Capture) []Trigger {
+	const refuse = "RAISE EXCEPTION 'shardid: this table moved to shards';"
+	pass := func(row string) string {
+		return "IF current_setting('shardid.pass', true) = '1' THEN RETURN " + row + "; END IF; " + refuse
+	}
+	return []Trigger{
+		m.trigger(c.TriggerName("noins"), c.Table, "BEFORE INSERT", "ROW", pass("NEW")),
+		m.trigger(c.TriggerName("noupd"), c.Table, "BEFORE UPDATE", "ROW", pass("NEW")),
+		m.trigger(c.TriggerName("nodel"), c.Table, "BEFORE DELETE", "ROW", pass("OLD")),
+		m.trigger(c.TriggerName("notrunc"), c.Table, "BEFORE TRUNCATE", "STATEMENT", refuse),
+	}
+}
+
+func (m postgresCapture) trigger(name, table, when, each, body string) Trigger {
+	body = "BEGIN " + body + " END"
+	create := fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS '%s'; "+
+		"CREATE TRIGGER %[1]s %[3]s ON %[4]s FOR EACH %[5]s EXECUTE FUNCTION %[1]s(); ALTER TABLE %[4]s ENABLE ALWAYS TRIGGER %[1]s",
+		m.Quote(name), strings.ReplaceAll(body, "'", "''"), when, m.Quote(table), each)
+	return Trigger{name: name, table: table, body: body, Create: create}
+}
+
+// KeyWatch is of no use here: a foreign key runs the triggers of the rows that it changes.
+func (postgresCapture) KeyWatch(KeyWatch) Trigger { panic("bug: no table of PostgreSQL is watched") }
+
+// dropTrigger drops the function, and the trigger with it.
+func (m postgresCapture) dropTrigger(name string) string {
+	return "DROP FUNCTION IF EXISTS " + m.Quote(name) + "() CASCADE"
+}
+
+// postgresTriggers are those of tables of the schema that run always.
+const postgresTriggers = " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_proc p ON p.oid = t.tgfoid" +
+	" WHERE NOT t.tgisinternal AND n.nspname = current_schema() AND t.tgenabled = 'A'"
+
+// triggers are by the functions, which DROP TRIGGER leaves, where it asks for all.
+func (postgresCapture) triggers(ctx context.Context, s *Session, prefix string) ([]string, error) {
+	return s.List(ctx, "SELECT t.tgname"+postgresTriggers+" AND starts_with(t.tgname, ?)", prefix)
+}
+
+func (postgresCapture) hasTrigger(ctx context.Context, s *Session, t Trigger) (bool, error) {
+	n, err := s.Number(ctx, "SELECT COUNT(*)"+postgresTriggers+" AND t.tgname = ? AND c.relname = ? AND p.prosrc = ?", t.name, t.table, t.body)
+	return n == 1, err
+}
+
+// aside makes all triggers in one transaction, which waits for those who write.
+func (m postgresCapture) aside(ctx context.Context, s *Session, table string, f func() error) error {
+	return m.briefly(ctx, s, func() error {
+		return s.Tx(ctx, func() error {
+			if err := s.Exec(ctx, "LOCK TABLE "+m.Quote(table)+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+				return err
+			}
+			return f()
+		})
+	})
+}
+
+// briefly: who waits for a lock lets nobody else begin to use the table.
+func (postgresCapture) briefly(ctx context.Context, s *Session, f func() error) error {
+	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err // the connection is discarded, and the setting with it
+	}
+	return s.Exec(ctx, "SET lock_timeout = "+postgresSettings["lock_timeout"])
+}
+
+func (postgresCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
+	value := ""
+	if pass {
+		value = "1"
+	}
+	return s.Exec(ctx, "SELECT set_config('shardid.pass', '"+value+"', false)")
+}

@@ -1,0 +1,189 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
+)
+
+// postgresTable is at a table of PostgreSQL.
+type postgresTable struct{ probe }
+
+// look looks at what a definition has in it.
+func (p postgresTable) look(ctx context.Context) error {
+	for _, look := range []func(context.Context) error{p.columns, p.counter, p.rights, p.published, p.draft} {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofTable selects from what belongs to a table of the schema, which has the name c.
+const ofTable = " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema() "
+
+func (p postgresTable) columns(ctx context.Context) error {
+	generated, err := p.List(ctx, "SELECT a.attname"+ofTable+"JOIN pg_attribute a ON a.attrelid = c.oid AND a.attgenerated <> '' AND NOT a.attisdropped WHERE c.relname = ? ORDER BY a.attnum", p.shape.Name)
+	if err != nil {
+		return err
+	}
+	if len(generated) > 0 {
+		p.add(GeneratedColumns, Info, "the columns "+strings.Join(generated, ", ")+" are computed by each database", "nothing, if the shards' servers compute them alike")
+	}
+	counted, err := p.List(ctx, "SELECT a.attname"+ofTable+"JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"+
+		" WHERE c.relname = ? AND (a.attidentity <> '' OR pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%') AND a.attname <> ? ORDER BY a.attnum", p.shape.Name, p.shape.Key)
+	for _, name := range counted {
+		p.add(OtherCounter, Warn, name+" is numbered by the table; the shards' tables will not number it", "have the application give it values from the switch on, or do without it")
+	}
+	if err != nil {
+		return err
+	}
+	checks, err := p.Number(ctx, "SELECT COUNT(*)"+ofTable+"JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'c' WHERE c.relname = ?", p.shape.Name)
+	if err == nil && checks > 0 {
+		p.add(Checks, Info, fmt.Sprintf("it has CHECK constraints (%d), and so will the shards' tables", checks), "nothing")
+	}
+	return err
+}
+
+// counter looks at how far the key's type and its sequence are used.
+func (p postgresTable) counter(ctx context.Context) error {
+	column, err := dialect.WholeNumbers(ctx, p, dialect.Postgres{}, p.shape.Name, p.shape.Key)
+	if err != nil {
+		return err
+	}
+	most := cmp.Or(column.Most, math.MaxInt64)
+	if most != math.MaxInt64 {
+		p.add(NarrowKey, Info, fmt.Sprintf("%s is %s; the shards' tables get bigint, and a rollback fails on a row with an id that is too large for the source", p.shape.Key, column.Type),
+			"make columns of other tables and programs that hold such ids as wide")
+	}
+	highest, err := p.Number(ctx, fmt.Sprintf("SELECT MAX(%s) FROM %s", p.Database.Quote(p.shape.Key), p.Database.Quote(p.shape.Name)))
+	if used := float64(highest) / float64(most); err == nil && used >= 0.5 {
+		p.add(RangeUsed, Warn, fmt.Sprintf("%.0f %% of the range of %s is used", 100*used, column.Type), "finish the migration before inserts fail")
+	}
+	return err
+}
+
+// rights looks who else may use the table: the shards' tables belong to the user.
+func (p postgresTable) rights(ctx context.Context) error {
+	others, err := p.List(ctx, "SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(g.grantee) END"+ofTable+
+		"CROSS JOIN LATERAL aclexplode(c.relacl) g WHERE c.relname = ? AND g.grantee NOT IN (c.relowner, (SELECT oid FROM pg_roles WHERE rolname = current_user)) ORDER BY 1", p.shape.Name)
+	if err == nil && len(others) > 0 {
+		p.add(Privileges, Warn, "others have rights on it ("+strings.Join(others, ", ")+"), and have none on the shards' tables, which belong to the user of the job",
+			"after the run and before the switch, GRANT them the same on the shards' tables")
+	}
+	return err
+}
+
+// published looks for those to whom the table's rows are replicated.
+func (p postgresTable) published(ctx context.Context) error {
+	names, err := p.List(ctx, "SELECT DISTINCT pubname FROM pg_publication_tables WHERE schemaname = current_schema() AND tablename = ? ORDER BY 1", p.shape.Name)
+	if err == nil && len(names) > 0 {
+		p.add(OutsideJob, Warn, "it is published ("+strings.Join(names, ", ")+"); subscribers get no row that is written to the shards", "have them subscribe to the shards' tables, with the switch")
+	}
+	return err
+}
+
+// draft notes what the shards are asked about later.
+func (p postgresTable) draft(ctx context.Context) error {
+	made, err := p.Database.TargetDefinition(ctx, p.Session, p.shape, tried)
+	if errors.Is(err, backend.ErrUnsupported) {
+		p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
+		return nil
+	}
+	p.drafts[p.settings().Name] = draft{definition: strings.Join(made, "; ")}
+	return err
+}
+
+// postgresMakes has a server with shards make the table, and takes it back: what it lacks
+// of types, functions, collations or rights shows in no other way.
+func (p shardProbe) postgresMakes(ctx context.Context, t openjob.TableConfig) error {
+	d, known := p.drafts[t.Name]
+	if !known {
+		return nil
+	}
+	err := p.Exec(ctx, "BEGIN; "+d.definition)
+	if undo := p.Exec(ctx, "ROLLBACK"); undo != nil {
+		return undo
+	}
+	if err != nil && !p.Database.MayPass(err) {
+		p.add(RowFormat, Block, fmt.Sprintf("the database does not make the table of %s: %v", t.Name, err), "make here what it lacks, or create this table by hand in a form that it takes")
+		return nil
+	}
+	return err
+}
+
+// postgresSource looks at the database of the source.
+func (p serverProbe) postgresSource(ctx context.Context) error {
+	for _, look := range []func(context.Context) error{p.postgresDatabase, p.otherWriters, p.postgresTransactions, p.postgresSize} {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postgresShard looks at a database with shards.
+func (p serverProbe) postgresShard(ctx context.Context) error {
+	if err := p.postgresDatabase(ctx); err != nil {
+		return err
+	}
+	return p.otherWriters(ctx)
+}
+
+// postgresDatabase looks at what each database must have.
+func (p serverProbe) postgresDatabase(ctx context.Context) error {
+	var creates bool
+	var schema, full, synced string
+	err := p.QueryRowContext(ctx, "SELECT has_schema_privilege(current_schema(), 'CREATE'), current_schema(), current_setting('full_page_writes'), current_setting('fsync')").Scan(&creates, &schema, &full, &synced)
+	if err != nil {
+		return err
+	}
+	if !creates {
+		p.add(Privileges, Block, "the user may make no tables in the schema "+schema, "GRANT CREATE, USAGE ON SCHEMA "+p.Database.Quote(schema)+" to it")
+	}
+	if full == "off" || synced == "off" {
+		p.add(Durability, Warn, "fsync is "+synced+" and full_page_writes "+full+": a crash of the machine takes back what was committed, or worse",
+			"turn both on until the migration is finalized; after a crash, verify")
+	}
+	return nil
+}
+
+// postgresTransactions looks for what the lock of a switch would wait for. Prepared
+// transactions keep theirs without a connection.
+func (p serverProbe) postgresTransactions(ctx context.Context) error {
+	const limit = 60
+	var age sql.NullFloat64
+	err := p.QueryRowContext(ctx, "SELECT MAX(EXTRACT(EPOCH FROM clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'").Scan(&age)
+	if err == nil && age.Float64 > limit {
+		p.add(LongTransactions, Warn, fmt.Sprintf("a transaction has been open for %.0f seconds", age.Float64), "end it before the switch, which waits for all that have touched the tables")
+	}
+	if err != nil {
+		return err
+	}
+	prepared, err := p.Number(ctx, "SELECT COUNT(*) FROM pg_prepared_xacts WHERE database = current_database()")
+	if err == nil && prepared > 0 {
+		p.add(Prepared, Warn, fmt.Sprintf("pg_prepared_xacts lists %d prepared transactions, whose locks would keep the switch waiting", prepared), "COMMIT PREPARED or ROLLBACK PREPARED each")
+	}
+	return err
+}
+
+func (p serverProbe) postgresSize(ctx context.Context) error {
+	var bytes int64
+	for _, t := range p.cfg.Tables {
+		n, err := p.Number(ctx, "SELECT pg_total_relation_size(c.oid)"+ofTable+"WHERE c.relname = ?", t.Name)
+		if err != nil {
+			return err
+		}
+		bytes += n
+	}
+	p.size(bytes)
+	return nil
+}
