@@ -29,6 +29,7 @@ check: format vet lint $(GOTESTSUM) ## format, vet, lint, import rules and the t
 test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo, real servers; installs what is missing
 	@.ci/install-missing
 	@.ci/install-mysql
+	@.ci/install-spider
 	@.ci/install-newest-postgres >/dev/null
 	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests
 
@@ -38,6 +39,7 @@ soak: export TEST_SILENCE := 6h
 soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger numbers; see docs/soak.md
 	@.ci/install-missing
 	@.ci/install-mysql
+	@.ci/install-spider
 	@.ci/install-newest-postgres >/dev/null
 	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=1
 

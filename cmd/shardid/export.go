@@ -21,24 +21,25 @@ import (
 )
 
 // exportSystems are the systems that there are exports for.
-var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb", "fdw"}
+var exportSystems = []string{"vitess", "shardingsphere", "citus", "tidb", "fdw", "spider"}
 
 func newExport() *cobra.Command {
 	var config, dir string
 	var asJSON, unchecked bool
 	cmd := &cobra.Command{
-		Use:   "export vitess|shardingsphere|citus|tidb|fdw --config FILE",
+		Use:   "export vitess|shardingsphere|citus|tidb|fdw|spider --config FILE",
 		Short: "Say a sharding configuration in another system's terms, exactly or not at all",
 		Long: `Export prints what another system needs to place every row where it lies now: a
 VSchema and its shards for Vitess, rules for Apache ShardingSphere, and the
 statements that make the tables for Citus and TiDB. For fdw it prints the statements by
-which one PostgreSQL reads the live shards as single tables, for reports. A table that the system cannot
-place exactly is refused, with the reason and what would do instead.
+which one PostgreSQL reads the live shards as single tables, for reports, and for spider
+those by which one MariaDB does. A table that the system cannot place exactly is refused,
+with the reason and what would do instead.
 
 For Vitess every row of the live shards is looked at, as doctor does: the export is
 refused where Vitess would lose rows that are there. Where the shards are MySQL's, the
-export has what makes them Vitess' in their places, by RENAME TABLE. For TiDB the tables' definitions
-are read from their databases. Nothing writes to one.
+export has what makes them Vitess' in their places, by RENAME TABLE. For TiDB and Spider the tables'
+definitions are read from their databases. Nothing writes to one.
 
 ` + layoutHelp,
 		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
@@ -100,6 +101,8 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 		out, err = export.Citus(r)
 	case "fdw":
 		out, err = export.FDW(r)
+	case "spider":
+		return l.exportSpider(ctx)
 	case "tidb":
 		return l.exportTiDB(ctx, r)
 	}
@@ -107,6 +110,21 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 		return out, input.Wrap(err)
 	}
 	return out, nil
+}
+
+// exportSpider asks the databases for the tables' columns.
+func (l layoutFile) exportSpider(ctx context.Context) (out export.Export, err error) {
+	s, err := l.open(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r, _, err := l.current(ctx, s.dbs)
+	if err != nil {
+		return out, explained(err, s.mask)
+	}
+	out, err = export.Spider(ctx, r)
+	return out, explained(refusal(err), s.mask)
 }
 
 // exportTiDB asks the databases for the tables' definitions.

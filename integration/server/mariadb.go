@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -141,4 +143,18 @@ func mariadbConfig(port int, database string) *mysql.Config {
 	c.DBName = database
 	c.Logger = &mysql.NopLogger{} // connections to a killed server break; that is no news
 	return c
+}
+
+// RunSpider is [RunMariaDB] for a server that has the storage engine Spider.
+func RunSpider(tb testing.TB, flags ...string) *MariaDB {
+	tb.Helper()
+	cache, err := cacheDir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := filepath.Join(cache, "spider")
+	if _, err := os.Stat(filepath.Join(dir, "ha_spider.so")); err != nil {
+		tb.Fatalf("MariaDB's engine Spider is not installed for the tests; `make test` does that, or do it alone with .ci/install-spider: %v", err)
+	}
+	return RunMariaDB(tb, append([]string{"--plugin-dir=" + dir, "--plugin-load-add=ha_spider.so"}, flags...)...)
 }

@@ -12,12 +12,13 @@
 //
 //	files, err := export.Vitess(router, export.VitessConfig{Keyspace: "shop"})
 //
-// Nothing is written to any database, and [CheckVitessRows] alone reads: it looks for
-// rows that are there already and that Vitess loses. An [Export] is a handful of
+// Nothing is written to any database. [CheckVitessRows] reads: it looks for
+// rows that are there already and that Vitess loses; and [Spider] reads the columns. An [Export] is a handful of
 // small files, and notes on what they cannot carry. [VitessAdoption] writes the
 // statements by which live tables become Vitess' without a copy.
 //
-// [FDW] moves nothing: it has one PostgreSQL read the live shards as single tables.
+// [FDW] and [Spider] move nothing: one PostgreSQL, or one MariaDB, reads the live shards as
+// single tables.
 //
 // The export to Vitess is tested against Vitess' own vindexes. Those to
 // ShardingSphere, Citus and TiDB were checked against golden files, and say so.

@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -180,4 +181,24 @@ func ExampleFDW() {
 	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_east"."orders_0" FOR VALUES IN (0);
 	// ALTER TABLE shards."orders" ATTACH PARTITION "shards_west"."orders_1" FOR VALUES IN (1);
 	// A query on orders with user_id = 5 AND shards.orders_slot(user_id) = shards.orders_slot(5) asks one shard; one without that asks all.
+}
+
+// The rule has to be one that a partition of MariaDB can have as well.
+func ExampleSpider() {
+	users, err := sharding.Spread([]string{"east", "west"}, 2, "users_%d")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB), "west": new(sql.DB)},
+		sharding.Table{Name: "users", Key: "email", Rule: sharding.HashText(2), Map: users})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := export.Spider(context.Background(), router); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// export: spider: table users: no exact equivalent: MariaDB permits no function in PARTITION BY that computes the slots of its rule; read its shards one by one, or all through shardsql
 }

@@ -31,7 +31,7 @@ var ErrInexact = errors.New("no exact equivalent")
 
 // RefusedError says why a table cannot be exported, and the way out.
 type RefusedError struct {
-	System string // "vitess", "shardingsphere", "citus", "tidb" or "fdw"
+	System string // "vitess", "shardingsphere", "citus", "tidb", "fdw" or "spider"
 	Table  string // logical table
 	Reason string
 	Way    string // what would do instead

@@ -64,14 +64,7 @@ func pg(name string) string { return dialect.Postgres{}.Quote(name) }
 
 // servers makes the databases known, each with a schema for its tables.
 func (f *fdwWriter) servers(r *sharding.Router) {
-	for _, t := range r.Tables() {
-		for _, at := range t.Map.Targets() {
-			if !slices.Contains(f.all, at.DB) {
-				f.all = append(f.all, at.DB)
-			}
-		}
-	}
-	slices.Sort(f.all)
+	f.all = databases(r)
 	var needed, asked []string // variables, and whether they are there
 	fmt.Fprintf(&f.body, "CREATE EXTENSION IF NOT EXISTS postgres_fdw;\nCREATE SCHEMA %s;\n", fdwSchema)
 	for _, db := range f.all {
