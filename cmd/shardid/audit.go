@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -42,14 +44,14 @@ that is to be sharded, say. It writes nothing.
 
 It exits with 1 when the ids are uneven.
 
-` + layoutHelp,
+` + layoutfile.Help,
 		Example: "  shardid audit --config shards.json --table orders\n  mysql -N -e 'SELECT id FROM orders LIMIT 100000' shop | shardid audit --config shards.json --table orders --ids -",
-		Args:    noArgs("name the table with --table"),
+		Args:    command.NoArgs("name the table with --table"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
-	configFlag(cmd, &f.config)
+	layoutfile.Flag(cmd, &f.config)
 	cmd.Flags().StringVar(&f.table, "table", "", "the sharded table, by its logical name")
 	cmd.Flags().StringVar(&f.column, "column", "", "the sharding key, or another column that leads to its slot (default the key)")
 	cmd.Flags().StringVar(&f.ids, "ids", "", "file of ids instead of the databases; - for stdin")
@@ -59,11 +61,11 @@ It exits with 1 when the ids are uneven.
 }
 
 func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error {
-	layout, err := readLayout(f.config)
+	layout, err := layoutfile.Read(f.config)
 	if err != nil {
 		return err
 	}
-	r, err := layout.router(layout.unopened())
+	r, err := layout.Router(layout.Unopened())
 	if err != nil {
 		return err
 	}
@@ -71,8 +73,8 @@ func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error
 	if err != nil {
 		return err
 	}
-	if child, is := layout.child(table.Name); is && f.ids == "" {
-		return input.Errorf("--table: %s: %s; audit its parent; %s", table.Name, child.unplaced(), child.placing())
+	if child, is := layout.Child(table.Name); is && f.ids == "" {
+		return input.Errorf("--table: %s: %s; audit its parent; %s", table.Name, child.Unplaced(), child.Placing())
 	}
 	var ids []int64
 	if f.ids != "" {
@@ -150,14 +152,14 @@ func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 }
 
 // sample takes the highest ids of each physical table.
-func (f auditFlags) sample(ctx context.Context, layout layoutFile, t sharding.Table) (ids []int64, err error) {
-	s, err := layout.open(ctx)
+func (f auditFlags) sample(ctx context.Context, layout layoutfile.File, t sharding.Table) (ids []int64, err error) {
+	s, err := layout.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	for _, target := range t.Map.Targets() {
-		some, err := f.highest(ctx, s.dbs[target.DB], target.Table)
+		some, err := f.highest(ctx, s.DBs[target.DB], target.Table)
 		if err != nil {
 			return nil, fmt.Errorf("the ids of %s: %w", target, err)
 		}
@@ -207,7 +209,7 @@ func (f auditFlags) print(w io.Writer, r sharding.AuditReport) error {
 	verdict := map[sharding.Balance]string{sharding.Even: "even", sharding.Uneven: "uneven", sharding.TooFew: "too_few"}[r.Verdict]
 	var err error
 	if f.asJSON {
-		err = writeJSON(w, auditResult{
+		err = command.WriteJSON(w, auditResult{
 			f.table, f.column, r.IDs, r.Slots, r.Chi2,
 			int(r.Fullest), r.Most, int(r.Emptiest), r.Fewest, r.Empty, verdict,
 		})

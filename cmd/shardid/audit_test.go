@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 func TestAuditJudgesTheIDsOfTheShards(t *testing.T) {
@@ -23,7 +25,7 @@ func TestAuditJudgesTheIDsOfTheShards(t *testing.T) {
 	if err := json.Unmarshal([]byte(o.stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	if o.code != exitUnclean || got.Verdict != "uneven" || got.IDs != 700 || got.Fullest != 0 || got.Most != 400 || o.stderr != "shardid: the ids spread unevenly over the slots\n" {
+	if o.code != command.ExitUnclean || got.Verdict != "uneven" || got.IDs != 700 || got.Fullest != 0 || got.Most != 400 || o.stderr != "shardid: the ids spread unevenly over the slots\n" {
 		t.Errorf("%d, %+v, %q", o.code, got, o.stderr)
 	}
 	o = succeed(t, "audit", "--config", config, "--table", "orders", "--rows", "1")
@@ -44,7 +46,7 @@ func TestAuditReadsIDsOfATableThatIsToBeSharded(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := execute(t, "audit", "--config", config, "--table", "orders", "--ids", ids)
-	if o.code != exitUnclean || !strings.Contains(o.stdout, "1023 slots are empty") {
+	if o.code != command.ExitUnclean || !strings.Contains(o.stdout, "1023 slots are empty") {
 		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
 	}
 }
@@ -65,7 +67,7 @@ func TestAuditRefusesWhatItCannotCount(t *testing.T) {
 		"there is no file":         {"--config", config, "--table", "orders"},
 	} {
 		o := execute(t, append([]string{"audit"}, args...)...)
-		if o.code != exitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {
 			t.Errorf("%v: %d, %q, %q; want %q", args, o.code, o.stdout, o.stderr, says)
 		}
 	}

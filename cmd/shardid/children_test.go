@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 // childJSON has items that lie where their orders do, and have no user.
@@ -22,7 +24,7 @@ func TestExportRefusesChildrenThatLieByTheirParent(t *testing.T) {
 		o := execute(t, "export", system, "--config", config)
 		want := "export: " + system + `: table items: no exact equivalent: its rows lie where those do that its order_id refers to, and cannot be placed by themselves ("via"); ` +
 			`leave "via" out where the table has the sharding key itself, or add that to it; where its parent is placed by its id, say "key": "order_id" in place of "via"`
-		if o.code != exitInput || !strings.Contains(o.stderr, want) || !oneSentence(o.stderr) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, want) || !oneSentence(o.stderr) || o.stdout != "" {
 			t.Errorf("%s: %d, %q, %q", system, o.code, o.stdout, o.stderr)
 		}
 	}
@@ -52,7 +54,7 @@ func TestDoctorLooksAtChildrenButNotAtTheirRows(t *testing.T) {
 	statement(t, config, 0, "ALTER TABLE items_00 RENAME order_id TO parent; DROP TABLE items_02")
 	o = execute(t, "doctor", "--config", config)
 	for _, want := range []string{"there is no column order_id, by which", "east/items_02: the table does not exist"} {
-		if o.code != exitUnclean || !strings.Contains(o.stdout, want) {
+		if o.code != command.ExitUnclean || !strings.Contains(o.stdout, want) {
 			t.Errorf("%d, no %q in\n%s", o.code, want, o.stdout)
 		}
 	}
@@ -60,7 +62,7 @@ func TestDoctorLooksAtChildrenButNotAtTheirRows(t *testing.T) {
 
 func TestAuditOfAChildSaysWhyItCannot(t *testing.T) {
 	o := execute(t, "audit", "--config", newConfig(t, childJSON), "--table", "items")
-	if o.code != exitInput || !strings.Contains(o.stderr, "items: its rows lie where those do") || !strings.Contains(o.stderr, "; audit its parent; leave") || !oneSentence(o.stderr) || o.stdout != "" {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "items: its rows lie where those do") || !strings.Contains(o.stderr, "; audit its parent; leave") || !oneSentence(o.stderr) || o.stdout != "" {
 		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
 	}
 }

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/versions"
 	"github.com/shardid/shardid/sharding"
@@ -44,7 +46,7 @@ type ddl struct {
 func newDDL() *cobra.Command {
 	d := &ddl{databases: 4}
 	cmd := &cobra.Command{
-		Use: "ddl", Short: "Run versioned DDL on all shards", Long: ddlLong, Args: aCommand,
+		Use: "ddl", Short: "Run versioned DDL on all shards", Long: ddlLong, Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&d.config, "config", "", "the file that says where rows lie, as in shardid export --help")
@@ -82,7 +84,7 @@ func (d *ddl) verb(name, short string, missing database.Missing, work func(conte
 	return &cobra.Command{
 		Use: name + " --config FILE --dir DIRECTORY", Short: short, Long: short + ".\n\n" + ddlLong,
 		Example: "  shardid ddl " + name + " --config shards.json --dir migrations",
-		Args:    noArgs("give the files with --config and --dir"),
+		Args:    command.NoArgs("give the files with --config and --dir"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.cmd = cmd
 			return d.run(cmd.Context(), missing, work)
@@ -91,43 +93,43 @@ func (d *ddl) verb(name, short string, missing database.Missing, work func(conte
 }
 
 func (d *ddl) run(ctx context.Context, missing database.Missing, work func(context.Context, *versions.Runner) error) (err error) {
-	layout, err := readLayout(d.config)
+	layout, err := layoutfile.Read(d.config)
 	if err != nil {
 		return err
 	}
-	if _, err := layout.router(layout.unopened()); err != nil {
+	if _, err := layout.Router(layout.Unopened()); err != nil {
 		return err // before anything is opened
 	}
 	if info, err := os.Stat(d.dir); err != nil || !info.IsDir() {
 		return input.Errorf("--dir %s is no directory that can be read", d.dir)
 	}
-	s, err := layout.openBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, missing) })
+	s, err := layout.OpenBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, missing) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	router, _, err := layout.current(ctx, s.dbs)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	router, _, err := layout.Current(ctx, s.DBs)
 	if err != nil {
-		return d.explained(err, s.mask)
+		return d.explained(err, s.Mask)
 	}
 	runner, err := versions.New(ctx, versions.Config{Router: router, Files: os.DirFS(d.dir), Concurrency: d.databases, Observe: d.tell})
 	if err == nil {
 		err = work(ctx, runner)
 	}
-	return d.explained(err, s.mask)
+	return d.explained(err, s.Mask)
 }
 
 // explained hides passwords, and tells mistakes of the user's from failures.
-func (d *ddl) explained(err error, m mask) error {
+func (d *ddl) explained(err error, m layoutfile.Mask) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown):
-		return input.Errorf("%s", m.hide(err.Error()))
+		return input.Errorf("%s", m.Hide(err.Error()))
 	case errors.Is(err, errBehind), errors.Is(err, errDrift):
 		return err
 	}
-	return errors.New(m.hide(err.Error()))
+	return errors.New(m.Hide(err.Error()))
 }
 
 // tell prints a statement that was done.
@@ -169,7 +171,7 @@ func (d *ddl) plan(ctx context.Context, r *versions.Runner) error {
 		for _, step := range steps {
 			all = append(all, planned{step.Version, step.Target.String(), step.SQL})
 		}
-		return writeJSON(d.cmd.OutOrStdout(), all)
+		return command.WriteJSON(d.cmd.OutOrStdout(), all)
 	}
 	var b strings.Builder
 	for _, step := range steps {
@@ -185,7 +187,7 @@ func (d *ddl) status(ctx context.Context, r *versions.Runner) error {
 		return err
 	}
 	if d.asJSON {
-		err = writeJSON(d.cmd.OutOrStdout(), m)
+		err = command.WriteJSON(d.cmd.OutOrStdout(), m)
 	} else {
 		err = d.printStatus(&m)
 	}
@@ -225,7 +227,7 @@ func (d *ddl) drift(ctx context.Context, r *versions.Runner) error {
 		return err
 	}
 	if d.asJSON {
-		err = writeJSON(d.cmd.OutOrStdout(), append([]versions.Difference{}, all...))
+		err = command.WriteJSON(d.cmd.OutOrStdout(), append([]versions.Difference{}, all...))
 	} else {
 		var b strings.Builder
 		for _, difference := range all {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
@@ -50,7 +51,7 @@ The fields are time, datacenter, worker, sequence and bucket.`,
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), all)
+				return command.WriteJSON(cmd.OutOrStdout(), all)
 			}
 			return printDecoded(cmd.OutOrStdout(), layout, all)
 		},
@@ -146,7 +147,7 @@ func negativeID(cmd *cobra.Command, err error) error {
 	if m := negativeFlag.FindStringSubmatch(err.Error()); m != nil {
 		return errNegative(m[1])
 	}
-	return flagError(cmd, err)
+	return command.FlagError(cmd, err)
 }
 
 func printDecoded(w io.Writer, layout keygen.Layout, all []decoded) error {
@@ -194,4 +195,11 @@ func timeFormat(unit time.Duration) string {
 		return "2006-01-02 15:04:05.000"
 	}
 	return "2006-01-02 15:04:05.000000000"
+}
+
+func someIDs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return input.Errorf("which ids? give one or more, as in shardid decode 1541815603606036480")
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/demo"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
@@ -47,7 +48,7 @@ had inserted besides), switch_pause_ms, for which the tables were closed, and
 longest_pause_ms, which is the longest time that a writer waited for one statement
 or transaction during the whole migration.`,
 		Example: "  shardid demo\n  shardid demo --db Chinook.db --table Invoice --child InvoiceLine.InvoiceId",
-		Args:    noArgs("give a SQLite file with --db"),
+		Args:    command.NoArgs("give a SQLite file with --db"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.File != "" && cmd.Flags().Changed("rows") {
 				return input.Errorf("--rows is for the database that demo makes; leave it out with --db")
@@ -73,7 +74,7 @@ func runDemo(ctx context.Context, cfg demo.Config, asJSON bool, stdout, stderr i
 		return err
 	}
 	if asJSON {
-		err = writeJSON(stdout, result)
+		err = command.WriteJSON(stdout, result)
 	} else {
 		err = printResult(stdout, result)
 	}

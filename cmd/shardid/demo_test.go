@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -196,7 +197,7 @@ func TestDemoFindsWhatIsWrongWithTheShards(t *testing.T) {
 				return nil
 			}}
 			o := executeWith(t, p, "demo", "--json", "--rows", "300", "--dir", t.TempDir())
-			if o.code != exitUnclean {
+			if o.code != command.ExitUnclean {
 				t.Errorf("exit code %d, stderr %s", o.code, o.stderr)
 			}
 			c := parse(t, o)
@@ -233,7 +234,7 @@ func TestDemoNoticesAChildAwayFromItsParent(t *testing.T) {
 		return err
 	}}
 	o := executeWith(t, p, "demo", "--json", "--rows", "300", "--dir", t.TempDir())
-	if c := parse(t, o); o.code != exitUnclean || c.Misrouted != 1 || c.Lost != 0 || c.Duplicates != 0 {
+	if c := parse(t, o); o.code != command.ExitUnclean || c.Misrouted != 1 || c.Lost != 0 || c.Duplicates != 0 {
 		t.Errorf("exit code %d, %s", o.code, o.stdout)
 	}
 }
@@ -257,7 +258,7 @@ func TestDemoRefusesAChildThatRefersToAnotherTable(t *testing.T) {
 		" CREATE TABLE line (id INTEGER PRIMARY KEY AUTOINCREMENT, invoice_id INTEGER REFERENCES invoice (id), track_id INTEGER REFERENCES track (id));"+
 		" INSERT INTO track VALUES (1); INSERT INTO invoice VALUES (1); INSERT INTO line VALUES (1, 1, 1)")
 	o := execute(t, "demo", "--db", path, "--table", "invoice", "--child", "line.track_id", "--dir", t.TempDir())
-	if o.code != exitInput || !strings.Contains(o.stderr, "line.track_id refers to table track; name the column that refers to invoice.id") {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "line.track_id refers to table track; name the column that refers to invoice.id") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 }
@@ -268,12 +269,12 @@ func TestDemoReportsWhatTheSystemSaysAboutADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := execute(t, "demo", "--rows", "10", "--dir", filepath.Join(file, "x"))
-	if o.code != exitInput || !strings.Contains(o.stderr, "not a directory; choose another") || !oneSentence(o.stderr) {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "not a directory; choose another") || !oneSentence(o.stderr) {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	t.Setenv("TMPDIR", filepath.Join(file, "x"))
 	o = execute(t, "demo", "--rows", "10")
-	if o.code != exitInput || !strings.Contains(o.stderr, "name a directory with --dir, or set TMPDIR to one") || !oneSentence(o.stderr) {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "name a directory with --dir, or set TMPDIR to one") || !oneSentence(o.stderr) {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 }
@@ -285,13 +286,13 @@ func TestDemoKeepsOutOfADirectoryWhereAnotherIsAtWork(t *testing.T) {
 	p := &program{beforeCheck: func(context.Context, *sharding.Router) error {
 		for _, args := range [][]string{{"--rows", "10"}, {"--db", shop, "--table", "orders"}} {
 			second := execute(t, append([]string{"demo", "--dir", dir}, args...)...)
-			if second.code != exitInput || !strings.Contains(second.stderr, "another demo is at work there; choose another --dir") {
+			if second.code != command.ExitInput || !strings.Contains(second.stderr, "another demo is at work there; choose another --dir") {
 				t.Errorf("exit code %d, %s", second.code, second.stderr)
 			}
 		}
 		return nil
 	}}
-	if first := executeWith(t, p, "demo", "--rows", "10", "--dir", dir); first.code != exitOK {
+	if first := executeWith(t, p, "demo", "--rows", "10", "--dir", dir); first.code != command.ExitOK {
 		t.Errorf("exit code %d, %s", first.code, first.stderr)
 	}
 	succeed(t, "demo", "--rows", "10", "--dir", dir)
@@ -307,13 +308,13 @@ func TestDemoTouchesNoFilesOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := execute(t, "demo", "--rows", "10", "--dir", dir)
-	if o.code != exitInput || !strings.Contains(o.stderr, "was not made by this command; choose another --dir") {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "was not made by this command; choose another --dir") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	if readFile(t, foreign) != "mine" {
 		t.Error("a file was overwritten")
 	}
-	if o := execute(t, "demo", "--rows", "10", "--dir", foreign); o.code != exitInput || !strings.Contains(o.stderr, "is a file; name a directory") {
+	if o := execute(t, "demo", "--rows", "10", "--dir", foreign); o.code != command.ExitInput || !strings.Contains(o.stderr, "is a file; name a directory") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 }
@@ -323,7 +324,7 @@ func TestDemoDoesNotReplaceItsOwnSource(t *testing.T) {
 	succeed(t, "demo", "--rows", "10", "--dir", dir)
 	source := filepath.Join(dir, "shardid-demo", "source.db")
 	o := execute(t, "demo", "--db", source, "--table", "orders", "--dir", dir)
-	if o.code != exitInput || !strings.Contains(o.stderr, "is a file that this run would replace; choose another --dir") {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "is a file that this run would replace; choose another --dir") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	c := parse(t, succeed(t, "demo", "--json", "--db", source, "--table", "orders", "--child", "order_items.order_id", "--dir", t.TempDir()))

@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
 )
@@ -37,14 +39,14 @@ table is looked at without them.
 It exits with 1 when a finding is an error. Rows that move meanwhile may be found in
 neither place or in both: look again.
 
-` + layoutHelp,
+` + layoutfile.Help,
 		Example: "  shardid doctor --config shards.json\n  shardid doctor --config shards.json --rows -1 --timeout 1h --json",
-		Args:    noArgs("give the file with --config"),
+		Args:    command.NoArgs("give the file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runDoctor(cmd.Context(), cmd.OutOrStdout(), config, c, asJSON)
 		},
 	}
-	configFlag(cmd, &config)
+	layoutfile.Flag(cmd, &config)
 	cmd.Flags().Var(input.Between(-1, math.MaxInt64, &c.MaxRows), "rows", "how many rows of each physical table to look at; -1 for all")
 	cmd.Flags().Var(input.Between(time.Millisecond, 7*24*time.Hour, &c.Timeout), "timeout", "how long one physical table, or one lookup, may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -52,34 +54,34 @@ neither place or in both: look again.
 }
 
 func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorConfig, asJSON bool) (err error) {
-	layout, err := readLayout(config)
+	layout, err := layoutfile.Read(config)
 	if err != nil {
 		return err
 	}
-	if _, err := layout.router(layout.unopened()); err != nil {
+	if _, err := layout.Router(layout.Unopened()); err != nil {
 		return err // before anything is opened
 	}
-	s, err := layout.open(ctx)
+	s, err := layout.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	r, moving, err := layout.withoutParents().current(ctx, s.dbs)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, moving, err := layout.WithoutParents().Current(ctx, s.DBs)
 	if err != nil {
-		return explained(err, s.mask)
+		return explained(err, s.Mask)
 	}
-	c.Children = layout.children()
+	c.Children = layout.Children()
 	d, err := schema.Doctor(ctx, r, c)
 	if err != nil {
 		return err
 	}
-	layout.noteChildren(&d)
-	noteMoving(&d, moving)
-	if err := layout.lookUp(ctx, r, c.Timeout, &d); err != nil {
+	layout.NoteChildren(&d)
+	layoutfile.NoteMoving(&d, moving)
+	if err := lookUp(ctx, layout, r, c.Timeout, &d); err != nil {
 		return err
 	}
 	for i := range d.Findings {
-		d.Findings[i].Message = s.mask.hide(d.Findings[i].Message)
+		d.Findings[i].Message = s.Mask.Hide(d.Findings[i].Message)
 	}
 	if err := printDiagnosis(w, d, asJSON); err != nil {
 		return err
@@ -92,7 +94,7 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 
 func printDiagnosis(w io.Writer, d schema.Diagnosis, asJSON bool) error {
 	if asJSON {
-		return writeJSON(w, d)
+		return command.WriteJSON(w, d)
 	}
 	style := term.StyleFor(w)
 	var b strings.Builder

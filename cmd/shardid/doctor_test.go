@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/schema"
 )
 
@@ -60,7 +61,7 @@ func TestDoctorExitsWithOneOnErrorsAndSaysWhatToDo(t *testing.T) {
 	statement(t, config, 0, "UPDATE orders_00 SET user_id = 41 WHERE user_id = 40; ALTER TABLE orders_00 ADD x TEXT; ALTER TABLE orders_02 ADD y TEXT")
 	statement(t, config, 1, "CREATE TABLE orders_04 (id INTEGER); CREATE TABLE orders_05 (id INTEGER)")
 	o := execute(t, "doctor", "--config", config)
-	if o.code != exitUnclean || o.stderr != "shardid: the shards are not as the router expects them; the findings say what to do\n" {
+	if o.code != command.ExitUnclean || o.stderr != "shardid: the shards are not as the router expects them; the findings say what to do\n" {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
 	for _, want := range []string{
@@ -105,7 +106,7 @@ func TestDoctorNamesDatabasesThatDoNotAnswer(t *testing.T) {
 		t.Setenv("SHOP_WEST", dsn)
 		for _, form := range []string{"--json=true", "--json=false"} {
 			o := execute(t, "doctor", "--config", config, form)
-			if o.code != exitUnclean || !strings.Contains(o.stdout, "the database cannot be looked at") || strings.Contains(o.stdout+o.stderr, "s3cret") {
+			if o.code != command.ExitUnclean || !strings.Contains(o.stdout, "the database cannot be looked at") || strings.Contains(o.stdout+o.stderr, "s3cret") {
 				t.Errorf("%s: %d, %q, %q", dsn, o.code, o.stdout, o.stderr)
 			}
 		}

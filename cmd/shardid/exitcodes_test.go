@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 func TestAllHelpListsTheSameExitCodes(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"migrate", "--help"}} {
-		if o := succeed(t, args...); !strings.Contains(o.stdout, exitHelp()) {
+		if o := succeed(t, args...); !strings.Contains(o.stdout, command.ExitHelp()) {
 			t.Errorf("%v says:\n%s", args, o.stdout)
 		}
 	}
-	for line := range strings.Lines(exitHelp()) {
+	for line := range strings.Lines(command.ExitHelp()) {
 		if len(line) > 81 {
 			t.Errorf("%d letters: %s", len(line), line)
 		}
@@ -22,8 +24,8 @@ func TestAllHelpListsTheSameExitCodes(t *testing.T) {
 func TestTheRunbookListsTheExitCodesOfMigrate(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| code | meaning | what to do |\n|---|---|---|\n")
-	for _, c := range migrateCodes {
-		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.code, c.meaning, c.do)
+	for _, c := range command.MigrateCodes {
+		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.Code, c.Meaning, c.Do)
 	}
 	if !strings.Contains(readFile(t, "../../docs/runbook.md"), table.String()+"\n") {
 		t.Errorf("the runbook lacks this table:\n%s", table.String())

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 func TestMistakesInExpandEndWithOne(t *testing.T) {
@@ -30,7 +32,7 @@ func TestMistakesInExpandEndWithOne(t *testing.T) {
 		"cannot be read; name a file":  {"--config", file + "x"},
 	} {
 		o := execute(t, append([]string{"migrate", "expand", "--config", file}, args...)...)
-		if o.code != migrateUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {
+		if o.code != command.MigrateUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {
 			t.Errorf("%v: exit code %d, %s", args, o.code, o.stderr)
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
@@ -41,22 +43,22 @@ refused where Vitess would lose rows that are there. Where the shards are MySQL'
 export has what makes them Vitess' in their places, by RENAME TABLE. For TiDB and Spider the tables'
 definitions are read from their databases. Nothing writes to one.
 
-` + layoutHelp,
+` + layoutfile.Help,
 		Example: "  shardid export vitess --config shards.json --dir vitess\n  shardid export shardingsphere --config shards.json",
 		Args:    oneSystem,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			layout, err := readLayout(config)
+			layout, err := layoutfile.Read(config)
 			if err != nil {
 				return err
 			}
-			out, err := layout.export(cmd.Context(), args[0], unchecked)
+			out, err := exported(cmd.Context(), layout, args[0], unchecked)
 			if err != nil {
 				return err
 			}
 			return writeExport(cmd.OutOrStdout(), out, dir, asJSON)
 		},
 	}
-	configFlag(cmd, &config)
+	layoutfile.Flag(cmd, &config)
 	cmd.Flags().StringVar(&dir, "dir", "", "directory to write the files into, made if need be (default: print them)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&unchecked, "unchecked", false, "vitess: do not look at the live shards, as they are not made yet")
@@ -74,13 +76,14 @@ func oneSystem(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (export.Export, error) {
-	r, err := l.placed(ctx)
+// exported is the layout in the terms of a system.
+func exported(ctx context.Context, l layoutfile.File, system string, unchecked bool) (export.Export, error) {
+	r, err := l.Placed(ctx)
 	if err != nil {
 		return export.Export{}, err
 	}
 	var out export.Export
-	if err := l.refuseChildren(system); err != nil {
+	if err := l.RefuseChildren(system); err != nil {
 		return out, err
 	}
 	switch system {
@@ -92,7 +95,7 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 			break
 		}
 		if !unchecked {
-			return l.addLive(ctx, out)
+			return addLive(ctx, l, out)
 		}
 		out.Notes = append(out.Notes, "The live shards were not looked at: Vitess loses rows with a negative key or a wrong slot.")
 	case "shardingsphere":
@@ -102,9 +105,9 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 	case "fdw":
 		out, err = export.FDW(r)
 	case "spider":
-		return l.exportSpider(ctx)
+		return exportSpider(ctx, l)
 	case "tidb":
-		return l.exportTiDB(ctx, r)
+		return exportTiDB(ctx, l, r)
 	}
 	if err != nil {
 		return out, input.Wrap(err)
@@ -113,31 +116,31 @@ func (l layoutFile) export(ctx context.Context, system string, unchecked bool) (
 }
 
 // exportSpider asks the databases for the tables' columns.
-func (l layoutFile) exportSpider(ctx context.Context) (out export.Export, err error) {
-	s, err := l.open(ctx)
+func exportSpider(ctx context.Context, l layoutfile.File) (out export.Export, err error) {
+	s, err := l.Open(ctx)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	r, _, err := l.current(ctx, s.dbs)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, _, err := l.Current(ctx, s.DBs)
 	if err != nil {
-		return out, explained(err, s.mask)
+		return out, explained(err, s.Mask)
 	}
 	out, err = export.Spider(ctx, r)
-	return out, explained(refusal(err), s.mask)
+	return out, explained(refusal(err), s.Mask)
 }
 
 // exportTiDB asks the databases for the tables' definitions.
-func (l layoutFile) exportTiDB(ctx context.Context, r *sharding.Router) (out export.Export, err error) {
-	s, err := l.open(ctx)
+func exportTiDB(ctx context.Context, l layoutfile.File, r *sharding.Router) (out export.Export, err error) {
+	s, err := l.Open(ctx)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	definitions := map[string]string{}
 	for _, t := range r.Tables() {
 		target := r.Targets(t.Name)[0]
-		if definitions[t.Name], err = definition(ctx, s.dbs[target.DB], target.Table); err != nil {
+		if definitions[t.Name], err = definition(ctx, s.DBs[target.DB], target.Table); err != nil {
 			return out, fmt.Errorf("the definition of %s: %w", target, err)
 		}
 	}
@@ -167,7 +170,7 @@ func writeExport(w io.Writer, out export.Export, dir string, asJSON bool) error 
 		}
 	}
 	if asJSON {
-		return writeJSON(w, out)
+		return command.WriteJSON(w, out)
 	}
 	style := term.StyleFor(w)
 	var b strings.Builder

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
@@ -15,31 +16,31 @@ import (
 
 // addLive refuses an export that rows of the live shards do not fit, and adds to it what
 // makes them Vitess' in their places.
-func (l layoutFile) addLive(ctx context.Context, out export.Export) (_ export.Export, err error) {
-	s, err := l.open(ctx)
+func addLive(ctx context.Context, l layoutfile.File, out export.Export) (_ export.Export, err error) {
+	s, err := l.Open(ctx)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	r, _, err := l.withoutParents().current(ctx, s.dbs)
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, _, err := l.WithoutParents().Current(ctx, s.DBs)
 	if err != nil {
-		return out, explained(err, s.mask)
+		return out, explained(err, s.Mask)
 	}
-	d, err := schema.Doctor(ctx, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.children()})
+	d, err := schema.Doctor(ctx, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.Children()})
 	if err != nil {
 		return out, err
 	}
-	if err := s.unmovable(d); err != nil {
+	if err := unmovable(s, d); err != nil {
 		return out, err
 	}
 	if err := export.CheckVitessRows(ctx, r, export.VitessConfig(l.Vitess)); err != nil {
 		return out, refusal(err)
 	}
-	return l.adopt(ctx, r, out)
+	return adopt(ctx, l, r, out)
 }
 
 // adopt adds the adoption in place, or a note on why there is none.
-func (l layoutFile) adopt(ctx context.Context, r *sharding.Router, out export.Export) (export.Export, error) {
+func adopt(ctx context.Context, l layoutfile.File, r *sharding.Router, out export.Export) (export.Export, error) {
 	names := map[string]string{}
 	for db := range l.Databases {
 		server, err := dialect.Detect(ctx, r.DB(db))
@@ -76,14 +77,14 @@ func refusal(err error) error {
 
 // unmovable returns what Vitess cannot take over: rows that the router itself does not
 // find, and tables that were not seen whole.
-func (s shards) unmovable(d schema.Diagnosis) error {
+func unmovable(s layoutfile.Opened, d schema.Diagnosis) error {
 	var errs []error
 	for _, f := range d.Findings {
 		switch f.Code {
 		case schema.MisplacedRows, schema.UnplaceableRows, schema.MissingTable, schema.MissingColumn:
-			errs = append(errs, input.Errorf("export: vitess: %s: %s; %s", f.Place, s.mask.hide(f.Message), f.Fix))
+			errs = append(errs, input.Errorf("export: vitess: %s: %s; %s", f.Place, s.Mask.Hide(f.Message), f.Fix))
 		case schema.Unreachable, schema.NotChecked, schema.PartlyChecked:
-			errs = append(errs, fmt.Errorf("export: vitess: the rows of %s were not seen whole: %s; %s; or give --unchecked where the shards are not made yet", f.Place, s.mask.hide(f.Message), f.Fix))
+			errs = append(errs, fmt.Errorf("export: vitess: the rows of %s were not seen whole: %s; %s; or give --unchecked where the shards are not made yet", f.Place, s.Mask.Hide(f.Message), f.Fix))
 		}
 	}
 	return errors.Join(errs...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/sharding/export"
 )
 
@@ -54,7 +55,7 @@ func TestExportWritesFilesAndReplacesNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := execute(t, "export", "vitess", "--config", config, "--dir", dir)
-	if o.code != exitInput || !strings.Contains(o.stderr, "give an empty --dir") || readFile(t, first) != "mine" {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, "give an empty --dir") || readFile(t, first) != "mine" {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
 }
@@ -67,16 +68,16 @@ func TestExportRefusesWithTheReason(t *testing.T) {
 		"oracle": "give one of vitess, shardingsphere, citus, tidb",
 	} {
 		o := execute(t, "export", system, "--config", config)
-		if o.code != exitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {
 			t.Errorf("%s: %d, %q, %q; want %q", system, o.code, o.stdout, o.stderr, says)
 		}
 	}
 	without := newConfig(t, strings.Replace(shardsJSON, `{"keyspace": "shop"}`, `{}`, 1))
-	if o := execute(t, "export", "vitess", "--config", without); o.code != exitInput || !strings.Contains(o.stderr, "which keyspace?") {
+	if o := execute(t, "export", "vitess", "--config", without); o.code != command.ExitInput || !strings.Contains(o.stderr, "which keyspace?") {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
 	for _, line := range [][]string{{"export"}, {"export", "vitess"}, {"export", "vitess", "citus", "--config", config}} {
-		if o := execute(t, line...); o.code != exitInput || !oneSentence(o.stderr) {
+		if o := execute(t, line...); o.code != command.ExitInput || !oneSentence(o.stderr) {
 			t.Errorf("%v: %d, %q", line, o.code, o.stderr)
 		}
 	}
@@ -93,7 +94,7 @@ func TestExportToVitessRefusesRowsThatVitessWouldLose(t *testing.T) {
 		config := newShards(t)
 		statement(t, config, 0, change)
 		o := execute(t, "export", "vitess", "--config", config)
-		if o.code != exitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
 			t.Errorf("%s: %d, %q, %q", change, o.code, o.stdout, o.stderr)
 		}
 		if o := succeed(t, "export", "vitess", "--config", config, "--unchecked"); !strings.Contains(o.stdout, "note: The live shards were not looked at") {
@@ -114,7 +115,7 @@ func TestExportToVitessRefusesSlotsOfOtherTables(t *testing.T) {
 	statement(t, config, 0, "INSERT INTO orders_00 (user_id, slot) VALUES (4, 5), (8, NULL)")
 	o := execute(t, "export", "vitess", "--config", config)
 	for _, want := range []string{"east/orders_00 has rows whose slot is no slot of that table", "5 (1 rows)", "NULL (1 rows)", "set slot to the slot that the rule gives the row's user_id"} {
-		if o.code != exitInput || !strings.Contains(o.stderr, want) {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, want) {
 			t.Errorf("%d, %q; want %q", o.code, o.stderr, want)
 		}
 	}
@@ -122,7 +123,7 @@ func TestExportToVitessRefusesSlotsOfOtherTables(t *testing.T) {
 
 func TestExportToVitessIsNoMistakeOfTheUsersWhenADatabaseDoesNotAnswer(t *testing.T) {
 	o := execute(t, "export", "vitess", "--config", newConfig(t, shardsJSON))
-	if o.code != exitFailure || !strings.Contains(o.stderr, "were not seen whole") || !strings.Contains(o.stderr, "give --unchecked where the shards are not made yet") || o.stdout != "" {
+	if o.code != command.ExitFailure || !strings.Contains(o.stderr, "were not seen whole") || !strings.Contains(o.stderr, "give --unchecked where the shards are not made yet") || o.stdout != "" {
 		t.Errorf("%d, %q, %q", o.code, o.stdout, o.stderr)
 	}
 }

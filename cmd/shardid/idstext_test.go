@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -68,7 +69,7 @@ func TestACutoverComparesComputedIDsAsTheSourceKnewThem(t *testing.T) {
 	m.must(t, 0, "seed", "--margin", "10", "--step", "10") // ids are multiplied after they are generated
 	m.must(t, 0, "run", "--once")
 	m.exec(t, "INSERT INTO orders (id, user_id) VALUES (51, 1)")
-	if o := m.must(t, migrateNotReady, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "orders has ids up to 51, and its generator begins at 51") {
+	if o := m.must(t, command.MigrateNotReady, "cutover", "--max-pause", "10m"); !strings.Contains(o.stderr, "orders has ids up to 51, and its generator begins at 51") {
 		t.Errorf("%s", o.stderr)
 	}
 	m.exec(t, "DELETE FROM orders WHERE id = 51")
@@ -88,7 +89,7 @@ func TestMistakesInIDsAreOneClearSentence(t *testing.T) {
 		"affine":        "write it as kept, affine(10, 3)",
 	} {
 		m := newSales(t, ids)
-		o := m.must(t, migrateUsage, "plan")
+		o := m.must(t, command.MigrateUsage, "plan")
 		if !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || strings.Contains(o.stderr, "s3cret") {
 			t.Errorf("%s: %s", ids, o.stderr)
 		}

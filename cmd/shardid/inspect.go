@@ -12,15 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
 )
-
-// sourceVariable names the database where a flag would show its password to
-// everybody on the machine.
-const sourceVariable = "SHARDID_SOURCE"
 
 // errBlocked: inspect found errors.
 var errBlocked = errors.New("some tables cannot be sharded as they are, or are about to take no more rows; the findings say what to do")
@@ -37,17 +34,17 @@ It writes nothing. It exits with 1 when a finding is an error: a table cannot be
 by its key, or is about to take no more rows.
 
 The source is ` + database.Forms + `.
-Without --source it is read from ` + sourceVariable + `, so that a password need not stand
+Without --source it is read from ` + command.SourceVariable + `, so that a password need not stand
 on the command line.`,
-		Example: "  shardid inspect --source shop.db\n  " + sourceVariable + "='app:secret@tcp(db:3306)/shop' shardid inspect --json",
-		Args:    noArgs("give the database with --source"),
+		Example: "  shardid inspect --source shop.db\n  " + command.SourceVariable + "='app:secret@tcp(db:3306)/shop' shardid inspect --json",
+		Args:    command.NoArgs("give the database with --source"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := inspect(cmd.Context(), source)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = writeJSON(cmd.OutOrStdout(), report)
+				err = command.WriteJSON(cmd.OutOrStdout(), report)
 			} else {
 				err = printReport(cmd.OutOrStdout(), report)
 			}
@@ -57,17 +54,17 @@ on the command line.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&source, "source", "", "the database (default $"+sourceVariable+")")
+	cmd.Flags().StringVar(&source, "source", "", "the database (default $"+command.SourceVariable+")")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func inspect(ctx context.Context, source string) (report schema.Report, err error) {
 	if source == "" {
-		source = os.Getenv(sourceVariable)
+		source = os.Getenv(command.SourceVariable)
 	}
 	if source == "" {
-		return report, input.Errorf("no database is named; give --source or set %s to %s", sourceVariable, database.Forms)
+		return report, input.Errorf("no database is named; give --source or set %s to %s", command.SourceVariable, database.Forms)
 	}
 	db, err := database.Open(ctx, source)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/schema"
 )
 
@@ -20,7 +21,7 @@ func TestInspectPrintsTheReportAsJSON(t *testing.T) {
 			if got != readFile(t, expected+s.name+".sqlite.json") {
 				t.Errorf("stdout differs from the expectation:\n%s", got)
 			}
-			if found := blocked(report); found != (o.code == exitUnclean) || !found && (o.code != exitOK || o.stderr != "") {
+			if found := blocked(report); found != (o.code == command.ExitUnclean) || !found && (o.code != command.ExitOK || o.stderr != "") {
 				t.Errorf("exit code %d, stderr: %s", o.code, o.stderr)
 			}
 		})
@@ -28,9 +29,9 @@ func TestInspectPrintsTheReportAsJSON(t *testing.T) {
 }
 
 func TestInspectAlignsTablesAndSaysWhatToDo(t *testing.T) {
-	t.Setenv(sourceVariable, newFile(t, readFile(t, shop)))
+	t.Setenv(command.SourceVariable, newFile(t, readFile(t, shop)))
 	o := execute(t, "inspect")
-	if o.code != exitUnclean || !strings.Contains(o.stderr, "some tables cannot be sharded as they are") {
+	if o.code != command.ExitUnclean || !strings.Contains(o.stderr, "some tables cannot be sharded as they are") {
 		t.Errorf("exit code %d, stderr: %s", o.code, o.stderr)
 	}
 	for _, want := range []string{

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 // shardsJSON names two files beside it.
@@ -51,7 +53,7 @@ func TestMistakesInTheConfigurationAreOneClearSentence(t *testing.T) {
 			path := newConfig(t, test.config)
 			for _, line := range [][]string{{"export", "citus"}, {"doctor"}} {
 				o := execute(t, append(line, "--config", path)...)
-				if o.code != exitInput || !strings.Contains(o.stderr, test.says) || !oneSentence(o.stderr) || o.stdout != "" || strings.Contains(o.stderr, "s3cret") {
+				if o.code != command.ExitInput || !strings.Contains(o.stderr, test.says) || !oneSentence(o.stderr) || o.stdout != "" || strings.Contains(o.stderr, "s3cret") {
 					t.Errorf("%v: %d, %q, %q; want %q", line, o.code, o.stdout, o.stderr, test.says)
 				}
 			}
@@ -64,12 +66,12 @@ func TestDatabasesAreNamedByEnvironmentOrFile(t *testing.T) {
 	east := newFile(t, "CREATE TABLE orders_00 (user_id INTEGER); CREATE TABLE orders_02 (user_id INTEGER); CREATE TABLE regions (id INTEGER)")
 	west := newFile(t, "CREATE TABLE orders_01 (user_id INTEGER); CREATE TABLE orders_03 (user_id INTEGER); CREATE TABLE regions (id INTEGER)")
 	o := execute(t, "doctor", "--config", path)
-	if o.code != exitInput || !strings.Contains(o.stderr, `database "`) {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, `database "`) {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
 	t.Setenv("SHOP_EAST", east)
 	o = execute(t, "doctor", "--config", path)
-	if o.code != exitInput || !strings.Contains(o.stderr, `database "west": the file west.dsn cannot be read`) {
+	if o.code != command.ExitInput || !strings.Contains(o.stderr, `database "west": the file west.dsn cannot be read`) {
 		t.Errorf("%d, %q", o.code, o.stderr)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "west.dsn"), []byte(west+"\n"), 0o600); err != nil {

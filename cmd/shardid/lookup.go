@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
@@ -33,8 +34,8 @@ are found whose sharding key is not given, and by which a value is unique over a
 shards. create makes one, build enters the rows that are there already, verify
 compares it with the shards.
 
-` + layoutHelp,
-		Args: aCommand,
+` + layoutfile.Help,
+		Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	create := l.verb("create", "Make a lookup table", `Create makes the lookup table, with the types that the columns have on the shards. One that is
@@ -59,12 +60,12 @@ func (l *lookup) verb(use, short, long string, do func(context.Context, *cobra.C
 	cmd := &cobra.Command{
 		Use: use + " --config FILE --table NAME --column NAME", Short: short, Long: long,
 		Example: "  shardid lookup " + use + " --config shards.json --table users --column email",
-		Args:    noArgs("name the lookup with --table and --column"),
+		Args:    command.NoArgs("name the lookup with --table and --column"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return l.run(cmd.Context(), func(ctx context.Context, c lookups.Config) error { return do(ctx, cmd, c) })
 		},
 	}
-	configFlag(cmd, &l.config)
+	layoutfile.Flag(cmd, &l.config)
 	cmd.Flags().StringVar(&l.table, "table", "", "the logical name of the table")
 	cmd.Flags().StringVar(&l.column, "column", "", "the column that is looked up")
 	return cmd
@@ -72,16 +73,16 @@ func (l *lookup) verb(use, short, long string, do func(context.Context, *cobra.C
 
 // run opens the databases of the file.
 func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Config) error) (err error) {
-	layout, err := readLayout(l.config)
+	layout, err := layoutfile.Read(l.config)
 	if err != nil {
 		return err
 	}
-	unopened := layout.unopened()
-	r, err := layout.router(unopened)
+	unopened := layout.Unopened()
+	r, err := layout.Router(unopened)
 	if err != nil {
 		return err // before anything is opened
 	}
-	home, err := layout.home(unopened)
+	home, err := layout.HomeDB(unopened)
 	if err != nil {
 		return err
 	}
@@ -89,31 +90,22 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	if err := c.Check(); err != nil {
 		return input.Errorf("--table %q, --column %q: the file has no such lookup; see shardid lookup --help", l.table, l.column)
 	}
-	s, err := layout.openToWrite(ctx)
+	s, err := layout.OpenToWrite(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if c.Router, err = layout.router(s.dbs); err != nil {
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if c.Router, err = layout.Router(s.DBs); err != nil {
 		return err
 	}
-	if c.Home, err = layout.home(s.dbs); err != nil {
+	if c.Home, err = layout.HomeDB(s.DBs); err != nil {
 		return err
 	}
-	done, err := layout.follow(ctx, s.dbs, c.Router)
+	done, err := layout.Follow(ctx, s.DBs, c.Router)
 	if err != nil {
-		return explained(err, s.mask)
+		return explained(err, s.Mask)
 	}
 	return errors.Join(do(ctx, c), done())
-}
-
-// home returns the database of tables that are not listed.
-func (l layoutFile) home(dbs sharding.DBs) (*sql.DB, error) {
-	db := dbs[l.Home]
-	if db == nil {
-		return nil, input.Errorf(`--config: "home" is %q; name the database of the tables that are not sharded, where lookup tables are`, l.Home)
-	}
-	return db, nil
 }
 
 func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
@@ -157,7 +149,7 @@ func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 // unsound gives what was found its exit code.
 func unsound(err error) error {
 	if errors.Is(err, lookups.ErrMissing) || errors.Is(err, lookups.ErrDuplicates) {
-		return coded{err, exitUnclean}
+		return command.WithCode(err, command.ExitUnclean)
 	}
 	return err
 }
@@ -167,7 +159,7 @@ func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 	case failed != nil && unsound(failed) == failed: //nolint:errorlint // the same error, or one with a code around it
 		return nil // it was broken off
 	case l.asJSON:
-		return writeJSON(w, r)
+		return command.WriteJSON(w, r)
 	}
 	_, err := fmt.Fprintf(w, "%s values on the shards, %s entries, %s missing, %s left over, %s removed\n",
 		term.Number(r.Rows), term.Number(r.Entries), term.Number(r.Missing), term.Number(r.LeftOver), term.Number(r.Removed))
@@ -186,13 +178,13 @@ func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 
 // lookUp adds to a diagnosis what is wrong with lookup tables, each of which may take so
 // long. Of one that is being built nothing is said.
-func (l layoutFile) lookUp(ctx context.Context, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
+func lookUp(ctx context.Context, l layoutfile.File, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
 	for _, t := range r.Tables() {
 		for _, of := range t.Lookups {
 			if of.Building {
 				continue
 			}
-			home, err := l.home(l.opened(r))
+			home, err := l.HomeDB(opened(r))
 			if err != nil {
 				return err
 			}
@@ -238,7 +230,7 @@ func compared(ctx context.Context, c lookups.Config, timeout time.Duration) *sch
 }
 
 // opened are the databases of a router.
-func (layoutFile) opened(r *sharding.Router) sharding.DBs {
+func opened(r *sharding.Router) sharding.DBs {
 	dbs := sharding.DBs{}
 	for _, name := range r.Databases() {
 		dbs[name] = r.DB(name)

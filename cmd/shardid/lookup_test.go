@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -121,7 +122,7 @@ func TestALookupThatIsNotMadeNamesTheCommand(t *testing.T) {
 	config := newUsers(t)
 	for _, verb := range []string{"build", "verify"} {
 		o := execute(t, "lookup", verb, "--config", config, "--table", "users", "--column", "email")
-		if o.code == exitOK || !strings.Contains(o.stderr, "make users_by_email with shardid lookup create") {
+		if o.code == command.ExitOK || !strings.Contains(o.stderr, "make users_by_email with shardid lookup create") {
 			t.Errorf("%s: %d, %s", verb, o.code, o.stderr)
 		}
 	}
@@ -136,7 +137,7 @@ func TestBuildPrintsAllOwnersOfAValue(t *testing.T) {
 	}
 	o := execute(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email")
 	const want = "VALUE  KEY  SHARD         ENTRY\nu2@x   9    west/users_1  yes\nu2@x   2    east/users_2  no\nu2@x   3    west/users_3  no\n"
-	if o.code != exitUnclean || !strings.HasSuffix(o.stdout, want) {
+	if o.code != command.ExitUnclean || !strings.HasSuffix(o.stdout, want) {
 		t.Errorf("%d, %s%s", o.code, o.stdout, o.stderr)
 	}
 }
@@ -158,11 +159,11 @@ func TestDoctorFindsRowsWithoutAnEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"doctor", "--config", config}, {"lookup", "verify", "--config", config, "--table", "users", "--column", "email"}} {
-		if o := execute(t, args...); o.code != exitUnclean || !strings.Contains(o.stdout+o.stderr, "2 of 40 values") {
+		if o := execute(t, args...); o.code != command.ExitUnclean || !strings.Contains(o.stdout+o.stderr, "2 of 40 values") {
 			t.Errorf("%v: %d, %s%s", args, o.code, o.stdout, o.stderr)
 		}
 	}
-	if o := execute(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email"); o.code == exitOK || !strings.Contains(o.stderr, "Building") {
+	if o := execute(t, "lookup", "build", "--config", config, "--table", "users", "--column", "email"); o.code == command.ExitOK || !strings.Contains(o.stderr, "Building") {
 		t.Errorf("a lookup in use is filled: %d, %s", o.code, o.stderr)
 	}
 }
@@ -175,7 +176,7 @@ func TestALookupNeedsItsNames(t *testing.T) {
 		{"lookup", "verify", "--table", "users", "--column", "email"},
 		{"lookup", "verify", "--config", newConfig(t, shardsJSON), "--table", "orders", "--column", "id"},
 	} {
-		if o := execute(t, args...); o.code != exitInput {
+		if o := execute(t, args...); o.code != command.ExitInput {
 			t.Errorf("%v: %d, %s", args, o.code, o.stderr)
 		}
 	}

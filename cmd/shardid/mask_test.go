@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 )
 
 // Whatever a user forgets or confuses, a password that stands anywhere in the
@@ -65,7 +67,7 @@ func showsNoPassword(t *testing.T, line []string) {
 }
 
 func TestMaskHidesWhatLooksLikeAPasswordAndNothingElse(t *testing.T) {
-	m := newMask([]string{"app:a b@tcp(h)/d", "--dsn=app:c d@h", "time:41", "a.b"})
+	m := layoutfile.NewMask([]string{"app:a b@tcp(h)/d", "--dsn=app:c d@h", "time:41", "a.b"})
 	for text, want := range map[string]string{
 		"cannot use app:s3cret@tcp(h)/d":                     "cannot use app:***@tcp(h)/d",
 		`bad "app:s3:c@r/et@tcp(h)/d", sorry`:                `bad "app:***@tcp(h)/d", sorry`,
@@ -77,7 +79,7 @@ func TestMaskHidesWhatLooksLikeAPasswordAndNothingElse(t *testing.T) {
 		"or mysql://user:password@host:3306/shop, or a path": "or mysql://user:password@host:3306/shop, or a path",
 		"shardid: --dir /a@b is a file; at 12:30, time:41":   "shardid: --dir /a@b is a file; at 12:30, time:41",
 	} {
-		if got := m.hide(text); got != want {
+		if got := m.Hide(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
@@ -85,7 +87,7 @@ func TestMaskHidesWhatLooksLikeAPasswordAndNothingElse(t *testing.T) {
 
 func TestStderrHidesWhatACommandForgets(t *testing.T) {
 	var out bytes.Buffer
-	w := &maskedWriter{Writer: &out, mask: newMask(nil)}
+	w := &layoutfile.MaskedWriter{Writer: &out, Mask: layoutfile.NewMask(nil)}
 	if n, err := w.Write([]byte("to app:s3cret@h\n")); n != 16 || err != nil || out.String() != "to app:***@h\n" {
 		t.Errorf("%d, %v, %q", n, err, &out)
 	}

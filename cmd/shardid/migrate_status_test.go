@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/internal/testwait"
 )
 
@@ -26,7 +28,7 @@ func TestAStatusSaysWhoLedLastAndWhatToGiveNext(t *testing.T) {
 	}
 	// The runner has ended a minute ago.
 	m.exec(t, "UPDATE shardid_runner SET heard = heard - 60, began = began - 60, caught = heard - 65")
-	o := m.must(t, migrateNotReady, "status", "--check")
+	o := m.must(t, command.MigrateNotReady, "status", "--check")
 	next := "shardid migrate run --config " + m.file("shards.json")
 	for _, want := range []string{
 		"is following", "1 change waits, the oldest for at most ",
@@ -58,7 +60,7 @@ func TestAStatusSaysByWhatTheCopyIsHeldBack(t *testing.T) {
 	ended := make(chan outcome)
 	go func() { ended <- execute(t, m.args("run", "--once", "--throttle-file", m.file("stop"))...) }()
 	testwait.Until(t, "the runner says why it waits", func() bool {
-		var s statusShown
+		var s migration.StatusShown
 		if err := json.Unmarshal([]byte(m.must(t, 0, "status", "--json", "--check").stdout), &s); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
@@ -84,7 +86,7 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 	if o := m.must(t, 0, "seed", "--margin", "10000"); !strings.Contains(o.stdout, "begin at 10,501") {
 		t.Errorf("seed: %s", o.stdout)
 	}
-	m.must(t, migrateNotReady, "cutover")
+	m.must(t, command.MigrateNotReady, "cutover")
 	m.must(t, 0, "run", "--once", "--plan", m.file("plan.json"))
 	m.must(t, 0, "verify")
 	m.must(t, 0, "cutover", "--max-pause", "10m")
@@ -101,12 +103,12 @@ func TestMigrateGoesThroughTheRunbook(t *testing.T) {
 		t.Errorf("the rollback brought %q (%v)", note, err)
 	}
 	m.must(t, 0, "cutover", "--max-pause", "10m") // generators went on making the ids
-	m.must(t, migrateUsage, "finalize")
+	m.must(t, command.MigrateUsage, "finalize")
 	m.must(t, 0, "finalize", "--yes")
 	if o := m.must(t, 0, "run"); !strings.Contains(o.stderr, "nothing left to do") {
 		t.Errorf("run after the end: %s", o.stderr)
 	}
-	if o := m.must(t, migrateNotReady, "rollback"); !strings.HasPrefix(o.stderr, "shardid: migrate: job orders: wrong phase: ") {
+	if o := m.must(t, command.MigrateNotReady, "rollback"); !strings.HasPrefix(o.stderr, "shardid: migrate: job orders: wrong phase: ") {
 		t.Errorf("rollback after the end: %s", o.stderr)
 	}
 }
@@ -115,7 +117,7 @@ func TestLookingAtAJobMakesNoFiles(t *testing.T) {
 	m := newMovable(t, 50)
 	for verb, code := range map[string]int{
 		"inspect": 0, "plan": 0, "status": 0, "install": 0, "pause": 0, "resume": 0,
-		"verify": migrateNotReady, "cutover": migrateNotReady, "rollback": migrateNotReady,
+		"verify": command.MigrateNotReady, "cutover": command.MigrateNotReady, "rollback": command.MigrateNotReady,
 	} {
 		if o := m.must(t, code, verb); strings.Contains(o.stdout+o.stderr, `the job is ""`) || strings.Contains(o.stdout, "memory") {
 			t.Errorf("%s: %s%s", verb, o.stdout, o.stderr)
@@ -132,7 +134,7 @@ func TestATableThatTheSourceDoesNotHaveIsAMistakeInTheName(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "ALTER TABLE orders RENAME TO order_s")
 	for _, args := range [][]string{{"inspect"}, {"plan"}, {"seed", "--margin", "10"}, {"run", "--once"}, {"status"}, {"verify"}} {
-		if o := m.must(t, migrateUsage, args[0], args[1:]...); !strings.Contains(o.stderr, "no table orders") {
+		if o := m.must(t, command.MigrateUsage, args[0], args[1:]...); !strings.Contains(o.stderr, "no table orders") {
 			t.Errorf("%v: %s", args, o.stderr)
 		}
 	}
@@ -142,7 +144,7 @@ func TestAMarginBeyondTheLargestIDIsRefused(t *testing.T) {
 	m := newMovable(t, 5)
 	m.must(t, 0, "install")
 	for _, more := range [][]string{{}, {"--dry-run"}} {
-		o := m.must(t, migrateUsage, "seed", append([]string{"--margin", "9223372036854775807"}, more...)...)
+		o := m.must(t, command.MigrateUsage, "seed", append([]string{"--margin", "9223372036854775807"}, more...)...)
 		if !strings.Contains(o.stderr, "give a smaller margin") {
 			t.Errorf("%s", o.stderr)
 		}
@@ -198,7 +200,7 @@ func TestACutoverWithAnotherRuleThanWasCopiedByEndsWithEight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"cutover", "run", "verify", "rollback"} {
-		if o := m.must(t, migrateChanged, verb); !strings.Contains(o.stderr, "the job was begun with another configuration: table orders: rule; give it the one it had") {
+		if o := m.must(t, command.MigrateChanged, verb); !strings.Contains(o.stderr, "the job was begun with another configuration: table orders: rule; give it the one it had") {
 			t.Errorf("%s: %s", verb, o.stderr)
 		}
 	}
@@ -210,7 +212,7 @@ func TestACutoverWithAnotherRuleThanWasCopiedByEndsWithEight(t *testing.T) {
 func TestARollbackOfAJobThatWasNotSwitchedIsRefused(t *testing.T) {
 	m := newMovable(t, 50)
 	m.must(t, 0, "run", "--once")
-	o := m.must(t, migrateNotReady, "rollback")
+	o := m.must(t, command.MigrateNotReady, "rollback")
 	if !strings.Contains(o.stderr, "the job is following, and was not switched: there is nothing to roll back") || strings.Contains(o.stderr, "seed") {
 		t.Errorf("%s", o.stderr)
 	}
@@ -233,37 +235,37 @@ func TestVerbsOnAJobThatWasNotBegunDoNotSayThatTheyDidSomething(t *testing.T) {
 // Until another host has made the triggers there is nothing to be seen of the job.
 func TestARunnerThatStandsByForAJobThatIsBeingBegunWaits(t *testing.T) {
 	m := newMovable(t, 50)
-	watch := func(_ context.Context, o *operation) error {
-		r := &runner{operation: o}
+	watch := func(_ context.Context, o *migration.Operation) error {
+		r := &migration.Runner{Operation: o}
 		for range 2 {
-			if done, err := r.over(t.Context()); done || err != nil {
+			if done, err := r.Over(t.Context()); done || err != nil {
 				t.Errorf("over: %t (%v)", done, err)
 			}
 		}
 		m.must(t, 0, "run", "--once")
-		if done, err := r.over(t.Context()); done || err != nil {
+		if done, err := r.Over(t.Context()); done || err != nil {
 			t.Errorf("of a job under way: %t (%v)", done, err)
 		}
 		m.must(t, 0, "abort", "--yes")
-		done, err := r.over(t.Context())
+		done, err := r.Over(t.Context())
 		if !done {
 			t.Error("a job that was aborted is not over")
 		}
 		return err
 	}
-	o := &migration{config: m.file("shards.json"), source: m.file("shop.db"), cmd: newMigrate()}
-	if err := o.with(t.Context(), watch); err != nil {
+	o := &migration.Migration{Config: m.file("shards.json"), Source: m.file("shop.db"), Cmd: migration.New()}
+	if err := o.With(t.Context(), watch); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestARunnerSaysOnceThatATransactionIsInItsWay(t *testing.T) {
 	var stderr bytes.Buffer
-	m := &migration{cmd: newMigrate()}
-	m.cmd.SetErr(&stderr)
-	r := &runner{operation: &operation{migration: m}}
+	m := &migration.Migration{Cmd: migration.New()}
+	m.Cmd.SetErr(&stderr)
+	r := &migration.Runner{Operation: &migration.Operation{Migration: m}}
 	for range 2 {
-		r.observe(migrate.Step{Name: migrate.StepBlocked, Table: "orders"})
+		r.Observe(migrate.Step{Name: migrate.StepBlocked, Table: "orders"})
 	}
 	if said := stderr.String(); strings.Count(said, "waiting for transactions on table orders") != 1 {
 		t.Errorf("%s", said)
@@ -272,14 +274,14 @@ func TestARunnerSaysOnceThatATransactionIsInItsWay(t *testing.T) {
 
 func TestARunnerSaysOnceWhatItWaitsForAndThatItGoesOn(t *testing.T) {
 	var stderr bytes.Buffer
-	m := &migration{cmd: newMigrate()}
-	m.cmd.SetErr(&stderr)
-	r := &runner{operation: &operation{migration: m}}
+	m := &migration.Migration{Cmd: migration.New()}
+	m.Cmd.SetErr(&stderr)
+	r := &migration.Runner{Operation: &migration.Operation{Migration: m}}
 	for range 2 {
-		r.observe(migrate.Step{Name: migrate.StepWaiting})
-		r.observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("connection refused")})
-		r.observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("invalid connection")})
-		r.observe(migrate.Step{Name: migrate.StepLeading})
+		r.Observe(migrate.Step{Name: migrate.StepWaiting})
+		r.Observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("connection refused")})
+		r.Observe(migrate.Step{Name: migrate.StepWaiting, Err: errors.New("invalid connection")})
+		r.Observe(migrate.Step{Name: migrate.StepLeading})
 	}
 	if said, want := stderr.String(), strings.Repeat("waiting, and trying again: connection refused\ngoing on\n", 2); said != want {
 		t.Errorf("%s", said)
@@ -293,7 +295,7 @@ func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
 	m.must(t, 0, "rollback", "--max-pause", "10m")
 	m.must(t, 0, "abort", "--yes")
 	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
-	if o := m.must(t, migrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, and it is made anew, or add the column") {
+	if o := m.must(t, command.MigrateNotReady, "run", "--once"); !strings.Contains(o.stderr, "shard orders_0_sealed on east: not ready: it has no column extra; drop this table, and it is made anew, or add the column") {
 		t.Errorf("%s", o.stderr)
 	}
 	for i, name := range []string{"east.db", "west.db", "east.db", "west.db"} {
@@ -307,7 +309,7 @@ func TestAClosedShardThatDoesNotFitIsNamedAsItIsCalled(t *testing.T) {
 
 func TestASwitchCountsChangesInGoodEnglish(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 changes were", 1: "1 change was", 2: "2 changes were"} {
-		if got := brought(n); got != want {
+		if got := migration.Brought(n); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -323,7 +325,7 @@ func TestACutoverWaitsUntilGeneratorsBeginAboveEveryID(t *testing.T) {
 			m.exec(t, "INSERT INTO orders (id, user_id) VALUES (61, 1)",
 				"UPDATE leaf_alloc SET max_id = max_id + 10") // by a process that holds 61 to 70 from then on
 			m.must(t, 0, "run", "--once")
-			o := m.must(t, migrateNotReady, "cutover", "--max-pause", "10m")
+			o := m.must(t, command.MigrateNotReady, "cutover", "--max-pause", "10m")
 			if !strings.Contains(o.stderr, "orders has ids up to 61, and its generator begins at 61; run shardid migrate seed with a larger margin") {
 				t.Errorf("%s", o.stderr)
 			}
@@ -342,7 +344,7 @@ func TestACutoverLooksAtACounterThatSeedDidNotRaise(t *testing.T) {
 	m.must(t, 0, "install")
 	m.exec(t, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 50, 10)")
 	m.must(t, 0, "run", "--once")
-	m.must(t, migrateNotReady, "cutover", "--max-pause", "10m")
+	m.must(t, command.MigrateNotReady, "cutover", "--max-pause", "10m")
 	m.exec(t, "UPDATE leaf_alloc SET max_id = 51")
 	m.must(t, 0, "cutover", "--max-pause", "10m")
 }
@@ -390,7 +392,7 @@ func TestAServerThatIsAwayEndsMigrateWithTen(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for dsn, want := range map[string]int{"u:p@tcp(" + l.Addr().String() + ")/shop": migrateInterrupted, "u:p@tcp(" + l.Addr().String() + ")/": migrateUsage} {
+	for dsn, want := range map[string]int{"u:p@tcp(" + l.Addr().String() + ")/shop": command.MigrateInterrupted, "u:p@tcp(" + l.Addr().String() + ")/": command.MigrateUsage} {
 		if o := execute(t, "migrate", "run", "--config", m.file("shards.json"), "--source", dsn); o.code != want || strings.Contains(o.stderr, "u:p") {
 			t.Errorf("%s: exit code %d, want %d: %s", dsn, o.code, want, o.stderr)
 		}
@@ -400,7 +402,7 @@ func TestAServerThatIsAwayEndsMigrateWithTen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("WEST_OF_THE_TEST", "u:p@tcp("+l.Addr().String()+")/shop")
-	if o := execute(t, m.args("run")...); o.code != migrateInterrupted || !strings.Contains(o.stderr, `database "west"`) {
+	if o := execute(t, m.args("run")...); o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, `database "west"`) {
 		t.Errorf("a shard that is away: %d, %s", o.code, o.stderr)
 	}
 }
@@ -426,7 +428,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 		`Name: "not a name"`:   m.args("status", "--name", "not a name"),
 	} {
 		o := execute(t, args...)
-		if o.code != migrateUsage || !strings.Contains(o.stderr, says) || o.stdout != "" {
+		if o.code != command.MigrateUsage || !strings.Contains(o.stderr, says) || o.stdout != "" {
 			t.Errorf("%v: exit code %d, %s%s", args, o.code, o.stdout, o.stderr)
 		}
 	}
@@ -435,7 +437,7 @@ func TestMistakesInMigrateEndWithOne(t *testing.T) {
 func TestWhatStandsInTheWayEndsWithTwo(t *testing.T) {
 	m := newMovable(t, 5)
 	m.exec(t, "CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders (id))")
-	if o := m.must(t, migratePreflight, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
+	if o := m.must(t, command.MigratePreflight, "inspect"); !strings.Contains(o.stdout, "block source/orders: the table items") {
 		t.Errorf("%s", o.stdout)
 	}
 }
@@ -447,8 +449,8 @@ func TestARowWithoutAShardingKeyEndsWithTwo(t *testing.T) {
 	if err := os.WriteFile(m.file("shards.json"), []byte(layout), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.must(t, migratePreflight, "inspect")
-	if o := m.must(t, migratePreflight, "run", "--once"); !strings.Contains(o.stderr, "owner is NULL in 1 row, the first of which is row 3") {
+	m.must(t, command.MigratePreflight, "inspect")
+	if o := m.must(t, command.MigratePreflight, "run", "--once"); !strings.Contains(o.stderr, "owner is NULL in 1 row, the first of which is row 3") {
 		t.Errorf("%s", o.stderr)
 	}
 }
@@ -460,7 +462,7 @@ func TestRowsThatDifferEndWithThree(t *testing.T) {
 	if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0 WHERE id = 4"); err != nil {
 		t.Fatal(err)
 	}
-	if o := m.must(t, migrateDivergence, "verify"); !strings.Contains(o.stdout, "orders 4: missing on east/orders_0") {
+	if o := m.must(t, command.MigrateDivergence, "verify"); !strings.Contains(o.stdout, "orders 4: missing on east/orders_0") {
 		t.Errorf("%s", o.stdout)
 	}
 	m.must(t, 0, "run", "--once")
@@ -475,7 +477,7 @@ func TestOfManyRowsThatDifferSomeAreShown(t *testing.T) {
 		if _, err := east.ExecContext(t.Context(), "DELETE FROM orders_0"); err != nil {
 			t.Fatal(err)
 		}
-		return m.must(t, migrateDivergence, "verify", more...).stdout
+		return m.must(t, command.MigrateDivergence, "verify", more...).stdout
 	}
 	if said := verify(); strings.Count(said, "missing on east/orders_0") != 20 || !strings.Contains(said, "… of 120 rows that differ; --json lists the first 120\n") {
 		t.Errorf("%s", said)
@@ -489,11 +491,11 @@ func TestAbortOfAFinalizedJobSaysThatItIsOver(t *testing.T) {
 	m := newMovable(t, 20)
 	m.must(t, 0, "run", "--once")
 	m.must(t, 0, "cutover", "--max-pause", "10m")
-	if o := m.must(t, migrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "roll it back first") {
+	if o := m.must(t, command.MigrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "roll it back first") {
 		t.Errorf("%s", o.stderr)
 	}
 	m.must(t, 0, "finalize", "--yes")
-	if o := m.must(t, migrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables") {
+	if o := m.must(t, command.MigrateNotReady, "abort", "--yes"); !strings.Contains(o.stderr, "the job is finalized: its shards serve for good, so there is nothing to abort; what it left behind is dropped by hand, after its retired tables") {
 		t.Errorf("%s", o.stderr)
 	}
 }
@@ -502,7 +504,7 @@ func TestAnotherTableThanWasPlannedEndsWithEight(t *testing.T) {
 	m := newMovable(t, 5)
 	m.must(t, 0, "plan", "--out", m.file("plan.json"))
 	m.exec(t, "ALTER TABLE orders ADD COLUMN extra TEXT")
-	m.must(t, migrateChanged, "run", "--plan", m.file("plan.json"))
+	m.must(t, command.MigrateChanged, "run", "--plan", m.file("plan.json"))
 	if now := m.phase(t); now != migrate.PhaseNone {
 		t.Errorf("phase %s", now)
 	}
@@ -510,7 +512,7 @@ func TestAnotherTableThanWasPlannedEndsWithEight(t *testing.T) {
 
 func TestAThrottleThatLastsTooLongEndsWithSeven(t *testing.T) {
 	m := newMovable(t, 50)
-	m.must(t, migrateThrottled, "run", "--throttle-file", m.file("shards.json"), "--max-throttle", "1ms")
+	m.must(t, command.MigrateThrottled, "run", "--throttle-file", m.file("shards.json"), "--max-throttle", "1ms")
 	m.must(t, 0, "run", "--once", "--throttle-file", m.file("gone"))
 }
 
@@ -543,7 +545,7 @@ func (m *movable) until(t *testing.T, phase migrate.Phase) {
 
 func pauseOrFail(t *testing.T) {
 	t.Helper()
-	if err := pauseFor(t.Context(), 20*time.Millisecond); err != nil {
+	if err := migration.PauseFor(t.Context(), 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -581,7 +583,7 @@ func TestAnInterruptedRunEndsWithTenAndCanGoOn(t *testing.T) {
 	m.until(t, migrate.PhaseFollowing)
 	runner.stop()
 	o := <-runner.done
-	if o.code != migrateInterrupted || !strings.Contains(o.stderr, "goes on where it stopped") {
+	if o.code != command.MigrateInterrupted || !strings.Contains(o.stderr, "goes on where it stopped") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	first, _, _ := strings.Cut(o.stdout, "\n")
@@ -602,7 +604,7 @@ func TestARunnerWhoseJobWasTakenOverEndsWithFive(t *testing.T) {
 		pauseOrFail(t)
 	}
 	m.must(t, 0, "run", "--once")
-	if o := <-first.done; o.code != migrateFenced || !strings.Contains(o.stderr, "a newer runner leads this job") {
+	if o := <-first.done; o.code != command.MigrateFenced || !strings.Contains(o.stderr, "a newer runner leads this job") {
 		t.Errorf("exit code %d, %s", o.code, o.stderr)
 	}
 	m.must(t, 0, "verify")
@@ -613,7 +615,7 @@ func TestTablesUnderBothNamesEndWithNine(t *testing.T) {
 	m.must(t, 0, "run", "--once")
 	m.exec(t, "CREATE TABLE orders_old AS SELECT * FROM orders")
 	for _, args := range [][]string{{"cutover"}, {"run", "--once"}} {
-		if o := m.must(t, migrateUnclear, args[0], args[1:]...); !strings.Contains(o.stderr, "see which of the tables and their _old ones exist") {
+		if o := m.must(t, command.MigrateUnclear, args[0], args[1:]...); !strings.Contains(o.stderr, "see which of the tables and their _old ones exist") {
 			t.Errorf("%v: %s", args, o.stderr)
 		}
 	}

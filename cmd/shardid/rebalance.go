@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
@@ -48,7 +49,7 @@ type pace struct {
 func newRebalance() *cobra.Command {
 	r := &rebalancing{pace: pace{maxPause: 30 * time.Second, interval: 10 * time.Second, slots: 8}}
 	cmd := &cobra.Command{
-		Use: "rebalance", Short: "Move slots to other shards: add a server, drain one", Long: rebalanceLong + "\n\n" + layoutHelp, Args: aCommand,
+		Use: "rebalance", Short: "Move slots to other shards: add a server, drain one", Long: rebalanceLong + "\n\n" + layoutfile.Help, Args: command.Known,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	create := r.verb("create", "Store the map of the configuration", "Create stores where the slots are: as the tables of the configuration say. A map that is there stays as it is.", (*balance).create)
@@ -82,74 +83,32 @@ func (r *rebalancing) verb(use, short, long string, do func(*balance, context.Co
 	cmd := &cobra.Command{
 		Use: use + " --config FILE", Short: short, Long: long + "\n\n" + rebalanceLong,
 		Example: "  shardid rebalance " + use + " --config shards.json",
-		Args:    noArgs("give the configuration with --config"),
+		Args:    command.NoArgs("give the configuration with --config"),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		r.cmd = cmd
 		return r.do(cmd.Context(), do)
 	}
-	configFlag(cmd, &r.config)
+	layoutfile.Flag(cmd, &r.config)
 	return cmd
-}
-
-// slotsEntry names a map of slots and its shards.
-type slotsEntry struct {
-	Name   string              `json:"name"`
-	Term   string              `json:"term"`
-	Shards map[string][]string `json:"shards"`
-}
-
-// slotStore is the configuration of the map.
-func (l layoutFile) slotStore(home *sql.DB, router *sharding.Router) (slotstore.Config, error) {
-	c := slotstore.Config{Name: l.Slots.Name, DB: home, Router: router, Shards: map[string][]sharding.Target{}}
-	if c.Name == "" {
-		return c, input.Errorf(`--config: there is no "slots"; name the map, and the shards of its tables; see shardid rebalance --help`)
-	}
-	if l.Slots.Term != "" {
-		term, err := time.ParseDuration(l.Slots.Term)
-		if err != nil {
-			return c, input.Errorf(`--config: "slots": "term": %q is no duration, as 10s`, l.Slots.Term)
-		}
-		c.Term = term
-	}
-	for table, texts := range l.Slots.Shards {
-		targets, err := targetsOf(texts)
-		if err != nil {
-			return c, input.Errorf(`--config: "slots": table %q: %w`, table, err)
-		}
-		c.Shards[table] = targets
-	}
-	return c, nil
-}
-
-// targetsOf reads "database/table" of each.
-func targetsOf(texts []string) (targets []sharding.Target, err error) {
-	for _, text := range texts {
-		db, table, ok := strings.Cut(text, "/")
-		if !ok {
-			return nil, fmt.Errorf(`%q: write each as "database/table"`, text)
-		}
-		targets = append(targets, sharding.Target{DB: db, Table: table})
-	}
-	return targets, nil
 }
 
 // do opens the databases of the file.
 func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Context) error) (err error) {
-	layout, err := readLayout(r.config)
+	layout, err := layoutfile.Read(r.config)
 	if err != nil {
 		return err
 	}
-	unopened := layout.unopened()
-	router, err := layout.router(unopened)
+	unopened := layout.Unopened()
+	router, err := layout.Router(unopened)
 	if err != nil {
 		return err // before anything is opened
 	}
-	home, err := layout.home(unopened)
+	home, err := layout.HomeDB(unopened)
 	if err != nil {
 		return err
 	}
-	if _, err := layout.slotStore(home, router); err != nil {
+	if _, err := layout.SlotStore(home, router); err != nil {
 		return err
 	}
 	for _, name := range r.drain {
@@ -157,24 +116,24 @@ func (r *rebalancing) do(ctx context.Context, work func(*balance, context.Contex
 			return input.Errorf("--drain: the configuration has no database %q", name)
 		}
 	}
-	s, err := layout.openToWrite(ctx)
+	s, err := layout.OpenToWrite(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	b := &balance{rebalancing: r}
-	if err := b.open(ctx, layout, s.dbs); err != nil {
-		return explained(err, s.mask)
+	if err := b.open(ctx, layout, s.DBs); err != nil {
+		return explained(err, s.Mask)
 	}
-	return explained(work(b, ctx), s.mask)
+	return explained(work(b, ctx), s.Mask)
 }
 
 // explained hides passwords.
-func explained(err error, m mask) error {
-	if err == nil || errors.Is(err, errMoving) || input.Caused(err) {
+func explained(err error, m layoutfile.Mask) error {
+	if errors.Is(err, errMoving) {
 		return err
 	}
-	return errors.New(m.hide(err.Error()))
+	return m.Explain(err)
 }
 
 // balance is a map of slots that is open.
@@ -187,15 +146,15 @@ type balance struct {
 	shards int
 }
 
-func (b *balance) open(ctx context.Context, layout layoutFile, dbs sharding.DBs) (err error) {
-	if b.router, err = layout.router(dbs); err != nil {
+func (b *balance) open(ctx context.Context, layout layoutfile.File, dbs sharding.DBs) (err error) {
+	if b.router, err = layout.Router(dbs); err != nil {
 		return err
 	}
-	home, err := layout.home(dbs)
+	home, err := layout.HomeDB(dbs)
 	if err != nil {
 		return err
 	}
-	c, err := layout.slotStore(home, b.router)
+	c, err := layout.SlotStore(home, b.router)
 	if err != nil {
 		return err
 	}
@@ -286,7 +245,7 @@ type plannedMove struct {
 
 func (p balancePlan) moves() (all []sharding.Move, err error) {
 	for _, m := range p.Moves {
-		at, err := targetsOf([]string{m.From, m.To})
+		at, err := layoutfile.TargetsOf([]string{m.From, m.To})
 		if err != nil {
 			return nil, input.Errorf("slot %d: %w", m.Slot, err)
 		}
@@ -330,7 +289,7 @@ func (b *balance) printPlan(ctx context.Context) error {
 		}
 	}
 	if b.asJSON {
-		return writeJSON(b.cmd.OutOrStdout(), p)
+		return command.WriteJSON(b.cmd.OutOrStdout(), p)
 	}
 	return b.showPlan(order, len(moves), all)
 }
@@ -444,7 +403,7 @@ func (b *balance) status(ctx context.Context) error {
 		s.Shards = append(s.Shards, shardStatus{shard, at.String(), n, rows})
 	}
 	if b.asJSON {
-		err = writeJSON(b.cmd.OutOrStdout(), s)
+		err = command.WriteJSON(b.cmd.OutOrStdout(), s)
 	} else {
 		err = b.showStatus(s)
 	}

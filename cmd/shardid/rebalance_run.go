@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/migration"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/rebalance"
@@ -155,8 +156,8 @@ func (r *bringing) some(ctx context.Context, moves []sharding.Move) error {
 			return err
 		}
 		r.sayf("waiting, and trying again: %v", err)
-		wait := min(longestWait, lookEvery<<min(failed, 10))
-		if err := pauseFor(ctx, wait/2+rand.N(wait)); err != nil {
+		wait := min(migration.LongestWait, migration.LookEvery<<min(failed, 10))
+		if err := migration.PauseFor(ctx, wait/2+rand.N(wait)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +172,7 @@ func (r *bringing) observe(s rebalance.Step) {
 // throttle waits while the file exists.
 func (r *bringing) throttle(ctx context.Context) error {
 	for isThere(r.pace.throttleFile) {
-		if err := pauseFor(ctx, lookEvery); err != nil {
+		if err := migration.PauseFor(ctx, migration.LookEvery); err != nil {
 			return err
 		}
 	}
@@ -185,7 +186,7 @@ func isThere(file string) bool {
 
 // show writes lines of progress until ctx ends.
 func (r *bringing) show(ctx context.Context) {
-	for pauseFor(ctx, r.pace.interval) == nil {
+	for migration.PauseFor(ctx, r.pace.interval) == nil {
 		r.sayf("%s", r.progress(time.Since(r.began)))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
@@ -78,11 +80,11 @@ func TestTheCommandsOfTheRebalancePageAreCarriedOut(t *testing.T) {
 			}
 		}
 	}
-	layout, err := readLayout(config)
+	layout, err := layoutfile.Read(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := layout.router(dbs)
+	router, err := layout.Router(dbs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,15 +109,15 @@ func TestTheCommandsOfTheRebalancePageAreCarriedOut(t *testing.T) {
 func TestSlotsThatHaveNotSwitchedAreTakenBack(t *testing.T) {
 	config, dbs := newSlots(t)
 	succeed(t, "rebalance", "create", "--config", config)
-	layout, err := readLayout(config)
+	layout, err := layoutfile.Read(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	router, err := layout.router(dbs)
+	router, err := layout.Router(dbs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := layout.slotStore(dbs["east"], router)
+	c, err := layout.SlotStore(dbs["east"], router)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func TestSlotsThatHaveNotSwitchedAreTakenBack(t *testing.T) {
 	if err := store.Copy(t.Context(), 2, 3); err != nil { // a run that was killed
 		t.Fatal(err)
 	}
-	if o := execute(t, "rebalance", "status", "--config", config); o.code != exitUnclean || !strings.Contains(o.stdout, "slot 3 is copying: west/orders_1 → north/orders_2") {
+	if o := execute(t, "rebalance", "status", "--config", config); o.code != command.ExitUnclean || !strings.Contains(o.stdout, "slot 3 is copying: west/orders_1 → north/orders_2") {
 		t.Errorf("exit code %d: %s%s", o.code, o.stdout, o.stderr)
 	}
 	if o := succeed(t, "rebalance", "abort", "--config", config); o.stdout != "1 slot taken back\n" {
@@ -157,7 +159,7 @@ func TestWhatCannotBeRebalancedIsSaid(t *testing.T) {
 		"give the moves that are to be undone with --plan": {"undo"},
 	} {
 		o := execute(t, append([]string{"rebalance", args[0], "--config", config}, args[1:]...)...)
-		if o.code != exitInput || !strings.Contains(o.stderr, says) {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
 			t.Errorf("%v: exit code %d: %s", args, o.code, o.stderr)
 		}
 	}

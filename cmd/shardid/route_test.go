@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/route"
 )
 
 func TestRouteSaysWhereAStatementGoes(t *testing.T) {
@@ -21,7 +24,7 @@ func TestRouteSaysWhereAStatementGoes(t *testing.T) {
 			t.Errorf("%v:\n%s\nwant\n%s", args, o.stdout, want)
 		}
 	}
-	var got routeResult
+	var got route.Result
 	o := succeed(t, "route", "--config", config, "--json", "SELECT COUNT(*) FROM orders LIMIT 3")
 	if err := json.Unmarshal([]byte(o.stdout), &got); err != nil || got.Kind != "scatter" || len(got.Shards) != 4 {
 		t.Errorf("%+v, %v", got, err)
@@ -72,7 +75,7 @@ func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 		if !strings.HasPrefix(o.stdout, want) || !strings.Contains(o.stdout, "\n         UPDATE orders SET note = ? WHERE id = ?\n") {
 			t.Errorf("%s:\n%s", name, o.stdout)
 		}
-		var report routeReport
+		var report route.Report
 		o = succeed(t, "route", "--config", config, "--json", "--log", file)
 		if err := json.Unmarshal([]byte(o.stdout), &report); err != nil || report.Statements != 5 || len(report.Refused) != 1 || report.Refused[0].Times != 2 {
 			t.Errorf("%s: %+v, %v", name, report, err)
@@ -90,7 +93,7 @@ func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
 		"supported are":            {"--config", config, "--dialect", "oracle", "SELECT 1"},
 	} {
 		o := execute(t, append([]string{"route"}, args...)...)
-		if o.code != exitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
+		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
 			t.Errorf("%v: %d, %q, %q; want %q", args, o.code, o.stdout, o.stderr, says)
 		}
 	}
@@ -112,7 +115,7 @@ func TestAListSendsEachValueToItsShard(t *testing.T) {
 	for rule, says := range map[string]string{
 		"list(de)": `"de" has no slot; write it as list(de = 0, fr = 1)`, "list(a = x)": `"a = x" has no slot`, "list(a = 0, a = 1)": "a stands there twice",
 	} {
-		if o := execute(t, "route", "--config", layout(rule), "SELECT 1"); o.code != exitInput || !strings.Contains(o.stderr, says) {
+		if o := execute(t, "route", "--config", layout(rule), "SELECT 1"); o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit code %d: %s", rule, o.code, o.stderr)
 		}
 	}

@@ -11,7 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
+	"github.com/shardid/shardid/cmd/shardid/internal/migration"
+	"github.com/shardid/shardid/cmd/shardid/internal/route"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -32,7 +36,7 @@ type program struct {
 }
 
 func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	stderr = &maskedWriter{Writer: stderr, mask: newMask(append([]string{os.Getenv(sourceVariable)}, args...))}
+	stderr = &layoutfile.MaskedWriter{Writer: stderr, Mask: layoutfile.NewMask(append([]string{os.Getenv(command.SourceVariable)}, args...))}
 	root := p.newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -47,20 +51,20 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 
 // exitCode: what fails before a command has begun is a mistake in its flags.
 func (p *program) exitCode(ctx context.Context, err error) int {
-	var own coded
+	own, given := command.CodeOf(err)
 	switch {
 	case err == nil:
-		return exitOK
-	case errors.As(err, &own):
-		return own.code
+		return command.ExitOK
+	case given:
+		return own
 	case errors.Is(err, errUnclean), errors.Is(err, errSick), errors.Is(err, errUneven), errors.Is(err, errBlocked), errors.Is(err, errBehind), errors.Is(err, errDrift), errors.Is(err, errMoving):
-		return exitUnclean
+		return command.ExitUnclean
 	case ctx.Err() != nil:
-		return exitInterrupted
+		return command.ExitInterrupted
 	case !p.parsed || input.Caused(err):
-		return exitInput
+		return command.ExitInput
 	}
-	return exitFailure
+	return command.ExitFailure
 }
 
 // message says in one line what is wrong.
@@ -68,7 +72,7 @@ func (p *program) message(err error, code int) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	text = strings.ReplaceAll(text, ": migrate: ", ": ") // which causes say once more
 	switch {
-	case code == exitInterrupted:
+	case code == command.ExitInterrupted:
 		return "interrupted"
 	case !p.parsed && !input.Caused(err):
 		return text + "; see shardid --help"
@@ -80,17 +84,17 @@ func (p *program) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "shardid",
 		Short:             "Shard a table that has outgrown AUTO_INCREMENT",
-		Long:              long + "\n" + exitHelp(),
+		Long:              long + "\n" + command.ExitHelp(),
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Args:              aCommand,
+		Args:              command.Known,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error { p.parsed = true; return nil },
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(command.FlagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
-	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), newRoute(), newServe(), newLookup(), newDDL(), newRebalance(), newMigrate())
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), route.New(), newServe(), newLookup(), newDDL(), newRebalance(), migration.New())
 	return root
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 )
 
 // outcome is what a command line did.
@@ -31,7 +33,7 @@ func executeWith(t *testing.T, p *program, args ...string) outcome {
 func succeed(t *testing.T, args ...string) outcome {
 	t.Helper()
 	o := execute(t, args...)
-	if o.code != exitOK {
+	if o.code != command.ExitOK {
 		t.Fatalf("%v: exit code %d, %s", args, o.code, o.stderr)
 	}
 	return o
@@ -136,7 +138,7 @@ func TestBadInputIsOneClearSentence(t *testing.T) {
 				args = append(args, "--dir", filepath.Join(empty, "made"))
 			}
 			got := execute(t, args...)
-			if got.code != exitInput {
+			if got.code != command.ExitInput {
 				t.Errorf("exit code %d", got.code)
 			}
 			if !strings.Contains(got.stderr, test.says) || !oneSentence(got.stderr) {
@@ -197,7 +199,7 @@ func TestInterruptionHasItsOwnExitCode(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	dir := t.TempDir()
 	code := run(ctx, []string{"demo", "--rows", "10", "--dir", dir}, &stdout, &stderr)
-	if code != exitInterrupted || !strings.Contains(stderr.String(), "shardid: interrupted\n") || stdout.Len() > 0 {
+	if code != command.ExitInterrupted || !strings.Contains(stderr.String(), "shardid: interrupted\n") || stdout.Len() > 0 {
 		t.Errorf("code %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}
 	if !strings.Contains(stderr.String(), "unfinished files are in "+dir) {

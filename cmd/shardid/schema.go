@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
@@ -20,7 +21,7 @@ WORKER_NODE, which has the worker ids of cached generators, and worker_lease and
 worker_namespace, which have the leases of worker ids. It can be run again where they
 exist.`,
 		Example: "  shardid schema --dialect mysql | mysql shop",
-		Args:    noArgs("name the kind of database with --dialect"),
+		Args:    command.NoArgs("name the kind of database with --dialect"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printDDL(cmd.OutOrStdout(), kind)
 		},

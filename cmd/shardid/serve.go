@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/serve"
@@ -42,14 +43,14 @@ Segments come from leaf_alloc and leases of worker ids from worker_lease, so tha
 several servers can work side by side; see shardid schema. A server is stopped by
 SIGTERM: requests under way are answered first.`,
 		Example: "  shardid serve --source 'user:password@tcp(host:3306)/shop'\n  shardid serve --source postgres://user@host:5432/shop\n  shardid serve --source ids.db --listen 0.0.0.0:8080 --token-file /etc/shardid/token",
-		Args:    noArgs("name the database with --source"),
+		Args:    command.NoArgs("name the database with --source"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 	f.layout.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.source, "source", os.Getenv(sourceVariable), "the database, as "+database.Forms+" (default $"+sourceVariable+")")
+	flags.StringVar(&f.source, "source", os.Getenv(command.SourceVariable), "the database, as "+database.Forms+" (default $"+command.SourceVariable+")")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address to listen on")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with the token that requests must carry; it is read again when it changes, and on SIGHUP")
 	flags.BoolVar(&f.noAuth, "no-auth", false, "let everybody in who reaches --listen")

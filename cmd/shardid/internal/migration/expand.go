@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/schema/rebalance"
@@ -35,23 +37,23 @@ all is in order. It needs no --source.`
 
 // expansion is what the flags of expand say.
 type expansion struct {
-	*migration
+	*Migration
 
 	add    []string
 	margin int64
 	dry    bool
 }
 
-func (m *migration) newExpand() *cobra.Command {
-	e := &expansion{migration: m}
+func (m *Migration) newExpand() *cobra.Command {
+	e := &expansion{Migration: m}
 	cmd := &cobra.Command{
 		Use: "expand", Short: "Bring more servers to a table numbered by offset and step", Long: expandLong,
 		Example: "  shardid migrate expand --config shards.json --tables orders --add two/orders_1 --margin 100000 --dry-run\n  shardid migrate expand --config shards.json --tables orders",
 		Args: func(cmd *cobra.Command, args []string) error {
-			return usage(noArgs("name tables with --tables")(cmd, args))
+			return usage(command.NoArgs("name tables with --tables")(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m.cmd = cmd
+			m.Cmd = cmd
 			return migrateCode(cmd.Context(), e.run(cmd.Context()))
 		},
 	}
@@ -62,11 +64,11 @@ func (m *migration) newExpand() *cobra.Command {
 }
 
 func (e *expansion) run(ctx context.Context) (err error) {
-	layout, err := readLayout(e.config)
+	layout, err := layoutfile.Read(e.Config)
 	if err != nil {
 		return err
 	}
-	tables, err := e.chosen(layout, newCounters())
+	tables, err := e.chosen(layout, layoutfile.NewCounters())
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (e *expansion) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shards{dbs: dbs}.close()) }()
+	defer func() { err = errors.Join(err, layoutfile.Opened{DBs: dbs}.Close()) }()
 	if len(added) == 0 {
 		return e.check(ctx, dbs, tables[0].Table)
 	}
@@ -133,7 +135,7 @@ func (e *expansion) check(ctx context.Context, dbs sharding.DBs, t sharding.Tabl
 	out := armed{Table: t.Name, Armed: found == nil, Unseen: unseen}
 	if found != nil {
 		out.Why = found.Error()
-		found = coded{found, migrateNotReady}
+		found = command.WithCode(found, command.MigrateNotReady)
 	}
 	return errors.Join(e.show(out, func(w io.Writer) error {
 		if !out.Armed {
@@ -162,7 +164,7 @@ func (a armed) text() string {
 func (e *expansion) grow(ctx context.Context, cfg rebalance.ExpandConfig) error {
 	plan, err := rebalance.PlanExpansion(ctx, cfg)
 	if errors.Is(err, sharding.ErrEpochUnarmed) {
-		err = coded{err, migrateNotReady}
+		err = command.WithCode(err, command.MigrateNotReady)
 	}
 	if err != nil {
 		return err
@@ -176,7 +178,7 @@ func (e *expansion) grow(ctx context.Context, cfg rebalance.ExpandConfig) error 
 }
 
 func (e *expansion) show(v any, readable func(io.Writer) error) error {
-	o := &operation{migration: e.migration}
+	o := &Operation{Migration: e.Migration}
 	return o.print(v, readable)
 }
 

@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func beginOf(ctx context.Context, db *sql.DB, table string) (begin int64, seeded
 
 // readRoutes notes which tables a rollback has returned to the source: in the
 // pause of a cutover the rows are locked.
-func (o *operation) readRoutes(ctx context.Context) error {
+func (o *Operation) readRoutes(ctx context.Context) error {
 	o.returned = map[string]bool{}
 	for _, t := range o.cfg.Tables {
 		row, err := sharding.ReadRoute(ctx, o.cfg.Source, t.Name)
@@ -64,7 +64,7 @@ func (o *operation) readRoutes(ctx context.Context) error {
 // ready refuses a cutover after which a generator would give ids that rows have.
 // Ids that are numbered anew are compared as the source knew them; those of a map
 // table come from the generator itself, as those of a source do that serves again.
-func (o *operation) ready(ctx context.Context, highest map[string]int64) error {
+func (o *Operation) ready(ctx context.Context, highest map[string]int64) error {
 	for _, t := range o.cfg.Tables {
 		if o.returned[t.Name] {
 			continue

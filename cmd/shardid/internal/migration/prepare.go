@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
@@ -21,12 +22,12 @@ func dryRun(cmd *cobra.Command, dry *bool) {
 	cmd.Flags().BoolVar(dry, "dry-run", false, "print the SQL and write nothing")
 }
 
-func (m *migration) newInstall() *cobra.Command {
+func (m *Migration) newInstall() *cobra.Command {
 	var dry bool
 	cmd := m.verb("install", "Create the tables that generators need, on the source", `Install creates leaf_alloc, WORKER_NODE and the tables of leases where they are
 missing, checks those that are there, and creates the tables of preview. The job's own
 tables and triggers are created by run.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			if !dry {
 				err := errors.Join(schema.Apply(ctx, o.cfg.Source), preview.Create(ctx, o.cfg.Source))
 				return o.said(err, "the tables that generators and preview need are there")
@@ -37,7 +38,7 @@ tables and triggers are created by run.`,
 			}
 			ddl, err := schema.DDL(server.Name())
 			if err == nil {
-				_, err = io.WriteString(o.cmd.OutOrStdout(), ddl+"\n"+preview.DDL(server.Name()))
+				_, err = io.WriteString(o.Cmd.OutOrStdout(), ddl+"\n"+preview.DDL(server.Name()))
 			}
 			return err
 		})
@@ -52,7 +53,7 @@ type seeded struct {
 	Next  int64  `json:"next"`
 }
 
-func (m *migration) newSeed() *cobra.Command {
+func (m *Migration) newSeed() *cobra.Command {
 	var dry bool
 	var margin int64
 	step := int64(1000)
@@ -64,7 +65,7 @@ go on when the table has come that far by itself.
 
 The margin is for the ids that the table gives until the switch: three times as
 many as it gives in the days that the migration is planned to take is a good one.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			if margin == 0 {
 				return input.Errorf("give --margin: how many ids may the table give before the switch?")
 			}
@@ -87,13 +88,13 @@ many as it gives in the days that the migration is planned to take is a good one
 	return cmd
 }
 
-func (o *operation) seed(ctx context.Context, margin, step int64, dry bool) ([]seeded, error) {
+func (o *Operation) seed(ctx context.Context, margin, step int64, dry bool) ([]seeded, error) {
 	p, err := o.job.Progress(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if p.Phase == migrate.PhaseSwitched || p.Phase == migrate.PhaseReturning || p.Phase == migrate.PhaseFinalized {
-		return nil, coded{fmt.Errorf("job %s is %s: generators make the ids already, and nothing is to be seeded", p.Job, p.Phase), migrateNotReady}
+		return nil, command.WithCode(fmt.Errorf("job %s is %s: generators make the ids already, and nothing is to be seeded", p.Job, p.Phase), command.MigrateNotReady)
 	}
 	plan, err := o.job.Plan(ctx)
 	if err != nil {

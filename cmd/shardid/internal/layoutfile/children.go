@@ -1,4 +1,4 @@
-package main
+package layoutfile
 
 import (
 	"errors"
@@ -14,42 +14,42 @@ import (
 // A child is a table with a "via": its rows lie where their parents do, and which
 // shard that is they do not say themselves.
 
-// child returns the table of this name if it is one.
-func (l layoutFile) child(name string) (tableEntry, bool) {
+// Child returns the table of this name if it is one.
+func (l File) Child(name string) (Table, bool) {
 	for _, t := range l.Tables {
 		if t.Via != "" && strings.EqualFold(t.Name, name) {
 			return t, true
 		}
 	}
-	return tableEntry{}, false
+	return Table{}, false
 }
 
-// unplaced says why the rows cannot be placed by themselves.
-func (t tableEntry) unplaced() string {
+// Unplaced says why the rows cannot be placed by themselves.
+func (t Table) Unplaced() string {
 	return fmt.Sprintf(`its rows lie where those do that its %s refers to, and cannot be placed by themselves ("via")`, t.Via)
 }
 
-// placing is the way out.
-func (t tableEntry) placing() string {
+// Placing is the way out.
+func (t Table) Placing() string {
 	return fmt.Sprintf(`leave "via" out where the table has the sharding key itself, or add that to it; where its parent is placed by its id, say "key": %q in place of "via"`, t.Via)
 }
 
-// refuseChildren: no system can be told of a column that is not there. A slot that
+// RefuseChildren returns an error where there are children: no system can be told of a column that is not there. A slot that
 // the table stores is another matter.
-func (l layoutFile) refuseChildren(system string) error {
+func (l File) RefuseChildren(system string) error {
 	var errs []error
 	for _, t := range l.Tables {
 		if t.Via == "" || system == "vitess" && l.Vitess.Buckets[t.Name] != "" {
 			continue
 		}
-		errs = append(errs, input.Wrap(&export.RefusedError{System: system, Table: t.Name, Reason: t.unplaced(), Way: t.placing()}))
+		errs = append(errs, input.Wrap(&export.RefusedError{System: system, Table: t.Name, Reason: t.Unplaced(), Way: t.Placing()}))
 	}
 	return errors.Join(errs...)
 }
 
-// withoutParents are the file's tables, each with columns of its own only: the rule
+// WithoutParents are the file's tables, each with columns of its own only: the rule
 // says nothing of what they hold.
-func (l layoutFile) withoutParents() layoutFile {
+func (l File) WithoutParents() File {
 	l.Tables = slices.Clone(l.Tables)
 	for i, t := range l.Tables {
 		if t.Via != "" {
@@ -59,8 +59,8 @@ func (l layoutFile) withoutParents() layoutFile {
 	return l
 }
 
-// children returns the names of the tables with a "via".
-func (l layoutFile) children() []string {
+// Children returns the names of the tables with a "via".
+func (l File) Children() []string {
 	var names []string
 	for _, t := range l.Tables {
 		if t.Via != "" {
@@ -70,12 +70,12 @@ func (l layoutFile) children() []string {
 	return names
 }
 
-// noteChildren says in a diagnosis why the rows of children were not looked at.
-func (l layoutFile) noteChildren(d *schema.Diagnosis) {
+// NoteChildren says in a diagnosis why the rows of children were not looked at.
+func (l File) NoteChildren(d *schema.Diagnosis) {
 	for _, c := range d.Targets {
-		if t, is := l.child(c.Table); is {
+		if t, is := l.Child(c.Table); is {
 			d.Findings = append(d.Findings, schema.ShardFinding{
-				Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.unplaced() + "; they were not looked at", Fix: t.placing()},
+				Finding: schema.Finding{Code: schema.NotChecked, Severity: schema.Info, Message: t.Unplaced() + "; they were not looked at", Fix: t.Placing()},
 				Place:   c.Place,
 			})
 		}

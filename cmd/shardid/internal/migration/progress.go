@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"encoding/json"
@@ -24,10 +24,10 @@ type progressLines struct {
 	visible bool
 }
 
-func newProgressLines(r *runner) *progressLines {
-	l := &progressLines{w: r.cmd.ErrOrStderr(), every: r.flags.interval, last: time.Now()}
+func newProgressLines(r *Runner) *progressLines {
+	l := &progressLines{w: r.Cmd.ErrOrStderr(), every: r.flags.interval, last: time.Now()}
 	if r.json {
-		l.w, l.json = r.cmd.OutOrStdout(), true
+		l.w, l.json = r.Cmd.OutOrStdout(), true
 		return l
 	}
 	l.style, l.moves = term.StyleFor(l.w), term.IsTerminal(l.w)

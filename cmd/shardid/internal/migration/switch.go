@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type switched struct {
 	WasAlready bool    `json:"was_already"`
 }
 
-func (m *migration) newCutover() *cobra.Command {
+func (m *Migration) newCutover() *cobra.Command {
 	return m.newSwitch("cutover", "Have the shards serve", `Cutover brings the last changes over while writers wait, closes the source's tables
 by renaming them to <name>_old, and flips the route. When writers would wait for
 longer than --max-pause it gives up: everything is as before, and it may be tried
@@ -38,7 +38,7 @@ A runner makes room for it and goes on afterwards, then from the shards back to 
 source.`, (*migrate.Job).Cutover)
 }
 
-func (m *migration) newRollback() *cobra.Command {
+func (m *Migration) newRollback() *cobra.Command {
 	return m.newSwitch("rollback", "Have the source serve again, with all that was written to the shards", `Rollback brings the last changes back while writers wait, closes the shards by
 renaming them to <name>_sealed, opens the source's tables and flips the route. It
 gives up after --max-pause as cutover does.`, (*migrate.Job).Rollback)
@@ -53,7 +53,7 @@ have not given yet. What inserts there without the plugin must take its ids from
 )
 
 // sayWhoNumbers says where ids come from after a rollback.
-func (o *operation) sayWhoNumbers(ctx context.Context) error {
+func (o *Operation) sayWhoNumbers(ctx context.Context) error {
 	if err := o.readRoutes(ctx); err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func (o *operation) sayWhoNumbers(ctx context.Context) error {
 	return nil
 }
 
-func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) *cobra.Command {
+func (m *Migration) newSwitch(use, short, long string, do func(*migrate.Job, context.Context, time.Duration) (migrate.Switch, error)) *cobra.Command {
 	maxPause := 200 * time.Millisecond
-	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
+	cmd := m.verb(use, short, long, func(ctx context.Context, o *Operation) error {
 		if err := o.readRoutes(ctx); err != nil {
 			return err
 		}
@@ -91,14 +91,14 @@ func (m *migration) newSwitch(use, short, long string, do func(*migrate.Job, con
 	return cmd
 }
 
-func (o *operation) printSwitch(ctx context.Context, done migrate.Switch) error {
+func (o *Operation) printSwitch(ctx context.Context, done migrate.Switch) error {
 	p, err := o.job.Progress(ctx)
 	if err != nil {
 		return err
 	}
 	out := switched{p.Job, milliseconds(done.Pause), milliseconds(done.Over), done.Drained, done.Epoch, done.Pause == 0}
 	return o.print(out, func(w io.Writer) error {
-		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s brought over meanwhile\n", p.Job, p.Phase, out.PauseMS, brought(done.Drained))
+		text := fmt.Sprintf("job %s is %s; writers waited %.0f ms, and %s brought over meanwhile\n", p.Job, p.Phase, out.PauseMS, Brought(done.Drained))
 		if out.WasAlready {
 			text = fmt.Sprintf("job %s is %s; there was nothing left to switch\n", p.Job, p.Phase)
 		}
@@ -112,20 +112,21 @@ func (o *operation) printSwitch(ctx context.Context, done migrate.Switch) error 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func brought(changes int64) string {
+// Brought says how many changes were brought over.
+func Brought(changes int64) string {
 	if changes == 1 {
 		return "1 change was"
 	}
 	return term.Number(changes) + " changes were"
 }
 
-func (m *migration) newFinalize() *cobra.Command {
+func (m *Migration) newFinalize() *cobra.Command {
 	return m.newEnd("finalize", "Give up the way back", `Finalize drops the triggers and logs of the job. The source's tables stay as
 <name>_old, closed, until somebody drops them. Nothing undoes it: every instance of
 the application must have used the shards for as long as you want to be sure.`, "the job is finalized: the shards serve for good", (*migrate.Job).Finalize)
 }
 
-func (m *migration) newAbort() *cobra.Command {
+func (m *Migration) newAbort() *cobra.Command {
 	return m.newEnd("abort", "End the job as if it had never been", `Abort drops the triggers and logs of a job that was not switched, or was rolled
 back, and empties the shards. The source is not touched. After a rollback the shards
 keep the name <name>_sealed, so that an instance of the application that was idle
@@ -133,9 +134,9 @@ since the cutover writes to none of them.`, "the job was aborted: the source ser
 }
 
 // newEnd makes a verb that must be meant.
-func (m *migration) newEnd(use, short, long, done string, do func(*migrate.Job, context.Context) error) *cobra.Command {
+func (m *Migration) newEnd(use, short, long, done string, do func(*migrate.Job, context.Context) error) *cobra.Command {
 	var yes bool
-	cmd := m.verb(use, short, long, func(ctx context.Context, o *operation) error {
+	cmd := m.verb(use, short, long, func(ctx context.Context, o *Operation) error {
 		if !yes {
 			return input.Errorf("%s cannot be undone; say --yes if you mean it", use)
 		}
@@ -157,10 +158,10 @@ func (m *migration) newEnd(use, short, long, done string, do func(*migrate.Job, 
 	return cmd
 }
 
-func (m *migration) newPause() *cobra.Command {
+func (m *Migration) newPause() *cobra.Command {
 	return m.verb("pause", "Have all runners copy no more until resume", `Pause has the runners copy no more. They go on following changes, so nothing piles
 up.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			p, err := o.job.Progress(ctx)
 			if err != nil {
 				return err
@@ -173,15 +174,15 @@ up.`,
 		})
 }
 
-func (m *migration) newResume() *cobra.Command {
+func (m *Migration) newResume() *cobra.Command {
 	return m.verb("resume", "Undo pause", "Resume has the runners copy again.",
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			return o.said(o.job.Resume(ctx), "runners copy again")
 		})
 }
 
 // said tells people what was done, if it was.
-func (o *operation) said(err error, what string) error {
+func (o *Operation) said(err error, what string) error {
 	if err == nil {
 		o.sayf("%s", what)
 	}
@@ -195,7 +196,7 @@ const (
 )
 
 // leading has the runner make room, and do lead the job meanwhile.
-func (o *operation) leading(ctx context.Context, do func() error) (err error) {
+func (o *Operation) leading(ctx context.Context, do func() error) (err error) {
 	if err := o.job.Ask(ctx, askFor); err != nil {
 		return err
 	}
@@ -214,20 +215,21 @@ func (o *operation) leading(ctx context.Context, do func() error) (err error) {
 		if !inTheWay || time.Since(o.begun) > patience {
 			return err
 		}
-		if err := pauseFor(ctx, lookEvery); err != nil {
+		if err := PauseFor(ctx, LookEvery); err != nil {
 			return err
 		}
 	}
 }
 
 // keepAsking: without an answer the runner comes back when the time is over.
-func (o *operation) keepAsking(ctx context.Context) {
-	for pauseFor(ctx, askAgain) == nil {
+func (o *Operation) keepAsking(ctx context.Context) {
+	for PauseFor(ctx, askAgain) == nil {
 		_ = o.job.Ask(ctx, askFor) // tried again soon
 	}
 }
 
-func pauseFor(ctx context.Context, d time.Duration) error {
+// PauseFor waits, or returns the error of a context that ends before.
+func PauseFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,4 +1,4 @@
-package main
+package route
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
@@ -25,7 +26,8 @@ type routeFlags struct {
 	asJSON               bool
 }
 
-func newRoute() *cobra.Command {
+// New returns the command route.
+func New() *cobra.Command {
 	f := routeFlags{dialect: "mysql"}
 	cmd := &cobra.Command{
 		Use:   "route --config FILE (STATEMENT [ARGUMENT]... | --log FILE)",
@@ -45,13 +47,13 @@ values then.
 It knows columns by the configuration alone. What depends on types of other columns,
 as an order over several shards does, is refused although shardsql may answer it.
 
-` + layoutHelp,
+` + layoutfile.Help,
 		Example: "  shardid route --config shards.json 'SELECT * FROM orders WHERE user_id = ?' 42\n  shardid route --config shards.json --log general.log",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.InOrStdin(), cmd.OutOrStdout(), args)
 		},
 	}
-	configFlag(cmd, &f.config)
+	layoutfile.Flag(cmd, &f.config)
 	cmd.Flags().StringVar(&f.dialect, "dialect", f.dialect, "mysql, mariadb, sqlite or postgres")
 	cmd.Flags().StringVar(&f.log, "log", "", "file of statements; - for stdin")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
@@ -62,16 +64,16 @@ func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
 	if (len(args) > 0) == (f.log != "") {
 		return input.Errorf("which statement? give one as an argument, or a file of them with --log")
 	}
-	layout, err := readLayout(f.config)
+	layout, err := layoutfile.Read(f.config)
 	if err != nil {
 		return err
 	}
-	r, err := layout.router(layout.unopened())
+	r, err := layout.Router(layout.Unopened())
 	if err != nil {
 		return err
 	}
 	if f.log != "" {
-		report, err := planLog(r, f.dialect, f.log, stdin)
+		report, err := PlanLog(r, f.dialect, f.log, stdin)
 		if err != nil {
 			return err
 		}
@@ -99,8 +101,8 @@ func routeValue(text string) any {
 	return text
 }
 
-// routeResult is what becomes of a statement, as JSON.
-type routeResult struct {
+// Result is what becomes of a statement, as JSON.
+type Result struct {
 	Kind    shardsql.Kind `json:"kind"`
 	Lookups []routeShard  `json:"lookups,omitempty"`
 	Shards  []routeShard  `json:"shards,omitempty"`
@@ -116,7 +118,7 @@ type routeShard struct {
 
 // print names the home database as the configuration does.
 func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) error {
-	result := routeResult{Kind: e.Kind, Merge: e.Merge}
+	result := Result{Kind: e.Kind, Merge: e.Merge}
 	if e.Err != nil {
 		result.Reason = e.Err.Error()
 	}
@@ -138,7 +140,7 @@ func (f routeFlags) print(w io.Writer, e shardsql.Explanation, home string) erro
 	return err
 }
 
-func (r routeResult) text() string {
+func (r Result) text() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, routeWords[r.Kind])
 	asks := "  is the row in "
@@ -179,8 +181,8 @@ var routeWords = map[shardsql.Kind]string{
 	shardsql.Refused: "refused",
 }
 
-// routeReport is what becomes of the statements of a log.
-type routeReport struct {
+// Report is what becomes of the statements of a log.
+type Report struct {
 	Statements int                   `json:"statements"`
 	Kinds      map[shardsql.Kind]int `json:"kinds"`
 	Refused    []routeReason         `json:"refused,omitempty"`
@@ -192,8 +194,8 @@ type routeReason struct {
 	Example string `json:"example"`
 }
 
-// planLog plans the statements of a file, or of stdin for "-".
-func planLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (report routeReport, err error) {
+// PlanLog plans the statements of a file, or of stdin for "-".
+func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (report Report, err error) {
 	source := stdin
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user's own file
@@ -242,15 +244,16 @@ func routeWhy(err error) string {
 	return refusal.Reason()
 }
 
-func (f routeFlags) printReport(w io.Writer, report routeReport) error {
+func (f routeFlags) printReport(w io.Writer, report Report) error {
 	if f.asJSON {
 		return json.NewEncoder(w).Encode(report)
 	}
-	_, err := io.WriteString(w, report.text())
+	_, err := io.WriteString(w, report.Text())
 	return err
 }
 
-func (report routeReport) text() string {
+// Text shows the report to people.
+func (report Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d statements\n", report.Statements)
 	for _, kind := range []shardsql.Kind{shardsql.One, shardsql.Lookup, shardsql.Scatter, shardsql.Several, shardsql.Home, shardsql.Copies, shardsql.Refused} {
@@ -259,13 +262,13 @@ func (report routeReport) text() string {
 		}
 	}
 	for _, reason := range report.Refused {
-		fmt.Fprintf(&b, "\n%7d  %s\n         %s\n", reason.Times, reason.Reason, shortened(reason.Example))
+		fmt.Fprintf(&b, "\n%7d  %s\n         %s\n", reason.Times, reason.Reason, Shortened(reason.Example))
 	}
 	return b.String()
 }
 
-// shortened is a statement on one line of a terminal.
-func shortened(statement string) string {
+// Shortened is a statement on one line of a terminal.
+func Shortened(statement string) string {
 	const most = 200
 	line := strings.Join(strings.Fields(statement), " ")
 	if len(line) > most {

@@ -1,4 +1,4 @@
-package main
+package layoutfile
 
 import (
 	"context"
@@ -27,7 +27,7 @@ var (
 )
 
 // ids returns what the text says; generators of map tables come from c.
-func (t idsText) ids(c *counters) (migrate.IDs, error) {
+func (t idsText) ids(c *Counters) (migrate.IDs, error) {
 	if text := strings.TrimSpace(string(t)); text == "" || text == "kept" {
 		return migrate.KeepIDs(), nil
 	}
@@ -65,20 +65,21 @@ func keyedBy(variable string) (migrate.IDs, error) {
 	return migrate.Keyed([16]byte(digits)), nil
 }
 
-// counters are the generators that the ids of map tables come from, by the tags
+// Counters are the generators that the ids of map tables come from, by the tags
 // of leaf_alloc.
-type counters struct {
-	source *sql.DB       // set before the first id is wanted
+type Counters struct {
+	Source *sql.DB       // set before the first id is wanted
 	turn   chan struct{} // with one element while somebody looks at open
 	open   map[string]*segment.Generator
 }
 
-func newCounters() *counters {
-	return &counters{turn: make(chan struct{}, 1), open: map[string]*segment.Generator{}}
+// NewCounters returns counters that have opened nothing yet.
+func NewCounters() *Counters {
+	return &Counters{turn: make(chan struct{}, 1), open: map[string]*segment.Generator{}}
 }
 
-// close is for when nobody draws ids any more.
-func (c *counters) close() error {
+// Close is for when nobody draws ids any more.
+func (c *Counters) Close() error {
 	var errs []error
 	for _, g := range c.open {
 		errs = append(errs, g.Close())
@@ -88,9 +89,9 @@ func (c *counters) close() error {
 
 // tag returns a generator that is opened with its first id: most verbs want none,
 // and before seed there is no tag to open.
-func (c *counters) tag(name string) keygen.Generator[int64] { return taggedIDs{c, name} }
+func (c *Counters) tag(name string) keygen.Generator[int64] { return taggedIDs{c, name} }
 
-func (c *counters) generator(ctx context.Context, tag string) (*segment.Generator, error) {
+func (c *Counters) generator(ctx context.Context, tag string) (*segment.Generator, error) {
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
@@ -100,7 +101,7 @@ func (c *counters) generator(ctx context.Context, tag string) (*segment.Generato
 	if g := c.open[tag]; g != nil {
 		return g, nil
 	}
-	store, err := sqlstore.New(ctx, c.source)
+	store, err := sqlstore.New(ctx, c.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (c *counters) generator(ctx context.Context, tag string) (*segment.Generato
 
 // taggedIDs are ids of one tag.
 type taggedIDs struct {
-	*counters
+	*Counters
 
 	name string
 }

@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"cmp"
@@ -11,13 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
+	"github.com/shardid/shardid/cmd/shardid/internal/route"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/preview"
 	"github.com/shardid/shardid/sharding"
 )
 
-func (m *migration) newPreview() *cobra.Command {
+func (m *Migration) newPreview() *cobra.Command {
 	var log string
 	var check bool
 	cmd := m.verb("preview", "Say what the shards will do otherwise with the application's statements", `Preview prints the statements of the application that the shards will refuse, that
@@ -31,7 +34,7 @@ shards counts as refused, although the shards may answer it.
 It notes on the source that somebody looked: cutover warns when nobody has, or when
 statements that will be refused were found since. With --check it exits with 6 when a
 statement will be refused, or when there was nothing to look at.`,
-		func(ctx context.Context, o *operation) error { return o.preview(ctx, log, check) })
+		func(ctx context.Context, o *Operation) error { return o.preview(ctx, log, check) })
 	cmd.Flags().StringVar(&log, "log", "", "plan the statements of this file, too; - for stdin")
 	cmd.Flags().BoolVar(&check, "check", false, "end with 6 when a statement will be refused, or nothing is known")
 	return cmd
@@ -41,10 +44,10 @@ statement will be refused, or when there was nothing to look at.`,
 type previewShown struct {
 	Job string `json:"job"`
 	preview.Found
-	Log *routeReport `json:"log,omitempty"` // of the file, nil without one
+	Log *route.Report `json:"log,omitempty"` // of the file, nil without one
 }
 
-func (o *operation) preview(ctx context.Context, log string, check bool) error {
+func (o *Operation) preview(ctx context.Context, log string, check bool) error {
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
 	if err != nil {
 		return err
@@ -65,22 +68,22 @@ func (o *operation) preview(ctx context.Context, log string, check bool) error {
 	}
 	switch refused := shown.refused(); {
 	case check && !shown.known():
-		return coded{errors.New("nothing is known of the application's statements"), migrateNotReady}
+		return command.WithCode(errors.New("nothing is known of the application's statements"), command.MigrateNotReady)
 	case check && refused > 0:
-		return coded{fmt.Errorf("the shards will refuse %d of the statements", refused), migrateNotReady}
+		return command.WithCode(fmt.Errorf("the shards will refuse %d of the statements", refused), command.MigrateNotReady)
 	}
 	return nil
 }
 
-func (o *operation) jobName() string { return cmp.Or(o.cfg.Name, o.cfg.Tables[0].Name) }
+func (o *Operation) jobName() string { return cmp.Or(o.cfg.Name, o.cfg.Tables[0].Name) }
 
 // planLog plans the statements of a file as the shards will serve them.
-func (o *operation) planLog(ctx context.Context, name string) (*routeReport, error) {
-	layout, err := readLayout(o.config)
+func (o *Operation) planLog(ctx context.Context, name string) (*route.Report, error) {
+	layout, err := layoutfile.Read(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	r, err := layout.router(layout.unopened())
+	r, err := layout.Router(layout.Unopened())
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +91,7 @@ func (o *operation) planLog(ctx context.Context, name string) (*routeReport, err
 	if err != nil {
 		return nil, err
 	}
-	report, err := planLog(r, server.Name(), name, o.cmd.InOrStdin())
+	report, err := route.PlanLog(r, server.Name(), name, o.Cmd.InOrStdin())
 	return &report, err
 }
 
@@ -115,7 +118,7 @@ func (s previewShown) print(w io.Writer) error {
 		}
 	}
 	if s.Log != nil {
-		b.WriteString("\nin the log: " + s.Log.text())
+		b.WriteString("\nin the log: " + s.Log.Text())
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -136,7 +139,7 @@ func previewLine(style term.Style, s preview.Statement) string {
 	if s.Change == sharding.WillBeRefused {
 		becomes = style.Red(becomes)
 	}
-	text := fmt.Sprintf("\n%7s times  %s\n    %s\n", term.Number(s.Times), becomes, shortened(s.Text))
+	text := fmt.Sprintf("\n%7s times  %s\n    %s\n", term.Number(s.Times), becomes, route.Shortened(s.Text))
 	if s.Reason != "" {
 		text += "    " + s.Reason + "\n"
 	}
@@ -145,7 +148,7 @@ func previewLine(style term.Style, s preview.Statement) string {
 
 // warnUnseen says before a switch that nobody knows what the application will not be able
 // to say any more.
-func (o *operation) warnUnseen(ctx context.Context) {
+func (o *Operation) warnUnseen(ctx context.Context) {
 	found, err := preview.Read(ctx, o.cfg.Source, o.jobName())
 	look := "look with: " + o.command("preview")
 	switch {

@@ -1,12 +1,12 @@
-package main
+package command
 
 import (
 	"encoding/json"
 	"io"
 )
 
-// writeJSON writes v for programs, and readable.
-func writeJSON(w io.Writer, v any) error {
+// WriteJSON writes v for programs, and readable.
+func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

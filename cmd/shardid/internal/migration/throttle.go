@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"cmp"
@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/schema/throttle"
 )
 
 // newThrottle holds the copy back while operators or servers need a rest.
-func (r *runner) newThrottle() (err error) {
+func (r *Runner) newThrottle() (err error) {
 	r.throttle, err = throttle.New(throttle.Config{
 		Source: r.cfg.Source, Name: cmp.Or(r.cfg.Name, r.cfg.Tables[0].Name),
 		Replicas: r.replicas, MaxLag: r.flags.maxLag,
@@ -33,16 +35,16 @@ func (r *runner) newThrottle() (err error) {
 }
 
 // rest waits before a chunk.
-func (r *runner) rest(ctx context.Context) error {
+func (r *Runner) rest(ctx context.Context) error {
 	err := r.throttle.Wait(ctx)
 	if errors.Is(err, throttle.ErrTooLong) {
-		return coded{fmt.Errorf("%w; mend that or allow more time with --max-throttle", err), migrateThrottled}
+		return command.WithCode(fmt.Errorf("%w; mend that or allow more time with --max-throttle", err), command.MigrateThrottled)
 	}
 	return err
 }
 
 // fileExists is the cause that somebody made the file of --throttle-file.
-func (r *runner) fileExists(context.Context) (string, error) {
+func (r *Runner) fileExists(context.Context) (string, error) {
 	if r.flags.throttleFile != "" {
 		if _, err := os.Stat(r.flags.throttleFile); err == nil {
 			return "the file " + r.flags.throttleFile + " exists", nil
@@ -52,19 +54,19 @@ func (r *runner) fileExists(context.Context) (string, error) {
 }
 
 // openReplicas opens what the file says are replicas of the source.
-func (l layoutFile) openReplicas(ctx context.Context) (replicas []throttle.Replica, err error) {
+func openReplicas(ctx context.Context, l layoutfile.File) (replicas []throttle.Replica, err error) {
 	for _, name := range l.Replicas {
 		entry, known := l.Databases[name]
 		if !known {
 			return replicas, input.Errorf("--config: there is no database %q, which \"replicas\" names", name)
 		}
-		dsn, err := entry.dsn(l.dir)
+		dsn, err := entry.DSN(l.Dir)
 		if err != nil {
 			return replicas, fmt.Errorf("--config: replica %q: %w", name, err)
 		}
 		db, err := database.Open(ctx, dsn)
 		if err != nil { // it may be away, which passes
-			return replicas, coded{fmt.Errorf("--config: replica %q: %w", name, err), migrateInterrupted}
+			return replicas, command.WithCode(fmt.Errorf("--config: replica %q: %w", name, err), command.MigrateInterrupted)
 		}
 		replicas = append(replicas, throttle.Replica{Name: name, DB: db})
 	}

@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/migrate"
@@ -31,39 +33,30 @@ finalize. status, pause, resume and abort are for in between; expand is a job of
 own. Every verb may be used on any host, and again after whatever ended it.
 `
 
-// coded is an error with an exit code of its own.
-type coded struct {
-	error
-
-	code int
-}
-
-// Unwrap returns the cause.
-func (c coded) Unwrap() error { return c.error }
-
-// migration is what all verbs are told.
-type migration struct {
-	config, source, name string
+// Migration is what all verbs are told.
+type Migration struct {
+	Config, Source, name string
 	tables               []string
 	rows, copiers        int
 	json                 bool
 
-	cmd *cobra.Command
+	Cmd *cobra.Command
 }
 
-func newMigrate() *cobra.Command {
-	m := &migration{}
+// New returns the command migrate with its verbs.
+func New() *cobra.Command {
+	m := &Migration{}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Move live tables into shards, step by step",
-		Long:  migrateLong + "\n" + layoutHelp + "\n\n" + exitHelp(),
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(aCommand(cmd, args)) },
+		Long:  migrateLong + "\n" + layoutfile.Help + "\n\n" + command.ExitHelp(),
+		Args:  func(cmd *cobra.Command, args []string) error { return usage(command.Known(cmd, args)) },
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(command.FlagError(c, err)) })
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&m.config, "config", "", "the file that says where rows lie")
-	flags.StringVar(&m.source, "source", "", "the database with the tables (default $"+sourceVariable+")")
+	flags.StringVar(&m.Config, "config", "", "the file that says where rows lie")
+	flags.StringVar(&m.Source, "source", "", "the database with the tables (default $"+command.SourceVariable+")")
 	flags.StringSliceVar(&m.tables, "tables", nil, "tables of the job, parents first (default all of the file)")
 	flags.StringVar(&m.name, "name", "", "name of the job (default that of its first table)")
 	cmd.AddCommand(
@@ -75,13 +68,13 @@ func newMigrate() *cobra.Command {
 }
 
 // printing is for a verb that prints data.
-func (m *migration) printing(cmd *cobra.Command) *cobra.Command {
+func (m *Migration) printing(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&m.json, "json", false, "print JSON")
 	return cmd
 }
 
 // reading is for a verb that goes through all rows.
-func (m *migration) reading(cmd *cobra.Command) *cobra.Command {
+func (m *Migration) reading(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Var(input.Between(1, 1_000_000, &m.rows), "chunk-rows", "rows that are read at once (default 4000)")
 	cmd.Flags().Var(input.Between(1, 64, &m.copiers), "copiers", "chunks that are under way at once (default 2)")
 	return cmd
@@ -92,52 +85,52 @@ func usage(err error) error {
 	if err == nil {
 		return nil
 	}
-	return coded{err, migrateUsage}
+	return command.WithCode(err, command.MigrateUsage)
 }
 
 // verb makes a command that works with the job.
-func (m *migration) verb(use, short, long string, do func(context.Context, *operation) error) *cobra.Command {
+func (m *Migration) verb(use, short, long string, do func(context.Context, *Operation) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return usage(noArgs("name tables with --tables")(cmd, args))
+			return usage(command.NoArgs("name tables with --tables")(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			m.cmd = cmd
-			return migrateCode(cmd.Context(), m.with(cmd.Context(), do))
+			m.Cmd = cmd
+			return migrateCode(cmd.Context(), m.With(cmd.Context(), do))
 		},
 	}
 }
 
 // migrateCode finds the exit code of an error.
 func migrateCode(ctx context.Context, err error) error {
-	var has coded
+	_, given := command.CodeOf(err)
 	switch {
-	case err == nil || errors.As(err, &has):
+	case err == nil || given:
 		return err
 	case ctx.Err() != nil:
-		return coded{errors.New("interrupted; the same command goes on where it stopped"), migrateInterrupted}
+		return command.WithCode(errors.New("interrupted; the same command goes on where it stopped"), command.MigrateInterrupted)
 	case errors.As(err, new(*migrate.BlockedError)):
-		return coded{err, migratePreflight}
+		return command.WithCode(err, command.MigratePreflight)
 	case away(err):
-		return coded{err, migrateInterrupted}
+		return command.WithCode(err, command.MigrateInterrupted)
 	case input.Caused(err), errors.Is(err, migrate.ErrConfig), dialect.FaultOf(err) == dialect.NoRight:
-		return coded{err, migrateUsage}
+		return command.WithCode(err, command.MigrateUsage)
 	}
 	for _, known := range []struct {
 		err  error
 		code int
 	}{
-		{migrate.ErrUnsupported, migratePreflight}, {migrate.ErrSession, migratePreflight}, {sharding.ErrKeyType, migratePreflight},
-		{migrate.ErrLocked, migrateLocked}, {migrate.ErrFenced, migrateFenced},
-		{migrate.ErrNotReady, migrateNotReady}, {migrate.ErrPhase, migrateNotReady},
-		{migrate.ErrChanged, migrateChanged}, {migrate.ErrUnclear, migrateUnclear},
+		{migrate.ErrUnsupported, command.MigratePreflight}, {migrate.ErrSession, command.MigratePreflight}, {sharding.ErrKeyType, command.MigratePreflight},
+		{migrate.ErrLocked, command.MigrateLocked}, {migrate.ErrFenced, command.MigrateFenced},
+		{migrate.ErrNotReady, command.MigrateNotReady}, {migrate.ErrPhase, command.MigrateNotReady},
+		{migrate.ErrChanged, command.MigrateChanged}, {migrate.ErrUnclear, command.MigrateUnclear},
 	} {
 		if errors.Is(err, known.err) {
-			return coded{err, known.code}
+			return command.WithCode(err, known.code)
 		}
 	}
-	return coded{err, migrateInterrupted}
+	return command.WithCode(err, command.MigrateInterrupted)
 }
 
 // away reports whether a server could not be reached, which passes: a supervisor is to try
@@ -150,9 +143,9 @@ func away(err error) bool {
 	return migrate.Transient(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// operation is one verb at work.
-type operation struct {
-	*migration
+// Operation is one verb at work.
+type Operation struct {
+	*Migration
 
 	cfg      migrate.Config
 	replicas []throttle.Replica // of the source, for run
@@ -162,23 +155,23 @@ type operation struct {
 	returned map[string]bool
 }
 
-// with opens the databases for do.
-func (m *migration) with(ctx context.Context, do func(context.Context, *operation) error) (err error) {
-	layout, err := readLayout(m.config)
+// With opens the databases for do.
+func (m *Migration) With(ctx context.Context, do func(context.Context, *Operation) error) (err error) {
+	layout, err := layoutfile.Read(m.Config)
 	if err != nil {
 		return err
 	}
-	ids := newCounters()
-	defer func() { err = errors.Join(err, ids.close()) }()
+	ids := layoutfile.NewCounters()
+	defer func() { err = errors.Join(err, ids.Close()) }()
 	tables, err := m.chosen(layout, ids)
 	if err != nil {
 		return err
 	}
 	missing := database.Empty
 	var replicas []throttle.Replica
-	if m.cmd.Name() == "run" {
+	if m.Cmd.Name() == "run" {
 		missing = database.Made
-		replicas, err = layout.openReplicas(ctx)
+		replicas, err = openReplicas(ctx, layout)
 		defer func() { err = errors.Join(err, closeReplicas(replicas)) }()
 		if err != nil {
 			return err
@@ -188,18 +181,18 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shards{dbs: dbs}.close()) }()
-	dsn := m.source
+	defer func() { err = errors.Join(err, layoutfile.Opened{DBs: dbs}.Close()) }()
+	dsn := m.Source
 	if dsn == "" {
-		dsn = os.Getenv(sourceVariable)
+		dsn = os.Getenv(command.SourceVariable)
 	}
 	source, err := database.OpenForWriting(ctx, dsn, database.Refused)
 	if err != nil {
 		return fmt.Errorf("--source: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	ids.source = source
-	o := &operation{migration: m, begun: time.Now(), replicas: replicas, cfg: migrate.Config{
+	ids.Source = source
+	o := &Operation{Migration: m, begun: time.Now(), replicas: replicas, cfg: migrate.Config{
 		Source: source, Shards: dbs, Tables: tables, Name: m.name, ChunkRows: m.rows, Copiers: m.copiers,
 	}}
 	o.cfg.Ready = o.ready
@@ -211,7 +204,7 @@ func (m *migration) with(ctx context.Context, do func(context.Context, *operatio
 
 // chosen are the tables of the file that the job is about, in the order of the
 // flag or of the file. Those with new ids take them from these counters.
-func (m *migration) chosen(layout layoutFile, ids *counters) (tables []migrate.Table, err error) {
+func (m *Migration) chosen(layout layoutfile.File, ids *layoutfile.Counters) (tables []migrate.Table, err error) {
 	names := m.tables
 	if len(names) == 0 {
 		for _, entry := range layout.Tables {
@@ -219,11 +212,11 @@ func (m *migration) chosen(layout layoutFile, ids *counters) (tables []migrate.T
 		}
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(layout.Tables, func(t tableEntry) bool { return strings.EqualFold(t.Name, name) })
+		i := slices.IndexFunc(layout.Tables, func(t layoutfile.Table) bool { return strings.EqualFold(t.Name, name) })
 		if i < 0 {
 			return nil, input.Errorf("--tables: the file of --config has no table %q", name)
 		}
-		t, err := layout.Tables[i].moving(ids)
+		t, err := layout.Tables[i].Moving(ids)
 		if err != nil {
 			return nil, input.Errorf("--config: table %q: %w", name, err)
 		}
@@ -236,34 +229,34 @@ func (m *migration) chosen(layout layoutFile, ids *counters) (tables []migrate.T
 }
 
 // openShards opens the databases that have targets of the tables.
-func openShards(ctx context.Context, layout layoutFile, tables []migrate.Table, missing database.Missing) (sharding.DBs, error) {
-	s := shards{dbs: sharding.DBs{}}
+func openShards(ctx context.Context, layout layoutfile.File, tables []migrate.Table, missing database.Missing) (sharding.DBs, error) {
+	s := layoutfile.Opened{DBs: sharding.DBs{}}
 	for _, t := range tables {
 		for _, at := range t.Map.Targets() {
-			if s.dbs[at.DB] != nil {
+			if s.DBs[at.DB] != nil {
 				continue
 			}
 			entry, known := layout.Databases[at.DB]
 			if !known {
-				return nil, errors.Join(input.Errorf("--config: there is no database %q, where table %s has a target", at.DB, t.Name), s.close())
+				return nil, errors.Join(input.Errorf("--config: there is no database %q, where table %s has a target", at.DB, t.Name), s.Close())
 			}
-			dsn, err := entry.dsn(layout.dir)
+			dsn, err := entry.DSN(layout.Dir)
 			if err == nil {
-				s.dbs[at.DB], err = database.OpenForWriting(ctx, dsn, missing)
+				s.DBs[at.DB], err = database.OpenForWriting(ctx, dsn, missing)
 			}
 			if err != nil {
-				delete(s.dbs, at.DB)
-				return nil, errors.Join(fmt.Errorf("--config: database %q: %w", at.DB, err), s.close())
+				delete(s.DBs, at.DB)
+				return nil, errors.Join(fmt.Errorf("--config: database %q: %w", at.DB, err), s.Close())
 			}
 		}
 	}
-	return s.dbs, nil
+	return s.DBs, nil
 }
 
 // sayf writes for people, on stderr: data alone goes to stdout. It takes the place
 // of a line of progress that moves.
-func (o *operation) sayf(format string, args ...any) {
-	w := o.cmd.ErrOrStderr()
+func (o *Operation) sayf(format string, args ...any) {
+	w := o.Cmd.ErrOrStderr()
 	if term.IsTerminal(w) {
 		format = "\r\x1b[K" + format
 	}

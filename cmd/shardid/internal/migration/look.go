@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -11,15 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-func (m *migration) newInspect() *cobra.Command {
+func (m *Migration) newInspect() *cobra.Command {
 	return m.verb("inspect", "Say what stands in the way of the job", `Inspect looks at the tables, their neighbours, the servers' settings and the
 user's rights, and writes nothing. It exits with 2 when something blocks the job.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			found, err := o.job.Inspect(ctx)
 			if err != nil {
 				return err
@@ -28,17 +29,17 @@ user's rights, and writes nothing. It exits with 2 when something blocks the job
 				return err
 			}
 			if migrate.Blocked(found) {
-				return coded{errors.New("the findings marked block stand in the way"), migratePreflight}
+				return command.WithCode(errors.New("the findings marked block stand in the way"), command.MigratePreflight)
 			}
 			return nil
 		})
 }
 
 // print writes v as JSON or as people read it.
-func (o *operation) print(v any, readable func(io.Writer) error) error {
-	w := o.cmd.OutOrStdout()
+func (o *Operation) print(v any, readable func(io.Writer) error) error {
+	w := o.Cmd.OutOrStdout()
 	if o.json {
-		return writeJSON(w, v)
+		return command.WriteJSON(w, v)
 	}
 	return readable(w)
 }
@@ -70,12 +71,12 @@ func weight(style term.Style, s migrate.Severity) string {
 	return style.Dim(string(s))
 }
 
-func (m *migration) newPlan() *cobra.Command {
+func (m *Migration) newPlan() *cobra.Command {
 	var out string
 	cmd := m.verb("plan", "Print what the job will do, and its SQL", `Plan writes nothing to a database. With --out it writes a file that run --plan
 compares: run refuses to begin or go on when the tables, the rule or the targets
 are not what was planned.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			p, err := o.job.Plan(ctx)
 			if err != nil {
 				return err
@@ -137,7 +138,7 @@ func statements(all []migrate.Statement) string {
 }
 
 // checkPlan compares the job with a plan that was agreed to.
-func (o *operation) checkPlan(ctx context.Context, path string) error {
+func (o *Operation) checkPlan(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -154,8 +155,8 @@ func (o *operation) checkPlan(ctx context.Context, path string) error {
 		return err
 	}
 	if now.Digest != agreed.Digest || now.Job != agreed.Job {
-		return coded{fmt.Errorf("the plan of job %s in %s has the digest %.12s…, and the tables, rules and targets of job %s have %.12s…; plan again, and let the changes be agreed to",
-			agreed.Job, path, agreed.Digest, now.Job, now.Digest), migrateChanged}
+		return command.WithCode(fmt.Errorf("the plan of job %s in %s has the digest %.12s…, and the tables, rules and targets of job %s have %.12s…; plan again, and let the changes be agreed to",
+			agreed.Job, path, agreed.Digest, now.Job, now.Digest), command.MigrateChanged)
 	}
 	return nil
 }
@@ -167,12 +168,12 @@ func waiting(p migrate.Progress) string {
 	return term.Number(p.Backlog) + " changes wait"
 }
 
-func (m *migration) newVerify() *cobra.Command {
+func (m *Migration) newVerify() *cobra.Command {
 	return m.verb("verify", "Compare every row with the shards", `Verify reads every row once, without a lock and while writers and the runner go
 on. It exits with 3 when rows differ although no change of them is under way: they
 are noted, and the runner writes them again; verify once more. It exits with 6 when
 rows could not be judged yet. Only 0 says that all rows are the same.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			v, err := o.job.Verify(ctx)
 			if err != nil {
 				return err
@@ -187,11 +188,11 @@ rows could not be judged yet. Only 0 says that all rows are the same.`,
 func verdict(v migrate.Verification) error {
 	switch {
 	case v.Requeued > 0:
-		return coded{fmt.Errorf("%s differed, and will be written again by the runner; verify once more", term.Count(v.Requeued, "row")), migrateDivergence}
+		return command.WithCode(fmt.Errorf("%s differed, and will be written again by the runner; verify once more", term.Count(v.Requeued, "row")), command.MigrateDivergence)
 	case !v.Complete:
-		return coded{errors.New("the rows that are copied so far are right; verify again when all are"), migrateNotReady}
+		return command.WithCode(errors.New("the rows that are copied so far are right; verify again when all are"), command.MigrateNotReady)
 	case v.Unsettled > 0:
-		return coded{fmt.Errorf("changes of %s are still to be brought over; verify again while a runner is at work", term.Count(v.Unsettled, "row")), migrateNotReady}
+		return command.WithCode(fmt.Errorf("changes of %s are still to be brought over; verify again while a runner is at work", term.Count(v.Unsettled, "row")), command.MigrateNotReady)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"regexp"
@@ -10,9 +10,13 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// noArgs refuses arguments and says what to give instead. An argument is often a
+// SourceVariable names the database where a flag would show its password to
+// everybody on the machine.
+const SourceVariable = "SHARDID_SOURCE"
+
+// NoArgs refuses arguments and says what to give instead. An argument is often a
 // database whose flag was forgotten.
-func noArgs(instead string) cobra.PositionalArgs {
+func NoArgs(instead string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return input.Errorf("%s takes no arguments, and %q is one; %s", cmd.Name(), dialect.RedactDSN(args[0]), instead)
@@ -21,8 +25,8 @@ func noArgs(instead string) cobra.PositionalArgs {
 	}
 }
 
-// aCommand refuses what is no command of the program.
-func aCommand(cmd *cobra.Command, args []string) error {
+// Known refuses what is no command of the program.
+func Known(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -35,21 +39,14 @@ func aCommand(cmd *cobra.Command, args []string) error {
 	return input.Errorf("there is no command %q; give one of %s, or see %s --help", dialect.RedactDSN(args[0]), strings.Join(names, ", "), cmd.CommandPath())
 }
 
-func someIDs(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return input.Errorf("which ids? give one or more, as in shardid decode 1541815603606036480")
-	}
-	return nil
-}
-
 var (
 	unknownFlag      = regexp.MustCompile(`(?s)^unknown flag: --(.*)`)
 	unknownShorthand = regexp.MustCompile(`(?s)^unknown shorthand flag: '(.*)' in .*`)
 )
 
-// flagError shows no more than the letter of an unknown short flag: what follows
+// FlagError shows no more than the letter of an unknown short flag: what follows
 // it may be a password, as in mysql's -p.
-func flagError(cmd *cobra.Command, err error) error {
+func FlagError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if m := unknownFlag.FindStringSubmatch(text); m != nil {
 		text = "unknown flag: --" + dialect.RedactDSN(m[1])

@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-func (m *migration) newStatus() *cobra.Command {
+func (m *Migration) newStatus() *cobra.Command {
 	var check bool
 	cmd := m.verb("status", "Say where the job stands, who is at work on it, and what to do next", `Status writes nothing and disturbs no runner. It says who leads the job and when it was
 last heard, what it does and how fast, how far the shards are behind, why the copy is
@@ -23,17 +24,17 @@ held back, the longest open transaction on the source, for how long writers wait
 last switches, and the next command. A runner
 speaks every two seconds; after 15 of silence it counts as gone. With --check it exits
 with 6 when the job needs a runner and none is at work, for who watches it.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			s, err := o.job.Status(ctx)
 			if err != nil {
 				return err
 			}
-			shown := statusShown{s, o.next(s)}
+			shown := StatusShown{s, o.next(s)}
 			if err := o.print(shown, shown.print); err != nil {
 				return err
 			}
 			if check && s.NeedsRunner() {
-				return coded{errors.New("no runner is at work on the job; give the command that status names"), migrateNotReady}
+				return command.WithCode(errors.New("no runner is at work on the job; give the command that status names"), command.MigrateNotReady)
 			}
 			return nil
 		})
@@ -41,15 +42,15 @@ with 6 when the job needs a runner and none is at work, for who watches it.`,
 	return cmd
 }
 
-// statusShown is what status prints.
-type statusShown struct {
+// StatusShown is what status prints.
+type StatusShown struct {
 	migrate.Status
 
 	Next string `json:"next"` // the command to give, "" for none
 }
 
 // next is the command that the job needs next, "" while it needs none.
-func (o *operation) next(s migrate.Status) string {
+func (o *Operation) next(s migrate.Status) string {
 	switch s.Phase {
 	case migrate.PhaseNone:
 		return o.command("inspect")
@@ -75,9 +76,9 @@ func (o *operation) next(s migrate.Status) string {
 
 // command is a verb with the flags that name the job. The source may have a password in it,
 // and is left to the environment.
-func (o *operation) command(verb string) string {
+func (o *Operation) command(verb string) string {
 	words := []string{"shardid", "migrate", verb}
-	o.cmd.Flags().Visit(func(f *pflag.Flag) {
+	o.Cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "config", "name":
 			words = append(words, "--"+f.Name, f.Value.String())
@@ -88,7 +89,7 @@ func (o *operation) command(verb string) string {
 	return strings.Join(words, " ")
 }
 
-func (s statusShown) print(w io.Writer) error {
+func (s StatusShown) print(w io.Writer) error {
 	style := term.StyleFor(w)
 	shown := term.NewTable(style, "TABLE", ">ROWS", ">COPIED")
 	for _, t := range s.Tables {
@@ -107,7 +108,7 @@ func (s statusShown) print(w io.Writer) error {
 }
 
 // waiting is how far the shards are behind.
-func (s statusShown) waiting() string {
+func (s StatusShown) waiting() string {
 	text := waiting(s.Progress)
 	if s.Backlog > 0 && s.Lag != nil {
 		text += ", the oldest for at most " + seconds(*s.Lag)
@@ -116,7 +117,7 @@ func (s statusShown) waiting() string {
 }
 
 // details are the lines between where the job stands and its tables.
-func (s statusShown) details(style term.Style) string {
+func (s StatusShown) details(style term.Style) string {
 	var b strings.Builder
 	if s.Phase != migrate.PhaseNone && s.Phase != migrate.PhaseFinalized {
 		b.WriteString(s.runner(style) + "\n")
@@ -150,7 +151,7 @@ func pastSwitch(p migrate.PastSwitch) string {
 	return text
 }
 
-func (s statusShown) runner(style term.Style) string {
+func (s StatusShown) runner(style term.Style) string {
 	r := s.Runner
 	switch {
 	case r == nil && s.NeedsRunner():

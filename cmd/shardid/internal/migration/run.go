@@ -1,4 +1,4 @@
-package main
+package migration
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/shardid/shardid/schema/throttle"
 )
 
-// lookEvery is how often a runner looks at what operators want.
-const lookEvery = 250 * time.Millisecond
+// LookEvery is how often a runner looks at what operators want.
+const LookEvery = 250 * time.Millisecond
 
 // usualChunk is how many rows are copied at once unless somebody wants it otherwise.
 const usualChunk = 4000
@@ -39,7 +39,7 @@ type runFlags struct {
 	maxCommitLatency time.Duration
 }
 
-func (m *migration) newRun() *cobra.Command {
+func (m *Migration) newRun() *cobra.Command {
 	f := runFlags{interval: 10 * time.Second, maxThrottle: time.Hour, maxLag: 5 * time.Second}
 	cmd := m.verb("run", "Copy the tables and follow their changes", `Run makes what the job needs, copies the tables and follows their changes until it
 is interrupted: before the switch from the source to the shards, after it back. Any
@@ -58,14 +58,14 @@ it goes on.
 
 It shows a bar on a terminal and a line per --interval elsewhere, on stderr; with
 --json an object per line on stdout.`,
-		func(ctx context.Context, o *operation) error {
+		func(ctx context.Context, o *Operation) error {
 			if err := o.checkPlan(ctx, f.plan); err != nil {
 				return err
 			}
 			if f.dry {
 				return o.printStatements(ctx)
 			}
-			if o.cmd.Flags().Changed("max-lag") && len(o.replicas) == 0 {
+			if o.Cmd.Flags().Changed("max-lag") && len(o.replicas) == 0 {
 				return input.Errorf("--max-lag: the file of --config names no \"replicas\" of the source; name them there")
 			}
 			r, err := newRunner(o, f)
@@ -89,18 +89,18 @@ It shows a bar on a terminal and a line per --interval elsewhere, on stderr; wit
 	return cmd
 }
 
-func (o *operation) printStatements(ctx context.Context) error {
+func (o *Operation) printStatements(ctx context.Context) error {
 	p, err := o.job.Plan(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(o.cmd.OutOrStdout(), statements(p.Statements))
+	_, err = fmt.Fprint(o.Cmd.OutOrStdout(), statements(p.Statements))
 	return err
 }
 
-// runner runs a job for as long as it is let.
-type runner struct {
-	*operation
+// Runner runs a job for as long as it is let.
+type Runner struct {
+	*Operation
 
 	flags   runFlags
 	steer   atomic.Pointer[migrate.Steering] // as last seen
@@ -117,8 +117,8 @@ type runner struct {
 	caughtUp bool // with --once: that was all
 }
 
-func newRunner(o *operation, f runFlags) (*runner, error) {
-	r := &runner{operation: o, flags: f}
+func newRunner(o *Operation, f runFlags) (*Runner, error) {
+	r := &Runner{Operation: o, flags: f}
 	r.steer.Store(&migrate.Steering{})
 	if err := r.newThrottle(); err != nil {
 		return nil, err
@@ -128,13 +128,14 @@ func newRunner(o *operation, f runFlags) (*runner, error) {
 		cfg.ChunkRows = int(min(f.rate, usualChunk))
 	}
 	cfg.Throttle, cfg.Cause = r.rest, r.throttle.Cause
-	cfg.Observe = r.observe
+	cfg.Observe = r.Observe
 	var err error
 	o.job, err = migrate.New(cfg)
 	return r, err
 }
 
-func (r *runner) observe(s migrate.Step) {
+// Observe says once what a step of the job means to who watches.
+func (r *Runner) Observe(s migrate.Step) {
 	switch s.Name {
 	case migrate.StepStored:
 		r.copied.Add(s.Rows)
@@ -155,7 +156,7 @@ func (r *runner) observe(s migrate.Step) {
 	}
 }
 
-func (r *runner) run(ctx context.Context) error {
+func (r *Runner) run(ctx context.Context) error {
 	showing, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { r.show(showing) })
@@ -175,7 +176,7 @@ func (r *runner) run(ctx context.Context) error {
 }
 
 // sayCaughtUp says what a run that ends by itself has done, and what it has not.
-func (r *runner) sayCaughtUp(ctx context.Context) error {
+func (r *Runner) sayCaughtUp(ctx context.Context) error {
 	p, err := r.job.Progress(ctx)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func (r *runner) sayCaughtUp(ctx context.Context) error {
 // turn leads the job until somebody else wants to. It is over when there is
 // nothing left to do. Of a job that is under way, or that another runner leads, it does
 // not end because a database is away.
-func (r *runner) turn(ctx context.Context) (done bool, err error) {
+func (r *Runner) turn(ctx context.Context) (done bool, err error) {
 	done, err = r.attempt(ctx)
 	underWay := r.began || r.waits
 	if err != nil && ctx.Err() == nil && underWay && migrate.Transient(err) {
@@ -206,14 +207,14 @@ func (r *runner) turn(ctx context.Context) (done bool, err error) {
 
 // waitFor waits until another attempt is worth it, twice as long each time, with jitter,
 // so that runners of many jobs do not all come at the moment in which their server starts.
-func (r *runner) waitFor(ctx context.Context, cause error) error {
+func (r *Runner) waitFor(ctx context.Context, cause error) error {
 	if r.led.Swap(false) {
 		r.failed = 0
 	}
 	r.failed++
 	r.waitsFor(cause, true)
-	wait := min(longestWait, lookEvery<<min(r.failed, 10))
-	return pauseFor(ctx, wait/2+rand.N(wait))
+	wait := min(LongestWait, LookEvery<<min(r.failed, 10))
+	return PauseFor(ctx, wait/2+rand.N(wait))
 }
 
 // trouble is why a runner waits, "" while it does not.
@@ -224,7 +225,7 @@ type trouble struct {
 
 // waitsFor says why the runner waits, once, and once more when an attempt ends for another
 // reason. Within an attempt many may wait at a time, for whom one speaks.
-func (r *runner) waitsFor(cause error, ended bool) {
+func (r *Runner) waitsFor(cause error, ended bool) {
 	r.trouble.mu.Lock()
 	defer r.trouble.mu.Unlock()
 	if why := cause.Error(); r.trouble.why == "" || ended && why != r.trouble.why {
@@ -233,7 +234,7 @@ func (r *runner) waitsFor(cause error, ended bool) {
 	}
 }
 
-func (r *runner) goesOn() {
+func (r *Runner) goesOn() {
 	r.trouble.mu.Lock()
 	defer r.trouble.mu.Unlock()
 	if r.trouble.why != "" {
@@ -242,15 +243,15 @@ func (r *runner) goesOn() {
 	}
 }
 
-// longestWait is how long a runner waits for a database until it tries again, on average.
-const longestWait = 20 * time.Second
+// LongestWait is how long a runner waits for a database until it tries again, on average.
+const LongestWait = 20 * time.Second
 
 // attempt is a turn that ends with whatever goes wrong.
-func (r *runner) attempt(ctx context.Context) (done bool, err error) {
+func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	if err := r.makeRoom(ctx); err != nil {
 		return false, err
 	}
-	if done, err := r.over(ctx); err != nil || done {
+	if done, err := r.Over(ctx); err != nil || done {
 		return done, err
 	}
 	asked := r.steer.Load().Asked
@@ -267,7 +268,7 @@ func (r *runner) attempt(ctx context.Context) (done bool, err error) {
 }
 
 // lead runs and follows the job until somebody wants it to make room.
-func (r *runner) lead(ctx context.Context) error {
+func (r *Runner) lead(ctx context.Context) error {
 	turn, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -285,7 +286,7 @@ func (r *runner) lead(ctx context.Context) error {
 // next returns nil when what ended a turn is no reason to end the run: somebody
 // has wanted to lead since it began. On SQLite they may have taken the lead
 // before this runner looked.
-func (r *runner) next(ctx context.Context, cause error, asked int64) error {
+func (r *Runner) next(ctx context.Context, cause error, asked int64) error {
 	if err := r.look(ctx); err != nil {
 		return errors.Join(cause, err)
 	}
@@ -301,13 +302,13 @@ func (r *runner) next(ctx context.Context, cause error, asked int64) error {
 // seesLeaders reports whether a runner that stands by can tell that the other one has
 // ended. A server ends the lock of a leader with its connection. SQLite has no such lock:
 // two runners would take the lead from each other for ever.
-func (r *runner) seesLeaders(ctx context.Context) bool {
+func (r *Runner) seesLeaders(ctx context.Context) bool {
 	server, err := dialect.Detect(ctx, r.cfg.Source)
 	return err != nil || server.Name() != "sqlite" // a source that is away is waited for
 }
 
 // follow ends at once when there is nothing to follow: over tells why.
-func (r *runner) follow(ctx context.Context) error {
+func (r *Runner) follow(ctx context.Context) error {
 	r.waits = false
 	p, err := r.job.Progress(ctx)
 	if err != nil || p.Phase == migrate.PhaseFinalized {
@@ -316,8 +317,8 @@ func (r *runner) follow(ctx context.Context) error {
 	return r.job.Follow(ctx)
 }
 
-// over reports whether the job has come to its end.
-func (r *runner) over(ctx context.Context) (bool, error) {
+// Over reports whether the job has come to its end.
+func (r *Runner) Over(ctx context.Context) (bool, error) {
 	p, err := r.job.Progress(ctx)
 	switch {
 	case err != nil:
@@ -334,21 +335,21 @@ func (r *runner) over(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (r *runner) standBy(ctx context.Context) error {
+func (r *Runner) standBy(ctx context.Context) error {
 	if !r.waits {
 		r.sayf("another runner leads the job; waiting to take over")
 		r.waits = true
 	}
-	return r.lookAfter(ctx, 4*lookEvery)
+	return r.lookAfter(ctx, 4*LookEvery)
 }
 
 // makeRoom waits while somebody wants to lead the job.
-func (r *runner) makeRoom(ctx context.Context) error {
+func (r *Runner) makeRoom(ctx context.Context) error {
 	for {
 		if err := r.look(ctx); err != nil || !r.steer.Load().Wanted {
 			return err
 		}
-		if err := r.lookAfter(ctx, lookEvery); err != nil {
+		if err := r.lookAfter(ctx, LookEvery); err != nil {
 			return err
 		}
 	}
@@ -359,7 +360,7 @@ func (r *runner) makeRoom(ctx context.Context) error {
 const mendEvery = 50 * time.Millisecond
 
 // lookAfter waits for d, and ends a switch whose runner has died meanwhile.
-func (r *runner) lookAfter(ctx context.Context, d time.Duration) error {
+func (r *Runner) lookAfter(ctx context.Context, d time.Duration) error {
 	for until := time.Now().Add(d); time.Now().Before(until); {
 		mended, err := r.job.Mend(ctx)
 		if mended {
@@ -368,16 +369,16 @@ func (r *runner) lookAfter(ctx context.Context, d time.Duration) error {
 		rest := mendEvery
 		if err != nil && ctx.Err() == nil { // a shard may be away: it is tried again
 			r.sayf("a command was ended in the midst of a switch, and this runner cannot bring it to an end yet: %v", err)
-			rest = 4 * lookEvery
+			rest = 4 * LookEvery
 		}
-		if err := pauseFor(ctx, rest); err != nil {
+		if err := PauseFor(ctx, rest); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *runner) look(ctx context.Context) error {
+func (r *Runner) look(ctx context.Context) error {
 	steer, err := r.job.Steering(ctx)
 	if err == nil {
 		r.steer.Store(&steer)
@@ -387,8 +388,8 @@ func (r *runner) look(ctx context.Context) error {
 
 // watch looks at what operators want until somebody wants to lead. A source
 // that does not answer is the run's to report.
-func (r *runner) watch(ctx context.Context) {
-	for pauseFor(ctx, lookEvery) == nil {
+func (r *Runner) watch(ctx context.Context) {
+	for PauseFor(ctx, LookEvery) == nil {
 		if r.look(ctx) == nil && r.steer.Load().Wanted {
 			r.sayf("making room: another command leads the job for a moment")
 			return
@@ -397,11 +398,11 @@ func (r *runner) watch(ctx context.Context) {
 }
 
 // show writes lines of progress until ctx ends.
-func (r *runner) show(ctx context.Context) {
+func (r *Runner) show(ctx context.Context) {
 	l := newProgressLines(r)
 	for {
 		r.showNow(ctx, l)
-		if pauseFor(ctx, l.every) == nil {
+		if PauseFor(ctx, l.every) == nil {
 			continue
 		}
 		if r.caughtUp {
@@ -413,7 +414,7 @@ func (r *runner) show(ctx context.Context) {
 }
 
 // showNow shows people nothing of a job that has not begun.
-func (r *runner) showNow(ctx context.Context, l *progressLines) {
+func (r *Runner) showNow(ctx context.Context, l *progressLines) {
 	if p, err := r.job.Progress(ctx); err == nil && (l.json || p.Phase != migrate.PhaseNone) {
 		l.show(p, r.copied.Load(), r.throttle.Cause())
 	}

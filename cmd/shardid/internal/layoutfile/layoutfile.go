@@ -1,4 +1,4 @@
-package main
+package layoutfile
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/shardid/shardid/sharding/export"
 )
 
-// layoutHelp explains the file that --config names.
-const layoutHelp = `The file says in JSON where rows lie. It holds no password: a database is named by
+// Help explains the file that --config names.
+const Help = `The file says in JSON where rows lie. It holds no password: a database is named by
 an environment variable or a file that has its DSN, or by a SQLite file.
 
   {
@@ -72,17 +72,17 @@ For migrate alone a table can also have
 and the file can name, beside "databases", those of them that are replicas of the
 source, by whose lag the copy is held back: "replicas": ["replica1", "replica2"]`
 
-// layoutFile is the JSON form of a sharding configuration.
-type layoutFile struct {
+// File is the JSON form of a sharding configuration.
+type File struct {
 	Databases map[string]databaseEntry `json:"databases"`
-	Tables    []tableEntry             `json:"tables"`
+	Tables    []Table                  `json:"tables"`
 	Broadcast []string                 `json:"broadcast"`
 	Home      string                   `json:"home"`
 	Replicas  []string                 `json:"replicas"` // of migrate's source
 	Vitess    vitessEntry              `json:"vitess"`
 	Slots     slotsEntry               `json:"slots"`
 
-	dir string // of the file
+	Dir string // of the file
 }
 
 // databaseEntry names a database in one of three ways, none of which has a
@@ -93,7 +93,8 @@ type databaseEntry struct {
 	SQLite string `json:"sqlite"`
 }
 
-type tableEntry struct {
+// Table is a table of the file.
+type Table struct {
 	Name    string        `json:"name"`
 	Key     string        `json:"key"`
 	Rule    ruleText      `json:"rule"`
@@ -141,14 +142,14 @@ type vitessEntry struct {
 	Lookups   bool                       `json:"lookups"`
 }
 
-// configFlag registers the flag that names the file.
-func configFlag(cmd *cobra.Command, path *string) {
+// Flag registers the flag that names the file.
+func Flag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "config", "", "the file that says where rows lie")
 }
 
-// readLayout reads the file. Its mistakes are the user's.
-func readLayout(path string) (layoutFile, error) {
-	var l layoutFile
+// Read reads the file. Its mistakes are the user's.
+func Read(path string) (File, error) {
+	var l File
 	if path == "" {
 		return l, input.Errorf("which tables and databases? give --config FILE, as in shardid export --help")
 	}
@@ -159,12 +160,12 @@ func readLayout(path string) (layoutFile, error) {
 	if err := input.JSON(text, &l); err != nil {
 		return l, input.Errorf("--config %s: %w; see shardid export --help for its form", path, err)
 	}
-	l.dir = filepath.Dir(path)
+	l.Dir = filepath.Dir(path)
 	return l, nil
 }
 
-// router returns the router of the file over these databases.
-func (l layoutFile) router(dbs sharding.DBs) (*sharding.Router, error) {
+// Router returns the router of the file over these databases.
+func (l File) Router(dbs sharding.DBs) (*sharding.Router, error) {
 	options := []sharding.Option{sharding.Broadcast(l.Broadcast...)}
 	for _, entry := range l.Tables {
 		t, err := entry.table()
@@ -180,8 +181,8 @@ func (l layoutFile) router(dbs sharding.DBs) (*sharding.Router, error) {
 	return r, nil
 }
 
-// unopened are the file's databases for those who send them nothing.
-func (l layoutFile) unopened() sharding.DBs {
+// Unopened are the file's databases for those who send them nothing.
+func (l File) Unopened() sharding.DBs {
 	dbs := sharding.DBs{}
 	for name := range l.Databases {
 		dbs[name] = new(sql.DB)
@@ -189,7 +190,7 @@ func (l layoutFile) unopened() sharding.DBs {
 	return dbs
 }
 
-func (t tableEntry) table() (sharding.Table, error) {
+func (t Table) table() (sharding.Table, error) {
 	rule, err := t.Rule.rule()
 	if err != nil {
 		return sharding.Table{}, err
@@ -212,9 +213,9 @@ func (t tableEntry) table() (sharding.Table, error) {
 	return out, nil
 }
 
-// moving returns the table as a migration is told of it; new ids that cannot be
+// Moving returns the table as a migration is told of it; new ids that cannot be
 // computed come from these counters.
-func (t tableEntry) moving(c *counters) (migrate.Table, error) {
+func (t Table) Moving(c *Counters) (migrate.Table, error) {
 	table, err := t.table()
 	if err != nil {
 		return migrate.Table{}, err
@@ -227,22 +228,22 @@ func (t tableEntry) moving(c *counters) (migrate.Table, error) {
 	return out, err
 }
 
-func (t tableEntry) layout() (sharding.Map, error) {
+func (t Table) layout() (sharding.Map, error) {
 	switch {
 	case t.Spread != nil && t.Targets == nil:
 		return sharding.Spread(t.Spread.Databases, t.Spread.Tables, t.Spread.Pattern)
 	case t.Spread != nil || t.Targets == nil:
 		return sharding.Map{}, errors.New(`give either "spread" or "targets"`)
 	}
-	targets, err := targetsOf(t.Targets)
+	targets, err := TargetsOf(t.Targets)
 	if err != nil {
 		return sharding.Map{}, fmt.Errorf(`"targets": %w`, err)
 	}
 	return sharding.MapOf(targets...)
 }
 
-// dsn returns what names the database, secrets and all.
-func (e databaseEntry) dsn(dir string) (string, error) {
+// Dsn returns what names the database, secrets and all.
+func (e databaseEntry) DSN(dir string) (string, error) {
 	switch {
 	case e.Env != "" && e.File+e.SQLite == "":
 		if dsn := os.Getenv(e.Env); dsn != "" {
@@ -268,45 +269,47 @@ func inside(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// shards are the opened databases of a file.
-type shards struct {
-	dbs  sharding.DBs
-	mask mask // of their passwords
+// Opened are the opened databases of a file.
+type Opened struct {
+	DBs  sharding.DBs
+	Mask Mask // of their passwords
 }
 
-// open opens every database. One that does not answer gives its error to whoever
+// Open opens every database. One that does not answer gives its error to whoever
 // uses it; a name that is missing is the user's mistake.
-func (l layoutFile) open(ctx context.Context) (shards, error) {
-	return l.openBy(func(dsn string) (*sql.DB, error) { return database.Open(ctx, dsn) })
+func (l File) Open(ctx context.Context) (Opened, error) {
+	return l.OpenBy(func(dsn string) (*sql.DB, error) { return database.Open(ctx, dsn) })
 }
 
-// openToWrite is open for those who write to databases that are there.
-func (l layoutFile) openToWrite(ctx context.Context) (shards, error) {
-	return l.openBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, database.Refused) })
+// OpenToWrite is open for those who write to databases that are there.
+func (l File) OpenToWrite(ctx context.Context) (Opened, error) {
+	return l.OpenBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, database.Refused) })
 }
 
-func (l layoutFile) openBy(open func(dsn string) (*sql.DB, error)) (shards, error) {
-	s := shards{dbs: sharding.DBs{}}
+// OpenBy opens the databases by a function.
+func (l File) OpenBy(open func(dsn string) (*sql.DB, error)) (Opened, error) {
+	s := Opened{DBs: sharding.DBs{}}
 	var dsns []string
 	for name, entry := range l.Databases {
-		dsn, err := entry.dsn(l.dir)
+		dsn, err := entry.DSN(l.Dir)
 		if err != nil {
-			return s, errors.Join(input.Errorf("--config: database %q: %w", name, err), s.close())
+			return s, errors.Join(input.Errorf("--config: database %q: %w", name, err), s.Close())
 		}
 		db, err := open(dsn)
 		if err != nil {
 			db = sql.OpenDB(unreachable{err})
 		}
-		s.dbs[name] = db
+		s.DBs[name] = db
 		dsns = append(dsns, dsn)
 	}
-	s.mask = newMask(dsns)
+	s.Mask = NewMask(dsns)
 	return s, nil
 }
 
-func (s shards) close() error {
+// Close closes the databases.
+func (s Opened) Close() error {
 	var errs []error
-	for _, db := range s.dbs {
+	for _, db := range s.DBs {
 		errs = append(errs, db.Close())
 	}
 	return errors.Join(errs...)

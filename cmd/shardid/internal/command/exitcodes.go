@@ -1,0 +1,118 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Exit codes.
+const (
+	ExitOK          = 0
+	ExitUnclean     = 1
+	ExitInput       = 2
+	ExitFailure     = 3
+	ExitInterrupted = 130
+)
+
+// Exit codes of the verbs of migrate.
+const (
+	MigrateUsage       = 1
+	MigratePreflight   = 2
+	MigrateDivergence  = 3
+	MigrateLocked      = 4
+	MigrateFenced      = 5
+	MigrateNotReady    = 6
+	MigrateThrottled   = 7
+	MigrateChanged     = 8
+	MigrateUnclear     = 9
+	MigrateInterrupted = 10
+)
+
+// exitCode is a code, what it says, and what to do then.
+type exitCode struct {
+	Code        int
+	Meaning, Do string
+}
+
+// exitCodes are those of all commands but the verbs of migrate, migrateCodes those
+// of the verbs, as the runbook has them, too.
+var (
+	exitCodes = []exitCode{
+		{ExitOK, "done", ""},
+		{ExitUnclean, "demo found rows that are lost, duplicated or misrouted; doctor or inspect found errors; audit found uneven ids; ddl status or drift found shards that lack a version or differ; rebalance status found slots on their way", ""},
+		{ExitInput, "the input is wrong: a flag, an id, a file, a server; nothing was written", ""},
+		{ExitFailure, "something failed while the command was at work", ""},
+		{ExitInterrupted, "interrupted", ""},
+	}
+	MigrateCodes = []exitCode{
+		{ExitOK, "done", "the next step"},
+		{MigrateUsage, "a flag, a file or a name is wrong, or a database does not let you in", "read the message"},
+		{MigratePreflight, "something stands in the way", "`inspect`, and its fixes"},
+		{MigrateDivergence, "rows differ", "let the runner write them again, verify"},
+		{MigrateLocked, "another runner leads the job", "leave it alone, or end it"},
+		{MigrateFenced, "a newer runner has taken the job over", "leave it to that one"},
+		{MigrateNotReady, "not now", "wait, or do the step before; try again"},
+		{MigrateThrottled, "throttled for longer than `--max-throttle`", "find out why"},
+		{MigrateChanged, "the tables or the plan are not what they were", "read the message: plan again, abort and begin again, or put a shard's rows back"},
+		{MigrateUnclear, "tables exist under both names, or under neither", "put the names right by hand: somebody else renamed one"},
+		{MigrateInterrupted, "interrupted, or a database failed", "the same command again"},
+	}
+)
+
+// ExitHelp is what the help of every command that has commands says about them.
+func ExitHelp() string {
+	return "Exit codes of the verbs of migrate:\n" + exitTable(MigrateCodes) + "\nExit codes of all other commands:\n" + exitTable(exitCodes)
+}
+
+func exitTable(codes []exitCode) string {
+	var b strings.Builder
+	for _, c := range codes {
+		text := c.Meaning
+		if c.Do != "" {
+			text += "; " + c.Do
+		}
+		fmt.Fprintf(&b, "  %-4d %s\n", c.Code, folded(strings.ReplaceAll(text, "`", ""), 72, "       "))
+	}
+	return b.String()
+}
+
+// folded breaks a text into lines, the second and later ones indented.
+func folded(text string, width int, indent string) string {
+	var b strings.Builder
+	line := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == 0:
+		case line+1+len(word) > width:
+			b.WriteString("\n" + indent)
+			line = 0
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += len(word)
+	}
+	return b.String()
+}
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+
+	code int
+}
+
+// Unwrap returns the cause.
+func (c coded) Unwrap() error { return c.error }
+
+// WithCode gives an error an exit code.
+func WithCode(err error, code int) error { return coded{err, code} }
+
+// CodeOf returns the exit code that an error was given, and whether it was given one.
+func CodeOf(err error) (code int, given bool) {
+	var has coded
+	given = errors.As(err, &has)
+	return has.code, given
+}

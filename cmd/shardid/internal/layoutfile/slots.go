@@ -1,0 +1,158 @@
+package layoutfile
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/input"
+	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/slotstore"
+)
+
+// slotsEntry names a map of slots and its shards.
+type slotsEntry struct {
+	Name   string              `json:"name"`
+	Term   string              `json:"term"`
+	Shards map[string][]string `json:"shards"`
+}
+
+// SlotStore is the configuration of the map.
+func (l File) SlotStore(home *sql.DB, router *sharding.Router) (slotstore.Config, error) {
+	c := slotstore.Config{Name: l.Slots.Name, DB: home, Router: router, Shards: map[string][]sharding.Target{}}
+	if c.Name == "" {
+		return c, input.Errorf(`--config: there is no "slots"; name the map, and the shards of its tables; see shardid rebalance --help`)
+	}
+	if l.Slots.Term != "" {
+		term, err := time.ParseDuration(l.Slots.Term)
+		if err != nil {
+			return c, input.Errorf(`--config: "slots": "term": %q is no duration, as 10s`, l.Slots.Term)
+		}
+		c.Term = term
+	}
+	for table, texts := range l.Slots.Shards {
+		targets, err := TargetsOf(texts)
+		if err != nil {
+			return c, input.Errorf(`--config: "slots": table %q: %w`, table, err)
+		}
+		c.Shards[table] = targets
+	}
+	return c, nil
+}
+
+// TargetsOf reads "database/table" of each.
+func TargetsOf(texts []string) (targets []sharding.Target, err error) {
+	for _, text := range texts {
+		db, table, ok := strings.Cut(text, "/")
+		if !ok {
+			return nil, fmt.Errorf(`%q: write each as "database/table"`, text)
+		}
+		targets = append(targets, sharding.Target{DB: db, Table: table})
+	}
+	return targets, nil
+}
+
+// HomeDB returns the database of tables that are not listed.
+func (l File) HomeDB(dbs sharding.DBs) (*sql.DB, error) {
+	db := dbs[l.Home]
+	if db == nil {
+		return nil, input.Errorf(`--config: "home" is %q; name the database of the tables that are not sharded, where lookup tables are`, l.Home)
+	}
+	return db, nil
+}
+
+// Current is the router of the file, with the slots where the stored map has them now, and
+// those of them that are on their way. Who writes has to follow the map instead.
+func (l File) Current(ctx context.Context, dbs sharding.DBs) (r *sharding.Router, moving []sharding.Slot, err error) {
+	if r, err = l.Router(dbs); err != nil || l.Slots.Name == "" {
+		return r, nil, err
+	}
+	store, err := l.store(ctx, dbs, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := store.Read(ctx)
+	if err != nil || len(v.Slots) == 0 {
+		return r, nil, err
+	}
+	maps := map[string]sharding.Map{}
+	for _, t := range store.Tables() {
+		places := make([]sharding.Target, len(v.Slots))
+		for i, s := range v.Slots {
+			places[i] = store.Target(t, s.Shard)
+		}
+		m, err := sharding.MapOf(places...)
+		if err != nil {
+			return nil, nil, err
+		}
+		maps[t.Name] = m.At(v.Version)
+	}
+	for _, s := range v.Slots {
+		if s.State != slotstore.Active {
+			moving = append(moving, s.Slot)
+		}
+	}
+	return r, moving, r.Swap(maps)
+}
+
+// store is the stored map of a file that names one.
+func (l File) store(ctx context.Context, dbs sharding.DBs, r *sharding.Router) (*slotstore.Store, error) {
+	home, err := l.HomeDB(dbs)
+	if err != nil {
+		return nil, err
+	}
+	c, err := l.SlotStore(home, r)
+	if err != nil {
+		return nil, err
+	}
+	return slotstore.New(ctx, c)
+}
+
+// Follow keeps a router on the stored map until the returned function is called.
+func (l File) Follow(ctx context.Context, dbs sharding.DBs, r *sharding.Router) (done func() error, err error) {
+	done = func() error { return nil }
+	if l.Slots.Name == "" {
+		return done, nil
+	}
+	store, err := l.store(ctx, dbs, r)
+	if err != nil {
+		return nil, err
+	}
+	if v, err := store.Read(ctx); err != nil || len(v.Slots) == 0 {
+		return done, err
+	}
+	follower, err := store.Follow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return follower.Close(context.WithoutCancel(ctx)) }, nil
+}
+
+// Placed is a router for those who send nothing to the databases: they are asked where the
+// slots are, if the file says that a map is stored.
+func (l File) Placed(ctx context.Context) (r *sharding.Router, err error) {
+	if l.Slots.Name == "" {
+		return l.Router(l.Unopened())
+	}
+	s, err := l.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, _, err = l.Current(ctx, s.DBs)
+	return r, s.Mask.Explain(err)
+}
+
+// NoteMoving says in a diagnosis which slots are on two shards.
+func NoteMoving(d *schema.Diagnosis, moving []sharding.Slot) {
+	if len(moving) > 0 {
+		d.Findings = append(d.Findings, schema.ShardFinding{Finding: schema.Finding{
+			Code: schema.NotChecked, Severity: schema.Info, Message: fmt.Sprintf("%d slots are on their way, so that rows of theirs are on two shards and may be told as misplaced", len(moving)),
+			Fix: "let shardid rebalance run end, and look again",
+		}})
+	}
+}
