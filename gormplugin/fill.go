@@ -202,7 +202,11 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 		return err
 	}
 	fl.schema = stmt.Schema
-	if len(fl.parts) > 0 && !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)) {
+	switch {
+	case len(fl.parts) == 0:
+	case fl.schema != nil && fl.numbered():
+		fl.swapped, stmt.Schema = true, fl.plan.source
+	case !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)):
 		fl.swap(stmt)
 	}
 	fl.conflict = f.meet(fl, stmt)

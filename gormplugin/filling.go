@@ -197,6 +197,7 @@ func (fl *filling) follow(stmt *gorm.Statement, now *sharding.Snapshot) {
 	fl.pin(now, stmt.Table)
 	for i := range fl.parts {
 		p := &fl.parts[i]
+		p.slotted = carries(fl.table, p.field.DBName)
 		if p.omit = fl.leaves(stmt, p.field); p.omit {
 			p.takeBack(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
 			p.restart()
@@ -217,6 +218,11 @@ func (fl *filling) retract(stmt *gorm.Statement) {
 		stmt.Selects, fl.added = fl.selects, false
 	}
 	fl.sent = false
+}
+
+// numbered reports whether the source of a migration numbers a managed field.
+func (fl *filling) numbered() bool {
+	return slices.ContainsFunc(fl.parts, func(p part) bool { return isNumbered(fl.table, p.field.DBName) })
 }
 
 // omitted reports whether the statement leaves the field out on purpose.

@@ -469,3 +469,50 @@ func TestAStatementThatComesTooLateIsPlannedAgain(t *testing.T) {
 		}
 	}
 }
+
+// Letter is a parcel whose key has the type that Base has.
+type Letter struct {
+	gormplugin.Base
+
+	Note  string
+	Stamp string `keygen:"stamp"`
+}
+
+func (Letter) TableName() string { return "parcels" }
+
+func TestTheSourceNumbersAKeyOfTypeIDAsItDoesAnInteger(t *testing.T) {
+	r := newRemoval(t)
+	db := r.process(t, 0)
+	for _, tx := range []*gorm.DB{db, db.Session(&gorm.Session{SkipDefaultTransaction: true})} {
+		one := Letter{Note: "one"}
+		if err := tx.Create(&one).Error; err != nil || one.ID < 6 || one.ID > 100 {
+			t.Fatalf("the source numbered it %d (%v)", one.ID, err)
+		}
+		several := []Letter{{Note: "a"}, {Note: "b"}}
+		if err := tx.Create(&several).Error; err != nil || several[0].ID != one.ID+1 || several[1].ID != one.ID+2 {
+			t.Fatalf("%+v after %d (%v)", several, one.ID, err)
+		}
+		var found Letter
+		if err := tx.First(&found, several[1].ID).Error; err != nil || found.Note != "b" {
+			t.Errorf("%+v (%v)", found, err)
+		}
+	}
+	given := []Letter{{Base: gormplugin.Base{ID: 77}, Note: "given"}, {Note: "after"}}
+	if err := db.Create(&given).Error; err != nil || given[0].ID != 77 || given[1].ID != 78 {
+		t.Errorf("%+v (%v)", given, err)
+	}
+	type plainly struct {
+		ID    int64 `gorm:"primaryKey;autoIncrement:false" keygen:""`
+		Note  string
+		Stamp string `keygen:"stamp"`
+	}
+	tagged := plainly{Note: "tagged"}
+	if err := db.Table("parcels").Create(&tagged).Error; err != nil || tagged.ID != 79 {
+		t.Errorf("a key with autoIncrement:false got %d (%v)", tagged.ID, err)
+	}
+	r.cutover(t)
+	last := Letter{Note: "last"}
+	if err := db.Create(&last).Error; err != nil || last.ID < 1_000_000 {
+		t.Errorf("on the shards it has the number %d (%v)", last.ID, err)
+	}
+}

@@ -20,6 +20,7 @@ type plan struct {
 	schema  *schema.Schema
 	private *schema.Schema // for gorm:create
 	maps    *schema.Schema // the same for maps that gorm must not scan into
+	source  *schema.Schema // for gorm:create as long as the source of a migration numbers the key
 	kids    []*schema.Relationship
 }
 
@@ -66,6 +67,7 @@ func (p *plan) complete() {
 	if len(p.fields) > 0 {
 		p.private = private(p.schema, p.fields)
 		p.maps = withoutReturned(p.private)
+		p.source = numbered(p.schema, p.fields)
 	}
 }
 

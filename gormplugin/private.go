@@ -25,6 +25,29 @@ func private(s *schema.Schema, fields []managed) *schema.Schema {
 		f.DefaultValueInterface = nil
 		own[fields[i].Field] = &f
 	}
+	p := with(s, own)
+	p.FieldsWithDefaultDBValue = slices.DeleteFunc(slices.Clone(s.FieldsWithDefaultDBValue), func(f *schema.Field) bool { return own[f] != nil })
+	return p
+}
+
+// numbered returns a schema in which the database numbers the primary key, if that is a
+// managed integer: the model's own, or a copy where gorm does not assume it, as for a
+// keygen.ID or for autoIncrement:false, whose 0 it would write.
+func numbered(s *schema.Schema, fields []managed) *schema.Schema {
+	key := s.PrioritizedPrimaryField
+	i := slices.IndexFunc(fields, func(m managed) bool { return m.Field == key })
+	if i < 0 || key.HasDefaultValue || !isInteger(key.IndirectFieldType.Kind()) {
+		return s
+	}
+	f := *key
+	f.HasDefaultValue, f.AutoIncrement = true, true
+	p := with(s, map[*schema.Field]*schema.Field{key: &f})
+	p.FieldsWithDefaultDBValue = append(slices.Clone(s.FieldsWithDefaultDBValue), &f)
+	return p
+}
+
+// with returns a copy of the schema that has other fields in place of some.
+func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema {
 	p := &schema.Schema{}
 	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
 	p.Fields = exchanged(s.Fields, own)
@@ -33,7 +56,6 @@ func private(s *schema.Schema, fields []managed) *schema.Schema {
 	p.FieldsByBindName = exchangedMap(s.FieldsByBindName, own)
 	p.FieldsByDBName = exchangedMap(s.FieldsByDBName, own)
 	p.PrioritizedPrimaryField = cmp.Or(own[s.PrioritizedPrimaryField], s.PrioritizedPrimaryField)
-	p.FieldsWithDefaultDBValue = slices.DeleteFunc(slices.Clone(s.FieldsWithDefaultDBValue), func(f *schema.Field) bool { return own[f] != nil })
 	return p
 }
 

@@ -214,7 +214,7 @@ func isNumbered(t *sharding.Table, column string) bool {
 // of a migration does not number them.
 func numbersLater(stmt *gorm.Statement) bool {
 	fl := stateOf(stmt)
-	return fl != nil && slices.ContainsFunc(fl.parts, func(p part) bool { return isNumbered(fl.table, p.field.DBName) })
+	return fl != nil && fl.numbered()
 }
 
 // translate does what gorm does with errors of a database where they are those of a
