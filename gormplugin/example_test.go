@@ -193,3 +193,27 @@ func Example_refused() {
 	// sharding: create orders refused: no sharding key (id); row 0: set the field ID before Create
 	// sharding: delete orders refused: no sharding key; add a condition on id, choose the shard with sharding.OnKey or sharding.On, or let it go to every shard with sharding.AllShards
 }
+
+// The tables of orders are made on all shards from the model. A column that one of them
+// has and the others do not is drift, which a deployment should stop at.
+func ExampleMigrate() {
+	type Order struct {
+		ID   int64
+		Note string
+	}
+	router, cleanUp := exampleShards()
+	defer cleanUp()
+	db, err := gorm.Open(sqlite.Dialector{DriverName: "sqlite", DSN: ":memory:"}, &gorm.Config{Logger: logger.Discard})
+	check(err)
+	check(db.Use(gormplugin.New(gormplugin.Config{Router: router})))
+	_, err = router.DB("east").Exec("ALTER TABLE orders_2 ADD COLUMN hotfix TEXT")
+	check(err)
+
+	drift, err := gormplugin.Migrate(context.Background(), db, &Order{})
+	check(err)
+	for _, d := range drift {
+		fmt.Println(d)
+	}
+	// Output:
+	// east/orders_2: column hotfix is text, and missing on most other targets
+}

@@ -170,23 +170,6 @@ func ExampleTables() {
 	// Output: true [east/orders_0 west/orders_1]
 }
 
-// A statement without the sharding key is sent to the shard that its context names.
-func ExampleOn() {
-	ctx := sharding.On(context.Background(), sharding.Target{DB: "east", Table: "orders_0"})
-	fmt.Println(sharding.HintOf(ctx).Placed())
-	fmt.Println(sharding.HintOf(context.Background()).Placed())
-	// Output:
-	// true
-	// false
-}
-
-// A statement is sent to the shard of user 7, as if it had user_id = 7 among its conditions.
-func ExampleOnKey() {
-	ctx := sharding.OnKey(context.Background(), "orders", 7)
-	fmt.Println(sharding.HintOf(ctx).Placed())
-	// Output: true
-}
-
 // What a context says about where its statements go.
 func ExampleHintOf() {
 	ctx := context.Background()

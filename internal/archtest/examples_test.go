@@ -19,36 +19,14 @@ var exampleRooms = []string{"keygen", "sharding", "gormplugin", "sqlxhook", "sch
 // withoutExample are the exported functions that no example shows yet. The list may get shorter
 // and not longer.
 var withoutExample = map[string]bool{
-	"gormplugin.Migrate":                 true,
 	"keygen/keygentest.Generator":        true,
 	"keygen/keygentest.Keys":             true,
 	"keygen/keygentest.Ledger":           true,
-	"keygen/keygentest.NewMemoryLedger":  true,
 	"keygen/keygentest.Source":           true,
-	"schema/migrate.KeepIDs":             true,
-	"schema/migrate.MapTable":            true,
-	"schema/preview.Create":              true,
-	"schema/preview.DDL":                 true,
-	"schema/preview.NoteLook":            true,
-	"schema/preview.Read":                true,
-	"schema/preview.Start":               true,
 	"schema/rebalance.CheckExpansion":    true,
 	"schema/rebalance.FindStrays":        true,
 	"schema/rebalance.PlanExpansion":     true,
-	"schema/rebalance.Transient":         true,
 	"schema/rebalance.UnseenConnections": true,
-	"schema/throttle.New":                true,
-	"schema/versions.New":                true,
-	"sharding.ReadRoute":                 true,
-	"sharding.SlotMoving":                true,
-	"sharding/export.CheckVitessRows":    true,
-	"sharding/export.VitessAdoption":     true,
-	"sharding/lookups.Build":             true,
-	"sharding/lookups.Create":            true,
-	"sharding/lookups.DDL":               true,
-	"sharding/lookups.Tidy":              true,
-	"sharding/lookups.Verify":            true,
-	"sharding/shardsql.Explain":          true,
 }
 
 // A function is shown when an example of its own package is named after it or calls it, and the

@@ -27,7 +27,7 @@ type Report struct {
 	Examples []string // of rows that are missing
 	// Duplicates are the owners of each value of a unique lookup that several rows have, of
 	// 100 values at most: first the one that has the entry. Build alone finds them.
-	Duplicates [][]Owner `json:",omitempty"`
+	Duplicates [][]Owner `json:",omitempty"` //nolint:tagliatelle // its neighbours have no tags
 }
 
 // ErrMissing: rows have no entry in their lookup table.

@@ -119,3 +119,39 @@ func ExamplePlan() {
 	// one east/orders_2 SELECT id FROM `orders_2` AS orders WHERE user_id = ?
 	// refused true <nil>
 }
+
+// What would become of a statement on the databases of a program, with the columns that
+// their tables have: nothing but the question about columns is sent.
+func ExampleExplain() {
+	ctx := context.Background()
+	east, err := sql.Open("sqlite", "file:explained?mode=memory&cache=shared")
+	check(err)
+	defer func() { check(east.Close()) }()
+	tables, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
+	check(err)
+	for _, at := range tables.Targets() {
+		_, err = east.Exec("CREATE TABLE " + at.Table + " (id INTEGER PRIMARY KEY, user_id INTEGER)")
+		check(err)
+	}
+	router, err := sharding.New(sharding.DBs{"east": east}, sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables})
+	check(err)
+	db := shardsql.OpenDB(shardsql.Config{Router: router, Home: east})
+	defer func() { check(db.Close()) }()
+
+	e, err := shardsql.Explain(ctx, db, "SELECT user_id FROM orders ORDER BY id LIMIT 5")
+	check(err)
+	fmt.Println(e.Kind, e.Err)
+	for _, shard := range e.Shards {
+		fmt.Println(shard.Target, shard.Text)
+	}
+	fmt.Println(e.Merge)
+	e, err = shardsql.Explain(ctx, db, "UPDATE orders SET user_id = 8 WHERE id = 1")
+	check(err)
+	fmt.Println(e.Kind, errors.Is(e.Err, sharding.ErrMissingKey), errors.Is(e.Err, sharding.ErrKeyChange))
+	// Output:
+	// scatter <nil>
+	// east/orders_0 SELECT user_id, +id AS shardid_1 FROM "orders_0" AS orders ORDER BY id LIMIT 5
+	// east/orders_1 SELECT user_id, +id AS shardid_1 FROM "orders_1" AS orders ORDER BY id LIMIT 5
+	// rows are merged in their order; 5 rows after the first 0
+	// refused true false
+}

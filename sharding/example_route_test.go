@@ -1,0 +1,108 @@
+package sharding_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// check keeps the examples short; a program returns its errors.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// ordersInTwoTables returns a database in which orders lie in two tables, by their user.
+func ordersInTwoTables() *sql.DB {
+	east, err := sql.Open("sqlite", ":memory:")
+	check(err)
+	east.SetMaxOpenConns(1) // a database in memory is its connection's
+	_, err = east.Exec(`CREATE TABLE orders_0 (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL);
+		CREATE TABLE orders_1 (id INTEGER PRIMARY KEY, user_id INTEGER NOT NULL);
+		INSERT INTO orders_0 VALUES (1, 6); INSERT INTO orders_1 VALUES (2, 7)`)
+	check(err)
+	tables, err := sharding.Spread([]string{"east"}, 2, "orders_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"east": east},
+		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Mod(2), Map: tables})
+	check(err)
+	return shardsql.OpenDB(shardsql.Config{Router: router, Home: east})
+}
+
+// The statement has no condition on the sharding key. Its context says whose row it is.
+func ExampleOnKey() {
+	db := ordersInTwoTables()
+	ctx := context.Background()
+	_, err := db.ExecContext(ctx, "DELETE FROM orders WHERE id = 2")
+	fmt.Println(errors.Is(err, sharding.ErrMissingKey))
+
+	result, err := db.ExecContext(sharding.OnKey(ctx, "orders", 7), "DELETE FROM orders WHERE id = 2")
+	check(err)
+	fmt.Println(result.RowsAffected())
+	// Output:
+	// true
+	// 1 <nil>
+}
+
+// A report counts the rows of one physical table after the other.
+func ExampleOn() {
+	db := ordersInTwoTables()
+	for _, at := range []sharding.Target{{DB: "east", Table: "orders_0"}, {DB: "east", Table: "orders_1"}} {
+		var id int
+		check(db.QueryRowContext(sharding.On(context.Background(), at), "SELECT id FROM orders").Scan(&id))
+		fmt.Println(at, "has order", id)
+	}
+	// Output:
+	// east/orders_0 has order 1
+	// east/orders_1 has order 2
+}
+
+// A program that sends statements to the source itself asks, before it sends one again,
+// which tables serve now. A source that has no migrations serves its tables itself.
+func ExampleReadRoute() {
+	ctx := context.Background()
+	source, err := sql.Open("sqlite", ":memory:")
+	check(err)
+	source.SetMaxOpenConns(1)
+	row, err := sharding.ReadRoute(ctx, source, "orders")
+	check(err)
+	fmt.Println(row.Route == sharding.OnSource, row.Epoch)
+
+	// What a switch of the migration "autumn" writes on the source:
+	_, err = source.Exec(`CREATE TABLE shardid_route (tbl TEXT PRIMARY KEY, job TEXT, epoch INTEGER, route TEXT);
+		INSERT INTO shardid_route VALUES ('orders', 'autumn', 1, 'shards')`)
+	check(err)
+	row, err = sharding.ReadRoute(ctx, source, "Orders")
+	check(err)
+	fmt.Println(row.Table, row.Job, row.Epoch, row.Route)
+	// Output:
+	// true 0
+	// orders autumn 1 shards
+}
+
+// The triggers of package slotstore refuse writes to a slot that is moving. A program
+// that sends statements to the physical tables itself learns so by ErrSlotMoving, and
+// tries again once its map is the new one.
+func ExampleSlotMoving() {
+	db, err := sql.Open("sqlite", ":memory:")
+	check(err)
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec(`CREATE TABLE orders_0 (id INTEGER PRIMARY KEY);
+		CREATE TRIGGER moving BEFORE INSERT ON orders_0 BEGIN SELECT RAISE(ABORT, '` + sharding.FenceMessage + `'); END`)
+	check(err)
+	_, err = db.Exec("INSERT INTO orders_0 VALUES (1)")
+	fmt.Println(errors.Is(sharding.SlotMoving(err), sharding.ErrSlotMoving))
+
+	_, err = db.Exec("INSERT INTO orders_1 VALUES (1)") // another error stays as it is
+	fmt.Println(errors.Is(sharding.SlotMoving(err), sharding.ErrSlotMoving), errors.Is(sharding.SlotMoving(err), err))
+	// Output:
+	// true
+	// false true
+}
