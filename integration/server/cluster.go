@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func RunGalera(tb testing.TB, flags ...string) *MariaDB {
 	if library == "" {
 		tb.Fatalf("Galera's library is in none of %q; `make test` installs it (Debian's package galera-4)", galeraLibrary)
 	}
-	port := memberPort()
+	port := memberPort(tb)
 	m := RunMariaDB(tb, append([]string{
 		"--wsrep-on=ON", "--wsrep-provider=" + library, "--wsrep-cluster-address=gcomm://", "--wsrep-new-cluster",
 		"--wsrep-node-address=" + loopback, "--wsrep-sst-method=skip",
@@ -44,7 +43,7 @@ const GroupName = "6e2f1f6c-5c1c-4a3a-9a38-3f8f1f2b7d10"
 // group, and so its primary.
 func RunGroupMember(tb testing.TB, flags ...string) *MySQL {
 	tb.Helper()
-	member := fmt.Sprintf("%s:%d", loopback, memberPort())
+	member := address(memberPort(tb))
 	m := RunMySQL(tb, append([]string{
 		"--log-bin", "--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--report-host=" + loopback,
 		"--plugin-load-add=group_replication.so",
@@ -77,6 +76,14 @@ func (i *instance) waitForWrites(tb testing.TB, query string) {
 	}
 }
 
-// memberPort is one on which a member listens for others, of which there are none.
-// They are apart from those of the servers themselves.
-func memberPort() int { return firstPort + ports + rand.IntN(2000) }
+// memberPort is one on which a member listens for others, of which there are none. It is
+// the test's until it ends.
+func memberPort(tb testing.TB) int {
+	tb.Helper()
+	port, err := claims.claim(memberPorts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { claims.release(port) })
+	return port
+}

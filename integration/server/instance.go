@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -24,12 +23,6 @@ const (
 	// while they start and never answer it. The next try has twice the time.
 	answerLimit = time.Second
 	tryEvery    = 5 * time.Millisecond
-
-	// Ports are picked below the range from which Linux (from 32768) and macOS
-	// (from 49152) take those of outgoing connections; otherwise a client could
-	// sit on a killed server's port when it starts again.
-	firstPort = 20000
-	ports     = 10000
 
 	logTail = 16 << 10 // bytes of the error log that an error quotes
 
@@ -81,8 +74,8 @@ func (k kind) start(ctx context.Context, settings []string) (*instance, error) {
 	return i, nil
 }
 
-// firstStart looks for a free port by trying: a port that was found free
-// beforehand could be taken by the time the server binds it.
+// firstStart claims a port and tries it: what is no server of these tests may listen
+// there, and could do so by the time the server binds a port that was found free.
 func (i *instance) firstStart(ctx context.Context, template string) error {
 	if err := i.makeData(template); err != nil {
 		return err
@@ -94,10 +87,16 @@ func (i *instance) firstStart(ctx context.Context, template string) error {
 		return fmt.Errorf("give the server its files: %w", err)
 	}
 	for {
-		i.port = firstPort + rand.IntN(ports)
-		if err := i.Start(ctx); !errors.Is(err, errPortTaken) || ctx.Err() != nil {
+		port, err := claims.claim(serverPorts)
+		if err != nil {
 			return err
 		}
+		i.port = port
+		err = i.Start(ctx)
+		if !errors.Is(err, errPortTaken) || ctx.Err() != nil {
+			return err
+		}
+		claims.release(port)
 	}
 }
 
@@ -148,6 +147,7 @@ func (i *instance) Start(ctx context.Context) error {
 // server cannot be started again afterwards.
 func (i *instance) Stop() error {
 	i.Kill()
+	claims.release(i.port)
 	return i.dir.remove()
 }
 

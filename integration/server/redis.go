@@ -76,7 +76,7 @@ func redisArgs(i *instance) []string {
 
 // busPort is where the nodes of a cluster talk to each other: below the range
 // that ports for clients are picked from.
-func (i *instance) busPort() int { return i.port - ports }
+func (i *instance) busPort() int { return i.port - serverPorts.count }
 
 func byConfig(port int) (asker, error) {
 	return redisAsker{redis.NewClient(&redis.Options{Addr: address(port), MaxRetries: -1})}, nil
