@@ -24,7 +24,6 @@ var larger = map[string]int{
 	"keygen/snowflake.Generator":    30,
 	"keygen/zookeeper.Workers":      27,
 	"keygen/zookeeper.book":         26,
-	"sharding/slotstore.Store":      39,
 }
 
 func TestAPackageHasFewFilesAndItsTypesFewMethods(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *Store) bypass(ctx context.Context, number sharding.Slot, f func(*sql.Tx
 // Passage is the way past the fences of some slots on their other shard, as
 // [Store.Passage] makes it. It is safe for concurrent use.
 type Passage struct {
-	store  *Store
+	fences fences
 	server dialect.Server
 	slots  []Slot
 }
@@ -71,8 +71,8 @@ func (s *Store) passage(ctx context.Context, slots []Slot) (*Passage, error) {
 			return nil, fmt.Errorf("%w: slots %d and %d do not move together", ErrState, slots[0].Slot, slot.Slot)
 		}
 	}
-	b, err := s.shard(ctx, slots[0].Other)
-	return &Passage{s, b.server, slots}, err
+	b, err := s.fences.shard(ctx, slots[0].Other)
+	return &Passage{s.fences, b.server, slots}, err
 }
 
 // Execer runs statements in one transaction: a *sql.Tx, or a *sql.Conn whose
@@ -96,7 +96,7 @@ func (p *Passage) Run(ctx context.Context, in Execer, f func() error) error {
 
 // turn changes the fences, as long as they are of this version.
 func (p *Passage) turn(ctx context.Context, in Execer, from, to int) error {
-	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.store.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
+	result, err := in.ExecContext(ctx, dialect.Text(p.server, `UPDATE "shard_fence" SET "fenced" = ? WHERE `+p.fences.rows(p.slots[0].Other, p.slots)+` AND "version" = ? AND "fenced" = ?`),
 		to, p.slots[0].Version, from)
 	if err != nil {
 		return err

@@ -69,14 +69,14 @@ func holder() string {
 
 func (f *Follower) run(ctx context.Context) {
 	defer close(f.done)
-	pause := time.NewTicker(f.store.cfg.Term / renewals)
+	pause := time.NewTicker(f.store.term / renewals)
 	defer pause.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-pause.C:
-			once, cancel := context.WithTimeout(ctx, f.store.cfg.Term)
+			once, cancel := context.WithTimeout(ctx, f.store.term)
 			f.note(f.renew(once))
 			cancel()
 		}
@@ -111,7 +111,7 @@ func (f *Follower) renew(ctx context.Context) error {
 	s, sent := f.store, time.Now()
 	var v View
 	err := s.home.do(ctx, func(t tx) (err error) {
-		if v, err = s.view(ctx, t); err != nil {
+		if v, err = s.home.view(ctx, t); err != nil {
 			return err
 		}
 		inUse := f.routed
@@ -119,7 +119,7 @@ func (f *Follower) renew(ctx context.Context) error {
 			inUse = v.Version
 		}
 		return t.exec(ctx, `INSERT INTO "shard_lease" ("name", "holder", "version", "expires_us") VALUES (?, ?, ?, `+now(t.server)+` + ?)`+
-			upsert(t.server, `"name", "holder"`, "version", "expires_us"), s.cfg.Name, f.holder, inUse, (s.cfg.Term + clockTick).Microseconds())
+			upsert(t.server, `"name", "holder"`, "version", "expires_us"), s.layout.name, f.holder, inUse, (s.term + clockTick).Microseconds())
 	})
 	if err == nil && v.Version != f.routed {
 		err = f.route(v)
@@ -128,7 +128,7 @@ func (f *Follower) renew(ctx context.Context) error {
 		return err
 	}
 	// From before the database wrote it down, so that it ends here first.
-	until := sent.Add(s.cfg.Term)
+	until := sent.Add(s.term)
 	f.valid.Store(&until)
 	return nil
 }
@@ -144,9 +144,9 @@ func (f *Follower) catchUp(ctx context.Context) error {
 }
 
 func (f *Follower) route(v View) error {
-	maps, err := f.store.maps(v, f.isValid)
+	maps, err := f.store.layout.maps(v, f.isValid)
 	if err == nil {
-		err = f.store.cfg.Router.Swap(maps)
+		err = f.store.layout.router.Swap(maps)
 	}
 	if f.refused = err != nil; !f.refused {
 		f.routed = v.Version
@@ -165,7 +165,7 @@ func (f *Follower) Close(ctx context.Context) (err error) {
 		<-f.done
 		f.valid.Store(&time.Time{})
 		err = f.store.home.do(ctx, func(t tx) error {
-			return t.exec(ctx, `DELETE FROM "shard_lease" WHERE "name" = ? AND "holder" = ?`, f.store.cfg.Name, f.holder)
+			return t.exec(ctx, `DELETE FROM "shard_lease" WHERE "name" = ? AND "holder" = ?`, f.store.layout.name, f.holder)
 		})
 		if err != nil {
 			err = fmt.Errorf("slotstore: Close: %w", err)

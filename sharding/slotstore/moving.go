@@ -48,7 +48,7 @@ type step struct {
 // of both shards, and statements for all shards are refused from now on. The
 // shard's tables must be there.
 func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) error {
-	if shard < 0 || shard >= s.shards() {
+	if shard < 0 || shard >= s.layout.shards() {
 		return fmt.Errorf("slotstore: Copy: there is no shard %d in Config.Shards", shard)
 	}
 	v, err := s.Load(ctx)
@@ -56,12 +56,12 @@ func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) err
 		return err
 	}
 	guarded := map[int]bool{}
-	for _, n := range append(s.ownersOf(v, slots), shard) {
+	for _, n := range append(v.owners(slots), shard) {
 		if guarded[n] {
 			continue
 		}
 		guarded[n] = true
-		if err := s.guard(ctx, n, v); err != nil {
+		if err := s.fences.guard(ctx, n, v); err != nil {
 			return fmt.Errorf("slotstore: Copy: shard %d: %w", n, err)
 		}
 	}
@@ -73,17 +73,6 @@ func (s *Store) Copy(ctx context.Context, shard int, slots ...sharding.Slot) err
 			slot.State, slot.Other = Copying, shard
 		},
 	})
-}
-
-// ownersOf returns the shards that have the slots.
-func (s *Store) ownersOf(v View, slots []sharding.Slot) []int {
-	var owners []int
-	for _, slot := range slots {
-		if slot >= 0 && int(slot) < len(v.Slots) {
-			owners = append(owners, v.Slots[slot].Shard)
-		}
-	}
-	return owners
 }
 
 // Fence stops slots that are being copied: when it returns, every write to them
@@ -142,7 +131,7 @@ func (s *Store) advance(ctx context.Context, numbers []sharding.Slot, step step)
 		return err
 	})
 	if err == nil {
-		err = s.align(ctx, slots)
+		err = s.fences.align(ctx, slots)
 	}
 	if err != nil {
 		return fmt.Errorf("slotstore: %s: %w", step.name, err)
@@ -151,7 +140,7 @@ func (s *Store) advance(ctx context.Context, numbers []sharding.Slot, step step)
 }
 
 func (s *Store) write(ctx context.Context, t tx, numbers []sharding.Slot, step step) ([]Slot, error) {
-	v, err := s.view(ctx, t)
+	v, err := s.home.view(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +151,16 @@ func (s *Store) write(ctx context.Context, t tx, numbers []sharding.Slot, step s
 	if err := s.unchanged(v, due); err != nil {
 		return nil, err
 	}
-	if err := s.unleased(ctx, t, v.Version); err != nil {
+	if err := s.home.unleased(ctx, t, v.Version); err != nil {
 		return nil, err
 	}
 	for _, slot := range due {
 		if err := t.exec(ctx, `UPDATE "shard_slot" SET "state" = ?, "shard" = ?, "other" = ?, "version" = ? WHERE "name" = ? AND "slot" = ?`,
-			string(slot.State), slot.Shard, slot.Other, slot.Version, s.cfg.Name, slot.Slot); err != nil {
+			string(slot.State), slot.Shard, slot.Other, slot.Version, s.layout.name, slot.Slot); err != nil {
 			return nil, err
 		}
 	}
-	return slots, t.exec(ctx, `UPDATE "shard_map" SET "version" = ? WHERE "name" = ?`, v.Version+1, s.cfg.Name)
+	return slots, t.exec(ctx, `UPDATE "shard_map" SET "version" = ? WHERE "name" = ?`, v.Version+1, s.layout.name)
 }
 
 // AsOf returns the store for steps of one who knows the map as it was at a
@@ -218,20 +207,6 @@ func (step step) apply(v View, numbers []sharding.Slot) (slots, due []Slot, err 
 	return slots, due, nil
 }
 
-// unleased returns a *LeasedError while versions below this one are in use.
-func (s *Store) unleased(ctx context.Context, t tx, version int64) error {
-	e := LeasedError{Version: version}
-	var micros int64
-	present := now(t.server)
-	err := t.row(ctx, `SELECT COUNT(*), COALESCE(MAX("expires_us"), 0) - `+present+` FROM "shard_lease" WHERE "name" = ? AND "version" < ? AND "expires_us" > `+present,
-		s.cfg.Name, version).Scan(&e.Holders, &micros)
-	if err != nil || e.Holders == 0 {
-		return err
-	}
-	e.Wait = time.Duration(micros) * time.Microsecond
-	return &e
-}
-
 // settlePoll is how often Settle looks.
 const settlePoll = 20 * time.Millisecond
 
@@ -261,10 +236,10 @@ func (s *Store) Settle(ctx context.Context) error {
 // look returns a *LeasedError while older versions of the map are in use.
 func (s *Store) look(ctx context.Context) error {
 	return s.home.do(ctx, func(t tx) error {
-		version, err := s.lock(ctx, t)
+		version, err := s.home.lock(ctx, t)
 		if err != nil {
 			return err
 		}
-		return s.unleased(ctx, t, version)
+		return s.home.unleased(ctx, t, version)
 	})
 }

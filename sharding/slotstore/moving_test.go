@@ -273,7 +273,7 @@ func TestALatecomerDoesNotOpenAFence(t *testing.T) {
 	old, err := s.Load(ctx)
 	must(t, err)
 	must(t, s.Fence(ctx, 1))
-	if err := s.align(ctx, old.Slots[1:2]); !errors.Is(err, sharding.ErrStaleMap) {
+	if err := s.fences.align(ctx, old.Slots[1:2]); !errors.Is(err, sharding.ErrStaleMap) {
 		t.Errorf("align: %v", err)
 	}
 	if err := insertOn(ctx, w.dbs["a"], "orders_0", 2, 1); !errors.Is(err, sharding.ErrSlotMoving) {

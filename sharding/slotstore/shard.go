@@ -8,28 +8,28 @@ import (
 )
 
 // Name returns Config.Name.
-func (s *Store) Name() string { return s.cfg.Name }
+func (s *Store) Name() string { return s.layout.name }
 
 // Tables returns the tables of the map as the router has them, by name.
-func (s *Store) Tables() []sharding.Table { return slices.Clone(s.tables) }
+func (s *Store) Tables() []sharding.Table { return slices.Clone(s.layout.tables) }
 
 // DB returns the database of a shard, nil when there is no such shard.
 func (s *Store) DB(shard int) *sql.DB {
-	if shard < 0 || shard >= s.shards() {
+	if shard < 0 || shard >= s.layout.shards() {
 		return nil
 	}
-	return s.cfg.Router.DB(s.cfg.Shards[s.firstTable()][shard].DB)
+	return s.layout.router.DB(s.layout.first()[shard].DB)
 }
 
 // Target returns what a shard has of a table; both must be of the map.
 func (s *Store) Target(table sharding.Table, shard int) sharding.Target {
-	return s.targets(table)[shard]
+	return s.layout.targets[table.Name][shard]
 }
 
 // ShardOf returns the shard that a target of any of the tables belongs to, or
 // false.
 func (s *Store) ShardOf(target sharding.Target) (shard int, ok bool) {
-	for _, targets := range s.cfg.Shards {
+	for _, targets := range s.layout.targets {
 		if i := slices.Index(targets, target); i >= 0 {
 			return i, true
 		}

@@ -47,7 +47,7 @@ type View struct {
 func (s *Store) Load(ctx context.Context) (View, error) {
 	var v View
 	err := s.home.do(ctx, func(t tx) (err error) {
-		v, err = s.view(ctx, t)
+		v, err = s.home.view(ctx, t)
 		return err
 	})
 	if err != nil {
@@ -64,12 +64,12 @@ func (s *Store) Read(ctx context.Context) (v View, err error) {
 		err := rows.Scan(&v.Version, &slot.Slot, &slot.State, &slot.Shard, &slot.Other, &slot.Version)
 		v.Slots = append(v.Slots, slot)
 		return err
-	}, dialect.Text(s.home.server, `SELECT m."version", s."slot", s."state", s."shard", s."other", s."version" FROM "shard_slot" s JOIN "shard_map" m ON m."name" = s."name" WHERE s."name" = ? ORDER BY s."slot"`), s.cfg.Name)
+	}, dialect.Text(s.home.server, `SELECT m."version", s."slot", s."state", s."shard", s."other", s."version" FROM "shard_slot" s JOIN "shard_map" m ON m."name" = s."name" WHERE s."name" = ? ORDER BY s."slot"`), s.layout.name)
 	switch {
 	case err != nil && dialect.FaultOf(err) == dialect.NoTable:
 		return View{}, nil
 	case err == nil && len(v.Slots) > 0:
-		err = s.check(v)
+		err = s.layout.check(v)
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("slotstore: Read: %w", err)
@@ -77,61 +77,13 @@ func (s *Store) Read(ctx context.Context) (v View, err error) {
 	return v, nil
 }
 
-// view locks the map and reads it.
-func (s *Store) view(ctx context.Context, t tx) (View, error) {
-	version, err := s.lock(ctx, t)
-	if err != nil {
-		return View{}, err
-	}
-	v := View{Version: version}
-	err = t.each(ctx, func(rows *sql.Rows) error {
-		var slot Slot
-		if err := rows.Scan(&slot.Slot, &slot.State, &slot.Shard, &slot.Other, &slot.Version); err != nil {
-			return err
-		}
-		v.Slots = append(v.Slots, slot)
-		return nil
-	}, `SELECT "slot", "state", "shard", "other", "version" FROM "shard_slot" WHERE "name" = ? ORDER BY "slot"`, s.cfg.Name)
-	if err == nil {
-		err = s.check(v)
-	}
-	return v, err
-}
-
-// check refuses a map that this configuration cannot serve.
-func (s *Store) check(v View) error {
-	if len(v.Slots) != s.slots {
-		return fmt.Errorf("%w: map %q has %d rows for %d slots; call Create first", sharding.ErrStaleMap, s.cfg.Name, len(v.Slots), s.slots)
-	}
-	for i, slot := range v.Slots {
-		if int(slot.Slot) != i || slot.Shard < 0 || max(slot.Shard, slot.Other) >= s.shards() {
-			return fmt.Errorf("%w: slot %d of map %q is on shards %d and %d, and there are %d in Config.Shards; deploy the longer list first", sharding.ErrStaleMap, slot.Slot, s.cfg.Name, slot.Shard, slot.Other, s.shards())
+// owners returns the shards that have the slots.
+func (v View) owners(slots []sharding.Slot) []int {
+	var owners []int
+	for _, slot := range slots {
+		if slot >= 0 && int(slot) < len(v.Slots) {
+			owners = append(owners, v.Slots[slot].Shard)
 		}
 	}
-	return nil
-}
-
-// maps returns the view as the router takes it.
-func (s *Store) maps(v View, valid func() bool) (map[string]sharding.Map, error) {
-	all := make(map[string]sharding.Map, len(s.tables))
-	for _, t := range s.tables {
-		targets := s.targets(t)
-		place := make([]sharding.Target, len(v.Slots))
-		var held, shared []sharding.Slot
-		for i, slot := range v.Slots {
-			place[i] = targets[slot.Shard]
-			if slot.State == Fenced {
-				held = append(held, slot.Slot)
-			}
-			if slot.State != Active {
-				shared = append(shared, slot.Slot)
-			}
-		}
-		m, err := sharding.MapOf(place...)
-		if err != nil {
-			return nil, err
-		}
-		all[t.Name] = m.At(v.Version).Holding(held...).Sharing(shared...).While(valid)
-	}
-	return all, nil
+	return owners
 }

@@ -96,11 +96,11 @@ func (c Config) validateTable(name string) error {
 // Store reaches one map of slots. It is safe for concurrent use, by several
 // processes too, and holds nothing that needs closing.
 type Store struct {
-	cfg    Config
-	home   base             // the database of the map
-	tables []sharding.Table // those of Config.Shards, by name
-	slots  int
-	asOf   int64 // steps are for slots that have not changed after it; 0: any
+	layout *layout
+	home   storedMap
+	fences fences
+	term   time.Duration // of leases
+	asOf   int64         // steps are for slots that have not changed after it; 0: any
 }
 
 // New returns the store of a map, and asks its database what it is. It does not
@@ -110,34 +110,15 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("slotstore: %w", err)
 	}
-	s := &Store{cfg: cfg}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Shards)) {
-		t, _ := cfg.Router.Table(name)
-		s.tables = append(s.tables, t)
-		if s.slots = t.Rule.Slots(); s.slots != s.tables[0].Rule.Slots() {
-			return nil, fmt.Errorf("slotstore: Config.Shards: tables %q and %q have different rules", name, s.tables[0].Name)
-		}
-	}
-	var err error
-	if s.home, err = open(ctx, cfg.DB); err != nil {
+	l, err := newLayout(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("slotstore: %w", err)
 	}
-	return s, nil
-}
-
-// shards returns the number of shards.
-func (s *Store) shards() int { return len(s.cfg.Shards[s.firstTable()]) }
-
-func (s *Store) firstTable() string { return slices.Min(slices.Collect(maps.Keys(s.cfg.Shards))) }
-
-// targets returns those of a table by shard.
-func (s *Store) targets(t sharding.Table) []sharding.Target {
-	for name, targets := range s.cfg.Shards {
-		if named, ok := s.cfg.Router.Table(name); ok && named.Name == t.Name {
-			return targets
-		}
+	home, err := open(ctx, cfg.DB)
+	if err != nil {
+		return nil, fmt.Errorf("slotstore: %w", err)
 	}
-	return nil
+	return &Store{layout: l, home: storedMap{home, l}, fences: fences{l}, term: cfg.Term}, nil
 }
 
 // Create makes the tables shard_map, shard_slot and shard_lease where they are
@@ -150,63 +131,29 @@ func (s *Store) Create(ctx context.Context) error {
 			return fmt.Errorf("slotstore: create tables: %w", err)
 		}
 	}
-	shardOf, err := s.present()
+	shardOf, err := s.layout.present()
 	if err != nil {
 		return fmt.Errorf("slotstore: Create: %w", err)
 	}
 	err = s.home.do(ctx, func(t tx) error {
-		if err := t.exec(ctx, `INSERT INTO "shard_map" ("name", "version", "slots") VALUES (?, 0, ?)`+upsert(t.server, `"name"`), s.cfg.Name, s.slots); err != nil {
+		if err := t.exec(ctx, `INSERT INTO "shard_map" ("name", "version", "slots") VALUES (?, 0, ?)`+upsert(t.server, `"name"`), s.layout.name, s.layout.slots); err != nil {
 			return err
 		}
-		version, err := s.lock(ctx, t)
+		version, err := s.home.lock(ctx, t)
 		if err != nil || version > 0 {
 			return err
 		}
 		rows := make([][]any, len(shardOf))
 		for slot, shard := range shardOf {
-			rows[slot] = []any{s.cfg.Name, slot, string(Active), shard, nowhere, 1}
+			rows[slot] = []any{s.layout.name, slot, string(Active), shard, nowhere, 1}
 		}
 		if err := t.insert(ctx, `"shard_slot" ("name", "slot", "state", "shard", "other", "version")`, rows, ""); err != nil {
 			return err
 		}
-		return t.exec(ctx, `UPDATE "shard_map" SET "version" = 1 WHERE "name" = ?`, s.cfg.Name)
+		return t.exec(ctx, `UPDATE "shard_map" SET "version" = 1 WHERE "name" = ?`, s.layout.name)
 	})
 	if err != nil {
 		return fmt.Errorf("slotstore: Create: %w", err)
 	}
 	return nil
-}
-
-// present returns the shard of each slot as the router has it.
-func (s *Store) present() ([]int, error) {
-	shardOf := make([]int, s.slots)
-	for i, t := range s.tables {
-		targets := s.targets(t)
-		for slot := range shardOf {
-			target, _ := t.Map.Target(sharding.Slot(slot)) // the router accepts complete maps only
-			shard := slices.Index(targets, target)
-			if shard < 0 || i > 0 && shard != shardOf[slot] {
-				return nil, fmt.Errorf("slot %d of table %q is on %s, which is shard %d in Config.Shards, and shard %d for another table", slot, t.Name, target, shard, shardOf[slot])
-			}
-			shardOf[slot] = shard
-		}
-	}
-	return shardOf, nil
-}
-
-// lock lets no other transaction change the map or take a lease, and returns the
-// map's version. The row is written because that locks on every database.
-func (s *Store) lock(ctx context.Context, t tx) (version int64, err error) {
-	if err := t.exec(ctx, `UPDATE "shard_map" SET "version" = "version" WHERE "name" = ?`, s.cfg.Name); err != nil {
-		return 0, err
-	}
-	var slots int
-	err = t.row(ctx, `SELECT "version", "slots" FROM "shard_map" WHERE "name" = ?`, s.cfg.Name).Scan(&version, &slots)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, fmt.Errorf("there is no map %q; call Create first", s.cfg.Name)
-	case err == nil && slots != s.slots:
-		return 0, fmt.Errorf("%w: map %q has %d slots, the rule %d", sharding.ErrStaleMap, s.cfg.Name, slots, s.slots)
-	}
-	return version, err
 }

@@ -1,0 +1,125 @@
+package slotstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
+	"github.com/shardid/shardid/sharding"
+)
+
+// fences are those of all tables of all shards.
+type fences struct{ layout *layout }
+
+// shard returns the database of a shard.
+func (f fences) shard(ctx context.Context, n int) (base, error) {
+	name := f.layout.first()[n].DB
+	b, err := open(ctx, f.layout.router.DB(name))
+	if err != nil {
+		return base{}, fmt.Errorf("database %q of shard %d: %w", name, n, err)
+	}
+	return b, nil
+}
+
+// guard makes a shard refuse the slots that are not its own. Rows come before
+// the triggers that read them; rows that are there know better than v, which may
+// be old.
+func (f fences) guard(ctx context.Context, n int, v View) error {
+	b, err := f.shard(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := sqlrun.Create(ctx, b.db, dialect.Text(b.server, fmt.Sprintf(fenceDDL, ending(b.server)))); err != nil {
+		return err
+	}
+	err = b.do(ctx, func(t tx) error {
+		rows := make([][]any, len(v.Slots))
+		for i, slot := range v.Slots {
+			rows[i] = []any{f.layout.name, n, slot.Slot, fencedOn(slot, n), slot.Version}
+		}
+		return t.insert(ctx, `"shard_fence" ("name", "shard", "slot", "fenced", "version")`, rows, upsert(t.server, `"name", "shard", "slot"`))
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range f.layout.tables {
+		one := fence{f.layout.name, n, f.layout.targets[t.Name][n].Table, t.Key, t.Rule, b.server}
+		if err := one.install(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fencedOn is 0 on the shard that takes writes of the slot, and 1 on all others.
+func fencedOn(slot Slot, shard int) int {
+	if slot.Shard == shard && slot.State != Fenced {
+		return 0
+	}
+	return 1
+}
+
+// closing is what a shard does with slots that changed in one version.
+type closing struct {
+	shard, fenced int
+	version       int64
+}
+
+// align makes both shards of the slots do as the map says. A fence remembers the
+// version that set it, so that a latecomer with an older view changes nothing.
+// What closes comes before what opens.
+func (f fences) align(ctx context.Context, slots []Slot) error {
+	due := map[closing][]Slot{}
+	for _, slot := range slots {
+		for _, shard := range []int{slot.Shard, slot.Other} {
+			if shard != nowhere {
+				c := closing{shard, fencedOn(slot, shard), slot.Version}
+				due[c] = append(due[c], slot)
+			}
+		}
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(due), func(a, b closing) int {
+		return cmp.Or(b.fenced-a.fenced, a.shard-b.shard, cmp.Compare(a.version, b.version))
+	}) {
+		if err := f.set(ctx, c, due[c]); err != nil {
+			return fmt.Errorf("slots %s on shard %d: %w", numbers(due[c]), c.shard, err)
+		}
+	}
+	return nil
+}
+
+// set changes all of them at once: one by one, the last ones would be
+// closed for longer.
+func (f fences) set(ctx context.Context, c closing, slots []Slot) error {
+	b, err := f.shard(ctx, c.shard)
+	if err != nil {
+		return err
+	}
+	return b.do(ctx, func(t tx) error {
+		if err := t.exec(ctx, `UPDATE "shard_fence" SET "fenced" = ?, "version" = ? WHERE `+f.rows(c.shard, slots)+` AND "version" <= ?`,
+			c.fenced, c.version, c.version); err != nil {
+			return err
+		}
+		var all, right int
+		err := t.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN "fenced" = ? AND "version" = ? THEN 1 ELSE 0 END), 0) FROM "shard_fence" WHERE `+f.rows(c.shard, slots),
+			c.fenced, c.version).Scan(&all, &right)
+		switch {
+		case err != nil:
+			return err
+		case all < len(slots):
+			return fmt.Errorf("%d of their rows are missing in shard_fence; call Copy first", len(slots)-all)
+		case right < len(slots):
+			return fmt.Errorf("%w: they have changed since; load the map", sharding.ErrStaleMap)
+		}
+		return nil
+	})
+}
+
+// rows is the condition for what a shard's database knows about slots.
+func (f fences) rows(shard int, slots []Slot) string {
+	return fmt.Sprintf(`"name" = '%s' AND "shard" = %d AND "slot" IN (%s)`, f.layout.name, shard, numbers(slots))
+}

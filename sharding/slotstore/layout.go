@@ -1,0 +1,91 @@
+package slotstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// layout is what the configuration says of the map: its tables, and the targets of each.
+type layout struct {
+	name    string // of the map
+	router  *sharding.Router
+	tables  []sharding.Table             // by the names in Config.Shards
+	targets map[string][]sharding.Target // by shard, of each table
+	slots   int
+}
+
+// newLayout takes a configuration that is valid by itself, and compares the tables' rules.
+func newLayout(c Config) (*layout, error) {
+	l := &layout{name: c.Name, router: c.Router, targets: map[string][]sharding.Target{}}
+	for _, name := range slices.Sorted(maps.Keys(c.Shards)) {
+		t, _ := c.Router.Table(name)
+		l.tables, l.targets[t.Name] = append(l.tables, t), c.Shards[name]
+		if l.slots = t.Rule.Slots(); l.slots != l.tables[0].Rule.Slots() {
+			return nil, fmt.Errorf("Config.Shards: tables %q and %q have different rules", name, l.tables[0].Name)
+		}
+	}
+	return l, nil
+}
+
+// first are the targets of the first table: those of all others are on the same databases.
+func (l *layout) first() []sharding.Target { return l.targets[l.tables[0].Name] }
+
+func (l *layout) shards() int { return len(l.first()) }
+
+// present returns the shard of each slot as the router has it.
+func (l *layout) present() ([]int, error) {
+	shardOf := make([]int, l.slots)
+	for i, t := range l.tables {
+		targets := l.targets[t.Name]
+		for slot := range shardOf {
+			target, _ := t.Map.Target(sharding.Slot(slot)) // the router accepts complete maps only
+			shard := slices.Index(targets, target)
+			if shard < 0 || i > 0 && shard != shardOf[slot] {
+				return nil, fmt.Errorf("slot %d of table %q is on %s, which is shard %d in Config.Shards, and shard %d for another table", slot, t.Name, target, shard, shardOf[slot])
+			}
+			shardOf[slot] = shard
+		}
+	}
+	return shardOf, nil
+}
+
+// check refuses a map that this configuration cannot serve.
+func (l *layout) check(v View) error {
+	if len(v.Slots) != l.slots {
+		return fmt.Errorf("%w: map %q has %d rows for %d slots; call Create first", sharding.ErrStaleMap, l.name, len(v.Slots), l.slots)
+	}
+	for i, slot := range v.Slots {
+		if int(slot.Slot) != i || slot.Shard < 0 || max(slot.Shard, slot.Other) >= l.shards() {
+			return fmt.Errorf("%w: slot %d of map %q is on shards %d and %d, and there are %d in Config.Shards; deploy the longer list first", sharding.ErrStaleMap, slot.Slot, l.name, slot.Shard, slot.Other, l.shards())
+		}
+	}
+	return nil
+}
+
+// maps returns the view as the router takes it.
+func (l *layout) maps(v View, valid func() bool) (map[string]sharding.Map, error) {
+	all := make(map[string]sharding.Map, len(l.tables))
+	for _, t := range l.tables {
+		targets := l.targets[t.Name]
+		place := make([]sharding.Target, len(v.Slots))
+		var held, shared []sharding.Slot
+		for i, slot := range v.Slots {
+			place[i] = targets[slot.Shard]
+			if slot.State == Fenced {
+				held = append(held, slot.Slot)
+			}
+			if slot.State != Active {
+				shared = append(shared, slot.Slot)
+			}
+		}
+		m, err := sharding.MapOf(place...)
+		if err != nil {
+			return nil, err
+		}
+		all[t.Name] = m.At(v.Version).Holding(held...).Sharing(shared...).While(valid)
+	}
+	return all, nil
+}
