@@ -30,7 +30,7 @@ func want(t *testing.T, g *cached.Generator, lasts time.Duration) (ids []int64) 
 	return ids
 }
 
-func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOut(t *testing.T) {
+func TestAClockThatIsWrongForThreeSecondsDoesNotBlockCallers(t *testing.T) {
 	workers := map[string]func() keygen.Assigner{
 		"leased": func() keygen.Assigner { return leased(t, time.Now, term) }, // the ledger's clock is right
 		"new":    func() keygen.Assigner { return fresh(1) },
@@ -72,7 +72,7 @@ func TestAClockThatIsWrongForThreeSecondsKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-func TestARingThatWasFilledByAFastClockComesBackToIt(t *testing.T) {
+func TestARingFilledByAFastClockReturnsToTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const off = time.Hour
 		clock := &keygentest.WallClock{}

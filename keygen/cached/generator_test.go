@@ -118,7 +118,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func TestUidGeneratorsIDIsMadeAgain(t *testing.T) {
+func TestAnIDOfUidGeneratorsTestsIsReproduced(t *testing.T) {
 	g := open(t, cached.Config{
 		Layout: keygen.Baidu(), Worker: fresh(21),
 		Now: startAt(time.Date(2019, 5, 2, 23, 26, 39, 0, time.FixedZone("", 8*3600))),
@@ -149,7 +149,7 @@ func TestIDsAreThoseOfTheLayoutInOrder(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatCouldRepeatOrNeverRise(t *testing.T) {
+func TestNewRefusesConfigsWhoseIDsCouldRepeatOrNotRise(t *testing.T) {
 	with := func(change func(*cached.Config)) cached.Config {
 		cfg := cached.Config{Layout: uid(), Worker: fresh(1)}
 		change(&cfg)
@@ -237,7 +237,7 @@ func TestPaddingFactorAndBoostPowerSetTheThreshold(t *testing.T) {
 	})
 }
 
-func TestThePeriodicFillPadsAndCountsWhenThereIsNoRoom(t *testing.T) {
+func TestTheScheduledFillFillsTheRingAndIsCountedWhenTheRingIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, cached.Config{ScheduleInterval: 3 * time.Second})
 		time.Sleep(7 * time.Second)
@@ -253,7 +253,7 @@ func TestThePeriodicFillPadsAndCountsWhenThereIsNoRoom(t *testing.T) {
 	})
 }
 
-func TestARingThatRunsDryWaitsForTheClockAndNeverRunsFurtherAhead(t *testing.T) {
+func TestAnEmptyRingWaitsForTheClockAndIDsStayWithinTheRingsLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, cached.Config{})
 		begin := time.Now()
@@ -276,7 +276,7 @@ func TestARingThatRunsDryWaitsForTheClockAndNeverRunsFurtherAhead(t *testing.T) 
 	})
 }
 
-func TestAWaitEndsWithItsContextAndSaysWhy(t *testing.T) {
+func TestAWaitEndsWithItsContextAndTheErrorNamesTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, cached.Config{})
 		take(t, g, capacity)
@@ -308,7 +308,7 @@ func TestFailRejectsATakeFromAnEmptyRingAtOnce(t *testing.T) {
 }
 
 // UidGenerator's take hands one id to two callers when the ring runs dry (#105).
-func TestNobodySharesAnIDWhenTheRingRunsDry(t *testing.T) {
+func TestNoIDIsIssuedTwiceWhenTheRingIsEmpty(t *testing.T) {
 	l := uid()
 	l.Unit, l.Fields = time.Millisecond, []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 10}, {Kind: keygen.Sequence, Bits: 5}}
 	g := open(t, cached.Config{Layout: l, BoostPower: 1})
@@ -336,7 +336,7 @@ func TestNobodySharesAnIDWhenTheRingRunsDry(t *testing.T) {
 }
 
 // UidGenerator's ring goes on issuing what it was filled with hours ago (#8 #89).
-func TestAnIdleOrSlowServiceIssuesNoOldTimes(t *testing.T) {
+func TestAnIdleOrSlowServiceIssuesNoIDsWithOldTimes(t *testing.T) {
 	for _, pause := range []time.Duration{7 * time.Second, 5 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			g := open(t, cached.Config{})
@@ -356,7 +356,7 @@ func TestAnIdleOrSlowServiceIssuesNoOldTimes(t *testing.T) {
 	}
 }
 
-func TestAMillisecondRingIsLookedAtOnceASecond(t *testing.T) {
+func TestARingOfMillisecondsIsCheckedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := uid()
 		l.Unit, l.Fields = time.Millisecond, []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 10}, {Kind: keygen.Sequence, Bits: 12}}
@@ -398,7 +398,7 @@ func TestAnEndOfTheTimeFieldIsAnErrorAndNeverANegativeID(t *testing.T) {
 	})
 }
 
-func TestAClockSetBackFarIsSaidAndWaitedFor(t *testing.T) {
+func TestAClockSetFarBackIsReportedAndCallersWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var clock keygentest.WallClock
 		g := open(t, cached.Config{Now: clock.Now})

@@ -81,7 +81,7 @@ func TestALeaseIsRenewedWhileTheServiceIsIdleAndBusy(t *testing.T) {
 	})
 }
 
-func TestNothingIsMadeFromTheCeilingOn(t *testing.T) {
+func TestNoIDIsMadeAtOrAboveTheCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := newFlaky(time.Now)
 		g := open(t, cached.Config{Worker: leasedFrom(t, ledger, term)})
@@ -146,7 +146,7 @@ func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
 		back.Store(int64(time.Hour))
 		time.Sleep(time.Minute)
 		var err error
-		for err == nil { // what the ring holds comes first
+		for err == nil { // the ids in the ring come first
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, err = g.Next(ctx)
 			cancel()
@@ -154,11 +154,11 @@ func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
 		if !errors.Is(err, keygen.ErrStarved) || !errors.Is(err, keygen.ErrClockRollback) || !errors.Is(g.Stats().LastError, keygen.ErrClockRollback) {
 			t.Errorf("%v, then %v", err, g.Stats().LastError)
 		}
-		time.Sleep(time.Hour) // it has caught up with the lease, but not with this process
+		time.Sleep(time.Hour) // the ledger has caught up with the lease, but not with this process
 		if p := parse(t, g, take(t, g, 1)[0]); time.Since(p.Time) < 59*time.Minute {
 			t.Errorf("an id of %v, which the ledger has not allowed yet", p.Time)
 		}
-		if err := g.Stats().LastError; !errors.Is(err, keygen.ErrClockRollback) || !strings.Contains(err.Error(), "this process reads") {
+		if err := g.Stats().LastError; !errors.Is(err, keygen.ErrClockRollback) || !strings.Contains(err.Error(), "the clock of this process") {
 			t.Errorf("%v", err)
 		}
 		back.Store(0)
@@ -181,7 +181,7 @@ func TestAfterAFailOverIDsAreMadeOfTheOldLeaseAndThenOfANewOne(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		begin := time.Now()
 		memory.FailOver(replica)
-		time.Sleep(20 * time.Second) // it has been noticed, and the old lease lasts for 5 s
+		time.Sleep(20 * time.Second) // the generator has noticed it, and the old lease lasts for another 5 s
 		ids := take(t, g, perTick)
 		if p := parse(t, g, ids[0]); p.Worker != parse(t, g, old).Worker || time.Since(p.Time) > 10*time.Second {
 			t.Errorf("%+v", p)
@@ -199,7 +199,7 @@ func TestAfterAFailOverIDsAreMadeOfTheOldLeaseAndThenOfANewOne(t *testing.T) {
 	})
 }
 
-func TestARestartNeverRepeatsWhatWasMadeAhead(t *testing.T) {
+func TestARestartNeverRepeatsIDsThatWereMadeAhead(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			ledger := newFlaky(time.Now)
@@ -242,7 +242,7 @@ func TestALedgerWhoseClockIsAheadIsFollowed(t *testing.T) {
 	})
 }
 
-func TestCloseSaysWhenTheWorkerIDCouldNotBeHandedBack(t *testing.T) {
+func TestCloseReturnsAnErrorWhenTheWorkerIDCannotBeReleased(t *testing.T) {
 	ledger := newFlaky(time.Now)
 	g, err := cached.New(t.Context(), cached.Config{Layout: uid(), Worker: leasedFrom(t, ledger, term)})
 	if err != nil {

@@ -11,27 +11,27 @@ import (
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
-// maker makes the ids of one tick after the other. The engine calls reserve from
-// one goroutine at a time.
+// maker makes the ids of one tick after the other. The buffer calls reserve from one goroutine
+// at a time.
 type maker struct {
-	layout keygen.Layout
-	clock  *clock.Clock
-	start  int64                  // the first sequence of the first tick, random
-	issued func() int64           // how many ids were
-	tenure atomic.Pointer[tenure] // changed by the tender alone
-	hurry  chan<- struct{}        // asks the tender for a renewal
+	layout      keygen.Layout
+	clock       *clock.Clock
+	start       int64                       // the first sequence of the first tick, random
+	issued      func() int64                // the number of ids issued so far
+	workerLease atomic.Pointer[workerLease] // only the maintenance goroutine stores
+	renewNow    chan<- struct{}             // a message asks the maintenance goroutine for a renewal
 
 	last atomic.Int64 // the highest tick made; only reserve raises it
 }
 
-// reserve returns the ids of the next tick: the present one, or the one after
-// the last, for which it may have to wait. They are all the ids that this
-// worker id has in it, and lie as far apart as the sequence's field demands. Where
-// ticks were left out before, as at the start or when few ids are wanted, they begin
-// with the sequence after the one that was issued last: if they began with 0, only the
-// first ones of each tick would be issued, which fall on few shards.
+// reserve returns the ids of the next tick: of the present tick, or of the one after the last,
+// for which it may have to wait. They are all ids of this worker id in the tick, spaced by the
+// place of the sequence field. When ticks were skipped, as at the start or when callers want
+// few ids, the ids begin with the sequence after the one issued last. If each tick began with
+// sequence 0, a generator that issues few ids would issue only the first ones of each tick, and
+// these fall on few shards.
 func (m *maker) reserve(ctx context.Context, _ spans.Pace) (keygen.Span, error) {
-	t, l, last := m.tenure.Load(), m.layout, m.last.Load()
+	t, l, last := m.workerLease.Load(), m.layout, m.last.Load()
 	tick := max(m.clock.Tick(), last+1, t.first)
 	if !l.At(tick).Before(l.Expires()) {
 		return keygen.Span{}, fmt.Errorf("%w: its time field ends at %v", keygen.ErrExpired, l.Expires())
@@ -49,7 +49,7 @@ func (m *maker) reserve(ctx context.Context, _ spans.Pace) (keygen.Span, error) 
 		begin = (m.start + m.issued()) & (sequences - 1)
 	}
 	return keygen.Span{
-		First: tick<<l.Shift(keygen.Time) | begin<<l.Shift(keygen.Sequence) | t.part,
+		First: tick<<l.Shift(keygen.Time) | begin<<l.Shift(keygen.Sequence) | t.idPart,
 		Count: sequences - begin,
 		Step:  1 << l.Shift(keygen.Sequence),
 	}, nil
@@ -57,14 +57,15 @@ func (m *maker) reserve(ctx context.Context, _ spans.Pace) (keygen.Span, error) 
 
 func (m *maker) askForRenewal() {
 	select {
-	case m.hurry <- struct{}{}:
+	case m.renewNow <- struct{}{}:
 	default:
 	}
 }
 
-// await waits until the clock allows ids for tick. That takes two units at most,
-// unless a clock of one's own was set back: then a lease allows them.
-func (m *maker) await(ctx context.Context, t *tenure, tick int64) error {
+// await waits until the clock allows ids for tick. That takes at most two units, unless a
+// configured clock was set back. In that case a lease allows the ids at once, because its
+// ceiling bounds them.
+func (m *maker) await(ctx context.Context, t *workerLease, tick int64) error {
 	behind := m.clock.Behind(tick)
 	switch {
 	case behind == 0:
@@ -73,7 +74,7 @@ func (m *maker) await(ctx context.Context, t *tenure, tick int64) error {
 	case t.window != nil:
 		return nil
 	default:
-		return fmt.Errorf("%w: it reads %v behind what the ring was filled up to; it is wrong now, or was when the ring was filled: correct it, or wait", keygen.ErrClockRollback, behind)
+		return fmt.Errorf("%w: it reads %v before the time up to which the ring was filled; it is wrong now, or was wrong at that fill: correct it, or wait", keygen.ErrClockRollback, behind)
 	}
 	timer := time.NewTimer(m.clock.Until(tick))
 	defer timer.Stop()

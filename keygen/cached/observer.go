@@ -7,19 +7,19 @@ import (
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
-// Observer is told what happens in a [Generator], for logs and metrics; each of
-// its functions may be nil. Wait is called by whoever waited, so by several
-// goroutines at once; the others by the goroutine that fills the ring, one at a
-// time, which fills no further while they run. None may call Close.
+// Observer receives the events of a [Generator], for logs and metrics. Each function may be
+// nil. The caller that waited calls Wait, so several calls of Wait may run at once. The
+// goroutine that fills the ring calls the other functions, one at a time, and fills no further
+// until they return. The functions must not call Close.
 type Observer struct {
-	// Wait: a call found the ring empty and waited; err is what it returned.
+	// Wait: a call found the ring empty and waited for took; it returned err.
 	Wait func(took time.Duration, err error)
-	// Refill: the ids of one tick were made, or could not be made. An error is
-	// retried.
+	// Refill: the ids of one tick were made, or err says why not. The generator retries after
+	// an error.
 	Refill func(tick keygen.Span, took time.Duration, err error)
-	// Outage: no ids could be made, for the first time since some could.
+	// Outage: making ids failed for the first time since the last success.
 	Outage func(err error)
-	// Recovery: ids were made again, so long after the Outage.
+	// Recovery: ids were made again; lasted is the time since the Outage.
 	Recovery func(lasted time.Duration)
 }
 

@@ -6,20 +6,20 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Ring is a snapshot of a generator's ring, in UidGenerator's words. Tail minus
-// Cursor ids remain.
+// Ring is a snapshot of a generator's ring, in UidGenerator's terms. Tail minus Cursor is the
+// number of ids that remain.
 type Ring struct {
-	Capacity  int64 // ids that the ring has room for
+	Capacity  int64 // ids that the ring can hold
 	Threshold int64 // a fill starts when fewer ids remain
 	Tail      int64 // ids put into the ring since the start
-	Cursor    int64 // ids that left it: issued, or discarded
-	Discarded int64 // ids that became too old
+	Cursor    int64 // ids issued or discarded since the start
+	Discarded int64 // ids discarded because they were too old
 
 	RejectedPuts  int64 // periodic fills that found the ring full
 	RejectedTakes int64 // calls that found the ring empty
 
-	// Ahead is how far the time of the newest id is ahead of the clock, negative
-	// when it is behind.
+	// Ahead is the time of the newest id minus the clock's time; it is negative when the id is
+	// older.
 	Ahead time.Duration
 }
 

@@ -60,7 +60,7 @@ const (
 	segments = 2
 	padding  = 45
 
-	patience    = 10 * time.Second
+	maxWait     = 10 * time.Second
 	callTimeout = 3 * time.Second
 )
 
@@ -89,7 +89,7 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 		Reserve:     s.reserve,
 		Spans:       segments,
 		Padding:     padding,
-		Patience:    patience,
+		MaxWait:     maxWait,
 		CallTimeout: callTimeout,
 		Observer:    cfg.Observer.engine(),
 	})}

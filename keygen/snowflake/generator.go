@@ -71,7 +71,7 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 		ahead:  cfg.aheadTicks(),
 		closed: make(chan struct{}),
 	}
-	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Doubted: g.askTheLedger})
+	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Distrusted: g.askTheLedger})
 	if err := g.checkTime(); err != nil {
 		return nil, err
 	}

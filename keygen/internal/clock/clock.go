@@ -11,26 +11,26 @@ import (
 
 // Config configures a [Clock].
 type Config struct {
-	// Layout says what a tick is.
+	// Layout defines the ticks.
 	Layout keygen.Layout
 	// Now replaces the system's clocks. It may go back.
 	Now func() time.Time
-	// Wall replaces the wall clock alone, in tests. Defaults to time.Now.
+	// Wall replaces only the wall clock, in tests. Defaults to time.Now.
 	Wall func() time.Time
-	// Doubted is called when the wall clock is found to be far ahead of the ledger,
-	// once until it is believed again: a newer reading of the ledger tells which of
-	// them is right.
-	Doubted func()
+	// Distrusted is called once each time the Clock begins to distrust the wall clock, because
+	// that is far ahead of the ledger. A newer reading of the ledger shows which of the two is
+	// right.
+	Distrusted func()
 }
 
 // Clock counts a layout's ticks. It is safe for concurrent use.
 type Clock struct {
-	cfg    Config
-	layout keygen.Layout
-	end    int64 // the first tick that no longer fits; a reading of Config.Now goes no further
-	anchor atomic.Pointer[anchor]
-	ledger atomic.Pointer[ledger]
-	doubts atomic.Bool // the wall clock is not believed
+	cfg        Config
+	layout     keygen.Layout
+	end        int64 // the first tick that no longer fits; readings of Config.Now are cut to it
+	anchor     atomic.Pointer[anchor]
+	ledger     atomic.Pointer[ledger]
+	distrusted atomic.Bool // the wall clock is not trusted
 
 	reciprocal uint64 // 2^64 / Unit, rounded up; 0 when it would not be exact
 }
@@ -39,20 +39,20 @@ type Clock struct {
 type anchor struct {
 	moment
 
-	at   time.Time     // has a monotonic reading
-	lead time.Duration // how far the latest time of ids was ahead of the moment
-	life time.Duration // how long now and most are the same and need no look at the wall clock
+	at       time.Time     // has a monotonic reading
+	lead     time.Duration // by how much the latest time for ids was ahead of the moment
+	validFor time.Duration // how long now equals most and the wall clock is not read
 }
 
 const (
-	// anchorLife is how long an anchor is used before the wall clock is read again.
-	anchorLife = time.Second
+	// anchorValidity is the time after which the wall clock is read again.
+	anchorValidity = time.Second
 
-	// jitter is how far the wall clock may seem to go back because it and the
-	// monotonic clock are read one after the other.
+	// jitter is how far the wall clock may seem to go back because the two clocks are read one
+	// after the other.
 	jitter = 10 * time.Microsecond
 
-	// maxReciprocal is the longest unit that a reciprocal stands for.
+	// maxReciprocal is the longest unit for which ticksIn is exact with a reciprocal.
 	maxReciprocal = time.Second
 )
 
@@ -65,24 +65,24 @@ func New(cfg Config) *Clock {
 	}
 	if cfg.Now == nil {
 		at := time.Now()
-		c.anchor.Store(&anchor{moment: c.wall(at), at: at, life: anchorLife})
+		c.anchor.Store(&anchor{moment: c.wall(at), at: at, validFor: anchorValidity})
 	}
 	return c
 }
 
-// Slewed is how far the latest time of ids goes on in a time that passes while the
-// wall clock is behind it.
+// Slewed returns by how much the latest time for ids advances while passed goes by and the wall
+// clock is behind it.
 func Slewed(passed time.Duration) time.Duration { return passed / 2 }
 
-// Read returns the present tick, and the latest tick that ids may be made for.
+// Read returns the present tick and the latest tick for which ids may be made.
 func (c *Clock) Read() (now, most int64) {
 	if c.cfg.Now != nil {
-		tick := c.given()
+		tick := c.readConfigured()
 		return tick, tick
 	}
 	a := c.anchor.Load()
 	passed := time.Since(a.at)
-	if passed > a.life {
+	if passed > a.validFor {
 		return c.readSlowly(a, passed)
 	}
 	tick := a.tick + c.ticksIn(a.into+passed)
@@ -95,10 +95,10 @@ func (c *Clock) Tick() int64 {
 	return now
 }
 
-// ticksIn returns how many whole ticks there are in d, which is not negative. A
-// multiplication by the unit's reciprocal takes a fifth of the time of a
-// division; rounding the reciprocal up makes the quotient exact for every d
-// with d*Unit < 2^64, which anchorLife and maxReciprocal see to.
+// ticksIn returns how many whole ticks d has; d must not be negative. A multiplication by the
+// unit's reciprocal takes a fifth of the time of a division. Because the reciprocal is rounded
+// up, the quotient is exact for every d with d*Unit < 2^64; anchorValidity and maxReciprocal
+// guarantee that.
 func (c *Clock) ticksIn(d time.Duration) int64 {
 	if c.reciprocal == 0 {
 		return int64(d / c.layout.Unit)
@@ -108,29 +108,28 @@ func (c *Clock) ticksIn(d time.Duration) int64 {
 }
 
 func (c *Clock) readSlowly(a *anchor, passed time.Duration) (now, most int64) {
-	if passed > anchorLife {
+	if passed > anchorValidity {
 		a, passed = c.reanchor(a), 0
 	}
 	return c.plus(a.moment, passed).tick, c.plus(a.moment, passed+a.leadAfter(passed)).tick
 }
 
-// current returns an anchor whose life has not passed, and how old it is.
+// current returns an anchor that is still valid, and its age.
 func (c *Clock) current() (a *anchor, passed time.Duration) {
 	a = c.anchor.Load()
-	if passed = time.Since(a.at); passed > anchorLife {
+	if passed = time.Since(a.at); passed > anchorValidity {
 		return c.reanchor(a), 0
 	}
 	return a, passed
 }
 
-// leadAfter returns what is left of the lead.
+// leadAfter returns the lead that remains after passed.
 func (a *anchor) leadAfter(passed time.Duration) time.Duration {
 	return max(a.lead-(passed-Slewed(passed)), 0)
 }
 
-// reanchor replaces old by an anchor at the present moment. When several
-// goroutines do so at once the first wins, and the others' readings are as
-// good.
+// reanchor replaces old by an anchor at the present moment. When several goroutines do so at
+// once, the first one wins, and the readings of the others are equally valid.
 func (c *Clock) reanchor(old *anchor) *anchor {
 	next := c.next(old)
 	c.anchor.CompareAndSwap(old, next)
@@ -143,7 +142,7 @@ func (c *Clock) next(old *anchor) *anchor {
 	passed := at.Sub(old.at)
 	kept := c.plus(old.moment, passed)
 	most := c.plus(kept, old.leadAfter(passed))
-	next := c.believed(c.wall(at))
+	next := c.trusted(c.wall(at))
 	if back := c.between(next, kept); back > 0 && back < jitter {
 		next = kept
 	}
@@ -151,9 +150,9 @@ func (c *Clock) next(old *anchor) *anchor {
 }
 
 func (c *Clock) anchored(m moment, at time.Time, lead time.Duration) *anchor {
-	a := &anchor{moment: m, at: at, lead: max(lead, 0), life: anchorLife}
+	a := &anchor{moment: m, at: at, lead: max(lead, 0), validFor: anchorValidity}
 	if a.lead > 0 {
-		a.life = -1
+		a.validFor = -1
 	}
 	return a
 }
@@ -169,7 +168,7 @@ func (c *Clock) wall(now time.Time) moment {
 func (c *Clock) Time() time.Time {
 	var m moment
 	if c.cfg.Now != nil {
-		m = c.believed(c.at(c.cfg.Now()))
+		m = c.trusted(c.at(c.cfg.Now()))
 	} else {
 		a, passed := c.current()
 		m = c.plus(a.moment, passed)
@@ -177,8 +176,8 @@ func (c *Clock) Time() time.Time {
 	return c.layout.At(m.tick).Add(m.into)
 }
 
-// Behind returns by how much the latest time of ids is before the beginning of a
-// tick, 0 when it is not.
+// Behind returns by how much the latest time for ids is before the beginning of a tick, 0 when
+// it is not before.
 func (c *Clock) Behind(tick int64) time.Duration {
 	behind, _ := c.behind(tick)
 	return behind
@@ -187,7 +186,7 @@ func (c *Clock) Behind(tick int64) time.Duration {
 func (c *Clock) behind(tick int64) (behind, lead time.Duration) {
 	var latest moment
 	if c.cfg.Now != nil {
-		latest = c.believed(c.at(c.cfg.Now()))
+		latest = c.trusted(c.at(c.cfg.Now()))
 	} else {
 		a, passed := c.current()
 		lead = a.leadAfter(passed)
@@ -196,9 +195,8 @@ func (c *Clock) behind(tick int64) (behind, lead time.Duration) {
 	return max(c.between(latest, moment{tick: tick}), 0), lead
 }
 
-// Until returns how long it takes until ids may be made for a tick, 0 when they
-// may.
+// Until returns how long it takes until ids may be made for a tick, 0 when they already may.
 func (c *Clock) Until(tick int64) time.Duration {
 	behind, lead := c.behind(tick)
-	return behind + min(behind, lead) // while there is a lead, half of what passes counts
+	return behind + min(behind, lead) // while there is a lead, the latest time advances at half speed
 }

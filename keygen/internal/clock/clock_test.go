@@ -100,7 +100,7 @@ func TestTheLatestTimeNeverGoesBackWhateverTheWallClockDoes(t *testing.T) {
 	})
 }
 
-func TestHowLongATickIsAwayCountsTheHalfSpeed(t *testing.T) {
+func TestUntilCountsTheHalfSpeed(t *testing.T) {
 	onWall(t, func(t *testing.T, w *wall, c *clock.Clock) {
 		w.Step(10 * time.Second)
 		look(c)
@@ -127,10 +127,10 @@ func TestHowLongATickIsAwayCountsTheHalfSpeed(t *testing.T) {
 	})
 }
 
-func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
+func TestAWallClockFarAheadOfTheLedgersIsNotTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, doubts := &wall{}, 0
-		c := clock.New(clock.Config{Layout: layout, Wall: w.Now, Doubted: func() { doubts++ }})
+		w, distrusted := &wall{}, 0
+		c := clock.New(clock.Config{Layout: layout, Wall: w.Now, Distrusted: func() { distrusted++ }})
 		const term = 30 * time.Second
 		renew := func() time.Duration {
 			return c.Follow(layout.Tick(time.Now().Add(term)), term, time.Now())
@@ -143,8 +143,8 @@ func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
 			look(c)
 			expect(t, c, layout.Tick(time.Now()), layout.Tick(time.Now()))
 		}
-		if doubts != 1 {
-			t.Errorf("%d doubts", doubts)
+		if distrusted != 1 {
+			t.Errorf("%d doubts", distrusted)
 		}
 		if ahead := renew(); ahead.Round(time.Second) != time.Hour {
 			t.Errorf("ahead by %v", ahead)
@@ -157,15 +157,15 @@ func TestAWallClockFarAheadOfTheLedgersIsNotBelieved(t *testing.T) {
 		}
 		w.Step(time.Hour) // as when the machine slept
 		look(c)
-		if doubts != 2 {
-			t.Errorf("%d doubts", doubts)
+		if distrusted != 2 {
+			t.Errorf("%d doubts", distrusted)
 		}
 		c.Follow(layout.Tick(w.Now().Add(term)), term, time.Now()) // the ledger's is there, too
 		expect(t, c, w.tick(layout), w.tick(layout))
 	})
 }
 
-func TestAWallClockThatIsWrongFromTheStartIsGivenUpForTheLedgers(t *testing.T) {
+func TestAWallClockThatIsWrongFromTheStartIsReplacedByTheLedgers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wall{}
 		w.Step(time.Hour)
@@ -183,7 +183,7 @@ func TestAWallClockThatIsWrongFromTheStartIsGivenUpForTheLedgers(t *testing.T) {
 	})
 }
 
-func TestAClockOfOnesOwnIsReadAsItIsUnlessTheLedgerKnowsBetter(t *testing.T) {
+func TestAConfiguredClockIsReadUnchangedUnlessTheLedgerDisagrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wall{}
 		c := clock.New(clock.Config{Layout: layout, Now: w.Now})

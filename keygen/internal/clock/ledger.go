@@ -2,40 +2,40 @@ package clock
 
 import "time"
 
-// ledger is what a ledger's clock read at a moment of the monotonic clock.
+// ledger is a reading of a ledger's clock at a moment of the monotonic clock.
 type ledger struct {
 	tick  int64
 	at    time.Time // has a monotonic reading
 	trust int64     // by how many ticks the wall clock may be ahead
 }
 
-// Follow says that a lease was given or renewed at some time after at, up to a
-// ceiling that is a term above what the ledger's clock read then. It returns how
-// far the wall clock is ahead of that when it is not believed, and 0 otherwise.
+// Follow reports that the ledger granted or renewed a lease at some time after at, and set its
+// ceiling to the ledger's clock plus a term. It returns by how much the wall clock is ahead of
+// the ledger's when the wall clock is not trusted, 0 otherwise.
 func (c *Clock) Follow(ceiling int64, term time.Duration, at time.Time) (ahead time.Duration) {
 	ticks := int64(term / c.layout.Unit)
 	l := &ledger{tick: ceiling - ticks, at: at, trust: ticks / 2}
 	c.ledger.Store(l)
 	if c.cfg.Now != nil {
-		c.given()
+		c.readConfigured()
 	} else {
-		c.bound(ceiling)
+		c.limitLead(ceiling)
 	}
-	if !c.doubts.Load() {
+	if !c.distrusted.Load() {
 		return 0
 	}
-	return c.between(l.present(c), c.read())
+	return c.between(l.present(c), c.wallReading())
 }
 
-// Unfollow says that there is no ledger.
+// Unfollow reports that no ledger applies any more.
 func (c *Clock) Unfollow() {
 	c.ledger.Store(nil)
-	c.doubts.Store(false)
+	c.distrusted.Store(false)
 }
 
-// bound makes the latest time of ids no later than a ceiling, beyond which none
-// were made, unless the wall clock is.
-func (c *Clock) bound(ceiling int64) {
+// limitLead lowers the latest time for ids to a ceiling, or to the wall clock if that is later.
+// No id was made at or above the ceiling.
+func (c *Clock) limitLead(ceiling int64) {
 	for {
 		old := c.anchor.Load()
 		next := c.next(old)
@@ -46,36 +46,36 @@ func (c *Clock) bound(ceiling int64) {
 	}
 }
 
-// read returns what the clock reads that the ledger's is compared with.
-func (c *Clock) read() moment {
+// wallReading returns the reading that is compared with the ledger's.
+func (c *Clock) wallReading() moment {
 	if c.cfg.Now != nil {
 		return c.at(c.cfg.Now())
 	}
 	return c.wall(time.Now())
 }
 
-// given reads Config.Now.
-func (c *Clock) given() int64 {
-	return min(c.believed(moment{tick: c.layout.Tick(c.cfg.Now())}).tick, c.end)
+// readConfigured returns the tick of Config.Now.
+func (c *Clock) readConfigured() int64 {
+	return min(c.trusted(moment{tick: c.layout.Tick(c.cfg.Now())}).tick, c.end)
 }
 
-// believed returns m, which some clock reads, or what the ledger's reads when m is
-// too far ahead of that.
-func (c *Clock) believed(m moment) moment {
+// trusted returns m, the reading of some clock, or the ledger's time when m is too far ahead of
+// that.
+func (c *Clock) trusted(m moment) moment {
 	l := c.ledger.Load()
 	if l == nil {
 		return m
 	}
 	if m.tick > l.tick+l.trust {
 		if present := l.present(c); m.tick > present.tick+l.trust {
-			if !c.doubts.Swap(true) && c.cfg.Doubted != nil {
-				c.cfg.Doubted()
+			if !c.distrusted.Swap(true) && c.cfg.Distrusted != nil {
+				c.cfg.Distrusted()
 			}
 			return present
 		}
 	}
-	if c.doubts.Load() {
-		c.doubts.Store(false)
+	if c.distrusted.Load() {
+		c.distrusted.Store(false)
 	}
 	return m
 }

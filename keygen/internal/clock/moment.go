@@ -2,7 +2,7 @@ package clock
 
 import "time"
 
-// moment is a time: a tick and how much of it has passed.
+// moment is a point in time: a tick and the time since its beginning.
 type moment struct {
 	tick int64
 	into time.Duration
@@ -13,7 +13,7 @@ func (c *Clock) at(t time.Time) moment {
 	return moment{tick, t.Sub(c.layout.At(tick))}
 }
 
-// plus returns the moment d, which is not negative, after m.
+// plus returns the moment that is d after m; d must not be negative.
 func (c *Clock) plus(m moment, d time.Duration) moment {
 	total := m.into + d
 	return moment{m.tick + int64(total/c.layout.Unit), total % c.layout.Unit}
@@ -22,8 +22,8 @@ func (c *Clock) plus(m moment, d time.Duration) moment {
 // longest bounds a difference, so that two of them can be added.
 const longest = time.Duration(1) << 61
 
-// between returns how long it is from one moment to another, which is negative
-// when the other comes first, and 73 years at most.
+// between returns the time from one moment to another, which is negative when the other is
+// earlier. It is at most 73 years.
 func (c *Clock) between(from, to moment) time.Duration {
 	ticks, most := to.tick-from.tick, int64(longest/c.layout.Unit)
 	return time.Duration(min(max(ticks, -most), most))*c.layout.Unit + to.into - from.into

@@ -13,31 +13,30 @@ import (
 
 // Config configures a [Buffer].
 type Config struct {
-	// Name stands in front of error texts, "segment" say. It is required.
+	// Name begins error texts: "segment", say. It is required.
 	Name string
-	// Reserve gives the next span, above all before. It is called by one
-	// goroutine at a time. It is required.
+	// Reserve returns the next span, which must lie above all spans before it. One goroutine at
+	// a time calls it. It is required.
 	Reserve func(ctx context.Context, p Pace) (keygen.Span, error)
 	// Spans is the size of the ring: how many spans to hold at most, the one in
 	// use included. At least 2.
 	Spans int
-	// Padding is the percentage of the ring, from 1 to 99, below which a fill
-	// starts. It goes on until the ring is full. The size of a span is that of
-	// the newest one.
+	// Padding is a percentage of the ring, from 1 to 99. A fill starts when fewer keys remain,
+	// and goes on until the ring is full. The size of the ring is Spans times the size of the
+	// newest span.
 	Padding int
-	// Patience is the longest that a caller waits whose context allows more. It
-	// is required.
-	Patience time.Duration
+	// MaxWait bounds the wait of one call, whose context may end it earlier. It is required.
+	MaxWait time.Duration
 	// FailFast makes calls that find no key fail at once, without waiting.
 	FailFast bool
 	// CallTimeout ends a single reservation that hangs. It is required.
 	CallTimeout time.Duration
-	// Observer is told what happens.
+	// Observer is called at waits, reservations, outages and recoveries.
 	Observer Observer
 }
 
-// Buffer hands out the keys of spans. It is safe for concurrent use. A nil *Buffer
-// refuses every key, so that the zero values of the generators on it do.
+// Buffer issues the keys of spans. It is safe for concurrent use. A nil *Buffer refuses every
+// key, so the zero value of a generator built on it refuses them, too.
 type Buffer struct {
 	cfg     Config
 	current atomic.Pointer[chunk] // changed only while holding mu
@@ -46,11 +45,11 @@ type Buffer struct {
 	failures atomic.Int64
 	reserves counters
 
-	ctx     context.Context // ends with Close; only flights use it
-	cancel  context.CancelFunc
-	flights sync.WaitGroup // grows only while holding mu, and not after Close
+	ctx          context.Context // ends with Close; only reservations use it
+	cancel       context.CancelFunc
+	reservations sync.WaitGroup // grows only while holding mu, and not after Close
 
-	line chan struct{} // holds one, of the call whose turn it is to wait for keys
+	line chan struct{} // capacity 1: the call that sent its element may wait for keys
 
 	mu   sync.Mutex // never held while waiting or talking to the source
 	ring ring
@@ -65,14 +64,15 @@ func New(cfg Config) *Buffer {
 	return b
 }
 
-// errNotMade is what a generator says whose Buffer is nil, as New has not made it.
+// errNotMade is the error of a generator whose Buffer is nil because New did not make it.
 var errNotMade = fmt.Errorf("%w: it was not made by New", keygen.ErrUnknownGenerator)
 
-// Next returns a key of b. It looks at ctx only when it has to wait.
+// Next returns a key of b. It reads ctx only when it has to wait.
 //
-// It becomes a part of its caller, and of the caller's caller, where more is always
-// [Buffer.More]: the compiler counts the call of a parameter for less than that of a
-// method, with which the whole would be too large. TestNextIsInlined asks the compiler.
+// The compiler inlines Next into its caller and into the caller's caller. The argument more is
+// always [Buffer.More]. It is a parameter because the compiler's cost model counts the call of
+// a parameter as cheaper than the call of a method; with the method Next would be too large to
+// inline. TestNextIsInlined checks this with the compiler.
 func Next(ctx context.Context, b *Buffer, more func(*Buffer, context.Context, *chunk, int64) (int64, error)) (key int64, err error) {
 	if b == nil {
 		return 0, errNotMade
@@ -84,20 +84,21 @@ func Next(ctx context.Context, b *Buffer, more func(*Buffer, context.Context, *c
 	return
 }
 
-// More goes on where Next has more to do than to add: taken is what c.taken became.
+// More is the slow path of Next: it waits for a chunk with keys, or starts a fill. The argument
+// taken is the value of c.taken after Next's addition.
 func (b *Buffer) More(ctx context.Context, c *chunk, taken int64) (int64, error) {
 	n := taken - c.before
 	turn := turn{line: b.line}
 	defer turn.leave()
 	for n > c.span.Count {
-		if err := b.advance(ctx, c, &turn); err != nil {
+		if err := b.nextChunk(ctx, c, &turn); err != nil {
 			return 0, err
 		}
 		c = b.current.Load()
 		n = c.take(1)
 	}
-	if n >= c.alarm.Load() {
-		b.alarmed(c)
+	if n >= c.lowWater.Load() {
+		b.belowLowWater(c)
 	}
 	return c.key(n), nil
 }
@@ -113,76 +114,76 @@ func (b *Buffer) Fill(ctx context.Context, dst []int64) error {
 		c := b.current.Load()
 		last := c.take(int64(len(dst)))
 		got := c.copy(dst, last-int64(len(dst)))
-		if last <= c.span.Count && last >= c.alarm.Load() {
-			b.alarmed(c)
+		if last <= c.span.Count && last >= c.lowWater.Load() {
+			b.belowLowWater(c)
 		}
 		if dst = dst[got:]; len(dst) == 0 {
 			return nil
 		}
-		if err := b.advance(ctx, c, &turn); err != nil {
+		if err := b.nextChunk(ctx, c, &turn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Ready waits until a span is there and the fill under way has ended, taking
-// nothing. It waits in a Buffer that fails fast, too.
+// Ready waits until the Buffer holds a span and no fill is under way. It takes no key. It waits
+// also when Config.FailFast is set.
 func (b *Buffer) Ready(ctx context.Context) error {
-	patience := time.NewTimer(b.cfg.Patience)
-	defer patience.Stop()
+	maxWait := time.NewTimer(b.cfg.MaxWait)
+	defer maxWait.Stop()
 	for {
-		f, err := b.awaited()
+		f, err := b.pending()
 		if f == nil {
 			return err
 		}
-		if err := b.await(ctx, f, patience.C); err != nil {
+		if err := b.await(ctx, f, maxWait.C); err != nil {
 			return err
 		}
 	}
 }
 
-// awaited returns the flight that Ready waits for.
-func (b *Buffer) awaited() (*flight, error) {
+// pending returns the reservation that Ready must wait for, nil when there is none.
+func (b *Buffer) pending() (*reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ring.closed {
 		return nil, b.closedError()
 	}
 	if b.remaining() == 0 {
-		return b.launch(), nil
+		return b.startReservation(), nil
 	}
-	return b.ring.flight, nil
+	return b.ring.reservation, nil
 }
 
-// Pad starts a fill, and returns false when there is no room for another span.
-func (b *Buffer) Pad() bool {
+// StartFill starts a fill. It returns false when the ring has no room for another span.
+func (b *Buffer) StartFill() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pad()
+	return b.startFill()
 }
 
-func (b *Buffer) pad() bool {
+func (b *Buffer) startFill() bool {
 	if b.ring.closed || b.full() {
 		return false
 	}
 	b.ring.filling = true
-	b.current.Load().disarm()
-	b.launch()
+	b.current.Load().clearLowWater()
+	b.startReservation()
 	return true
 }
 
-// alarmed starts a fill because too few keys are left after c's. Where that
-// finds no room, c calls for none again.
-func (b *Buffer) alarmed(c *chunk) {
+// belowLowWater starts a fill because c passed its low-water mark. When the ring has no room
+// for another span, c does not ask for a fill again.
+func (b *Buffer) belowLowWater(c *chunk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.disarm()
-	b.pad()
+	c.clearLowWater()
+	b.startFill()
 }
 
-// Discard gives up the spans in memory that end below a key, starts a fill when
-// there were any, and returns how many keys were lost with them.
+// Discard drops the spans in memory that end below a key and returns the number of unissued
+// keys in them. When it dropped any, it starts a fill.
 func (b *Buffer) Discard(below int64) (lost int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,17 +195,17 @@ func (b *Buffer) Discard(below int64) (lost int64) {
 	}
 	if lost > 0 {
 		b.ring.filling = true
-		b.launch()
+		b.startReservation()
 	}
 	return lost
 }
 
-// advance returns when old, which is used up, is no longer the current chunk.
-func (b *Buffer) advance(ctx context.Context, old *chunk, turn *turn) error {
-	f, err := b.swap(old)
+// nextChunk returns once another chunk than old, which is used up, is the current one.
+func (b *Buffer) nextChunk(ctx context.Context, old *chunk, turn *turn) error {
+	f, err := b.advanceChunk(old)
 	if f != nil {
 		b.waits.Add(1)
-		err = b.outwait(ctx, old, turn)
+		err = b.waitForKeys(ctx, old, turn)
 	}
 	if err != nil {
 		b.failures.Add(1)
@@ -212,18 +213,18 @@ func (b *Buffer) advance(ctx context.Context, old *chunk, turn *turn) error {
 	return err
 }
 
-func (b *Buffer) outwait(ctx context.Context, old *chunk, turn *turn) (err error) {
+func (b *Buffer) waitForKeys(ctx context.Context, old *chunk, turn *turn) (err error) {
 	if b.cfg.FailFast {
 		return b.starved(errors.New("the ring is empty"))
 	}
 	begin := time.Now()
-	patience := time.NewTimer(b.cfg.Patience)
-	defer patience.Stop()
-	if err = b.queue(ctx, turn, patience.C); err == nil {
-		var f *flight
-		for f, err = b.swap(old); f != nil && err == nil; {
-			if err = b.await(ctx, f, patience.C); err == nil {
-				f, err = b.swap(old)
+	maxWait := time.NewTimer(b.cfg.MaxWait)
+	defer maxWait.Stop()
+	if err = b.queue(ctx, turn, maxWait.C); err == nil {
+		var f *reservation
+		for f, err = b.advanceChunk(old); f != nil && err == nil; {
+			if err = b.await(ctx, f, maxWait.C); err == nil {
+				f, err = b.advanceChunk(old)
 			}
 		}
 	}
@@ -231,8 +232,8 @@ func (b *Buffer) outwait(ctx context.Context, old *chunk, turn *turn) (err error
 	return err
 }
 
-// queue waits until it is the call's turn to wait for keys.
-func (b *Buffer) queue(ctx context.Context, turn *turn, patience <-chan time.Time) error {
+// queue waits until this call may wait for keys: one call at a time does.
+func (b *Buffer) queue(ctx context.Context, turn *turn, maxWait <-chan time.Time) error {
 	if turn.held {
 		return nil
 	}
@@ -242,20 +243,20 @@ func (b *Buffer) queue(ctx context.Context, turn *turn, patience <-chan time.Tim
 		return nil
 	case <-ctx.Done():
 		return b.starved(ctx.Err())
-	case <-patience:
-		return b.starved(fmt.Errorf("waited %v", b.cfg.Patience))
+	case <-maxWait:
+		return b.starved(fmt.Errorf("waited %v", b.cfg.MaxWait))
 	}
 }
 
-// await waits for a flight's end and returns its error.
-func (b *Buffer) await(ctx context.Context, f *flight, patience <-chan time.Time) error {
+// await waits for a reservation's end and returns its error.
+func (b *Buffer) await(ctx context.Context, f *reservation, maxWait <-chan time.Time) error {
 	select {
 	case <-f.done:
 		return f.err
 	case <-ctx.Done():
 		return b.starved(ctx.Err())
-	case <-patience:
-		return b.starved(fmt.Errorf("waited %v", b.cfg.Patience))
+	case <-maxWait:
+		return b.starved(fmt.Errorf("waited %v", b.cfg.MaxWait))
 	}
 }
 
@@ -291,9 +292,9 @@ func (b *Buffer) Stats() keygen.Stats {
 	return s
 }
 
-// Rate returns how many keys per second were issued lately, and the highest
-// that this ever was. Both are averages over a second at least, and over the
-// life of a span or the time between two calls of Rate at most.
+// Rate returns the newest measured rate in keys per second, and the highest rate so far. A rate
+// is an average over at least a second. A measurement ends when a span is used up or when Rate
+// or Stats is called.
 func (b *Buffer) Rate() (now, peak float64) {
 	if b == nil {
 		return 0, 0
@@ -304,9 +305,8 @@ func (b *Buffer) Rate() (now, peak float64) {
 	return b.ring.meter.rate, b.ring.meter.peak
 }
 
-// Close ends the reservation under way and waits for it. Calls that wait, and
-// later ones, return keygen.ErrClosed. Keys in memory are left as a gap. It may
-// be called twice.
+// Close cancels the reservation under way and waits for its end. Calls that wait, and later
+// calls, return keygen.ErrClosed. The keys in memory become a gap. Close may be called twice.
 func (b *Buffer) Close() error {
 	if b == nil {
 		return nil
@@ -320,6 +320,6 @@ func (b *Buffer) Close() error {
 	}
 	b.mu.Unlock()
 	b.cancel()
-	b.flights.Wait()
+	b.reservations.Wait()
 	return nil
 }

@@ -64,7 +64,7 @@ func buffer(t *testing.T, s keygen.Source, size int64) *spans.Buffer {
 // double is the configuration of Leaf's double buffer.
 func double(s keygen.Source, size int64) spans.Config {
 	return spans.Config{
-		Name: "test", Spans: 2, Padding: 45, Patience: 10 * time.Second, CallTimeout: 3 * time.Second,
+		Name: "test", Spans: 2, Padding: 45, MaxWait: 10 * time.Second, CallTimeout: 3 * time.Second,
 		Reserve: func(ctx context.Context, _ spans.Pace) (keygen.Span, error) { return s.Reserve(ctx, size) },
 	}
 }
@@ -195,7 +195,7 @@ func TestAnOutageIsBridgedByTheKeysInMemoryAndThenWaitedOut(t *testing.T) {
 	})
 }
 
-func TestAFaultThatLastsIsAskedAboutAgainBeforeTheKeysInMemoryAreUsedUp(t *testing.T) {
+func TestDuringAnOutageTheSourceIsAskedAgainBeforeTheKeysInMemoryAreUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &counter{next: 1}
 		b := buffer(t, src, 1000)
@@ -220,7 +220,7 @@ func TestAFaultThatLastsIsAskedAboutAgainBeforeTheKeysInMemoryAreUsedUp(t *testi
 	})
 }
 
-func TestPatienceEndsAWaitWithoutADeadline(t *testing.T) {
+func TestMaxWaitEndsAWaitWithoutADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := buffer(t, &counter{err: errors.New("down")}, 100)
 		begin := time.Now()
@@ -282,7 +282,7 @@ func TestARetryPausesLongerEachTime(t *testing.T) {
 	})
 }
 
-func TestASourceThatGoesBackIsFoundOutAndNothingOfItIssued(t *testing.T) {
+func TestASpanBelowEarlierKeysIsRefusedAndNotIssued(t *testing.T) {
 	src := &counter{next: 1001}
 	b := buffer(t, src, 10)
 	ids := make([]int64, 20)
@@ -343,7 +343,7 @@ type fixed keygen.Span
 
 func (f fixed) Reserve(context.Context, int64) (keygen.Span, error) { return keygen.Span(f), nil }
 
-func TestTheLastKeyThereIsCanBeIssued(t *testing.T) {
+func TestTheLargestInt64CanBeIssued(t *testing.T) {
 	b := buffer(t, fixed{First: math.MaxInt64 - 1, Count: 2, Step: 1}, 2)
 	if next(t, b) != math.MaxInt64-1 || next(t, b) != math.MaxInt64 {
 		t.Error("the end of the range went wrong")

@@ -35,7 +35,7 @@ func bufferOf(t *testing.T, spans []keygen.Span) *Buffer {
 	t.Helper()
 	given := 0
 	b := New(Config{
-		Name: "test", Spans: 2, Padding: 45, Patience: time.Second, CallTimeout: time.Second,
+		Name: "test", Spans: 2, Padding: 45, MaxWait: time.Second, CallTimeout: time.Second,
 		Reserve: func(context.Context, Pace) (keygen.Span, error) {
 			if given == len(spans) {
 				return keygen.Span{}, keygen.ErrExhausted
@@ -72,7 +72,7 @@ func TestEverySpanGivesItsKeysHoweverTheyAreCounted(t *testing.T) {
 		{{First: 1, Count: 5, Step: 1}, {First: 6, Count: 1, Step: 1}, {First: 100, Count: 3, Step: 1}},
 		{{First: 2, Count: 4, Step: 2}, {First: 10, Count: 3, Step: 2}}, // base 0, like a span from 1 on
 		{{First: 3, Count: 4, Step: 7}, {First: 40, Count: 4, Step: 1}, {First: 44, Count: 4, Step: 3}},
-		{{First: math.MaxInt64 - room - 3, Count: 4, Step: 1}, {First: math.MaxInt64 - room + 1, Count: 3, Step: 1}, {First: math.MaxInt64 - 1, Count: 2, Step: 1}},
+		{{First: math.MaxInt64 - overrun - 3, Count: 4, Step: 1}, {First: math.MaxInt64 - overrun + 1, Count: 3, Step: 1}, {First: math.MaxInt64 - 1, Count: 2, Step: 1}},
 	} {
 		for _, fill := range []bool{false, true} {
 			var want []int64

@@ -17,7 +17,7 @@ func drawAfterRestore(t *testing.T, guarded bool) (ids []int64, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		next := int64(1)
 		b := New(Config{
-			Name: "test", Spans: 2, Padding: 45, Patience: time.Second, CallTimeout: time.Second,
+			Name: "test", Spans: 2, Padding: 45, MaxWait: time.Second, CallTimeout: time.Second,
 			Reserve: func(context.Context, Pace) (keygen.Span, error) {
 				s := keygen.Span{First: next, Count: 10, Step: 1}
 				next += 10

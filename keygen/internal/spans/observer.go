@@ -6,17 +6,18 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Observer is told what happens in a Buffer; each of its functions may be nil.
-// They are called by the goroutine that waited or filled, with no lock held, one
-// call of Refill, Outage or Recovery at a time. They must not call Close.
+// Observer receives the events of a Buffer. Each function may be nil. The goroutine that waited
+// calls Wait, so several calls of Wait may run at once. The goroutine that fills calls Refill,
+// Outage and Recovery, one at a time. The Buffer holds no lock during a call. The functions
+// must not call Close.
 type Observer struct {
-	// Wait: a call found no key and waited; err is what it returned.
+	// Wait: a call found no key and waited for took; it returned err.
 	Wait func(took time.Duration, err error)
-	// Refill: the source was asked for a span.
+	// Refill: the source returned a span or an error after took.
 	Refill func(span keygen.Span, took time.Duration, err error)
-	// Outage: the source failed, for the first time since it succeeded.
+	// Outage: the source failed for the first time since its last success.
 	Outage func(err error)
-	// Recovery: the source succeeded again, so long after the Outage.
+	// Recovery: the source succeeded again; lasted is the time since the Outage.
 	Recovery func(lasted time.Duration)
 }
 

@@ -6,31 +6,30 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// ring is what a Buffer holds besides the chunk in use. All of it is guarded by
-// Buffer.mu.
+// ring is the state of a Buffer besides its current chunk. Buffer.mu guards all of it.
 type ring struct {
-	ahead   []*chunk // the spans to come, in order
-	queued  int64    // the keys in them
-	newest  int64    // the size of the newest span
-	highest int64    // the highest key of all spans so far
-	flight  *flight  // the reservation under way, nil when there is none
-	filling bool     // flights follow each other until the ring is full
-	retired int64    // keys handed out of chunks that are gone
-	pace    Pace
-	meter   meter
-	closed  bool
+	ahead       []*chunk     // the spans to come, in order
+	queued      int64        // the keys in them
+	newest      int64        // the size of the newest span
+	highest     int64        // the highest key of all spans so far
+	reservation *reservation // the reservation under way, nil when there is none
+	filling     bool         // reservations follow each other until the ring is full
+	retired     int64        // keys issued from chunks that were replaced
+	pace        Pace
+	meter       meter
+	closed      bool
 }
 
-// Pace is how fast the newest of the spans that are used up was: Keys keys in
-// Took. It is zero as long as there is none.
+// Pace says how fast callers used the newest of the used-up spans: Keys keys in Took. It is
+// zero until the first span is used up.
 type Pace struct {
 	Keys int64
 	Took time.Duration
 }
 
-// swap makes the next chunk the current one, in the place of old, which is used
-// up. When there is none it returns the flight to wait for.
-func (b *Buffer) swap(old *chunk) (*flight, error) {
+// advanceChunk replaces old, which is used up, by the next chunk. When the ring is empty, it
+// returns the reservation to wait for.
+func (b *Buffer) advanceChunk(old *chunk) (*reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := &b.ring
@@ -45,7 +44,7 @@ func (b *Buffer) swap(old *chunk) (*flight, error) {
 	}
 	if len(r.ahead) == 0 {
 		r.filling = r.filling || old.span.Count > 0
-		return b.launch(), nil
+		return b.startReservation(), nil
 	}
 	r.retired += old.span.Count
 	if old.span.Count > 0 {
@@ -56,8 +55,8 @@ func (b *Buffer) swap(old *chunk) (*flight, error) {
 	return nil, nil
 }
 
-// shift makes the next chunk the current one, an empty one when there is none.
-// The caller must hold mu and have counted the old one's keys.
+// shift makes the ring's first chunk the current one, or an empty chunk when the ring is empty.
+// The caller must hold mu and must have counted the old chunk's keys.
 func (b *Buffer) shift() {
 	r := &b.ring
 	next := newChunk(keygen.Span{})
@@ -69,7 +68,7 @@ func (b *Buffer) shift() {
 	}
 	next.began = time.Now()
 	if !r.filling {
-		b.arm(next)
+		b.setLowWater(next)
 	}
 	b.current.Store(next)
 }
@@ -82,26 +81,26 @@ func (b *Buffer) push(span keygen.Span) {
 	r.newest, r.highest = span.Count, span.Last()
 }
 
-// arm sets the alarm of c, which is or becomes the current chunk, to the first
-// ordinal that leaves fewer keys than the padding factor asks for. The caller
+// setLowWater sets the low-water mark of c, which is or becomes the current chunk. The mark is
+// the first ordinal after which fewer keys remain than the padding factor demands. The caller
 // must hold mu.
-func (b *Buffer) arm(c *chunk) {
+func (b *Buffer) setLowWater(c *chunk) {
 	percent := int64(b.cfg.Spans * b.cfg.Padding)
 	low := b.ring.newest/100*percent + (b.ring.newest%100*percent+99)/100
-	c.arm(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
+	c.setLowWater(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
 }
 
-// rearm sets the alarm of the current chunk, after a fill that failed for good,
-// to the middle of the keys that are left in it: what was wrong may have been set
-// right by then. The caller must hold mu.
-func (b *Buffer) rearm() {
+// retryAtHalf sets the low-water mark of the current chunk, after a fill that failed for good,
+// to the middle of its remaining keys: somebody may have removed the cause by then. The caller
+// must hold mu.
+func (b *Buffer) retryAtHalf() {
 	c := b.current.Load()
 	used := c.used()
-	c.arm(used + (c.span.Count-used)/2 + 1)
+	c.setLowWater(used + (c.span.Count-used)/2 + 1)
 }
 
-// full returns true when there is no room for another span. The current one
-// keeps its place until the next one takes it. The caller must hold mu.
+// full returns true when the ring has no room for another span. The current span counts until
+// the next one replaces it. The caller must hold mu.
 func (b *Buffer) full() bool {
 	held := len(b.ring.ahead)
 	if b.current.Load().span.Count > 0 {
@@ -116,7 +115,7 @@ func (b *Buffer) remaining() int64 {
 	return c.span.Count - c.used() + b.ring.queued
 }
 
-// issued returns how many keys were handed out. The caller must hold mu.
+// issued returns how many keys were issued. The caller must hold mu.
 func (b *Buffer) issued() int64 { return b.ring.retired + b.current.Load().used() }
 
 // meter measures how many keys per second are issued.
@@ -126,8 +125,8 @@ type meter struct {
 	rate, peak float64
 }
 
-// note measures the rate since the last time, when that is long enough ago for
-// a burst of a few calls not to pass for a rate.
+// note measures the rate since the last measurement, if that is at least a second ago: over a
+// shorter time a burst of a few calls would look like a high rate.
 func (m *meter) note(now time.Time, issued int64) {
 	passed := now.Sub(m.since)
 	if passed < time.Second {

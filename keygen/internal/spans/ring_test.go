@@ -36,7 +36,7 @@ func TestARingIsFilledUpWhenFewerRemainThanThePaddingFactorSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &counter{next: 1}
 		b := open(t, eight(src))
-		if !b.Pad() {
+		if !b.StartFill() {
 			t.Error("an empty ring has no room")
 		}
 		if err := b.Ready(t.Context()); err != nil || src.count() != 8 || b.Stats().Remaining != 80 {
@@ -52,7 +52,7 @@ func TestARingIsFilledUpWhenFewerRemainThanThePaddingFactorSays(t *testing.T) {
 		if src.count() != 12 || b.Stats().Remaining != 79 {
 			t.Errorf("%d reservations, %+v", src.count(), b.Stats())
 		}
-		if b.Pad() {
+		if b.StartFill() {
 			t.Error("a full ring has room")
 		}
 		fill(t, b, 40)
@@ -67,7 +67,7 @@ func TestAFillIsEndedByAnErrorThatNoRetryCuresAndBeginsAgainWhenTheRingIsEmpty(t
 	synctest.Test(t, func(t *testing.T) {
 		src := &counter{next: 1}
 		b := open(t, eight(src))
-		b.Pad()
+		b.StartFill()
 		synctest.Wait()
 		src.set(func(c *counter) { c.err = keygen.ErrExpired })
 		for range 80 {
@@ -95,7 +95,7 @@ func TestDiscardGivesUpWholeSpansBelowAKeyAndFillsTheRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &counter{next: 1}
 		b := open(t, eight(src))
-		b.Pad()
+		b.StartFill()
 		synctest.Wait()
 		fill(t, b, 15)
 		if lost := b.Discard(41); lost != 25 { // what is left of 11 to 20, and all of 21 to 40
@@ -130,7 +130,7 @@ func TestEveryKeyIsIssuedOrGivenUpOnceWhileCallersDiscardAndFill(t *testing.T) {
 	discards.Go(func() {
 		for !done.Load() {
 			lost += b.Discard(b.Stats().Issued + lost + 30)
-			b.Pad()
+			b.StartFill()
 			runtime.Gosched()
 		}
 	})
@@ -176,7 +176,7 @@ func TestFailFastDoesNotWaitButReadyDoes(t *testing.T) {
 	})
 }
 
-func TestReadyEndsWithItsContextOrPatience(t *testing.T) {
+func TestReadyEndsWithItsContextOrMaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := buffer(t, &counter{next: 1, delay: time.Hour}, 10)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -11,62 +11,63 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// flight is the reservation of one span: attempts until one succeeds, fails for
-// good, or the Buffer is closed. err may be read once done is closed.
-type flight struct {
+// reservation gets one span from the source. It makes attempts until one succeeds, one fails
+// for good, or the Buffer is closed. Read err only after done is closed.
+type reservation struct {
 	done chan struct{}
 	err  error
 }
 
-// launch returns the flight under way, starting one when there is none. The
+// startReservation returns the reservation under way. When there is none, it starts one. The
 // caller must hold mu, and the Buffer must not be closed.
-func (b *Buffer) launch() *flight {
+func (b *Buffer) startReservation() *reservation {
 	r := &b.ring
-	if r.flight == nil {
-		f := &flight{done: make(chan struct{})}
-		r.flight = f
-		b.flights.Go(func() { b.fly(f) })
+	if r.reservation == nil {
+		f := &reservation{done: make(chan struct{})}
+		r.reservation = f
+		b.reservations.Go(func() { b.runReservation(f) })
 	}
-	return r.flight
+	return r.reservation
 }
 
-// fly lands also when the source or an observer ends the goroutine.
-func (b *Buffer) fly(f *flight) {
+// runReservation calls endReservation even when the source or an observer ends the goroutine by
+// runtime.Goexit.
+func (b *Buffer) runReservation(f *reservation) {
 	var span keygen.Span
 	err := errors.New("the source ended the goroutine that asked it")
-	defer func() { b.land(f, span, err) }()
+	defer func() { b.endReservation(f, span, err) }()
 	span, err = b.reserve()
 }
 
-func (b *Buffer) land(f *flight, span keygen.Span, err error) {
+func (b *Buffer) endReservation(f *reservation, span keygen.Span, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer close(f.done)
 	r := &b.ring
-	r.flight = nil
+	r.reservation = nil
 	switch {
 	case r.closed:
 		f.err = b.closedError()
 	case err != nil:
 		f.err = fmt.Errorf("%s: %w", b.cfg.Name, err)
 		r.filling = false
-		b.rearm()
+		b.retryAtHalf()
 	default:
 		b.push(span)
 		if b.current.Load().span.Count == 0 {
 			b.shift()
 		}
 		if r.filling = r.filling && !b.full(); r.filling {
-			b.launch()
+			b.startReservation()
 		} else {
-			b.arm(b.current.Load())
+			b.setLowWater(b.current.Load())
 		}
 	}
 }
 
-// Pauses between attempts double from the first to the last; each is drawn
-// from the upper half, so that processes that lost the database together do
-// not return together.
+// Pauses between attempts double from the first to the last. Each actual pause is a random part
+// of it, from half to all, so that processes that lost the database at the same time do not
+// retry at the same time.
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
@@ -89,8 +90,8 @@ func (b *Buffer) reserve() (keygen.Span, error) {
 	}
 }
 
-// permanent tells whether another try can only fail in the same way, until
-// somebody changes something.
+// permanent returns true for errors that a retry cannot cure: a person must change something
+// first.
 func permanent(err error) bool {
 	var setup *keygen.SetupError
 	return errors.As(err, &setup) || errors.Is(err, keygen.ErrUnknownTag) || errors.Is(err, keygen.ErrRegressed) ||
@@ -108,21 +109,21 @@ func (b *Buffer) attempt() (keygen.Span, error) {
 	if err == nil {
 		err = check(span, highest)
 	}
-	if b.ctx.Err() == nil { // else Close broke it off
+	if b.ctx.Err() == nil { // otherwise Close canceled the attempt
 		b.note(span, time.Since(begin), err)
 	}
 	return span, err
 }
 
-// soFar returns what a reservation needs to know of those before it.
+// soFar returns the pace of the newest used-up span and the highest key reserved.
 func (b *Buffer) soFar() (p Pace, highest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ring.pace, b.ring.highest
 }
 
-// check refuses spans that break the promise of keygen.Source: an id 0, an
-// arithmetic overflow, or an id for the second time would be issued otherwise.
+// check refuses spans that break the contract of keygen.Source. Without it the Buffer would
+// issue an id 0, an id after an arithmetic overflow, or an id a second time.
 func check(s keygen.Span, highest int64) error {
 	const most = 1<<63 - 1
 	switch {
@@ -152,11 +153,11 @@ type counters struct {
 	done, failed, took atomic.Int64
 	last               atomic.Pointer[error]     // of the newest reservation; nil when it succeeded
 	asked              atomic.Pointer[time.Time] // when the one under way began; nil when none is
-	down               time.Time                 // when the outage under way began; only the flight uses it
+	down               time.Time                 // when the outage under way began; only the reservation uses it
 }
 
-// record returns since when the source has been failing, the zero time when it
-// was not until now.
+// record counts an attempt. It returns when the outage before the attempt began, the zero time
+// when there was none.
 func (c *counters) record(took time.Duration, err error) (down time.Time) {
 	down = c.down
 	c.took.Store(int64(took))
