@@ -60,6 +60,7 @@ func New(cfg Config) *Buffer {
 	b := &Buffer{cfg: cfg, line: make(chan struct{}, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.current.Store(newChunk(keygen.Span{}))
+	b.ring = ring{current: &b.current, size: cfg.Spans, padding: cfg.Padding}
 	b.ring.meter.since = time.Now()
 	return b
 }
@@ -150,7 +151,7 @@ func (b *Buffer) pending() (*reservation, error) {
 	if b.ring.closed {
 		return nil, b.closedError()
 	}
-	if b.remaining() == 0 {
+	if b.ring.remaining() == 0 {
 		return b.startReservation(), nil
 	}
 	return b.ring.reservation, nil
@@ -164,7 +165,7 @@ func (b *Buffer) StartFill() bool {
 }
 
 func (b *Buffer) startFill() bool {
-	if b.ring.closed || b.full() {
+	if b.ring.closed || b.ring.full() {
 		return false
 	}
 	b.ring.filling = true
@@ -191,7 +192,7 @@ func (b *Buffer) Discard(below int64) (lost int64) {
 		used := c.seal()
 		b.ring.retired += used
 		lost += c.span.Count - used
-		b.shift()
+		b.ring.shift()
 	}
 	if lost > 0 {
 		b.ring.filling = true
@@ -279,14 +280,14 @@ func (b *Buffer) Stats() keygen.Stats {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	issued := b.issued()
+	issued := b.ring.issued()
 	b.ring.meter.note(time.Now(), issued)
 	s := keygen.Stats{
 		Issued:    issued,
 		Rate:      b.ring.meter.rate,
 		Waits:     b.waits.Load(),
 		Failures:  b.failures.Load(),
-		Remaining: b.remaining(),
+		Remaining: b.ring.remaining(),
 	}
 	b.reserves.describe(&s)
 	return s
@@ -301,7 +302,7 @@ func (b *Buffer) Rate() (now, peak float64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ring.meter.note(time.Now(), b.issued())
+	b.ring.meter.note(time.Now(), b.ring.issued())
 	return b.ring.meter.rate, b.ring.meter.peak
 }
 

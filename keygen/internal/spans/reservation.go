@@ -51,16 +51,16 @@ func (b *Buffer) endReservation(f *reservation, span keygen.Span, err error) {
 	case err != nil:
 		f.err = fmt.Errorf("%s: %w", b.cfg.Name, err)
 		r.filling = false
-		b.retryAtHalf()
+		b.ring.retryAtHalf()
 	default:
-		b.push(span)
+		b.ring.push(span)
 		if b.current.Load().span.Count == 0 {
-			b.shift()
+			b.ring.shift()
 		}
-		if r.filling = r.filling && !b.full(); r.filling {
+		if r.filling = r.filling && !b.ring.full(); r.filling {
 			b.startReservation()
 		} else {
-			b.setLowWater(b.current.Load())
+			b.ring.setLowWater(b.current.Load())
 		}
 	}
 }

@@ -1,13 +1,18 @@
 package spans
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/shardid/shardid/keygen"
 )
 
-// ring is the state of a Buffer besides its current chunk. Buffer.mu guards all of it.
+// ring is the state of a Buffer. Buffer.mu guards all of it; callers read current without it.
 type ring struct {
+	current *atomic.Pointer[chunk] // the Buffer's
+	size    int                    // Config.Spans
+	padding int                    // Config.Padding
+
 	ahead       []*chunk     // the spans to come, in order
 	queued      int64        // the keys in them
 	newest      int64        // the size of the newest span
@@ -50,15 +55,14 @@ func (b *Buffer) advanceChunk(old *chunk) (*reservation, error) {
 	if old.span.Count > 0 {
 		r.pace = Pace{old.span.Count, old.ended.Sub(old.began)}
 	}
-	b.shift()
+	r.shift()
 	r.meter.note(time.Now(), r.retired)
 	return nil, nil
 }
 
 // shift makes the ring's first chunk the current one, or an empty chunk when the ring is empty.
-// The caller must hold mu and must have counted the old chunk's keys.
-func (b *Buffer) shift() {
-	r := &b.ring
+// The caller must have counted the old chunk's keys.
+func (r *ring) shift() {
 	next := newChunk(keygen.Span{})
 	if len(r.ahead) > 0 {
 		next = r.ahead[0]
@@ -68,55 +72,52 @@ func (b *Buffer) shift() {
 	}
 	next.began = time.Now()
 	if !r.filling {
-		b.setLowWater(next)
+		r.setLowWater(next)
 	}
-	b.current.Store(next)
+	r.current.Store(next)
 }
 
-// push adds a span to the ring. The caller must hold mu.
-func (b *Buffer) push(span keygen.Span) {
-	r := &b.ring
+// push adds a span to the ring.
+func (r *ring) push(span keygen.Span) {
 	r.ahead = append(r.ahead, newChunk(span))
 	r.queued += span.Count
 	r.newest, r.highest = span.Count, span.Last()
 }
 
 // setLowWater sets the low-water mark of c, which is or becomes the current chunk. The mark is
-// the first ordinal after which fewer keys remain than the padding factor demands. The caller
-// must hold mu.
-func (b *Buffer) setLowWater(c *chunk) {
-	percent := int64(b.cfg.Spans * b.cfg.Padding)
-	low := b.ring.newest/100*percent + (b.ring.newest%100*percent+99)/100
-	c.setLowWater(min(max(c.span.Count+b.ring.queued-low+1, 1), c.span.Count+1))
+// the first ordinal after which fewer keys remain than the padding factor demands.
+func (r *ring) setLowWater(c *chunk) {
+	percent := int64(r.size * r.padding)
+	low := r.newest/100*percent + (r.newest%100*percent+99)/100
+	c.setLowWater(min(max(c.span.Count+r.queued-low+1, 1), c.span.Count+1))
 }
 
 // retryAtHalf sets the low-water mark of the current chunk, after a fill that failed for good,
-// to the middle of its remaining keys: somebody may have removed the cause by then. The caller
-// must hold mu.
-func (b *Buffer) retryAtHalf() {
-	c := b.current.Load()
+// to the middle of its remaining keys: somebody may have removed the cause by then.
+func (r *ring) retryAtHalf() {
+	c := r.current.Load()
 	used := c.used()
 	c.setLowWater(used + (c.span.Count-used)/2 + 1)
 }
 
 // full returns true when the ring has no room for another span. The current span counts until
-// the next one replaces it. The caller must hold mu.
-func (b *Buffer) full() bool {
-	held := len(b.ring.ahead)
-	if b.current.Load().span.Count > 0 {
+// the next one replaces it.
+func (r *ring) full() bool {
+	held := len(r.ahead)
+	if r.current.Load().span.Count > 0 {
 		held++
 	}
-	return held >= b.cfg.Spans
+	return held >= r.size
 }
 
-// remaining returns how many keys are in memory. The caller must hold mu.
-func (b *Buffer) remaining() int64 {
-	c := b.current.Load()
-	return c.span.Count - c.used() + b.ring.queued
+// remaining returns how many keys are in memory.
+func (r *ring) remaining() int64 {
+	c := r.current.Load()
+	return c.span.Count - c.used() + r.queued
 }
 
-// issued returns how many keys were issued. The caller must hold mu.
-func (b *Buffer) issued() int64 { return b.ring.retired + b.current.Load().used() }
+// issued returns how many keys were issued.
+func (r *ring) issued() int64 { return r.retired + r.current.Load().used() }
 
 // meter measures how many keys per second are issued.
 type meter struct {
