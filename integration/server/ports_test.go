@@ -26,7 +26,7 @@ func claimAndWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println(port)
+		_, _ = fmt.Fprintln(os.Stdout, port)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
