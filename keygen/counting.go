@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Counting returns a generator that counts start, start+step, … in this
-// process. It is deterministic, for tests (with go-sqlmock, say): two processes
-// that use it issue the same keys. Both are at least 1, or there are no keys; at
-// the end of int64 errors wrap [ErrExhausted].
+// Counting returns a generator that counts start, start+step, … in this process. It is
+// deterministic, for tests with go-sqlmock, say; two processes that use it issue the same keys.
+// Start and step must be at least 1: otherwise, and at the end of int64, errors wrap
+// [ErrExhausted].
 func Counting(start, step int64) Generator[int64] {
 	c := &counting{start: start, step: step}
 	if start > 0 && step > 0 {
@@ -21,7 +21,7 @@ func Counting(start, step int64) Generator[int64] {
 
 type counting struct {
 	start, step int64
-	keys        int64 // there are
+	keys        int64 // number of keys that it has in total
 	given       atomic.Int64
 }
 
@@ -43,7 +43,7 @@ func (c *counting) Fill(_ context.Context, dst []int64) error {
 	return nil
 }
 
-// take returns the first of n keys. With none left it takes none.
+// take returns the first of n keys. When fewer than n are left, it takes none.
 func (c *counting) take(n int64) (first int64, err error) {
 	for {
 		given := c.given.Load()

@@ -6,18 +6,17 @@ import (
 	"strings"
 )
 
-// Encoding writes ids with the digits of an alphabet: the base is the number of
-// digits. Encodings are immutable and safe for concurrent use; the zero one is
-// [Decimal].
+// Encoding writes ids with the digits of an alphabet; its base is the number of digits.
+// Encodings are immutable and safe for concurrent use. The zero Encoding is [Decimal].
 type Encoding struct {
 	name   string
 	digits string
-	value  [256]int8 // digit → value; -1 for bytes that are no digit
+	value  [256]int8 // digit → value; -1 for a byte that is not a digit
 }
 
-// The text forms of ids. The digits of each rise in byte order, so texts of one
-// length sort like their numbers. Those of Base64 are safe in URLs and names of
-// files; it is not the base64 of an id's bytes.
+// These are the text forms of ids. The digits of each rise in byte order, so texts of one
+// length sort like their numbers. Texts of Base64 are safe in URLs and file names; they are not
+// the base64 of an id's bytes.
 var (
 	Decimal   = newEncoding("decimal", "0123456789")
 	Base2     = newEncoding("base2", "01")
@@ -40,9 +39,8 @@ func newEncoding(name, digits string) *Encoding {
 	return e
 }
 
-// Encode returns the shortest text of id, which must not be negative: ids never
-// are, and the text of a negative one is "-" and its digits, which Decode
-// refuses.
+// Encode returns the shortest text of id. The id must not be negative. For a negative number
+// Encode returns "-" and its digits, which Decode refuses.
 func (e *Encoding) Encode(id int64) string {
 	if id < 0 {
 		return "-" + e.encode(-uint64(id))
@@ -64,9 +62,8 @@ func (e *Encoding) encode(n uint64) string {
 	}
 }
 
-// Decode reads what Encode wrote; zeros in front are allowed. An empty text, a
-// byte that is no digit, or a number above the largest int64 is an error that
-// wraps [ErrSyntax].
+// Decode reads a text that Encode wrote. It allows leading zeros. For an empty text, a byte
+// that is not a digit, or a number above the largest int64, the error wraps [ErrSyntax].
 func (e *Encoding) Decode(text string) (int64, error) {
 	e = e.orDecimal()
 	base := int64(len(e.digits))
@@ -87,8 +84,8 @@ func (e *Encoding) Decode(text string) (int64, error) {
 	return n, nil
 }
 
-// Width returns how many digits the largest id of so many bits has, from 1 bit
-// to 63, the nearest of which stands for any other number.
+// Width returns the number of digits of the largest id that has this many bits, from 1 to 63.
+// It treats a lower or higher number of bits as the nearest of these.
 func (e *Encoding) Width(bits int) int {
 	return len(e.encode(mask(min(max(bits, 1), maxBits))))
 }
@@ -106,7 +103,7 @@ func (e *Encoding) orDecimal() *Encoding {
 	return e
 }
 
-// clip quotes text for a message, without repeating all of a long one.
+// clip quotes text for a message and shortens a long one.
 func clip(text string) string {
 	const most = 80
 	if len(text) > most {

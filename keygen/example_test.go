@@ -300,7 +300,7 @@ func ExampleParseID() {
 	}
 	// Output:
 	// 3200169789968523265 <nil> false
-	// 0 keygen: not an id: "007" has a zero in front of its digits true
+	// 0 keygen: not an id: "007" has a leading zero true
 	// 0 keygen: not an id: '+' is not a decimal digit, at byte 0 of "+7" true
 	// 0 keygen: not an id: "9223372036854775808" is above the largest id, 9223372036854775807 true
 }

@@ -8,23 +8,21 @@ import (
 
 // FormatConfig configures a [Format].
 type FormatConfig struct {
-	// Prefix stands before the digits and Suffix after them: "ord_" makes
-	// ord_3oOoJkTjdb7, which is not taken for the id of a user. Each defaults
-	// to none.
+	// Prefix is written before the digits and Suffix after them. A prefix "ord_" makes
+	// ord_3oOoJkTjdb7, which nobody takes for the id of a user. Both default to "".
 	Prefix, Suffix string
 
 	// Encoding writes the digits. Defaults to [Decimal].
 	Encoding *Encoding
 
-	// Width is the number of digits, from 1 to what 63 bits need in the
-	// encoding; shorter ones get zeros in front, so that texts sort like their
-	// ids where the digits do. An id that needs more is refused: see
-	// [Encoding.Width] for how many that takes. Defaults to 0, which means as
-	// many as the id has.
+	// Width is the number of digits, from 1 to the number that 63 bits need in the encoding.
+	// Shorter ids get leading zeros, so that texts sort like their ids if the digits do. Text
+	// refuses an id that needs more digits; see [Encoding.Width] for the number that a layout
+	// needs. Defaults to 0: as many digits as the id has.
 	Width int
 
-	// Scrambler hides the ids. Texts then sort by nothing. Defaults to nil,
-	// which shows the ids as they are.
+	// Scrambler hides the ids. Texts then do not sort like the ids. Defaults to nil, which
+	// shows the ids unchanged.
 	Scrambler *Scrambler
 }
 
@@ -39,7 +37,7 @@ func (c FormatConfig) validate() error {
 	}
 	most := c.Encoding.Width(maxBits)
 	if c.Width < 0 || c.Width > most {
-		return fmt.Errorf("keygen: FormatConfig.Width is %d; the most digits that an id has in %s are %d, and 0 means as many as it has", c.Width, c.Encoding.name, most)
+		return fmt.Errorf("keygen: FormatConfig.Width is %d; an id has at most %[3]d digits in %[2]s, and 0 means as many as it has", c.Width, c.Encoding.name, most)
 	}
 	if c.Width == 0 || c.Scrambler == nil {
 		return nil
@@ -50,19 +48,17 @@ func (c FormatConfig) validate() error {
 	return nil
 }
 
-// Format writes ids as texts for people, URLs and CHAR columns, and reads them
-// back. It is immutable and safe for concurrent use. The zero Format writes the
-// decimal digits alone.
+// Format writes ids as texts for people, URLs and CHAR columns, and reads them back. It is
+// immutable and safe for concurrent use. The zero Format writes the decimal digits alone.
 //
-// Each id has one text, and each text is read as one id or refused: Parse takes
-// exactly what Text writes. A CHAR column whose collation ignores case would
-// take two texts for one where the digits tell a from A, as Base58, Base62 and
-// Base64 do; use ascii_bin or a BINARY column there.
+// Each id has exactly one text, and Parse reads exactly the texts that Text writes. Base58,
+// Base62 and Base64 distinguish a from A: a CHAR column whose collation ignores case would
+// treat two different texts as equal. Use ascii_bin or a BINARY column for them.
 type Format struct {
 	cfg FormatConfig
 }
 
-// NewFormat returns a format, or an error that names the setting that is wrong.
+// NewFormat returns a format. Its error names the setting that is wrong.
 func NewFormat(cfg FormatConfig) (*Format, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -71,8 +67,8 @@ func NewFormat(cfg FormatConfig) (*Format, error) {
 	return &Format{cfg}, nil
 }
 
-// Text returns the text of id. An id below 1, or above what the Scrambler or the
-// Width takes, is an error that wraps [ErrRange].
+// Text returns the text of id. For an id below 1, or above the limit of the Scrambler or the
+// Width, the error wraps [ErrRange].
 func (f *Format) Text(id int64) (string, error) {
 	if id < 1 {
 		return "", fmt.Errorf("%w: %d is below 1, where ids start", ErrRange, id)
@@ -91,8 +87,8 @@ func (f *Format) Text(id int64) (string, error) {
 	return f.cfg.Prefix + f.cfg.Encoding.zeros(missing) + digits + f.cfg.Suffix, nil
 }
 
-// Parse returns the id of a text that Text wrote. Anything else, above all
-// another prefix, is an error that wraps [ErrSyntax].
+// Parse returns the id of a text that Text wrote. For any other text, such as one with another
+// prefix, the error wraps [ErrSyntax].
 func (f *Format) Parse(text string) (int64, error) {
 	digits, err := f.digits(text)
 	if err != nil {
@@ -114,8 +110,7 @@ func (f *Format) Parse(text string) (int64, error) {
 	return id, nil
 }
 
-// digits returns what stands between prefix and suffix, if it is as long as
-// Text writes it.
+// digits returns the part between prefix and suffix, if it is as long as Text writes it.
 func (f *Format) digits(text string) (string, error) {
 	rest, ok := strings.CutPrefix(text, f.cfg.Prefix)
 	if !ok {
@@ -128,13 +123,12 @@ func (f *Format) digits(text string) (string, error) {
 	case f.cfg.Width > 0 && len(digits) != f.cfg.Width:
 		return "", fmt.Errorf("%w: %s has %d digits instead of %d", ErrSyntax, clip(text), len(digits), f.cfg.Width)
 	case f.cfg.Width == 0 && strings.HasPrefix(digits, f.cfg.Encoding.zeros(1)):
-		return "", fmt.Errorf("%w: %s has a zero in front of its digits", ErrSyntax, clip(text))
+		return "", fmt.Errorf("%w: %s has a leading zero", ErrSyntax, clip(text))
 	}
 	return digits, nil
 }
 
-// Generator returns a generator of the texts of g's ids, for models whose key
-// is a text.
+// Generator returns a generator of texts of g's ids, for models whose key is a text.
 func (f *Format) Generator(g Generator[int64]) Generator[string] {
 	return Map(g, f.Text)
 }

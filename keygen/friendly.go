@@ -10,28 +10,31 @@ import (
 
 // FriendlyConfig configures [Friendly].
 type FriendlyConfig struct {
-	// Layout is that of the ids. Its unit and its epoch are of whole milliseconds, and it
-	// has no bucket. It is required.
+	// Layout is the layout of the ids. Its unit and its epoch must be whole milliseconds, and
+	// it must have no bucket. It is required.
 	Layout Layout
 
-	// Zone is that of the times. One whose clocks change during the life of the layout is
-	// refused, as an hour would come twice there. Defaults to UTC.
+	// Zone is the time zone of the texts. NewFriendly refuses a zone whose clocks change during
+	// the life of the layout, because two ids an hour apart could then have the same text.
+	// Defaults to UTC.
 	Zone *time.Location
 
-	// Pad writes worker and sequence with leading zeros, so that the texts of ids with
-	// time on top sort like the ids.
+	// Pad writes worker and sequence with leading zeros, so that the texts of ids whose highest
+	// field is the time sort like the ids.
 	Pad bool
 }
 
-// Friendly writes ids as time, worker id and sequence, for people who read them in logs
-// and on the telephone: 20220320133617924-5-0 is CosId's SnowflakeFriendlyIdConverter of
-// an id made at 13:36:17.924 on 20 March 2022 by worker 5. Ids of layouts that count
-// seconds have 14 digits of time. It is immutable and safe for concurrent use.
+// Friendly writes ids as time, worker id and sequence, for people who read them in logs or on
+// the telephone. CosId's SnowflakeFriendlyIdConverter writes the same form:
+// 20220320133617924-5-0 is an id made at 13:36:17.924 on 20 March 2022 by worker 5. Ids of
+// layouts that count seconds have 14 digits of time. Friendly is immutable and safe for
+// concurrent use.
 //
-// Each id of the layout has one text, and Parse takes exactly what Text writes.
+// Each id of the layout has exactly one text, and Parse reads exactly the texts that Text
+// writes.
 type Friendly struct {
 	cfg    FriendlyConfig
-	worker int // digits, 0 for as many as it has
+	worker int // number of digits; 0 writes no leading zeros
 	seq    int
 	stamp  string
 }
@@ -41,7 +44,7 @@ const (
 	millisStamp  = "20060102150405.000" // without the dot
 )
 
-// NewFriendly returns the form, or an error that names the setting that is wrong.
+// NewFriendly returns the text form. Its error names the setting that is wrong.
 func NewFriendly(cfg FriendlyConfig) (*Friendly, error) {
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
@@ -52,14 +55,14 @@ func NewFriendly(cfg FriendlyConfig) (*Friendly, error) {
 	}
 	switch {
 	case l.Unit%time.Millisecond != 0 || !l.Epoch.Equal(l.Epoch.Truncate(time.Millisecond)):
-		return nil, fmt.Errorf("%w: FriendlyConfig.Layout has units of %v since %v, and the text has milliseconds", ErrLayout, l.Unit, l.Epoch.UTC())
+		return nil, fmt.Errorf("%w: FriendlyConfig.Layout has units of %v since %v, but the text has only milliseconds", ErrLayout, l.Unit, l.Epoch.UTC())
 	case l.Bits(Bucket) > 0:
-		return nil, fmt.Errorf("%w: FriendlyConfig.Layout has a bucket, for which the text has no place", ErrLayout)
+		return nil, fmt.Errorf("%w: FriendlyConfig.Layout has a bucket, and the text has no field for it", ErrLayout)
 	}
 	if begin, end := l.Epoch.In(cfg.Zone).ZoneBounds(); !end.IsZero() && end.Before(l.Expires()) {
-		return nil, fmt.Errorf("keygen: FriendlyConfig.Zone is %v, whose clocks change at %v (the offset before began at %v): ids of an hour could have the texts of another; take time.UTC or time.FixedZone", cfg.Zone, end.UTC(), begin.UTC())
+		return nil, fmt.Errorf("keygen: FriendlyConfig.Zone is %v, whose clocks change at %v (the offset before began at %v): ids that are an hour apart could have the same text; use time.UTC or time.FixedZone", cfg.Zone, end.UTC(), begin.UTC())
 	}
-	cfg.Layout.Fields = slices.Clone(l.Fields) // the caller may change his
+	cfg.Layout.Fields = slices.Clone(l.Fields) // a later change by the caller must have no effect
 	f := &Friendly{cfg: cfg, stamp: millisStamp}
 	if l.Unit%time.Second == 0 && l.Epoch.Nanosecond() == 0 {
 		f.stamp = secondsStamp
@@ -71,8 +74,8 @@ func NewFriendly(cfg FriendlyConfig) (*Friendly, error) {
 	return f, nil
 }
 
-// Text returns the text of id. An id below 1 is an error that wraps [ErrRange], and so is
-// one made after the year 9999; one that is not of the layout wraps [ErrLayout].
+// Text returns the text of id. For an id below 1, or one made after the year 9999, the error
+// wraps [ErrRange]; for an id that is not of the layout it wraps [ErrLayout].
 func (f *Friendly) Text(id int64) (string, error) {
 	if f == nil || f.stamp == "" {
 		return "", errNotFriendly
@@ -86,7 +89,7 @@ func (f *Friendly) Text(id int64) (string, error) {
 	}
 	at := parts.Time.In(f.cfg.Zone)
 	if at.Year() > 9999 {
-		return "", fmt.Errorf("%w: %d was made in the year %d, for which the text has no room", ErrRange, id, at.Year())
+		return "", fmt.Errorf("%w: %d was made in the year %d, which has more than four digits", ErrRange, id, at.Year())
 	}
 	worker := parts.Datacenter<<f.cfg.Layout.Bits(Worker) | parts.Worker
 	stamp := strings.Replace(at.Format(f.stamp), ".", "", 1)
@@ -95,7 +98,7 @@ func (f *Friendly) Text(id int64) (string, error) {
 
 var errNotFriendly = fmt.Errorf("%w: the Friendly was not made by NewFriendly", ErrLayout)
 
-// Parse returns the id of a text that Text wrote. Anything else is an error that wraps
+// Parse returns the id of a text that Text wrote. For any other text the error wraps
 // [ErrSyntax].
 func (f *Friendly) Parse(text string) (int64, error) {
 	if f == nil || f.stamp == "" {
@@ -106,7 +109,7 @@ func (f *Friendly) Parse(text string) (int64, error) {
 		return 0, fmt.Errorf("%w: %s: %w", ErrSyntax, clip(text), err)
 	}
 	if back, err := f.Text(id); err != nil || back != text {
-		return 0, fmt.Errorf("%w: %s is not as Text writes it", ErrSyntax, clip(text))
+		return 0, fmt.Errorf("%w: %s is not in the form that Text writes", ErrSyntax, clip(text))
 	}
 	return id, nil
 }
@@ -115,7 +118,7 @@ func (f *Friendly) parse(text string) (int64, error) {
 	fields := strings.Split(text, "-")
 	digits := len(strings.Replace(f.stamp, ".", "", 1))
 	if len(fields) != 3 || len(fields[0]) != digits {
-		return 0, fmt.Errorf("it is not %d digits of time, a worker and a sequence, with dashes between", digits)
+		return 0, fmt.Errorf("the form is %d digits of time, a worker and a sequence, with dashes in between", digits)
 	}
 	stamp := fields[0]
 	if f.stamp == millisStamp {

@@ -7,22 +7,22 @@ import (
 
 // Generator issues unique keys of type K: int64, string or a byte array.
 //
-// Implementations are safe for concurrent use. Next returns an error and the
-// zero K, or a key and nil; it does not wait beyond ctx.
+// Implementations are safe for concurrent use. Next returns a key and nil, or the zero K and an
+// error. It does not wait beyond ctx.
 type Generator[K any] interface {
 	Next(ctx context.Context) (K, error)
 }
 
-// Filler is the optional ability to issue many keys at once, cheaper than as
-// many calls of Next. Use [Fill], which falls back to Next.
+// Filler is the optional ability of a Generator to issue many keys at once, which costs less
+// than as many calls of Next. Call [Fill], which falls back to Next.
 //
-// On an error no key in dst may be used: the keys already drawn are lost, as
-// gaps, and dst's content is unspecified.
+// After an error the caller must use no key in dst. The keys that were already drawn become
+// gaps.
 type Filler[K any] interface {
 	Fill(ctx context.Context, dst []K) error
 }
 
-// Func lets a function be a [Generator]. Keys of a nil Func are errors that wrap
+// Func adapts a function to a [Generator]. Next of a nil Func returns an error that wraps
 // [ErrUnknownGenerator].
 type Func[K any] func(ctx context.Context) (K, error)
 
@@ -35,11 +35,10 @@ func (f Func[K]) Next(ctx context.Context) (K, error) {
 	return f(ctx)
 }
 
-var errNoGenerator = fmt.Errorf("%w: it is nil; make the generator before keys are asked of it", ErrUnknownGenerator)
+var errNoGenerator = fmt.Errorf("%w: it is nil; make the generator before you ask it for keys", ErrUnknownGenerator)
 
-// Fill sets every element of dst to a fresh key of g, in one reservation when
-// g is a [Filler] and by calling Next otherwise. On an error no key in dst may
-// be used.
+// Fill sets every element of dst to a new key of g: in one reservation when g is a [Filler], by
+// calls of Next otherwise. After an error the caller must use no key in dst.
 func Fill[K any](ctx context.Context, g Generator[K], dst []K) error {
 	if g == nil {
 		return errNoGenerator
@@ -57,9 +56,8 @@ func Fill[K any](ctx context.Context, g Generator[K], dst []K) error {
 	return nil
 }
 
-// Bucketed is the optional ability of a generator to put the slot that routes a
-// row into the row's id ("gene" bits, 基因法), so that the id alone finds the
-// shard. Buckets are numbered from 0.
+// Bucketed is the optional ability of a generator to store a row's slot in the row's id ("gene"
+// bits, 基因法), so that the id alone determines the shard. Buckets are numbered from 0.
 type Bucketed interface {
 	NextIn(ctx context.Context, bucket int64) (int64, error)
 	// FillIn sets each dst[i] to an id of buckets[i].

@@ -12,14 +12,13 @@ import (
 	"strconv"
 )
 
-// ID is an int64 id for model fields. It is a string in JSON, because
-// JavaScript rounds numbers above 2^53, and reads strings and numbers; in the
-// database it is a BIGINT that is not AUTO_INCREMENT.
+// ID is an int64 id for model fields. In JSON it is written as a string, because JavaScript
+// rounds numbers above 2^53; strings and numbers are read. In the database it is a BIGINT
+// without AUTO_INCREMENT.
 //
-// What comes from outside (ParseID, UnmarshalJSON, UnmarshalText) must be written
-// as String writes an id: decimal digits without a sign and without zeros in front.
-// So each id has one text, and two texts are never one row. What comes from a
-// column (Scan) is the number that the row has, whatever wrote it there.
+// ParseID, UnmarshalJSON and UnmarshalText read input from outside. They accept only the form
+// that String writes: decimal digits without a sign and without leading zeros. So each id has
+// exactly one text. Scan reads columns, and accepts any number that the row has.
 type ID int64
 
 var (
@@ -32,26 +31,25 @@ var (
 	_ encoding.TextUnmarshaler = (*ID)(nil)
 )
 
-// ParseID reads a decimal id, 0 included. Anything else — a sign, a space, a zero in
-// front, a number above the largest int64 — is an error that wraps [ErrSyntax].
+// ParseID reads a decimal id, including 0. For any other text — with a sign, a space, a leading
+// zero, or a number above the largest int64 — the error wraps [ErrSyntax].
 func ParseID(text string) (ID, error) {
 	n, err := Decimal.Decode(text)
 	if err != nil {
 		return 0, err
 	}
 	if len(text) > 1 && text[0] == '0' {
-		return 0, fmt.Errorf("%w: %s has a zero in front of its digits", ErrSyntax, clip(text))
+		return 0, fmt.Errorf("%w: %s has a leading zero", ErrSyntax, clip(text))
 	}
 	return ID(n), nil
 }
 
-// String returns the decimal form. That of a negative number, which no generator
-// makes, is not read back.
+// String returns the decimal form. Generators make no negative ids; ParseID refuses the text of
+// a negative number.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// IDFromBytes reads the big-endian bytes of an id, as [ID.Bytes] and
-// bwmarrin/snowflake's IntBytes write them. A set sign bit is an error that
-// wraps [ErrSyntax].
+// IDFromBytes reads the big-endian bytes of an id, as [ID.Bytes] and bwmarrin/snowflake's
+// IntBytes write them. If the sign bit is set, the error wraps [ErrSyntax].
 func IDFromBytes(b [8]byte) (ID, error) {
 	id := ID(binary.BigEndian.Uint64(b[:]))
 	if id < 0 {
@@ -72,9 +70,9 @@ func (id ID) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, id.String()), nil
 }
 
-// UnmarshalJSON reads a JSON string that [ParseID] reads, or such a number; null
-// leaves the id as it is. Anything else, as a fraction, an exponent or a sign, is
-// an error that wraps [ErrSyntax].
+// UnmarshalJSON reads a JSON string or number in the form that [ParseID] reads; null leaves the
+// id unchanged. For anything else, such as a fraction, an exponent or a sign, the error wraps
+// [ErrSyntax].
 func (id *ID) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		return nil
@@ -86,11 +84,10 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return id.UnmarshalText(text)
 }
 
-// MarshalText returns the decimal form, for keys of JSON objects and other formats
-// of text.
+// MarshalText returns the decimal form, for keys of JSON objects and other text formats.
 func (id ID) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(id), 10), nil }
 
-// UnmarshalText reads what [ParseID] reads. On an error the id stays as it is.
+// UnmarshalText reads the form that [ParseID] reads. On an error the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	n, err := ParseID(string(text))
 	if err != nil {
@@ -103,10 +100,10 @@ func (id *ID) UnmarshalText(text []byte) error {
 // Value returns the id as the int64 that drivers take.
 func (id ID) Value() (driver.Value, error) { return int64(id), nil }
 
-// Scan reads an id from a column: an integer, or its decimal text with or without
-// zeros in front, as columns with ZEROFILL give it. A row that has a negative
-// number has it as its id. NULL is an error that wraps [ErrSyntax]: an id 0 must
-// not pass for a missing one. Use sql.Null[keygen.ID] where a column may be NULL.
+// Scan reads an id from a column: an integer, or its decimal text, with leading zeros if the
+// column has ZEROFILL. A negative number is accepted because the row has it as its id. For NULL
+// the error wraps [ErrSyntax], because an id 0 must not stand for a missing one. Use
+// sql.Null[keygen.ID] where a column may be NULL.
 func (id *ID) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:

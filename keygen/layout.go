@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Layout says how the bits of an id are used: the bit widths of a snowflake id
-// and what its time field counts. Layouts are values; the zero Layout is not
-// valid. Of a layout that Validate refuses, Compose, Parse and Range return the
-// same error, and the other methods numbers without a meaning.
+// Layout says how the bits of an id are used: the widths of its fields, and what its time field
+// counts. Layouts are values; the zero Layout is invalid. For a layout that Validate refuses,
+// Compose, Parse and Range return the error of Validate, and the results of the other methods
+// have no meaning.
 //
-// Modulo a power of two, `id % n` shows the lowest field alone as far as that
-// reaches. Where that is the sequence, ids of one process spread evenly over up to
-// 2^bits shards; where it is the worker, they all fall on one, and a hash of the id
-// spreads them.
+// When n is a power of two, `id % n` depends only on the lowest bits. If the sequence is the
+// lowest field, the ids of one process spread evenly over up to 2^bits shards. If the worker is
+// the lowest field, they all fall on one shard; take the shard from a hash of the id instead.
 //
-// An id is at most 63 bits wide, so that it is positive in every signed 64-bit
-// column, and is made of [Field]s in any order, but for a Bucket, which is the last.
+// An id is at most 63 bits wide, so it is positive in every signed 64-bit column. It is made of
+// [Field]s in any order, except that a Bucket must be the last.
 type Layout struct {
 	// Epoch is the time at which the time field is 0.
 	Epoch time.Time
@@ -36,8 +35,7 @@ type Field struct {
 	Bits int // width, 1 to 62
 }
 
-// width is Bits, or the nearest width there can be: a shift by any other would
-// panic.
+// width returns Bits limited to 0 to 62, because a shift by any other number would panic.
 func (f Field) width() int { return min(max(f.Bits, 0), 62) }
 
 // Kind says what a field holds.
@@ -49,7 +47,7 @@ const (
 	Datacenter                 // the high part of the worker id
 	Worker                     // the low part of the worker id
 	Sequence                   // numbers ids within a tick
-	Bucket                     // gene bits: the slot that routes the id's row
+	Bucket                     // the slot that routes the id's row (基因法)
 )
 
 var kindNames = [...]string{Time: "time", Datacenter: "datacenter", Worker: "worker", Sequence: "sequence", Bucket: "bucket"}
@@ -62,7 +60,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Parts is an id taken apart. Fields that a layout lacks are zero.
+// Parts is an id split into its fields. Fields that a layout lacks are zero.
 type Parts struct {
 	Time       time.Time `json:"time"` // start of the tick, UTC
 	Datacenter int64     `json:"datacenter"`
@@ -71,8 +69,7 @@ type Parts struct {
 	Bucket     int64     `json:"bucket"`
 }
 
-// Validate returns nil, or an error that wraps [ErrLayout] and names the field
-// that is wrong.
+// Validate returns nil, or an error that wraps [ErrLayout] and names the invalid field.
 func (l Layout) Validate() error {
 	if l.Unit < 1 {
 		return fmt.Errorf("%w: Unit is %v; the shortest is 1ns", ErrLayout, l.Unit)
@@ -94,7 +91,7 @@ func (l Layout) Validate() error {
 		sum += f.Bits
 	}
 	if !seen[Time] || !seen[Sequence] {
-		return fmt.Errorf("%w: Fields need a time and a sequence", ErrLayout)
+		return fmt.Errorf("%w: Fields must contain a time and a sequence", ErrLayout)
 	}
 	if sum > 63 {
 		return fmt.Errorf("%w: Fields have %d bits together, more than 63: ids would be negative", ErrLayout, sum)
@@ -105,11 +102,11 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// WithBucket returns the layout with a Bucket of this many bits at its end, which the
-// Sequence gives up: a tick has as many ids as before, an equal share of them in each
-// bucket. Generators of the layout put the slot of a row into its id (基因法), so that the
-// id alone finds the shard. [Layout.Validate] refuses a Sequence without bits that are
-// left, and a second Bucket.
+// WithBucket returns the layout with a Bucket of this many bits at its end; the Sequence
+// becomes narrower by as many bits. A tick has as many ids as before, an equal share of them in
+// each bucket. Generators of the layout store a row's slot in the row's id (基因法), so that the
+// id alone determines the shard. [Layout.Validate] refuses the result when no bits are left for
+// the Sequence, or when the layout already had a Bucket.
 func (l Layout) WithBucket(bits int) Layout {
 	fields := make([]Field, 0, len(l.Fields)+1)
 	for _, f := range l.Fields {
@@ -132,7 +129,7 @@ func (l Layout) Bits(k Kind) int {
 	return 0
 }
 
-// Shift returns how many bits stand below a field, 0 when the layout lacks it.
+// Shift returns the number of bits below a field, 0 when the layout lacks it.
 func (l Layout) Shift(k Kind) int {
 	shift := 0
 	for _, f := range slices.Backward(l.Fields) {
@@ -144,19 +141,18 @@ func (l Layout) Shift(k Kind) int {
 	return 0
 }
 
-// WorkerBits returns the width of the worker id: worker and datacenter
-// together.
+// WorkerBits returns the width of a worker id: the widths of worker and datacenter together.
 func (l Layout) WorkerBits() int { return l.Bits(Worker) + l.Bits(Datacenter) }
 
-// SplitWorker sets the datacenter and worker of parts from a worker id of
-// WorkerBits bits, as [Assigner]s give them.
+// SplitWorker sets the datacenter and worker of parts from a worker id of WorkerBits bits, as
+// an [Assigner] gives it.
 func (l Layout) SplitWorker(parts *Parts, id int64) {
 	parts.Datacenter = id >> l.Bits(Worker)
 	parts.Worker = id & l.max(Worker)
 }
 
-// Tick returns the number of whole units from the epoch to t, rounded down. It
-// is negative before the epoch and saturates where int64 ends.
+// Tick returns the number of whole units from the epoch to t, rounded down. It is negative
+// before the epoch, and limited to the range of int64.
 func (l Layout) Tick(t time.Time) int64 {
 	sec, nsec := t.Unix()-l.Epoch.Unix(), int64(t.Nanosecond()-l.Epoch.Nanosecond())
 	if nsec < 0 {
@@ -215,9 +211,8 @@ func (l Layout) At(tick int64) time.Time {
 	return time.Unix(l.Epoch.Unix()+int64(s), int64(l.Epoch.Nanosecond())+n).UTC()
 }
 
-// Compose makes an id of its parts; a part of p.Time below one Unit is
-// dropped. A part that does not fit its field, or that the layout has no field
-// for, is an error that wraps [ErrLayout].
+// Compose makes an id of its parts; it rounds p.Time down to a whole Unit. When a part does not
+// fit its field, or the layout has no field for it, the error wraps [ErrLayout].
 func (l Layout) Compose(p Parts) (int64, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
@@ -235,9 +230,9 @@ func (l Layout) Compose(p Parts) (int64, error) {
 	return id, nil
 }
 
-// Parse takes an id apart. A negative id, or one with bits above the layout,
-// was not made with it: the error wraps [ErrLayout]. Ids of an expired layout
-// parse for ever.
+// Parse splits an id into its parts. It refuses a negative id, and one with more bits than the
+// layout, because the layout did not make them; the error wraps [ErrLayout]. Ids of an expired
+// layout still parse.
 func (l Layout) Parse(id int64) (Parts, error) {
 	if err := l.Validate(); err != nil {
 		return Parts{}, err
@@ -258,10 +253,9 @@ func (l Layout) Parse(id int64) (Parts, error) {
 	}, nil
 }
 
-// Range returns the lowest and the highest id whose time lies in [from, to),
-// for conditions like `id BETWEEN lo AND hi`. It needs Time to be the highest
-// field, and a period that holds at least one tick of the layout; the error
-// wraps [ErrLayout].
+// Range returns the lowest and the highest possible id whose time is in [from, to), for
+// conditions like `id BETWEEN lo AND hi`. When Time is not the highest field, or the period
+// contains no tick of the layout, the error wraps [ErrLayout].
 func (l Layout) Range(from, to time.Time) (lo, hi int64, err error) {
 	if err := l.Validate(); err != nil {
 		return 0, 0, err
@@ -269,7 +263,7 @@ func (l Layout) Range(from, to time.Time) (lo, hi int64, err error) {
 	if l.Fields[0].Kind != Time {
 		return 0, 0, fmt.Errorf("%w: ids do not sort by time, as time is not the highest field", ErrLayout)
 	}
-	// A tick belongs to the period when its start does.
+	// A tick belongs to the period if its start does.
 	first := max(l.Tick(from.Add(l.Unit-1)), 0)
 	last := min(l.Tick(to.Add(l.Unit-1))-1, l.max(Time))
 	if first > last {
@@ -279,14 +273,12 @@ func (l Layout) Range(from, to time.Time) (lo, hi int64, err error) {
 	return first << shift, last<<shift | (1<<shift - 1), nil
 }
 
-// Fingerprint returns a text for the ids that the layout makes of a time, a worker
-// id, a sequence and a bucket: the fields from the highest bit down, the unit and the
-// epoch, as in
-// "time:41 worker:10 sequence:12 unit:1ms epoch:2010-11-04T01:42:54.657Z". Where it
-// differs, processes with different worker ids can make the same id. A datacenter
-// directly above the worker is one worker field with it, as a worker id fills both.
-// The text never changes from version to version: ledgers of worker ids write it
-// down.
+// Fingerprint returns a text that identifies how the layout makes ids of a time, a worker id, a
+// sequence and a bucket: the fields from the highest bit down, the unit and the epoch, as in
+// "time:41 worker:10 sequence:12 unit:1ms epoch:2010-11-04T01:42:54.657Z". Processes whose
+// fingerprints differ can make the same id even when their worker ids differ. A datacenter
+// directly above the worker counts as one worker field with it, because a worker id fills both.
+// The text does not change from version to version, because ledgers of worker ids store it.
 func (l Layout) Fingerprint() string {
 	var b strings.Builder
 	for i := 0; i < len(l.Fields); i++ {
@@ -304,17 +296,16 @@ func (l Layout) Fingerprint() string {
 	return b.String()
 }
 
-// Above returns up to when ids of old are below those that l makes in its tick at
-// from and later, whatever their worker ids: processes with the layout old that end
-// before that time never repeat an id of processes with l that start at from. It
-// needs Time to be the highest field of both, and from to lie in the time field of
-// l; the error wraps [ErrLayout].
+// Above returns the time before which ids of the layout old are lower than all ids that l makes
+// at from or later, whatever the worker ids. So processes with the layout old that end before
+// that time never repeat an id of processes with l that start at from. Time must be the highest
+// field of both layouts, and from must fit the time field of l; otherwise the error wraps
+// [ErrLayout].
 //
-// It tells how one layout can follow another, of 10 worker bits one of 12 say. With
-// the same epoch it returns the tick of from itself, if time stands at the same
-// place: all processes with the old layout must have ended by then. With an epoch
-// that is a year earlier it returns a time in a year: until then both run side by
-// side.
+// Use it to replace one layout by another, of 10 worker bits by one of 12, say. If the epochs
+// are equal and the time fields have the same position, it returns the tick of from itself: all
+// processes with the old layout must have ended by then. With an epoch that is a year earlier,
+// it returns a time a year later: until then processes of both layouts may run side by side.
 func (l Layout) Above(old Layout, from time.Time) (until time.Time, err error) {
 	for _, layout := range []Layout{l, old} {
 		if err := layout.Validate(); err != nil {
@@ -332,20 +323,19 @@ func (l Layout) Above(old Layout, from time.Time) (until time.Time, err error) {
 	return old.At(min(lowest>>old.Shift(Time), old.max(Time)+1)), nil
 }
 
-// Expires returns the first time that no longer fits the time field.
+// Expires returns the first time that does not fit the time field.
 func (l Layout) Expires() time.Time { return l.At(l.max(Time) + 1) }
 
-// Capacity is what a layout can do.
+// Capacity is how many ids a layout has.
 type Capacity struct {
-	Workers   int64     // worker ids
+	Workers   int64     // number of worker ids
 	PerTick   int64     // ids per worker and tick
 	PerSecond float64   // ids per worker and second
 	Expires   time.Time // end of the time field
 }
 
-// Capacity returns what the layout can do. The limit of ids per second is the
-// layout's, whatever the generator: 12 sequence bits and milliseconds allow
-// 4096 ids per millisecond, one per 244 ns.
+// Capacity returns how many ids the layout has. These limits hold for every generator: 12
+// sequence bits and milliseconds allow 4096 ids per millisecond, one per 244 ns.
 func (l Layout) Capacity() Capacity {
 	perTick := l.max(Sequence) + 1
 	return Capacity{

@@ -6,13 +6,11 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Map returns a generator of f(k) for the keys k of g: the text of an id, say.
-// f must turn different keys into different ones, or the result repeats keys.
-// When f fails the key is lost, as a gap. Where g or f is nil every key is an error
-// that wraps [ErrUnknownGenerator].
+// Map returns a generator of f(k) for the keys k of g, for example of the texts of ids. If f
+// maps different keys to the same result, the result repeats keys. When f fails, the key is
+// lost as a gap. When g or f is nil, Next returns an error that wraps [ErrUnknownGenerator].
 //
-// The result is as safe for concurrent use as f is. It does not close g, which
-// belongs to whoever opened it.
+// The result is safe for concurrent use if f is. It does not close g; the owner of g does.
 func Map[K, L any](g Generator[K], f func(K) (L, error)) Generator[L] {
 	if f == nil || nilness.Is(g) {
 		return Func[L](nil)
@@ -35,7 +33,7 @@ func (m mapped[K, L]) Next(ctx context.Context) (L, error) {
 	return m.f(k)
 }
 
-// Fill draws all keys in one reservation where g can.
+// Fill draws all keys in one reservation if g can.
 func (m mapped[K, L]) Fill(ctx context.Context, dst []L) error {
 	keys := make([]K, len(dst))
 	if err := Fill(ctx, m.from, keys); err != nil {

@@ -2,13 +2,12 @@ package keygen
 
 import "time"
 
-// The layouts other systems use. Each is a function so that no program can
-// change it for another. How many shards `id % n` spreads the ids of one process
-// over evenly stands with each.
+// These are the layouts of other systems. Each is a function, so that no program can change a
+// layout for others. The comment of each says over how many shards `id % n` spreads the ids of
+// one process evenly.
 
-// Twitter is Twitter's snowflake: milliseconds since 2010-11-04 (41 bits), 5
-// bits of datacenter, 5 of worker, 12 of sequence, which is even over up to 4096
-// shards. It lasts until 2080-07-10.
+// Twitter is the layout of Twitter's snowflake: milliseconds since 2010-11-04 (41 bits), 5 bits
+// of datacenter, 5 of worker, 12 of sequence (4096 shards). It expires on 2080-07-10.
 func Twitter() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1288834974657).UTC(),
@@ -17,11 +16,9 @@ func Twitter() Layout {
 	}
 }
 
-// Baidu is UidGenerator's default: seconds since 2016-05-20 +08:00 (28 bits),
-// 22 bits of worker, 13 of sequence (8192 shards). It expired on 2024-11-20: its
-// ids parse,
-// but none can be made any more. A later epoch or more time bits make it
-// usable again.
+// Baidu is UidGenerator's default: seconds since 2016-05-20 +08:00 (28 bits), 22 bits of
+// worker, 13 of sequence (8192 shards). It expired on 2024-11-20: its ids still parse, but no
+// more ids can be made. A later epoch or more time bits make it usable again.
 func Baidu() Layout {
 	return Layout{
 		Epoch:  time.Unix(1463673600, 0).UTC(),
@@ -30,10 +27,10 @@ func Baidu() Layout {
 	}
 }
 
-// Sonyflake is Sony's: 10 ms units since 2014-09-01 (39 bits), 8 bits of
-// sequence, 16 of machine id. It lasts until 2188. The machine id is the lowest
-// field, so that `id % n` is the same for all ids of a process when n is a power of
-// two up to 65,536: take the shard from a hash of the id.
+// Sonyflake is Sony's layout: units of 10 ms since 2014-09-01 (39 bits), 8 bits of sequence, 16
+// of machine id. It expires in 2188. The machine id is the lowest field, so `id % n` is the
+// same for all ids of a process when n is a power of two up to 65,536: take the shard from a
+// hash of the id.
 func Sonyflake() Layout {
 	return Layout{
 		Epoch:  time.Date(2014, 9, 1, 0, 0, 0, 0, time.UTC),
@@ -42,17 +39,16 @@ func Sonyflake() Layout {
 	}
 }
 
-// SonyflakeV2 is that of sonyflake v2: Sonyflake's fields, since 2025-01-01. It lasts
-// until 2199. What stands with [Sonyflake] about `id % n` holds.
+// SonyflakeV2 is the layout of sonyflake v2: the fields of Sonyflake, since 2025-01-01. It
+// expires in 2199. The remark of [Sonyflake] about `id % n` applies.
 func SonyflakeV2() Layout {
 	l := Sonyflake()
 	l.Epoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	return l
 }
 
-// CosID is CosId's MillisecondSnowflakeId: Twitter's widths, milliseconds since
-// 2019-12-24 16:00 UTC (41 bits), 10 bits of machine, 12 of sequence (4096 shards). It
-// lasts until 2089.
+// CosID is CosId's MillisecondSnowflakeId: Twitter's widths, milliseconds since 2019-12-24
+// 16:00 UTC (41 bits), 10 bits of machine, 12 of sequence (4096 shards). It expires in 2089.
 func CosID() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1577203200000).UTC(),
@@ -61,8 +57,8 @@ func CosID() Layout {
 	}
 }
 
-// CosIDSecond is CosId's SecondSnowflakeId: seconds since 2019-12-24 16:00 UTC (31 bits),
-// 10 bits of machine, 22 of sequence (4 million shards). It lasts until 2088.
+// CosIDSecond is CosId's SecondSnowflakeId: seconds since 2019-12-24 16:00 UTC (31 bits), 10
+// bits of machine, 22 of sequence (4 million shards). It expires in 2088.
 func CosIDSecond() Layout {
 	return Layout{
 		Epoch:  time.Unix(1577203200, 0).UTC(),
@@ -71,10 +67,10 @@ func CosIDSecond() Layout {
 	}
 }
 
-// Yitter is yitter's idgenerator with its defaults: milliseconds since
-// 2020-02-19 18:20:02 UTC, 6 bits of worker, 6 of sequence (64 shards), which are short
-// numbers: 64 workers of 64,000 ids per second, of 16 digits. yitter keeps the sequences
-// 0 to 4 of each millisecond for clocks that go back, and begins at 5.
+// Yitter is yitter's idgenerator with its defaults: milliseconds since 2020-02-19 18:20:02 UTC,
+// 6 bits of worker, 6 of sequence (64 shards). Its ids are short, 16 digits, for 64 workers of
+// 64,000 ids per second. yitter reserves the sequences 0 to 4 of each millisecond for clocks
+// that go back, and begins at 5.
 func Yitter() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1582136402000).UTC(),
@@ -83,10 +79,9 @@ func Yitter() Layout {
 	}
 }
 
-// Instagram is Instagram's: milliseconds since 2011-08-24 (40 bits), 13 bits
-// of logical shard, 10 of sequence (1024 shards). Instagram counts 41 bits of
-// time, of which the highest is the sign of a signed column: positive ids last
-// until 2046.
+// Instagram is Instagram's layout: milliseconds since 2011-08-24 (40 bits), 13 bits of logical
+// shard, 10 of sequence (1024 shards). Instagram counts 41 bits of time, but the highest of
+// them is the sign of a signed column: ids are positive until 2046.
 func Instagram() Layout {
 	return Layout{
 		Epoch:  time.UnixMilli(1314220021721).UTC(),
@@ -95,9 +90,9 @@ func Instagram() Layout {
 	}
 }
 
-// JSSafe fits the 53 bits a JavaScript number holds exactly: milliseconds
-// since 2024-01-01 (41 bits), 5 bits of worker, 7 of sequence (128 shards): 32
-// workers of 128,000 ids per second. It lasts until 2093.
+// JSSafe fits the 53 bits that a JavaScript number holds exactly: milliseconds since 2024-01-01
+// (41 bits), 5 bits of worker, 7 of sequence (128 shards). It allows 32 workers of 128,000 ids
+// per second, and expires in 2093.
 func JSSafe() Layout {
 	return Layout{
 		Epoch:  time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -106,10 +101,10 @@ func JSSafe() Layout {
 	}
 }
 
-// Disposable is for worker ids that are new at each start, as those of
-// WORKER_NODE are: seconds since 2026-01-01 (29 bits), 21 bits of worker (2.1
-// million starts) and 13 of sequence (8,192 ids per second and process, and 8192
-// shards), one of the splits that UidGenerator's users choose. It lasts until 2043.
+// Disposable is for worker ids that are new at each start, like those of WORKER_NODE: seconds
+// since 2026-01-01 (29 bits), 21 bits of worker (2.1 million starts) and 13 of sequence (8,192
+// ids per second and process, 8192 shards). Users of UidGenerator choose such a split, too. It
+// expires in 2043.
 func Disposable() Layout {
 	return Layout{
 		Epoch:  time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),

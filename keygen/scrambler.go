@@ -12,52 +12,50 @@ import (
 // maxBits is the width of an id: an int64 without its sign.
 const maxBits = 63
 
-// scrambleRounds is how many half-blocks are enciphered, as many as in NIST's
-// format-preserving FF1. Changing it changes every public id ever given out.
+// scrambleRounds is the number of rounds of the Feistel network, the same as in NIST's
+// format-preserving FF1. Changing it would change every public id ever issued.
 const scrambleRounds = 10
 
-// Scrambler shows ids as other ids and back, under a key (obfuscation): a
-// bijection of 1 to 2^bits−1 onto itself, so that no two ids meet and none
-// becomes 0. It is safe for concurrent use, and must not be copied. The zero
-// Scrambler has no key and refuses every id.
+// Scrambler turns ids into public ids and back, under a secret key (obfuscation). It is a
+// bijection of 1 to 2^bits−1 onto itself: no two ids have the same public form, and none
+// becomes 0. It is safe for concurrent use, and must not be copied. The zero Scrambler has no
+// key and refuses every id.
 //
-// It protects from guessing volume: consecutive order ids tell a competitor how
-// many orders there were, two public ids tell nothing about what lies between
-// them. It does not protect from anything else. A public id is no permission:
-// below 40 bits or so one can simply try them all, and an id that was seen can
-// be sent again, so check who may read a row. It does not hide that two requests
-// are about the same row. Neither is it encryption of anything but ids.
+// It hides volume: consecutive order ids tell a competitor how many orders there were, whereas
+// two public ids tell nothing about the number of ids between them. It protects from nothing
+// else. A public id is not a permission: below 40 bits or so an attacker can try all of them,
+// and he can send an id again that he has seen, so check who may read a row. The Scrambler does
+// not hide that two requests are about the same row, and it encrypts nothing but ids.
 //
-// Keep the plain id in the database, where neighbours should stay neighbours,
-// and scramble where ids leave the service. Another key, or another width, is
-// another bijection: all public ids change with it. To change the key, give the
-// new one a prefix of its own (see [FormatConfig]) and go on reading the old.
+// Store the plain id in the database, where nearby ids belong on nearby pages, and scramble it
+// where ids leave the service. Another key or another width is another bijection and changes
+// all public ids. To change the key, give texts of the new key a new prefix (see
+// [FormatConfig]), and keep reading the old ones.
 //
-// The construction is a Feistel network of 10 rounds over the id's upper and
-// lower half; a round function is AES-128 of the other half, the number of the
-// round and the width. It is fixed: what was scrambled once is unscrambled by
-// every later version. 0 is left out by walking the cycle: where it comes out,
-// it is scrambled once more.
+// The construction is a Feistel network of 10 rounds over the upper and lower half of the id.
+// The round function is AES-128 of the other half, the number of the round and the width. The
+// construction is fixed: later versions unscramble every public id. To leave out 0 the
+// Scrambler walks the cycle: if the result is 0, it scrambles once more.
 type Scrambler struct {
 	block cipher.Block
 	bits  int
 	lower int // bits of the lower half, the larger one when bits is odd
-	// buffers holds *[aes.BlockSize]byte, because what a cipher.Block is given
-	// is allocated.
+	// buffers holds *[aes.BlockSize]byte: the argument of a cipher.Block escapes to the heap,
+	// and the pool avoids an allocation per call.
 	buffers sync.Pool
 }
 
-// NewScrambler returns a scrambler of ids of 1 to 63 bits: 63 for any id, 53 for
-// those of [JSSafe], so that the public ones are exact in JavaScript too. The
-// key is 16 random bytes that are kept secret, used for nothing else and the
-// same in every process: `openssl rand -hex 16` makes one. A key of zeros is
-// refused as a forgotten one.
+// NewScrambler returns a scrambler of ids of 1 to 63 bits: 63 for any id; 53 for ids of
+// [JSSafe], so that the public ids are exact in JavaScript, too. The key is 16 random bytes.
+// Keep it secret, use it for nothing else, and use the same key in every process; `openssl rand
+// -hex 16` makes one. NewScrambler refuses a key of zeros, because that is most likely a
+// forgotten one.
 func NewScrambler(key [16]byte, bits int) (*Scrambler, error) {
 	if bits < 1 || bits > maxBits {
-		return nil, fmt.Errorf("keygen: a scrambler of %d bits; ids have 1 to %d", bits, maxBits)
+		return nil, fmt.Errorf("keygen: the scrambler is to have %d bits; ids have 1 to %d", bits, maxBits)
 	}
 	if key == [16]byte{} {
-		return nil, errors.New("keygen: the key of a scrambler is all zeros; give it 16 random bytes, from `openssl rand -hex 16` say")
+		return nil, errors.New("keygen: the key of the scrambler is all zeros; set it to 16 random bytes, from `openssl rand -hex 16` say")
 	}
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
@@ -69,20 +67,20 @@ func NewScrambler(key [16]byte, bits int) (*Scrambler, error) {
 	}, nil
 }
 
-// Scramble returns the public form of id. An id below 1, or wider than the
-// scrambler, is an error that wraps [ErrRange].
+// Scramble returns the public form of id. For an id below 1, or one with more bits than the
+// scrambler, the error wraps [ErrRange].
 func (s *Scrambler) Scramble(id int64) (int64, error) {
 	return s.walk(id, (*Scrambler).forward)
 }
 
-// Unscramble returns the id whose public form is given. A number below 1, or
-// wider than the scrambler, is an error that wraps [ErrRange]. Every other is
-// the form of some id, which need not exist.
+// Unscramble returns the id of a public form. For a number below 1, or one with more bits than
+// the scrambler, the error wraps [ErrRange]. Every other number is the public form of some id,
+// which need not exist.
 func (s *Scrambler) Unscramble(public int64) (int64, error) {
 	return s.walk(public, (*Scrambler).backward)
 }
 
-// walk steps on until it meets no 0, which is neither an id nor a public form.
+// walk applies step until the result is not 0, because 0 is neither an id nor a public form.
 func (s *Scrambler) walk(from int64, step func(*Scrambler, *[aes.BlockSize]byte, uint64) uint64) (int64, error) {
 	if err := s.check(from); err != nil {
 		return 0, err
@@ -101,7 +99,7 @@ func (s *Scrambler) check(id int64) error {
 		return fmt.Errorf("%w: the scrambler has no key; make it with NewScrambler", ErrRange)
 	}
 	if id < 1 || id>>s.bits != 0 {
-		return fmt.Errorf("%w: %d is not from 1 to %d, the ids of %d bits", ErrRange, id, uint64(1)<<s.bits-1, s.bits)
+		return fmt.Errorf("%w: %d is not between 1 and %d, the highest id of %d bits", ErrRange, id, uint64(1)<<s.bits-1, s.bits)
 	}
 	return nil
 }

@@ -9,23 +9,23 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Sections returns a source whose keys have their high bits from another source and the
-// low bits of their own, as wuid makes them: one key of highs is a section of 2^low keys.
-// Package segment draws from it, and takes the next section while nine tenths of the
-// first are left; so one round trip lasts for billions of keys where low is 36, as in
-// wuid. A process leaves what it has of its section, and of the next one, when it ends.
+// Sections returns a source whose keys take their high bits from another source and count
+// through the low bits, as wuid does. One key of highs is a section of 2^low keys. Package
+// segment draws from the source, and reserves the next section when a tenth of the current one
+// is used. With 36 low bits, as in wuid, one round trip yields 69 billion keys. When a process
+// ends, the rest of its current section and its next one become a gap.
 //
-// Highs is a counter that may be shared with other programs which make sections of the
-// same length: a redisgen.Counter of wuid's key, or sqlstore's WUID, beside wuid itself
-// where that has no WithSection, which puts a number of its own above the high bits. From
-// 1 to 62 bits are low, and highs has keys of 63-low bits: after the last of them errors
-// wrap [ErrExhausted].
+// The source highs may be shared with other programs that make sections of the same length: a
+// redisgen.Counter of wuid's key, or sqlstore's WUID, beside wuid itself. It must not be shared
+// with a wuid that uses WithSection, which sets bits above the high bits. The number of low
+// bits is from 1 to 62, and highs has keys of 63-low bits; after the last of them errors wrap
+// [ErrExhausted].
 func Sections(highs Source, low int) (Source, error) {
 	switch {
 	case nilness.Is(highs):
-		return nil, errors.New("keygen: Sections of a nil source; give the one that the high bits come from")
+		return nil, errors.New("keygen: Sections got a nil source; pass the source of the high bits")
 	case low < 1 || low > 62:
-		return nil, fmt.Errorf("keygen: Sections with %d low bits; they are from 1 to 62, and 36 in wuid", low)
+		return nil, fmt.Errorf("keygen: Sections got %d low bits; the number must be from 1 to 62, and is 36 in wuid", low)
 	}
 	return &sections{highs, low}, nil
 }
@@ -37,7 +37,7 @@ type sections struct {
 
 var _ Source = (*sections)(nil)
 
-// Reserve takes one section, however many keys are asked for.
+// Reserve reserves one section, whatever n is.
 func (s *sections) Reserve(ctx context.Context, n int64) (Span, error) {
 	if n < 1 {
 		return Span{}, fmt.Errorf("keygen: sections: cannot reserve %d keys", n)
@@ -50,7 +50,7 @@ func (s *sections) Reserve(ctx context.Context, n int64) (Span, error) {
 	case high.First < 1:
 		return Span{}, fmt.Errorf("%w: the source of the high bits gave %d", ErrRegressed, high.First)
 	case high.First > math.MaxInt64>>s.low:
-		return Span{}, fmt.Errorf("%w: section %d has no room for %d low bits in 63", ErrExhausted, high.First, s.low)
+		return Span{}, fmt.Errorf("%w: section %d and %d low bits need more than 63 bits", ErrExhausted, high.First, s.low)
 	}
 	return Span{First: high.First << s.low, Count: int64(1) << s.low, Step: 1}, nil
 }

@@ -10,27 +10,24 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Set holds the generators that models name in their keygen tags, by the kind
-// of their keys. One name may stand in several maps: a field takes the kind
-// that is its own. One Set serves gormplugin and sqlxhook alike. It must not be
-// changed once in use.
+// Set holds the generators that models name in their keygen tags, one map per kind of key. One
+// name may be in several maps: a field takes the generator for its own kind. gormplugin and
+// sqlxhook share one Set. It must not be changed once in use.
 type Set struct {
 	// Default fills fields tagged `keygen:""`. Nil makes such a tag an error.
 	Default Generator[int64]
-	// Named fills fields tagged `keygen:"name"`: integers, and strings with the
-	// id's digits, in the text form that the tag asks for.
+	// Named fills fields tagged `keygen:"name"`: integers, and strings that hold the id's
+	// digits in the text form that the tag names.
 	Named map[string]Generator[int64]
-	// Text fills strings tagged `keygen:"name"`; the name "" is the default one
-	// of strings.
+	// Text fills strings tagged `keygen:"name"`; the name "" is the default for strings.
 	Text map[string]Generator[string]
-	// Binary fills [16]byte and types made of it, such as UUIDs, tagged
-	// `keygen:"name"`; the name "" is the default one of these.
+	// Binary fills [16]byte and types derived from it, such as UUIDs, tagged `keygen:"name"`;
+	// the name "" is the default for these.
 	Binary map[string]Generator[[16]byte]
 }
 
-// Lookup returns the generator of int64 ids called name, "" being the default
-// one, or an error that wraps [ErrUnknownGenerator] and lists the names there
-// are.
+// Lookup returns the generator of int64 ids called name; "" names the default one. If there is
+// none, the error wraps [ErrUnknownGenerator] and lists the existing names.
 func (s Set) Lookup(name string) (Generator[int64], error) {
 	if name == "" {
 		if nilness.Is(s.Default) {
@@ -41,7 +38,7 @@ func (s Set) Lookup(name string) (Generator[int64], error) {
 	return lookup(s.Named, "", name)
 }
 
-// otherwise says what else there is to name in a tag than the default.
+// otherwise returns a hint to the names that a tag could use instead of the default.
 func otherwise[K any](named map[string]Generator[K]) string {
 	if len(named) == 0 {
 		return ""
@@ -49,9 +46,9 @@ func otherwise[K any](named map[string]Generator[K]) string {
 	return ", or name one of [" + names(named) + "] in the tag"
 }
 
-// Check returns an error that wraps [ErrUnknownGenerator] when the set holds a
-// generator that is nil, or a nil pointer, and would fail or panic at the first
-// key. A set without a Default is fine.
+// Check returns an error that wraps [ErrUnknownGenerator] when a generator of the set is nil or
+// a nil pointer, because it would fail or panic at the first key. A set without a Default is
+// valid.
 func (s Set) Check() error {
 	errs := []error{checkNil("Named", s.Named), checkNil("Text", s.Text), checkNil("Binary", s.Binary)}
 	if s.Default != nil && nilness.Is(s.Default) {
@@ -69,14 +66,12 @@ func checkNil[K any](kind string, of map[string]Generator[K]) error {
 	return nil
 }
 
-// LookupText returns the generator of strings called name, or an error like
-// [Set.Lookup].
+// LookupText returns the generator of strings called name, with the errors of [Set.Lookup].
 func (s Set) LookupText(name string) (Generator[string], error) {
 	return lookup(s.Text, "string ", name)
 }
 
-// LookupBinary returns the generator of 16 bytes called name, or an error like
-// [Set.Lookup].
+// LookupBinary returns the generator of 16 bytes called name, with the errors of [Set.Lookup].
 func (s Set) LookupBinary(name string) (Generator[[16]byte], error) {
 	return lookup(s.Binary, "[16]byte ", name)
 }

@@ -2,19 +2,18 @@ package keygen
 
 import "time"
 
-// Stats is a snapshot of a generator. It is computed when asked for, so that
-// issuing pays nothing for it; fields that a generator has no notion of are
-// zero.
+// Stats is a snapshot of a generator. It is computed by the call, so that issuing keys costs
+// nothing extra. Fields that do not apply to a generator are zero.
 type Stats struct {
-	Issued   int64 // keys handed out since the start
+	Issued   int64 // keys issued since the start
 	Waits    int64 // calls that had to wait, for the clock or for a reservation
 	Failures int64 // calls that returned an error
 
-	Rate            float64       // keys per second lately, over a second at least
+	Rate            float64       // keys per second, averaged over at least the last second
 	Remaining       int64         // keys held in memory, ready to be issued
 	Reservations    int64         // spans reserved from the source
 	FailedReserves  int64         // reservations that failed
-	LastError       error         // of the newest reservation; nil when it succeeded
+	LastError       error         // error of the newest reservation; nil when it succeeded
 	LastReservation time.Duration // how long the newest reservation took
 
 	Worker      int64     // worker id in use

@@ -7,22 +7,21 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Reply is the answer to a script; go-redis has *redis.Cmd for it.
+// Reply is the answer to a script; go-redis' *redis.Cmd implements it.
 type Reply interface {
-	// Int64 returns the number in the answer, also when it came as text.
+	// Int64 returns the number in the answer, even if the answer is a text.
 	Int64() (int64, error)
 }
 
-// Client runs scripts. It has to be safe for concurrent use. *redis.Client,
-// *redis.ClusterClient and redis.UniversalClient of go-redis v9 are Clients.
+// Client runs scripts. It must be safe for concurrent use. *redis.Client, *redis.ClusterClient
+// and redis.UniversalClient of go-redis v9 are Clients.
 type Client[R Reply] interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) R
 }
 
-// reloader is a client of a cluster that can be told to ask who the masters are, as
-// go-redis' ClusterClient can: it asks in the background, and only once at a time. By
-// itself it does so after ten seconds, in newer versions a minute, when a master no
-// longer answers.
+// reloader is a client of a cluster that can read again which nodes are masters, as go-redis'
+// ClusterClient can: in the background, and one read at a time. By itself ClusterClient reads
+// them ten seconds, in newer versions a minute, after a master stopped answering.
 type reloader interface {
 	ReloadState(ctx context.Context)
 }
@@ -30,7 +29,7 @@ type reloader interface {
 // eval runs a script that returns a number.
 type eval func(ctx context.Context, script string, keys []string, args ...any) (int64, error)
 
-// errNoClient is what a value says that no constructor has made.
+// errNoClient is the error of a value that no constructor made.
 var errNoClient = errors.New("redisgen: the client is nil; connect to Redis first")
 
 func evalWith[R Reply](c Client[R]) (eval, error) {

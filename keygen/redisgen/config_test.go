@@ -163,7 +163,7 @@ func TestPeriodsForgetTheGroupsOfPeriodsThatHaveEnded(t *testing.T) {
 		}
 	}
 	// The day before may still be asked for by a process whose clock is behind.
-	if known := redisgen.KnownGroups(p); known > 201 {
-		t.Errorf("%d groups are remembered", known)
+	if n := redisgen.KnownGroups(p); n > 201 {
+		t.Errorf("%d groups are remembered", n)
 	}
 }

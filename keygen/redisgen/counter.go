@@ -13,18 +13,19 @@ import (
 
 // Config configures a [Counter].
 type Config struct {
-	// Key holds the highest key given so far, "ids:order" say. It is required.
+	// Key is the Redis key that stores the highest key issued so far: "ids:order", say. It is
+	// required.
 	Key string
 
-	// Offset is where this master begins, from 1 to Step. Defaults to 1.
+	// Offset is the first key of this master, from 1 to Step. Defaults to 1.
 	Offset int64
 
-	// Step is the distance of its keys: the number of independent masters, 1 when
-	// there is one, or a cluster. Defaults to 1.
+	// Step is the distance between two keys: the number of independent masters, or 1 for a
+	// single master or a cluster. Defaults to 1.
 	Step int64
 
-	// Floor is the lowest key that may be given: a counter below it has lost its
-	// data. Defaults to 0, any.
+	// Floor is the lowest key that may be issued: a counter below it has lost its data.
+	// Defaults to 0: any.
 	Floor int64
 }
 
@@ -47,17 +48,17 @@ func (c Config) validate() error {
 	case c.Offset < 1 || c.Offset > c.Step:
 		return fmt.Errorf("redisgen: Config.Offset is %d; with a Step of %d it is from 1 to %[2]d, another one on each master", c.Offset, c.Step)
 	case c.Floor < 0:
-		return fmt.Errorf("redisgen: Config.Floor is %d; it is the lowest key that may be given, 0 for any", c.Floor)
+		return fmt.Errorf("redisgen: Config.Floor is %d; it is the lowest key that may be issued, 0 for any", c.Floor)
 	}
 	return nil
 }
 
-// Counter reserves spans of one key in Redis. It is safe for concurrent use and
-// holds nothing that needs closing.
+// Counter reserves spans of one counter in Redis. It is safe for concurrent use and needs no
+// Close.
 type Counter struct {
 	cfg     Config
 	eval    eval
-	highest atomic.Int64 // that this process knows of; 0 or less before the first
+	highest atomic.Int64 // the highest key that this process knows of; 0 or less before the first
 }
 
 var _ keygen.Source = (*Counter)(nil)
@@ -78,19 +79,20 @@ func New[R Reply](client Client[R], cfg Config) (*Counter, error) {
 	return c, nil
 }
 
-// The scripts never compute with a key, nor return one as a number: Lua's
-// numbers are exact up to 53 bits only. Each touches one key.
+// The scripts never compute with a key and never return one as a number, because Lua's numbers
+// are exact only up to 53 bits. Each script uses one Redis key.
 const (
-	// below compares two decimal texts; of two negative ones none is below.
+	// below returns whether a decimal text is less than another; it returns false for two
+	// negative ones.
 	below = `local function below(a, b)
   if string.sub(b, 1, 1) == '-' then return false end
   return string.sub(a, 1, 1) == '-' or #a < #b or #a == #b and a < b
 end
 local old = redis.call('GET', KEYS[1])
 `
-	// reserveScript adds its first argument and returns the new highest key. A
-	// counter below the second argument is left as it is, so that it is found so
-	// again until somebody raises it.
+	// reserveScript adds its first argument and returns the new highest key. It does not change
+	// a counter below the second argument, so that every call reports it until somebody raises
+	// it.
 	reserveScript = below + `if not old then return '-1' end
 if below(old, ARGV[2]) then return '-2' end
 redis.call('INCRBY', KEYS[1], ARGV[1])
@@ -100,14 +102,14 @@ return redis.call('GET', KEYS[1])`
 	seedScript = below + `if not old or below(old, ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end
 return redis.call('GET', KEYS[1])`
 
-	missing  = -1
-	wentBack = -2
+	missing   = -1
+	regressed = -2
 )
 
 // Numbering returns Offset and Step, for package ticket.
 func (c *Counter) Numbering() (offset, step int64) { return c.cfg.Offset, c.cfg.Step }
 
-// Reserve takes n keys, n at least 1, with one command.
+// Reserve reserves n keys, n at least 1, with one command.
 func (c *Counter) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if c.eval == nil {
 		return keygen.Span{}, errNoClient
@@ -128,32 +130,32 @@ func (c *Counter) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	return span, nil
 }
 
-// check refuses keys that cannot be the ones after those given before.
+// check refuses keys that do not follow the keys issued before.
 func (c *Counter) check(last int64, span keygen.Span) error {
 	switch known := c.highest.Load(); {
 	case last == missing && known > 0:
 		return fmt.Errorf("%w: Redis has lost the counter, which had reached %d; Seed it above the keys in use", keygen.ErrRegressed, known)
 	case last == missing:
-		return fmt.Errorf("%w: Redis has no such counter; if it is new, Seed it once, else Redis has lost it: then Seed it above the keys in use", keygen.ErrUnknownTag)
-	case last == wentBack || span.First < c.cfg.Floor:
-		return fmt.Errorf("%w: the counter is below %d, where it was before or Floor says; Seed it above the keys in use", keygen.ErrRegressed, max(known, c.cfg.Floor))
+		return fmt.Errorf("%w: Redis has no such counter; if it is new, Seed it once; otherwise Redis has lost it: Seed it above the keys in use", keygen.ErrUnknownTag)
+	case last == regressed || span.First < c.cfg.Floor:
+		return fmt.Errorf("%w: the counter is below %d, which it had reached or which Config.Floor demands; Seed it above the keys in use", keygen.ErrRegressed, max(known, c.cfg.Floor))
 	case span.First < 1 || (last-c.cfg.Offset)%c.cfg.Step != 0:
-		return fmt.Errorf("%w: the value was set to %d, which is none of %d, %d, …; Seed it above the keys in use", keygen.ErrRegressed, last, c.cfg.Offset, c.cfg.Offset+c.cfg.Step)
+		return fmt.Errorf("%w: somebody set the value to %d, which is not one of %d, %d, …; Seed it above the keys in use", keygen.ErrRegressed, last, c.cfg.Offset, c.cfg.Offset+c.cfg.Step)
 	}
 	return nil
 }
 
-// raise sets a to n unless it is higher already.
+// raise sets a to n unless a is higher already.
 func raise(a *atomic.Int64, n int64) {
 	for old := a.Load(); n > old && !a.CompareAndSwap(old, n); {
 		old = a.Load()
 	}
 }
 
-// Seed makes the counter's next key the lowest one of its numbering that is not
-// below first, nor below Floor. A counter that is further on stays as it is:
-// seeding twice does no harm, seeding too low after a loss does. It returns the
-// highest key given so far according to Redis, 0 or less for none.
+// Seed sets the counter so that its next key is the lowest one of its numbering that is at
+// least first and at least Floor. It does not lower a counter: seeding twice is harmless, but
+// seeding too low after a loss makes keys come twice. It returns the highest key issued so far
+// according to Redis, 0 or less for none.
 func (c *Counter) Seed(ctx context.Context, first int64) (int64, error) {
 	if c.eval == nil {
 		return 0, errNoClient

@@ -4,5 +4,5 @@ package redisgen
 func KnownGroups(p *Periods) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.known)
+	return len(p.newest)
 }

@@ -14,25 +14,24 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// TextReply is the answer to a script of [Leases]; go-redis has *redis.Cmd for it.
+// TextReply is the answer to a script of [Leases]; go-redis' *redis.Cmd implements it.
 type TextReply interface {
-	// Text returns the answer, which is a text.
+	// Text returns the answer as a text.
 	Text() (string, error)
 }
 
-// TextClient runs scripts that answer with texts. It has to be safe for concurrent
-// use. The same clients of go-redis v9 are TextClients that are [Client]s.
+// TextClient runs scripts that answer with texts. It must be safe for concurrent use. The
+// clients of go-redis v9 that are [Client]s are TextClients, too.
 type TextClient[R TextReply] interface {
 	Eval(ctx context.Context, script string, keys []string, args ...any) R
 }
 
-// Leases is a ledger of leased worker ids, for [workerid.NewLeased]. Its clock is that
-// of the Redis server, in microseconds; so units of layouts must be whole
-// microseconds, or the error wraps [keygen.ErrLayout]. It is safe for concurrent use
-// and holds nothing that needs closing.
+// Leases is a ledger of leased worker ids, for [workerid.NewLeased]. Its clock is the Redis
+// server's, in microseconds, so units of layouts must be whole microseconds; otherwise the
+// error wraps [keygen.ErrLayout]. It is safe for concurrent use and needs no Close.
 //
-// All of a namespace is in one hash, the key "Prefix:namespace", so that Redis loses
-// it whole or not at all. The package's comment says what is noticed then.
+// One hash, with the key "Prefix:namespace", holds all of a namespace, so Redis loses all of it
+// or nothing. The package's comment says which losses are detected.
 type Leases struct {
 	prefix string
 	eval   func(ctx context.Context, script, key string, args ...any) (string, error)
@@ -40,14 +39,14 @@ type Leases struct {
 
 var _ workerid.Ledger = (*Leases)(nil)
 
-// NewLeases returns a ledger of which all keys begin with prefix, "shop:worker" say.
-// It does not ask Redis yet. The type of the reply is inferred.
+// NewLeases returns a ledger whose keys begin with prefix: "shop:worker", say. It does not call
+// Redis. The type of the reply is inferred.
 func NewLeases[R TextReply](client TextClient[R], prefix string) (*Leases, error) {
 	switch {
 	case nilness.Is(client):
 		return nil, errNoClient
 	case prefix == "":
-		return nil, errors.New("redisgen: the prefix of the keys of leases is empty; name the application")
+		return nil, errors.New("redisgen: the prefix of the keys of leases is empty; use the application's name")
 	}
 	return &Leases{prefix, func(ctx context.Context, script, key string, args ...any) (string, error) {
 		if err := ctx.Err(); err != nil {
@@ -61,10 +60,10 @@ func NewLeases[R TextReply](client TextClient[R], prefix string) (*Leases, error
 	}}, nil
 }
 
-// Create says that no process ever had a lease of the namespace, so that the first one
-// begins at once: without it, the first one begins two terms later, as one does whose
-// leases Redis has lost. Call it once in the life of an application, where Counter.Seed
-// would be called, and never at each start. A namespace that is there stays as it is.
+// Create records that no process ever had a lease of the namespace, so that the first lease
+// begins at once. Without it, the first lease begins two terms later, as after a loss of data.
+// Call it once in the life of an application, where you would call Counter.Seed, and never at
+// each start. An existing namespace is unchanged.
 func (l *Leases) Create(ctx context.Context, namespace string) error {
 	err := l.checkName("namespace", namespace)
 	if err == nil {
@@ -85,57 +84,58 @@ func (l *Leases) Take(ctx context.Context, c workerid.Claim) (workerid.Entry, er
 	return e, nil
 }
 
-// changes is how often a layout is tried to be changed: others may be doing it.
-const changes = 10
+// maxLayoutChanges bounds how often take tries to change a layout: other processes may change
+// it at the same time.
+const maxLayoutChanges = 10
 
 func (l *Leases) take(ctx context.Context, c workerid.Claim) (e workerid.Entry, err error) {
 	if err := l.check(c); err != nil {
 		return e, err
 	}
-	for range changes {
-		words, err := l.run(ctx, takeScript, c.Namespace, c.Layout.Fingerprint(), c.Layout.Epoch.UnixMicro(), c.Layout.Unit.Microseconds(),
-			c.Term.Microseconds(), c.Owner, shown(c.Holder), c.Most, flag(c.Sticky))
+	for range maxLayoutChanges {
+		answer, err := l.run(ctx, takeScript, c.Namespace, c.Layout.Fingerprint(), c.Layout.Epoch.UnixMicro(), c.Layout.Unit.Microseconds(),
+			c.Term.Microseconds(), c.Owner, truncatedHolder(c.Holder), c.Most, luaBool(c.Sticky))
 		if err != nil {
 			return e, err
 		}
-		switch words.kind {
+		switch answer.kind {
 		case "ok":
-			err := words.numbers(&e.Worker, &e.Generation, &e.NotBefore, &e.Ceiling)
+			err := answer.numbers(&e.Worker, &e.Generation, &e.NotBefore, &e.Ceiling)
 			return e, err
 		case "full":
-			return e, words.full(c)
+			return e, answer.full(c)
 		case "early":
-			return e, fmt.Errorf("%w: by Redis' clock it is before the layout's epoch, %v", keygen.ErrLayout, c.Layout.Epoch.UTC())
+			return e, fmt.Errorf("%w: Redis' clock reads a time before the layout's epoch, %v", keygen.ErrLayout, c.Layout.Epoch.UTC())
 		case "layout":
-			if err := l.change(ctx, c, words.text); err != nil {
+			if err := l.change(ctx, c, answer.text); err != nil {
 				return e, err
 			}
 		default:
-			return e, words.unknown()
+			return e, answer.unknown()
 		}
 	}
-	return e, fmt.Errorf("%w: other processes change the layout of namespace %q again and again; end those with another layout", keygen.ErrLayout, c.Namespace)
+	return e, fmt.Errorf("%w: other processes change the layout of namespace %q again and again; stop the processes with another layout", keygen.ErrLayout, c.Namespace)
 }
 
-// change gives the namespace the claim's layout when the one noted is the former one
-// and no lease is in force.
+// change gives the namespace the claim's layout if the stored layout is the former one and no
+// lease is in force.
 func (l *Leases) change(ctx context.Context, c workerid.Claim, noted string) error {
 	if c.Standing(noted) != workerid.Past {
 		return c.Refuse(noted)
 	}
-	words, err := l.run(ctx, surveyScript, c.Namespace, noted)
+	answer, err := l.run(ctx, surveyScript, c.Namespace, noted)
 	if err != nil {
 		return err
 	}
 	var held, end int64
-	if words.kind == "other" { // somebody was faster
+	if answer.kind == "other" { // another process has changed it
 		return nil
 	}
-	if err := words.numbers(&held, &end); err != nil {
+	if err := answer.numbers(&held, &end); err != nil {
 		return err
 	}
 	if held > 0 {
-		return c.Hold(noted, held, words.rest(2), time.UnixMicro(end))
+		return c.Hold(noted, held, answer.rest(2), time.UnixMicro(end))
 	}
 	from, err := c.Begin(time.UnixMicro(end))
 	if err != nil {
@@ -151,15 +151,15 @@ func (l *Leases) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) 
 	if err := l.check(c); err != nil {
 		return 0, fmt.Errorf("redisgen: renew a lease: %w", err)
 	}
-	words, err := l.run(ctx, renewScript, c.Namespace, c.Layout.Fingerprint(), c.Term.Microseconds(), c.Owner, e.Worker, e.Generation)
+	answer, err := l.run(ctx, renewScript, c.Namespace, c.Layout.Fingerprint(), c.Term.Microseconds(), c.Owner, e.Worker, e.Generation)
 	switch {
 	case err != nil:
-	case words.kind == "ok":
-		err = words.numbers(&ceiling)
-	case words.kind == "lost":
-		err = fmt.Errorf("%w: worker id %d %s", keygen.ErrWorkerLost, e.Worker, words.text)
+	case answer.kind == "ok":
+		err = answer.numbers(&ceiling)
+	case answer.kind == "lost":
+		err = fmt.Errorf("%w: worker id %d %s", keygen.ErrWorkerLost, e.Worker, answer.text)
 	default:
-		err = words.unknown()
+		err = answer.unknown()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("redisgen: renew a lease: %w", err)
@@ -179,9 +179,9 @@ func (l *Leases) Return(ctx context.Context, c workerid.Claim, e workerid.Entry,
 	return nil
 }
 
-// The limits are those of sqlstore, so that a ledger can be replaced by another.
+// The limits equal those of sqlstore, so that one ledger can replace the other.
 const (
-	maxName   = 64 // characters of a namespace or owner
+	maxName   = 64 // characters of a namespace or owner's name
 	maxHolder = 128
 )
 
@@ -210,8 +210,8 @@ func (l *Leases) checkName(what, name string) error {
 	return nil
 }
 
-// shown is a holder's name as it is kept.
-func shown(holder string) string {
+// truncatedHolder returns a holder's name in the length that is stored.
+func truncatedHolder(holder string) string {
 	holder = strings.ToValidUTF8(holder, "?")
 	for utf8.RuneCountInString(holder) > maxHolder {
 		_, n := utf8.DecodeRuneInString(holder)
@@ -220,7 +220,7 @@ func shown(holder string) string {
 	return holder
 }
 
-func flag(b bool) int {
+func luaBool(b bool) int {
 	if b {
 		return 1
 	}
@@ -228,23 +228,23 @@ func flag(b bool) int {
 }
 
 // run runs a script on the key of a namespace.
-func (l *Leases) run(ctx context.Context, script, namespace string, args ...any) (words, error) {
+func (l *Leases) run(ctx context.Context, script, namespace string, args ...any) (answer, error) {
 	text, err := l.eval(ctx, leaseLibrary+script, l.prefix+":"+namespace, args...)
 	if err != nil {
-		return words{}, err
+		return answer{}, err
 	}
 	kind, rest, _ := strings.Cut(text, " ")
 	if kind == "anonymous" {
-		return words{}, &keygen.SetupError{Err: errors.New("INFO server does not say the server's run_id, by which a fail-over is noticed"), Cure: "use a server that says it, Redis or Valkey, without a proxy in between"}
+		return answer{}, &keygen.SetupError{Err: errors.New("the answer to INFO server has no run_id, which is needed to detect a fail-over"), Cure: "connect directly to a Redis or Valkey server, without a proxy"}
 	}
-	return words{kind, rest}, nil
+	return answer{kind, rest}, nil
 }
 
-// words is an answer of a script: a word and what it is about.
-type words struct{ kind, text string }
+// answer is a script's answer: its first word, and the rest.
+type answer struct{ kind, text string }
 
-// numbers reads the first numbers of the text.
-func (w words) numbers(into ...*int64) error {
+// numbers parses the first words of the text as numbers.
+func (w answer) numbers(into ...*int64) error {
 	fields := strings.SplitN(w.text, " ", len(into)+1)
 	if len(fields) < len(into) {
 		return w.unknown()
@@ -258,8 +258,8 @@ func (w words) numbers(into ...*int64) error {
 	return nil
 }
 
-// rest is what follows after n words of the text.
-func (w words) rest(n int) string {
+// rest returns the text after its first n words.
+func (w answer) rest(n int) string {
 	fields := strings.SplitN(w.text, " ", n+1)
 	if len(fields) <= n {
 		return ""
@@ -267,7 +267,7 @@ func (w words) rest(n int) string {
 	return fields[n]
 }
 
-func (w words) full(c workerid.Claim) error {
+func (w answer) full(c workerid.Claim) error {
 	var held int64
 	if err := w.numbers(&held); err != nil {
 		return err
@@ -276,6 +276,6 @@ func (w words) full(c workerid.Claim) error {
 		keygen.ErrNoWorker, held, c.Namespace, w.rest(1))
 }
 
-func (w words) unknown() error {
-	return fmt.Errorf("the script answered %q, which it never does; is the key one of a ledger's?", w.kind+" "+w.text)
+func (w answer) unknown() error {
+	return fmt.Errorf("the script gave the unknown answer %q; check that the key belongs to a ledger", w.kind+" "+w.text)
 }

@@ -2,22 +2,22 @@ package redisgen
 
 // The hash of a namespace has the fields
 //
-//	server                what the server called itself when it was last looked at
+//	server                the server's run_id at the last access
 //	longest               the longest term so far, in microseconds
-//	safe                  microseconds since 1970: ceilings that were lost lie before
-//	layout, epoch, unit   what ceilings are counted in, in microseconds
+//	safe                  microseconds since 1970: all lost ceilings lie before
+//	layout, epoch, unit   the layout of ceilings; epoch and unit in microseconds
 //	floor                 the tick before which no lease begins
 //	o:7 h:7 g:7 c:7 e:7   owner, holder, generation, ceiling and era of worker id 7
 //
-// As each fail-over raises safe, it also says which of them it was: the era. Ticks
-// and microseconds are below 2^53, up to which Lua's numbers are exact.
+// Each fail-over raises safe, so its value also identifies the fail-over: the era. Ticks and
+// microseconds are below 2^53, up to which Lua's numbers are exact.
 //
-// A run_id is another one after each start of a server. So a restart counts as a
-// fail-over, too: nobody can tell what its file had lost.
+// A server has a new run_id after each start. So a restart counts as a fail-over, too, because
+// nobody can tell what the server's file had lost.
 
-// leaseLibrary is what the scripts have in common.
+// leaseLibrary is the common first part of the scripts.
 //
-//nolint:dupword // that is Lua
+//nolint:dupword // this is Lua
 const leaseLibrary = `
 local key = KEYS[1]
 local time = redis.call('TIME')
@@ -55,10 +55,10 @@ if not h['server'] then
 end
 return 'ok'`
 
-// takeScript takes the layout, its epoch and unit, the term, the owner, the holder,
+// takeScript's arguments are the layout, its epoch and unit, the term, the owner, the holder,
 // the highest worker id and whether the holder is sticky.
 //
-//nolint:dupword // that is Lua
+//nolint:dupword // this is Lua
 const takeScript = `
 local term, owner, holder, most, sticky = tonumber(ARGV[4]), ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[8] == '1'
 meet(term)
@@ -104,18 +104,19 @@ set('e:' .. id, number('safe'))
 set('c:' .. id, ceiling)
 return 'ok ' .. id .. ' ' .. h['g:' .. id] .. ' ' .. text(first) .. ' ' .. text(ceiling)`
 
-// renewScript takes the layout, the term, the owner, the worker id and its generation.
+// renewScript's arguments are the layout, the term, the owner, the worker id and its
+// generation.
 const renewScript = `
 local term, id = tonumber(ARGV[2]), ARGV[4]
-if not h['layout'] then return 'lost is not known any more: Redis has lost the namespace' end
+if not h['layout'] then return 'lost is unknown: Redis has lost the namespace' end
 meet(term)
-if h['layout'] ~= ARGV[1] then return 'lost is of another layout by now: ' .. h['layout'] end
-if not h['c:' .. id] or h['o:' .. id] ~= ARGV[3] or h['g:' .. id] ~= ARGV[5] then return 'lost went to ' .. (h['h:' .. id] or 'nobody') end
-if h['e:' .. id] ~= h['safe'] then return 'lost was leased before Redis failed over or was started anew' end
+if h['layout'] ~= ARGV[1] then return 'lost belongs to a namespace with another layout now: ' .. h['layout'] end
+if not h['c:' .. id] or h['o:' .. id] ~= ARGV[3] or h['g:' .. id] ~= ARGV[5] then return 'lost is held by ' .. (h['h:' .. id] or 'nobody') end
+if h['e:' .. id] ~= h['safe'] then return 'lost was leased before Redis failed over or restarted' end
 set('c:' .. id, math.max(number('c:' .. id), ticks(now) + math.floor(term / number('unit'))))
 return 'ok ' .. h['c:' .. id]`
 
-// returnScript takes the owner, the worker id, its generation and the end.
+// returnScript's arguments are the owner, the worker id, its generation and the end.
 const returnScript = `
 local id = ARGV[2]
 if h['o:' .. id] == ARGV[1] and h['g:' .. id] == ARGV[3] then
@@ -124,8 +125,8 @@ if h['o:' .. id] == ARGV[1] and h['g:' .. id] == ARGV[3] then
 end
 return 'ok'`
 
-// surveyScript takes the layout that is to be changed. It returns how many leases are
-// in force, when the last of all has ended or ends, and one holder.
+// surveyScript's argument is the layout to be changed. It returns the number of leases in
+// force, the end of the last lease of all, and one holder.
 const surveyScript = `
 if h['layout'] ~= ARGV[1] then return 'other' end
 local held, last, holder, id = 0, now, '', 0
@@ -140,9 +141,9 @@ while h['c:' .. id] do
 end
 return 'ends ' .. held .. ' ' .. text(last) .. ' ' .. holder`
 
-// changeScript takes the layout that is to be changed, the next one, its epoch and
-// unit, and the floor in ticks of it and in microseconds. It changes nothing where a
-// lease was taken since the survey.
+// changeScript's arguments are the layout to be changed, the next one, its epoch and unit, and
+// the floor in ticks of it and in microseconds. It changes nothing if a lease was taken since
+// the survey.
 const changeScript = `
 if h['layout'] ~= ARGV[1] then return 'other' end
 local id = 0

@@ -13,25 +13,24 @@ import (
 
 // SerialsConfig configures [Serials].
 type SerialsConfig struct {
-	// Name is the first part of the keys in Redis, without braces. Those are
-	// {Name}:20261121 and {Name}:newest; the braces put both on one node of a
-	// cluster. It is required.
+	// Name is the first part of the Redis keys, without braces. The keys are {Name}:20261121
+	// and {Name}:newest; the braces put both on one node of a cluster. It is required.
 	Name string
 
-	// Digits is how many digits the day's count has, from 1 to 10. It is required,
-	// as it cannot be changed later. A day's keys are used up after 10^Digits - 1.
+	// Digits is the number of digits of the day's count, from 1 to 10. It is required, because
+	// it cannot be changed later. A day has 10^Digits - 1 serials.
 	Digits int
 
-	// Zone says when a day begins. It is required, and the same in all processes.
+	// Zone is the time zone in which a day begins. It is required, and must be the same in all
+	// processes.
 	Zone *time.Location
 
-	// Keep is how long a day's counter stays in Redis after the day's end, at
-	// least an hour. Serials of a day cannot be made once it is gone. Defaults to
-	// 48 hours.
+	// Keep is how long a day's counter stays in Redis after the end of the day, at least an
+	// hour. After that no more serials of the day can be made. Defaults to 48 hours.
 	Keep time.Duration
 
-	// Floor is the lowest serial that may be given, 20261121000042 say. A lower one
-	// is taken for a sign that Redis lost data. Defaults to 0, any.
+	// Floor is the lowest serial that may be issued: 20261121000042, say. A lower one means
+	// that Redis lost data. Defaults to 0: any.
 	Floor int64
 
 	// Now reads the clock. Defaults to time.Now.
@@ -51,28 +50,28 @@ func (c SerialsConfig) withDefaults() SerialsConfig {
 func (c SerialsConfig) validate() error {
 	switch {
 	case c.Name == "" || strings.ContainsAny(c.Name, "{}"):
-		return fmt.Errorf("redisgen: SerialsConfig.Name is %q; give a name without braces", c.Name)
+		return fmt.Errorf("redisgen: SerialsConfig.Name is %q; set a name without braces", c.Name)
 	case c.Digits < 1 || c.Digits > 10:
 		return fmt.Errorf("redisgen: SerialsConfig.Digits is %d; a day's count has from 1 to 10 digits", c.Digits)
 	case c.Zone == nil:
-		return errors.New("redisgen: SerialsConfig.Zone is nil; say when a day begins, time.UTC or a place's zone")
+		return errors.New("redisgen: SerialsConfig.Zone is nil; set it to the time zone in which a day begins, time.UTC, say")
 	case c.Keep < time.Hour:
-		return fmt.Errorf("redisgen: SerialsConfig.Keep is %v; keep a day's counter for an hour at least, as clocks differ", c.Keep)
+		return fmt.Errorf("redisgen: SerialsConfig.Keep is %v; it must be at least an hour, because clocks differ", c.Keep)
 	case c.Floor < 0:
-		return fmt.Errorf("redisgen: SerialsConfig.Floor is %d; it is the lowest serial that may be given, 0 for any", c.Floor)
+		return fmt.Errorf("redisgen: SerialsConfig.Floor is %d; it is the lowest serial that may be issued, 0 for any", c.Floor)
 	}
 	return nil
 }
 
-// Serials issues a day and the day's count as one number: 20261121000042 is the
-// 42nd of 21 November 2026 with six digits. It is safe for concurrent use; calls
-// take turns, as only then a counter that went back shows in each answer.
+// Serials issues a day and the day's count as one number: with six digits, 20261121000042 is
+// the 42nd of 21 November 2026. It is safe for concurrent use. One call at a time talks to
+// Redis, because only then each answer shows whether the counter went back.
 type Serials struct {
 	cfg   SerialsConfig
 	eval  eval
 	limit int64           // 10^Digits
-	turn  chan struct{}   // holds one token, whose owner talks to Redis
-	days  map[int64]int64 // the highest count seen of each day; the token's owner's
+	lock  chan struct{}   // capacity 1: the call that sent its element talks to Redis
+	days  map[int64]int64 // the highest count seen of each day; guarded by lock
 }
 
 var (
@@ -80,7 +79,7 @@ var (
 	_ keygen.Generator[string] = Texts{}
 )
 
-// NewSerials returns a generator of serials. It does not ask Redis yet.
+// NewSerials returns a generator of serials. It does not call Redis.
 func NewSerials[R Reply](client Client[R], cfg SerialsConfig) (*Serials, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -90,19 +89,19 @@ func NewSerials[R Reply](client Client[R], cfg SerialsConfig) (*Serials, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Serials{cfg: cfg, eval: eval, limit: 1, turn: make(chan struct{}, 1), days: map[int64]int64{}}
+	s := &Serials{cfg: cfg, eval: eval, limit: 1, lock: make(chan struct{}, 1), days: map[int64]int64{}}
 	for range cfg.Digits {
 		s.limit *= 10
 	}
 	return s, nil
 }
 
-// The keys of the scripts are a day's counter and the newest day, which is kept
-// without end. So it shows when a counter has gone before its time, or after it.
+// The keys of the scripts are a day's counter and the newest day, which does not expire. The
+// newest day shows whether a missing counter disappeared too early or expired.
 const (
-	// serialScript takes the day, when its counter ends, and what that has reached
-	// at least. A counter below that is left as it is, so that it is found so again
-	// until somebody raises it.
+	// serialScript's arguments are the day, when its counter expires, and the lowest value that
+	// the counter must have. It does not change a counter below that, so that every call
+	// reports it until somebody raises it.
 	serialScript = `local old = tonumber(redis.call('GET', KEYS[1]) or '-1')
 if not old then return redis.error_reply('ERR value is not an integer') end
 local newest = tonumber(redis.call('GET', KEYS[2]) or '0')
@@ -123,21 +122,20 @@ if old < tonumber(ARGV[3]) then redis.call('SET', KEYS[1], ARGV[3]) end
 redis.call('EXPIREAT', KEYS[1], ARGV[2])
 return 1`
 
-	lost = -1
-	past = -2
+	countLost = -1
+	dayGone   = -2
 )
 
-// Next returns the next serial of today. It is an error that wraps
-// [keygen.ErrLayout] when the day's are used up, [keygen.ErrClockRollback] when
-// the clock shows a day before the newest one that has no counter any more, and
-// [keygen.ErrRegressed] when Redis lost today's.
+// Next returns the next serial of today. The error wraps [keygen.ErrLayout] when the day's
+// serials are used up, [keygen.ErrClockRollback] when the clock shows a day before the newest
+// one whose counter has expired, and [keygen.ErrRegressed] when Redis lost today's counter.
 func (s *Serials) Next(ctx context.Context) (int64, error) {
 	if s == nil || s.eval == nil {
 		return 0, errNoClient
 	}
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return 0, fmt.Errorf("redisgen: %s: %w: %w", s.cfg.Name, keygen.ErrStarved, ctx.Err())
 	}
@@ -161,10 +159,10 @@ func (s *Serials) next(ctx context.Context) (int64, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case count == past:
-		return 0, fmt.Errorf("%w: the clock shows %d, and the counter of that day has gone; is the clock right, and Zone the same everywhere?", keygen.ErrClockRollback, day)
-	case count == lost || count <= known:
-		return 0, fmt.Errorf("%w: the counter of %d, which had reached %d, has gone or is below; Seed it with the highest serial in use", keygen.ErrRegressed, day, known)
+	case count == dayGone:
+		return 0, fmt.Errorf("%w: the clock shows %d, but the counter of that day has expired; check the clock, and that Zone is the same in all processes", keygen.ErrClockRollback, day)
+	case count == countLost || count <= known:
+		return 0, fmt.Errorf("%w: the counter of %d had reached %d, and is missing or lower now; Seed it with the highest serial in use", keygen.ErrRegressed, day, known)
 	case count >= s.limit:
 		return 0, fmt.Errorf("%w: the %d digits are used up until the end of %d", keygen.ErrLayout, s.cfg.Digits, day)
 	}
@@ -177,12 +175,12 @@ func (s *Serials) today() (int64, error) {
 	y, m, d := s.cfg.Now().In(s.cfg.Zone).Date()
 	day := int64(y)*10000 + int64(m)*100 + int64(d)
 	if y < 1000 || y > 9999 || day < s.cfg.Floor/s.limit {
-		return 0, fmt.Errorf("%w: the clock shows %d-%02d-%02d, which is before Floor or has not eight digits; set it right", keygen.ErrClockRollback, y, m, d)
+		return 0, fmt.Errorf("%w: the clock shows %d-%02d-%02d, which is before Floor or does not have eight digits; correct the clock", keygen.ErrClockRollback, y, m, d)
 	}
 	return day, nil
 }
 
-// run runs one of the scripts on the keys of a day.
+// run runs a script on the keys of a day.
 func (s *Serials) run(ctx context.Context, script string, day, count int64) (int64, error) {
 	name := strconv.FormatInt(day, 10)
 	tomorrow := time.Date(int(day/10000), time.Month(day/100%100), int(day%100)+1, 0, 0, 0, 0, s.cfg.Zone)
@@ -190,9 +188,9 @@ func (s *Serials) run(ctx context.Context, script string, day, count int64) (int
 	return s.eval(ctx, script, keys, name, tomorrow.Add(s.cfg.Keep).Unix(), count)
 }
 
-// Seed makes the serials of a day go on after the given one, which has to be the
-// highest in use: after Redis lost data, or to take over from another system. A
-// counter that is further on stays as it is.
+// Seed sets a day's counter so that its serials go on after highest, which must be the highest
+// serial in use: after Redis lost data, or to take over from another system. It does not lower
+// a counter.
 func (s *Serials) Seed(ctx context.Context, highest int64) error {
 	if s.eval == nil {
 		return errNoClient

@@ -13,22 +13,20 @@ import (
 
 // Config configures a [Generator].
 type Config struct {
-	// Source reserves the segments, a store's Tag say. It is required.
+	// Source reserves the segments: a store's Tag, say. It is required.
 	Source keygen.Source
 
-	// Step is how many ids to reserve at a time, at least 1, always. Defaults to
-	// 0, which means that the size follows the demand, so that a segment lasts
-	// for 15 to 30 minutes. It begins with what the source says when it is a
-	// [keygen.Stepper] (leaf_alloc's step), which it never falls below, and else
-	// with 1000.
+	// Step is the fixed size of a segment, at least 1. Defaults to 0: the size follows the
+	// demand, so that a segment lasts for 15 to 30 minutes. If the source is a [keygen.Stepper]
+	// (leaf_alloc's step), the size begins with the source's step and never falls below it.
+	// Otherwise it begins with 1000.
 	Step int64
 
-	// MaxStep is the most that the size grows to by itself; a source whose own
-	// step is higher gets that. It must not be given together with Step.
-	// Defaults to 1,000,000.
+	// MaxStep is the highest size that follows from the demand; a source whose own step is
+	// higher gets that step. It must not be set together with Step. Defaults to 1,000,000.
 	MaxStep int64
 
-	// Observer is told about waits, refills, changes of the step and outages.
+	// Observer is called at waits, refills, changes of the step and outages.
 	Observer Observer
 }
 
@@ -42,20 +40,19 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case nilness.Is(c.Source):
-		return errors.New("segment: Config.Source is nil; give a store's Tag, or a Source of your own")
+		return errors.New("segment: Config.Source is nil; set it to a store's Tag, or to a Source of your own")
 	case c.Step < 0:
-		return fmt.Errorf("segment: Config.Step is %d; the smallest is 1, and 0 lets the size follow the demand", c.Step)
+		return fmt.Errorf("segment: Config.Step is %d; it must be at least 1, or 0 to let the size follow the demand", c.Step)
 	case c.MaxStep < 0:
-		return fmt.Errorf("segment: Config.MaxStep is %d; the smallest is 1, and 0 means %d", c.MaxStep, defaultMaxStep)
+		return fmt.Errorf("segment: Config.MaxStep is %d; it must be at least 1, and 0 means %d", c.MaxStep, defaultMaxStep)
 	case c.Step > 0 && c.MaxStep > 0:
-		return errors.New("segment: Config.MaxStep has no meaning together with Config.Step, which is always kept; give one of them")
+		return errors.New("segment: Config.MaxStep and Config.Step are both set, but Step fixes the size; set one of them")
 	}
 	return nil
 }
 
-// The engine's ring has two places, for the segment in use and the next one,
-// which is fetched when less than nine tenths of a segment are left, as in Leaf:
-// 45 percent of two.
+// The buffer holds two spans: the current segment and the next one. As in Leaf, the next one is
+// fetched when less than nine tenths of a segment remain: 45 percent of two.
 const (
 	segments = 2
 	padding  = 45
@@ -76,8 +73,8 @@ var (
 	_ keygen.Reporter         = (*Generator)(nil)
 )
 
-// New returns a generator that holds its first segment already, so that a
-// missing table or tag shows at the start. The generator has to be closed.
+// New reserves the first segment and returns the generator, so that a missing table or tag
+// shows at the start. The caller must close the generator.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -99,17 +96,17 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-// Next returns an id. It waits only when the next segment is not there yet.
+// Next returns an id. It waits only when the next segment has not arrived yet.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return spans.Next(ctx, g.buffer, (*spans.Buffer).More)
 }
 
-// Fill sets dst to ids; they rise, and are consecutive within a segment.
+// Fill sets dst to rising ids, which are consecutive within a segment.
 func (g *Generator) Fill(ctx context.Context, dst []int64) error { return g.buffer.Fill(ctx, dst) }
 
 // Stats returns a snapshot of the generator's state.
 func (g *Generator) Stats() keygen.Stats { return g.buffer.Stats() }
 
-// Close stops the generator and waits for the reservation under way. Calls that
-// wait, and later ones, return [keygen.ErrClosed]. It may be called twice.
+// Close stops the generator and waits for the reservation under way. Calls that wait, and later
+// calls, return [keygen.ErrClosed]. Close may be called twice.
 func (g *Generator) Close() error { return g.buffer.Close() }

@@ -7,20 +7,21 @@ import (
 	"github.com/shardid/shardid/keygen/internal/spans"
 )
 
-// Observer is told what happens in a [Generator], for logs and metrics; each of
-// its functions may be nil. Wait is called by whoever waited, so by several
-// goroutines at once; the others by the goroutine that fetches segments, one at
-// a time, which fetches no further while they run. None may call Close.
+// Observer receives the events of a [Generator], for logs and metrics. Each function may be
+// nil. The caller that waited calls Wait, so several calls of Wait may run at once. The
+// goroutine that fetches segments calls the other functions, one at a time, and fetches no
+// further until they return. The functions must not call Close.
 type Observer struct {
-	// Wait: a call found no id in memory and waited; err is what it returned.
+	// Wait: a call found no id in memory and waited for took; it returned err.
 	Wait func(took time.Duration, err error)
-	// Refill: the source was asked for a segment. An error is retried.
+	// Refill: the source returned a segment or an error after took. The generator retries after
+	// an error.
 	Refill func(segment keygen.Span, took time.Duration, err error)
-	// Step: segments have another size from now on.
+	// Step: the size of segments changes.
 	Step func(from, to int64)
-	// Outage: the source failed, for the first time since it succeeded.
+	// Outage: the source failed for the first time since its last success.
 	Outage func(err error)
-	// Recovery: the source succeeded again, so long after the Outage.
+	// Recovery: the source succeeded again; lasted is the time since the Outage.
 	Recovery func(lasted time.Duration)
 }
 

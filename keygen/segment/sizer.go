@@ -14,32 +14,31 @@ const (
 	defaultStep    = 1000
 	defaultMaxStep = 1_000_000
 
-	// A segment is to last so long. One that was used up sooner is followed by
-	// larger ones, one that lasted twice as long by smaller ones.
-	segmentLife = 15 * time.Minute
+	// targetDuration is how long a segment should last. After one that lasts less the next is
+	// larger; after one that lasts twice as long the next is smaller.
+	targetDuration = 15 * time.Minute
 
-	// rowLife is how long a step read from the source is used before it is read
-	// again. It makes a DBA's change take effect within a minute, and the usual
-	// reservation a single round trip.
-	rowLife = time.Minute
+	// stepRefresh is the time after which the source's step is read again. A DBA's change takes
+	// effect within a minute, and most reservations stay a single round trip.
+	stepRefresh = time.Minute
 )
 
-// sizer reserves segments and decides how large they are. The engine uses it
-// from one goroutine at a time, which owns the fields that are not atomic.
+// sizer reserves segments and decides on their size. The buffer calls it from one goroutine at
+// a time, which owns the fields that are not atomic.
 type sizer struct {
 	source  keygen.Source
-	stepper keygen.Stepper // nil when the row's step is not the source's
-	fixed   bool           // always reserve row
-	most    int64
+	stepper keygen.Stepper // nil when the source has no step
+	fixed   bool           // every segment has the size row
+	maxStep int64
 	changed func(from, to int64)
 
-	row  int64 // the step that the source asks for; 0 before it was read
+	row  int64 // the source's step; 0 before the first read
 	read time.Time
-	step atomic.Int64 // how many ids were reserved last; 0 before
+	step atomic.Int64 // the size of the newest segment; 0 before the first
 }
 
 func newSizer(cfg Config) *sizer {
-	s := &sizer{source: cfg.Source, most: cfg.MaxStep, changed: cfg.Observer.Step}
+	s := &sizer{source: cfg.Source, maxStep: cfg.MaxStep, changed: cfg.Observer.Step}
 	stepper, ok := cfg.Source.(keygen.Stepper)
 	switch {
 	case cfg.Step > 0:
@@ -52,8 +51,8 @@ func newSizer(cfg Config) *sizer {
 	return s
 }
 
-// reserve reserves the next segment. Nothing is changed by an attempt that
-// fails, so that the next one comes to the same size.
+// reserve reserves the next segment. A failed attempt changes no state, so that the retry has
+// the same size.
 func (s *sizer) reserve(ctx context.Context, p spans.Pace) (keygen.Span, error) {
 	row, err := s.readRow(ctx)
 	if err != nil {
@@ -64,7 +63,7 @@ func (s *sizer) reserve(ctx context.Context, p spans.Pace) (keygen.Span, error) 
 	if row != s.row || old == 0 {
 		step = row
 	} else if !s.fixed {
-		step = adapt(old, row, s.most, p)
+		step = adapt(old, row, s.maxStep, p)
 	}
 	span, err := s.source.Reserve(ctx, step)
 	if err != nil {
@@ -78,26 +77,25 @@ func (s *sizer) reserve(ctx context.Context, p spans.Pace) (keygen.Span, error) 
 	return span, nil
 }
 
-// adapt returns the size of the next segment after ones of size step, at the
-// pace that a former one was used up at.
-func adapt(step, row, most int64, p spans.Pace) int64 {
+// adapt returns the size of the next segment, given the size of the newest one and the pace at
+// which a former one was used.
+func adapt(step, row, maxStep int64, p spans.Pace) int64 {
 	if p.Keys == 0 {
 		return step
 	}
 	lasts := time.Duration(float64(p.Took) / float64(p.Keys) * float64(step))
 	switch {
-	case lasts < segmentLife:
-		step = max(min(2*step, most), step)
-	case lasts > 2*segmentLife:
+	case lasts < targetDuration:
+		step = max(min(2*step, maxStep), step)
+	case lasts > 2*targetDuration:
 		step /= 2
 	}
 	return max(step, row)
 }
 
-// readRow returns the step that the source asks for, which it reads when it was
-// read too long ago.
+// readRow returns the source's step. It reads the step again when the last read is too old.
 func (s *sizer) readRow(ctx context.Context) (int64, error) {
-	if s.stepper == nil || s.row > 0 && time.Since(s.read) < rowLife {
+	if s.stepper == nil || s.row > 0 && time.Since(s.read) < stepRefresh {
 		return s.row, nil
 	}
 	n, err := s.stepper.Step(ctx)

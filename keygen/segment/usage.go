@@ -2,19 +2,19 @@ package segment
 
 import "math"
 
-// Usage is what a tag consumes, and what it should reserve at a time.
+// Usage is how many ids a tag consumes, and the step that it should have.
 type Usage struct {
 	Step   int64   // ids in the newest segment
-	Rate   float64 // ids per second lately
+	Rate   float64 // ids per second at present
 	Peak   float64 // the highest Rate so far
-	Advice int64   // the step for leaf_alloc: 600 × Peak, ten minutes without the database
+	Advice int64   // the step for leaf_alloc: 600 × Peak, so that a segment bridges ten minutes
 }
 
 const adviceSeconds = 600
 
-// Usage returns the rate at which ids are taken. It is an average since the
-// call of Usage before or since the segment in use began, whichever is later,
-// over a second at least: who wants to catch peaks calls it at intervals.
+// Usage returns the rate at which callers take ids. It is an average over the time since the
+// last call of Usage or since the current segment began, whichever is shorter, but at least a
+// second. Call it at intervals to catch peaks.
 func (g *Generator) Usage() Usage {
 	if g.sizer == nil {
 		return Usage{}

@@ -16,14 +16,14 @@ var cosID = &counterTable{
 	seed: "insert it with the highest id in use, as CosId's JdbcIdSegmentInitializer does",
 }
 
-// CosID returns the source of one row of CosId's table cosid, as it is, for package
-// segment. Name is the row's, with the namespace in front: "shop.order". CosId may
-// reserve from the same row at any time: ranges are its own, (old last_max_id, new
-// last_max_id]. The row has no step, so that of segment's Config is used. The row must
-// exist. Of a database that forgot its newest rows the same holds as for [TinyID].
+// CosID returns the source of one row of CosId's table cosid, for package segment. Name is the
+// row's name with its namespace: "shop.order". CosId may reserve from the same row at any time,
+// because the ranges have CosId's form, (old last_max_id, new last_max_id]. The row has no
+// step, so segment's Config decides on it. The row must exist. What [TinyID] says of a database
+// that lost its newest rows applies here, too.
 func (s *Store) CosID(name string) keygen.Source { return withoutStep{newTag(s, cosID, name)} }
 
-// withoutStep is a counter whose row says nothing of how many ids are wanted.
+// withoutStep is a counter whose row has no step.
 type withoutStep struct{ tag *tag }
 
 func (w withoutStep) Reserve(ctx context.Context, n int64) (keygen.Span, error) {

@@ -12,16 +12,16 @@ import (
 // counterTable is a table with a counter in each row.
 type counterTable struct {
 	name  string
-	key   string // the column that names the counter
-	value string // the column that holds it
-	next  int64  // how far the next id is above the value: 0 where ranges are [old, new), 1 where (old, new]
-	seed  string // how a row is made
-	kind  int    // index of Store.most
+	key   string // the column with the counter's name
+	value string // the column with the counter's value
+	next  int64  // the next id minus the value: 0 if ranges are [old, new), 1 if they are (old, new]
+	seed  string // how to create a row, for messages
+	kind  int    // index into Store.highestValues
 
-	also map[string]string // what a reservation sets besides, by dialect
+	also map[string]string // further assignments of the UPDATE, by dialect
 }
 
-// The tables of other people are as their own code makes them.
+// counterKinds counts the tables with counters.
 const (
 	leafKind = iota
 	tinyIDKind
@@ -29,34 +29,32 @@ const (
 	counterKinds
 )
 
-// explained adds to an error of the database what to do about a table that is not
-// ours to make.
+// explained adds to a database's error what to do about a table that another system creates.
 func (of *counterTable) explained(err error) error {
 	if of.kind == leafKind {
 		return err
 	}
 	switch dialect.FaultOf(err) {
 	case dialect.NoTable, dialect.NoColumn:
-		return &keygen.SetupError{Err: err, Cure: "open the store on the database that has the table " + of.name + ", as its own people make it"}
+		return &keygen.SetupError{Err: err, Cure: "open the store on the database that has the table " + of.name + ", in the form that its own system creates"}
 	case dialect.NoRight:
 		return &keygen.SetupError{Err: err, Cure: "give the user SELECT and UPDATE on " + of.name}
 	}
 	return err
 }
 
-// highest returns the highest number that the table's value holds.
+// highest returns the highest number that the table's column can hold.
 func (s *Store) highest(of *counterTable) int64 {
-	if most := s.most[of.kind].Load(); most > 0 {
+	if most := s.highestValues[of.kind].Load(); most > 0 {
 		return most
 	}
 	return math.MaxInt64
 }
 
-// lookAtCounters looks once at a table that holds counters: at what its column
-// holds, and whether it outlives a crash. A table that is missing is found by the
-// statements that use it.
-func (s *Store) lookAtCounters(ctx context.Context, on session, of *counterTable) error {
-	if s.most[of.kind].Load() > 0 {
+// checkCounters checks once which numbers a counter's column can hold, and that the table
+// survives a crash. It ignores a missing table, which the next statement reports.
+func (s *Store) checkCounters(ctx context.Context, on session, of *counterTable) error {
+	if s.highestValues[of.kind].Load() > 0 {
 		return nil
 	}
 	most, err := on.holds(ctx, of.name, of.value)
@@ -66,12 +64,12 @@ func (s *Store) lookAtCounters(ctx context.Context, on session, of *counterTable
 	if err := on.durable(ctx, of.name, of.value+" is above the ids in use"); err != nil {
 		return err
 	}
-	s.most[of.kind].Store(most)
+	s.highestValues[of.kind].Store(most)
 	return nil
 }
 
-// leaseTables are what leases are written into, with the columns of which nothing may
-// be cut: a ceiling that is would leave the worker id to the next process at once.
+// leaseTables are the tables of leases, with the columns in which a number must not be cut. A
+// ceiling that the server cuts would free the worker id for another process at once.
 var leaseTables = []struct {
 	table   string
 	columns []string
@@ -80,9 +78,9 @@ var leaseTables = []struct {
 	{"worker_namespace", []string{"epoch_us", "unit_ns", "longest_us", "safe_from_us"}},
 }
 
-// lookAtLeases looks once at the tables that hold leases.
-func (s *Store) lookAtLeases(ctx context.Context, on session) error {
-	if s.leasable.Load() {
+// checkLeases checks the tables of leases once.
+func (s *Store) checkLeases(ctx context.Context, on session) error {
+	if s.leasesChecked.Load() {
 		return nil
 	}
 	for _, of := range leaseTables {
@@ -93,7 +91,7 @@ func (s *Store) lookAtLeases(ctx context.Context, on session) error {
 			}
 			if most > 0 && most < math.MaxInt64 {
 				return &keygen.SetupError{
-					Err:  fmt.Errorf("%s.%s ends at %d, and a number beyond it may be cut", of.table, column, most),
+					Err:  fmt.Errorf("%s.%s can hold %d at most, and the server may cut a higher number", of.table, column, most),
 					Cure: "make it a bigint, as `shardid schema` prints it",
 				}
 			}
@@ -102,12 +100,11 @@ func (s *Store) lookAtLeases(ctx context.Context, on session) error {
 			return err
 		}
 	}
-	s.leasable.Store(true)
+	s.leasesChecked.Store(true)
 	return nil
 }
 
-// holds returns the highest number that a column holds, 0 where there is no such
-// column.
+// holds returns the highest number that a column can hold, 0 if there is no such column.
 func (s session) holds(ctx context.Context, table, column string) (most int64, err error) {
 	is, err := dialect.WholeNumbers(ctx, s.conn, s.server, table, column)
 	if err != nil {
@@ -115,15 +112,15 @@ func (s session) holds(ctx context.Context, table, column string) (most int64, e
 	}
 	if is.Type != "" && is.Most == 0 {
 		return 0, &keygen.SetupError{
-			Err:  fmt.Errorf("%s.%s is of the type %s, which does not hold every whole number exactly", table, column, is.Type),
+			Err:  fmt.Errorf("%s.%s has the type %s, which cannot hold every whole number exactly", table, column, is.Type),
 			Cure: "make it a bigint, as `shardid schema` prints it",
 		}
 	}
 	return is.Most, nil
 }
 
-// durable refuses a table that may forget what it has acknowledged. Then is what has
-// to be looked after once that is changed.
+// durable refuses a table that can lose acknowledged changes. Then says what to check after
+// somebody has changed its engine.
 func (s session) durable(ctx context.Context, table, then string) error {
 	engine, err := dialect.Forgetful(ctx, s.conn, s.server, table)
 	if err != nil {
@@ -133,7 +130,7 @@ func (s session) durable(ctx context.Context, table, then string) error {
 		return nil
 	}
 	return &keygen.SetupError{
-		Err:  fmt.Errorf("%s is a table of the engine %s, which has no transactions: what it has acknowledged can be gone after a crash of the server", table, engine),
-		Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and see that %s", table, then),
+		Err:  fmt.Errorf("the table %s has the engine %s, which has no transactions: after a crash of the server it can lack rows that the server acknowledged", table, engine),
+		Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and make sure that %s", table, then),
 	}
 }

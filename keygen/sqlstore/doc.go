@@ -1,97 +1,92 @@
-// Package sqlstore keeps what generators need to remember in the application's
-// own database, MySQL, MariaDB, PostgreSQL or SQLite: segments in leaf_alloc,
-// worker ids in WORKER_NODE, leased worker ids in worker_lease. The first two
-// tables are those of Leaf and UidGenerator; schema.Apply creates all of them. The
-// tables of tinyid ([TinyID]), CosId ([Store.CosID]) and wuid ([Store.WUID]) are sources
-// as they are.
-// [Periods] are counters of days, months and years for package periodic.
+// Package sqlstore stores the state of generators in the application's own database, MySQL,
+// MariaDB, PostgreSQL or SQLite: segments in leaf_alloc, worker ids in WORKER_NODE, leased
+// worker ids in worker_lease. The first two tables are those of Leaf and UidGenerator;
+// schema.Apply creates all three. The package also reserves from the tables of tinyid
+// ([TinyID]), CosId ([Store.CosID]) and wuid ([Store.WUID]) without changing them. [Periods]
+// are counters of days, months and years for package periodic.
 //
 // # Promise
 //
-// A segment exists only once its UPDATE has committed, and costs one round
-// trip. It is taken on a connection of the pool's own, never inside a
-// transaction of the caller's, whose rollback would give the range back. The
-// ranges are Leaf's, [old max_id, new max_id), so a tag can be shared with a
-// running Leaf; those of tinyid's table and of CosId's are (old, new], as theirs are,
-// and each may reserve while the other does.
+// A segment exists only after its UPDATE has committed, and costs one round trip. The package
+// reserves it on a connection of its own from the pool, never inside the caller's transaction,
+// whose rollback would undo the reservation. The ranges have Leaf's form, [old max_id, new
+// max_id), so a running Leaf can share a tag; ranges of tinyid's and CosId's tables have their
+// form, (old, new], so those systems can reserve at the same time, too.
 //
-// A lease is written down with its ceiling, and committed, before it is used.
-// Two leases on one worker id never share a tick, whatever the clocks of the
-// processes and of the database say: the next one begins at or above the
-// highest ceiling of those before. The database's clock only decides when a
-// worker id is free again.
+// A lease is written with its ceiling and committed before it is used. Two leases on one worker
+// id never share a tick, whatever the clocks of the processes and of the database say, because
+// each lease begins at or above the highest ceiling of those before. The database's clock only
+// decides when a worker id is free again.
 //
-// Every call ends with its context. Sessions may be set to any isolation level
-// and time zone, and to autocommit=0, with which leases work and reserving a
-// segment is an error.
+// Every call ends with its context. Sessions may have any isolation level and time zone. They
+// may have autocommit=0: leases work with it, and reserving a segment is an error.
 //
-// Behind PgBouncer in transaction mode, which keeps no prepared statements before version
-// 1.21, open PostgreSQL with default_query_exec_mode=exec of pgx. Errors say so.
+// PgBouncer in transaction mode keeps no prepared statements before version 1.21. Behind it,
+// open PostgreSQL with pgx and default_query_exec_mode=exec; errors say so.
 //
 // # What a fail-over can lose
 //
-// A database that has acknowledged a commit may still forget it: InnoDB with
-// innodb_flush_log_at_trx_commit=0, PostgreSQL with synchronous_commit=off when
-// they crash, and any that fails over to an asynchronous replica. With
-// semi-synchronous replication (AFTER_SYNC) or synchronous_commit=on with
-// synchronous standbys nothing is lost.
+// A database can lose a commit that it acknowledged. InnoDB with
+// innodb_flush_log_at_trx_commit=0 and PostgreSQL with synchronous_commit=off can lose it in a
+// crash. Any database can lose it in a fail-over to an asynchronous replica. With
+// semi-synchronous replication (AFTER_SYNC), or synchronous_commit=on and synchronous standbys,
+// nothing is lost.
 //
-// Leases notice a fail-over: the ledger notes the server's identity, and on
-// another one every lease is lost and those that follow begin two terms later,
-// above all that can have been promised, also when the lost server's clock was
-// ahead by a term. As nothing is leased for more than a term ahead, generators
-// have what is left of the leases they had, and then no ids until a term has
-// passed since the first of them met the other server.
+// Leases detect a fail-over. The ledger stores the server's identity. On another server every
+// lease is lost, and new leases begin two terms later. That is above every ceiling that the
+// lost server can have written, even if its clock was ahead by a term. Because a lease reaches
+// a term into the future at most, generators issue ids from what is left of their leases, and
+// then no ids until a term has passed since the first of them met the other server.
 //
-// The members of a Galera cluster or of a replication group (group_replication)
-// count as one server, which they are by what they acknowledge: a change of the
-// member, or connections to several at once, are no fail-over. A cluster that was
-// bootstrapped anew from a member that had fallen behind is not noticed; do then as
-// after a restored backup, below.
+// The members of a Galera cluster or of a replication group (group_replication) count as one
+// server, because they acknowledge commits together. A change of the member, or connections to
+// several members at once, is not a fail-over. The package does not detect a cluster that was
+// bootstrapped anew from a member that had fallen behind; do then as after a restored backup,
+// below.
 //
-// Segments of a [Store.Tag], [TinyID], [Store.CosID], [Store.WUID] or [Periods] do not:
-// ids reserved on the lost server and not yet replicated are given again, without an
-// error. Segments of a [Store.GuardedTag] begin ten steps higher on another server, which
-// covers a replica that was behind by less. So it is with worker ids of WORKER_NODE: those
-// of a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode] leaves out a
-// thousand.
+// Segments of a [Store.Tag], [TinyID], [Store.CosID], [Store.WUID] or [Periods] do not detect a
+// fail-over: ids that the lost server reserved and did not replicate are reserved again,
+// without an error. Segments of a [Store.GuardedTag] begin ten steps higher on another server,
+// which is enough for a replica that lagged by less. The same holds for worker ids of
+// WORKER_NODE: those of a [Store.WorkerNode] are given again, and a [Store.GuardedWorkerNode]
+// skips a thousand.
 //
-// Nothing protects from a loss after which the server is the same: a restored
-// backup or snapshot of the same server, or going back to a server that took no
-// part in what happened in between. Then raise max_id above the ids in use, and
-// delete the row of worker_namespace whose namespace is empty: leases then count
-// as lost.
+// Nothing detects a loss after which the server is the same: a backup or snapshot restored on
+// the same server, or a return to a server that missed what happened in between. Then raise
+// max_id above the ids in use, and delete the row of worker_namespace whose namespace is empty;
+// after that all leases count as lost.
 //
 // # What the tables must be
 //
-// The column max_id may be narrower than a bigint: a store looks once at its type,
-// and a range that would not fit is [keygen.ErrExhausted] instead of a number that a
-// lax sql_mode cuts. A type that does not hold every whole number, or an engine
-// without transactions (MyISAM), is refused. The first range of a tag is compared
-// with its row before and after, so that a trigger which sets max_id is found; one
-// that is made while processes run is not.
+// The column max_id may be narrower than a bigint. A store checks its type once, and a range
+// that would not fit is [keygen.ErrExhausted]; with a lax sql_mode the server itself would cut
+// the number. A type that cannot hold every whole number, and an engine without transactions
+// (MyISAM), are refused. The first range of a tag is compared with the row before and after the
+// UPDATE, which detects a trigger that sets max_id; a trigger that somebody creates later is
+// not detected.
 //
-// The numbers of worker_lease and worker_namespace must be bigints, as a ceiling that
-// is cut would leave a worker id to two processes at once; a store looks at them before
-// its first lease. Nor may these tables, or WORKER_NODE, be of an engine without
-// transactions.
+// The numbers in worker_lease and worker_namespace must be bigints, because a ceiling that the
+// server cuts would give one worker id to two processes at once. A store checks them before its
+// first lease. These tables, and WORKER_NODE, must have an engine with transactions.
 //
 // # Failure modes
 //
-// Where the pool's only connection is inside the caller's own transaction, or that
-// transaction has an SQLite file locked, calls wait for it until the context ends;
-// the error says so. (A generator of package segment asks for three seconds at a
-// time. A call of it that ends before only says that the source has not answered.)
-// Give the store a *sql.DB of its own, or enough connections; on SQLite, a file of
-// its own, or get ids before the transaction writes. Errors of the database are
-// returned wrapped; a tag without a row is [keygen.ErrUnknownTag]; worker ids that
-// are all held are [keygen.ErrNoWorker]. What fails until somebody changes the database (a table or right that
-// is missing, a wrong password, a *sql.DB that was closed) is a
-// [keygen.SetupError], which says what to do, and a counter at the end of its
-// column is [keygen.ErrExhausted]; generators pass both on at once, also those
-// that lived through outages before. A server that takes no changes (a replica, or one
-// set read-only) is [keygen.ErrReadOnly], inside a SetupError for a tag's first range,
-// a ledger's first lease and every WorkerNode. A generator that runs takes it for an
-// outage, as in a fail-over the old primary is so for a moment: it uses up what it has
-// reserved or leased, and waits then.
+// When the pool's only connection is inside the caller's own transaction, or that transaction
+// has locked an SQLite file, calls wait until the context ends, and the error says so. (A
+// generator of package segment asks for three seconds at a time. A call that ends earlier only
+// says that the source has not answered.) Give the store a *sql.DB of its own or enough
+// connections. On SQLite give it a file of its own, or get ids before the transaction writes.
+//
+// Errors of the database are returned wrapped. A tag without a row is [keygen.ErrUnknownTag].
+// When all worker ids are held, the error is [keygen.ErrNoWorker]. An error that lasts until
+// somebody changes the database is a [keygen.SetupError], which says what to do: a missing
+// table or right, a wrong password, a closed *sql.DB. A counter at the end of its column is
+// [keygen.ErrExhausted]. Generators return both at once, even if they lived through outages
+// before.
+//
+// A server that refuses changes (a replica, or one that was set read-only) is
+// [keygen.ErrReadOnly]. For a tag's first range, a ledger's first lease and every WorkerNode
+// the error is inside a SetupError. A running generator treats it as an outage, because during
+// a fail-over the old primary is read-only for a moment: it uses up what it has reserved or
+// leased, and then waits.
 package sqlstore

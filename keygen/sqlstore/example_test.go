@@ -226,7 +226,7 @@ func ExampleStore_WUID() {
 		_ = ids.Close()
 	}
 	// Output:
-	// segment: keygen: reserve a section: sqlstore: wuid's table wuid: the database is neither MySQL nor MariaDB, where wuid has this table; take the high bits from a Tag of leaf_alloc
+	// segment: keygen: reserve a section: sqlstore: wuid's table wuid: wuid's table exists only on MySQL and MariaDB, and the database is neither; take the high bits from a Tag of leaf_alloc
 	// 4810363371520000 <nil>
 }
 

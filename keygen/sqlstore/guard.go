@@ -7,12 +7,12 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// segmentsRow is the row of worker_namespace that notes the server on which
-// segments are reserved. No leases can have this namespace.
+// segmentsRow is the row of worker_namespace that stores the server on which segments are
+// reserved. No lease can have this namespace.
 const segmentsRow = "leaf_alloc"
 
-// identities are those by which a server may have been noted: releases that know no
-// clusters note the member.
+// identities are the identities under which a server may be stored. Releases that did not
+// detect clusters stored the member's.
 func identities(server dialect.Server) string {
 	if server.Cluster == dialect.NoCluster {
 		return server.IdentityExpr()
@@ -20,7 +20,7 @@ func identities(server dialect.Server) string {
 	return server.IdentityExpr() + ", " + server.NodeExpr()
 }
 
-// sameServer is the condition that the server is the one noted.
+// sameServer is the condition that the server is the stored one.
 func sameServer(server dialect.Server) string {
 	same := ` AND EXISTS (SELECT 1 FROM "worker_namespace" WHERE "namespace" = '` + segmentsRow + `' AND "identity" IN (` + identities(server) + `))`
 	if server.Name() == mysqlName {
@@ -29,20 +29,20 @@ func sameServer(server dialect.Server) string {
 	return same
 }
 
-// distance is how many steps counters are raised by. As a step is meant to last
-// for ten minutes, ten steps last longer than a replica may be behind.
-const distance = 10
+// raiseSteps is the number of steps by which counters are raised. A step should last for ten
+// minutes, so ten steps last longer than a replica may lag.
+const raiseSteps = 10
 
-// raiseCounters sets a counter that has no room to be raised to its end, so that
-// nothing of it is given.
+// raiseCounters returns the statement that raises all counters. It sets a counter that is too
+// close to its end to the end, so that no id of it is issued.
 func raiseCounters(most int64) string {
-	return fmt.Sprintf(`UPDATE "leaf_alloc" SET "max_id" = CASE WHEN "max_id" <= %[1]d - %[2]d * "step" THEN "max_id" + %[2]d * "step" ELSE %[1]d END`, most, distance)
+	return fmt.Sprintf(`UPDATE "leaf_alloc" SET "max_id" = CASE WHEN "max_id" <= %[1]d - %[2]d * "step" THEN "max_id" + %[2]d * "step" ELSE %[1]d END`, most, raiseSteps)
 }
 
-// jump raises all counters when the server is not the one noted, and notes it,
-// both or none. Who waited for another's jump finds it done. Most is what max_id
-// holds at most.
-func (s session) jump(ctx context.Context, most int64) error {
+// raiseAllCounters raises all counters when the server is not the stored one, and stores it, in
+// one transaction. A process that waited for another's change finds it done. Most is the
+// highest number that max_id can hold.
+func (s session) raiseAllCounters(ctx context.Context, most int64) error {
 	if err := s.addGuard(ctx, segmentsRow); err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (s session) jump(ctx context.Context, most int64) error {
 		if err := s.exec(ctx, raiseCounters(most)); err != nil {
 			return err
 		}
-		return s.note(ctx, segmentsRow, other)
+		return s.noteServer(ctx, segmentsRow, other)
 	})
 }
 
-// addGuard makes a row of worker_namespace that notes a server, none at first.
+// addGuard creates a row of worker_namespace that stores a server, none at first.
 func (s session) addGuard(ctx context.Context, row string) error {
 	return s.make(ctx, &statement{addNamespace, []any{row, 0, 0, "", 0, 0}})
 }
@@ -68,8 +68,8 @@ const (
 	noteGuard = `UPDATE "worker_namespace" SET "identity" = ? WHERE "namespace" = ?`
 )
 
-// guard locks the row and returns the server's identity if it is another one than
-// the row notes, and whether the row notes one at all. The row must exist.
+// guard locks the row. It returns the server's identity if the row stores another one, and
+// whether the row stores one at all. The row must exist.
 func (s session) guard(ctx context.Context, row string) (other string, noted bool, err error) {
 	p, err := s.present(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s session) guard(ctx context.Context, row string) (other string, noted boo
 	return p.identity, known != "", s.confirm(ctx)
 }
 
-// note makes the row note a server.
-func (s session) note(ctx context.Context, row, identity string) error {
+// noteServer stores a server in the row.
+func (s session) noteServer(ctx context.Context, row, identity string) error {
 	return s.exec(ctx, noteGuard, identity, row)
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// Leases returns the ledger of leased worker ids, kept in worker_namespace and
-// worker_lease, for [workerid.NewLeased]. Its clock is the database's, read in
-// microseconds; so units of layouts must be whole microseconds, or the error
-// wraps [keygen.ErrLayout]. SQLite's clock has milliseconds. Worker_namespace notes
-// the layout of each namespace, in a column that tables of versions before lack: the
-// error then is a [keygen.SetupError] with the ALTER TABLE to run.
+// Leases returns the ledger of leased worker ids, stored in worker_namespace and worker_lease,
+// for [workerid.NewLeased]. Its clock is the database's, in microseconds (SQLite's has
+// milliseconds), so units of layouts must be whole microseconds; otherwise the error wraps
+// [keygen.ErrLayout]. Worker_namespace stores the layout of each namespace in a column that
+// tables of earlier versions lack: the error is then a [keygen.SetupError] with the ALTER TABLE
+// to run.
 func (s *Store) Leases() workerid.Ledger { return &ledger{store: s} }
 
 type ledger struct {
 	store *Store
-	given atomic.Bool // a lease: whoever takes another one runs already
+	given atomic.Bool // a lease was granted, so this process has started already
 }
 
 var _ workerid.Ledger = (*ledger)(nil)
 
 // Take implements workerid.Ledger.
 func (l *ledger) Take(ctx context.Context, c workerid.Claim) (e workerid.Entry, err error) {
-	t := taking{claim: c}
+	t := acquisition{claim: c}
 	if t.ticks, err = check(c); err == nil {
 		err = l.store.do(ctx, func(s session) error {
-			if err := l.store.lookAtLeases(ctx, s); err != nil {
+			if err := l.store.checkLeases(ctx, s); err != nil {
 				return err
 			}
 			e, err = t.run(ctx, s)
@@ -62,13 +62,13 @@ func (l *ledger) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) 
 	if err != nil {
 		return 0, fmt.Errorf("sqlstore: renew a lease: %w", err)
 	}
-	l.given.Store(true) // perhaps by the process before, see LeasedConfig.File
+	l.given.Store(true) // perhaps to a former process, see LeasedConfig.File
 	return ceiling, nil
 }
 
 const raiseCeiling = `UPDATE "worker_lease" SET "ceiling" = ? WHERE "namespace" = ? AND "worker_id" = ? AND "owner" = ? AND "generation" = ?`
 
-// renew reads the present before it locks the row, and so is never above it.
+// renew reads the present before it locks the row, so the time is never later than the lock.
 func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e workerid.Entry) (int64, error) {
 	p, err := s.present(ctx)
 	if err != nil {
@@ -83,10 +83,10 @@ func (s session) renew(ctx context.Context, ticks ticks, c workerid.Claim, e wor
 	case err != nil:
 		return 0, err
 	case !found || r.owner != c.Owner || r.generation != e.Generation:
-		return 0, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.Worker, r.holder)
+		return 0, fmt.Errorf("%w: worker id %d is held by %q now", keygen.ErrWorkerLost, e.Worker, r.holder)
 	case sp != nil && sp.layout != "" && sp.layout != c.Layout.Fingerprint():
-		return 0, fmt.Errorf("%w: the layout of namespace %q is %q by now", keygen.ErrWorkerLost, c.Namespace, sp.layout)
-	case !p.knows(h.identity) || r.era != h.safeFrom:
+		return 0, fmt.Errorf("%w: the layout of namespace %q is %q now", keygen.ErrWorkerLost, c.Namespace, sp.layout)
+	case !p.isServer(h.identity) || r.era != h.safeFrom:
 		if err := s.confirm(ctx); err != nil {
 			return 0, err
 		}
@@ -104,7 +104,7 @@ const giveBack = `UPDATE "worker_lease" SET "owner" = NULL, "ceiling" = ? WHERE 
 // Return implements workerid.Ledger.
 func (l *ledger) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
 	err := l.store.do(ctx, func(s session) error {
-		return s.alone(ctx, giveBack, end, c.Namespace, e.Worker, c.Owner, e.Generation)
+		return s.execCommitted(ctx, giveBack, end, c.Namespace, e.Worker, c.Owner, e.Generation)
 	})
 	if err != nil {
 		return fmt.Errorf("sqlstore: return a lease: %w", err)
@@ -117,7 +117,7 @@ const (
 	maxHolder = 128
 )
 
-// check refuses what the columns would cut or the header stands for.
+// check refuses names that the columns would cut, and namespaces that guards use.
 func check(c workerid.Claim) (ticks, error) {
 	for name, value := range map[string]string{"namespace": c.Namespace, "owner": c.Owner} {
 		if n := utf8.RuneCountInString(value); n == 0 || n > maxName || !utf8.ValidString(value) {
@@ -125,13 +125,13 @@ func check(c workerid.Claim) (ticks, error) {
 		}
 	}
 	if c.Namespace == segmentsRow || c.Namespace == nodesRow {
-		return ticks{}, fmt.Errorf("the namespace %q is taken by a guard; choose another", c.Namespace)
+		return ticks{}, fmt.Errorf("the namespace %q is reserved for a guard; choose another", c.Namespace)
 	}
 	return newTicks(c.Layout)
 }
 
-// shown is a holder's name as the column takes it.
-func shown(holder string) string {
+// truncatedHolder returns a holder's name in the length of the column.
+func truncatedHolder(holder string) string {
 	holder = strings.ToValidUTF8(holder, "?")
 	for utf8.RuneCountInString(holder) > maxHolder {
 		_, n := utf8.DecodeRuneInString(holder)

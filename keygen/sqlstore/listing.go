@@ -9,18 +9,18 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 )
 
-// TagRow is a row of leaf_alloc, as people look at it.
+// TagRow is a row of leaf_alloc, for display.
 type TagRow struct {
 	Tag  string
-	Next int64 // the first id that is in no segment yet
-	Step int64 // how many ids a segment has, if the generator has no other idea
-	// Unchanged is for how long nobody has reserved a segment, by the database's clock,
-	// in whole seconds.
+	Next int64 // the lowest id that is not reserved yet
+	Step int64 // the row's step: the size of a segment unless the generator decides otherwise
+	// Unchanged is the time since the last reservation, by the database's clock, in whole
+	// seconds.
 	Unchanged time.Duration
 }
 
-// TagRows returns the first rows of leaf_alloc in the order of their tags, limit of them
-// at most. It changes nothing.
+// TagRows returns the first rows of leaf_alloc in the order of their tags, at most limit of
+// them. It is read-only.
 func (s *Store) TagRows(ctx context.Context, limit int) (rows []TagRow, err error) {
 	err = s.do(ctx, func(s session) error {
 		rows = nil
@@ -39,29 +39,29 @@ func (s *Store) TagRows(ctx context.Context, limit int) (rows []TagRow, err erro
 	return rows, nil
 }
 
-// sinceUpdate is how many seconds ago a row of leaf_alloc was changed.
+// sinceUpdate is the number of seconds since a row of leaf_alloc changed.
 var sinceUpdate = map[string]string{
 	mysqlName:    `TIMESTAMPDIFF(SECOND, "update_time", NOW())`,
 	postgresName: `CAST(EXTRACT(EPOCH FROM clock_timestamp() - "update_time") AS bigint)`,
 	sqliteName:   `CAST(strftime('%s', 'now') AS INTEGER) - CAST(strftime('%s', "update_time") AS INTEGER)`,
 }
 
-// LeaseRow is a row of worker_lease, as people look at it.
+// LeaseRow is a row of worker_lease, for display.
 type LeaseRow struct {
 	Namespace string
-	Layout    string // of the namespace, "" where none is noted
+	Layout    string // of the namespace, "" if none is stored
 	Worker    int64
-	Holder    string // who took it last
-	Held      bool   // it was not handed back
-	// Left is for how long the lease lasts if it is not renewed, by the database's clock;
-	// negative since when it is free.
+	Holder    string // the last process that took it
+	Held      bool   // its holder has not returned it
+	// Left is the time until the lease ends unless it is renewed, by the database's clock. It
+	// is negative once the worker id is free.
 	Left time.Duration
-	// Generation is how often the worker id was taken.
+	// Generation is the number of times that the worker id was taken.
 	Generation int64
 }
 
-// LeaseRows returns the rows of worker_lease whose worker ids were taken at least once, in
-// the order of their namespaces and worker ids, limit of them at most. It changes nothing.
+// LeaseRows returns the rows of worker_lease whose worker ids were taken at least once, in the
+// order of their namespaces and worker ids, at most limit of them. It is read-only.
 func (s *Store) LeaseRows(ctx context.Context, limit int) (rows []LeaseRow, err error) {
 	err = s.do(ctx, func(s session) error {
 		rows = nil
@@ -84,8 +84,8 @@ func (s *Store) LeaseRows(ctx context.Context, limit int) (rows []LeaseRow, err 
 	return rows, nil
 }
 
-// listLeases reads the unit of a namespace without its sign, which says that a layout is
-// noted.
+// listLeases reads the unit of a namespace without its sign. A negative unit marks a row with a
+// layout.
 func listLeases(server dialect.Server) string {
 	return `SELECT l."namespace", n."layout", l."worker_id", l."holder", CASE WHEN l."owner" IS NULL THEN 0 ELSE 1 END, l."generation", l."ceiling",
 			n."epoch_us", ABS(n."unit_ns"), ` + serverMicros[server.Name()] + `

@@ -9,23 +9,23 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// present is what a server says of itself at one moment.
+// present is a server's clock and identity at one moment.
 type present struct {
-	micros   int64  // since 1970, by its own clock
-	identity string // another one after a fail-over that may have lost something
-	node     string // of this one server of a cluster
-	birth    string // what the header's creation notes as identity
+	micros    int64  // microseconds since 1970, by the server's clock
+	identity  string // changes with a fail-over that may have lost commits
+	node      string // of this member of a cluster
+	createdAs string // the identity that the creation of the header stored
 }
 
-// knows reports whether an identity that was noted is this server's, or that of the
-// cluster that it belongs to. Releases before clusters were known noted the server.
-func (p present) knows(noted string) bool {
-	return noted == p.identity || noted == p.node || noted == p.birth
+// isServer returns true when a stored identity is that of this server or of its cluster.
+// Releases that did not detect clusters stored the member's identity.
+func (p present) isServer(noted string) bool {
+	return noted == p.identity || noted == p.node || noted == p.createdAs
 }
 
-// The clock is read without the session's time zone. It is that of the
-// statement's start: where a statement waited for a lock a later time could be
-// read, but an earlier one only makes leases shorter.
+// The clock is read independently of the session's time zone, as of the statement's start.
+// After a wait for a lock the true time is later, but an earlier time only makes leases
+// shorter.
 const (
 	mysqlMicros  = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
 	mysqlPresent = `SELECT ` + mysqlMicros + `, %[1]s, %[2]s,
@@ -45,20 +45,20 @@ var serverMicros = map[string]string{
 	mysqlName: mysqlMicros, postgresName: postgresMicros, sqliteName: `CAST(strftime('%s', 'now') AS INTEGER) * 1000000`,
 }
 
-// skewLimit is the difference in seconds between the session's idea of the time
-// and the server's from which on the session's was set by hand.
+// skewLimit is a difference in seconds between the session's and the server's time. From it on,
+// somebody has set the session's time by hand.
 const skewLimit = 2
 
 func (s session) present(ctx context.Context) (p present, err error) {
 	var skew int64
-	if err := s.row(ctx, presentQuery(s.server)).Scan(&p.micros, &p.identity, &p.node, &p.birth, &skew); err != nil {
+	if err := s.row(ctx, presentQuery(s.server)).Scan(&p.micros, &p.identity, &p.node, &p.createdAs, &skew); err != nil {
 		return p, fmt.Errorf("ask the server for its time and identity: %w", err)
 	}
 	switch {
 	case p.identity == "":
-		return p, fmt.Errorf("%w: it is a standby, which leases nothing", keygen.ErrReadOnly)
+		return p, fmt.Errorf("%w: the server is a standby, and leases must be written", keygen.ErrReadOnly)
 	case skew > skewLimit || skew < -skewLimit:
-		return p, &keygen.SetupError{Err: errors.New("the session's variable timestamp is set, so the server's clock cannot be read"), Cure: "open the store's database without it"}
+		return p, &keygen.SetupError{Err: errors.New("the session's variable timestamp is set, so the server's clock cannot be read"), Cure: "remove the variable from the connection's settings"}
 	}
 	return p, nil
 }
@@ -74,8 +74,7 @@ func presentQuery(server dialect.Server) string {
 	return fmt.Sprintf(query, server.IdentityExpr(), server.NodeExpr())
 }
 
-// skipLocked is how a statement locks a row that may be locked already, without
-// waiting for it.
+// skipLocked is the clause that locks a row and skips rows that are locked already.
 func skipLocked(server dialect.Server) string {
 	oldest := map[dialect.Kind][2]int{
 		dialect.KindMySQL: {8, 0}, dialect.KindMariaDB: {10, 6}, dialect.KindVitess: {8, 0}, dialect.KindPostgreSQL: {9, 5},
@@ -86,8 +85,8 @@ func skipLocked(server dialect.Server) string {
 	return forUpdate(server)
 }
 
-// forUpdate is how a statement locks a row. SQLite's transactions have locked
-// the whole file.
+// forUpdate is the clause that locks a row. In SQLite a transaction locks the whole file
+// instead.
 func forUpdate(server dialect.Server) string {
 	if server.Name() == sqliteName {
 		return ""

@@ -14,23 +14,20 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Tag returns the source of the segments of one biz_tag of leaf_alloc, for
-// package segment. It also says the row's step. The row must exist; schema.Seed
-// creates it.
+// Tag returns the source of segments of one biz_tag of leaf_alloc, for package segment. Its
+// step is the row's. The row must exist; schema.Seed creates it.
 func (s *Store) Tag(name string) keygen.Source { return newTag(s, leafAlloc, name) }
 
-// GuardedTag is Tag for a database that may fail over to a replica which has not
-// received the latest reservations. Each reservation says, in the same
-// statement, which server it is meant for; on another one, the counters of all
-// tags are first raised by ten times their step, so that ids which the lost
-// server gave are not given again as long as they were fewer than that. The
-// first use raises the counters as well.
+// GuardedTag is Tag for a database that may fail over to a replica which lacks the latest
+// reservations. Each reservation names, in the same statement, the server for which it is
+// meant. On another server, the package first raises the counters of all tags by ten times
+// their step. So ids that the lost server reserved are not reserved again, provided that they
+// were fewer than that. The first use raises the counters as well.
 //
-// Everybody who reserves must do it through a GuardedTag: a Leaf, or a Tag,
-// would not notice the other server before the counters are raised. It needs the
-// table worker_namespace and the right to SELECT, INSERT and UPDATE in it. On
-// MySQL and MariaDB, it refuses sessions with binlog_format=STATEMENT, whose
-// replicas would ask themselves who they are.
+// All processes must reserve through a GuardedTag: Leaf, or a Tag, would reserve on the other
+// server before the counters are raised. GuardedTag needs the table worker_namespace and the
+// right to SELECT, INSERT and UPDATE in it. On MySQL and MariaDB it refuses sessions with
+// binlog_format=STATEMENT, because a replica would replay the statement with its own identity.
 func (s *Store) GuardedTag(name string) keygen.Source {
 	t := newTag(s, leafAlloc, name)
 	t.guarded = true
@@ -39,27 +36,27 @@ func (s *Store) GuardedTag(name string) keygen.Source {
 
 var leafAlloc = &counterTable{
 	kind: leafKind, name: "leaf_alloc", key: "biz_tag", value: "max_id",
-	also: map[string]string{postgresName: touched, sqliteName: touched},
+	also: map[string]string{postgresName: setUpdateTime, sqliteName: setUpdateTime},
 	seed: "create it with schema.Seed",
 }
 
-// touched sets the time of a change where the column does not by itself.
-const touched = `, "update_time" = CURRENT_TIMESTAMP`
+// setUpdateTime sets the time of the change in databases whose column does not do so by itself.
+const setUpdateTime = `, "update_time" = CURRENT_TIMESTAMP`
 
 // tag is one counter of a table.
 type tag struct {
 	store   *Store
 	table   *counterTable
-	name    string // in messages no longer than the column
+	name    string // messages cut it to the length of the column
 	guarded bool
-	proven  atomic.Bool // a reservation has raised the value by what it was to
+	proven  atomic.Bool // a reservation was checked against the row
 
-	// Ids leave the remainder when divided by delta, of which there are as many in a
-	// range as it is long by delta. Fixed tells that the row says both, too.
+	// Ids have this remainder modulo delta, so a range contains one id per delta numbers. Fixed
+	// means that the row must have the same delta and remainder.
 	delta, remainder int64
 	fixed            bool
 
-	within *within // when ranges may be reserved; nil for at any time
+	within *within // when reservations are allowed; nil for always
 }
 
 func newTag(s *Store, of *counterTable, name string) *tag {
@@ -71,20 +68,20 @@ var (
 	_ keygen.Stepper = (*tag)(nil)
 )
 
-// The new value is computed by the database under the row's lock and read from
-// the statement's own answer. The condition on the value keeps it from running out of
-// the column, which MySQL may answer by storing less, and SQLite by turning it into
-// a float. So a row that meets it is also changed, which clientFoundRows=true does
-// not tell: a driver then counts the rows that were found. The
-// condition on @@autocommit refuses a connection on which the UPDATE would not
-// be committed by itself and could be rolled back after the range was handed
-// out. Columns that some Leaf tables name otherwise are left alone.
+// The database computes the new value under the row's lock, and the statement itself returns
+// it. The condition on the value keeps it within the column: beyond that, MySQL may store a
+// lower number, and SQLite turns the value into a float. Every row that matches the condition
+// is also changed, so the number of affected rows is right even with clientFoundRows=true,
+// which makes a driver count matched rows. The condition on @@autocommit refuses a connection
+// on which the UPDATE would not commit by itself: a later rollback could undo the reservation
+// after its ids were issued. The statement does not touch columns whose names differ among
+// Leaf's tables.
 const (
 	mysqlReserve     = `UPDATE "%[1]s" SET "%[2]s" = LAST_INSERT_ID("%[2]s" + %[3]d)%[4]s WHERE "%[5]s" = %[6]s AND "%[2]s" <= %[7]d AND @@autocommit = 1%[8]s`
 	returningReserve = `UPDATE "%[1]s" SET "%[2]s" = "%[2]s" + ?%[3]s WHERE "%[4]s" = ? AND "%[2]s" <= ?%[5]s RETURNING "%[2]s"`
 )
 
-// Reserve takes n ids, n at least 1.
+// Reserve reserves n ids, n at least 1.
 func (t *tag) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 || n > math.MaxInt64/t.delta {
 		return keygen.Span{}, fmt.Errorf("sqlstore: %s: cannot reserve %d ids", t, n)
@@ -108,7 +105,7 @@ func (t *tag) reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	width := n * t.delta
 	raise := t.raise
 	if !t.proven.Load() {
-		raise = t.prove
+		raise = t.proveFirst
 	}
 	end, err := raise(ctx, width)
 	if err != nil {
@@ -123,16 +120,16 @@ func (t *tag) reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		return keygen.Span{}, fmt.Errorf("%w: %s was %d; seed the tag above the ids in use", keygen.ErrRegressed, t.table.value, old)
 	case span.First == 0 && n == 1:
 		return t.reserve(ctx, n)
-	case span.First == 0: // the id 0 is nobody's
+	case span.First == 0: // 0 is not an id
 		span.First, span.Count = t.delta, n-1
 	}
 	return span, nil
 }
 
-// prove reserves a tag's first range between two looks at its row. What changes
-// the value on its way into the table, such as a trigger, shows there before an id of
-// the range is given; who may not see triggers finds them so, too.
-func (t *tag) prove(ctx context.Context, width int64) (end int64, err error) {
+// proveFirst reserves a tag's first range and reads its row before and after. That detects a
+// trigger or the like that changes the value, before an id of the range is issued. It also
+// works for users who may not list triggers.
+func (t *tag) proveFirst(ctx context.Context, width int64) (end int64, err error) {
 	before, err := t.read(ctx, t.table.value)
 	if err != nil {
 		return 0, err
@@ -145,15 +142,15 @@ func (t *tag) prove(ctx context.Context, width int64) (end int64, err error) {
 		return 0, err
 	}
 	if end-width < before || after < end {
-		return 0, t.table.meddled(before, after, width, end)
+		return 0, t.table.triggerError(before, after, width, end)
 	}
 	t.proven.Store(true)
 	return end, nil
 }
 
-// meddled is the error of a statement that raised a value by width, where the value or
-// the statement's answer, end, is not what follows from that.
-func (of *counterTable) meddled(before, after, width, end int64) error {
+// triggerError is the error of a statement that raised a value by width, when the value or the
+// statement's answer, end, does not agree with that.
+func (of *counterTable) triggerError(before, after, width, end int64) error {
 	if after-width >= before {
 		return &keygen.SetupError{
 			Err: fmt.Errorf("%s.%s was %d and is %d, and the statement that raised it by %d answered with %d: "+
@@ -164,26 +161,26 @@ func (of *counterTable) meddled(before, after, width, end int64) error {
 	return &keygen.SetupError{
 		Err: fmt.Errorf("%s.%s was %d, and is %d after a statement that raised it by %d: a trigger on %[1]s sets %[2]s",
 			of.name, of.value, before, after, width),
-		Cure: fmt.Sprintf("drop the trigger, and see that %s is above the highest id in use", of.value),
+		Cure: fmt.Sprintf("drop the trigger, and make sure that %s is above the highest id in use", of.value),
 	}
 }
 
-// raise adds width to the value and returns the new one. For a guarded tag on another
-// server, the counters of all tags are raised first.
+// raise adds width to the value and returns the new value. When a guarded tag finds another
+// server, it first raises the counters of all tags.
 func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.lookAtCounters(ctx, s, t.table); err != nil {
+		if err := t.store.checkCounters(ctx, s, t.table); err != nil {
 			return err
 		}
 		end, err = t.raiseOn(ctx, s, width)
 		if errors.Is(err, sql.ErrNoRows) && t.guarded {
-			if err = s.jump(ctx, t.store.highest(t.table)); err == nil {
+			if err = s.raiseAllCounters(ctx, t.store.highest(t.table)); err == nil {
 				end, err = t.raiseOn(ctx, s, width)
 			}
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			err = t.explain(ctx, s, width)
-			if err == nil { // somebody has made the row meanwhile, or its period has begun
+			if err == nil { // the row was inserted meanwhile, or its period has begun
 				end, err = t.raiseOn(ctx, s, width)
 			}
 			if errors.Is(err, sql.ErrNoRows) {
@@ -195,7 +192,7 @@ func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 	return end, err
 }
 
-// guard is the conditions that a reservation is subject to besides.
+// guard is the additional condition of a reservation.
 func (t *tag) guard(server dialect.Server) string {
 	switch {
 	case t.guarded:
@@ -215,11 +212,11 @@ func (t *tag) raiseOn(ctx context.Context, s session, width int64) (int64, error
 	return t.raiseReturning(ctx, s, width)
 }
 
-// plainTag is a biz_tag that can stand in a string literal as it is.
+// plainTag matches a biz_tag that needs no quoting in a string literal.
 var plainTag = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
-// raiseMySQL sends a plain tag inside the text, as a statement with parameters
-// is prepared first, which is a round trip more.
+// raiseMySQL writes a plain tag into the statement's text, because a statement with parameters
+// is prepared first, which costs another round trip.
 func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, error) {
 	literal, args := "?", []any{t.name}
 	if plainTag.MatchString(t.name) {
@@ -241,8 +238,7 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, er
 	return res.LastInsertId()
 }
 
-// raiseReturning reads to the end of the answer: only then has the statement
-// committed.
+// raiseReturning reads to the end of the answer, because the statement has committed only then.
 func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end int64, err error) {
 	of, count := t.table, 0
 	text := fmt.Sprintf(returningReserve, of.name, of.value, of.also[s.server.Name()], of.key, t.guard(s.server))
@@ -259,7 +255,7 @@ func (t *tag) raiseReturning(ctx context.Context, s session, width int64) (end i
 	return end, err
 }
 
-// explain says why the UPDATE found no row, or changed none, nil where it would find and
+// explain returns the reason why the UPDATE found or changed no row, nil if it would find and
 // change one now.
 func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	of, most := t.table, t.store.highest(t.table)
@@ -268,12 +264,12 @@ func (t *tag) explain(ctx context.Context, s session, width int64) error {
 	case err != nil:
 		return err
 	case value > most-width:
-		return fmt.Errorf("%w: %s is %d, and its column ends at %d; a column that is no bigint has to become one, and a counter that was raised by mistake can be lowered to the highest id in use", keygen.ErrExhausted, of.value, value, most)
+		return fmt.Errorf("%w: %s is %d, and its column ends at %d; change a narrower column to a bigint; if somebody raised the counter by mistake, lower it to the highest id in use", keygen.ErrExhausted, of.value, value, most)
 	}
 	return t.conditions(ctx, s)
 }
 
-// unchanged is the error of an UPDATE that changes no row, though nothing is in its way.
+// unchanged is the error of an UPDATE that changes no row although all its conditions hold.
 func (of *counterTable) unchanged() error {
 	return &keygen.SetupError{
 		Err: fmt.Errorf("the UPDATE of %s did not change %s: the connection has autocommit off, so that a reserved range could be rolled back, "+
@@ -282,7 +278,7 @@ func (of *counterTable) unchanged() error {
 	}
 }
 
-// conditions tells which condition of the tag's own does not hold, nil when all do.
+// conditions returns an error that names the unmet condition of the tag, nil when all hold.
 func (t *tag) conditions(ctx context.Context, s session) error {
 	switch {
 	case t.fixed:
@@ -305,10 +301,10 @@ func (t *tag) Step(ctx context.Context) (step int64, err error) {
 	return step, nil
 }
 
-// read reads a number from the tag's row.
+// read reads a number from the tag's row, on a connection of its own.
 func (t *tag) read(ctx context.Context, name string) (n int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.lookAtCounters(ctx, s, t.table); err != nil {
+		if err := t.store.checkCounters(ctx, s, t.table); err != nil {
 			return err
 		}
 		n, err = t.look(ctx, s, name)
@@ -317,8 +313,8 @@ func (t *tag) read(ctx context.Context, name string) (n int64, err error) {
 	return n, err
 }
 
-// look reads a number from the tag's row, in a transaction, which a session without
-// autocommit would otherwise leave open.
+// look reads a number from the tag's row in a transaction, because a session without autocommit
+// would leave one open otherwise.
 func (t *tag) look(ctx context.Context, s session, name string) (n int64, err error) {
 	err = s.inTx(ctx, func() (err error) {
 		n, err = t.column(ctx, s, name)
@@ -335,7 +331,7 @@ func (t *tag) column(ctx context.Context, s session, name string) (n int64, err 
 	case errors.Is(err, sql.ErrNoRows):
 		err = fmt.Errorf("%w: %s has no row of this %s; %s", keygen.ErrUnknownTag, of.name, of.key, of.seed)
 	case err != nil && strings.HasPrefix(err.Error(), "sql: Scan error"):
-		err = &keygen.SetupError{Err: fmt.Errorf("%s.%s of this %s is NULL or no whole number: %w", of.name, name, of.key, err), Cure: "set it to one"}
+		err = &keygen.SetupError{Err: fmt.Errorf("%s.%s of this %s is NULL or not a whole number: %w", of.name, name, of.key, err), Cure: "set it to a whole number"}
 	}
 	return n, err
 }

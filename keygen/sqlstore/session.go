@@ -13,48 +13,48 @@ import (
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
-// tidyLimit is for what has to be done when the context has ended already.
-const tidyLimit = 50 * time.Millisecond
+// cleanupTimeout bounds statements that clean up a connection after its context has ended.
+const cleanupTimeout = 50 * time.Millisecond
 
-// errSkipped: all rows that would do are locked by others at this moment.
-var errSkipped = errors.New("sqlstore: other processes hold the locks on all rows that would do")
+// errSkipped: other processes hold the locks on all suitable rows at this moment.
+var errSkipped = errors.New("sqlstore: other processes hold the locks on all suitable rows")
 
-// session is one connection on which all statements of a task run. Their texts
-// have names in double quotes and ? for arguments, whatever the server.
+// session is one connection, on which all statements of a task run. Their texts have names in
+// double quotes and ? for arguments, whatever the server.
 type session struct {
 	conn   *sql.Conn
 	server dialect.Server
 }
 
-// do runs f on a connection of its own, and again while another writer is in the
-// way; f must be repeatable after an error that says so.
+// do runs f on a connection of its own, and retries it while another writer conflicts with it.
+// So f must be repeatable after such an error.
 func (s *Store) do(ctx context.Context, f func(session) error) error {
 	err := s.try(ctx, f)
 	if end := ctx.Err(); err != nil && end != nil && !errors.Is(err, end) {
-		err = fmt.Errorf("%w: %w", end, err) // the driver may only say that the connection has gone
+		err = fmt.Errorf("%w: %w", end, err) // the driver's error may only say that the connection was closed
 	}
 	return explained(err)
 }
 
-// errOtherKind: the server is not of the kind that the store's statements are for.
-var errOtherKind = errors.New("sqlstore: the database is now of another kind, or in another cluster")
+// errServerChanged: the server is not of the kind for which the store's statements were built.
+var errServerChanged = errors.New("sqlstore: the database is now of another kind, or in another cluster")
 
-// try asks the database anew what it is when that turned out to be another thing
-// than before.
+// try runs tryOnce. When the server turns out to be of another kind than before, it identifies
+// the server again and retries.
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 	if s == nil || s.db == nil {
 		return errNoDB
 	}
 	const kinds = 3
 	for range kinds {
-		if err = s.tryOnce(ctx, f); !errors.Is(err, errOtherKind) && !dialect.UnknownVariable(err) {
+		if err = s.tryOnce(ctx, f); !errors.Is(err, errServerChanged) && !dialect.UnknownVariable(err) {
 			return err
 		}
 		s.server.Store(nil)
-		for i := range s.most {
-			s.most[i].Store(0)
+		for i := range s.highestValues {
+			s.highestValues[i].Store(0)
 		}
-		s.leasable.Store(false)
+		s.leasesChecked.Store(false)
 	}
 	return err
 }
@@ -64,13 +64,13 @@ func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // only hands it back to the pool
+	defer func() { _ = conn.Close() }() // returns the connection to the pool
 	server, err := s.detect(ctx, conn)
 	if err != nil {
 		return err
 	}
 	one := session{conn, server}
-	undo, err := one.impatient(ctx)
+	undo, err := one.disableBusyTimeout(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,32 +78,32 @@ func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) 
 	return sqlrun.Retry(ctx, errSkipped, func() error { return f(one) })
 }
 
-// confirm is asked before the server is taken for another one than was noted: it may
-// have joined a cluster since it was asked what it is.
+// confirm identifies the server again before it counts as another one: it may have joined a
+// cluster since the last identification.
 func (s session) confirm(ctx context.Context) error {
 	is, err := dialect.Identify(ctx, s.conn)
 	if err == nil && is != s.server {
-		err = errOtherKind
+		err = errServerChanged
 	}
 	return err
 }
 
-// connect takes a connection from the pool. One that never becomes free is
-// most often the one whose transaction waits for us.
+// connect takes a connection from the pool. If none becomes free, the most likely reason is a
+// transaction of the caller that waits for this call.
 func (s *Store) connect(ctx context.Context) (*sql.Conn, error) {
 	conn, err := s.db.Conn(ctx)
 	if err == nil {
 		return conn, nil
 	}
 	if pool := s.db.Stats(); ctx.Err() != nil && pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
-		return nil, fmt.Errorf("all %d connections of the pool are in use, maybe by the very transaction that waits for this one; give the store a *sql.DB of its own or allow more: %w", pool.MaxOpenConnections, err)
+		return nil, fmt.Errorf("all %d connections of the pool are in use, perhaps one of them by a transaction that waits for this call; give the store a *sql.DB of its own or allow more connections: %w", pool.MaxOpenConnections, err)
 	}
 	return nil, err
 }
 
-// impatient keeps SQLite from waiting for a lock by itself, in which no context
-// would interrupt it: do tries again instead. It returns what undoes that.
-func (s session) impatient(ctx context.Context) (undo func() error, err error) {
+// disableBusyTimeout keeps SQLite from waiting for a lock itself, because no context interrupts
+// that wait; do retries instead. It returns a function that restores the setting.
+func (s session) disableBusyTimeout(ctx context.Context) (undo func() error, err error) {
 	if s.server.Name() != sqliteName {
 		return func() error { return nil }, nil
 	}
@@ -112,14 +112,14 @@ func (s session) impatient(ctx context.Context) (undo func() error, err error) {
 		return nil, err
 	}
 	err = s.exec(ctx, "PRAGMA busy_timeout = 0")
-	return func() error { return s.tidy(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)) }, err
+	return func() error { return s.restoreConnection(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)) }, err
 }
 
-// inTx runs f in a transaction of its own. It is begun by statements and not by
-// BeginTx, which cannot take SQLite's write lock at once, and could not take a
-// transaction back whose COMMIT found the file locked.
+// inTx runs f in a transaction. It uses statements instead of BeginTx: BeginTx cannot take
+// SQLite's write lock at once, and a Tx cannot be rolled back after its COMMIT found the file
+// locked.
 func (s session) inTx(ctx context.Context, f func() error) (err error) {
-	for _, text := range beginnings[s.server.Name()] {
+	for _, text := range beginStatements[s.server.Name()] {
 		if err := s.exec(ctx, text); err != nil {
 			return err
 		}
@@ -128,25 +128,25 @@ func (s session) inTx(ctx context.Context, f func() error) (err error) {
 		err = s.exec(ctx, "COMMIT")
 	}
 	if err != nil {
-		err = errors.Join(err, s.tidy(ctx, "ROLLBACK"))
+		err = errors.Join(err, s.restoreConnection(ctx, "ROLLBACK"))
 	}
 	return err
 }
 
-// beginnings pin what the session may have set otherwise: each statement sees
-// what is committed. What a MySQL session without autocommit has left open, START
-// TRANSACTION would commit too, but the level must be set before it. SQLite takes
-// the lock on writing before it reads, as it could not once another has written
-// in between.
-var beginnings = map[string][]string{
+// beginStatements begin a transaction in which each statement sees what is committed, whatever
+// the session's settings. On MySQL, COMMIT ends a transaction that a session without autocommit
+// has left open; START TRANSACTION would do so, too, but the isolation level must be set before
+// it. On SQLite the transaction takes the write lock before it reads, because it could not take
+// it later if another process wrote in between.
+var beginStatements = map[string][]string{
 	mysqlName:    {"COMMIT", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"},
 	postgresName: {"BEGIN ISOLATION LEVEL READ COMMITTED"},
 	sqliteName:   {"BEGIN IMMEDIATE"},
 }
 
-// alone runs one statement that commits by itself, so that no lock is ever held
-// while the server waits for this process.
-func (s session) alone(ctx context.Context, text string, args ...any) error {
+// execCommitted runs one statement that commits by itself, so that the server holds no lock
+// while it waits for this process.
+func (s session) execCommitted(ctx context.Context, text string, args ...any) error {
 	err := s.exec(ctx, text, args...)
 	if err == nil && s.server.Name() == mysqlName {
 		err = s.exec(ctx, "COMMIT") // for a session without autocommit
@@ -154,21 +154,21 @@ func (s session) alone(ctx context.Context, text string, args ...any) error {
 	return err
 }
 
-// tidy runs a statement that puts the connection in order, also when the context
-// has ended. A connection that stays in disorder is given up.
-func (s session) tidy(ctx context.Context, text string) error {
+// restoreConnection runs a statement that cleans up the connection, even after the context has
+// ended. If that fails, the connection is discarded.
+func (s session) restoreConnection(ctx context.Context, text string) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), tidyLimit)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
 	}
 	err := s.exec(ctx, text)
-	if err == nil || strings.Contains(err.Error(), "no transaction is active") { // SQLite rolls some errors back by itself
+	if err == nil || strings.Contains(err.Error(), "no transaction is active") { // after some errors SQLite rolls back by itself
 		return nil
 	}
 	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
-		return nil // it broke before, which is said already
+		return nil // the connection broke earlier, which another error reports
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (s session) exec(ctx context.Context, text string, args ...any) error {
 	return err
 }
 
-// changed runs a statement and tells whether it changed a row.
+// changed runs a statement and returns true when it changed a row.
 func (s session) changed(ctx context.Context, text string, args ...any) (bool, error) {
 	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
 	if err != nil {
@@ -192,10 +192,10 @@ func (s session) row(ctx context.Context, text string, args ...any) *sql.Row {
 	return s.conn.QueryRowContext(ctx, s.text(text), args...)
 }
 
-// each scans the rows of a query one by one.
+// each calls scan for each row of a query.
 func (s session) each(ctx context.Context, scan func(*sql.Rows) error, text string, args ...any) error {
 	return sqlrun.Each(ctx, s.conn, scan, s.text(text), args...)
 }
 
-// text puts a statement into the server's words.
+// text translates a statement into the server's dialect.
 func (s session) text(statement string) string { return dialect.Text(s.server, statement) }

@@ -9,18 +9,17 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// cures say what to do about faults that another try meets again.
+// cures says what to do about errors that a retry cannot cure.
 var cures = map[dialect.Fault]string{
 	dialect.NoTable:    "create the tables: call schema.Apply, or run the SQL that `shardid schema` prints",
-	dialect.NoColumn:   "the table is not as `shardid schema` prints it; add the column",
-	dialect.NoRight:    "give the user the rights that stand in the comments of what `shardid schema` prints",
+	dialect.NoColumn:   "the table differs from what `shardid schema` prints; add the column",
+	dialect.NoRight:    "grant the user the rights that the comments in the output of `shardid schema` list",
 	dialect.ReadOnly:   "let this process write to the file and its directory, and open it without mode=ro",
 	dialect.NoLogin:    "check user and password in the DSN",
 	dialect.NoDatabase: "check which database or file the DSN names, and create it when it is the right one",
 }
 
-// explained adds to an error of the database what to do, when nothing but doing
-// it helps.
+// explained adds to a database's error what to do, if a retry cannot cure it.
 func explained(err error) error {
 	if errors.As(err, new(*keygen.SetupError)) || errors.Is(err, keygen.ErrReadOnly) {
 		return err
@@ -41,15 +40,15 @@ func explained(err error) error {
 	return dialect.Advised(err)
 }
 
-// writable adds to the error of a start what to do where the server takes no changes.
-// A process that runs goes on asking instead, as a fail-over may be under way.
+// writable adds to an error at the start what to do about a server that refuses changes. A
+// running process retries instead, because a fail-over may be under way.
 func writable(err error) error {
 	if !errors.Is(err, keygen.ErrReadOnly) {
 		return err
 	}
-	return &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
+	return &keygen.SetupError{Err: err, Cure: "connect to the primary, which accepts changes: this server is a replica, or somebody set it read-only"}
 }
 
-// poolClosed is what database/sql says of a closed *sql.DB, in an error without a
-// name.
+// poolClosed is the text of database/sql's error for a closed *sql.DB, which has no exported
+// variable.
 const poolClosed = "sql: database is closed"

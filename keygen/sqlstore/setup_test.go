@@ -51,7 +51,7 @@ func TestWhatIsWrongInTheDatabaseFailsAtOnceAndSaysWhatToDo(t *testing.T) {
 		"no table":           {"DROP TABLE leaf_alloc", []string{"no such table: leaf_alloc", "schema.Apply"}},
 		"no column":          {"ALTER TABLE leaf_alloc DROP COLUMN update_time", []string{"update_time", "add the column"}},
 		"step is 0":          {"UPDATE leaf_alloc SET step = 0", []string{"step is 0", "1 or more"}},
-		"step is no number":  {"UPDATE leaf_alloc SET step = 'many'", []string{"leaf_alloc.step", "no whole number"}},
+		"step is no number":  {"UPDATE leaf_alloc SET step = 'many'", []string{"leaf_alloc.step", "not a whole number"}},
 		"step is NULL":       {nullable + "INSERT INTO leaf_alloc VALUES ('orders', 1, NULL, NULL)", []string{"leaf_alloc.step", "NULL"}},
 		"max_id is NULL":     {nullable + "INSERT INTO leaf_alloc VALUES ('orders', NULL, 10, NULL)", []string{"leaf_alloc.max_id", "NULL"}},
 		"a tag has two rows": {nullable + "INSERT INTO leaf_alloc VALUES ('orders', 1, 10, NULL), ('orders', 1, 10, NULL)", []string{"primary key"}},

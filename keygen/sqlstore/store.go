@@ -12,21 +12,21 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Store reaches the tables leaf_alloc, WORKER_NODE, worker_namespace and
-// worker_lease in one database, and tinyid's and CosId's where they are there. It is safe for concurrent use and holds nothing
-// that needs closing; the *sql.DB stays the caller's.
+// Store gives access to the tables leaf_alloc, WORKER_NODE, worker_namespace and worker_lease
+// of one database, and to tinyid's and CosId's tables if they are there. It is safe for
+// concurrent use and needs no Close. The caller still owns the *sql.DB.
 type Store struct {
-	db     *sql.DB
-	server atomic.Pointer[dialect.Server] // nil until the database has said what it is
-	most   [counterKinds]atomic.Int64     // what the columns of counters hold at most; 0 until they were looked at
+	db            *sql.DB
+	server        atomic.Pointer[dialect.Server] // nil until the server was identified
+	highestValues [counterKinds]atomic.Int64     // the highest number that each counter's column can hold; 0 before it was checked
 
-	leasable atomic.Bool // the tables of leases were looked at
+	leasesChecked atomic.Bool // the tables of leases were checked
 }
 
-// New asks the database what it is (MySQL, MariaDB, PostgreSQL or SQLite) and
-// returns a Store. It does not need the tables to be there yet. A database that
-// is out of reach is no error: it is asked at the first use, as a process may be
-// able to start without it (workerid.LeasedConfig.File).
+// New identifies the database (MySQL, MariaDB, PostgreSQL or SQLite) and returns a Store. The
+// tables need not exist yet. If the database cannot be reached, New returns no error and the
+// first use identifies it, because a process may be able to start without it
+// (workerid.LeasedConfig.File).
 func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errNoDB
@@ -38,17 +38,17 @@ func New(ctx context.Context, db *sql.DB) (*Store, error) {
 	return s, nil
 }
 
-// errNoDB is what a Store says that New has not made. No other try cures it.
+// errNoDB is the error of a Store that New did not make. A retry cannot cure it.
 var errNoDB = &keygen.SetupError{Err: errors.New("sqlstore: db is nil"), Cure: "open the database first"}
 
-// outOfReach tells whether detect failed for want of a connection, which may come
-// back by itself.
+// outOfReach returns true when detect failed because the database could not be reached, which
+// may pass.
 func (s *Store) outOfReach(ctx context.Context, err error) bool {
 	var setup *keygen.SetupError
 	return !errors.As(explained(err), &setup) && ctx.Err() == nil && s.db.PingContext(ctx) != nil
 }
 
-// detect returns what the database is, which it asks once.
+// detect returns the kind of the server, which it determines once.
 func (s *Store) detect(ctx context.Context, db dialect.Querier) (dialect.Server, error) {
 	if known := s.server.Load(); known != nil {
 		return *known, nil
@@ -64,7 +64,7 @@ func (s *Store) detect(ctx context.Context, db dialect.Querier) (dialect.Server,
 	return server, err
 }
 
-// The dialects that statements differ for.
+// These are the names of the dialects for which statements differ.
 const (
 	mysqlName    = "mysql" // MariaDB too
 	postgresName = "postgres"

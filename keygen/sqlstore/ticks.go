@@ -7,14 +7,14 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// ticks turns the database's microseconds into ticks of a layout.
+// ticks converts the database's microseconds into ticks of a layout.
 type ticks struct {
 	epoch int64 // µs since 1970
 	unit  int64 // µs
 }
 
-// newTicks refuses a layout that the database's clock, which counts whole
-// microseconds, would be rounded for.
+// newTicks refuses a layout for which the database's clock, in whole microseconds, would have
+// to be rounded.
 func newTicks(l keygen.Layout) (ticks, error) {
 	switch {
 	case l.Unit < time.Microsecond || l.Unit%time.Microsecond != 0:

@@ -8,43 +8,40 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// WorkerNode returns UidGenerator's DisposableWorkerIdAssigner: each start
-// inserts a row into WORKER_NODE, and the row's id is the worker id. It is new
-// at each start and never used again, so neither clocks nor crashes can make
-// two processes share it; a layout with 22 worker bits lasts for 4.2 million
-// starts. Host and port, at most 64 bytes each, tell people who it was; they
-// may be anything, and need not be unique.
+// WorkerNode returns UidGenerator's DisposableWorkerIdAssigner: each start inserts a row into
+// WORKER_NODE, and the row's id is the worker id. It is new at each start and never used again,
+// so no clock and no crash can give it to two processes. A layout with 22 worker bits lasts for
+// 4.2 million starts. Host and port, at most 64 bytes each, describe the process for people;
+// they may be any text, and need not be unique.
 //
-// The table has no place for the layout: all processes that use it must have the
-// same one, or ids of different worker ids can be equal. To change it see package
-// workerid.
+// The table does not store the layout: all processes that use it must have the same one, or ids
+// of different worker ids can be equal. Package workerid says how to change it.
 //
-// Do not delete rows of WORKER_NODE: MySQL before 8.0 gives the highest ids
-// again after a restart when their rows are gone.
+// Do not delete rows of WORKER_NODE: after a restart, MySQL before 8.0 gives the highest ids
+// again if their rows were deleted.
 //
-// A database that forgets rows gives their worker ids again: one restored from a
-// backup, or a replica that took over and had not received the latest starts. The
-// time in the ids of both processes may then be the same. [Store.GuardedWorkerNode]
-// notices another server; schema.Doctor warns where nobody uses it.
+// A database that loses rows gives their worker ids again: one restored from a backup, or a
+// replica that took over and lacked the latest starts. The ids of both processes may then have
+// the same time. [Store.GuardedWorkerNode] detects another server; schema.Doctor warns if no
+// process uses it.
 func (s *Store) WorkerNode(host, port string) keygen.Assigner {
 	return &workerNode{store: s, host: host, port: port}
 }
 
-// GuardedWorkerNode is WorkerNode for a database that may fail over to a replica,
-// or be restored on another server. Each start compares the server with the one
-// that worker_namespace notes; on another one it first leaves out a thousand worker
-// ids, so that those of starts that were lost are not given again as long as they
-// were fewer than that. The first use on a table with rows leaves them out as well.
+// GuardedWorkerNode is WorkerNode for a database that may fail over to a replica, or be
+// restored on another server. Each start compares the server with the one that worker_namespace
+// stores. On another one it first skips a thousand worker ids, so that worker ids of lost
+// starts are not given again, provided that they were fewer than that. The first use on a table
+// with rows skips them as well.
 //
-// Everybody who inserts must do it through a GuardedWorkerNode: a UidGenerator, or a
-// WorkerNode, would not notice the other server before the ids are left out. It
-// needs worker bits for that: 22 of them last for four thousand other servers, 10
-// for none. It needs the table worker_namespace, the right to SELECT, INSERT and
-// UPDATE in it and, on PostgreSQL, to UPDATE the sequence of WORKER_NODE.
+// All processes must insert through a GuardedWorkerNode: a UidGenerator, or a WorkerNode, would
+// insert on the other server before the ids are skipped. The skipped ids use up worker bits: 22
+// bits last for four thousand changes of the server, 10 bits for none. It needs the table
+// worker_namespace, the right to SELECT, INSERT and UPDATE in it and, on PostgreSQL, to UPDATE
+// the sequence of WORKER_NODE.
 //
-// A backup that is restored on the server that it was made on, or a copy of a MySQL
-// server's folder with its auto.cnf, cannot be noticed: raise AUTO_INCREMENT, or the
-// sequence, by hand then.
+// It cannot detect a backup that is restored on its own server, or a copy of a MySQL server's
+// folder with its auto.cnf: raise AUTO_INCREMENT, or the sequence, by hand then.
 func (s *Store) GuardedWorkerNode(host, port string) keygen.Assigner {
 	return &workerNode{store: s, host: host, port: port, guarded: true}
 }
@@ -57,20 +54,19 @@ type workerNode struct {
 
 var _ keygen.Assigner = (*workerNode)(nil)
 
-// nodesRow is the row of worker_namespace that notes the server on which guarded
-// worker ids are inserted. No leases can have this namespace.
+// nodesRow is the row of worker_namespace that stores the server on which guarded worker ids
+// are inserted. No lease can have this namespace.
 const nodesRow = "WORKER_NODE"
 
-// skippedNodes is how many worker ids are left out on another server: more than
-// start in the time that a replica may be behind.
-const skippedNodes = 1000
+// skippedWorkerIDs is the number of worker ids that are skipped on another server: more than
+// the number of starts in the time that a replica may lag.
+const skippedWorkerIDs = 1000
 
-// typeActual is UidGenerator's WorkerNodeType for processes that are not in one
-// of its own containers.
+// typeActual is UidGenerator's WorkerNodeType for processes outside of its own containers.
 const typeActual = 2
 
-// Acquire inserts the row. An id that the layout has no room for is an error
-// that wraps [keygen.ErrNoWorker].
+// Acquire inserts the row. When the id does not fit the layout, the error wraps
+// [keygen.ErrNoWorker].
 func (w *workerNode) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	id, err := w.insert(ctx)
 	if err != nil {
@@ -86,13 +82,13 @@ const (
 	insertNode   = `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE", "MODIFIED", "CREATED") VALUES (?, ?, ?, ?, ?, ?)`
 	insertNodeAt = `INSERT INTO "WORKER_NODE" ("HOST_NAME", "PORT", "TYPE", "LAUNCH_DATE", "MODIFIED", "CREATED", "ID") VALUES (?, ?, ?, ?, ?, ?, ?)`
 
-	// PostgreSQL's own number is nobody's to set, and stays where it is when a row
-	// sets another one.
+	// PostgreSQL's sequence is advanced explicitly, because an INSERT with an explicit id does
+	// not advance it.
 	skipNodesPostgres = `SELECT setval(s, nextval(s) + ?) FROM pg_get_serial_sequence('"WORKER_NODE"', 'ID') AS s`
 )
 
-// insert commits by itself, whatever the connection's autocommit says: an id
-// whose row is rolled back could be given again.
+// insert commits by itself, whatever the connection's autocommit setting, because an id whose
+// row is rolled back could be given again.
 func (w *workerNode) insert(ctx context.Context) (id int64, err error) {
 	err = w.store.do(ctx, func(s session) error {
 		if err := s.durable(ctx, "WORKER_NODE", "AUTO_INCREMENT is above the ids in use"); err != nil {
@@ -130,9 +126,9 @@ func (w *workerNode) insertOn(ctx context.Context, s session, text string, more 
 	return res.LastInsertId()
 }
 
-// insertGuarded inserts a row and, on another server, one more above those that may
-// have been lost. The first tells where the numbers are, also where rows were
-// deleted; its own is not used.
+// insertGuarded inserts a row. On another server it inserts a second row above the ids that may
+// have been lost. The id of the first row shows where the numbers are, even if rows were
+// deleted; it is not used itself.
 func (w *workerNode) insertGuarded(ctx context.Context, s session) (int64, error) {
 	other, noted, err := s.guard(ctx, nodesRow)
 	if err != nil {
@@ -147,23 +143,23 @@ func (w *workerNode) insertGuarded(ctx context.Context, s session) (int64, error
 			return 0, err
 		}
 	}
-	return id, s.note(ctx, nodesRow, other)
+	return id, s.noteServer(ctx, nodesRow, other)
 }
 
 func (w *workerNode) skip(ctx context.Context, s session, id int64) (int64, error) {
 	if s.server.Name() != postgresName {
-		above := id + skippedNodes
+		above := id + skippedWorkerIDs
 		_, err := w.insertOn(ctx, s, insertNodeAt, above)
 		return above, err
 	}
 	var reached int64
-	if err := s.row(ctx, skipNodesPostgres, skippedNodes).Scan(&reached); err != nil {
+	if err := s.row(ctx, skipNodesPostgres, skippedWorkerIDs).Scan(&reached); err != nil {
 		return 0, err
 	}
 	return w.insertOn(ctx, s, insertNode)
 }
 
-// disposable is a worker id that no other process had or will have.
+// disposable is a worker id that no other process had or will get.
 type disposable int64
 
 var _ keygen.Lease = disposable(0)

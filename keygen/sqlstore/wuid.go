@@ -10,17 +10,17 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// WUID returns the source of the high bits in wuid's table on MySQL or MariaDB, as it is,
-// for [keygen.Sections]:
+// WUID returns the source of the high bits in wuid's table on MySQL or MariaDB, for
+// [keygen.Sections]:
 //
 //	highs, err := store.WUID("wuid")
 //	source, err := keygen.Sections(highs, 36)
 //	ids, err := segment.New(ctx, segment.Config{Source: source})
 //
-// wuid may take high bits from the same table at any time: each is one REPLACE, here
-// committed by itself whatever the session's autocommit says. A number that is not above
-// those before, as of a server that has lost some, is [keygen.ErrRegressed] in the
-// process that saw them.
+// wuid may take high bits from the same table at any time, because each is one REPLACE. The
+// package commits it by itself, whatever the session's autocommit setting. A number that is not
+// above those before, because the server lost some, is [keygen.ErrRegressed] in the process
+// that saw them.
 func (s *Store) WUID(table string) (keygen.Source, error) {
 	if err := dialect.CheckIdent(table); err != nil {
 		return nil, fmt.Errorf("sqlstore: the table of wuid: %w", err)
@@ -34,7 +34,7 @@ type wuid struct {
 	highest atomic.Int64
 }
 
-// Reserve takes one number, however many are asked for.
+// Reserve reserves one number, whatever n is.
 func (w *wuid) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 {
 		return keygen.Span{}, fmt.Errorf("sqlstore: wuid's table %s: cannot reserve %d numbers", w.table, n)
@@ -56,7 +56,7 @@ func (w *wuid) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 func (w *wuid) replace(ctx context.Context) (high int64, err error) {
 	err = w.store.do(ctx, func(s session) error {
 		if s.server.Name() != mysqlName {
-			return &keygen.SetupError{Err: errors.New("the database is neither MySQL nor MariaDB, where wuid has this table"), Cure: "take the high bits from a Tag of leaf_alloc"}
+			return &keygen.SetupError{Err: errors.New("wuid's table exists only on MySQL and MariaDB, and the database is neither"), Cure: "take the high bits from a Tag of leaf_alloc"}
 		}
 		if err := s.durable(ctx, w.table, "AUTO_INCREMENT is above the numbers in use"); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (w *wuid) replace(ctx context.Context) (high int64, err error) {
 	})
 	switch dialect.FaultOf(err) {
 	case dialect.NoTable, dialect.NoColumn:
-		err = &keygen.SetupError{Err: err, Cure: "open the store on the database that has wuid's table, and name it as there"}
+		err = &keygen.SetupError{Err: err, Cure: "open the store on the database that has wuid's table, and pass its name"}
 	case dialect.NoRight:
 		err = &keygen.SetupError{Err: err, Cure: "give the user SELECT, INSERT and DELETE on " + w.table}
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// look looks once at what the column id holds, and whether the table outlives a
-// crash. A table that is missing is found by the statements that use it.
-func (t *Table) look(ctx context.Context, conn *sql.Conn) error {
-	if t.most.Load() > 0 {
+// checkColumn checks once which numbers the column id can hold, and that the table survives a
+// crash. It ignores a missing table, which the next statement reports.
+func (t *Table) checkColumn(ctx context.Context, conn *sql.Conn) error {
+	if t.maxID.Load() > 0 {
 		return nil
 	}
 	column, err := dialect.WholeNumbers(ctx, conn, dialect.MySQL{}, t.cfg.Name, "id")
@@ -21,7 +21,7 @@ func (t *Table) look(ctx context.Context, conn *sql.Conn) error {
 	}
 	if column.Most == 0 {
 		return &keygen.SetupError{
-			Err:  fmt.Errorf("the column id is of the type %s, which does not hold every whole number exactly", column.Type),
+			Err:  fmt.Errorf("the column id has the type %s, which cannot hold every whole number exactly", column.Type),
 			Cure: "make it a bigint, as the package's comment says",
 		}
 	}
@@ -31,24 +31,24 @@ func (t *Table) look(ctx context.Context, conn *sql.Conn) error {
 	}
 	if engine != "" {
 		return &keygen.SetupError{
-			Err:  fmt.Errorf("the table is of the engine %s, which has no transactions: tickets that it has given can be gone after a crash of the server", engine),
-			Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and then see that AUTO_INCREMENT is above the ids in use", t.cfg.Name),
+			Err:  fmt.Errorf("the table has the engine %s, which has no transactions: after a crash of the server it can lose tickets that it gave", engine),
+			Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and then make sure that AUTO_INCREMENT is above the ids in use", t.cfg.Name),
 		}
 	}
-	t.most.Store(column.Most)
+	t.maxID.Store(column.Most)
 	return nil
 }
 
-// end returns the highest number that id holds.
-func (t *Table) end() int64 {
-	if most := t.most.Load(); most > 0 {
+// maxTicket returns the highest number that the column id can hold.
+func (t *Table) maxTicket() int64 {
+	if most := t.maxID.Load(); most > 0 {
 		return most
 	}
 	return 1<<63 - 1
 }
 
-// full says that the column has no more numbers. The last one of it is no ticket:
-// REPLACE might give it again and again.
-func (t *Table) full(why string) error {
-	return fmt.Errorf("%w: %s, and its column ends at %d; a column that is no bigint has to become one, or the server leaves the family", keygen.ErrExhausted, why, t.end())
+// columnFull returns the error of a column that has no more numbers. The column's last number
+// is never used as a ticket, because REPLACE might return it again and again.
+func (t *Table) columnFull(why string) error {
+	return fmt.Errorf("%w: %s, and its column ends at %d; change the column to a bigint, or, if it is one, remove the server from the family", keygen.ErrExhausted, why, t.maxTicket())
 }

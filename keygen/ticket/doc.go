@@ -1,7 +1,7 @@
-// Package ticket issues ids from ticket servers, as Flickr did: several
-// databases, each with a table Tickets64 of one row, count with the same
-// auto_increment_increment and an auto_increment_offset of their own, so that
-// two servers make odd and even ids and either may fail.
+// Package ticket issues ids from ticket servers, as Flickr did. Several databases each have a
+// table Tickets64 of one row. All count with the same auto_increment_increment, and each with
+// its own auto_increment_offset. With two servers one makes odd and the other even ids, and
+// either may fail.
 //
 //	CREATE TABLE Tickets64 (
 //	  id   BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -9,66 +9,63 @@
 //	) ENGINE=InnoDB;
 //	SET GLOBAL auto_increment_increment = 2, GLOBAL auto_increment_offset = 1; -- 2 on the other server
 //
-// [Table] is the table of one MySQL or MariaDB server, [Generator] goes round
-// all of them. Counters of other makes join in when they fulfil [Server]: those of
-// package redisgen do, and tinyid's databases (sqlstore.TinyID), each of which counts
-// with the same delta and a remainder of its own.
+// [Table] is the table of one MySQL or MariaDB server; [Generator] draws from all of them in
+// turn. Other counters can take part if they implement [Server]: those of package redisgen do,
+// and tinyid's databases (sqlstore.TinyID), which count with a common delta and one remainder
+// each.
 //
 // # Promise
 //
-// No id is issued twice as long as each server keeps what it has committed and
-// every client of a server counts as the server is set to. Ids have no order:
-// neighbouring ones come from different servers, whose counters drift apart.
+// No id is issued twice, provided that each server keeps what it has committed, and that every
+// client of a server counts with the server's settings. Ids have no order: successive ids come
+// from different servers, whose counters drift apart.
 //
-// # One by one and in spans
+// # Single tickets and spans
 //
-// A single ticket is the well-known
+// A single ticket is the well-known statement
 //
 //	REPLACE INTO Tickets64 (stub) VALUES ('a')
 //
-// with the id in the server's answer, made conditional on the server's
-// increment, offset and autocommit, so that each reservation checks them again
-// at no cost. A span of n tickets is one ticket and, under LOCK TABLES … WRITE,
-// a second row written with the last id of the span, which moves the counter
-// beyond it for every client and, as that row is what stays in the table, also
-// after a crash. So other programs may go on to draw single tickets from the
-// same table at any time. It takes the LOCK TABLES privilege and five round
-// trips for any number of ids; Galera clusters do not support it, have them give
-// tickets one by one. (A larger increment for a moment instead is forgotten by a
-// restart, rows of one REPLACE need not be consecutive, and a ticket that
-// stands for a block excludes everybody who takes it for an id.)
+// with the id in the server's answer. The package makes the statement conditional on the
+// server's increment, offset and autocommit, so that each reservation checks them again at no
+// cost. To reserve a span of n tickets, the package takes LOCK TABLES … WRITE, draws one
+// ticket, and writes a second row with the last id of the span. That moves the counter beyond
+// the span for every client, and also after a crash, because the row stays in the table. So
+// other programs may draw single tickets from the same table at any time. A span takes the LOCK
+// TABLES privilege and five round trips for any number of ids. Galera clusters do not support
+// LOCK TABLES; set Step to 1 there. (Three other ways do not work: a restart forgets a larger
+// increment, the rows of one REPLACE need not be consecutive, and a ticket that stands for a
+// block of ids collides with every client that uses it as an id.)
 //
 // # Failure modes
 //
-// A process that is stopped while it has the lock, or a machine that is gone
-// without a word, keeps tickets from others for ten seconds: then the server ends
-// its session.
+// A process that is stopped while it has the lock, or a machine that disappears, blocks other
+// clients for ten seconds: then the server ends its session.
 //
-// A server whose increment or offset differs from the configured one is refused
-// with [NumberingError]: by New when it answers at that time, and otherwise for
-// as long as it lasts, while the others go on. It is the server's global setting
-// that is compared: another client would follow it.
+// A server whose increment or offset differs from the configured one is refused with
+// [NumberingError]. New returns the error if the server answers in time; otherwise the
+// generator leaves the server out, as long as its settings differ, and uses the others. The
+// package compares the server's global settings, because other clients follow them.
 //
-// A server that fails is passed over from the first failure on and comes back by
-// itself within a few seconds of its return; what of its ids is in memory is
-// issued when no server is left. When there are none, calls wait until their
-// context ends, for ten seconds at most, and return [keygen.ErrStarved] with
-// what each server said. A server that stops answering, without an error, delays
-// a call by 50 ms at most.
+// A server that fails is passed over after the first failure, and used again within a few
+// seconds of its return. Its ids in memory are issued when no other server is left. When no
+// server has ids, calls wait until their context ends, or for ten seconds at most, and return
+// [keygen.ErrStarved] with the error of each server. A server that stops answering without an
+// error delays a call by 50 ms at most.
 //
-// The column id may be narrower than a bigint: a table looks once at its type, and a
-// server whose column has no room for what is asked is out of service with
-// [keygen.ErrExhausted], where a lax sql_mode would cut the number. The last number of
-// the column is never given. A type that does not hold every whole number, or an engine
-// without transactions (MyISAM), is refused.
+// The column id may be narrower than a bigint. A Table checks its type once. When the column
+// cannot hold the requested numbers, the server is out of service with [keygen.ErrExhausted];
+// with a lax sql_mode the server itself would cut the number. The last number of the column is
+// never issued. A type that cannot hold every whole number, and an engine without transactions
+// (MyISAM), are refused.
 //
-// A counter that went back, as after a fail-over to a replica that lagged
-// behind, is noticed by the processes that saw it further on; the server is then
-// out of service there with [keygen.ErrRegressed]. A process started later
-// cannot know: raise AUTO_INCREMENT after a fail-over, or set TableConfig.From.
+// When a counter goes back, after a fail-over to a replica that lagged behind say, the
+// processes that saw higher ids put the server out of service with [keygen.ErrRegressed]. A
+// process that starts later cannot know: raise AUTO_INCREMENT after a fail-over, or set
+// TableConfig.From.
 //
 // # More servers
 //
-// [PlanExpansion] goes from one server to two, or from two to four, without a
-// row that has to move.
+// [PlanExpansion] plans the way from one server to two, or from two to four, without moving any
+// row.
 package ticket

@@ -67,6 +67,6 @@ func ExamplePlanExpansion() {
 	// Output:
 	// boundary: 14
 	// new server: 2, 4, 6, … from 14 on
-	// ticket: the expansion may not begin: server 1 of 1: the server counts by 1 from 1 and not by 2 from 1; correct its settings, now and in its configuration file, or ours
+	// ticket: the expansion may not begin: server 1 of 1: the server counts by 1 from 1, not by 2 from 1 as expected; correct its settings, at once and in its configuration file, or correct the expected Numbering
 	// <nil>
 }

@@ -6,46 +6,47 @@ import (
 	"math"
 )
 
-// Expansion is the plan to go from Old servers to New ones. Ids below From stay
-// with who made them, by their remainder modulo Old; ids from From on belong
-// to the server with their remainder modulo New. The steps, in this order:
+// Expansion is the plan to go from Old servers to New ones. Ids below From belong to the server
+// with their remainder modulo Old, which made them; ids from From on belong to the server with
+// their remainder modulo New. The steps, in this order:
 //
 //  1. On every old server set auto_increment_increment to New, globally and in
-//     its configuration file; the offset stays. From then on a Table that is
-//     configured for Old is refused, so processes are restarted with New. End the
+//     its configuration file; the offset stays. A Table that is configured for
+//     Old then refuses the server, so restart the processes with New. End the
 //     connections of other clients, whose sessions still count by Old.
-//  2. Check that [Expansion.Armed] is satisfied. If it is not, make a new plan.
+//  2. Call [Expansion.Armed]. If it returns an error, make a new plan.
 //  3. Set up the servers of [Expansion.Added], each with its increment, offset
 //     and AUTO_INCREMENT.
-//  4. Give them to the processes, with TableConfig.From set to From.
+//  4. Add them to the processes, with TableConfig.From set to From.
 type Expansion struct {
 	Old, New int64 // numbers of servers, which are their increments
 	From     int64 // the boundary: the first id of the new numbering
 }
 
-// Start is where a new server begins.
+// Start is the numbering and the first id of a new server.
 type Start struct {
 	Numbering     Numbering
 	AutoIncrement int64 // its first id
 }
 
-// ErrUnarmed: an old server could pass an expansion's boundary with the old
-// increment, and so make ids of a new server. Returned by [Expansion.Armed].
+// ErrUnarmed: an old server could pass the boundary of an expansion with the old increment, and
+// so make ids of a new server. Returned by [Expansion.Armed].
 var ErrUnarmed = errors.New("ticket: the expansion may not begin")
 
-// PlanExpansion plans to go to a multiple of the present number of servers. live
-// holds all of them. The boundary is margin above the highest id: margin has to
-// be more than they give, spans in full, until Armed is asked.
+// PlanExpansion plans the way to a multiple of the present number of servers. The argument live
+// holds the state of all present servers. The boundary lies margin above the highest id. The
+// margin must be larger than the number of ids, whole spans included, that the servers issue
+// until Armed is called.
 func PlanExpansion(live []Live, servers, margin int64) (Expansion, error) {
 	old := int64(len(live))
 	e := Expansion{Old: old, New: servers}
 	switch {
 	case old == 0:
-		return e, errors.New("ticket: there is no server to expand from; give where each counter stands")
-	case servers <= old || servers%old != 0 || servers > mostIncrement:
-		return e, fmt.Errorf("ticket: cannot go from %d servers to %d; take a multiple, 65535 at most", old, servers)
+		return e, errors.New("ticket: there is no server to expand from; pass the Live of each server")
+	case servers <= old || servers%old != 0 || servers > maxIncrement:
+		return e, fmt.Errorf("ticket: cannot go from %d servers to %d; the number must be a multiple, 65535 at most", old, servers)
 	case margin < 1:
-		return e, fmt.Errorf("ticket: the margin is %d; it has to be more than is given out during the change", margin)
+		return e, fmt.Errorf("ticket: the margin is %d; it must be larger than the number of ids issued during the change", margin)
 	}
 	highest, err := e.highest(live)
 	if err != nil {
@@ -58,7 +59,8 @@ func PlanExpansion(live []Live, servers, margin int64) (Expansion, error) {
 	return e, nil
 }
 
-// highest returns the highest id of all, when they count as a whole family.
+// highest returns the highest id of all servers, or an error when they are not a complete
+// family.
 func (e Expansion) highest(live []Live) (highest int64, err error) {
 	for i, l := range live {
 		if want := (Numbering{int64(i + 1), e.Old}); l.Numbering != want {
@@ -79,13 +81,13 @@ func (e Expansion) Added() []Start {
 	return added
 }
 
-// Armed returns nil when all old servers have the new increment and were below
-// the boundary when they got it, and else an error that wraps [ErrUnarmed]. live
-// is where they stand now, after the change, in the order of their offsets. It
-// is asked once, before the new servers begin.
+// Armed returns nil when all old servers have the new increment and were below the boundary
+// when they got it; otherwise the error wraps [ErrUnarmed]. The argument live is the state of
+// the servers after the change, in the order of their offsets. Call it once, before the new
+// servers begin.
 func (e Expansion) Armed(live []Live) error {
 	if int64(len(live)) != e.Old {
-		return fmt.Errorf("%w: it is about %d old servers, not %d; ask all of them", ErrUnarmed, e.Old, len(live))
+		return fmt.Errorf("%w: the plan has %d old servers, but Armed got %d; pass the Live of all of them", ErrUnarmed, e.Old, len(live))
 	}
 	for i, l := range live {
 		want := Numbering{int64(i + 1), e.New}

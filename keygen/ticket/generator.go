@@ -14,23 +14,22 @@ import (
 
 // Config configures a [Generator].
 type Config struct {
-	// Servers are the servers to go round, no two of which may count the same ids.
-	// At least one is required; of the others of the family nothing is asked.
+	// Servers are the servers to draw from. At least one is required, and no two may issue the
+	// same ids. Servers of the family that are not listed are not used.
 	Servers []Server
 
-	// Step is how many ids to reserve at a time from each server. With 1 every id
-	// is asked for by itself, as Flickr does. Defaults to 0, which means that the
-	// number follows the demand, as in package segment, beginning with what a server
-	// says that is a [keygen.Stepper].
+	// Step is the number of ids to reserve at a time from each server. With 1 every id costs a
+	// round trip, as at Flickr. Defaults to 0: the number follows the demand, as in package
+	// segment, and begins with the step of a server that is a [keygen.Stepper].
 	Step int64
 }
 
 func (c Config) validate() error {
 	if len(c.Servers) == 0 {
-		return errors.New("ticket: Config.Servers is empty; give a Table for each ticket server")
+		return errors.New("ticket: Config.Servers is empty; list a Table for each ticket server")
 	}
 	if c.Step < 0 {
-		return fmt.Errorf("ticket: Config.Step is %d; the smallest is 1, and 0 lets it follow the demand", c.Step)
+		return fmt.Errorf("ticket: Config.Step is %d; it must be at least 1, or 0 to let it follow the demand", c.Step)
 	}
 	return validateServers(c.Servers)
 }
@@ -46,8 +45,8 @@ func validateServers(servers []Server) error {
 			return fmt.Errorf("ticket: Config.Servers[%d]: %w", i, err)
 		}
 		for j, other := range known {
-			if n.meets(other) {
-				return fmt.Errorf("ticket: Config.Servers[%d] counts %v and [%d] counts %v: they would issue the same ids; give each an offset of its own", j, other, i, n)
+			if n.overlaps(other) {
+				return fmt.Errorf("ticket: Config.Servers[%d] counts %v and [%d] counts %v: they would issue the same ids; give each its own offset", j, other, i, n)
 			}
 		}
 		known = append(known, n)
@@ -61,25 +60,25 @@ func numberingOf(s Server) Numbering {
 }
 
 const (
-	startLimit = 3 * time.Second  // for servers that do not answer, when others do
-	patience   = 10 * time.Second // of a call whose context allows more
+	startTimeout = 3 * time.Second  // bounds the wait of New for silent servers, once another has answered
+	maxWait      = 10 * time.Second // bounds the wait of one call
 
-	// slice is how long a call waits for one server before it looks at the others.
-	slice = 50 * time.Millisecond
+	// pollInterval is how long a call waits for one server before it tries the others.
+	pollInterval = 50 * time.Millisecond
 )
 
-// Generator goes round the ticket servers. It is safe for concurrent use.
+// Generator draws ids from the ticket servers in turn. It is safe for concurrent use.
 type Generator struct {
-	members []*member
-	turn    atomic.Uint64
-	hurry   context.Context //nolint:containedctx // has ended: with it a server gives what is in memory
+	members     []*member
+	turn        atomic.Uint64
+	canceledCtx context.Context //nolint:containedctx // always canceled: with it a server returns only ids in memory
 
 	waits, failures atomic.Int64
 
-	ctx     context.Context //nolint:containedctx // ends with Close; only the openers use it
+	ctx     context.Context //nolint:containedctx // canceled by Close; only the openers use it
 	cancel  context.CancelFunc
 	openers sync.WaitGroup
-	news    chan struct{}
+	changed chan struct{}
 }
 
 var (
@@ -87,18 +86,18 @@ var (
 	_ keygen.Reporter         = (*Generator)(nil)
 )
 
-// New returns a generator once it has ids of every server, or of some and the
-// others have failed or were silent for three seconds: they join in later. When
-// none has ids after ten seconds, or one counts otherwise than configured, that
-// is an error. The generator has to be closed.
+// New returns a generator once it has ids of every server, or once it has ids of some and the
+// others have failed or not answered within three seconds; those join later. New returns an
+// error when no server has ids after ten seconds, or when one counts otherwise than configured.
+// The caller must close the generator.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	g := &Generator{news: make(chan struct{}, 1)}
+	g := &Generator{changed: make(chan struct{}, 1)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	var cancel context.CancelFunc
-	g.hurry, cancel = context.WithCancel(context.Background())
+	g.canceledCtx, cancel = context.WithCancel(context.Background())
 	cancel()
 	g.join(cfg)
 	if err := g.ready(ctx); err != nil {
@@ -107,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-// join starts to get the first span of each server.
+// join starts a goroutine per server that gets the server's first span.
 func (g *Generator) join(cfg Config) {
 	begin := time.Now()
 	for i, s := range cfg.Servers {
@@ -117,7 +116,7 @@ func (g *Generator) join(cfg Config) {
 			numbering: n,
 			name:      fmt.Sprintf("server %d of %d (%v)", i+1, len(cfg.Servers), n),
 			clock:     func() time.Duration { return time.Since(begin) },
-			news:      g.news,
+			changed:   g.changed,
 		})
 	}
 	for _, m := range g.members {
@@ -125,37 +124,37 @@ func (g *Generator) join(cfg Config) {
 	}
 }
 
-// ready waits until the generator can begin.
+// ready waits until the generator can issue ids.
 func (g *Generator) ready(ctx context.Context) error {
-	start, end := time.NewTimer(startLimit), time.NewTimer(patience)
+	start, end := time.NewTimer(startTimeout), time.NewTimer(maxWait)
 	defer start.Stop()
 	defer end.Stop()
 	late := false
 	for {
-		if done, err := g.begun(late); done || err != nil {
+		if done, err := g.canStart(late); done || err != nil {
 			return err
 		}
 		select {
-		case <-g.news:
+		case <-g.changed:
 		case <-start.C:
 			late = true
 		case <-end.C:
-			return g.starved(fmt.Errorf("waited %v", patience))
+			return g.starved(fmt.Errorf("waited %v", maxWait))
 		case <-ctx.Done():
 			return g.starved(ctx.Err())
 		}
 	}
 }
 
-// begun tells whether the generator can begin, or why it never will.
-func (g *Generator) begun(late bool) (bool, error) {
+// canStart returns true when the generator can issue ids, or an error when it never will.
+func (g *Generator) canStart(late bool) (bool, error) {
 	opened, tried, broken := 0, 0, 0
 	for _, m := range g.members {
 		var wrong *NumberingError
 		if err := m.failure(); errors.As(err, &wrong) {
 			return false, fmt.Errorf("ticket: %w", err)
 		}
-		opened += count(m.gen.Load() != nil)
+		opened += count(m.segments.Load() != nil)
 		tried += count(m.tried())
 		broken += count(m.broken())
 	}
@@ -172,11 +171,11 @@ func count(b bool) int {
 	return 0
 }
 
-// errNotMade is what a Generator says that New has not made.
+// errNotMade is the error of a Generator that New did not make.
 var errNotMade = fmt.Errorf("ticket: %w: it was not made by New", keygen.ErrUnknownGenerator)
 
-// Next returns an id of the server whose turn it is, or of another one that has
-// ids in memory. It waits when there is none.
+// Next returns an id of the server whose turn it is, or of another one that has ids in memory.
+// It waits when no server has.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	if g.ctx == nil {
 		return 0, errNotMade
@@ -193,49 +192,49 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return id, err
 }
 
-// inMemory returns an id that needs no waiting, 0 when there is none. Servers
-// that failed lately come last.
+// inMemory returns an id without waiting, 0 when no server has one in memory. It asks servers
+// that failed recently last.
 func (g *Generator) inMemory(turn uint64) int64 {
-	rested := false
+	anyPassedOver := false
 	for i := range g.members {
 		m := g.member(turn, i)
-		if m.resting() {
-			rested = true
-		} else if id, err := m.next(g.hurry); err == nil {
+		if m.passedOver() {
+			anyPassedOver = true
+		} else if id, err := m.next(g.canceledCtx); err == nil {
 			return id
 		}
 	}
-	for i := 0; rested && i < len(g.members); i++ {
+	for i := 0; anyPassedOver && i < len(g.members); i++ {
 		m := g.member(turn, i)
 		if m.used() {
-			continue // asking would only make it try again
+			continue // a call would only start a reservation
 		}
-		if id, err := m.next(g.hurry); err == nil {
+		if id, err := m.next(g.canceledCtx); err == nil {
 			return id
 		}
 	}
 	return 0
 }
 
-// member returns the i-th in the order of a turn.
+// member returns the i-th server in the order of a turn.
 func (g *Generator) member(turn uint64, i int) *member {
 	n := uint64(len(g.members))
 	return g.members[(turn+uint64(i))%n]
 }
 
-// wait returns the first id that some server gets.
+// wait returns the first id that any server gets.
 func (g *Generator) wait(ctx context.Context, turn uint64) (int64, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %v", patience))
+	limited, cancel := context.WithTimeoutCause(ctx, maxWait, fmt.Errorf("waited %v", maxWait))
 	defer cancel()
 	for limited.Err() == nil {
 		if g.ctx.Err() != nil {
 			return 0, fmt.Errorf("ticket: %w", keygen.ErrClosed)
 		}
-		hopeful := g.hopeful(turn)
-		if len(hopeful) == 0 {
+		candidates := g.candidates(turn)
+		if len(candidates) == 0 {
 			return 0, g.allBroken()
 		}
-		for _, m := range hopeful {
+		for _, m := range candidates {
 			if id := g.waitFor(limited, m, turn); id != 0 {
 				return id, nil
 			}
@@ -247,10 +246,10 @@ func (g *Generator) wait(ctx context.Context, turn uint64) (int64, error) {
 	return 0, g.starved(context.Cause(limited))
 }
 
-// waitFor waits for one server, for a moment, and then looks at all of them. It
-// returns 0 when there is no id yet.
+// waitFor waits for one server for a moment, and then asks all of them. It returns 0 when there
+// is no id yet.
 func (g *Generator) waitFor(ctx context.Context, m *member, turn uint64) int64 {
-	ctx, cancel := context.WithTimeout(ctx, slice)
+	ctx, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
 	if id, err := m.next(ctx); err == nil {
 		return id
@@ -258,13 +257,13 @@ func (g *Generator) waitFor(ctx context.Context, m *member, turn uint64) int64 {
 	return g.inMemory(turn)
 }
 
-// hopeful returns the servers worth waiting for: those that did not fail lately
-// or, when all did, those whose failure may pass.
-func (g *Generator) hopeful(turn uint64) []*member {
+// candidates returns the servers that are worth waiting for: those that did not fail recently.
+// If all did, it returns those whose error a retry may cure.
+func (g *Generator) candidates(turn uint64) []*member {
 	var up, down []*member
 	for i := range g.members {
 		switch m := g.member(turn, i); {
-		case !m.resting():
+		case !m.passedOver():
 			up = append(up, m)
 		case !m.broken():
 			down = append(down, m)
@@ -295,19 +294,19 @@ func (g *Generator) starved(why error) error {
 	return fmt.Errorf("ticket: %w: %w", keygen.ErrStarved, why)
 }
 
-// Stats returns a snapshot, of all servers together. LastError names each server
-// that is out of service, and is nil when none is.
+// Stats returns a snapshot of all servers together. LastError names each server that is out of
+// service, and is nil when none is.
 func (g *Generator) Stats() keygen.Stats {
 	if g.ctx == nil {
 		return keygen.Stats{LastError: errNotMade}
 	}
 	sum := keygen.Stats{Waits: g.waits.Load(), Failures: g.failures.Load(), LastError: g.failing()}
 	for _, m := range g.members {
-		gen := m.gen.Load()
-		if gen == nil {
+		segments := m.segments.Load()
+		if segments == nil {
 			continue
 		}
-		s := gen.Stats()
+		s := segments.Stats()
 		sum.Issued += s.Issued
 		sum.Rate += s.Rate
 		sum.Remaining += s.Remaining
@@ -318,8 +317,8 @@ func (g *Generator) Stats() keygen.Stats {
 	return sum
 }
 
-// Close stops the generator and waits for the reservations under way. Calls that
-// wait, and later ones, return [keygen.ErrClosed]. It may be called twice.
+// Close stops the generator and waits for the reservations under way. Calls that wait, and
+// later calls, return [keygen.ErrClosed]. Close may be called twice.
 func (g *Generator) Close() error {
 	if g.ctx == nil {
 		return nil
@@ -328,8 +327,8 @@ func (g *Generator) Close() error {
 	g.openers.Wait()
 	var err error
 	for _, m := range g.members {
-		if gen := m.gen.Load(); gen != nil {
-			err = errors.Join(err, gen.Close())
+		if segments := m.segments.Load(); segments != nil {
+			err = errors.Join(err, segments.Close())
 		}
 	}
 	return err

@@ -6,13 +6,13 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// mostIncrement is the largest auto_increment_increment of MySQL and MariaDB.
-const mostIncrement = 65535
+// maxIncrement is the largest auto_increment_increment of MySQL and MariaDB.
+const maxIncrement = 65535
 
-// Numbering is how a server counts: Offset, Offset+Increment, and so on.
+// Numbering is the sequence of ids of a server: Offset, Offset+Increment, and so on.
 type Numbering struct {
 	Offset    int64 // from 1 to Increment
-	Increment int64 // from 1 to 65535; the number of servers, now or to come
+	Increment int64 // from 1 to 65535; the present or planned number of servers
 }
 
 func (n Numbering) String() string {
@@ -21,25 +21,25 @@ func (n Numbering) String() string {
 
 func (n Numbering) validate() error {
 	switch {
-	case n.Increment < 1 || n.Increment > mostIncrement:
-		return fmt.Errorf("the increment is %d; it is the number of servers, from 1 to %d", n.Increment, mostIncrement)
+	case n.Increment < 1 || n.Increment > maxIncrement:
+		return fmt.Errorf("the increment is %d; it is the number of servers, from 1 to %d", n.Increment, maxIncrement)
 	case n.Offset < 1 || n.Offset > n.Increment:
 		return fmt.Errorf("the offset is %d; with an increment of %d it is from 1 to %[2]d, another one on each server", n.Offset, n.Increment)
 	}
 	return nil
 }
 
-// holds tells whether all keys of a span are of the numbering.
+// holds returns true when all keys of a span belong to the numbering.
 func (n Numbering) holds(s keygen.Span) bool {
 	return (s.First-n.Offset)%n.Increment == 0 && (s.Count == 1 || s.Step%n.Increment == 0)
 }
 
-// meets tells whether some id is of both numberings.
-func (n Numbering) meets(other Numbering) bool {
+// overlaps returns true when some id belongs to both numberings.
+func (n Numbering) overlaps(other Numbering) bool {
 	return (n.Offset-other.Offset)%divisor(n.Increment, other.Increment) == 0
 }
 
-// divisor returns the greatest common one.
+// divisor returns the greatest common divisor.
 func divisor(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b
@@ -47,18 +47,18 @@ func divisor(a, b int64) int64 {
 	return a
 }
 
-// NumberingError is about a server that counts otherwise than configured, so that
-// its ids would be those of another server. It is a [keygen.ErrRegressed] too:
-// nothing is issued, and a retry does not help.
+// NumberingError means that a server counts otherwise than configured, so that its ids would be
+// those of another server. errors.Is also finds [keygen.ErrRegressed]: no id is issued, and a
+// retry does not help.
 type NumberingError struct {
 	Want Numbering
 	Got  Numbering // the server's own settings, or the first id and step it gave
 }
 
 func (e *NumberingError) Error() string {
-	return fmt.Sprintf("the server counts by %d from %d and not by %d from %d; correct its settings, now and in its configuration file, or ours",
+	return fmt.Sprintf("the server counts by %d from %d, not by %d from %d as expected; correct its settings, at once and in its configuration file, or correct the expected Numbering",
 		e.Got.Increment, e.Got.Offset, e.Want.Increment, e.Want.Offset)
 }
 
-// Is makes the error one that no retry cures.
+// Is makes errors.Is find keygen.ErrRegressed, which marks errors that a retry cannot cure.
 func (e *NumberingError) Is(target error) bool { return target == keygen.ErrRegressed }

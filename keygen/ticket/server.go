@@ -11,46 +11,46 @@ import (
 	"github.com/shardid/shardid/keygen/segment"
 )
 
-// Server is a source that counts offset, offset+increment, and so on: a [Table],
-// or a counter elsewhere. One that is a [keygen.Stepper], too, says how many ids are
-// taken of it at a time, unless Config.Step does.
+// Server is a source that counts offset, offset+increment, and so on: a [Table], or another
+// counter. If it is a [keygen.Stepper], too, its step is the number of ids to reserve at a
+// time, unless Config.Step is set.
 type Server interface {
 	keygen.Source
 	Numbering() (offset, increment int64)
 }
 
-// member is one server of a generator: spans of its own, with a guard of its own
-// against a counter that went back.
+// member is one server of a generator. It has its own spans, and its own check for a counter
+// that went back.
 type member struct {
 	server    Server
 	numbering Numbering
 	name      string
-	clock     func() time.Duration // time since some moment
-	news      chan<- struct{}      // told of each change, has room for one
+	clock     func() time.Duration // time since the start
+	changed   chan<- struct{}      // told of each change, has room for one
 
-	gen  atomic.Pointer[segment.Generator] // nil until the server has answered
-	last atomic.Pointer[error]             // of the newest reservation; nil when it succeeded
-	rest atomic.Int64                      // until this time of the clock the member is passed over; 0 for not at all
+	segments        atomic.Pointer[segment.Generator] // nil until the server has answered
+	last            atomic.Pointer[error]             // of the newest reservation; nil when it succeeded
+	passedOverUntil atomic.Int64                      // the clock's time until which the server is passed over; 0 when it is not
 }
 
-// restTime is how long a server is passed over after it failed. Its segment's
-// generator meanwhile tries again by itself.
-const restTime = int64(time.Second)
+// passOverTime is how long a server is passed over after a failure. Its segment generator
+// retries meanwhile.
+const passOverTime = int64(time.Second)
 
-// open gets the member's first span, however long that takes.
+// open gets the server's first span, and retries until ctx ends.
 func (m *member) open(ctx context.Context, step int64) {
 	for ctx.Err() == nil {
-		gen, err := segment.New(ctx, segment.Config{
+		segments, err := segment.New(ctx, segment.Config{
 			Source:   m.source(),
 			Step:     step,
 			Observer: segment.Observer{Refill: func(_ keygen.Span, _ time.Duration, err error) { m.note(err) }},
 		})
 		if err == nil {
-			m.gen.Store(gen)
-			m.tell()
+			m.segments.Store(segments)
+			m.signal()
 			return
 		}
-		pause(ctx, time.Duration(restTime))
+		pause(ctx, time.Duration(passOverTime))
 	}
 }
 
@@ -63,34 +63,34 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// note keeps how a reservation ended.
+// note stores the result of a reservation.
 func (m *member) note(err error) {
 	if err == nil {
 		m.last.Store(nil)
-		m.rest.Store(0)
+		m.passedOverUntil.Store(0)
 	} else {
 		m.last.Store(&err)
-		m.rest.Store(int64(m.clock()) + restTime)
+		m.passedOverUntil.Store(int64(m.clock()) + passOverTime)
 	}
-	m.tell()
+	m.signal()
 }
 
-func (m *member) tell() {
+func (m *member) signal() {
 	select {
-	case m.news <- struct{}{}:
-	default: // there is news already
+	case m.changed <- struct{}{}:
+	default: // the channel already holds a signal
 	}
 }
 
-// tried tells whether the server has answered or failed so far.
-func (m *member) tried() bool { return m.gen.Load() != nil || m.last.Load() != nil }
+// tried returns true once the server has answered or failed.
+func (m *member) tried() bool { return m.segments.Load() != nil || m.last.Load() != nil }
 
-func (m *member) resting() bool {
-	until := m.rest.Load()
+func (m *member) passedOver() bool {
+	until := m.passedOverUntil.Load()
 	return until != 0 && int64(m.clock()) < until
 }
 
-// broken tells whether the server's error is one that waiting does not cure.
+// broken returns true when a retry cannot cure the server's error.
 func (m *member) broken() bool {
 	err := m.last.Load()
 	if err == nil {
@@ -101,16 +101,16 @@ func (m *member) broken() bool {
 		errors.Is(*err, keygen.ErrUnknownTag) || errors.Is(*err, keygen.ErrExhausted)
 }
 
-// used tells whether nothing is in memory.
+// used returns true when no id is in memory.
 func (m *member) used() bool {
-	gen := m.gen.Load()
-	return gen == nil || gen.Stats().Remaining == 0
+	segments := m.segments.Load()
+	return segments == nil || segments.Stats().Remaining == 0
 }
 
-// next returns an id, waiting as long as ctx allows.
+// next returns an id. It waits as long as ctx allows.
 func (m *member) next(ctx context.Context) (int64, error) {
-	if gen := m.gen.Load(); gen != nil {
-		return gen.Next(ctx)
+	if segments := m.segments.Load(); segments != nil {
+		return segments.Next(ctx)
 	}
 	<-ctx.Done()
 	return 0, keygen.ErrStarved
@@ -124,8 +124,8 @@ func (m *member) failure() error {
 	return nil
 }
 
-// source is the member's server as a segment's generator asks it, which takes as many
-// ids at a time as a server says that has a step of its own.
+// source returns the server as the source of its segment generator, with the server's own step
+// if it has one.
 func (m *member) source() keygen.Source {
 	if stepper, ok := m.server.(keygen.Stepper); ok {
 		return struct {
@@ -136,7 +136,7 @@ func (m *member) source() keygen.Source {
 	return checked{m}
 }
 
-// checked is the member's server with a check that its ids are of its numbering.
+// checked is a server whose spans are checked against its numbering.
 type checked struct{ *member }
 
 func (c checked) Reserve(ctx context.Context, n int64) (keygen.Span, error) {

@@ -15,20 +15,19 @@ import (
 
 // TableConfig configures a [Table].
 type TableConfig struct {
-	// DB is a pool of connections to one MySQL or MariaDB server. It is required,
-	// and for tickets only: its sessions get settings that the application's own
-	// statements should not have.
+	// DB is a pool of connections to one MySQL or MariaDB server. It is required. Use it for
+	// tickets only, because the package changes settings of its sessions.
 	DB *sql.DB
 
-	// Name of the table. Defaults to Tickets64.
+	// Name is the name of the table. Defaults to Tickets64.
 	Name string
 
-	// Numbering is how the server counts. It is required, and the server's own
-	// auto_increment_increment and auto_increment_offset must say the same.
+	// Numbering is the sequence of the server's ids. It is required, and must equal the
+	// server's auto_increment_increment and auto_increment_offset.
 	Numbering Numbering
 
-	// From is the lowest id that the server may give, for one that an
-	// [Expansion] added or whose data was restored. Defaults to 0: any.
+	// From is the lowest id that the server may issue, for a server that an [Expansion] added
+	// or whose data was restored. Defaults to 0: any.
 	From int64
 }
 
@@ -47,7 +46,7 @@ func (c TableConfig) validate() error {
 		return fmt.Errorf("ticket: TableConfig.Numbering: %w", err)
 	}
 	if c.From < 0 {
-		return fmt.Errorf("ticket: TableConfig.From is %d; it is the lowest id that may be given, 0 for any", c.From)
+		return fmt.Errorf("ticket: TableConfig.From is %d; it is the lowest id that may be issued, 0 for any", c.From)
 	}
 	if err := dialect.CheckIdent(c.Name); err != nil {
 		return fmt.Errorf("ticket: TableConfig.Name: %w", err)
@@ -55,16 +54,16 @@ func (c TableConfig) validate() error {
 	return nil
 }
 
-// errNoDB is what a Table says that NewTable has not made.
+// errNoDB is the error of a Table that NewTable did not make.
 var errNoDB = errors.New("ticket: TableConfig.DB is nil; open the ticket server's database first")
 
-// Table is the table of tickets of one server. It is safe for concurrent use,
-// by other programs too, and holds nothing that needs closing.
+// Table is the ticket table of one server. It is safe for concurrent use, and other programs
+// may use the table, too. It needs no Close.
 type Table struct {
 	cfg     TableConfig
 	text    statements
-	highest atomic.Int64 // that this process was given
-	most    atomic.Int64 // what the column id holds at most; 0 until it was looked at
+	highest atomic.Int64 // the highest id that this process got
+	maxID   atomic.Int64 // the highest number that the column id can hold; 0 before it was checked
 }
 
 var _ Server = (*Table)(nil)
@@ -78,25 +77,25 @@ func NewTable(cfg TableConfig) (*Table, error) {
 	return &Table{cfg: cfg, text: newStatements(cfg)}, nil
 }
 
-// statements are the texts with the table's name and the numbering in them:
-// with parameters each would take two more round trips.
+// statements are the SQL texts, with the table's name and the numbering in them: parameters
+// would cost two more round trips each.
 type statements struct{ ticket, skip, session, lock, unlock, global, last string }
 
-// refusal is an expression whose evaluation ends a statement with an error. (A
-// condition on rows would make the statement an INSERT … SELECT, whose lock on
-// the counter lets those of others fail.)
+// refusal is an expression whose evaluation ends a statement with an error. A condition on rows
+// would turn the statement into INSERT … SELECT, and the lock that this takes on the counter
+// makes the statements of others fail.
 const refusal = "(SELECT 1 UNION SELECT 2)"
 
-// errRefused: the session or the server does not count as it is to.
+// errRefused: the session's or the server's numbering is not the configured one.
 var errRefused = errors.New("ticket: refused by the statement itself")
 
-// lockWait is how many seconds LOCK TABLES waits for transactions of others
-// that have used the table. While it waits, their single tickets wait too.
+// lockWait is the number of seconds that LOCK TABLES waits for transactions of others that used
+// the table. Single tickets of others wait as long.
 const lockWait = 2
 
-// idleWait is after how many seconds without a statement the server ends the
-// session, and with it the lock of a process that was stopped while it had it.
-const idleWait = 10
+// idleTimeout is the number of seconds without a statement after which the server ends the
+// session, and so frees the lock of a process that was stopped.
+const idleTimeout = 10
 
 func newStatements(c TableConfig) statements {
 	var d dialect.MySQL
@@ -108,7 +107,7 @@ func newStatements(c TableConfig) statements {
 	return statements{
 		ticket:  "REPLACE INTO " + table + " (" + stub + ") VALUES (IF(" + is("SESSION") + " AND " + is("GLOBAL") + " AND @@autocommit = 1, 'a', " + refusal + "))",
 		skip:    "REPLACE INTO " + table + " (" + id + ", " + stub + ") VALUES (%d, 'a')",
-		session: fmt.Sprintf("SET SESSION auto_increment_increment = %d, auto_increment_offset = %d, autocommit = 1, lock_wait_timeout = %d, wait_timeout = %d", inc, off, lockWait, idleWait),
+		session: fmt.Sprintf("SET SESSION auto_increment_increment = %d, auto_increment_offset = %d, autocommit = 1, lock_wait_timeout = %d, wait_timeout = %d", inc, off, lockWait, idleTimeout),
 		lock:    "LOCK TABLES " + table + " WRITE",
 		unlock:  "UNLOCK TABLES",
 		global:  "SELECT @@GLOBAL.auto_increment_offset, @@GLOBAL.auto_increment_increment",
@@ -116,7 +115,7 @@ func newStatements(c TableConfig) statements {
 	}
 }
 
-// Numbering returns the configured one.
+// Numbering returns the configured offset and increment.
 func (t *Table) Numbering() (offset, increment int64) {
 	return t.cfg.Numbering.Offset, t.cfg.Numbering.Increment
 }
@@ -131,7 +130,7 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		first, err = t.take(ctx, conn, n)
 		return err
 	})
-	if errors.Is(err, keygen.ErrReadOnly) && t.highest.Load() == 0 { // who runs waits: a fail-over may be under way
+	if errors.Is(err, keygen.ErrReadOnly) && t.highest.Load() == 0 { // a running generator waits: a fail-over may be under way
 		err = &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
 	}
 	if err != nil {
@@ -145,19 +144,19 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 }
 
 func (t *Table) take(ctx context.Context, conn *sql.Conn, n int64) (first int64, err error) {
-	if err := t.look(ctx, conn); err != nil {
+	if err := t.checkColumn(ctx, conn); err != nil {
 		return 0, err
 	}
 	if n == 1 {
 		return t.single(ctx, conn)
 	}
 	if first, err = t.locked(ctx, conn, n); err != nil {
-		drop(conn) // with its lock, if it has one
+		discard(conn) // this frees its lock
 	}
 	return first, err
 }
 
-// locked takes a ticket and the n-1 after it. Nobody else draws one meanwhile.
+// locked takes a ticket and the n-1 after it, under the table's lock.
 func (t *Table) locked(ctx context.Context, conn *sql.Conn, n int64) (first int64, err error) {
 	for _, text := range []string{t.text.session, t.text.lock} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
@@ -168,8 +167,8 @@ func (t *Table) locked(ctx context.Context, conn *sql.Conn, n int64) (first int6
 		return 0, err
 	}
 	inc := t.cfg.Numbering.Increment
-	if n-1 >= (t.end()-first)/inc {
-		return 0, t.full(fmt.Sprintf("%d tickets are wanted from %d on", n, first))
+	if n-1 >= (t.maxTicket()-first)/inc {
+		return 0, t.columnFull(fmt.Sprintf("%d tickets are wanted from %d on", n, first))
 	}
 	for _, text := range []string{fmt.Sprintf(t.text.skip, first+(n-1)*inc), t.text.unlock} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
@@ -179,8 +178,8 @@ func (t *Table) locked(ctx context.Context, conn *sql.Conn, n int64) (first int6
 	return first, nil
 }
 
-// single takes one ticket. A session that the pool has just opened, or that was
-// opened before the server's settings were changed, is set right first.
+// single takes one ticket. If the session's settings are not the configured ones, because the
+// pool has just opened it or the server's settings changed, it corrects them first.
 func (t *Table) single(ctx context.Context, conn *sql.Conn) (int64, error) {
 	known := t.highest.Load()
 	id, err := t.replace(ctx, conn)
@@ -195,11 +194,11 @@ func (t *Table) single(ctx context.Context, conn *sql.Conn) (int64, error) {
 		return 0, t.explain(ctx, conn)
 	case err != nil:
 		return 0, err
-	case id < 1 || id > t.end()-n.Increment:
-		return 0, t.full("it gave the last ticket")
+	case id < 1 || id > t.maxTicket()-n.Increment:
+		return 0, t.columnFull("it gave the last ticket")
 	case !n.holds(keygen.Span{First: id, Count: 1}):
 		return 0, &NumberingError{Want: n, Got: Numbering{id, n.Increment}}
-	case id <= known: // found here, before a whole span is taken of it
+	case id <= known: // checked here, before a whole span is reserved
 		return 0, fmt.Errorf("%w: it gave %d after %d; was it replaced by a copy? Raise AUTO_INCREMENT above the ids in use", keygen.ErrRegressed, id, known)
 	case id < t.cfg.From:
 		return 0, fmt.Errorf("%w: it gave %d, below From, which is %d; run ALTER TABLE %s AUTO_INCREMENT = %[3]d there",
@@ -208,25 +207,26 @@ func (t *Table) single(ctx context.Context, conn *sql.Conn) (int64, error) {
 	return id, nil
 }
 
-// replace draws a ticket, again and again as long as it meets others who do and
-// one has to give way.
+// replace draws a ticket. It retries when the statement was chosen as the victim of a deadlock
+// or lock timeout.
 func (t *Table) replace(ctx context.Context, conn *sql.Conn) (int64, error) {
 	for {
 		res, err := conn.ExecContext(ctx, t.text.ticket)
 		switch {
 		case err == nil:
 			return res.LastInsertId()
-		case strings.Contains(err.Error(), "Error 1242"): // of the refusal
+		case strings.Contains(err.Error(), "Error 1242"): // the error of the refusal
 			return 0, errRefused
-		case strings.Contains(err.Error(), "Error 1062"), dialect.FaultOf(err) == dialect.OutOfRange: // of the number, as REPLACE takes any stub
-			return 0, fmt.Errorf("%w: %w", t.full("the last ticket was given"), err)
+		case strings.Contains(err.Error(), "Error 1062"), dialect.FaultOf(err) == dialect.OutOfRange: // a duplicate id, as REPLACE accepts any stub
+			return 0, fmt.Errorf("%w: %w", t.columnFull("the last ticket was given"), err)
 		case !dialect.Contended(err) || ctx.Err() != nil:
 			return 0, err
 		}
 	}
 }
 
-// explain says why the server gave no ticket on a session that we have set.
+// explain returns the reason why the server refused a ticket on a session with the configured
+// settings.
 func (t *Table) explain(ctx context.Context, conn *sql.Conn) error {
 	got, err := t.settings(ctx, conn)
 	switch {
@@ -235,7 +235,7 @@ func (t *Table) explain(ctx context.Context, conn *sql.Conn) error {
 	case got != t.cfg.Numbering:
 		return &NumberingError{Want: t.cfg.Numbering, Got: got}
 	}
-	return errors.New("the session does not keep its settings; is there a proxy that shares connections? connect to the server itself")
+	return errors.New("the session does not keep its settings; a proxy may share connections: connect to the server itself")
 }
 
 func (t *Table) settings(ctx context.Context, conn *sql.Conn) (n Numbering, err error) {
@@ -243,13 +243,13 @@ func (t *Table) settings(ctx context.Context, conn *sql.Conn) (n Numbering, err 
 	return n, err
 }
 
-// Live is where a server's counter stands, for planning an [Expansion].
+// Live is the state of a server's counter, for planning an [Expansion].
 type Live struct {
-	Numbering Numbering // as the server is set, not as we expect it
-	Last      int64     // the highest id given so far, 0 for none
+	Numbering Numbering // the server's settings, not the configured ones
+	Last      int64     // the highest id issued so far, 0 for none
 }
 
-// Live asks the server where its counter stands.
+// Live reads the state of the server's counter.
 func (t *Table) Live(ctx context.Context) (l Live, err error) {
 	err = t.with(ctx, func(conn *sql.Conn) (err error) {
 		if l.Numbering, err = t.settings(ctx, conn); err != nil {
@@ -268,7 +268,7 @@ func (t *Table) with(ctx context.Context, f func(*sql.Conn) error) error {
 	conn, err := t.cfg.DB.Conn(ctx)
 	if err == nil {
 		err = f(conn)
-		_ = conn.Close() // only hands it back to the pool
+		_ = conn.Close() // returns the connection to the pool
 	}
 	if err != nil {
 		return fmt.Errorf("ticket: table %s: %w", t.cfg.Name, explained(err))
@@ -276,16 +276,15 @@ func (t *Table) with(ctx context.Context, f func(*sql.Conn) error) error {
 	return nil
 }
 
-// cures say what to do about faults that another try meets again.
+// cures says what to do about errors that a retry cannot cure.
 var cures = map[dialect.Fault]string{
 	dialect.NoRight:    "give the user SELECT, INSERT, DELETE and LOCK TABLES for the table of tickets",
-	dialect.NoColumn:   "the table is not as the package's comment says; make it so",
+	dialect.NoColumn:   "the table differs from the one in the package's comment; change it to that form",
 	dialect.NoLogin:    "check user and password in the DSN",
 	dialect.NoDatabase: "check which database the DSN names, and create it when it is the right one",
 }
 
-// explained adds to an error of the server what to do about it, when nothing but
-// doing it helps.
+// explained adds to a server's error what to do, if a retry cannot cure it.
 func explained(err error) error {
 	fault := dialect.FaultOf(err)
 	if fault == dialect.NoTable {
@@ -300,5 +299,5 @@ func explained(err error) error {
 	return err
 }
 
-// drop keeps a connection from going back to the pool.
-func drop(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }
+// discard closes a connection instead of returning it to the pool.
+func discard(conn *sql.Conn) { _ = conn.Raw(func(any) error { return driver.ErrBadConn }) }

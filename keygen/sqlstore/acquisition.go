@@ -12,22 +12,21 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// taking is the taking of one lease. Rows that the ledger does not have yet are
-// made by statements that commit by themselves; then one transaction locks the
-// row of a worker id that is free and writes the lease into it. So a process
-// that hangs in the middle holds up nobody.
-type taking struct {
-	claim workerid.Claim
-	ticks ticks
-	space space // the namespace's, once it is settled
+// acquisition acquires one lease. Statements that commit by themselves create missing rows of
+// the ledger. Then one transaction locks the row of a free worker id and writes the lease into
+// it. So a process that hangs in the middle blocks no other.
+type acquisition struct {
+	claim        workerid.Claim
+	ticks        ticks
+	namespaceRow namespaceRow // set once its layout is the claim's
 }
 
-// rounds is how often something may have to be made first: normally once each
-// the header, the namespace and the rows.
-const rounds = 10
+// maxRounds bounds how often something may have to be created first: normally once each the
+// header, the namespace and the rows.
+const maxRounds = 10
 
-func (t taking) run(ctx context.Context, s session) (e workerid.Entry, err error) {
-	for range rounds {
+func (t acquisition) run(ctx context.Context, s session) (e workerid.Entry, err error) {
+	for range maxRounds {
 		var due *statement
 		err := s.inTx(ctx, func() (err error) {
 			e, due, err = t.take(ctx, s)
@@ -43,8 +42,8 @@ func (t taking) run(ctx context.Context, s session) (e workerid.Entry, err error
 	return e, errSkipped
 }
 
-// take returns the lease, or the statement that has to be run before.
-func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *statement, err error) {
+// take returns the lease, or the statement that must run first.
+func (t acquisition) take(ctx context.Context, s session) (e workerid.Entry, due *statement, err error) {
 	p, err := s.present(ctx)
 	if err != nil {
 		return e, nil, err
@@ -53,7 +52,7 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 	if err != nil {
 		return e, nil, err
 	}
-	if h.found && !p.knows(h.identity) {
+	if h.found && !p.isServer(h.identity) {
 		if err := s.confirm(ctx); err != nil {
 			return e, nil, err
 		}
@@ -66,9 +65,9 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 		return e, due, err
 	}
 	if t.ticks.at(p.micros) < 0 {
-		return e, nil, fmt.Errorf("%w: by the database's clock it is %v, before the layout's epoch", keygen.ErrLayout, time.UnixMicro(p.micros).UTC())
+		return e, nil, fmt.Errorf("%w: the database's clock reads %v, before the layout's epoch", keygen.ErrLayout, time.UnixMicro(p.micros).UTC())
 	}
-	t.space, due, err = t.settle(ctx, s, *sp, p)
+	t.namespaceRow, due, err = t.resolveLayout(ctx, s, *sp, p)
 	if due != nil || err != nil {
 		return e, due, err
 	}
@@ -78,10 +77,10 @@ func (t taking) take(ctx context.Context, s session) (e workerid.Entry, due *sta
 const addSpace = `INSERT INTO "worker_namespace" ("namespace", "epoch_us", "unit_ns", "identity", "longest_us", "safe_from_us", "layout")
 	VALUES (?, ?, ?, '', 0, 0, ?)`
 
-// addNamespace refuses one that has leases already: nobody knows what times
-// their ceilings mean. They may have come since we looked for the namespace, so
-// it is looked for again.
-func (t taking) addNamespace(ctx context.Context, s session) (*statement, error) {
+// addNamespace refuses a namespace that has leases already, because nobody knows which times
+// their ceilings mean. Another process may have added both since the namespace was read, so
+// addNamespace reads it again.
+func (t acquisition) addNamespace(ctx context.Context, s session) (*statement, error) {
 	add := &statement{addSpace, []any{t.claim.Namespace, t.ticks.epoch, -t.ticks.unit * 1000, t.claim.Layout.Fingerprint()}}
 	count, err := s.rows(ctx, t.claim.Namespace)
 	if err != nil || count == 0 {
@@ -89,13 +88,13 @@ func (t taking) addNamespace(ctx context.Context, s session) (*statement, error)
 	}
 	_, sp, err := s.namespace(ctx, t.claim.Namespace)
 	if err == nil && sp == nil {
-		err = fmt.Errorf("%w: worker_lease has rows of namespace %q, but its row in worker_namespace is gone; restore it, or delete those when no process runs and a term has passed", keygen.ErrLayout, t.claim.Namespace)
+		err = fmt.Errorf("%w: worker_lease has rows of namespace %q, but its row in worker_namespace is missing; restore it, or delete the rows of worker_lease when no process runs and a term has passed", keygen.ErrLayout, t.claim.Namespace)
 	}
 	return add, err
 }
 
-// choose takes the first of the free worker ids that nobody else is just taking.
-func (t taking) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
+// choose takes the first free worker id that no other process has locked.
+func (t acquisition) choose(ctx context.Context, s session, h header, now int64) (e workerid.Entry, due *statement, err error) {
 	ids, fresh, err := t.free(ctx, s, t.freeAt(now))
 	if err != nil {
 		return e, nil, err
@@ -110,7 +109,7 @@ func (t taking) choose(ctx context.Context, s session, h header, now int64) (e w
 		if err != nil {
 			return e, nil, err
 		}
-		if found && (r.owner == t.claim.Owner || t.claim.Sticky && r.holder == shown(t.claim.Holder) || r.ceiling <= t.freeAt(now)) {
+		if found && (r.owner == t.claim.Owner || t.claim.Sticky && r.holder == truncatedHolder(t.claim.Holder) || r.ceiling <= t.freeAt(now)) {
 			e, err := t.write(ctx, s, h, r, now)
 			return e, nil, err
 		}
@@ -119,25 +118,26 @@ func (t taking) choose(ctx context.Context, s session, h header, now int64) (e w
 	return e, due, err
 }
 
-// freeAt is the tick up to which the ceilings of free worker ids are. Where the
-// layout was just changed they are all at the floor, which is a tick ahead.
-func (t taking) freeAt(now int64) int64 { return max(now, t.floor()) }
+// freeAt is the highest ceiling of a free worker id. After a change of the layout all ceilings
+// are at the floor, which lies a tick ahead.
+func (t acquisition) freeAt(now int64) int64 { return max(now, t.floor()) }
 
-// floor is the first tick that leases of the namespace may begin with.
-func (t taking) floor() int64 {
-	if t.space.floor == 0 {
+// floor is the first tick with which leases of the namespace may begin.
+func (t acquisition) floor() int64 {
+	if t.namespaceRow.floor == 0 {
 		return 0
 	}
-	return t.ticks.at(t.space.floor)
+	return t.ticks.at(t.namespaceRow.floor)
 }
 
-// candidates is how many free worker ids are looked at; more processes than that
-// do not take one in the same millisecond.
+// candidates is the number of free worker ids that are tried. More processes than that hardly
+// ever take one in the same millisecond.
 const candidates = 64
 
-// The rows come in the order of the contract: the owner's own, the one that rested
-// longest, one that nobody ever had. Sticky holders have an order of their own: the
-// owner's, the one that the holder had last, one that nobody had, the one that rested.
+// The rows are in the order of the ledger's contract: the owner's own, then the one that has
+// been free longest, then one that was never used. For sticky holders the order is: the owner's
+// own, the one that the holder had last, one that was never used, the one that has been free
+// longest.
 const (
 	freeRows = `SELECT "worker_id", 1 FROM "worker_lease"
 	WHERE "namespace" = ? AND ("owner" = ? OR "ceiling" <= ? AND "worker_id" <= ?)
@@ -148,14 +148,13 @@ const (
 	ORDER BY CASE WHEN "owner" = ? THEN 0 WHEN "holder" = ? THEN 1 WHEN "generation" = 0 THEN 2 ELSE 3 END, "ceiling", "worker_id" LIMIT ?`
 )
 
-// free returns worker ids that were free a moment ago; whether they are is seen
-// when they are locked. Fresh tells that the first of them is the owner's or holder's,
-// or that nobody had it.
-func (t taking) free(ctx context.Context, s session, now int64) (ids []int64, fresh bool, err error) {
+// free returns worker ids that were free a moment ago; the lock on a row decides. Fresh means
+// that the first of them is the owner's or holder's, or was never used.
+func (t acquisition) free(ctx context.Context, s session, now int64) (ids []int64, fresh bool, err error) {
 	c, text := t.claim, freeRows
 	args := []any{c.Namespace, c.Owner, now, c.Most, c.Owner, candidates}
 	if c.Sticky {
-		holder := shown(c.Holder)
+		holder := truncatedHolder(c.Holder)
 		text = stickyRows
 		args = []any{c.Owner, holder, c.Namespace, c.Owner, holder, c.Most, now, c.Most, c.Owner, holder, candidates}
 	}
@@ -169,9 +168,9 @@ func (t taking) free(ctx context.Context, s session, now int64) (ids []int64, fr
 	return ids, fresh, err
 }
 
-// unused returns the statement that makes rows for worker ids that nobody ever had,
-// nil when all have one.
-func (t taking) unused(ctx context.Context, s session) (*statement, error) {
+// unused returns the statement that creates rows for worker ids that were never used, nil when
+// all have one.
+func (t acquisition) unused(ctx context.Context, s session) (*statement, error) {
 	first, err := s.rows(ctx, t.claim.Namespace)
 	if err != nil || first > t.claim.Most {
 		return nil, err
@@ -179,8 +178,8 @@ func (t taking) unused(ctx context.Context, s session) (*statement, error) {
 	return t.addRowsOf(first, min(first+newRows-1, t.claim.Most)), nil
 }
 
-// lease is a row of worker_lease: who has a worker id, until when, and in which
-// era he took it. Generation 0 means that nobody ever had it.
+// lease is a row of worker_lease: the owner of a worker id, the ceiling, and the era in which
+// the owner took it. Generation 0 means that the worker id was never used.
 type lease struct {
 	worker        int64
 	owner, holder string
@@ -192,7 +191,7 @@ type lease struct {
 const readLease = `SELECT "worker_id", "owner", "holder", "era", "generation", "ceiling" FROM "worker_lease"
 	WHERE "namespace" = ? AND "worker_id" = ?`
 
-// lock locks a row and returns it as it then is, whatever was seen before.
+// lock locks a row and returns its present content.
 func (s session) lock(ctx context.Context, namespace string, worker int64, how string) (r lease, found bool, err error) {
 	var owner sql.NullString
 	err = s.row(ctx, readLease+how, namespace, worker).Scan(&r.worker, &owner, &r.holder, &r.era, &r.generation, &r.ceiling)
@@ -206,13 +205,13 @@ func (s session) lock(ctx context.Context, namespace string, worker int64, how s
 const writeLease = `UPDATE "worker_lease" SET "owner" = ?, "holder" = ?, "era" = ?, "generation" = ?, "ceiling" = ?
 	WHERE "namespace" = ? AND "worker_id" = ? AND "generation" = ?`
 
-// write gives the locked row r to the claim's owner. The layout is looked at once
-// more: who changes it marks the namespace before he locks the rows, and so either
-// we find the mark or he finds our lease.
-func (t taking) write(ctx context.Context, s session, h header, r lease, now int64) (workerid.Entry, error) {
+// write gives the locked row r to the claim's owner. It reads the layout again. A process that
+// changes the layout marks the namespace before it locks the rows, so either write finds the
+// mark or that process finds the lease.
+func (t acquisition) write(ctx context.Context, s session, h header, r lease, now int64) (workerid.Entry, error) {
 	if _, sp, err := s.namespace(ctx, t.claim.Namespace); err != nil {
 		return workerid.Entry{}, err
-	} else if sp == nil || *sp != t.space {
+	} else if sp == nil || *sp != t.namespaceRow {
 		return workerid.Entry{}, errSkipped
 	}
 	e := workerid.Entry{
@@ -221,21 +220,20 @@ func (t taking) write(ctx context.Context, s session, h header, r lease, now int
 		NotBefore:  max(now, t.ticks.at(h.safeFrom), t.floor(), r.ceiling),
 	}
 	e.Ceiling = max(now+t.ticks.in(t.claim.Term), e.NotBefore)
-	written, err := s.changed(ctx, writeLease, t.claim.Owner, shown(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
+	written, err := s.changed(ctx, writeLease, t.claim.Owner, truncatedHolder(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
 		t.claim.Namespace, r.worker, r.generation)
 	if err == nil && !written {
-		err = &keygen.SetupError{Err: errors.New("the row changed though it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
+		err = &keygen.SetupError{Err: errors.New("the row changed although it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
 	}
 	return e, err
 }
 
-// newRows is how many worker ids get a row at a time, so that processes that
-// start together rarely wait for each other's.
+// newRows is the number of worker ids that get a row at a time, so that processes which start
+// together rarely wait for each other.
 const newRows = 16
 
-// addRows returns the statement that makes rows for worker ids that nobody ever
-// had.
-func (t taking) addRows(ctx context.Context, s session, now int64) (*statement, error) {
+// addRows returns the statement that creates rows for worker ids that were never used.
+func (t acquisition) addRows(ctx context.Context, s session, now int64) (*statement, error) {
 	due, err := t.unused(ctx, s)
 	if due == nil && err == nil {
 		err = t.noWorker(ctx, s, now)
@@ -243,9 +241,8 @@ func (t taking) addRows(ctx context.Context, s session, now int64) (*statement, 
 	return due, err
 }
 
-// addRowsOf returns the statement that makes the rows of the worker ids first to
-// last.
-func (t taking) addRowsOf(first, last int64) *statement {
+// addRowsOf returns the statement that creates the rows of the worker ids first to last.
+func (t acquisition) addRowsOf(first, last int64) *statement {
 	due := &statement{text: `INSERT INTO "worker_lease" ("namespace", "worker_id", "owner", "holder", "era", "generation", "ceiling") VALUES `}
 	for id := first; id <= last; id++ {
 		if id > first {
@@ -257,15 +254,15 @@ func (t taking) addRowsOf(first, last int64) *statement {
 	return due
 }
 
-// rows returns how many worker ids of a namespace have a row, from 0 on.
+// rows returns how many worker ids of a namespace have a row; they are consecutive from 0.
 func (s session) rows(ctx context.Context, namespace string) (n int64, err error) {
 	err = s.row(ctx, `SELECT COALESCE(MAX("worker_id") + 1, 0) FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" < ?`, namespace, lastRow).Scan(&n)
 	return n, err
 }
 
-// noWorker says how many worker ids are held and by whom. Where some are not,
-// others are just taking them, or made their rows after we looked.
-func (t taking) noWorker(ctx context.Context, s session, now int64) error {
+// noWorker returns an error that says how many worker ids are held and by whom. If some are not
+// held, other processes are just taking them, or created their rows meanwhile.
+func (t acquisition) noWorker(ctx context.Context, s session, now int64) error {
 	const counts = `SELECT COUNT(*), COUNT(CASE WHEN "ceiling" > ? THEN 1 END) FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" <= ?`
 	var all, held int
 	if err := s.row(ctx, counts, t.freeAt(now), t.claim.Namespace, t.claim.Most).Scan(&all, &held); err != nil {
@@ -282,8 +279,8 @@ func (t taking) noWorker(ctx context.Context, s session, now int64) error {
 		keygen.ErrNoWorker, held, t.claim.Namespace, holders)
 }
 
-// holders names some of those who hold worker ids.
-func (t taking) holders(ctx context.Context, s session) (string, error) {
+// holders returns the names of some holders of worker ids.
+func (t acquisition) holders(ctx context.Context, s session) (string, error) {
 	const named = `SELECT "holder" FROM "worker_lease" WHERE "namespace" = ? AND "worker_id" <= ? ORDER BY "worker_id" LIMIT 4`
 	var names []string
 	err := s.each(ctx, func(rows *sql.Rows) error {
