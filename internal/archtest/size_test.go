@@ -22,7 +22,7 @@ var larger = map[string]int{
 	"keygen/keygentest.ledgerSuite": 27,
 	"keygen/snowflake.Generator":    30,
 	"keygen/zookeeper.Workers":      27,
-	"keygen/zookeeper.book":         26,
+	"keygen/zookeeper.registry":     26,
 }
 
 func TestAPackageHasFewFilesAndItsTypesFewMethods(t *testing.T) {

@@ -104,7 +104,7 @@ func (l *MemoryLedger) space(c workerid.Claim) (space, error) {
 		l.spaces[c.Namespace] = s
 	}
 	noted := s.layout.Fingerprint()
-	switch c.Standing(noted) {
+	switch c.Relation(noted) {
 	case workerid.Own:
 		return s, nil
 	case workerid.Past:

@@ -239,7 +239,7 @@ func (n *namespace) holders() string {
 // settle gives the namespace the claim's layout, or says why not.
 func (n *namespace) settle(c workerid.Claim, now time.Time) error {
 	noted := n.Layout.Fingerprint()
-	switch c.Standing(noted) {
+	switch c.Relation(noted) {
 	case workerid.Own:
 		return nil
 	case workerid.Foreign:

@@ -120,7 +120,7 @@ func (l *Leases) take(ctx context.Context, c workerid.Claim) (e workerid.Entry, 
 // change gives the namespace the claim's layout if the stored layout is the former one and no
 // lease is in force.
 func (l *Leases) change(ctx context.Context, c workerid.Claim, noted string) error {
-	if c.Standing(noted) != workerid.Past {
+	if c.Relation(noted) != workerid.Past {
 		return c.Refuse(noted)
 	}
 	answer, err := l.run(ctx, surveyScript, c.Namespace, noted)

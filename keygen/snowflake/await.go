@@ -9,9 +9,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// await waits until state may be used or another family is in force; the caller
-// then tries again.
-func (g *Generator) await(ctx context.Context, f *family, state int64) error {
+// await waits until state may be used or the lease has changed; the caller then tries again.
+func (g *Generator) await(ctx context.Context, f *leaseState, state int64) error {
 	switch {
 	case g.isClosed():
 		return g.fail(fmt.Errorf("snowflake: %w", keygen.ErrClosed))
@@ -32,22 +31,21 @@ func (g *Generator) isClosed() bool {
 	}
 }
 
-// leasePatience is the longest wait for a renewal or a new worker id by a caller
-// whose context allows more.
-const leasePatience = 10 * time.Second
+// maxLeaseWait bounds a caller's wait for a renewal or a new worker id.
+const maxLeaseWait = 10 * time.Second
 
-// awaitLease waits until the keeper has raised the limit or changed the family.
-func (g *Generator) awaitLease(ctx context.Context, f *family, state int64) error {
-	changed := g.keeper.changed()
-	if g.keeper.family.Load() != f || state <= f.limit.Load() {
+// awaitLease waits until the renewer has raised the limit or changed the lease.
+func (g *Generator) awaitLease(ctx context.Context, f *leaseState, state int64) error {
+	changed := g.renewer.changed()
+	if g.renewer.leaseState.Load() != f || state <= f.limit.Load() {
 		return nil
 	}
-	if err := g.keeper.lastError(); permanent(err) {
+	if err := g.renewer.lastError(); permanent(err) {
 		return g.fail(fmt.Errorf("snowflake: renew the worker id's lease: %w", err))
 	}
 	g.waits.Add(1)
-	g.keeper.hurry()
-	timer := time.NewTimer(leasePatience)
+	g.renewer.renewNow()
+	timer := time.NewTimer(maxLeaseWait)
 	defer timer.Stop()
 	select {
 	case <-changed:
@@ -57,27 +55,27 @@ func (g *Generator) awaitLease(ctx context.Context, f *family, state int64) erro
 	case <-ctx.Done():
 		return g.fail(g.starved(ctx.Err()))
 	case <-timer.C:
-		return g.fail(g.starved(fmt.Errorf("waited %v for the worker id", leasePatience)))
+		return g.fail(g.starved(fmt.Errorf("waited %v for the worker id", maxLeaseWait)))
 	}
 }
 
-// permanent tells whether nothing helps but that somebody changes something; the
-// keeper goes on trying.
+// permanent returns true when somebody must change something before a retry can succeed; the
+// renewer retries nevertheless.
 func permanent(err error) bool {
 	var setup *keygen.SetupError
 	return errors.As(err, &setup)
 }
 
 func (g *Generator) starved(why error) error {
-	if err := g.keeper.lastError(); err != nil {
-		return fmt.Errorf("snowflake: %w: %w; the worker id's lease says: %w", keygen.ErrStarved, why, err)
+	if err := g.renewer.lastError(); err != nil {
+		return fmt.Errorf("snowflake: %w: %w; the renewal of the worker id's lease failed: %w", keygen.ErrStarved, why, err)
 	}
 	return fmt.Errorf("snowflake: %w: %w", keygen.ErrStarved, why)
 }
 
-// awaitClock waits until the clock allows state. The wait is normally a tick or
-// two; much more means that the clock reads behind.
-func (g *Generator) awaitClock(ctx context.Context, f *family, state int64) error {
+// awaitClock waits until the clock allows state. That normally takes a tick or two; if it takes
+// much longer, the clock went back.
+func (g *Generator) awaitClock(ctx context.Context, f *leaseState, state int64) error {
 	tick := state>>g.seqBits - f.ahead.Load()
 	behind := g.clock.Behind(tick)
 	switch more := behind - 2*g.layout.Unit; {

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// tickKeeper is the goroutine of a generator with Config.Coarse. It lifts the counter
-// to the present tick, and the family's mark with it, so that callers need no clock. It
+// ticker is the goroutine of a generator with Config.Coarse. It raises the counter to the
+// present tick, and the mark of the lease with it, so that callers need not read the clock. It
 // sleeps while no ids are drawn.
 //
-// A caller takes the next state by one addition. At or below the mark it is an id, as
-// all states up to the mark were allowed by the clock and the lease when it was set, and
-// both only allow more as time goes on. Above it the caller reads the clock itself, and
-// sets the mark. So the goroutine decides nothing but how old the time of an id may be.
-type tickKeeper struct {
+// A caller takes the next state by one addition. If the state is at or below the mark, it is an
+// id: the clock and the lease allowed all states up to the mark when it was set, and both only
+// allow more later. If the state is above the mark, the caller reads the clock itself and sets
+// the mark. So the goroutine only influences how old the time in an id may be.
+type ticker struct {
 	g    *Generator
-	wake chan struct{} // holds one
+	wake chan struct{} // a message wakes the goroutine; capacity 1
 	done chan struct{} // closed when the goroutine has ended
 }
 
-// drowsy is how many times in a row the goroutine looks in vain for ids that were drawn
-// before it goes to sleep.
-const drowsy = 10
+// maxIdleTicks is the number of ticks without a new id after which the goroutine sleeps.
+const maxIdleTicks = 10
 
-// leastPause is between two looks at the clock, also where a tick is shorter.
-const leastPause = time.Millisecond
+// minTickPause is the shortest pause between two readings of the clock, for layouts with
+// shorter ticks.
+const minTickPause = time.Millisecond
 
-func newTickKeeper(g *Generator) *tickKeeper {
-	return &tickKeeper{g: g, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newTicker(g *Generator) *ticker {
+	return &ticker{g: g, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-func (k *tickKeeper) run() {
+func (k *ticker) run() {
 	defer close(k.done)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -43,26 +43,26 @@ func (k *tickKeeper) run() {
 		if !k.keep(timer) {
 			return
 		}
-		k.g.keeper.family.Load().mark.Store(0) // the next caller wakes it
+		k.g.renewer.leaseState.Load().mark.Store(0) // the next caller then wakes the goroutine
 	}
 }
 
-// keep keeps the tick until no ids are drawn any more. It returns false when the
-// generator is closed.
-func (k *tickKeeper) keep(timer *time.Timer) bool {
-	pause := max(k.g.layout.Unit, leastPause)
+// keep updates the tick until no more ids are drawn. It returns false when the generator is
+// closed.
+func (k *ticker) keep(timer *time.Timer) bool {
+	pause := max(k.g.layout.Unit, minTickPause)
 	var seen int64
-	for idle := 0; idle < drowsy; {
+	for idle := 0; idle < maxIdleTicks; {
 		timer.Reset(pause)
 		select {
 		case <-timer.C:
 		case <-k.g.closed:
 			return false
 		}
-		if !k.thaw() {
+		if !k.awaitTestSignal() {
 			return false
 		}
-		f := k.g.keeper.family.Load()
+		f := k.g.renewer.leaseState.Load()
 		idle++
 		if f.only.state.Load() != seen {
 			idle = 0
@@ -73,29 +73,29 @@ func (k *tickKeeper) keep(timer *time.Timer) bool {
 	return true
 }
 
-// thaw waits where a test has stopped the goroutine.
-func (k *tickKeeper) thaw() bool {
-	if k.g.cfg.frozen == nil {
+// awaitTestSignal blocks while a test stops the goroutine.
+func (k *ticker) awaitTestSignal() bool {
+	if k.g.cfg.testPause == nil {
 		return true
 	}
 	select {
-	case <-k.g.cfg.frozen:
+	case <-k.g.cfg.testPause:
 		return true
 	case <-k.g.closed:
 		return false
 	}
 }
 
-func (k *tickKeeper) stir() {
+func (k *ticker) wakeUp() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
 	}
 }
 
-// markPresent lifts the counter of f to the present tick, unless it is there, and the
-// mark to what the clock and the lease allow.
-func (g *Generator) markPresent(f *family) {
+// markPresent raises the counter of f to the present tick, if it is lower, and the mark to what
+// the clock and the lease allow.
+func (g *Generator) markPresent(f *leaseState) {
 	now, most := g.clock.Read()
 	limit := g.limit(f, most)
 	if s := f.only.state.Load(); g.tick(s) < now && s < limit {
@@ -108,33 +108,33 @@ func (g *Generator) markPresent(f *family) {
 	lift(&f.mark, limit)
 }
 
-// nextByClock goes on with the state n that Next took from f, beyond its mark.
-func (g *Generator) nextByClock(ctx context.Context, f *family, n int64) (int64, error) {
+// nextByClock continues with the state n that Next took from f, above its mark.
+func (g *Generator) nextByClock(ctx context.Context, f *leaseState, n int64) (int64, error) {
 	for {
 		now, most := g.clock.Read()
 		switch limit := g.limit(f, most); {
 		case n <= limit && g.tick(n) >= now:
 			g.markPresent(f)
-			g.ticks.stir() // after the mark was set, or nobody would take it back
-			return g.compose(n, f.workerPart), nil
-		case n <= limit: // of a tick that has passed
+			g.ticks.wakeUp() // after the mark was set; otherwise the mark might never be reset
+			return g.compose(n, f.workerField), nil
+		case n <= limit: // the state's tick is past
 			f.only.skipped.Add(1)
 			g.markPresent(f)
 		case n <= f.limit.Load():
-			// n is this call's own; it may be used once the clock allows it.
+			// This call owns n, and may use it once the clock allows it.
 			if err := g.awaitClock(ctx, f, n); err != nil {
 				f.only.skipped.Add(1)
 				return 0, err
 			}
 			lift(&f.allowed, n)
-			return g.compose(n, f.workerPart), nil
+			return g.compose(n, f.workerField), nil
 		default:
-			f.only.skipped.Add(1) // burnt
+			f.only.skipped.Add(1) // a state above the limit is never used
 			if err := g.await(ctx, f, max(f.only.state.Load()+1, g.before(now)+1)); err != nil {
 				return 0, err
 			}
 		}
-		f = g.keeper.family.Load()
+		f = g.renewer.leaseState.Load()
 		n = f.only.state.Add(1)
 	}
 }

@@ -89,8 +89,8 @@ func TestIDsOfACoarseClockAreUniqueAndRiseWhileItsKeeperStandsStill(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			thaw := make(chan struct{})
-			g, err := snowflake.New(t.Context(), snowflake.Frozen(snowflake.Config{Layout: layout, Worker: assigner, Coarse: true}, thaw))
+			awaitTestSignal := make(chan struct{})
+			g, err := snowflake.New(t.Context(), snowflake.Frozen(snowflake.Config{Layout: layout, Worker: assigner, Coarse: true}, awaitTestSignal))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestIDsOfACoarseClockAreUniqueAndRiseWhileItsKeeperStandsStill(t *testing.T
 			wg.Go(func() { draw(g, 0, 5000) })
 			wg.Go(func() { draw(g, 90*time.Millisecond, 60) }) // alone after a while, for five seconds
 			wg.Wait()
-			close(thaw)
+			close(awaitTestSignal)
 			wg.Go(func() { draw(g, 500*time.Microsecond, 1000) })
 			wg.Wait()
 			if err := g.Close(); err != nil {

@@ -2,20 +2,19 @@ package snowflake
 
 import "sync/atomic"
 
-// counter numbers the ids of one lease, or of one bucket of it.
+// counter counts the ids of one lease, or of one of its buckets.
 //
-// state is tick<<sequenceBits | sequence of the last id taken, whatever the
-// order of the id's fields, so that a carry out of the sequence goes into the
-// tick. It only grows: by one compare-and-swap that lifts it to the present
-// tick, and by additions. Whoever's addition ends at or below the limit owns the
-// states it covered; states taken beyond the limit are burnt, and nothing is
-// ever taken back.
+// The state is tick<<sequenceBits | sequence of the last id taken, whatever the order of the
+// id's fields, so that a carry out of the sequence goes into the tick. The state only grows: by
+// a compare-and-swap that raises it to the present tick, and by additions. A caller whose
+// addition ends at or below the limit owns the states that it covered. States above the limit
+// are never used, and no state is ever given back.
 type counter struct {
 	state   atomic.Int64
-	skipped atomic.Int64 // what state grew by without an id; issued = state - skipped
+	skipped atomic.Int64 // by how much state grew without an id; issued = state - skipped
 }
 
-// sealed is a state above every layout's end, with room for additions.
+// sealed is a state above the end of every layout, which leaves room for additions.
 const sealed = int64(1) << 62
 
 // start sets the state below the first id of a tick.
@@ -24,8 +23,7 @@ func (c *counter) start(below int64) {
 	c.skipped.Store(below)
 }
 
-// seal makes every later addition end above all limits, and returns the state
-// that was reached.
+// seal makes every later addition end above all limits. It returns the state before.
 func (c *counter) seal() int64 {
 	last := c.state.Swap(sealed)
 	c.skipped.Add(sealed - last)

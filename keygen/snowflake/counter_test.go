@@ -32,7 +32,7 @@ func still(t *testing.T) (*Generator, *time.Time) {
 func overrun(t *testing.T, repaired bool) (ids []int64) {
 	t.Helper()
 	g, _ := still(t)
-	f := g.keeper.family.Load()
+	f := g.renewer.leaseState.Load()
 	next := func() {
 		id, err := g.Next(t.Context())
 		if err != nil {
@@ -69,7 +69,7 @@ func TestWhatWasTakenBeyondTheLimitIsBurntAlsoAfterARenewal(t *testing.T) {
 func lateAddition(t *testing.T, sealed bool) bool {
 	t.Helper()
 	g, clock := still(t)
-	f := g.keeper.family.Load()
+	f := g.renewer.leaseState.Load()
 	now := g.clock.Tick()
 	f.only.state.Store(g.before(now + 1)) // the last state of its tick
 	limit := g.limit(f, now)
@@ -77,7 +77,7 @@ func lateAddition(t *testing.T, sealed bool) bool {
 	if sealed {
 		last = f.seal()
 	}
-	if err := g.keeper.release(f, last); err != nil {
+	if err := g.renewer.release(f, last); err != nil {
 		t.Fatal(err)
 	}
 	*clock = clock.Add(time.Millisecond) // so that the worker id is free
@@ -124,7 +124,7 @@ func TestPlainIDsAndThoseOfBucketsShareTheCountersOfOneLease(t *testing.T) {
 	if id, twice := keygentest.Duplicate(ids); twice {
 		t.Errorf("%d came twice", id)
 	}
-	f := g.keeper.family.Load()
+	f := g.renewer.leaseState.Load()
 	f.buckets = make([]counter, g.buckets) // as if the generator of plain ids had counters of its own
 	below := g.before(g.clock.Tick())
 	f.counters(func(c *counter) { c.start(below) })

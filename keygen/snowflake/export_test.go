@@ -16,10 +16,10 @@ func Drawing(cfg Config, random func(n int64) int64) Config {
 }
 
 // Frozen is cfg with a keeper of ticks that stands still until thaw is closed.
-func Frozen(cfg Config, thaw <-chan struct{}) Config {
-	cfg.frozen = thaw
+func Frozen(cfg Config, awaitTestSignal <-chan struct{}) Config {
+	cfg.testPause = awaitTestSignal
 	return cfg
 }
 
 // Asleep tells whether the keeper of ticks has gone to sleep.
-func Asleep(g *Generator) bool { return g.keeper.family.Load().mark.Load() == 0 }
+func Asleep(g *Generator) bool { return g.renewer.leaseState.Load().mark.Load() == 0 }

@@ -13,20 +13,20 @@ import (
 
 // Generator issues snowflake ids. It is safe for concurrent use.
 type Generator struct {
-	shape
-	cfg    Config
-	clock  *clock.Clock
-	ahead  int64 // Config.Borrow in ticks
-	keeper *keeper
-	ticks  *tickKeeper  // nil unless Config.Coarse
-	turn   atomic.Int64 // the bucket of the last Next, in a layout with gene bits
+	composer
+	cfg     Config
+	clock   *clock.Clock
+	ahead   int64 // Config.Borrow in ticks
+	renewer *renewer
+	ticks   *ticker      // nil unless Config.Coarse
+	turn    atomic.Int64 // the bucket of the last Next, in a layout with a bucket field
 
 	waits    atomic.Int64
 	failures atomic.Int64
 
 	closing sync.Once
 	closed  chan struct{}
-	closeBy error // what Close returned first
+	closeBy error // the error of the first Close
 }
 
 var (
@@ -36,42 +36,41 @@ var (
 	_ keygen.Reporter         = (*Generator)(nil)
 )
 
-// minLife is the least time a layout must have left when a generator starts.
-const minLife = 24 * time.Hour
+// minLifetime is the shortest time that a layout must last after the start of a generator.
+const minLifetime = 24 * time.Hour
 
-// New acquires a worker id and returns a generator, which has to be closed.
-// When the worker id may have been used by an earlier process until now, New
-// waits for two ticks of the layout to pass: with a unit of a second that takes
-// two seconds.
+// New acquires a worker id and returns a generator, which the caller must close. If an earlier
+// process may have used the worker id until now, New waits for two ticks of the layout: with a
+// unit of a second that takes two seconds.
 func New(ctx context.Context, cfg Config) (*Generator, error) {
 	g, err := assemble(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	go g.keeper.run()
+	go g.renewer.run()
 	if g.ticks != nil {
 		go g.ticks.run()
 	}
-	if err := g.awaitStart(ctx, g.keeper.family.Load()); err != nil {
-		_ = g.Close() // the reason that is returned came first
+	if err := g.awaitStart(ctx, g.renewer.leaseState.Load()); err != nil {
+		_ = g.Close() // err is the cause
 		return nil, err
 	}
 	return g, nil
 }
 
-// assemble returns a generator whose lease nobody renews yet.
+// assemble returns a generator whose goroutines do not run yet.
 func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	g := &Generator{
-		shape:  newShape(cfg.Layout),
-		cfg:    cfg,
-		ahead:  cfg.aheadTicks(),
-		closed: make(chan struct{}),
+		composer: newComposer(cfg.Layout),
+		cfg:      cfg,
+		ahead:    cfg.aheadTicks(),
+		closed:   make(chan struct{}),
 	}
-	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Distrusted: g.askTheLedger})
+	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Distrusted: g.renewNow})
 	if err := g.checkTime(); err != nil {
 		return nil, err
 	}
@@ -79,9 +78,9 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.keeper = newKeeper(g, f)
+	g.renewer = newRenewer(g, f)
 	if cfg.Coarse {
-		g.ticks = newTickKeeper(g)
+		g.ticks = newTicker(g)
 	}
 	return g, nil
 }
@@ -89,23 +88,23 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 func (g *Generator) checkTime() error {
 	now := g.clock.Tick()
 	if now < 0 {
-		return fmt.Errorf("snowflake: %w: it is %v and the layout's epoch %v; set the clock or the epoch", keygen.ErrClockRollback, g.layout.At(now), g.layout.Epoch.UTC())
+		return fmt.Errorf("snowflake: %w: the clock reads %v, before the layout's epoch %v; correct the clock or the epoch", keygen.ErrClockRollback, g.layout.At(now), g.layout.Epoch.UTC())
 	}
-	if expires := g.layout.Expires(); g.layout.At(now).Add(minLife).After(expires) {
-		return fmt.Errorf("snowflake: %w: its time field ends at %v; use a later epoch or more time bits (old ids go on parsing with the old layout)", keygen.ErrExpired, expires)
+	if expires := g.layout.Expires(); g.layout.At(now).Add(minLifetime).After(expires) {
+		return fmt.Errorf("snowflake: %w: its time field ends at %v; use a later epoch or more time bits (the old layout still parses old ids)", keygen.ErrExpired, expires)
 	}
 	return nil
 }
 
-// askTheLedger renews the lease, which tells what time the ledger has.
-func (g *Generator) askTheLedger() {
-	if g.keeper != nil { // else the lease is being acquired
-		g.keeper.hurry()
+// renewNow renews the lease, because the answer tells the ledger's time.
+func (g *Generator) renewNow() {
+	if g.renewer != nil { // nil while the first lease is acquired
+		g.renewer.renewNow()
 	}
 }
 
-// acquire takes a worker id and starts its family.
-func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family, error) {
+// acquire acquires a worker id and returns its leaseState.
+func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*leaseState, error) {
 	begin := time.Now()
 	lease, err := from.Acquire(ctx, g.layout)
 	if err != nil {
@@ -113,14 +112,14 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 	}
 	most := int64(1)<<g.layout.WorkerBits() - 1
 	if id := lease.ID(); id < 0 || id > most {
-		return nil, fmt.Errorf("snowflake: %w: the assigner gave %d, and the layout has 0 to %d", keygen.ErrNoWorker, id, most)
+		return nil, fmt.Errorf("snowflake: %w: the assigner gave worker id %d, but the layout has only 0 to %d", keygen.ErrNoWorker, id, most)
 	}
 	w, windowed := lease.(keygen.Window)
 	if !windowed && g.ahead > 1 {
-		return nil, fmt.Errorf("snowflake: Config.Borrow is %v, which needs a worker id whose lease writes down how far it went; this one (%T) does not", g.cfg.Borrow, lease)
+		return nil, fmt.Errorf("snowflake: Config.Borrow is %v, which needs a worker id whose lease stores how far it was used; this one (%T) does not", g.cfg.Borrow, lease)
 	}
-	f := &family{lease: lease, workerPart: g.worker(lease.ID())}
-	f.remark = g.follow(f, begin)
+	f := &leaseState{lease: lease, workerField: g.worker(lease.ID())}
+	f.clockWarning = g.follow(f, begin)
 	now := g.clock.Tick()
 	first := g.firstTick(lease, now)
 	if !windowed && lease.NotBefore() > now+g.ahead {
@@ -130,8 +129,8 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 	f.limit.Store(g.end)
 	if windowed {
 		f.limit.Store(g.before(w.Ceiling()))
-		// Where the ledger's clock is ahead of ours, or has to let time pass that
-		// may have been promised to somebody else, ids start in the future.
+		// Ids start in the future when the ledger's clock is ahead of ours, or when the ledger
+		// must let a time pass that another process may have been promised.
 		f.ahead.Store(max(g.ahead, first-now+1))
 	}
 	if g.buckets > 0 {
@@ -141,23 +140,23 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*family,
 	return f, nil
 }
 
-// follow lets the clock know what the ledger of a lease reads, after the lease was
-// given or renewed at some time since begin. It returns what is to be said when the
-// clocks differ.
-func (g *Generator) follow(f *family, begin time.Time) error {
+// follow passes the ledger's time to the clock, after the ledger granted or renewed a lease at
+// some time since begin. It returns an error that describes the difference when the clocks
+// differ, nil otherwise.
+func (g *Generator) follow(f *leaseState, begin time.Time) error {
 	w, windowed := f.lease.(keygen.Window)
 	if !windowed {
 		g.clock.Unfollow()
 		return nil
 	}
 	if ahead := g.clock.Follow(w.Ceiling(), w.Term(), begin); ahead > 0 {
-		return fmt.Errorf("snowflake: %w: this process reads %v more than the ledger of worker id %d; ids have the ledger's time until the clock that is wrong is corrected", keygen.ErrClockRollback, ahead, w.ID())
+		return fmt.Errorf("snowflake: %w: the clock of this process is %v ahead of the ledger's, which granted worker id %d; ids have the ledger's time until somebody corrects the wrong clock", keygen.ErrClockRollback, ahead, w.ID())
 	}
 	return nil
 }
 
-// firstTick returns the tick of the first id of a lease. A holder of which
-// nothing is known may have run ahead of the clock by a tick.
+// firstTick returns the tick of a lease's first id. If no former holder is on record, one may
+// have been ahead of the clock by a tick.
 func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
 	if w, windowed := lease.(keygen.Window); windowed {
 		return max(min(now, w.Ceiling()-1), w.NotBefore())
@@ -168,9 +167,9 @@ func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
 	return now + g.ahead + 1
 }
 
-// awaitStart waits until the first id of a family can be issued, so that the
-// first call of Next does not have to.
-func (g *Generator) awaitStart(ctx context.Context, f *family) error {
+// awaitStart waits until the first id of a lease can be issued, so that the first call of Next
+// need not wait.
+func (g *Generator) awaitStart(ctx context.Context, f *leaseState) error {
 	tick := (f.counter(0).state.Load() + 1) >> g.seqBits
 	if _, windowed := f.lease.(keygen.Window); windowed {
 		tick -= f.ahead.Load()
@@ -181,22 +180,22 @@ func (g *Generator) awaitStart(ctx context.Context, f *family) error {
 	return nil
 }
 
-// errNotMade is what a Generator says that New has not made.
+// errNotMade is the error of a Generator that New did not make.
 var errNotMade = fmt.Errorf("snowflake: %w: it was not made by New", keygen.ErrUnknownGenerator)
 
-// Next returns the next id. It waits while the ids of the tick are used up. In a
-// layout with gene bits the buckets take turns.
+// Next returns the next id. It waits while the ids of the tick are used up. In a layout with a
+// bucket field it uses the buckets in turn.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	switch {
 	case g.ticks != nil:
-		f := g.keeper.family.Load()
+		f := g.renewer.leaseState.Load()
 		mark := f.mark.Load()
 		n := f.only.state.Add(1)
 		if n <= mark {
-			return g.compose(n, f.workerPart), nil
+			return g.compose(n, f.workerField), nil
 		}
 		return g.nextByClock(ctx, f, n)
-	case g.keeper == nil:
+	case g.renewer == nil:
 		return 0, errNotMade
 	case g.buckets > 0:
 		return g.next(ctx, g.turn.Add(1)&(g.buckets-1))
@@ -204,10 +203,9 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 	return g.next(ctx, 0)
 }
 
-// NextIn returns the next id of a bucket, from 0 to 2^b-1 for a layout with b
-// gene bits: id % 2^b is the bucket. Each bucket has ids of its own, so a full
-// one takes nothing from the others. A bucket that the layout does not have is
-// an error that wraps [keygen.ErrLayout].
+// NextIn returns the next id of a bucket, from 0 to 2^b-1 for a layout with b bucket bits: id %
+// 2^b is the bucket. Each bucket has its own ids, so one that is used up does not affect the
+// others. If the layout does not have the bucket, the error wraps [keygen.ErrLayout].
 func (g *Generator) NextIn(ctx context.Context, bucket int64) (int64, error) {
 	if err := g.checkBucket(bucket); err != nil {
 		return 0, g.fail(err)
@@ -218,7 +216,7 @@ func (g *Generator) NextIn(ctx context.Context, bucket int64) (int64, error) {
 func (g *Generator) checkBucket(bucket int64) error {
 	switch {
 	case g.buckets == 0:
-		return fmt.Errorf("snowflake: %w: it has no bucket field, and only that can carry the slot of a row; end the layout with one", keygen.ErrLayout)
+		return fmt.Errorf("snowflake: %w: it has no bucket field, which carries the slot of a row; add one at the end of the layout", keygen.ErrLayout)
 	case bucket < 0 || bucket >= g.buckets:
 		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, g.buckets-1)
 	}
@@ -227,7 +225,7 @@ func (g *Generator) checkBucket(bucket int64) error {
 
 func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 	for {
-		f := g.keeper.family.Load()
+		f := g.renewer.leaseState.Load()
 		c := f.counter(bucket)
 		now, most := g.clock.Read()
 		limit := g.limit(f, most)
@@ -239,24 +237,24 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 			}
 			if c.state.CompareAndSwap(s, n) {
 				c.skipped.Add(n - s - 1)
-				return g.compose(n, f.workerPart|bucket), nil
+				return g.compose(n, f.workerField|bucket), nil
 			}
 			s = c.state.Load()
 		}
 		if g.tick(s) >= now && s < limit {
 			n := c.state.Add(1)
 			if n <= limit {
-				return g.compose(n, f.workerPart|bucket), nil
+				return g.compose(n, f.workerField|bucket), nil
 			}
 			if n <= f.limit.Load() {
-				// n is this call's own; it may be used once the clock allows it.
+				// This call owns n, and may use it once the clock allows it.
 				if err := g.awaitClock(ctx, f, n); err != nil {
 					c.skipped.Add(1)
 					return 0, err
 				}
-				return g.compose(n, f.workerPart|bucket), nil
+				return g.compose(n, f.workerField|bucket), nil
 			}
-			c.skipped.Add(1) // burnt
+			c.skipped.Add(1) // a state above the limit is never used
 		}
 		if err := g.await(ctx, f, max(s+1, g.before(now)+1)); err != nil {
 			return 0, err
@@ -264,8 +262,8 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 	}
 }
 
-// firstSequence returns the sequence that a new tick starts with, s being the
-// last state of an earlier one.
+// firstSequence returns the first sequence of a new tick; s is the last state of an earlier
+// one.
 func (g *Generator) firstSequence(s int64) int64 {
 	if g.cfg.Sequence == Carry {
 		return (s + 1) & g.seqMask
@@ -273,8 +271,8 @@ func (g *Generator) firstSequence(s int64) int64 {
 	return g.startSequence()
 }
 
-// startSequence returns the sequence that the first tick starts with. Were it
-// always the same, processes that issue few ids would fill some shards more.
+// startSequence returns the sequence of the first id. It is random, because otherwise processes
+// that issue few ids would put more rows on some shards.
 func (g *Generator) startSequence() int64 {
 	switch g.cfg.Sequence {
 	case FromZero:
@@ -286,9 +284,9 @@ func (g *Generator) startSequence() int64 {
 	}
 }
 
-// Fill sets dst to rising ids, taking as many at once as the clock and the lease
-// allow. In a layout with gene bits the buckets take turns. On an error no id in
-// dst may be used.
+// Fill sets dst to rising ids, and takes as many at once as the clock and the lease allow. In a
+// layout with a bucket field it uses the buckets in turn. On an error the caller must use no id
+// in dst.
 func (g *Generator) Fill(ctx context.Context, dst []int64) error {
 	if g.buckets > 0 {
 		for i := range dst {
@@ -305,17 +303,17 @@ func (g *Generator) Fill(ctx context.Context, dst []int64) error {
 		if err != nil {
 			return err
 		}
-		g.composeAll(dst[:n], first, f.workerPart)
+		g.composeAll(dst[:n], first, f.workerField)
 		dst = dst[n:]
 	}
 	return nil
 }
 
-// FillIn sets each dst[i] to the next id of buckets[i]. The two slices must be
-// of the same length. On an error no id in dst may be used.
+// FillIn sets each dst[i] to the next id of buckets[i]. Both slices must have the same length.
+// On an error the caller must use no id in dst.
 func (g *Generator) FillIn(ctx context.Context, dst, buckets []int64) error {
 	if len(dst) != len(buckets) {
-		return g.fail(fmt.Errorf("snowflake: FillIn of %d ids with %d buckets; give one bucket for each id", len(dst), len(buckets)))
+		return g.fail(fmt.Errorf("snowflake: FillIn got %d ids and %d buckets; pass one bucket per id", len(dst), len(buckets)))
 	}
 	for i, bucket := range buckets {
 		id, err := g.NextIn(ctx, bucket)
@@ -327,15 +325,15 @@ func (g *Generator) FillIn(ctx context.Context, dst, buckets []int64) error {
 	return nil
 }
 
-// take takes up to want consecutive states of the only counter, at least one.
-// It adds only what there is room for, so that many large calls cannot drive
-// the state far beyond the limit together.
-func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n int64, err error) {
-	if g.keeper == nil {
+// take takes up to want consecutive states of the only counter, at least one. It adds only as
+// many as the limit allows, so that many large calls together cannot drive the state far above
+// the limit.
+func (g *Generator) take(ctx context.Context, want int64) (f *leaseState, first, n int64, err error) {
+	if g.renewer == nil {
 		return nil, 0, 0, errNotMade
 	}
 	for {
-		f = g.keeper.family.Load()
+		f = g.renewer.leaseState.Load()
 		now, most := g.clock.Read()
 		limit := g.limit(f, most)
 		s := f.only.state.Load()
@@ -360,13 +358,13 @@ func (g *Generator) take(ctx context.Context, want int64) (f *family, first, n i
 	}
 }
 
-// limit returns the highest state that may be used, most being the latest tick by
-// the clock.
-func (g *Generator) limit(f *family, most int64) int64 {
+// limit returns the highest state that may be used; most is the latest tick that the clock
+// allows.
+func (g *Generator) limit(f *leaseState, most int64) int64 {
 	return min((most+f.ahead.Load())<<(g.seqBits&63)|g.seqMask, f.limit.Load())
 }
 
-// fail counts an error.
+// fail counts an error and returns it.
 func (g *Generator) fail(err error) error {
 	if err != nil {
 		g.failures.Add(1)
@@ -385,7 +383,7 @@ func (g *Generator) Range(from, to time.Time) (lo, hi int64, err error) {
 
 // Stats returns a snapshot of the generator's state.
 func (g *Generator) Stats() keygen.Stats {
-	if g.keeper == nil {
+	if g.renewer == nil {
 		return keygen.Stats{LastError: errNotMade}
 	}
 	s := keygen.Stats{
@@ -393,27 +391,25 @@ func (g *Generator) Stats() keygen.Stats {
 		Failures: g.failures.Load(),
 		Expires:  g.layout.Expires(),
 	}
-	g.keeper.describe(&s)
+	g.renewer.describe(&s)
 	return s
 }
 
-// Close stops the generator: calls that wait and all later ones return
-// [keygen.ErrClosed]. Ids taken before stay valid. A leased worker id is handed
-// back, for which Close waits a few seconds at most; its error only says that
-// the next holder of the worker id will have to wait: because it could not be
-// handed back or, where nothing remembers how far it was used
-// ([keygen.ErrClockRollback]), until the clock, which was set back, has caught up.
-// Close may be called twice.
+// Close stops the generator: calls that wait and all later calls return [keygen.ErrClosed]. Ids
+// taken before stay valid. Close releases a leased worker id, which takes a few seconds at
+// most. Its error only means that the next holder of the worker id has to wait: because the
+// release failed, or because no record says how far the worker id was used and the clock was
+// set back ([keygen.ErrClockRollback]). Close may be called twice.
 func (g *Generator) Close() error {
 	g.closing.Do(func() {
-		if g.keeper == nil {
+		if g.renewer == nil {
 			return
 		}
 		close(g.closed)
 		if g.ticks != nil {
 			<-g.ticks.done
 		}
-		g.closeBy = g.keeper.close()
+		g.closeBy = g.renewer.close()
 	})
 	return g.closeBy
 }

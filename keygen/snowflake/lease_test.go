@@ -240,7 +240,7 @@ func TestALedgerWhoseClockWasSetBackIsNamedInTheErrorAndInStats(t *testing.T) {
 		if p := next(t, g); time.Since(p.Time) < 59*time.Minute {
 			t.Errorf("an id of %v, which the ledger has not allowed yet", p.Time)
 		}
-		if s := g.Stats(); !errors.Is(s.LastError, keygen.ErrClockRollback) || !strings.Contains(s.LastError.Error(), "this process reads") {
+		if s := g.Stats(); !errors.Is(s.LastError, keygen.ErrClockRollback) || !strings.Contains(s.LastError.Error(), "the clock of this process") {
 			t.Errorf("%+v", s)
 		}
 		back.Store(0)
@@ -486,7 +486,7 @@ func TestALayoutWithoutABucketFieldSaysWhoNeedsOne(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = g.Close() })
 	_, err = g.NextIn(t.Context(), 3)
-	if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "carry") || strings.Contains(err.Error(), "use Next") {
+	if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "carries the slot") || strings.Contains(err.Error(), "use Next") {
 		t.Errorf("got %v", err)
 	}
 	if err := g.FillIn(t.Context(), make([]int64, 1), []int64{3}); !errors.Is(err, keygen.ErrLayout) {

@@ -8,7 +8,7 @@ import (
 
 func TestComposeAllComposesEachStateAcrossTicks(t *testing.T) {
 	for name, layout := range keygen.Presets() {
-		s := newShape(layout)
+		s := newComposer(layout)
 		first := s.before(1000) - 2 // the last three of a tick, then whole ones
 		ids := make([]int64, 3*(s.seqMask+1)+10)
 		s.composeAll(ids, first, s.worker(1))

@@ -244,7 +244,7 @@ func (w *world) act(p *process) {
 		p.g = nil
 	case n < 25:
 		w.closes++
-		_ = p.g.keeper.end()
+		_ = p.g.renewer.end()
 		p.g = nil
 	case n < 45:
 		w.pauses++
@@ -289,7 +289,7 @@ func (w *world) start(p *process) {
 
 func (w *world) weaken(g *Generator) {
 	if w.weak.noDeadline {
-		g.keeper.family.Load().limit.Store(g.end)
+		g.renewer.leaseState.Load().limit.Store(g.end)
 	}
 	if w.weak.noLedger {
 		g.clock.Unfollow()
@@ -297,8 +297,8 @@ func (w *world) weaken(g *Generator) {
 }
 
 func (w *world) renew(p *process) {
-	before := p.g.keeper.family.Load()
-	if err := p.g.keeper.renew(); err != nil {
+	before := p.g.renewer.leaseState.Load()
+	if err := p.g.renewer.renew(); err != nil {
 		p.outSince = time.Time{}
 	}
 	w.weaken(p.g)
@@ -318,8 +318,8 @@ func (w *world) noteOutcome(p *process, err error) {
 	}
 }
 
-func (w *world) noteSwitch(p *process, before *family) {
-	after := p.g.keeper.family.Load()
+func (w *world) noteSwitch(p *process, before *leaseState) {
+	after := p.g.renewer.leaseState.Load()
 	if after == before {
 		return
 	}
@@ -349,18 +349,18 @@ func (w *world) issue(p *process) {
 		if err != nil {
 			return
 		}
-		rest := p.g.compose(first, f.workerPart) &^ p.g.compose(first, 0)
+		worker := p.g.compose(first, f.workerField) &^ p.g.compose(first, 0)
 		if w.weak.noCarry {
 			w.overflow(p.g, f, first, n)
 		} else {
-			w.issued[rest] = append(w.issued[rest], stretch{first, first + n - 1})
+			w.issued[worker] = append(w.issued[worker], stretch{first, first + n - 1})
 		}
 		w.ids += n
 	}
 }
 
-func (w *world) take(p *process) (f *family, first, n int64, err error) {
-	before := p.g.keeper.family.Load()
+func (w *world) take(p *process) (f *leaseState, first, n int64, err error) {
+	before := p.g.renewer.leaseState.Load()
 	f, first, n, err = p.g.take(ended, 1+w.r.Int64N(2000))
 	w.noteSwitch(p, before)
 	return f, first, n, err
@@ -368,9 +368,9 @@ func (w *world) take(p *process) (f *family, first, n int64, err error) {
 
 // overflow notes ids one by one, because what follows the last sequence is not
 // the next tick of the same worker.
-func (w *world) overflow(g *Generator, f *family, first, n int64) {
+func (w *world) overflow(g *Generator, f *leaseState, first, n int64) {
 	for s := first; s < first+n; s += max(n/8, 1) {
-		id := g.compose(s, f.workerPart)
+		id := g.compose(s, f.workerField)
 		w.issued[0] = append(w.issued[0], stretch{id, id})
 	}
 }
@@ -379,11 +379,11 @@ func (w *world) check() error {
 	if w.heldOut != nil {
 		return w.heldOut
 	}
-	for rest, all := range w.issued {
+	for worker, all := range w.issued {
 		slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.first, b.first) })
 		for i := 1; i < len(all); i++ {
 			if all[i].first <= all[i-1].last {
-				return fmt.Errorf("%w: states %d to %d and %d to %d of %d", errDuplicate, all[i-1].first, all[i-1].last, all[i].first, all[i].last, rest)
+				return fmt.Errorf("%w: states %d to %d and %d to %d of %d", errDuplicate, all[i-1].first, all[i-1].last, all[i].first, all[i].last, worker)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ const (
 // resolveLayout returns the namespace with the claim's layout, or the statement that must run
 // first.
 func (t acquisition) resolveLayout(ctx context.Context, s session, sp namespaceRow, p present) (namespaceRow, *statement, error) {
-	relation := t.claim.Standing(sp.layout)
+	relation := t.claim.Relation(sp.layout)
 	ceilingTicks, err := t.ceilingTicks(relation)
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (t acquisition) resolveLayout(ctx context.Context, s session, sp namespaceR
 }
 
 // ceilingTicks returns the ticks in which a namespace of that relation counts its ceilings.
-func (t acquisition) ceilingTicks(relation workerid.Standing) (ticks, error) {
+func (t acquisition) ceilingTicks(relation workerid.LayoutRelation) (ticks, error) {
 	if relation == workerid.Past && t.claim.Former.Unit != 0 {
 		return newTicks(t.claim.Former)
 	}

@@ -8,14 +8,12 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Backup returns an assigner of worker ids that all belong to this process, for
-// Config.Worker and the SwitchWorker policy of one snowflake generator: with the
-// ids w and w+512 of a layout with ten worker bits, say, or with w and the three
-// values of two extension bits above it. It gives those first that were not used
-// yet, in this order, and then the one that stopped longest ago; what each was
-// used up to is remembered as long as the process lives, and not at its next start
-// (see [Static]). When even that one is
-// ahead of the clock the generator's error says so.
+// Backup returns an assigner of worker ids that all belong to this process, for Config.Worker
+// and the SwitchWorker policy of one snowflake generator. The ids may be w and w+512 in a
+// layout with ten worker bits, say, or w and the three values of two extension bits above it.
+// It first gives the ids that were not used yet, in this order, and then the one that stopped
+// longest ago. It stores up to which tick each was used in memory only, so a restart loses that
+// (see [Static]). When even the best one is ahead of the clock, the generator's error says so.
 func Backup(ids ...int64) keygen.Assigner {
 	b := &backup{}
 	for _, id := range ids {
@@ -26,21 +24,21 @@ func Backup(ids ...int64) keygen.Assigner {
 
 type backup struct {
 	mu     sync.Mutex
-	spare  []spare // those not in use
-	layout string  // of the generator, "" before it has asked
+	spare  []spare // the worker ids not in use
+	layout string  // the generator's, "" before its first Acquire
 }
 
-// spare is a worker id, used up to end.
+// spare is a worker id that was used up to, not including, the tick end.
 type spare struct{ id, end int64 }
 
-// Acquire returns a lease, or an error that wraps keygen.ErrNoWorker when all
-// worker ids are in use or the layout has no room for the one, and keygen.ErrLayout
-// when a former lease was for another layout, whose ticks are others.
+// Acquire returns a lease. The error wraps keygen.ErrNoWorker when all worker ids are in use or
+// the id does not fit the layout, and keygen.ErrLayout when a former lease was for another
+// layout, whose ticks differ.
 func (b *backup) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.layout != "" && b.layout != l.Fingerprint() {
-		return nil, fmt.Errorf("workerid: %w: these backup worker ids are of a generator with %q, not with %q; give each generator its own Backup", keygen.ErrLayout, b.layout, l.Fingerprint())
+		return nil, fmt.Errorf("workerid: %w: these backup worker ids belong to a generator with the layout %q, not %q; give each generator its own Backup", keygen.ErrLayout, b.layout, l.Fingerprint())
 	}
 	best := -1
 	for i, s := range b.spare {
@@ -57,23 +55,23 @@ func (b *backup) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, er
 	}
 	b.layout = l.Fingerprint()
 	b.spare = append(b.spare[:best], b.spare[best+1:]...)
-	return &lent{from: b, spare: s}, nil
+	return &backupLease{from: b, spare: s}, nil
 }
 
-// lent is a backup worker id in use.
-type lent struct {
+// backupLease is a backup worker id in use.
+type backupLease struct {
 	spare
 
 	from *backup
 	once sync.Once
 }
 
-var _ keygen.Returnable = (*lent)(nil)
+var _ keygen.Returnable = (*backupLease)(nil)
 
-func (l *lent) ID() int64        { return l.id }
-func (l *lent) NotBefore() int64 { return l.end }
+func (l *backupLease) ID() int64        { return l.id }
+func (l *backupLease) NotBefore() int64 { return l.end }
 
-func (l *lent) Release(_ context.Context, end int64) error {
+func (l *backupLease) Release(_ context.Context, end int64) error {
 	l.once.Do(func() {
 		l.from.mu.Lock()
 		defer l.from.mu.Unlock()

@@ -21,7 +21,7 @@ func ExampleStatic() {
 	fmt.Println(err)
 	// Output:
 	// 5 <nil>
-	// workerid: keygen: no worker id: 1024 is not between 0 and 1023, which is what the layout has room for
+	// workerid: keygen: no worker id: 1024 is not between 0 and 1023, the highest worker id of the layout
 }
 
 func ExampleEnv() {

@@ -17,7 +17,7 @@ var OrdinalOf = ordinal
 var PrivateIPOf = privateIP
 
 // SetNow gives a Leased with a File another clock.
-func SetNow(l *Leased, now func() time.Time) { l.memory.now = now }
+func SetNow(l *Leased, now func() time.Time) { l.leaseFile.now = now }
 
 // OnWall gives a Recorded another wall clock.
 func OnWall(a keygen.Assigner, wall func() time.Time) keygen.Assigner {
@@ -28,22 +28,22 @@ func OnWall(a keygen.Assigner, wall func() time.Time) keygen.Assigner {
 
 // Kill does what the end of its process does to a remembered lease.
 func Kill(l keygen.Lease) {
-	m := l.(*remembered).memory
+	m := l.(*fileLease).leaseFile
 	_ = m.lock.Close()
 	m.lock, m.of = nil, nil
 }
 
 // FailRenewal lets a remembered lease find out that the ledger is out of reach.
 func FailRenewal(ctx context.Context, l keygen.Lease) {
-	r := l.(*remembered)
+	r := l.(*fileLease)
 	r.raised = time.Time{}
 	_, _ = r.Renew(ctx)
 }
 
 // Forge changes what is in the file of a remembered lease, as if it had been
 // written so. It does nothing without a file.
-func Forge(file string, change func(owner string, notBefore *int64, place *string)) error {
-	m := memory{file: file}
+func Forge(file string, change func(owner string, notBefore *int64, fileIdentity *string)) error {
+	m := leaseFile{file: file}
 	n, err := m.read()
 	if err != nil || n.Sum == 0 {
 		return err
@@ -58,7 +58,7 @@ func Forge(file string, change func(owner string, notBefore *int64, place *strin
 
 // Before makes the file of a remembered lease one of a version that noted no layout.
 func Before(file string) error {
-	m := memory{file: file}
+	m := leaseFile{file: file}
 	n, err := m.read()
 	if err != nil {
 		return err
@@ -78,5 +78,5 @@ func PlaceOf(file string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	return place(f)
+	return fileIdentity(f)
 }

@@ -8,81 +8,75 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Ledger is where leases are written down; a store's Leases is one. All its
-// arithmetic uses one clock, the database's, in ticks of the claim's layout. It
-// is safe for concurrent use.
+// Ledger stores leases; a store's Leases is one. All its arithmetic uses one clock, the
+// database's, in ticks of the claim's layout. Implementations are safe for concurrent use.
 //
-// A Ledger keeps, for each worker id of a namespace, the ceiling up to which
-// its holder may issue ids, and who that is. It must lose nothing that it
-// acknowledged, with one exception: a ledger that may have (a database that
-// failed over to a replica that was behind) has another Identity than before,
-// and then treats every worker id as held by somebody it does not know until
-// two terms from now: no ceiling can have been written above one term from the
-// lost server's present, which may be ahead of the new one's by another.
+// A Ledger stores, for each worker id of a namespace, its holder and the ceiling up to which
+// the holder may issue ids. It must not lose anything that it acknowledged, with one exception:
+// a database that fails over to a replica that lagged. Such a ledger must have a new identity
+// afterwards. It must then treat every worker id as held by an unknown process until two terms
+// from now. No ceiling can have been higher: it was one term above the lost server's clock, and
+// that clock may have been ahead of the new server's by another term.
 type Ledger interface {
-	// Take gives a worker id from 0 to c.Most to c.Owner: one that c.Owner holds
-	// already (the reply to an earlier Take was lost), else the one whose ceiling
-	// was passed longest ago, else one that nobody ever had, else an error that
-	// wraps keygen.ErrNoWorker and says how many are held and by whom. The
-	// entry's NotBefore is at or above every ceiling ever written for the worker
-	// id, and its Ceiling is the ledger's present plus the term, or NotBefore where
-	// that is above: then nothing can be issued before a renewal raises it.
+	// Take gives a worker id from 0 to c.Most to c.Owner, in this order: one that c.Owner
+	// already holds (the reply to an earlier Take was lost); the one whose ceiling was passed
+	// longest ago; one that was never used. Otherwise the error wraps keygen.ErrNoWorker and
+	// says how many are held and by whom. The entry's NotBefore is at or above every ceiling
+	// ever written for the worker id. Its Ceiling is the ledger's present plus the term, or
+	// NotBefore if that is higher: then nothing can be issued before a renewal raises it.
 	//
-	// With c.Sticky the worker id that a claim with the same Holder took last comes
-	// after those of c.Owner, also when its ceiling was not passed yet: whoever has it
-	// loses it. Then comes one that nobody ever had, and last the one whose ceiling
-	// was passed longest ago.
+	// With c.Sticky the order after c.Owner's own is: the worker id that a claim with the same
+	// Holder took last, even if its ceiling was not passed yet, in which case the present
+	// holder loses it; one that was never used; the one whose ceiling was passed longest ago.
 	//
-	// The ledger notes c.Layout for a namespace. Another layout than the one noted,
-	// by its Fingerprint, is an error that wraps keygen.ErrLayout: equal ids could be
-	// made of different worker ids. Claim.Standing says when it replaces the one
-	// noted. All leases taken before are then lost, and those that follow begin
-	// above all of their ceilings.
+	// The ledger stores c.Layout for a namespace and compares Fingerprints. If another layout
+	// is stored, the error wraps keygen.ErrLayout, because different worker ids could make
+	// equal ids. Claim.Relation says when c.Layout replaces the stored one. All earlier leases
+	// are then lost, and new ones begin above all of their ceilings.
 	Take(ctx context.Context, c Claim) (Entry, error)
 
-	// Renew raises the ceiling of e to the ledger's present plus the term, never
-	// lowers it, and returns it. When e is not the entry of c.Owner any more, in
-	// its generation and under the identity that it was taken under, the error
-	// wraps keygen.ErrWorkerLost.
+	// Renew raises the ceiling of e to the ledger's present plus the term, never lowers it, and
+	// returns it. When c.Owner does not hold e any more, in its generation and under the
+	// ledger's identity of that time, the error wraps keygen.ErrWorkerLost.
 	Renew(ctx context.Context, c Claim, e Entry) (ceiling int64, err error)
 
-	// Return sets the ceiling of e to end, which may be lower, and takes the
-	// owner away. It changes nothing when e is another's by now.
+	// Return sets the ceiling of e to end, which may be lower, and removes the owner. It
+	// changes nothing when another process holds the worker id.
 	Return(ctx context.Context, c Claim, e Entry, end int64) error
 }
 
-// Claim is what a process asks a Ledger for.
+// Claim is a process's request to a Ledger.
 type Claim struct {
 	Namespace string // the worker ids of one namespace are distinct; 1 to 64 characters
-	Owner     string // random, of this lease alone
-	Holder    string // for people: who it is, at most 128 characters
-	Sticky    bool   // Holder is the same at each start, and of one lease at a time
+	Owner     string // random, for this lease alone
+	Holder    string // a name for people, at most 128 characters
+	Sticky    bool   // Holder is the same at each start, and has one lease at a time
 	Most      int64  // the highest worker id
 	Layout    keygen.Layout
 	Former    keygen.Layout // LeasedConfig.Former
-	Term      time.Duration // how far above the ledger's present a ceiling is
+	Term      time.Duration // a ceiling minus the ledger's present
 }
 
-// Standing is what the layout that a ledger has noted for a namespace means for a
-// claim.
-type Standing int
+// LayoutRelation is the relation of a namespace's stored layout to a claim.
+type LayoutRelation int
 
 const (
-	// Foreign is another layout. The claim is refused ([Claim.Refuse]).
-	Foreign Standing = iota
-	// Own is the claim's layout.
+	// Foreign: the stored layout is another one. The claim is refused ([Claim.Refuse]).
+	Foreign LayoutRelation = iota
+	// Own: the stored layout is the claim's.
 	Own
-	// Stated is none, where what is in use is the claim's layout by the word of
-	// LeasedConfig.Former. The ledger notes it.
+	// Stated: no layout is stored, and LeasedConfig.Former says that the layout in use is the
+	// claim's. The ledger stores it.
 	Stated
-	// Past is the layout before, or none, of versions that noted none. It is replaced
-	// when no lease is in force, at what [Claim.Begin] returns; until then the claim
-	// is refused ([Claim.Hold]).
+	// Past: the stored layout is the claim's former one, or none is stored. The claim's layout
+	// replaces it when no lease is in force, at the time that [Claim.Begin] returns; until then
+	// the claim is refused ([Claim.Hold]).
 	Past
 )
 
-// Standing returns what a fingerprint that is noted means for c, "" that none is.
-func (c Claim) Standing(noted string) Standing {
+// Relation returns the relation of a stored fingerprint to the claim; "" means that none is
+// stored.
+func (c Claim) Relation(noted string) LayoutRelation {
 	own, former := c.Layout.Fingerprint(), ""
 	if c.Former.Unit != 0 {
 		former = c.Former.Fingerprint()
@@ -98,26 +92,26 @@ func (c Claim) Standing(noted string) Standing {
 	return Foreign
 }
 
-// Refuse returns the error of a claim in a namespace that has another layout.
+// Refuse returns the error of a claim in a namespace with another layout.
 func (c Claim) Refuse(noted string) error {
-	return fmt.Errorf("%w: namespace %q has ids of %q, and this process makes those of %q, which can be the same; a namespace of its own does not keep them apart: package workerid says how to change layouts",
+	return fmt.Errorf("%w: the layout of namespace %q is %q, but that of this process is %q, and ids of the two can be equal, also in different namespaces; package workerid says how to change layouts",
 		keygen.ErrLayout, c.Namespace, noted, c.Layout.Fingerprint())
 }
 
-// Hold returns the error of a claim that waits for the end of the leases of another
-// layout: the number of them, one holder, and when the last of them ends.
+// Hold returns the error of a claim that must wait for the leases of another layout. The
+// arguments are their number, one holder, and the end of the last of them.
 func (c Claim) Hold(noted string, leases int64, holder string, end time.Time) error {
 	if noted == "" {
-		return fmt.Errorf("%w: namespace %q has leases in force whose layout is not noted (%d, one is of %s, up to %v): end these processes, or set Former to their layout if you know that it is this one's, %q",
+		return fmt.Errorf("%w: namespace %q has leases in force whose layout is not stored (%d, one of them held by %s, the last until %v): end these processes, or, if you know that their layout is %q, set Former to it",
 			keygen.ErrLayout, c.Namespace, leases, holder, end.UTC(), c.Layout.Fingerprint())
 	}
-	return fmt.Errorf("%w: namespace %q has leases in force with the layout %q (%d, one is of %s, up to %v); end these processes first, or see package workerid for a change of layouts without a pause",
+	return fmt.Errorf("%w: namespace %q has leases in force with the layout %q (%d, one of them held by %s, the last until %v); end these processes first, or see package workerid for a change of layouts without a pause",
 		keygen.ErrLayout, c.Namespace, noted, leases, holder, end.UTC())
 }
 
-// Begin returns the time at which leases begin, all those of the layout before
-// having ended at end: the start of the first tick after it. The error wraps
-// keygen.ErrLayout where ids made from then on could equal some of those before.
+// Begin returns the time at which leases of the claim's layout begin, when all leases of the
+// former layout have ended at end: the start of the next tick. If ids made from then on could
+// equal earlier ones, the error wraps keygen.ErrLayout.
 func (c Claim) Begin(end time.Time) (time.Time, error) {
 	from := c.Layout.At(c.Layout.Tick(end) + 1)
 	if c.Former.Unit == 0 || c.Former.Fingerprint() == c.Layout.Fingerprint() {
@@ -131,8 +125,8 @@ func (c Claim) Begin(end time.Time) (time.Time, error) {
 	return from, err
 }
 
-// Entry is a worker id as a Ledger gave it to an owner. Ticks below NotBefore
-// and from Ceiling on are not the owner's.
+// Entry is a lease on a worker id as a Ledger granted it. The owner may use the ticks from
+// NotBefore up to, not including, Ceiling.
 type Entry struct {
 	Worker     int64
 	Generation int64 // rises each time the worker id is taken

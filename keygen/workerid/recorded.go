@@ -15,25 +15,23 @@ import (
 	"github.com/shardid/shardid/keygen/internal/clock"
 )
 
-// Recorded adds a memory to a worker id that another assigner gives without one:
-// a local file that says up to which time ids may have been issued, written and
-// synced before they are. A restart, also after a kill -9 or with a clock that
-// was set back, then goes on above that time. While a process holds the file no
-// other one can.
+// Recorded adds a record to a worker id that another assigner gives without one: a local file
+// that says up to which time ids may have been issued. The file is written and synced before
+// the ids are issued. After a restart, even after kill -9 or with a clock that was set back,
+// ids go on above that time. While one process holds the file, no other can.
 //
-// It is as good as the file: a disk that is lost, restored from a backup or
-// copied to another machine loses the memory. Delete the file only when the
-// worker id was not in use for at least a few seconds and the clock is right. It is
-// written by the system's clock: a generator whose Config.Now runs ahead of that by
-// more than 1.5 seconds goes by the system's.
+// It is as reliable as the file: the record is lost if the disk is lost, restored from a backup
+// or copied to another machine. Delete the file only when no process has used the worker id for
+// at least a few seconds and the clock is right. The file is written by the system's clock. A
+// generator whose Config.Now is ahead of that by more than 1.5 seconds uses the system's time.
 //
-// When the clock was fast and is corrected, the file knows how far ids went. The
-// time in it then rises at half the speed of the clock until that has met it; ids
-// of a process that starts meanwhile begin there, in the future.
+// When the clock was fast and is corrected, the file knows how far ids went. The time in it
+// then rises at half the speed of the clock until the clock has caught up; the ids of a process
+// that starts meanwhile begin there, in the future.
 //
-// Acquire returns an error that wraps [ErrRecord] when the file is damaged, in
-// use, or about another worker id or layout (with keygen.ErrLayout then). A file of a
-// version that noted no layout takes the one of its next process.
+// When the file is damaged, in use, or belongs to another worker id or layout (with
+// keygen.ErrLayout), the error of Acquire wraps [ErrRecord]. A file that a version without
+// stored layouts wrote gets the layout of its next process.
 func Recorded(file string, from keygen.Assigner) keygen.Assigner {
 	return recorded{file, from, time.Now}
 }
@@ -42,8 +40,8 @@ func Recorded(file string, from keygen.Assigner) keygen.Assigner {
 // error says which file, and what to do.
 var ErrRecord = errors.New("workerid: unusable record")
 
-// recordTerm is how far ahead the file is written. Ids start so much in the
-// future, at most, after a kill -9.
+// recordTerm is how far ahead the file is written. After kill -9, ids start at most so far in
+// the future.
 const recordTerm = 3 * time.Second
 
 type recorded struct {
@@ -55,20 +53,20 @@ type recorded struct {
 // Acquire takes the worker id and its file.
 func (r recorded) Acquire(ctx context.Context, l keygen.Layout) (keygen.Lease, error) {
 	if nilness.Is(r.from) {
-		return nil, fmt.Errorf("%w: no assigner was given whose worker id it is about", keygen.ErrNoWorker)
+		return nil, fmt.Errorf("%w: the assigner of Recorded is nil", keygen.ErrNoWorker)
 	}
 	if r.file == "" {
-		return nil, fmt.Errorf("%w: no file was named; give Recorded one on a local disk", ErrRecord)
+		return nil, fmt.Errorf("%w: the file name of Recorded is empty; name a file on a local disk", ErrRecord)
 	}
 	if recordTerm < 3*l.Unit {
-		return nil, fmt.Errorf("%w: a layout of %v units is too coarse to be recorded", ErrRecord, l.Unit)
+		return nil, fmt.Errorf("%w: the layout's unit, %v, is too long for Recorded", ErrRecord, l.Unit)
 	}
 	lease, err := r.from.Acquire(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := lease.(keygen.Window); ok {
-		return nil, fmt.Errorf("%w %s: the worker id has a ledger already; give LeasedConfig.File to remember its leases", ErrRecord, r.file)
+		return nil, fmt.Errorf("%w %s: the worker id is leased already; use LeasedConfig.File instead of Recorded", ErrRecord, r.file)
 	}
 	lock, err := statefile.Lock(r.file + ".lock")
 	if err != nil {
@@ -101,10 +99,10 @@ type record struct {
 	Worker  int64     `json:"worker"`
 	Epoch   time.Time `json:"epoch"`
 	Unit    string    `json:"unit"`
-	Layout  string    `json:"layout,omitempty"` // "" of versions that noted none
+	Layout  string    `json:"layout,omitempty"` // "" if a version wrote the file that stored none
 	Ceiling int64     `json:"ceiling"`
 	Written time.Time `json:"written"` // for people
-	Sum     uint32    `json:"sum"`     // CRC-32 of the others
+	Sum     uint32    `json:"sum"`     // CRC-32 of the other fields
 }
 
 func (w *recordedWindow) record(ceiling int64) record {
@@ -141,17 +139,17 @@ func (w *recordedWindow) open() error {
 func (w *recordedWindow) parse(text []byte) (record, error) {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil || r.summed().Sum != r.Sum {
-		return r, errors.New("it is damaged; when no process has used the worker id for a few seconds and the clock is right, delete it")
+		return r, errors.New("the file is damaged; when no process has used the worker id for a few seconds and the clock is right, delete it")
 	}
 	want := w.record(0)
 	if r.Worker != want.Worker {
-		return r, fmt.Errorf("it is about worker id %d, and this process has %d; give each its own file", r.Worker, want.Worker)
+		return r, fmt.Errorf("the file belongs to worker id %d, but this process has %d; give each its own file", r.Worker, want.Worker)
 	}
 	if r.Layout == "" && r.Epoch.Equal(want.Epoch) && r.Unit == want.Unit {
-		r.Layout = want.Layout // none is noted, and whoever had it has let go of the file
+		r.Layout = want.Layout // none is stored, and its former process has ended
 	}
 	if r.Layout != want.Layout {
-		return r, fmt.Errorf("%w: it is about ids of %q in units of %s since %v, and this process makes those of %q, which can be the same; package workerid says how to change layouts",
+		return r, fmt.Errorf("%w: the file belongs to the layout %q (units of %s since %v), but that of this process is %q, and ids of the two can be equal; package workerid says how to change layouts",
 			keygen.ErrLayout, r.Layout, r.Unit, r.Epoch, want.Layout)
 	}
 	return r, nil
@@ -180,8 +178,8 @@ func (w *recordedWindow) Renew(context.Context) (int64, error) {
 	if w.lock == nil {
 		return 0, fmt.Errorf("%w: the record of worker id %d was released", keygen.ErrWorkerLost, w.ID())
 	}
-	// A wall clock that was set back must not stop ids, which go on at half the
-	// speed of time until it has met them.
+	// Ids must go on after the wall clock was set back: they advance at half the speed of time
+	// until the wall clock has caught up.
 	next := max(w.layout.Tick(w.wall())+w.ticks(), w.ceiling+int64(clock.Slewed(time.Since(w.raised))/w.layout.Unit))
 	if next <= w.ceiling {
 		return w.ceiling, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-func hold(t *testing.T, file string, l keygen.Layout) keygen.Window {
+func acquireLock(t *testing.T, file string, l keygen.Layout) keygen.Window {
 	t.Helper()
 	lease, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), l)
 	if err != nil {
@@ -31,12 +31,12 @@ func hold(t *testing.T, file string, l keygen.Layout) keygen.Window {
 func TestARecordedWorkerGoesOnWhereItsFormerHolderStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker")
 	l := keygen.Twitter()
-	first := hold(t, file, l)
+	first := acquireLock(t, file, l)
 	end := first.NotBefore() + 1234
 	if err := first.Release(t.Context(), end); err != nil {
 		t.Fatal(err)
 	}
-	if second := hold(t, file, l); second.NotBefore() != end || second.ID() != 5 || second.Ceiling() <= end {
+	if second := acquireLock(t, file, l); second.NotBefore() != end || second.ID() != 5 || second.Ceiling() <= end {
 		t.Errorf("from %d to %d after %d", second.NotBefore(), second.Ceiling(), end)
 	}
 }
@@ -45,7 +45,7 @@ func TestAfterAKillTheNextHolderStartsAboveTheWrittenCeiling(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "worker")
 	l := keygen.Twitter()
-	first := hold(t, file, l)
+	first := acquireLock(t, file, l)
 	ceiling, err := first.Renew(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -59,14 +59,14 @@ func TestAfterAKillTheNextHolderStartsAboveTheWrittenCeiling(t *testing.T) {
 	if err := os.WriteFile(copied, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if second := hold(t, copied, l); second.NotBefore() < ceiling {
+	if second := acquireLock(t, copied, l); second.NotBefore() < ceiling {
 		t.Errorf("starts at %d, below %d", second.NotBefore(), ceiling)
 	}
 }
 
 func TestARecordIsHeldByOneProcessAtATime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker")
-	hold(t, file, keygen.Twitter())
+	acquireLock(t, file, keygen.Twitter())
 	if _, err := workerid.Recorded(file, workerid.Static(5)).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, workerid.ErrRecord) {
 		t.Errorf("%v", err)
 	}
@@ -84,7 +84,7 @@ func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 		"a missing part": func(string) string { return "{}" },
 	} {
 		file := filepath.Join(t.TempDir(), "worker")
-		w := hold(t, file, l)
+		w := acquireLock(t, file, l)
 		if err := w.Release(t.Context(), w.Ceiling()); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "worker")
-	w := hold(t, file, l)
+	w := acquireLock(t, file, l)
 	if err := w.Release(t.Context(), w.Ceiling()); err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func TestARecordThatCannotBeTrustedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// An empty name, of a variable that was not set say, is told from a file that is damaged.
+// An empty name, of a variable that was not set say, gets another error than a damaged file.
 func TestARecordWithoutAFileIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	_, err := workerid.Recorded("", workerid.Static(5)).Acquire(t.Context(), keygen.Twitter())
-	if !errors.Is(err, workerid.ErrRecord) || !strings.Contains(err.Error(), "no file") {
+	if !errors.Is(err, workerid.ErrRecord) || !strings.Contains(err.Error(), "file name of Recorded is empty") {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
@@ -190,7 +190,7 @@ func wider() keygen.Layout {
 
 func TestARecordOfAnotherLayoutIsRefusedWithAWordOnHowToChangeIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worker")
-	w := hold(t, file, keygen.Twitter())
+	w := acquireLock(t, file, keygen.Twitter())
 	if err := w.Release(t.Context(), w.Ceiling()); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestARecordOfAnotherLayoutIsRefusedWithAWordOnHowToChangeIt(t *testing.T) {
 	}
 	whole := keygen.Twitter()
 	whole.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 10}, {Kind: keygen.Sequence, Bits: 12}}
-	if next := hold(t, file, whole); next.NotBefore() != w.Ceiling() {
+	if next := acquireLock(t, file, whole); next.NotBefore() != w.Ceiling() {
 		t.Errorf("the same ids, with datacenter and worker as one: from %d after %d", next.NotBefore(), w.Ceiling())
 	}
 }
@@ -212,7 +212,7 @@ func TestARecordOfAVersionThatNotedNoLayoutTakesThatOfItsNextProcess(t *testing.
 	if err := os.WriteFile(file, []byte(before+strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(before+"0}"))), 10)+"}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := hold(t, file, wider())
+	w := acquireLock(t, file, wider())
 	if w.NotBefore() != 999999999999 {
 		t.Errorf("from %d", w.NotBefore())
 	}
@@ -240,7 +240,7 @@ func TestAFullDiskIsAnErrorAndTheOldCeilingHolds(t *testing.T) {
 	if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w := hold(t, file, keygen.Twitter())
+	w := acquireLock(t, file, keygen.Twitter())
 	before := w.Ceiling()
 	if err := os.RemoveAll(filepath.Dir(file)); err != nil { // no place to write to any more
 		t.Fatal(err)

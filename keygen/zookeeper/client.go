@@ -9,13 +9,12 @@ import (
 	"github.com/shardid/shardid/internal/nilness"
 )
 
-// Stat is what ZooKeeper says about a znode; go-zookeeper's zk.Stat has the same
-// fields.
+// Stat is a znode's metadata; go-zookeeper's zk.Stat has the same fields.
 type Stat struct {
-	Czxid, Mzxid                int64 // the writes that made and last changed it
-	Ctime, Mtime                int64 // when that was, by the leader's clock, in ms since 1970
+	Czxid, Mzxid                int64 // the writes that created and last changed it
+	Ctime, Mtime                int64 // their times, by the leader's clock, in ms since 1970
 	Version, Cversion, Aversion int32 // how often its data, children and ACL changed
-	EphemeralOwner              int64 // the session that it ends with, 0 for none
+	EphemeralOwner              int64 // the session with which it ends, 0 for none
 	DataLength, NumChildren     int32
 	Pzxid                       int64 // the write that last changed its children
 }
@@ -48,9 +47,9 @@ type ACLLike interface {
 	}
 }
 
-// Conn is what the package needs of a client. *zk.Conn of
-// github.com/go-zookeeper/zk is one, and S and A are inferred. It has to be safe
-// for concurrent use, and a call whose connection is lost has to return.
+// Conn is the part of a client that the package uses. *zk.Conn of github.com/go-zookeeper/zk
+// implements it; S and A are inferred. It must be safe for concurrent use, and a call must
+// return when its connection is lost.
 type Conn[S StatLike, A ACLLike] interface {
 	Create(path string, data []byte, flags int32, acl []A) (string, error)
 	Get(path string) ([]byte, *S, error)
@@ -69,13 +68,13 @@ const (
 
 const anyVersion int32 = -1
 
-// createRight is the right of an ACL to make znodes below one.
+// createRight is the ACL's permission to create znodes below one.
 const createRight int32 = 4
 
 // nodes is a Conn without its types.
 type nodes interface {
 	create(path string, data []byte, flags int32) (string, error)
-	createClosed(path string) (string, error)
+	createLeafOnly(path string) (string, error)
 	get(path string) ([]byte, Stat, error)
 	set(path string, data []byte, version int32) (Stat, error)
 	remove(path string, version int32) error
@@ -84,17 +83,17 @@ type nodes interface {
 	session() int64
 }
 
-type typed[S StatLike, A ACLLike] struct {
+type typedConn[S StatLike, A ACLLike] struct {
 	conn Conn[S, A]
 	acl  []A
 }
 
-func (t typed[S, A]) create(path string, data []byte, flags int32) (string, error) {
+func (t typedConn[S, A]) create(path string, data []byte, flags int32) (string, error) {
 	return t.conn.Create(path, data, flags, t.acl)
 }
 
-// createClosed makes a znode that nobody may make others below.
-func (t typed[S, A]) createClosed(path string) (string, error) {
+// createLeafOnly creates a znode below which no process may create others.
+func (t typedConn[S, A]) createLeafOnly(path string) (string, error) {
 	acl := make([]A, 0, len(t.acl))
 	for _, right := range t.acl {
 		closed := ACL(right)
@@ -104,7 +103,7 @@ func (t typed[S, A]) createClosed(path string) (string, error) {
 	return t.conn.Create(path, nil, 0, acl)
 }
 
-func (t typed[S, A]) get(path string) ([]byte, Stat, error) {
+func (t typedConn[S, A]) get(path string) ([]byte, Stat, error) {
 	data, stat, err := t.conn.Get(path)
 	if err != nil {
 		return nil, Stat{}, err
@@ -112,7 +111,7 @@ func (t typed[S, A]) get(path string) ([]byte, Stat, error) {
 	return data, Stat(*stat), nil
 }
 
-func (t typed[S, A]) set(path string, data []byte, version int32) (Stat, error) {
+func (t typedConn[S, A]) set(path string, data []byte, version int32) (Stat, error) {
 	stat, err := t.conn.Set(path, data, version)
 	if err != nil {
 		return Stat{}, err
@@ -120,9 +119,11 @@ func (t typed[S, A]) set(path string, data []byte, version int32) (Stat, error) 
 	return Stat(*stat), nil
 }
 
-func (t typed[S, A]) remove(path string, version int32) error { return t.conn.Delete(path, version) }
+func (t typedConn[S, A]) remove(path string, version int32) error {
+	return t.conn.Delete(path, version)
+}
 
-func (t typed[S, A]) exists(path string) (bool, Stat, error) {
+func (t typedConn[S, A]) exists(path string) (bool, Stat, error) {
 	found, stat, err := t.conn.Exists(path)
 	if err != nil {
 		return false, Stat{}, err
@@ -130,16 +131,16 @@ func (t typed[S, A]) exists(path string) (bool, Stat, error) {
 	return found, Stat(*stat), nil
 }
 
-func (t typed[S, A]) children(path string) ([]string, error) {
+func (t typedConn[S, A]) children(path string) ([]string, error) {
 	names, _, err := t.conn.Children(path)
 	return names, err
 }
 
-func (t typed[S, A]) session() int64 { return t.conn.SessionID() }
+func (t typedConn[S, A]) session() int64 { return t.conn.SessionID() }
 
-// client gives the calls of a Conn, which know no context, one. A call that was
-// given up goes on until the Conn returns; there are at most maxCalls of them, so
-// that an outage does not pile them up.
+// client adds contexts to the calls of a Conn, which have none. A call whose context ended goes
+// on until the Conn returns. There are at most maxCalls calls, so that an outage does not
+// accumulate them.
 type client struct {
 	nodes nodes
 	slots chan struct{}
@@ -147,11 +148,11 @@ type client struct {
 
 const maxCalls = 64
 
-// errNoConn is what a value says that no constructor has made.
+// errNoConn is the error of a value that no constructor made.
 var errNoConn = errors.New("zookeeper: the connection is nil; connect to ZooKeeper first")
 
-// connect makes a client. Znodes that it creates get the rights acl, which are
-// those of everybody when there are none.
+// connect makes a client. Znodes that it creates get the ACL acl, or permission for everybody
+// when it is empty.
 func connect[S StatLike, A ACLLike](conn Conn[S, A], acl []ACL) (*client, error) {
 	if nilness.Is(conn) {
 		return nil, errNoConn
@@ -159,20 +160,20 @@ func connect[S StatLike, A ACLLike](conn Conn[S, A], acl []ACL) (*client, error)
 	if len(acl) == 0 {
 		acl = []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
 	}
-	t := typed[S, A]{conn: conn}
+	t := typedConn[S, A]{conn: conn}
 	for _, right := range acl {
 		t.acl = append(t.acl, A(right))
 	}
 	return &client{t, make(chan struct{}, maxCalls)}, nil
 }
 
-// answer is what a call of a Conn returned.
+// answer is the result of a call of a Conn.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
-// call waits for f, or for the end of ctx. An error that no other try cures is a
+// call waits for f or for the end of ctx. An error that a retry cannot cure becomes a
 // keygen.SetupError.
 func call[T any](ctx context.Context, c *client, f func() (T, error)) (T, error) {
 	var none T
@@ -242,25 +243,25 @@ func (c *client) children(ctx context.Context, path string) ([]string, error) {
 	return call(ctx, c, func() ([]string, error) { return c.nodes.children(path) })
 }
 
-// A Conn's errors are values of a package that is not imported here; whether a
-// znode was there is found by looking.
+// The errors of a Conn are values of a package that is not imported here. So the functions
+// below ask ZooKeeper whether a znode exists instead of examining the error.
 
 // add creates a znode and returns false when it exists already.
 func (c *client) add(ctx context.Context, path string, data []byte, flags int32) (bool, error) {
 	return c.addBy(ctx, path, func() (string, error) { return c.create(ctx, path, data, flags) })
 }
 
-// addClosed creates a znode that nobody may make others below, and returns false
-// when one exists already.
-func (c *client) addClosed(ctx context.Context, path string) (bool, error) {
+// addLeafOnly creates a znode below which no process may create others. It returns false when
+// the znode exists already.
+func (c *client) addLeafOnly(ctx context.Context, path string) (bool, error) {
 	return c.addBy(ctx, path, func() (string, error) {
-		return call(ctx, c, func() (string, error) { return c.nodes.createClosed(path) })
+		return call(ctx, c, func() (string, error) { return c.nodes.createLeafOnly(path) })
 	})
 }
 
 func (c *client) addBy(ctx context.Context, path string, create func() (string, error)) (bool, error) {
 	var failed error
-	for range 2 { // it may go between the two looks at it, as one whose session ends
+	for range 2 { // the znode may disappear between the two calls, at the end of its session
 		_, err := create()
 		if err == nil {
 			return true, nil
@@ -280,7 +281,7 @@ func (c *client) addBy(ctx context.Context, path string, create func() (string, 
 // find returns nil for a znode that does not exist.
 func (c *client) find(ctx context.Context, path string) (*found, error) {
 	var failed error
-	for range 2 { // it may be made between the two looks at it
+	for range 2 { // the znode may be created between the two calls
 		f, err := c.get(ctx, path)
 		if err == nil {
 			return &f, nil
@@ -297,8 +298,8 @@ func (c *client) find(ctx context.Context, path string) (*found, error) {
 	return nil, fmt.Errorf("read %s: %w", path, failed)
 }
 
-// swap replaces the data of a znode that has the given version, and returns false
-// when it has another one, or is gone.
+// swap replaces the data of a znode if it has the given version. It returns false when the
+// version is another one, or the znode is missing.
 func (c *client) swap(ctx context.Context, path string, data []byte, version int32) (bool, error) {
 	_, err := c.set(ctx, path, data, version)
 	if err == nil {
@@ -310,8 +311,8 @@ func (c *client) swap(ctx context.Context, path string, data []byte, version int
 	return false, fmt.Errorf("write %s: %w", path, err)
 }
 
-// drop removes a znode, which may have gone already.
-func (c *client) drop(ctx context.Context, path string, version int32) error {
+// removeIfExists removes a znode, and accepts that it does not exist.
+func (c *client) removeIfExists(ctx context.Context, path string, version int32) error {
 	err := c.remove(ctx, path, version)
 	if err == nil {
 		return nil
@@ -322,8 +323,8 @@ func (c *client) drop(ctx context.Context, path string, version int32) error {
 	return fmt.Errorf("delete %s: %w", path, err)
 }
 
-// lay creates the znodes on the way to path, and path itself.
-func (c *client) lay(ctx context.Context, path string) error {
+// createPath creates the znode path and its missing parents.
+func (c *client) createPath(ctx context.Context, path string) error {
 	if stat, err := c.exists(ctx, path); err != nil || stat != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ func (c *client) lay(ctx context.Context, path string) error {
 // checkPath accepts absolute paths without empty names.
 func checkPath(path string) error {
 	if !strings.HasPrefix(path, "/") || path == "/" || strings.HasSuffix(path, "/") || strings.Contains(path, "//") {
-		return fmt.Errorf("%q; it begins with a slash and has a name after each one, as /ids/order has", path)
+		return fmt.Errorf("%q; it must begin with a slash and have a name after each slash, like /ids/order", path)
 	}
 	return nil
 }

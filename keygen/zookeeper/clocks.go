@@ -13,67 +13,65 @@ import (
 	"time"
 )
 
-// timekeeper tells everybody who connects what time it is here: milliseconds
-// since 1970 as decimal digits, and a line feed. One goroutine does it, which
-// ends with close.
-type timekeeper struct {
+// timeServer answers each connection with the present time: milliseconds since 1970 as decimal
+// digits, and a line feed. It owns one goroutine, which ends with close.
+type timeServer struct {
 	listener net.Listener
 	now      func() time.Time
 	done     chan struct{} // closed by close
 	ended    sync.WaitGroup
 }
 
-func keepTime(addr string, now func() time.Time) (*timekeeper, error) {
+func serveTime(addr string, now func() time.Time) (*timeServer, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper: serve the time at WorkersConfig.Addr: %w", err)
 	}
-	k := &timekeeper{listener: listener, now: now, done: make(chan struct{})}
+	k := &timeServer{listener: listener, now: now, done: make(chan struct{})}
 	k.ended.Go(k.serve)
 	return k, nil
 }
 
-func (k *timekeeper) serve() {
+func (k *timeServer) serve() {
 	for {
 		conn, err := k.listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // no descriptors left, say
+		case err != nil: // for example, no file descriptor is left
 			select {
 			case <-time.After(pauseBetween):
 			case <-k.done:
 			}
 		default:
-			k.tell(conn)
+			k.writeTime(conn)
 		}
 	}
 }
 
-// tell writes so little that it fits into a new connection's buffer: it waits for
-// nobody.
-func (k *timekeeper) tell(conn net.Conn) {
-	_, _ = fmt.Fprintf(conn, "%d\n", k.now().UnixMilli()) // who asked finds an answer that is cut
+// writeTime does not block, because its few bytes fit into the buffer of a new connection.
+func (k *timeServer) writeTime(conn net.Conn) {
+	_, _ = fmt.Fprintf(conn, "%d\n", k.now().UnixMilli()) // the client detects an incomplete answer
 	_ = conn.Close()
 }
 
-func (k *timekeeper) close() error {
+func (k *timeServer) close() error {
 	close(k.done)
 	err := k.listener.Close()
 	k.ended.Wait()
 	return err
 }
 
-// reading is how far the own clock is ahead of another one, give or take.
+// reading is by how much the local clock is ahead of another one, and the error bound of that.
 type reading struct{ ahead, within time.Duration }
 
 const (
-	peerLimit    = time.Second           // for a process to tell its time
-	pauseBetween = 50 * time.Millisecond // before something is tried again
+	peerTimeout  = time.Second           // bounds a request for another process's time
+	pauseBetween = 50 * time.Millisecond // pause before a retry
 	longestTime  = 20                    // characters of a time
 )
 
-// compare reads another clock by ask between two readings of the own one.
+// compare reads another clock, by ask, between two readings of the local one.
 func compare(now func() time.Time, ask func() (time.Time, error)) (reading, error) {
 	begin, before := time.Now(), now()
 	theirs, err := ask()
@@ -81,10 +79,10 @@ func compare(now func() time.Time, ask func() (time.Time, error)) (reading, erro
 		return reading{}, err
 	}
 	within := time.Since(begin) / 2
-	return reading{before.Add(within).Sub(theirs), within + time.Millisecond}, nil // they round to milliseconds
+	return reading{before.Add(within).Sub(theirs), within + time.Millisecond}, nil // other processes round to milliseconds
 }
 
-// askTime asks the process at addr.
+// askTime returns the time of the process at addr.
 func askTime(ctx context.Context, addr string) (time.Time, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -107,10 +105,10 @@ func askTime(ctx context.Context, addr string) (time.Time, error) {
 	return time.UnixMilli(ms), nil
 }
 
-// average asks all processes at once, and returns how far the own clock is ahead
-// of the average of those that answered. Who does not answer may be dead.
+// average asks all processes at once, and returns by how much the local clock is ahead of the
+// average of those that answered. A process that does not answer may be dead.
 func average(ctx context.Context, now func() time.Time, addrs []string) (reading, error) {
-	ctx, cancel := context.WithTimeout(ctx, peerLimit)
+	ctx, cancel := context.WithTimeout(ctx, peerTimeout)
 	defer cancel()
 	readings, errs := make([]reading, len(addrs)), make([]error, len(addrs))
 	var asked sync.WaitGroup
@@ -133,5 +131,5 @@ func average(ctx context.Context, now func() time.Time, addrs []string) (reading
 	return reading{sum.ahead / count, sum.within / count}, nil
 }
 
-// off tells whether the clocks surely differ by more than the threshold.
-func (r reading) off(threshold time.Duration) bool { return r.ahead.Abs()-r.within > threshold }
+// differs returns true when the clocks certainly differ by more than the threshold.
+func (r reading) differs(threshold time.Duration) bool { return r.ahead.Abs()-r.within > threshold }

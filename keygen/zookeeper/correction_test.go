@@ -32,11 +32,11 @@ func TestAClockThatWasFastForSomeReportsKeepsNobodyOut(t *testing.T) {
 		return lease.(keygen.Window)
 	}
 	w := acquire()
-	renew := func(off time.Duration) {
-		clock.Set(off)
+	renew := func(differs time.Duration) {
+		clock.Set(differs)
 		before := w.Ceiling()
 		if ceiling, err := w.Renew(t.Context()); err != nil || ceiling < before || ceiling > keygen.Twitter().Tick(time.Now().Add(w.Term())) {
-			t.Errorf("off by %v: up to %d, %v", off, ceiling, err)
+			t.Errorf("off by %v: up to %d, %v", differs, ceiling, err)
 		}
 	}
 	renew(0)

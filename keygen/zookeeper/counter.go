@@ -15,19 +15,19 @@ import (
 
 // CounterConfig configures a [Counter].
 type CounterConfig struct {
-	// Path is the counter's znode, "/ids/order" say. It is required.
+	// Path is the counter's znode: "/ids/order", say. It is required.
 	Path string
 
-	// Block is how many keys each number of ZooKeeper's stands for: one write
-	// reserves so many. It cannot be changed later; a counter that was seeded with
-	// another one is refused. Defaults to 1, the numbers themselves.
+	// Block is the number of keys per number of ZooKeeper: one write reserves so many. It
+	// cannot be changed later, because a counter that was seeded with another one is refused.
+	// Defaults to 1.
 	Block int64
 
-	// Floor is the lowest key that may be given: a counter below it has lost its
-	// data. Defaults to 0, any.
+	// Floor is the lowest key that may be issued: a counter below it has lost its data.
+	// Defaults to 0: any.
 	Floor int64
 
-	// ACL is who may use the znodes that Seed creates. Defaults to everybody.
+	// ACL is the ACL of the znodes that Seed creates. Defaults to permission for everybody.
 	ACL []ACL
 }
 
@@ -44,46 +44,43 @@ func (c CounterConfig) validate() error {
 	}
 	switch {
 	case c.Block < 1:
-		return fmt.Errorf("zookeeper: CounterConfig.Block is %d; it is the number of keys of one write, 1 or more", c.Block)
+		return fmt.Errorf("zookeeper: CounterConfig.Block is %d; it is the number of keys per write, at least 1", c.Block)
 	case c.Floor < 0:
-		return fmt.Errorf("zookeeper: CounterConfig.Floor is %d; it is the lowest key that may be given, 0 for any", c.Floor)
+		return fmt.Errorf("zookeeper: CounterConfig.Floor is %d; it is the lowest key that may be issued, 0 for any", c.Floor)
 	}
 	return nil
 }
 
-// Counter reserves keys that ZooKeeper numbers. It is a source for package
-// segment, safe for concurrent use, and holds nothing that needs closing.
+// Counter reserves keys from numbers that ZooKeeper assigns. It is a source for package
+// segment, is safe for concurrent use, and needs no Close.
 type Counter struct {
 	cfg     CounterConfig
 	client  *client
 	numbers numbers
 
-	plan    atomic.Pointer[plan] // nil until it was read
-	highest atomic.Int64         // key that this process knows of
+	plan    atomic.Pointer[plan] // nil before it was read
+	highest atomic.Int64         // the highest key that this process knows of
 }
 
 var _ keygen.Source = (*Counter)(nil)
 
-// NewVersions returns a counter of the versions of a znode, which rise by one
-// with each write. A version has 32 bits: after 2,147,483,647 of them the counter
-// is [keygen.ErrExhausted], instead of wrapping round. It does not ask ZooKeeper
-// yet.
+// NewVersions returns a counter of the versions of a znode, which rise by one with each write.
+// A version has 32 bits: after 2,147,483,647 of them the counter returns [keygen.ErrExhausted],
+// before it would wrap round. NewVersions does not call ZooKeeper.
 func NewVersions[S StatLike, A ACLLike](conn Conn[S, A], cfg CounterConfig) (*Counter, error) {
 	return newCounter(conn, cfg, versions{})
 }
 
-// NewZxids returns a counter of the transaction ids of writes, which have 64 bits
-// and rise with every write of anybody: the leader's epoch stands in the upper
-// half. With a Block of 1 keys are large and far apart; with more the upper half
-// overflows sooner, with 1000 after two million leaders. It does not ask
-// ZooKeeper yet.
+// NewZxids returns a counter of the transaction ids of writes. They have 64 bits, with the
+// leader's epoch in the upper half, and rise with every write of any client. With a Block of 1
+// keys are large and far apart. With a larger Block the upper half overflows sooner: with 1000
+// after two million leaders. NewZxids does not call ZooKeeper.
 func NewZxids[S StatLike, A ACLLike](conn Conn[S, A], cfg CounterConfig) (*Counter, error) {
 	return newCounter(conn, cfg, zxids{})
 }
 
-// NewSequence returns a counter of sequential znodes, which are made and deleted
-// again: two writes for each number, of 32 bits as in [NewVersions]. It does not
-// ask ZooKeeper yet.
+// NewSequence returns a counter of sequential znodes, which it creates and deletes again: two
+// writes per number, of 32 bits as in [NewVersions]. NewSequence does not call ZooKeeper.
 func NewSequence[S StatLike, A ACLLike](conn Conn[S, A], cfg CounterConfig) (*Counter, error) {
 	return newCounter(conn, cfg, sequence{})
 }
@@ -100,9 +97,9 @@ func newCounter[S StatLike, A ACLLike](conn Conn[S, A], cfg CounterConfig, n num
 	return &Counter{cfg: cfg, client: client, numbers: n}, nil
 }
 
-// plan is the data of a counter's znode: what the numbers of its only child
-// stand for. The child's name is another one whenever the counter is made anew,
-// so that who still has the old plan finds no child.
+// plan is the data of a counter's znode: how the numbers of its only child become keys. The
+// child gets a new name whenever the counter is created again, so a process with the old plan
+// finds no child.
 type plan struct {
 	Numbers string `json:"numbers"`
 	Block   int64  `json:"block"`
@@ -110,9 +107,9 @@ type plan struct {
 	Child   string `json:"child"`
 }
 
-// Seed makes the counter, whose first key is first or, with [NewZxids], above
-// it. A counter that exists stays as it is: seeding twice does no harm. To raise
-// one, delete its znode and the one below it, and seed it again.
+// Seed creates the counter. Its first key is first or, with [NewZxids], a higher one. An
+// existing counter is unchanged, so seeding twice is harmless. To raise a counter, delete its
+// znode and the one below it, and seed it again.
 func (c *Counter) Seed(ctx context.Context, first int64) error {
 	if err := c.seed(ctx, max(first, c.cfg.Floor, 1)); err != nil {
 		return fmt.Errorf("zookeeper: seed %s: %w", c.cfg.Path, err)
@@ -121,7 +118,7 @@ func (c *Counter) Seed(ctx context.Context, first int64) error {
 }
 
 func (c *Counter) seed(ctx context.Context, first int64) error {
-	if err := c.client.lay(ctx, c.cfg.Path); err != nil {
+	if err := c.client.createPath(ctx, c.cfg.Path); err != nil {
 		return err
 	}
 	at, err := c.client.find(ctx, c.cfg.Path)
@@ -129,7 +126,7 @@ func (c *Counter) seed(ctx context.Context, first int64) error {
 	case err != nil:
 		return err
 	case at == nil:
-		return errors.New("somebody deleted it just now")
+		return errors.New("another process has just deleted it")
 	case len(at.data) > 0:
 		_, err := c.parse(at.data)
 		return err
@@ -146,16 +143,16 @@ func (c *Counter) seed(ctx context.Context, first int64) error {
 	if won || err != nil {
 		return err
 	}
-	return c.client.drop(ctx, c.child(p), anyVersion) // somebody else seeded it
+	return c.client.removeIfExists(ctx, c.child(p), anyVersion) // another process seeded it
 }
 
 func (c *Counter) child(p plan) string { return c.cfg.Path + "/" + p.Child }
 
-// parse refuses a plan that is not this counter's.
+// parse decodes a plan, and refuses one that does not match the configuration.
 func (c *Counter) parse(text []byte) (plan, error) {
 	var p plan
 	if err := json.Unmarshal(text, &p); err != nil || p.Child == "" || p.Block < 1 {
-		return p, fmt.Errorf("%w: its data are not those of a counter; choose another Path", keygen.ErrUnknownTag)
+		return p, fmt.Errorf("%w: its data are not a counter's; choose another Path", keygen.ErrUnknownTag)
 	}
 	if p.Numbers != c.numbers.name() || p.Block != c.cfg.Block {
 		return p, fmt.Errorf("%w: it was seeded to count %s in blocks of %d, not %s in blocks of %d; keys would come twice",
@@ -164,7 +161,7 @@ func (c *Counter) parse(text []byte) (plan, error) {
 	return p, nil
 }
 
-// Reserve reserves one block, however many keys are asked for.
+// Reserve reserves one block, whatever n is.
 func (c *Counter) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 {
 		return keygen.Span{}, fmt.Errorf("zookeeper: cannot reserve %d keys", n)
@@ -188,12 +185,12 @@ func (c *Counter) reserve(ctx context.Context) (keygen.Span, error) {
 		if err == nil {
 			return c.span(*p, number, known)
 		}
-		c.plan.CompareAndSwap(p, nil) // it may have been seeded anew
+		c.plan.CompareAndSwap(p, nil) // it may have been seeded again
 		if stat, lookErr := c.client.exists(ctx, c.child(*p)); lookErr != nil || stat != nil {
 			return keygen.Span{}, err
 		}
 	}
-	return keygen.Span{}, fmt.Errorf("%w: the znode below it is gone; delete the counter and Seed it above the keys in use", keygen.ErrRegressed)
+	return keygen.Span{}, fmt.Errorf("%w: the znode below it is missing; delete the counter and Seed it above the keys in use", keygen.ErrRegressed)
 }
 
 // load returns the plan, from ZooKeeper when it is not known yet.
@@ -208,22 +205,22 @@ func (c *Counter) load(ctx context.Context) (*plan, error) {
 	case (at == nil || len(at.data) == 0) && known > 0:
 		return nil, fmt.Errorf("%w: ZooKeeper has lost the counter, which had reached %d; Seed it above the keys in use", keygen.ErrRegressed, known)
 	case at == nil || len(at.data) == 0:
-		return nil, fmt.Errorf("%w: ZooKeeper has no such counter; if it is new, Seed it once, else it was lost: then Seed it above the keys in use", keygen.ErrUnknownTag)
+		return nil, fmt.Errorf("%w: ZooKeeper has no such counter; if it is new, Seed it once; otherwise ZooKeeper has lost it: Seed it above the keys in use", keygen.ErrUnknownTag)
 	}
 	p, err := c.parse(at.data)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.unwrapped(ctx, p); err != nil {
+	if err := c.checkWrap(ctx, p); err != nil {
 		return nil, err
 	}
 	c.plan.Store(&p)
 	return &p, nil
 }
 
-// unwrapped refuses a counter whose version is beyond its end before another
-// write brings it nearer to a second round.
-func (c *Counter) unwrapped(ctx context.Context, p plan) error {
+// checkWrap refuses a counter whose version has wrapped round, before further writes bring it
+// back to numbers that were used.
+func (c *Counter) checkWrap(ctx context.Context, p plan) error {
 	stat, err := c.client.exists(ctx, c.child(p))
 	if err == nil && stat != nil && stat.Version < 0 {
 		err = exhausted(int64(stat.Version))
@@ -235,8 +232,8 @@ func exhausted(number int64) error {
 	return fmt.Errorf("%w: ZooKeeper's number has wrapped round to %d; delete the counter and Seed it above the keys in use", keygen.ErrExhausted, number)
 }
 
-// span returns the keys of a number. Known is the highest key before the number
-// was asked for.
+// span returns the keys of a number. Known is the highest key known before the number was
+// requested.
 func (c *Counter) span(p plan, number, known int64) (keygen.Span, error) {
 	if number < 1 {
 		c.plan.Store(nil)
@@ -248,12 +245,12 @@ func (c *Counter) span(p plan, number, known int64) (keygen.Span, error) {
 	}
 	s := keygen.Span{First: p.Above + int64(last) - p.Block + 1, Count: p.Block, Step: 1}
 	if least := max(known+1, c.cfg.Floor); s.First < least {
-		return keygen.Span{}, fmt.Errorf("%w: the counter gave %d and was at %d before, or Floor says so; delete it and Seed it above the keys in use", keygen.ErrRegressed, s.First, least-1)
+		return keygen.Span{}, fmt.Errorf("%w: the counter gave %d, but it had reached %d, or Floor demands more; delete it and Seed it above the keys in use", keygen.ErrRegressed, s.First, least-1)
 	}
 	return s, nil
 }
 
-// raise sets a to n unless it is higher already.
+// raise sets a to n unless a is higher already.
 func raise(a *atomic.Int64, n int64) {
 	for old := a.Load(); n > old && !a.CompareAndSwap(old, n); {
 		old = a.Load()

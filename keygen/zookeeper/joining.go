@@ -13,33 +13,33 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// ErrClocksDiffer: the clock of this process is not what those of the others, or
-// ZooKeeper's, are. Returned by [Workers.Acquire], and told to Observer.Alarm.
+// ErrClocksDiffer: the clock of this process differs from those of the others, or from
+// ZooKeeper's. Returned by [Workers.Acquire], and passed to Observer.Alarm.
 var ErrClocksDiffer = errors.New("zookeeper: the clocks differ")
 
-// passing is an obstacle that goes away by itself.
-type passing struct{ error }
+// transient is an error that may pass without anybody's action.
+type transient struct{ error }
 
-func (p passing) Unwrap() error { return p.error }
+func (p transient) Unwrap() error { return p.error }
 
 const (
-	joinPatience = 30 * time.Second // with obstacles that pass
-	joinLimit    = 10 * time.Second // for ZooKeeper, when there is a file to start from
-	probeLimit   = time.Second
+	joinTimeout         = 30 * time.Second // bounds the retries after transient errors
+	joinWithFileTimeout = 10 * time.Second // bounds the wait for ZooKeeper if there is a file to start from
+	probeTimeout        = time.Second
 )
 
 func (w *Workers) forever() string   { return w.cfg.Path + "/forever/" + w.addr }
 func (w *Workers) temporary() string { return w.cfg.Path + "/temporary/" + w.addr }
 
-// foreverNode is the data of the znode that an address keeps for ever.
+// foreverNode is the data of the persistent znode of an address.
 type foreverNode struct {
 	Worker int64     `json:"worker"`
-	Time   time.Time `json:"time"` // of its own clock at the last report
+	Time   time.Time `json:"time"` // by its own clock, at the last report
 }
 
 // acquire joins through ZooKeeper or, when that is down, from the file.
-func (w *Workers) acquire(ctx context.Context, l keygen.Layout) (*tenure, error) {
-	last, unused, err := w.known(l)
+func (w *Workers) acquire(ctx context.Context, l keygen.Layout) (*workerLease, error) {
+	last, unused, err := w.readFile(l)
 	if err != nil {
 		return nil, err
 	}
@@ -50,25 +50,25 @@ func (w *Workers) acquire(ctx context.Context, l keygen.Layout) (*tenure, error)
 		}
 		return t, err
 	}
-	limited, cancel := context.WithTimeout(ctx, joinLimit)
+	limited, cancel := context.WithTimeout(ctx, joinWithFileTimeout)
 	defer cancel()
 	t, err := w.join(limited, l, last)
 	if err == nil || ctx.Err() != nil || w.up(ctx) {
 		return t, err
 	}
-	w.answered(err)
-	return w.resume(l, *last, err)
+	w.recordAnswer(err)
+	return w.resumeFromFile(l, *last, err)
 }
 
-// up tells whether ZooKeeper answers.
+// up returns true when ZooKeeper answers.
 func (w *Workers) up(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := w.book.client.exists(ctx, w.cfg.Path)
+	_, err := w.registry.client.exists(ctx, w.cfg.Path)
 	return err == nil
 }
 
-// holder says who this process is, for people.
+// holder returns a name of this process, for people.
 func (w *Workers) holder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -77,13 +77,13 @@ func (w *Workers) holder() string {
 	return fmt.Sprintf("%s (%s/%d)", w.addr, host, os.Getpid())
 }
 
-// claim says what the book is asked for in the words of ledgers.
+// claim returns the request in the terms of a ledger.
 func (w *Workers) claim(l keygen.Layout) workerid.Claim {
 	return workerid.Claim{Namespace: w.cfg.Path, Layout: l, Former: w.cfg.Former}
 }
 
-func (w *Workers) asking(l keygen.Layout, last *lastKnown) asking {
-	a := asking{
+func (w *Workers) request(l keygen.Layout, last *lastKnown) request {
+	a := request{
 		owner:  w.addr,
 		holder: w.holder(),
 		most:   int64(1)<<l.WorkerBits() - 1,
@@ -91,7 +91,7 @@ func (w *Workers) asking(l keygen.Layout, last *lastKnown) asking {
 		claim:  w.claim(l),
 		term:   w.cfg.term(),
 		hold:   max(w.cfg.Hold, w.cfg.term()),
-		// Whoever has a file may have used a worker id further than ZooKeeper knows.
+		// A process with a file may have used a worker id further than ZooKeeper knows.
 		resumes: func(e entry) bool {
 			return e.Until == e.Ceiling || last != nil && last.Worker == e.worker && last.Generation == e.Generation
 		},
@@ -102,36 +102,36 @@ func (w *Workers) asking(l keygen.Layout, last *lastKnown) asking {
 	return a
 }
 
-// join takes a worker id in ZooKeeper, once nothing stands in the way.
-func (w *Workers) join(ctx context.Context, l keygen.Layout, last *lastKnown) (*tenure, error) {
-	a := w.asking(l, last)
-	if err := w.enter(ctx, a, last); err != nil {
+// join takes a worker id in ZooKeeper, once the clock is right and the address is free.
+func (w *Workers) join(ctx context.Context, l keygen.Layout, last *lastKnown) (*workerLease, error) {
+	a := w.request(l, last)
+	if err := w.register(ctx, a, last); err != nil {
 		return nil, err
 	}
 	first := a
-	first.hold = a.term // the next report holds it longer, once the file is there
-	e, err := w.book.take(ctx, first)
+	first.hold = a.term // the next report extends the hold, once the file is written
+	e, err := w.registry.take(ctx, first)
 	if err == nil {
-		t := &tenure{workers: w, asking: a, worker: e.worker, entry: e, layout: l}
+		t := &workerLease{workers: w, request: a, worker: e.worker, entry: e, layout: l}
 		if err = t.report(ctx, e, w.now()); err == nil {
-			w.answered(nil)
+			w.recordAnswer(nil)
 			return t, nil
 		}
 	}
 	return nil, errors.Join(err, w.leave(context.WithoutCancel(ctx)))
 }
 
-// enter registers this process among the running ones when its clock is right.
-// It tries again while an obstacle may pass.
-func (w *Workers) enter(ctx context.Context, a asking, last *lastKnown) error {
-	limited, cancel := context.WithTimeout(ctx, joinPatience)
+// register registers this process among the running ones if its clock is right. It retries
+// after transient errors.
+func (w *Workers) register(ctx context.Context, a request, last *lastKnown) error {
+	limited, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	for {
 		err := w.checkClock(limited, a, last)
 		if err == nil {
 			err = w.announce(limited)
 		}
-		if !errors.As(err, new(passing)) && !errors.Is(err, errBusy) {
+		if !errors.As(err, new(transient)) && !errors.Is(err, errBusy) {
 			return err
 		}
 		select {
@@ -142,39 +142,39 @@ func (w *Workers) enter(ctx context.Context, a asking, last *lastKnown) error {
 	}
 }
 
-// checkClock compares the clock with what was written down, with ZooKeeper's and
-// with those of the others. Whatever cannot be read is an error.
-func (w *Workers) checkClock(ctx context.Context, a asking, last *lastKnown) error {
-	if _, err := w.book.open(ctx, a); err != nil {
+// checkClock compares the clock with the stored times, with ZooKeeper's and with those of the
+// other processes. It returns an error when one of them cannot be read.
+func (w *Workers) checkClock(ctx context.Context, a request, last *lastKnown) error {
+	if _, err := w.registry.open(ctx, a); err != nil {
 		return err
 	}
 	if err := w.checkPast(ctx, last); err != nil {
 		return err
 	}
-	r, err := compare(w.now, func() (time.Time, error) { return w.book.present(ctx) })
+	r, err := compare(w.now, func() (time.Time, error) { return w.registry.present(ctx) })
 	if err != nil {
 		return err
 	}
-	if r.off(w.cfg.Threshold) {
-		return fmt.Errorf("%w: it is %v from that of ZooKeeper, which is more than %v; set it right", ErrClocksDiffer, r.ahead, w.cfg.Threshold)
+	if r.differs(w.cfg.Threshold) {
+		return fmt.Errorf("%w: it differs from ZooKeeper's by %v, more than %v; correct the clock", ErrClocksDiffer, r.ahead, w.cfg.Threshold)
 	}
 	return w.checkPeers(ctx)
 }
 
-// checkPast refuses a clock that is behind the time that this address or the file
-// had before.
+// checkPast refuses a clock that is behind the last time stored for this address or in the
+// file.
 func (w *Workers) checkPast(ctx context.Context, last *lastKnown) error {
 	now := w.now()
 	if last != nil && now.Before(last.Written) {
 		return behind(now, last.Written, w.cfg.File)
 	}
-	at, err := w.book.client.find(ctx, w.forever())
+	at, err := w.registry.client.find(ctx, w.forever())
 	if at == nil || err != nil {
 		return err
 	}
 	var f foreverNode
 	if err := json.Unmarshal(at.data, &f); err != nil {
-		return fmt.Errorf("%s holds no time (%w); delete it when the clock is right", w.forever(), err)
+		return fmt.Errorf("%s contains no time (%w); delete it when the clock is right", w.forever(), err)
 	}
 	if now.Before(f.Time) {
 		return behind(now, f.Time, w.forever())
@@ -183,16 +183,16 @@ func (w *Workers) checkPast(ctx context.Context, last *lastKnown) error {
 }
 
 func behind(now, before time.Time, where string) error {
-	return fmt.Errorf("%w: it reads %v, and %s says that it was %v before; set the clock right or, if that one was wrong, delete %s",
+	return fmt.Errorf("%w: it reads %v, but according to %s it was already %v; correct the clock or, if the stored time was wrong, delete %s",
 		keygen.ErrClockRollback, now.UTC(), where, before.UTC(), where)
 }
 
-// checkPeers compares the clock with the average of the running processes'.
+// checkPeers compares the clock with the average of those of the running processes.
 func (w *Workers) checkPeers(ctx context.Context) error {
-	if err := w.book.client.lay(ctx, w.cfg.Path+"/temporary"); err != nil {
+	if err := w.registry.client.createPath(ctx, w.cfg.Path+"/temporary"); err != nil {
 		return err
 	}
-	addrs, err := w.book.client.children(ctx, w.cfg.Path+"/temporary")
+	addrs, err := w.registry.client.children(ctx, w.cfg.Path+"/temporary")
 	if err != nil {
 		return fmt.Errorf("list the running processes: %w", err)
 	}
@@ -202,45 +202,45 @@ func (w *Workers) checkPeers(ctx context.Context) error {
 	}
 	r, err := average(ctx, w.now, addrs)
 	if err != nil {
-		return passing{fmt.Errorf("%w: none of the %d other processes tells its time: %w", ErrClocksDiffer, len(addrs), err)}
+		return transient{fmt.Errorf("%w: none of the %d other processes answers with its time: %w", ErrClocksDiffer, len(addrs), err)}
 	}
-	if r.off(w.cfg.Threshold) {
-		return fmt.Errorf("%w: it is %v from the average of the other processes (%d are registered), which is more than %v; set it right", ErrClocksDiffer, r.ahead, len(addrs), w.cfg.Threshold)
+	if r.differs(w.cfg.Threshold) {
+		return fmt.Errorf("%w: it differs from the average of the other processes (%d are registered) by %v, more than %v; correct the clock", ErrClocksDiffer, len(addrs), r.ahead, w.cfg.Threshold)
 	}
 	return nil
 }
 
-// announce registers this process as long as its session lasts.
+// announce registers this process for as long as its session lasts.
 func (w *Workers) announce(ctx context.Context) error {
-	won, err := w.book.client.add(ctx, w.temporary(), []byte(w.holder()), ephemeral)
+	won, err := w.registry.client.add(ctx, w.temporary(), []byte(w.holder()), ephemeral)
 	if won || err != nil {
 		return err
 	}
 	if ours, err := w.registered(ctx); ours || err != nil {
 		return err
 	}
-	return passing{fmt.Errorf("another process is registered at %s, or was killed and its session has not ended yet; give each process an address of its own", w.addr)}
+	return transient{fmt.Errorf("another process is registered at %s, or was killed and its session has not ended yet; give each process its own address", w.addr)}
 }
 
-// registered tells whether the registration is of the session of this process.
+// registered returns true when the registration belongs to the session of this process.
 func (w *Workers) registered(ctx context.Context) (bool, error) {
-	stat, err := w.book.client.exists(ctx, w.temporary())
-	return stat != nil && stat.EphemeralOwner == w.book.client.nodes.session(), err
+	stat, err := w.registry.client.exists(ctx, w.temporary())
+	return stat != nil && stat.EphemeralOwner == w.registry.client.nodes.session(), err
 }
 
 // leave ends the registration.
 func (w *Workers) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if ours, err := w.registered(ctx); !ours || err != nil {
 		return err
 	}
-	return w.book.client.drop(ctx, w.temporary(), anyVersion)
+	return w.registry.client.removeIfExists(ctx, w.temporary(), anyVersion)
 }
 
-// resume goes on with the worker id of the file. Nobody else issues ids with it
-// before the time that ZooKeeper wrote down, whatever happened since.
-func (w *Workers) resume(l keygen.Layout, last lastKnown, down error) (*tenure, error) {
+// resumeFromFile continues with the file's worker id. No other process issues ids with it
+// before the time that ZooKeeper stored, whatever happened since.
+func (w *Workers) resumeFromFile(l keygen.Layout, last lastKnown, down error) (*workerLease, error) {
 	now := w.now()
 	if now.Before(last.Written) {
 		return nil, behind(now, last.Written, w.cfg.File)
@@ -249,10 +249,10 @@ func (w *Workers) resume(l keygen.Layout, last lastKnown, down error) (*tenure, 
 	e.Generation, e.Until = last.Generation, last.Until
 	e.Ceiling = min(e.notBefore+int64(w.cfg.term()/l.Unit), last.Until)
 	if e.Ceiling <= e.notBefore {
-		return nil, fmt.Errorf("%w: the worker id of %s was this one's until %v; wait for ZooKeeper: %w", keygen.ErrNoWorker, w.cfg.File, l.At(last.Until), down)
+		return nil, fmt.Errorf("%w: the worker id of %s was held until %v; wait for ZooKeeper: %w", keygen.ErrNoWorker, w.cfg.File, l.At(last.Until), down)
 	}
-	if err := w.remember(l, e, now); err != nil {
+	if err := w.writeFile(l, e, now); err != nil {
 		return nil, err
 	}
-	return &tenure{workers: w, asking: w.asking(l, &last), worker: e.worker, entry: e, layout: l, reported: now}, nil
+	return &workerLease{workers: w, request: w.request(l, &last), worker: e.worker, entry: e, layout: l, reported: now}, nil
 }

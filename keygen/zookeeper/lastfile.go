@@ -13,22 +13,21 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// lastKnown is the content of the file from which a process starts when
-// ZooKeeper is down: what it has of a worker id, and how far it has used it.
-// Until is what ZooKeeper has written, and nobody else may issue ids below; the
-// generation says that it is this file which has that right.
+// lastKnown is the content of the file from which a process starts when ZooKeeper is down: its
+// worker id, and how far it was used. Until is the tick that ZooKeeper stored; no other process
+// may issue ids below it. The generation shows that the right belongs to this file.
 type lastKnown struct {
 	Addr       string    `json:"addr"`
 	Path       string    `json:"path"`
 	Epoch      time.Time `json:"epoch"`
 	Unit       string    `json:"unit"`
-	Layout     string    `json:"layout,omitempty"` // "" of versions that noted none
+	Layout     string    `json:"layout,omitempty"` // "" if a version wrote the file that stored none
 	Worker     int64     `json:"worker"`
 	Generation int64     `json:"generation"`
 	Ceiling    int64     `json:"ceiling"`
 	Until      int64     `json:"until"`
 	Written    time.Time `json:"written"` // by the own clock
-	Sum        uint32    `json:"sum"`     // of the others
+	Sum        uint32    `json:"sum"`     // CRC-32 of the other fields
 }
 
 func (k lastKnown) summed() lastKnown {
@@ -37,15 +36,15 @@ func (k lastKnown) summed() lastKnown {
 	return k
 }
 
-// about is a record about nothing yet.
-func (w *Workers) about(l keygen.Layout) lastKnown {
+// emptyRecord returns a record without a worker id.
+func (w *Workers) emptyRecord(l keygen.Layout) lastKnown {
 	return lastKnown{Addr: w.addr, Path: w.cfg.Path, Epoch: l.Epoch.UTC(), Unit: l.Unit.String(), Layout: l.Fingerprint()}
 }
 
-// known reads the file. It returns nil when there is none, or one about another
-// address, path or layout, which is then of no use; unused says what would make it of
-// use, nil where nothing does.
-func (w *Workers) known(l keygen.Layout) (last *lastKnown, unused, err error) {
+// readFile reads the file. It returns nil when there is none, or when it belongs to another
+// address, path or layout. The error unused says how such a file could be used, nil when it
+// cannot.
+func (w *Workers) readFile(l keygen.Layout) (last *lastKnown, unused, err error) {
 	if w.cfg.File == "" {
 		return nil, nil, nil
 	}
@@ -58,28 +57,28 @@ func (w *Workers) known(l keygen.Layout) (last *lastKnown, unused, err error) {
 	}
 	var k lastKnown
 	if err := json.Unmarshal(text, &k); err != nil || k.summed().Sum != k.Sum {
-		return nil, nil, fmt.Errorf("%w %s: it is damaged; delete it, and start while ZooKeeper is up", workerid.ErrRecord, w.cfg.File)
+		return nil, nil, fmt.Errorf("%w %s: the file is damaged; delete it, and start while ZooKeeper is up", workerid.ErrRecord, w.cfg.File)
 	}
-	want := w.about(l)
-	standing := w.claim(l).Standing(k.Layout)
+	want := w.emptyRecord(l)
+	relation := w.claim(l).Relation(k.Layout)
 	switch {
 	case k.Addr != want.Addr || k.Path != want.Path || !k.Epoch.Equal(want.Epoch) || k.Unit != want.Unit:
 		return nil, nil, nil
-	case standing == workerid.Own || standing == workerid.Stated:
+	case relation == workerid.Own || relation == workerid.Stated:
 		return &k, nil, nil
 	case k.Layout == "":
-		unused = fmt.Errorf("the file %s is of a version that notes no layout; set WorkersConfig.Former to its layout if you know that it is this one's, %q", w.cfg.File, want.Layout)
+		unused = fmt.Errorf("a version that stores no layout wrote the file %s; if you know that its layout was %q, set WorkersConfig.Former to that", w.cfg.File, want.Layout)
 	}
 	return nil, unused, nil
 }
 
-// remember writes the file, if there is to be one. The ceiling of e may be used
-// only after it returned nil.
-func (w *Workers) remember(l keygen.Layout, e entry, now time.Time) error {
+// writeFile writes the file, if one is configured. The ceiling of e may be used only after
+// writeFile returned nil.
+func (w *Workers) writeFile(l keygen.Layout, e entry, now time.Time) error {
 	if w.cfg.File == "" {
 		return nil
 	}
-	k := w.about(l)
+	k := w.emptyRecord(l)
 	k.Worker, k.Generation, k.Ceiling, k.Until, k.Written = e.worker, e.Generation, e.Ceiling, e.Until, now.UTC()
 	if err := statefile.Replace(w.cfg.File, encode(k.summed())); err != nil {
 		return fmt.Errorf("%w %s: %w", workerid.ErrRecord, w.cfg.File, err)

@@ -10,11 +10,11 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// Leases is a ledger of leased worker ids, for [workerid.NewLeased]. Its clock is
-// that of ZooKeeper's leader, in milliseconds. It is safe for concurrent use.
+// Leases is a ledger of leased worker ids, for [workerid.NewLeased]. Its clock is that of
+// ZooKeeper's leader, in milliseconds. It is safe for concurrent use.
 //
-// It keeps what [Workers] keeps, without what Leaf does beside it: no address, no
-// clocks compared, no file.
+// It stores the same records as [Workers], but has no address, no comparison of clocks and no
+// file.
 type Leases struct {
 	client *client
 	path   string
@@ -22,8 +22,8 @@ type Leases struct {
 
 var _ workerid.Ledger = (*Leases)(nil)
 
-// NewLeases returns a ledger below the znode path, "/worker" say. It does not ask
-// ZooKeeper yet. Acl is who may use its znodes, everybody when there is none.
+// NewLeases returns a ledger below the znode path: "/worker", say. It does not call ZooKeeper.
+// Acl is the ACL of its znodes; the default permits everybody.
 func NewLeases[S StatLike, A ACLLike](conn Conn[S, A], path string, acl ...ACL) (*Leases, error) {
 	if err := checkPath(path); err != nil {
 		return nil, fmt.Errorf("zookeeper: the path of leases is %w", err)
@@ -35,23 +35,23 @@ func NewLeases[S StatLike, A ACLLike](conn Conn[S, A], path string, acl ...ACL) 
 	return &Leases{client, path}, nil
 }
 
-// at returns the book of the claim's namespace and what is asked of it.
-func (l *Leases) at(c workerid.Claim) (book, asking, error) {
+// at returns the registry of the claim's namespace, and the request.
+func (l *Leases) at(c workerid.Claim) (registry, request, error) {
 	for name, value := range map[string]string{"namespace": c.Namespace, "owner": c.Owner} {
 		if value == "" || !utf8.ValidString(value) {
-			return book{}, asking{}, fmt.Errorf("the %s %q must be a text", name, value)
+			return registry{}, request{}, fmt.Errorf("the %s %q must be a UTF-8 text that is not empty", name, value)
 		}
 	}
-	a := asking{
+	a := request{
 		owner: c.Owner, holder: c.Holder, most: c.Most,
 		clock: c.Layout, claim: c,
 		term: c.Term, hold: c.Term,
 		resumes: func(entry) bool { return true },
 	}
 	if c.Layout.Unit < 1 {
-		return book{}, asking{}, fmt.Errorf("%w: a unit of %v", keygen.ErrLayout, c.Layout.Unit)
+		return registry{}, request{}, fmt.Errorf("%w: the unit %v is not positive", keygen.ErrLayout, c.Layout.Unit)
 	}
-	return book{client: l.client, dir: l.path + "/of-" + url.PathEscape(c.Namespace)}, a, nil
+	return registry{client: l.client, dir: l.path + "/of-" + url.PathEscape(c.Namespace)}, a, nil
 }
 
 // Take implements workerid.Ledger.
@@ -78,8 +78,8 @@ func (l *Leases) Renew(ctx context.Context, c workerid.Claim, e workerid.Entry) 
 	return 0, fmt.Errorf("zookeeper: renew a lease: %w", err)
 }
 
-// held is the entry as its holder knows it. The ceiling in the book is at least
-// as high.
+// held returns the entry as its holder knows it. The ceiling in the registry is at least as
+// high.
 func held(e workerid.Entry) entry {
 	return entry{worker: e.Worker, notBefore: e.NotBefore, record: record{Generation: e.Generation}}
 }
@@ -88,7 +88,7 @@ func held(e workerid.Entry) entry {
 func (l *Leases) Return(ctx context.Context, c workerid.Claim, e workerid.Entry, end int64) error {
 	b, a, err := l.at(c)
 	if err == nil {
-		err = b.giveBack(ctx, a, held(e), end, false)
+		err = b.returnEntry(ctx, a, held(e), end, false)
 	}
 	if err != nil {
 		return fmt.Errorf("zookeeper: return a lease: %w", err)

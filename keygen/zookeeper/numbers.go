@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// numbers is a way to have ZooKeeper number things, from 1 up, at a znode.
+// numbers is a way to let ZooKeeper assign numbers from 1 up, at a znode.
 type numbers interface {
 	name() string
 	next(ctx context.Context, c *client, path string) (int64, error)
 }
 
-// versions are those of the znode's data, of which the first is 0.
+// versions are the versions of the znode's data; the first one is 0.
 type versions struct{}
 
 func (versions) name() string { return "versions" }
@@ -23,7 +23,7 @@ func (versions) next(ctx context.Context, c *client, path string) (int64, error)
 	return int64(stat.Version), err
 }
 
-// zxids are those of the writes to the znode.
+// zxids are the transaction ids of the writes to the znode.
 type zxids struct{}
 
 func (zxids) name() string { return "zxids" }
@@ -33,13 +33,13 @@ func (zxids) next(ctx context.Context, c *client, path string) (int64, error) {
 	return stat.Mzxid, err
 }
 
-// sequence are the names of sequential znodes below the znode.
+// sequence is the numbers in the names of sequential znodes below the znode.
 type sequence struct{}
 
 func (sequence) name() string { return "sequence" }
 
-// next deletes the znode that it made. One that stays behind ends with its
-// session, unless all would, for want of the right.
+// next deletes the znode that it created. If the deletion fails, the znode ends with its
+// session. A missing right to delete is an error, because then all znodes would stay.
 func (s sequence) next(ctx context.Context, c *client, path string) (int64, error) {
 	prefix := path + "/n"
 	for {
@@ -55,7 +55,7 @@ func (s sequence) next(ctx context.Context, c *client, path string) (int64, erro
 		if err := c.remove(ctx, made, anyVersion); isSetup(err) {
 			return 0, fmt.Errorf("delete %s: %w", made, err)
 		}
-		if number != 0 { // which is no key
+		if number != 0 { // 0 is not a key
 			return number, nil
 		}
 	}

@@ -2,18 +2,18 @@ package zookeeper
 
 import "time"
 
-// Observer is told what happens to the worker id of a [Workers], for logs and
-// alarms; each of its functions may be nil. They are called by the goroutine that
-// renews the worker id, one at a time, which does nothing else meanwhile.
+// Observer receives the events of a [Workers], for logs and alarms. Each function may be nil.
+// The goroutine that renews the worker id calls them, one at a time, and does nothing else
+// until they return.
 type Observer struct {
-	// Alarm: the worker id was given up, because the clock was set back or another
-	// process has it now; err says which. No ids are issued until the generator has
-	// got another one, for which the clock has to be right again. An ErrClocksDiffer
-	// only says that the clock is far ahead of ZooKeeper's, whose time ids have then.
+	// Alarm: the process gave up its worker id, because the clock was set back or another
+	// process has the worker id now; err says which. The generator issues no ids until it has
+	// another worker id, for which the clock must be right again. An ErrClocksDiffer only
+	// reports that the clock is far ahead of ZooKeeper's; ids then have ZooKeeper's time.
 	Alarm func(err error)
-	// Outage: ZooKeeper did not answer, for the first time since it did.
+	// Outage: ZooKeeper did not answer, for the first time since its last answer.
 	Outage func(err error)
-	// Recovery: ZooKeeper answered again, so long after the Outage.
+	// Recovery: ZooKeeper answered again; lasted is the time since the Outage.
 	Recovery func(lasted time.Duration)
 }
 

@@ -7,18 +7,17 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// cures say what to do about answers of ZooKeeper that another try gets again. They
-// are those of go-zookeeper, whose errors are values of a package that is not
-// imported here.
+// cures says what to do about errors of ZooKeeper that a retry cannot cure. The texts are
+// go-zookeeper's, whose error values are in a package that is not imported here.
 var cures = []struct{ answer, cure string }{
-	{"not authenticated", "give who the connection is authenticated as (AddAuth) the ACL rights READ, WRITE, CREATE and DELETE for the znode of the path and those below it, " +
-		"and CREATE for the one above it when the path is to be made"},
-	{"client authentication failed", "check the scheme and the credentials that AddAuth is given"},
+	{"not authenticated", "grant the identity of the connection (AddAuth) the ACL permissions READ, WRITE, CREATE and DELETE for the znode of the path and those below it, " +
+		"and CREATE for the one above it if the path does not exist yet"},
+	{"client authentication failed", "check the scheme and the credentials in the call of AddAuth"},
 	{"invalid ACL", "check Perms, Scheme and ID of the configured ACL; the scheme auth needs AddAuth before"},
 	{"zookeeper is closing", "keep the connection open until its generators are closed"},
 }
 
-// explained adds to an error of a Conn what to do, when nothing but doing it helps.
+// explained adds to an error of a Conn what to do, if a retry cannot cure it.
 func explained(err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +30,7 @@ func explained(err error) error {
 	return err
 }
 
-// isSetup reports whether err is one that another try meets again.
+// isSetup returns true when a retry cannot cure err.
 func isSetup(err error) bool {
 	var setup *keygen.SetupError
 	return errors.As(err, &setup)

@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// bootID is another one after each start of the machine.
+// bootID is the file with an id that changes with each start of the machine.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// place says where and when a file is: a copy of it is another one, and so is the
-// same file on a machine that was started anew or is itself a copy.
-func place(f *os.File) (string, error) {
+// fileIdentity returns a text that identifies a file and the current run of the machine. It
+// differs for a copy of the file, and for the same file after a reboot or on a copy of the
+// machine.
+func fileIdentity(f *os.File) (string, error) {
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
 		return "", err

@@ -16,11 +16,11 @@ import (
 	"github.com/shardid/shardid/keygen/workerid"
 )
 
-// book is where worker ids are written down, a znode for each below workers. All
-// times in it are ticks, of one layout and by the clock of ZooKeeper's leader,
-// which every write tells. Changes is how often the layout was changed, each time to
-// records below another znode; what begins before floor was another layout's.
-type book struct {
+// registry stores worker ids in ZooKeeper, in one znode each below workers. All times in it are
+// ticks of one layout, by the clock of ZooKeeper's leader, which is in the answer to every
+// write. Changes is the number of changes of the layout; each change moves the records below
+// another znode. Ticks before floor may belong to another layout.
+type registry struct {
 	client  *client
 	dir     string
 	changes int
@@ -29,11 +29,11 @@ type book struct {
 
 // record is the data of a worker id's znode.
 type record struct {
-	Owner      string `json:"owner"`      // who has it; "" when it was returned
+	Owner      string `json:"owner"`      // the holder's key; "" when it was returned
 	Holder     string `json:"holder"`     // for people
 	Generation int64  `json:"generation"` // rises each time it is taken
 	Ceiling    int64  `json:"ceiling"`    // ids may have been issued in ticks below
-	Until      int64  `json:"until"`      // nobody else may issue ids in ticks below; at least Ceiling
+	Until      int64  `json:"until"`      // no other process may issue ids in ticks below; at least Ceiling
 }
 
 // entry is a record as it was read or written.
@@ -47,32 +47,32 @@ type entry struct {
 	at time.Time // ZooKeeper's, of the newest renewal
 }
 
-// asking is what somebody asks the book for.
-type asking struct {
+// request is a request for a worker id.
+type request struct {
 	owner, holder string
 	most          int64 // the highest worker id
 	clock         keygen.Layout
-	claim         workerid.Claim   // clock, Former, and the name of the book
-	term, hold    time.Duration    // how far above the present Ceiling and Until are written
-	resumes       func(entry) bool // tells whether a record of the owner may be gone on with before Until
-	above         int64            // what the owner knows of the ceiling of a record that it resumes
+	claim         workerid.Claim   // clock, Former, and the name of the registry
+	term, hold    time.Duration    // Ceiling and Until minus the present
+	resumes       func(entry) bool // returns true if the owner may continue with a record before its Until
+	above         int64            // the ceiling that the owner knows for a record with which it continues
 }
 
-func (a asking) ticks(d time.Duration) int64 { return int64(d / a.clock.Unit) }
+func (a request) ticks(d time.Duration) int64 { return int64(d / a.clock.Unit) }
 
-// until is where a record that is written now ends.
-func (a asking) until(now, ceiling int64) int64 { return max(now+a.ticks(a.hold), ceiling) }
+// until returns the end of a record that is written now.
+func (a request) until(now, ceiling int64) int64 { return max(now+a.ticks(a.hold), ceiling) }
 
-func (b book) workers() string {
+func (b registry) workers() string {
 	if b.changes == 0 {
 		return b.dir + "/workers"
 	}
 	return fmt.Sprintf("%s/workers-%d", b.dir, b.changes)
 }
 
-func (b book) clock() string { return b.dir + "/clock" }
+func (b registry) clock() string { return b.dir + "/clock" }
 
-func (b book) at(worker int64) string { return fmt.Sprintf("%s/%010d", b.workers(), worker) }
+func (b registry) at(worker int64) string { return fmt.Sprintf("%s/%010d", b.workers(), worker) }
 
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
@@ -82,11 +82,11 @@ func encode(v any) []byte {
 	return text
 }
 
-// errBusy: others were faster, again and again.
-var errBusy = errors.New("others took the worker ids that were free; try again")
+// errBusy: other processes changed the records first, again and again.
+var errBusy = errors.New("other processes took the free worker ids; try again")
 
 // present returns the leader's time.
-func (b book) present(ctx context.Context) (time.Time, error) {
+func (b registry) present(ctx context.Context) (time.Time, error) {
 	stat, err := b.client.set(ctx, b.clock(), nil, anyVersion)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read ZooKeeper's clock: %w", err)
@@ -94,13 +94,13 @@ func (b book) present(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(stat.Mtime), nil
 }
 
-// rounds is how often something is tried that others can get in the way of.
-const rounds = 10
+// maxRounds is the number of attempts at a change with which other processes can conflict.
+const maxRounds = 10
 
-// take gives the asker a worker id: one of its own, the one that rested longest,
-// or one that nobody had.
-func (b book) take(ctx context.Context, a asking) (entry, error) {
-	for range rounds {
+// take gives a worker id to the requester: one of its own, the one that has been free longest,
+// or one that was never used.
+func (b registry) take(ctx context.Context, a request) (entry, error) {
+	for range maxRounds {
 		var e entry
 		opened, err := b.open(ctx, a)
 		if err == nil {
@@ -113,14 +113,14 @@ func (b book) take(ctx context.Context, a asking) (entry, error) {
 	return entry{}, errBusy
 }
 
-func (b book) choose(ctx context.Context, a asking) (entry, error) {
+func (b registry) choose(ctx context.Context, a request) (entry, error) {
 	at, err := b.present(ctx)
 	if err != nil {
 		return entry{}, err
 	}
 	now := a.clock.Tick(at)
 	if now < 0 {
-		return entry{}, fmt.Errorf("%w: by ZooKeeper's clock it is %v, before the layout's epoch", keygen.ErrLayout, at.UTC())
+		return entry{}, fmt.Errorf("%w: ZooKeeper's clock reads %v, before the layout's epoch", keygen.ErrLayout, at.UTC())
 	}
 	known, err := b.list(ctx)
 	if err != nil {
@@ -133,19 +133,19 @@ func (b book) choose(ctx context.Context, a asking) (entry, error) {
 	if e, err := b.first(ctx, a, append(own, free...), now); e != nil || err != nil {
 		return deref(e), err
 	}
-	e, err := b.begin(ctx, a, known, now)
+	e, err := b.takeUnused(ctx, a, known, now)
 	if errors.Is(err, keygen.ErrNoWorker) && len(own)+len(free) > 0 {
 		return e, errBusy
 	}
 	return e, err
 }
 
-// chooseSticky takes a worker id that nobody had before one that others had.
-func (b book) chooseSticky(ctx context.Context, a asking, known map[int64]entry, own, free []entry, now int64) (entry, error) {
+// chooseSticky prefers a worker id that was never used to one that others had.
+func (b registry) chooseSticky(ctx context.Context, a request, known map[int64]entry, own, free []entry, now int64) (entry, error) {
 	if e, err := b.first(ctx, a, own, now); e != nil || err != nil {
 		return deref(e), err
 	}
-	e, full := b.begin(ctx, a, known, now)
+	e, full := b.takeUnused(ctx, a, known, now)
 	if !errors.Is(full, keygen.ErrNoWorker) {
 		return e, full
 	}
@@ -158,9 +158,9 @@ func (b book) chooseSticky(ctx context.Context, a asking, known map[int64]entry,
 	return e, full
 }
 
-// first takes the first of some worker ids whose record has not changed, nil when all
-// have.
-func (b book) first(ctx context.Context, a asking, some []entry, now int64) (*entry, error) {
+// first takes the first of some worker ids whose record has not changed, nil when all have
+// changed.
+func (b registry) first(ctx context.Context, a request, some []entry, now int64) (*entry, error) {
 	for _, e := range some {
 		if taken, err := b.write(ctx, a, e, now); taken != nil || err != nil {
 			return taken, err
@@ -176,10 +176,10 @@ func deref(e *entry) entry {
 	return *e
 }
 
-// candidates are the worker ids that the asker may have: its own, and of a sticky
-// holder the one that it had last, and those of others, the one that rested longest
-// first.
-func candidates(known map[int64]entry, a asking, now int64) (own, free []entry) {
+// candidates returns the worker ids that the requester may have. Own are its own and, for a
+// sticky holder, the one that it had last. Free are those of others, the one that has been free
+// longest first.
+func candidates(known map[int64]entry, a request, now int64) (own, free []entry) {
 	var last []entry
 	for _, e := range known {
 		switch {
@@ -198,7 +198,7 @@ func candidates(known map[int64]entry, a asking, now int64) (own, free []entry) 
 }
 
 // list reads all records.
-func (b book) list(ctx context.Context) (map[int64]entry, error) {
+func (b registry) list(ctx context.Context) (map[int64]entry, error) {
 	names, err := b.client.children(ctx, b.workers())
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", b.workers(), err)
@@ -207,7 +207,7 @@ func (b book) list(ctx context.Context) (map[int64]entry, error) {
 	for _, name := range names {
 		worker, err := strconv.ParseInt(name, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s/%s is no worker id's znode: %w", b.workers(), name, err)
+			return nil, fmt.Errorf("%s/%s is not the znode of a worker id: %w", b.workers(), name, err)
 		}
 		e, err := b.read(ctx, worker)
 		if err != nil {
@@ -221,21 +221,21 @@ func (b book) list(ctx context.Context) (map[int64]entry, error) {
 }
 
 // read returns nil for a worker id that has no record.
-func (b book) read(ctx context.Context, worker int64) (*entry, error) {
+func (b registry) read(ctx context.Context, worker int64) (*entry, error) {
 	at, err := b.client.find(ctx, b.at(worker))
 	if at == nil || err != nil {
 		return nil, err
 	}
 	e := entry{worker: worker, version: at.stat.Version}
 	if err := json.Unmarshal(at.data, &e.record); err != nil {
-		return nil, fmt.Errorf("%s holds no record of a worker id (%w); when no process has used it for a while, delete it", b.at(worker), err)
+		return nil, fmt.Errorf("the data of %s are not the record of a worker id (%w); delete it when no process has used it for a while", b.at(worker), err)
 	}
 	return &e, nil
 }
 
-// write gives a worker id to the asker, and returns nil when its record has
-// changed meanwhile.
-func (b book) write(ctx context.Context, a asking, e entry, now int64) (*entry, error) {
+// write gives a worker id to the requester. It returns nil when the record has changed
+// meanwhile.
+func (b registry) write(ctx context.Context, a request, e entry, now int64) (*entry, error) {
 	e.notBefore = max(now, e.Until, b.floor)
 	if e.Owner == a.owner && a.resumes(e) {
 		e.notBefore = max(now, e.Ceiling, a.above, b.floor)
@@ -245,9 +245,9 @@ func (b book) write(ctx context.Context, a asking, e entry, now int64) (*entry, 
 	return b.swap(ctx, e)
 }
 
-// swap writes a record that was read at e.version, and returns nil when it has
-// changed meanwhile.
-func (b book) swap(ctx context.Context, e entry) (*entry, error) {
+// swap writes a record that was read at e.version. It returns nil when the record has changed
+// meanwhile.
+func (b registry) swap(ctx context.Context, e entry) (*entry, error) {
 	won, err := b.client.swap(ctx, b.at(e.worker), encode(e.record), e.version)
 	if !won || err != nil {
 		return nil, err
@@ -256,8 +256,8 @@ func (b book) swap(ctx context.Context, e entry) (*entry, error) {
 	return &e, nil
 }
 
-// begin takes a worker id that nobody had.
-func (b book) begin(ctx context.Context, a asking, known map[int64]entry, now int64) (entry, error) {
+// takeUnused takes a worker id that was never used.
+func (b registry) takeUnused(ctx context.Context, a request, known map[int64]entry, now int64) (entry, error) {
 	first := max(now, b.floor)
 	ceiling := max(now+a.ticks(a.term), first)
 	// No record of another layout has this generation.
@@ -277,7 +277,7 @@ func (b book) begin(ctx context.Context, a asking, known map[int64]entry, now in
 	return entry{}, noWorker(known, a.most, b.dir)
 }
 
-// noWorker says how many worker ids are held and by whom.
+// noWorker returns an error that says how many worker ids are held and by whom.
 func noWorker(known map[int64]entry, most int64, dir string) error {
 	var names []string
 	for _, worker := range slices.Sorted(maps.Keys(known)) {
@@ -293,9 +293,9 @@ func noWorker(known map[int64]entry, most int64, dir string) error {
 		keygen.ErrNoWorker, count, dir, strings.Join(names, ", "))
 }
 
-// renew raises the ceiling of e and how long it is held.
-func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
-	for range rounds {
+// renew raises the ceiling and the Until of e.
+func (b registry) renew(ctx context.Context, a request, e entry) (entry, error) {
+	for range maxRounds {
 		at, err := b.present(ctx)
 		if err == nil {
 			b, err = b.find(ctx)
@@ -303,7 +303,7 @@ func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
 		if err != nil {
 			return e, err
 		}
-		old, err := b.mine(ctx, a, e)
+		old, err := b.current(ctx, a, e)
 		if err != nil {
 			return e, err
 		}
@@ -318,30 +318,30 @@ func (b book) renew(ctx context.Context, a asking, e entry) (entry, error) {
 	return e, errBusy
 }
 
-// mine returns the record of e as it is now.
-func (b book) mine(ctx context.Context, a asking, e entry) (*entry, error) {
+// current returns the present record of e.
+func (b registry) current(ctx context.Context, a request, e entry) (*entry, error) {
 	now, err := b.read(ctx, e.worker)
 	switch {
 	case err != nil:
 		return nil, err
 	case now == nil:
-		return nil, fmt.Errorf("%w: the record of worker id %d is gone", keygen.ErrWorkerLost, e.worker)
+		return nil, fmt.Errorf("%w: the record of worker id %d is missing", keygen.ErrWorkerLost, e.worker)
 	case now.Owner != a.owner || now.Generation != e.Generation:
-		return nil, fmt.Errorf("%w: worker id %d went to %q", keygen.ErrWorkerLost, e.worker, now.Holder)
+		return nil, fmt.Errorf("%w: worker id %d is held by %q now", keygen.ErrWorkerLost, e.worker, now.Holder)
 	}
 	now.notBefore = e.notBefore
 	return now, nil
 }
 
-// giveBack lowers the ceiling of e to end, and Until too unless it is kept. What
-// is another's by now stays as it is.
-func (b book) giveBack(ctx context.Context, a asking, e entry, end int64, keep bool) error {
-	for range rounds {
+// returnEntry lowers the ceiling of e to end, and Until too unless keep is set. It changes
+// nothing when another process has the worker id.
+func (b registry) returnEntry(ctx context.Context, a request, e entry, end int64, keep bool) error {
+	for range maxRounds {
 		b, err := b.find(ctx)
 		if err != nil {
 			return err
 		}
-		old, err := b.mine(ctx, a, e)
+		old, err := b.current(ctx, a, e)
 		if errors.Is(err, keygen.ErrWorkerLost) {
 			return nil
 		}

@@ -91,7 +91,7 @@ func TestAProcessThatRestartsWithoutTheDatabaseGoesOnWithWhatIsLeftOfItsLease(t 
 	}
 }
 
-func TestARememberedLeaseIsNeverUsedBeyondWhatTheDatabaseKnows(t *testing.T) {
+func TestALeaseInAFileIsNeverUsedBeyondWhatTheDatabaseKnows(t *testing.T) {
 	l, file := newSwitched(), filepath.Join(t.TempDir(), "lease")
 	w := remember(t, l, file)
 	end := w.NotBefore() + 30_000
@@ -111,7 +111,7 @@ func TestARememberedLeaseIsNeverUsedBeyondWhatTheDatabaseKnows(t *testing.T) {
 	}
 }
 
-func TestARememberedLeaseIsResumedFromItsOwnFileOnlyAndOnlyInAnOutage(t *testing.T) {
+func TestALeaseInAFileIsResumedFromItsOwnFileOnlyAndOnlyInAnOutage(t *testing.T) {
 	l, dir := newSwitched(), t.TempDir()
 	file := filepath.Join(dir, "lease")
 	workerid.Kill(remember(t, l, file))
@@ -122,12 +122,12 @@ func TestARememberedLeaseIsResumedFromItsOwnFileOnlyAndOnlyInAnOutage(t *testing
 	other := keygen.Twitter()
 	other.Epoch = other.Epoch.Add(time.Hour)
 	l.err = errDown
-	if err := try(file, other); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "it is about") {
+	if err := try(file, other); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("another layout: %v", err)
 	}
 	copied := filepath.Join(dir, "copy")
 	copyFile(t, file, copied)
-	if err := try(copied, keygen.Twitter()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "written there last") {
+	if err := try(copied, keygen.Twitter()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "written last") {
 		t.Errorf("a copy of the file: %v", err)
 	}
 	copyFile(t, file+".lock", copied+".lock")
@@ -171,7 +171,7 @@ func TestAReadOnlyServerIsAnOutageToTheFileOfALease(t *testing.T) {
 }
 
 // Nobody knows the layout of such a file's lease, unless somebody says it.
-func TestALeaseFileOfAVersionThatNotedNoLayoutIsResumedByWordOfFormerOnly(t *testing.T) {
+func TestALeaseFileOfAVersionWithoutALayoutIsResumedOnlyIfFormerNamesIt(t *testing.T) {
 	l, file := newSwitched(), filepath.Join(t.TempDir(), "lease")
 	before := remember(t, l, file)
 	workerid.Kill(before)
@@ -183,7 +183,7 @@ func TestALeaseFileOfAVersionThatNotedNoLayoutIsResumedByWordOfFormerOnly(t *tes
 	}
 	l.err = errDown
 	_, err := remembering(t, l, file).Acquire(t.Context(), keygen.Twitter())
-	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "notes no layout") || !strings.Contains(err.Error(), "Former") {
+	if !errors.Is(err, errDown) || !strings.Contains(err.Error(), "stores no layout") || !strings.Contains(err.Error(), "Former") {
 		t.Errorf("%v", err)
 	}
 	stated, err := workerid.NewLeased(workerid.LeasedConfig{Ledger: l, Namespace: "orders", File: file, Former: keygen.Twitter()})
@@ -227,14 +227,14 @@ func TestTheFileOfALeaseIsHeldByOneProcessAtATime(t *testing.T) {
 	workerid.Kill(next)
 }
 
-func TestALeaseThatWasHandedBackIsNotResumed(t *testing.T) {
+func TestAReturnedLeaseIsNotResumed(t *testing.T) {
 	l, file := newSwitched(), filepath.Join(t.TempDir(), "lease")
 	w := remember(t, l, file)
 	if err := w.Release(t.Context(), w.NotBefore()+1); err != nil {
 		t.Fatal(err)
 	}
 	l.err = errDown
-	if _, err := remembering(t, l, file).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "none is in it") {
+	if _, err := remembering(t, l, file).Acquire(t.Context(), keygen.Twitter()); !errors.Is(err, errDown) || !strings.Contains(err.Error(), "contains no lease") {
 		t.Errorf("%v", err)
 	}
 }
@@ -480,7 +480,7 @@ func (w *world) start(m *machine) {
 	switch {
 	case err == nil && w.ledger.err != nil:
 		w.resumed++
-	case err != nil && strings.Contains(err.Error(), "not what was written there last"):
+	case err != nil && strings.Contains(err.Error(), "not the one that was written last"):
 		w.refused++
 	}
 	if err == nil {
@@ -516,7 +516,7 @@ func (w *world) copyTo(m *machine) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.forge(m.file, func(_ string, _ *int64, place *string) { *place = here })
+		w.forge(m.file, func(_ string, _ *int64, fileIdentity *string) { *fileIdentity = here })
 		w.write(m.file+".lock", w.read(from.file+".lock"))
 	}
 }
