@@ -22,7 +22,7 @@ import (
 func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Helper()
 	l := open(t)
-	s := ledgerSuite{ledger: l, epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	s := ledgerSuite{l}
 	t.Run("owners hold distinct worker ids from 0 up to the highest", s.distinct)
 	t.Run("when all are held the error counts them", s.exhausted)
 	t.Run("a Take repeated because its reply was lost gives the same worker id", s.repeated)
@@ -44,10 +44,10 @@ func Ledger(t *testing.T, open func(t *testing.T) workerid.Ledger) {
 	t.Run("windows of a worker id never overlap, whoever comes and goes", func(t *testing.T) { s.windows(t, open(t)) })
 }
 
-type ledgerSuite struct {
-	ledger workerid.Ledger
-	epoch  time.Time
-}
+type ledgerSuite struct{ ledger workerid.Ledger }
+
+// ledgerEpoch is that of the layouts in the suite.
+var ledgerEpoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // claim returns one of a namespace that is the test's own. Terms are short so
 // that waiting for the end of one is.
@@ -56,14 +56,14 @@ func (s ledgerSuite) claim(t *testing.T, owner string, most int64) workerid.Clai
 	return workerid.Claim{
 		Namespace: fmt.Sprintf("%.20s%x", name[len(name)-min(len(name), 20):], time.Now().UnixNano()),
 		Owner:     owner, Holder: "host/" + owner, Most: most,
-		Layout: s.layout(10, 12),
+		Layout: ledgerLayout(10, 12),
 		Term:   300 * time.Millisecond,
 	}
 }
 
-// layout has so many bits of worker and sequence.
-func (s ledgerSuite) layout(worker, sequence int) keygen.Layout {
-	return keygen.Layout{Epoch: s.epoch, Unit: time.Millisecond, Fields: []keygen.Field{
+// ledgerLayout returns a layout with the given numbers of worker and sequence bits.
+func ledgerLayout(worker, sequence int) keygen.Layout {
+	return keygen.Layout{Epoch: ledgerEpoch, Unit: time.Millisecond, Fields: []keygen.Field{
 		{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: worker}, {Kind: keygen.Sequence, Bits: sequence},
 	}}
 }
@@ -344,13 +344,13 @@ func (s ledgerSuite) takenOver(t *testing.T) {
 func (s ledgerSuite) otherLayout(t *testing.T) {
 	c := s.claim(t, "a", 5)
 	e := s.take(t, c)
-	unit, epoch, order := s.layout(10, 12), s.layout(10, 12), s.layout(10, 12)
+	unit, epoch, order := ledgerLayout(10, 12), ledgerLayout(10, 12), ledgerLayout(10, 12)
 	unit.Unit = time.Second
-	epoch.Epoch = s.epoch.AddDate(1, 0, 0)
+	epoch.Epoch = ledgerEpoch.AddDate(1, 0, 0)
 	order.Fields = []keygen.Field{order.Fields[0], order.Fields[2], order.Fields[1]}
 	for name, l := range map[string]keygen.Layout{
 		"another unit": unit, "another epoch": epoch, "another order": order,
-		"more workers": s.layout(12, 10), "fewer workers": s.layout(8, 14), "a shorter sequence": s.layout(10, 11),
+		"more workers": ledgerLayout(12, 10), "fewer workers": ledgerLayout(8, 14), "a shorter sequence": ledgerLayout(10, 11),
 	} {
 		other := by(c, "b")
 		other.Layout = l
@@ -358,7 +358,7 @@ func (s ledgerSuite) otherLayout(t *testing.T) {
 		if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), c.Layout.Fingerprint()) || !strings.Contains(err.Error(), l.Fingerprint()) {
 			t.Errorf("%s: %v", name, err)
 		}
-		other.Former = s.layout(9, 13) // which it never had
+		other.Former = ledgerLayout(9, 13) // which it never had
 		if _, err := s.ledger.Take(t.Context(), other); !errors.Is(err, keygen.ErrLayout) {
 			t.Errorf("%s after a layout that it never had: %v", name, err)
 		}
@@ -374,20 +374,20 @@ func (s ledgerSuite) sameIDs(t *testing.T) {
 	first := s.take(t, c)
 	b := by(c, "b")
 	b.Layout.Fields = []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Datacenter, Bits: 3}, {Kind: keygen.Worker, Bits: 7}, {Kind: keygen.Sequence, Bits: 12}}
-	b.Layout.Epoch = s.epoch.In(time.FixedZone("", 3600))
+	b.Layout.Epoch = ledgerEpoch.In(time.FixedZone("", 3600))
 	if second := s.take(t, b); second.Worker == first.Worker {
 		t.Errorf("%+v and %+v", first, second)
 	}
 }
 
 func (s ledgerSuite) formerLayout(t *testing.T) {
-	for name, former := range map[string]keygen.Layout{"other widths": s.layout(10, 12), "another unit": s.slow()} {
+	for name, former := range map[string]keygen.Layout{"other widths": ledgerLayout(10, 12), "another unit": slowLayout()} {
 		t.Run(name, func(t *testing.T) {
 			c := s.claim(t, "", 3)
 			c.Layout = former
 			returned, left := s.take(t, by(c, "a")), s.take(t, by(c, "b"))
 			next := by(c, "c")
-			next.Layout, next.Former = s.layout(12, 10), former
+			next.Layout, next.Former = ledgerLayout(12, 10), former
 			_, err := s.ledger.Take(t.Context(), next)
 			if !errors.Is(err, keygen.ErrLayout) || !strings.Contains(err.Error(), "host/") {
 				t.Fatalf("beside two leases of the former layout: %v", err)
@@ -411,9 +411,9 @@ func (s ledgerSuite) formerLayout(t *testing.T) {
 	}
 }
 
-// slow is a layout of longer ticks, with ids below those of the others.
-func (s ledgerSuite) slow() keygen.Layout {
-	l := s.layout(5, 5)
+// slowLayout returns a layout of longer ticks, with ids below those of the others.
+func slowLayout() keygen.Layout {
+	l := ledgerLayout(5, 5)
 	l.Unit, l.Fields[0].Bits = 20*time.Millisecond, 37
 	return l
 }
@@ -446,7 +446,7 @@ func (s ledgerSuite) lowerLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := by(c, "b")
-	next.Layout, next.Former = s.layout(10, 8), c.Layout // time stands four bits lower
+	next.Layout, next.Former = ledgerLayout(10, 8), c.Layout // time stands four bits lower
 	for range 3 {
 		if e, err := s.ledger.Take(t.Context(), next); !errors.Is(err, keygen.ErrLayout) {
 			t.Errorf("%+v, %v", e, err)
@@ -503,7 +503,7 @@ func (s ledgerSuite) windows(t *testing.T, other workerid.Ledger) {
 	var wg sync.WaitGroup
 	for i := range owners {
 		wg.Go(func() {
-			visitor := ledgerSuite{s.ledger, s.epoch}
+			visitor := ledgerSuite{s.ledger}
 			if i%2 == 1 {
 				visitor.ledger = other
 			}

@@ -99,7 +99,7 @@ func (g *Generator) markPresent(f *leaseState) {
 	now, most := g.clock.Read()
 	limit := g.limit(f, most)
 	if s := f.only.state.Load(); g.tick(s) < now && s < limit {
-		below := now<<g.seqBits | g.firstSequence(s) - 1 // the next addition makes the first id of the tick
+		below := now<<g.seqBits | g.first.after(s) - 1 // the next addition makes the first id of the tick
 		if below < limit && f.only.state.CompareAndSwap(s, below) {
 			f.only.skipped.Add(below - s)
 		}

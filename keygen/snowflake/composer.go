@@ -1,6 +1,10 @@
 package snowflake
 
-import "github.com/shardid/shardid/keygen"
+import (
+	"fmt"
+
+	"github.com/shardid/shardid/keygen"
+)
 
 // composer is a layout with precomputed shifts, for making ids.
 type composer struct {
@@ -65,4 +69,15 @@ func (s *composer) before(tick int64) int64 {
 		return s.end
 	}
 	return tick<<s.seqBits - 1
+}
+
+// checkBucket refuses a bucket that the layout does not have.
+func (s *composer) checkBucket(bucket int64) error {
+	switch {
+	case s.buckets == 0:
+		return fmt.Errorf("snowflake: %w: it has no bucket field, which carries the slot of a row; add one at the end of the layout", keygen.ErrLayout)
+	case bucket < 0 || bucket >= s.buckets:
+		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, s.buckets-1)
+	}
+	return nil
 }

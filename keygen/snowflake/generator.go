@@ -17,6 +17,7 @@ type Generator struct {
 	cfg     Config
 	clock   *clock.Clock
 	ahead   int64 // Config.Borrow in ticks
+	first   firstSequence
 	renewer *renewer
 	ticks   *ticker      // nil unless Config.Coarse
 	turn    atomic.Int64 // the bucket of the last Next, in a layout with a bucket field
@@ -70,8 +71,9 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 		ahead:    cfg.aheadTicks(),
 		closed:   make(chan struct{}),
 	}
+	g.first = firstSequence{cfg.Sequence, cfg.random, g.seqMask}
 	g.clock = clock.New(clock.Config{Layout: cfg.Layout, Now: cfg.Now, Wall: cfg.wall, Distrusted: g.renewNow})
-	if err := g.checkTime(); err != nil {
+	if err := checkTime(g.clock, g.layout); err != nil {
 		return nil, err
 	}
 	f, err := g.acquire(ctx, cfg.Worker)
@@ -85,12 +87,13 @@ func assemble(ctx context.Context, cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-func (g *Generator) checkTime() error {
-	now := g.clock.Tick()
+// checkTime refuses a clock before the layout's epoch, and a layout that ends soon.
+func checkTime(c *clock.Clock, layout keygen.Layout) error {
+	now := c.Tick()
 	if now < 0 {
-		return fmt.Errorf("snowflake: %w: the clock reads %v, before the layout's epoch %v; correct the clock or the epoch", keygen.ErrClockRollback, g.layout.At(now), g.layout.Epoch.UTC())
+		return fmt.Errorf("snowflake: %w: the clock reads %v, before the layout's epoch %v; correct the clock or the epoch", keygen.ErrClockRollback, layout.At(now), layout.Epoch.UTC())
 	}
-	if expires := g.layout.Expires(); g.layout.At(now).Add(minLifetime).After(expires) {
+	if expires := layout.Expires(); layout.At(now).Add(minLifetime).After(expires) {
 		return fmt.Errorf("snowflake: %w: its time field ends at %v; use a later epoch or more time bits (the old layout still parses old ids)", keygen.ErrExpired, expires)
 	}
 	return nil
@@ -121,7 +124,7 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*leaseSt
 	f := &leaseState{lease: lease, workerField: g.worker(lease.ID())}
 	f.clockWarning = g.follow(f, begin)
 	now := g.clock.Tick()
-	first := g.firstTick(lease, now)
+	first := firstTick(lease, now, g.ahead)
 	if !windowed && lease.NotBefore() > now+g.ahead {
 		return nil, fmt.Errorf("snowflake: %w: worker id %d was used up to %v, and the clock reads %v", keygen.ErrClockRollback, lease.ID(), g.layout.At(lease.NotBefore()), g.layout.At(now))
 	}
@@ -136,7 +139,7 @@ func (g *Generator) acquire(ctx context.Context, from keygen.Assigner) (*leaseSt
 	if g.buckets > 0 {
 		f.buckets = make([]counter, g.buckets)
 	}
-	f.counters(func(c *counter) { c.start(min(g.before(first)+g.startSequence(), g.end)) })
+	f.counters(func(c *counter) { c.start(min(g.before(first)+g.first.ofLease(), g.end)) })
 	return f, nil
 }
 
@@ -156,15 +159,15 @@ func (g *Generator) follow(f *leaseState, begin time.Time) error {
 }
 
 // firstTick returns the tick of a lease's first id. If no former holder is on record, one may
-// have been ahead of the clock by a tick.
-func (g *Generator) firstTick(lease keygen.Lease, now int64) int64 {
+// have been ahead of the clock by a tick; ahead is Config.Borrow in ticks.
+func firstTick(lease keygen.Lease, now, ahead int64) int64 {
 	if w, windowed := lease.(keygen.Window); windowed {
 		return max(min(now, w.Ceiling()-1), w.NotBefore())
 	}
 	if first := lease.NotBefore(); first != keygen.UnknownHistory {
 		return max(now, first)
 	}
-	return now + g.ahead + 1
+	return now + ahead + 1
 }
 
 // awaitStart waits until the first id of a lease can be issued, so that the first call of Next
@@ -213,16 +216,6 @@ func (g *Generator) NextIn(ctx context.Context, bucket int64) (int64, error) {
 	return g.next(ctx, bucket)
 }
 
-func (g *Generator) checkBucket(bucket int64) error {
-	switch {
-	case g.buckets == 0:
-		return fmt.Errorf("snowflake: %w: it has no bucket field, which carries the slot of a row; add one at the end of the layout", keygen.ErrLayout)
-	case bucket < 0 || bucket >= g.buckets:
-		return fmt.Errorf("snowflake: %w: bucket %d is not between 0 and %d", keygen.ErrLayout, bucket, g.buckets-1)
-	}
-	return nil
-}
-
 func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 	for {
 		f := g.renewer.leaseState.Load()
@@ -231,7 +224,7 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 		limit := g.limit(f, most)
 		s := c.state.Load()
 		for g.tick(s) < now && s < limit {
-			n := now<<g.seqBits | g.firstSequence(s)
+			n := now<<g.seqBits | g.first.after(s)
 			if n > limit {
 				break
 			}
@@ -259,28 +252,6 @@ func (g *Generator) next(ctx context.Context, bucket int64) (int64, error) {
 		if err := g.await(ctx, f, max(s+1, g.before(now)+1)); err != nil {
 			return 0, err
 		}
-	}
-}
-
-// firstSequence returns the first sequence of a new tick; s is the last state of an earlier
-// one.
-func (g *Generator) firstSequence(s int64) int64 {
-	if g.cfg.Sequence == Carry {
-		return (s + 1) & g.seqMask
-	}
-	return g.startSequence()
-}
-
-// startSequence returns the sequence of the first id. It is random, because otherwise processes
-// that issue few ids would put more rows on some shards.
-func (g *Generator) startSequence() int64 {
-	switch g.cfg.Sequence {
-	case FromZero:
-		return 0
-	case Scatter:
-		return g.cfg.random(g.seqMask/10 + 1)
-	default:
-		return g.cfg.random(g.seqMask + 1)
 	}
 }
 
@@ -339,7 +310,7 @@ func (g *Generator) take(ctx context.Context, want int64) (f *leaseState, first,
 		s := f.only.state.Load()
 		below := s
 		if g.tick(s) < now && s < limit {
-			below = now<<g.seqBits | g.firstSequence(s) - 1
+			below = now<<g.seqBits | g.first.after(s) - 1
 		}
 		if below < limit {
 			n = min(want, limit-below)

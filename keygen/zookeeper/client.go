@@ -239,6 +239,14 @@ func (c *client) exists(ctx context.Context, path string) (*Stat, error) {
 	})
 }
 
+// answers returns true when ZooKeeper answers a question about path within probeTimeout.
+func (c *client) answers(ctx context.Context, path string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := c.exists(ctx, path)
+	return err == nil
+}
+
 func (c *client) children(ctx context.Context, path string) ([]string, error) {
 	return call(ctx, c, func() ([]string, error) { return c.nodes.children(path) })
 }

@@ -53,28 +53,20 @@ func (w *Workers) acquire(ctx context.Context, l keygen.Layout) (*workerLease, e
 	limited, cancel := context.WithTimeout(ctx, joinWithFileTimeout)
 	defer cancel()
 	t, err := w.join(limited, l, last)
-	if err == nil || ctx.Err() != nil || w.up(ctx) {
+	if err == nil || ctx.Err() != nil || w.registry.client.answers(ctx, w.cfg.Path) {
 		return t, err
 	}
 	w.recordAnswer(err)
 	return w.resumeFromFile(l, *last, err)
 }
 
-// up returns true when ZooKeeper answers.
-func (w *Workers) up(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	_, err := w.registry.client.exists(ctx, w.cfg.Path)
-	return err == nil
-}
-
-// holder returns a name of this process, for people.
-func (w *Workers) holder() string {
+// holder returns a name of the process at an address, for people.
+func holder(addr string) string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return fmt.Sprintf("%s (%s/%d)", w.addr, host, os.Getpid())
+	return fmt.Sprintf("%s (%s/%d)", addr, host, os.Getpid())
 }
 
 // claim returns the request in the terms of a ledger.
@@ -85,7 +77,7 @@ func (w *Workers) claim(l keygen.Layout) workerid.Claim {
 func (w *Workers) request(l keygen.Layout, last *lastKnown) request {
 	a := request{
 		owner:  w.addr,
-		holder: w.holder(),
+		holder: holder(w.addr),
 		most:   int64(1)<<l.WorkerBits() - 1,
 		clock:  l,
 		claim:  w.claim(l),
@@ -212,7 +204,7 @@ func (w *Workers) checkPeers(ctx context.Context) error {
 
 // announce registers this process for as long as its session lasts.
 func (w *Workers) announce(ctx context.Context) error {
-	won, err := w.registry.client.add(ctx, w.temporary(), []byte(w.holder()), ephemeral)
+	won, err := w.registry.client.add(ctx, w.temporary(), []byte(holder(w.addr)), ephemeral)
 	if won || err != nil {
 		return err
 	}

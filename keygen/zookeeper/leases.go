@@ -51,7 +51,7 @@ func (l *Leases) at(c workerid.Claim) (registry, request, error) {
 	if c.Layout.Unit < 1 {
 		return registry{}, request{}, fmt.Errorf("%w: the unit %v is not positive", keygen.ErrLayout, c.Layout.Unit)
 	}
-	return registry{client: l.client, dir: l.path + "/of-" + url.PathEscape(c.Namespace)}, a, nil
+	return registry{client: l.client, znodes: znodes{dir: l.path + "/of-" + url.PathEscape(c.Namespace)}}, a, nil
 }
 
 // Take implements workerid.Ledger.

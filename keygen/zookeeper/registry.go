@@ -21,10 +21,16 @@ import (
 // write. Changes is the number of changes of the layout; each change moves the records below
 // another znode. Ticks before floor may belong to another layout.
 type registry struct {
-	client  *client
+	znodes
+
+	client *client
+	floor  int64 // a tick
+}
+
+// znodes are the paths of a registry's znodes.
+type znodes struct {
 	dir     string
 	changes int
-	floor   int64 // a tick
 }
 
 // record is the data of a worker id's znode.
@@ -63,16 +69,16 @@ func (a request) ticks(d time.Duration) int64 { return int64(d / a.clock.Unit) }
 // until returns the end of a record that is written now.
 func (a request) until(now, ceiling int64) int64 { return max(now+a.ticks(a.hold), ceiling) }
 
-func (b registry) workers() string {
-	if b.changes == 0 {
-		return b.dir + "/workers"
+func (z znodes) workers() string {
+	if z.changes == 0 {
+		return z.dir + "/workers"
 	}
-	return fmt.Sprintf("%s/workers-%d", b.dir, b.changes)
+	return fmt.Sprintf("%s/workers-%d", z.dir, z.changes)
 }
 
-func (b registry) clock() string { return b.dir + "/clock" }
+func (z znodes) clock() string { return z.dir + "/clock" }
 
-func (b registry) at(worker int64) string { return fmt.Sprintf("%s/%010d", b.workers(), worker) }
+func (z znodes) at(worker int64) string { return fmt.Sprintf("%s/%010d", z.workers(), worker) }
 
 func encode(v any) []byte {
 	text, err := json.Marshal(v)

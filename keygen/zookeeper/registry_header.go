@@ -174,7 +174,7 @@ func (b registry) change(ctx context.Context, a request, n node, former keygen.L
 	}
 	next := n.of(a.clock)
 	next.Changes++
-	if _, err := b.client.add(ctx, registry{dir: b.dir, changes: next.Changes}.workers(), nil, 0); err != nil {
+	if _, err := b.client.add(ctx, znodes{b.dir, next.Changes}.workers(), nil, 0); err != nil {
 		return err
 	}
 	return b.note(ctx, next, n.version)

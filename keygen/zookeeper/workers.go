@@ -142,7 +142,7 @@ func NewWorkers[S StatLike, A ACLLike](conn Conn[S, A], cfg WorkersConfig) (*Wor
 	if err != nil {
 		return nil, err
 	}
-	w := &Workers{cfg: cfg, registry: registry{client: client, dir: cfg.Path}}
+	w := &Workers{cfg: cfg, registry: registry{client: client, znodes: znodes{dir: cfg.Path}}}
 	if cfg.File != "" {
 		if w.lock, err = statefile.Lock(cfg.File + ".lock"); err != nil {
 			return nil, fmt.Errorf("zookeeper: WorkersConfig.File: %w", err)

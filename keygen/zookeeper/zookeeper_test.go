@@ -128,7 +128,7 @@ func TestSettingsAreCheckedAndTheErrorNamesTheField(t *testing.T) {
 	for want, cfg := range map[string]zookeeper.WorkersConfig{
 		"WorkersConfig.Path":          {Addr: addr},
 		"WorkersConfig.Addr":          {Path: path},
-		"must have an IP address":         {Path: path, Addr: ":8080"},
+		"must have an IP address":     {Path: path, Addr: ":8080"},
 		`"0.0.0.0:1"`:                 {Path: path, Addr: "0.0.0.0:1"},
 		"WorkersConfig.Report":        {Path: path, Addr: addr, Report: time.Millisecond},
 		"WorkersConfig.Threshold":     {Path: path, Addr: addr, Threshold: 7 * time.Second},
