@@ -1,9 +1,11 @@
 package integration_test
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -31,6 +33,11 @@ func onEachServer(t *testing.T, test func(*testing.T, openByName)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, server.SharePostgres(t).Open) })
 }
 
+const firstVersion = `CREATE TABLE regions (id BIGINT PRIMARY KEY);
+CREATE TABLE orders (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, region_id BIGINT, CONSTRAINT in_region FOREIGN KEY (region_id) REFERENCES regions (id));
+CREATE TABLE items (id BIGINT PRIMARY KEY, order_id BIGINT, user_id BIGINT NOT NULL, CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES orders (id));
+CREATE INDEX orders_user ON orders (user_id);`
+
 func newVersioned(t *testing.T, open openByName) *versioned {
 	t.Helper()
 	v := &versioned{dbs: sharding.DBs{"east": open(t, "ddl_east"), "west": open(t, "ddl_west")}, files: fstest.MapFS{}}
@@ -42,10 +49,7 @@ func newVersioned(t *testing.T, open openByName) *versioned {
 	if v.on.Name() == "mysql" {
 		drop += " ON orders"
 	}
-	v.file(1, `CREATE TABLE regions (id BIGINT PRIMARY KEY);
-		CREATE TABLE orders (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, region_id BIGINT, CONSTRAINT in_region FOREIGN KEY (region_id) REFERENCES regions (id));
-		CREATE TABLE items (id BIGINT PRIMARY KEY, order_id BIGINT, user_id BIGINT NOT NULL, CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES orders (id));
-		CREATE INDEX orders_user ON orders (user_id);`, drop+";\nDROP TABLE items;\nDROP TABLE orders;\nDROP TABLE regions;")
+	v.file(1, firstVersion, drop+";\nDROP TABLE items;\nDROP TABLE orders;\nDROP TABLE regions;")
 	v.file(2, "ALTER TABLE orders ADD note VARCHAR(20), ADD CONSTRAINT some CHECK (id > 0);", "ALTER TABLE orders DROP CONSTRAINT some, DROP COLUMN note;")
 	return v
 }
@@ -99,9 +103,22 @@ func (v *versioned) states(t *testing.T) string {
 // exec runs a statement in the western database.
 func (v *versioned) exec(t *testing.T, statement string) {
 	t.Helper()
-	if _, err := v.dbs["west"].ExecContext(t.Context(), statement); err != nil {
+	v.execIn(t, "west", statement)
+}
+
+func (v *versioned) execIn(t *testing.T, name, statement string) {
+	t.Helper()
+	if _, err := v.dbs[name].ExecContext(t.Context(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
+}
+
+// dropIndex drops the index of a physical table.
+func (v *versioned) dropIndex(index, table string) string {
+	if v.on.Name() == "mysql" {
+		return "DROP INDEX " + index + " ON " + table
+	}
+	return "DROP INDEX " + index + "_" + table
 }
 
 func TestVersionsAreRunAndUndoneOnEachServer(t *testing.T) {
@@ -182,16 +199,25 @@ func TestWhatWasInFlightIsRecognisedByTheDefinition(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin() // it was not
-		index := "DROP INDEX later_orders_3"
-		if v.on.Name() == "mysql" {
-			index = "DROP INDEX later ON orders_3"
-		}
-		v.exec(t, index)
+		v.exec(t, v.dropIndex("later", "orders_3"))
 		if err := v.runner(t).Up(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if drift, err := v.runner(t).Drift(t.Context()); err != nil || len(drift) > 0 {
 			t.Errorf("%v, %v", drift, err)
+		}
+		begin() // it was, and the other shards have not begun
+		for name, tables := range map[string][]string{"east": {"orders_0", "orders_2"}, "west": {"orders_1"}} {
+			for _, table := range tables {
+				v.execIn(t, name, v.dropIndex("later", table))
+			}
+			v.execIn(t, name, "DELETE FROM shardid_ddl WHERE version = 3 AND state <> 'began'")
+		}
+		if err := v.runner(t).Up(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.states(t); !strings.HasSuffix(got, "applied 2/2, applied 2/2") {
+			t.Error(got)
 		}
 		begin() // it cannot be told: somebody else has changed the table
 		v.exec(t, "ALTER TABLE orders_3 ADD stray BIGINT")
@@ -207,6 +233,61 @@ func TestWhatWasInFlightIsRecognisedByTheDefinition(t *testing.T) {
 		}
 		if err := v.runner(t).Resolve(t.Context(), 3, at, false); err == nil {
 			t.Error("nothing is in flight, and it was resolved")
+		}
+	})
+}
+
+// A runner died during its first version: nothing but the statement that was in flight is there to
+// compare with.
+func TestTheVeryFirstStatementsAreRecognisedToo(t *testing.T) {
+	onEachServer(t, func(t *testing.T, open openByName) {
+		v := newVersioned(t, open)
+		tables, _, _ := strings.Cut(firstVersion, "CREATE INDEX")
+		v.file(1, tables, "") // without a transaction
+		if err := v.runner(t).Up(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		beganWith := func(statement int, place string, left ...string) { // as a kill in the east leaves it
+			v.exec(t, "DROP TABLE items_1, items_3, orders_1, orders_3, regions, shardid_ddl")
+			for _, table := range []string{"items_0", "items_2", "orders_0", "orders_2", "regions"} {
+				if !slices.Contains(left, table) {
+					v.execIn(t, "east", "DROP TABLE "+table)
+				}
+			}
+			v.execIn(t, "east", fmt.Sprintf("DELETE FROM shardid_ddl WHERE statement > %d OR statement = %[1]d AND place <> '%s'", statement, place))
+			v.execIn(t, "east", fmt.Sprintf("UPDATE shardid_ddl SET state = 'began', after_ddl = '' WHERE statement = %d", statement))
+			if err := v.runner(t).Up(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if got := v.states(t); !strings.HasPrefix(got, "applied 5/5, applied 5/5") {
+				t.Error(got)
+			}
+		}
+		beganWith(3, "items_0", "regions", "orders_0", "orders_2", "items_0")
+		beganWith(3, "items_2", "regions", "orders_0", "orders_2", "items_2")
+		beganWith(2, "orders_0", "regions", "orders_0")
+		beganWith(1, "regions", "regions") // of which the east has this one
+	})
+}
+
+// Nothing is left to compare a table with that was dropped, and need not be.
+func TestATableThatIsGoneWasDropped(t *testing.T) {
+	onEachServer(t, func(t *testing.T, open openByName) {
+		v := newVersioned(t, open)
+		v.files = fstest.MapFS{"00001_region.sql": {Data: []byte("-- +goose NO TRANSACTION\n-- +goose Up\nCREATE TABLE regions (id BIGINT PRIMARY KEY);\n-- +goose Down\nDROP TABLE regions;\n")}}
+		if err := v.runner(t).Up(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		fingerprint := fmt.Sprintf("%x", sha256.Sum256([]byte("DROP TABLE regions")))
+		for _, name := range []string{"east", "west"} {
+			v.execIn(t, name, "INSERT INTO shardid_ddl SELECT version, 'down', statement, place, 'began', '"+fingerprint+"', after_ddl, '', noted_at FROM shardid_ddl")
+			v.execIn(t, name, "DROP TABLE regions")
+		}
+		if undone, err := v.runner(t).Down(t.Context()); err != nil || undone != 1 {
+			t.Error(undone, err)
+		}
+		if got := v.states(t); got != "pending 0/1, pending 0/1" {
+			t.Error(got)
 		}
 	})
 }

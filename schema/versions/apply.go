@@ -1,26 +1,77 @@
 package versions
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
-// afterwards returns, by statement, the definitions that tables had after it.
-func (v *visit) afterwards(file *version, d direction) map[int][]string {
-	known := map[int][]string{}
+// outcomes are the definitions that tables had after each statement of a version, wherever it
+// was done. They are safe for concurrent use.
+type outcomes struct {
+	mu    sync.Mutex
+	after map[int][]string // by statement
+}
+
+func (o *outcomes) add(statement int, definition string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.after[statement] = append(o.after[statement], definition)
+}
+
+func (o *outcomes) has(statement int, definition string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Contains(o.after[statement], definition)
+}
+
+// outcomes returns those that are noted.
+func (v *visit) outcomes(file *version, d direction) *outcomes {
+	known := &outcomes{after: map[int][]string{}}
 	for _, s := range v.shards {
 		for k, n := range s.notes {
 			if k.version == file.number && k.direction == d && n.state == done {
-				known[k.statement] = append(known[k.statement], n.after)
+				known.add(k.statement, n.after)
 			}
 		}
 	}
 	return known
 }
 
+// applyAll runs what is left of a version in the databases; unless it was begun before, on the
+// first alone at first. A database where it is unclear what a statement did is served again when the
+// others have shown what it does.
+func (v *visit) applyAll(ctx context.Context, shards []*shard, file *version, d direction, begun bool) error {
+	known := v.outcomes(file, d)
+	apply := func(s *shard) error { return v.apply(ctx, s, file, d, known) }
+	if !begun {
+		if err := apply(shards[0]); err != nil {
+			return err
+		}
+		shards = shards[1:]
+	}
+	unclear := make(chan *shard, len(shards))
+	err := v.each(shards, func(s *shard) error {
+		err := apply(s)
+		if errors.Is(err, ErrUnclear) {
+			unclear <- s
+			return nil
+		}
+		return err
+	})
+	close(unclear)
+	var again []*shard
+	for s := range unclear {
+		again = append(again, s)
+	}
+	return errors.Join(err, v.each(again, apply))
+}
+
 // apply runs what is left of a version in one database.
-func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction, known map[int][]string) error {
+func (v *visit) apply(ctx context.Context, s *shard, file *version, d direction, known *outcomes) error {
 	steps, err := v.steps(s, file, d)
 	if err != nil {
 		return err
@@ -49,7 +100,7 @@ type course struct {
 	file      *version
 	direction direction
 	steps     []Step
-	known     map[int][]string // as afterwards returns them
+	known     *outcomes
 }
 
 // together runs the version in one transaction with its notes.
@@ -110,6 +161,7 @@ func (c *course) oneByOne(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.flyingLast(have)
 	for i := range c.steps {
 		step := &c.steps[i]
 		kept := have[step.key(c.direction)]
@@ -127,6 +179,20 @@ func (c *course) oneByOne(ctx context.Context) error {
 	return nil
 }
 
+// flyingLast moves a step that was in flight behind the same statement on other tables, as
+// these show what it does.
+func (c *course) flyingLast(have notes) {
+	flying := func(step Step) int {
+		if kept := have[step.key(c.direction)]; kept != nil && kept.state == began {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(c.steps, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(a.Statement, b.Statement), cmp.Compare(flying(a), flying(b)))
+	})
+}
+
 // alone runs one step, which may have been in flight.
 func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 	now, err := c.definitionOf(ctx, c, step)
@@ -139,7 +205,7 @@ func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 			return err
 		}
 	case now == flying.before: // it was not executed, as it would be another one now
-	case slices.Contains(c.known[step.Statement], now):
+	case step.drops && now == nothing(step), c.known.has(step.Statement, now):
 		return c.replace(ctx, c.note(step, done, flying.before, now))
 	default:
 		return fmt.Errorf("%w: statement %d on %s; before it the table was\n%s\nand now it is\n%s\nlook, and resolve it as done or as not done: %s",
@@ -152,6 +218,7 @@ func (c *course) alone(ctx context.Context, step *Step, flying *note) error {
 	if err != nil {
 		return err
 	}
+	c.known.add(step.Statement, after)
 	return c.replace(ctx, c.note(step, done, now, after))
 }
 

@@ -31,6 +31,9 @@ func (s *session) definitionOf(ctx context.Context, on dialect.Querier, step *St
 	return b.String(), nil
 }
 
+// nothing is what definitionOf returns when there are none of the tables.
+func nothing(step *Step) string { return strings.Repeat("\n", len(step.own)) }
+
 // definition returns the lines that define a table; none when there is no such table.
 func (s *session) definition(ctx context.Context, on dialect.Querier, table string, physical map[string]string) ([]string, error) {
 	lines, err := s.rawDefinition(ctx, on, table)

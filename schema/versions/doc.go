@@ -38,7 +38,9 @@
 // database, unless the file says NO TRANSACTION (which SQLite does not heed). MySQL and
 // MariaDB commit each DDL statement by itself; what was in flight at a kill is
 // recognised by the definition of the table: as it was noted before, it is sent again; as
-// another shard has it after the statement, it is noted as done; anything else is
+// another physical table has it after the statement, it is noted as done, and so is a DROP
+// TABLE whose table is gone. The statement is run on the other physical tables first, so
+// that one of them can be compared with. Anything else is
 // [ErrUnclear], and [Runner.Resolve] takes the operator's answer. A session lock in the
 // database keeps a second runner out, and a statement that the server goes on with after
 // its client was killed.

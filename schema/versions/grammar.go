@@ -94,7 +94,7 @@ func (r *reader) dropTable() error {
 			break
 		}
 	}
-	r.out.own = len(r.out.tables)
+	r.out.own, r.out.dropsTables = len(r.out.tables), true
 	r.any("CASCADE", "RESTRICT")
 	return r.end()
 }

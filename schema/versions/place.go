@@ -22,6 +22,7 @@ type Step struct {
 	physical map[string]string // of the statement's tables, by their logical names in lower case
 	around   map[string]string // the same, and the other tables of the group's shard
 	own      []string          // the physical tables whose definitions the statement changes
+	drops    bool              // there are none of these after it
 }
 
 // book has the statements of all versions as one dialect reads them.
@@ -166,7 +167,7 @@ func (b book) steps(router *sharding.Snapshot, v *version, d direction, db strin
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", v.name, err)
 			}
-			step := Step{Version: v.number, Statement: i + 1, SQL: text, text: s.sql, physical: place, Target: sharding.Target{DB: db, Table: place[fold(s.tables[0])]}}
+			step := Step{Version: v.number, Statement: i + 1, SQL: text, text: s.sql, physical: place, drops: s.dropsTables, Target: sharding.Target{DB: db, Table: place[fold(s.tables[0])]}}
 			step.around = neighbours(router, s.tables[0], step.Target)
 			maps.Copy(step.around, place)
 			for _, table := range s.tables[:s.own] {

@@ -16,6 +16,8 @@ type statement struct {
 	own    int      // how many of tables it defines; the others are only referred to
 	names  []name
 	drops  string // the index of a DROP INDEX that names no table
+
+	dropsTables bool
 }
 
 // name is a token that is replaced.

@@ -65,19 +65,12 @@ func (v *visit) run(ctx context.Context, file *version) error {
 	case v.missing != nil && !begun:
 		return v.missing
 	}
-	known := v.afterwards(file, up)
-	apply := func(s *shard) error { return v.apply(ctx, s, file, up, known) }
-	if !begun {
-		if err := apply(lacking[0]); err != nil {
-			return err
-		}
-		lacking = lacking[1:]
-	}
-	return errors.Join(v.each(lacking, apply), v.missing)
+	return errors.Join(v.applyAll(ctx, lacking, file, up, begun), v.missing)
 }
 
 // Down undoes the newest version that any database has, on all of them, and returns its
-// number, or 0 if there is none. It goes on where it was broken off.
+// number, or 0 if there is none. It goes on where it was broken off, and takes one
+// database first as Up does.
 func (r *Runner) Down(ctx context.Context) (undone int64, err error) {
 	v, err := r.visit(ctx)
 	if err != nil {
@@ -102,9 +95,7 @@ func (r *Runner) Down(ctx context.Context) (undone int64, err error) {
 	if v.missing != nil && !begun {
 		return 0, v.missing
 	}
-	known := v.afterwards(file, down)
-	err = v.each(having, func(s *shard) error { return v.apply(ctx, s, file, down, known) })
-	return newest, errors.Join(err, v.missing)
+	return newest, errors.Join(v.applyAll(ctx, having, file, down, begun), v.missing)
 }
 
 // undoable returns the shards that have the version, and whether one of them is undoing it.
