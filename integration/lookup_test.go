@@ -304,6 +304,79 @@ func TestNoValueIsOwnedTwiceWhenWritersAndTheServerAreKilled(t *testing.T) {
 	t.Logf("%d kills left %d entries of e-mails over", kills, left)
 }
 
+// A program goes on while the column is made wider on the shards alone.
+func TestATextIsNotCutInALookupTableThatIsNarrowerThanTheColumn(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			d := directoryOn(t, open(t, "wide_home"), sharding.DBs{"a": open(t, "wide_a"), "b": open(t, "wide_b")}, false).create(t)
+			database.Exec(t, d.routed, "INSERT INTO users (id, email, city) VALUES (1, 'one@x', 1)")
+			change := "MODIFY email VARCHAR(200)"
+			if name == "PostgreSQL" {
+				change = "ALTER email TYPE VARCHAR(200)"
+			}
+			for _, at := range d.router.Targets("users") {
+				database.Exec(t, d.dbs[at.DB], "ALTER TABLE "+at.Table+" "+change)
+			}
+			long := strings.Repeat("l", 100)
+			for _, text := range []string{
+				"INSERT INTO users (id, email, city) VALUES (2, '" + long + "ong@x', 1)", "UPDATE users SET email = '" + long + "onger@x' WHERE id = 1",
+			} {
+				if _, err := d.routed.ExecContext(t.Context(), text); err == nil || !strings.Contains(err.Error(), "lookup table users_by_email: ") {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			d.sound(t)
+		})
+	}
+}
+
+// A column that keeps seconds makes another value of one with fractions.
+func TestAValueThatItsColumnRoundsHasOneOwnerToo(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			home, dbs := open(t, "rounded_home"), sharding.DBs{"a": open(t, "rounded_a"), "b": open(t, "rounded_b")}
+			spread, err := sharding.Spread([]string{"a", "b"}, 4, "visits_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(dbs, sharding.Table{Name: "visits", Key: "user_id", Rule: sharding.Mod(4), Map: spread,
+				Lookups: []sharding.Lookup{{Column: "began", Table: "visits_by_time"}, {Column: "ended", Table: "visits_by_end", Unique: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seconds := "DATETIME"
+			if name == "PostgreSQL" {
+				seconds = "TIMESTAMP(0)"
+			}
+			for _, at := range router.Targets("visits") {
+				database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" (id INT PRIMARY KEY, user_id BIGINT, began "+seconds+", ended "+seconds+" UNIQUE)")
+			}
+			for _, column := range []string{"began", "ended"} {
+				if err := lookups.Create(t.Context(), lookups.Config{Router: router, Home: home, Table: "visits", Column: column}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+			defer func() { _ = routed.Close() }()
+			database.Exec(t, routed, "INSERT INTO visits (id, user_id, began, ended) VALUES (1, 1, '2024-01-01 10:00:00.6', '2024-01-01 11:00:00.6')")
+			for _, text := range []string{
+				"INSERT INTO visits (id, user_id, began, ended) VALUES (2, 1, '2024-01-01 10:00:00.6', NULL)",
+				"INSERT INTO visits (id, user_id, began, ended) VALUES (3, 2, NULL, '2024-01-01 11:00:00.6')",
+			} {
+				if _, err := routed.ExecContext(t.Context(), text); !errors.Is(err, sharding.ErrLookup) {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			database.Exec(t, routed, "INSERT INTO visits (id, user_id, began, ended) VALUES (2, 1, '2024-01-01 10:00:01', NULL)")
+			for _, column := range []string{"began", "ended"} {
+				if r, err := lookups.Verify(t.Context(), lookups.Config{Router: router, Home: home, Table: "visits", Column: column}); err != nil {
+					t.Errorf("%s: %+v, %v", column, r, err)
+				}
+			}
+		})
+	}
+}
+
 // lookedUp is a model whose e-mail is looked up.
 type lookedUp struct {
 	ID    int64   `gorm:"primaryKey;autoIncrement:false"`

@@ -56,3 +56,9 @@ func wordAfter(text, mark string) string {
 	}
 	return rest[:end]
 }
+
+// IsDuplicate reports whether MySQL, MariaDB or PostgreSQL says that a unique key has the
+// value already.
+func IsDuplicate(err error) bool {
+	return err != nil && (SQLState(err) == "23505" || strings.Contains(err.Error(), "Error 1062"))
+}

@@ -202,7 +202,7 @@ func (d *decision) Decide(ctx context.Context) error {
 	ctx, done := context.WithTimeout(ctx, ending)
 	defer done()
 	_, err = d.first.inner.exec(ctx, nil, text, list)
-	if xa.IsTaken(err) {
+	if dialect.IsDuplicate(err) {
 		return fmt.Errorf("%w: %w", sharding.ErrResolved, err)
 	}
 	return lost(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -427,7 +428,9 @@ func (k *keeping) reserve(ctx context.Context, t *transaction, l *sharding.Looku
 				t.owners.got = append(t.owners.got, leftover{k.of.Table, l, e})
 			}
 		}
-		if err := owner.Reserve(ctx, table, of.items); err != nil {
+		if err := owner.Reserve(ctx, table, of.items); errors.Is(err, owner.ErrRounded) {
+			return &sharding.RouteError{Op: "write", Table: k.of.Table.Name, Column: l.Column, Err: fmt.Errorf("%w: %w", sharding.ErrLookup, err)}
+		} else if err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -36,6 +37,14 @@ type Table interface {
 	// adds the entry and returns nil if the value is free meanwhile.
 	Duplicate(ctx context.Context, e Entry) error
 }
+
+// ErrRounded: a column stores a value otherwise than it was given, so that its entry is not
+// found by it.
+var ErrRounded = errors.New("the column stores this value otherwise than it is given; give it as it is stored")
+
+// mostUnseen is how often an entry may be there for an INSERT and gone for a SELECT: that
+// somebody removes it and somebody else makes it in between, so many times, is not likely.
+const mostUnseen = 20
 
 // most is how many entries are added by one statement.
 const most = 400
@@ -85,9 +94,10 @@ func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry
 }
 
 // claim makes an entry that is there the caller's, unless another row has its value. Each
-// turn is for one change that somebody else has made meanwhile.
+// turn is for one change that somebody else has made meanwhile. An entry that is in the way
+// and is not found again and again has the value that the column has made of the caller's.
 func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool, error)) (bool, error) {
-	for ctx.Err() == nil {
+	for unseen := 0; ctx.Err() == nil; {
 		old, found, err := t.Find(ctx, e)
 		if err != nil {
 			return false, err
@@ -96,6 +106,9 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 			added, err := t.Insert(ctx, []Entry{e})
 			if err != nil || added == 1 {
 				return false, err
+			}
+			if unseen++; unseen == mostUnseen {
+				return false, ErrRounded
 			}
 			continue
 		}

@@ -73,31 +73,37 @@ func (t *SQL) was(e Entry) (string, []any) {
 	return `"v" = ? AND "k" = ? AND "c" = ?`, []any{e.Value, e.Key, e.Claim}
 }
 
-// insert is an INSERT of several entries.
-func (t *SQL) insert(verb string, entries []Entry, end string) (string, []any) {
+// Insert leaves conflicts to the database. MySQL's IGNORE would make warnings of other
+// errors, too, and cut a text that a column is too narrow for.
+func (t *SQL) Insert(ctx context.Context, entries []Entry) (int64, error) {
+	if t.Dialect.Name() != "mysql" {
+		return t.insert(ctx, entries, " ON CONFLICT DO NOTHING")
+	}
+	added, err := t.insert(ctx, entries, "")
+	if !dialect.IsDuplicate(err) {
+		return added, err
+	}
+	_, err = t.insert(ctx, entries, ` ON DUPLICATE KEY UPDATE "c" = "c"`)
+	return 0, err // which of them, the claims tell: what is counted depends on the connection
+}
+
+// Duplicate inserts as if there were no conflicts.
+func (t *SQL) Duplicate(ctx context.Context, e Entry) error {
+	_, err := t.insert(ctx, []Entry{e}, "")
+	return err
+}
+
+// insert executes an INSERT of several entries.
+func (t *SQL) insert(ctx context.Context, entries []Entry, end string) (int64, error) {
 	args := make([]any, 0, 3*len(entries))
 	for _, e := range entries {
 		args = append(args, e.Value, e.Key, e.Claim)
 	}
-	return t.text(verb + ` INTO "l" ("v", "k", "c") VALUES (?, ?, ?)` + strings.Repeat(", (?, ?, ?)", len(entries)-1) + end), args
-}
-
-// Insert leaves conflicts to the database. IGNORE hides no other error: the columns are
-// those of the row, which the shard has taken.
-func (t *SQL) Insert(ctx context.Context, entries []Entry) (int64, error) {
-	verb, end := "INSERT", " ON CONFLICT DO NOTHING"
-	if t.Dialect.Name() == "mysql" {
-		verb, end = "INSERT IGNORE", ""
+	added, err := t.Book.Exec(ctx, t.text(`INSERT INTO "l" ("v", "k", "c") VALUES (?, ?, ?)`+strings.Repeat(", (?, ?, ?)", len(entries)-1)+end), args...)
+	if err != nil && !dialect.IsDuplicate(err) {
+		err = fmt.Errorf("lookup table %s: %w", t.Lookup.Table, err)
 	}
-	text, args := t.insert(verb, entries, end)
-	return t.Book.Exec(ctx, text, args...)
-}
-
-// Duplicate inserts without IGNORE.
-func (t *SQL) Duplicate(ctx context.Context, e Entry) error {
-	text, args := t.insert("INSERT", []Entry{e}, "")
-	_, err := t.Book.Exec(ctx, text, args...)
-	return err
+	return added, err
 }
 
 // Claims asks by the values.

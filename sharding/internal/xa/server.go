@@ -108,8 +108,3 @@ func List(ctx context.Context, db DB, s dialect.Server) (all []ID, err error) {
 	}, "XA RECOVER")
 	return all, err
 }
-
-// IsTaken reports whether a row of that key was there.
-func IsTaken(err error) bool {
-	return err != nil && (dialect.SQLState(err) == "23505" || strings.Contains(err.Error(), "Error 1062"))
-}
