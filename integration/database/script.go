@@ -3,6 +3,7 @@ package database
 import (
 	"database/sql"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -12,6 +13,26 @@ import (
 // folders of integration find it. Where it lies beside the checkout it is used. Its
 // script creates and uses a database of its own.
 const Chinook = "../../../shared/data/chinook/Chinook_MySql_AutoIncrementPKs.sql"
+
+// ChinookPostgres is the same for PostgreSQL, with SERIAL keys. psql would make a database
+// and connect to it.
+const ChinookPostgres = "../../../shared/data/chinook/Chinook_PostgreSql_SerialPKs.sql"
+
+// RunPostgresScript runs the statements of a file for psql, from where it has connected to
+// its database.
+func RunPostgresScript(t *testing.T, db *sql.DB, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, statements, connects := strings.Cut(string(text), "\n\\c ")
+	_, statements, ends := strings.Cut(statements, "\n")
+	if !connects || !ends {
+		t.Fatalf("%s does not connect to a database", file)
+	}
+	Exec(t, db, statements)
+}
 
 // RunScript runs the statements of a file on MariaDB or MySQL.
 func RunScript(t *testing.T, dsn, file string) {

@@ -33,6 +33,7 @@ var (
 
 	postgresGrants = []string{"GRANT CREATE, USAGE ON SCHEMA public TO mover", "GRANT pg_read_all_stats TO mover"}
 	ownerGrant     = "GRANT shop_owner TO mover"
+	keysGrant      = "GRANT SET ON PARAMETER session_replication_role TO mover"
 )
 
 // moving is a job of orders that the user mover is to carry out.
@@ -76,12 +77,24 @@ func onMariaDBAndMySQL(t *testing.T, test func(t *testing.T, s database.DSNOpene
 	})
 }
 
+// onServers runs a test on a server of each kind.
+func onServers(t *testing.T, test func(t *testing.T, s database.DSNOpener)) {
+	t.Helper()
+	onMariaDBAndMySQL(t, func(t *testing.T, s database.DSNOpener, _ []string) { test(t, s) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, server.RunPostgres(t)) })
+}
+
+func isPostgres(s database.DSNOpener) bool {
+	_, is := s.(*server.Postgres)
+	return is
+}
+
 func TestTheRunbookHasTheGrantsThatAreTested(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants, postgresGrants, []string{ownerGrant})
+	tested := slices.Concat(sourceGrants, shardGrants, mysqlGrants, mariadbGrants, postgresGrants, []string{ownerGrant, keysGrant})
 	for i, grant := range tested {
 		tested[i] = strings.ReplaceAll(grant, "`shop\\_%`", "shop_east") + ";"
 		if !strings.Contains(string(text), tested[i]) {

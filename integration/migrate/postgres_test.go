@@ -194,7 +194,7 @@ func TestWhatAMigrationOfPostgresDoesNotCarryIsRefused(t *testing.T) {
 		"policies":                {[]string{plain, "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}, "row-level security"},
 		"rules":                   {[]string{plain, "CREATE RULE none AS ON DELETE TO t DO INSTEAD NOTHING"}, "has rules"},
 		"triggers":                {[]string{plain, "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'", "CREATE TRIGGER own BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()"}, "it has the triggers own"},
-		"a reference":             {[]string{plain, "CREATE TABLE child (t bigint REFERENCES t)"}, "foreign keys"},
+		"a reference":             {[]string{plain, "CREATE TABLE child (t bigint REFERENCES t)"}, "child, which is not in the job, refers to it by (t): add child to the job, or drop the foreign key: ALTER TABLE child DROP CONSTRAINT child_t_fkey"},
 		"exclusion":               {[]string{"CREATE TABLE t (id bigint PRIMARY KEY, r int4range, CONSTRAINT apart EXCLUDE USING gist (r WITH &&))"}, "the EXCLUDE constraint apart"},
 		"a late key":              {[]string{plain, "ALTER TABLE t ADD CONSTRAINT late UNIQUE (v) DEFERRABLE"}, "the constraint late, which is DEFERRABLE"},
 		"an unchecked check":      {[]string{plain, "ALTER TABLE t ADD CONSTRAINT c CHECK (v > 0) NOT VALID"}, "NOT VALID"},
@@ -290,7 +290,8 @@ func TestATruncateOfPostgresIsRefusedOrSeen(t *testing.T) {
 func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 	p := server.RunPostgres(t)
 	o := newPostgresTable(t, p, "SELECT 1", "CREATE ROLE shop_owner", "CREATE USER mover", "CREATE USER app",
-		"CREATE TABLE t (id bigserial PRIMARY KEY, v int NOT NULL)", "INSERT INTO t (v) SELECT n FROM generate_series(1, 20) n",
+		"CREATE TABLE kinds (v int PRIMARY KEY)", "INSERT INTO kinds SELECT generate_series(1, 200)",
+		"CREATE TABLE t (id bigserial PRIMARY KEY, v int NOT NULL REFERENCES kinds ON DELETE CASCADE)", "INSERT INTO t (v) SELECT n FROM generate_series(1, 20) n",
 		"ALTER TABLE t OWNER TO shop_owner", "GRANT SELECT, INSERT ON t TO app", "GRANT USAGE ON SEQUENCE t_id_seq TO app")
 	as := func(user, name string) *sql.DB {
 		db, err := sql.Open("pgx", strings.Replace(p.DSN(name), "postgres@", user+"@", 1))
@@ -314,6 +315,10 @@ func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 		}
 	}
 	database.Exec(t, o.source, ownerGrant)
+	if found := o.blocked(t); !strings.Contains(found, "past foreign keys") || !strings.Contains(found, strings.TrimSuffix(keysGrant, "mover")) {
+		t.Errorf("without the right to write past foreign keys: %s", found)
+	}
+	database.Exec(t, o.source, keysGrant)
 	found, err := j.Inspect(t.Context())
 	if err != nil || migrate.Blocked(found) || !slices.ContainsFunc(found, func(f migrate.Finding) bool { return strings.Contains(f.Message, "(app)") }) {
 		t.Errorf("%+v, %v", found, err)
@@ -326,6 +331,11 @@ func TestAUserOfPostgresWithTheDocumentedGrantsMigrates(t *testing.T) {
 	database.Exec(t, app, "INSERT INTO t (v) VALUES (100)")
 	o.run(t)
 	o.sameRows(t, "t", "")
+	database.Exec(t, o.source, "REVOKE SET ON PARAMETER session_replication_role FROM mover")
+	if _, err := j.Cutover(t.Context(), longPause); !errors.Is(err, migrate.ErrNotReady) || !strings.Contains(err.Error(), "past foreign keys") {
+		t.Errorf("a switch without a way back: %v", err)
+	}
+	database.Exec(t, o.source, keysGrant)
 	o.cutover(t)
 	if _, err := app.ExecContext(t.Context(), "INSERT INTO t (v) VALUES (101)"); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("an insert after the switch: %v", err)

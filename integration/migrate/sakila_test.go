@@ -188,7 +188,7 @@ func (k *sakila) write(ctx context.Context, key int64, statements []string) erro
 		for _, table := range k.cfg.Tables {
 			names = append(names, "{"+table.Name+"}", table.Name+suffix)
 		}
-		err := inTransaction(db, strings.NewReplacer(names...), statements)
+		err := inTransaction(db, strings.NewReplacer(names...).Replace, statements)
 		var refused *mysql.MySQLError
 		switch {
 		case err == nil:

@@ -127,9 +127,12 @@
 // It lasts as a whole or not at all, and a runner that is killed in it leaves nothing.
 // TRUNCATE of a table that is on its way gets an error, and triggers run for those, too,
 // who write as a replica. A rollback has the sequence of the key go on above the greatest id. The
-// job's user owns the tables, or is of the role that does. Not moved yet are tables with foreign
-// keys or to which others refer, with triggers or policies or rules of their own, that are
-// partitioned or inherit, or that lie where their parents do (Table.Via); a column of money,
+// job's user owns the tables, or is of the role that does, and where they have foreign keys may
+// set session_replication_role, so that rows come back as they are, whatever they refer to. Foreign keys
+// run the triggers of the rows that they change, so that one to a table that stays may cascade:
+// what it carries on is followed until the switch, and refused from then on until Finalize drops
+// the key. Refused are tables with triggers, policies or rules of their own, and those that are
+// partitioned or inherit; a column of money,
 // xml, "char", a composite type or one of an extension keeps a table from being moved; one of an enumerated
 // type or a domain needs the type on the shards' databases first. Databases that have the
 // encoding UTF8 alone are taken, standbys and subscribers to publications are not.

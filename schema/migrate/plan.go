@@ -24,7 +24,7 @@ type Plan struct {
 	// with what becomes of ids and with the targets, and with nothing else: a plan that was agreed to still
 	// holds as long as it is the same.
 	Digest string `json:"digest"`
-	// Before are statements to be given by hand before Run, on MariaDB and MySQL: they drop
+	// Before are statements to be given by hand before Run, on the servers: they drop
 	// the foreign keys of other tables to those of the job, which block it. AfterAbort make
 	// these keys again.
 	Before     []Statement `json:"before,omitempty"`
@@ -113,15 +113,15 @@ func (p *planner) run(ctx context.Context) error {
 	return nil
 }
 
-// constraints are the foreign keys of other tables. Those of another database are for whoever
-// knows it.
+// constraints are the foreign keys of other tables. Those of another database of MySQL are
+// for whoever knows it.
 func (p *planner) constraints() {
-	if p.Source.Name() != "mysql" {
+	if p.Source.Name() == "sqlite" {
 		return
 	}
 	for _, t := range p.Tables {
 		for _, fk := range t.Outside() {
-			if strings.Contains(fk.Table, ".") {
+			if p.Source.Name() == "mysql" && strings.Contains(fk.Table, ".") {
 				continue
 			}
 			drop, add := fk.Statements(fk.Table, t.Conf.Name)

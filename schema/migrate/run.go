@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/shardid/shardid/schema/internal/backend"
@@ -119,6 +120,9 @@ func (j *Job) opened(ctx context.Context, f func(*openJob) error) error {
 	if err == nil {
 		defer w.Close()
 		err = f(w)
+	}
+	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err) // a driver may only say that the connection is gone
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: job %s: %w", j.cfg.Name, err)

@@ -139,6 +139,10 @@ type capture interface {
 	briefly(ctx context.Context, s *Session, f func() error) error
 	// PassBarrier has the session write to retired tables, or no longer.
 	PassBarrier(ctx context.Context, s *Session, pass bool) error
+	// IgnoreKeys has no foreign key check or carry on what the session writes, or has them
+	// do so again; the triggers of a job run all the same. The error is ErrNotReady when the
+	// user may not.
+	IgnoreKeys(ctx context.Context, s *Session, ignore bool) error
 }
 
 // lasting is what becomes of what is done under a lock.

@@ -87,3 +87,22 @@ func notedBelow(d dialect.Dialect, log string, of Dependent, compared func(refer
 	return fmt.Sprintf("INSERT INTO %s (tbl, id) SELECT %d, %s FROM %s WHERE %s", d.Quote(log), of.Number,
 		ColumnOf(d, of.Path[0].Child, of.Key), joined(d, of.Path), of.Top().where(d, compared))
 }
+
+// Below stands in a log for the number of a table when the rows that lie where one of its
+// rows does have to be looked at. On PostgreSQL a trigger cannot list them: others may add
+// to them until its transaction is committed, and in REPEATABLE READ it sees none of that.
+func Below(table int) int { return -1 - table }
+
+// NoteBelow is the statement that notes the rows of a dependent table that lie where rows
+// with these keys do.
+func NoteBelow(d dialect.Dialect, log string, of Dependent, keys []int64) string {
+	return notedBelow(d, log, of, func(string) string { return "IN (" + IDList(keys) + ")" })
+}
+
+// StillBelow selects those of the keys of a dependent table whose rows have to be looked at
+// because of what a log has of the table above, which has this number.
+func StillBelow(d dialect.Dialect, log string, of Dependent, above int, keys []int64) string {
+	key := ColumnOf(d, of.Path[0].Child, of.Key)
+	marked := fmt.Sprintf("IN (SELECT id FROM %s WHERE tbl = %d)", d.Quote(log), Below(above))
+	return fmt.Sprintf("SELECT %s FROM %s WHERE %s AND %[1]s IN (%[4]s)", key, joined(d, of.Path), of.Top().where(d, func(string) string { return marked }), IDList(keys))
+}

@@ -158,6 +158,9 @@ func (mysqlCapture) PassBarrier(ctx context.Context, s *Session, pass bool) erro
 	return s.Exec(ctx, "SET @shardid_pass = NULL")
 }
 
+// IgnoreKeys: the pinned settings ignore them.
+func (mysqlCapture) IgnoreKeys(context.Context, *Session, bool) error { return nil }
+
 // Lock names all tables that the session uses: others it could not read.
 func (m mysqlExclusion) Lock(ctx context.Context, s *Session, of Locking, most time.Duration) error {
 	// The watch is exact; this is for a server where it does not get through, and

@@ -3,7 +3,10 @@ package backend
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // A trigger and its function have one name. The function runs with the rights of who
@@ -15,13 +18,37 @@ func (m postgresCapture) Capture(c Capture) []Trigger {
 		return fmt.Sprintf("INSERT INTO %s (tbl, id) VALUES (%d, %s.%s);", m.Quote(c.Log), c.Number, row, m.Quote(c.Key))
 	}
 	moved := fmt.Sprintf("IF OLD.%s <> NEW.%[1]s THEN %s END IF;", m.Quote(c.Key), insert("OLD"))
+	rerouted, gone := m.captureBelow(c)
 	return []Trigger{
 		m.trigger(c.TriggerName("ins"), c.Table, "AFTER INSERT", "ROW", insert("NEW")+" RETURN NULL;"),
-		m.trigger(c.TriggerName("upd"), c.Table, "AFTER UPDATE", "ROW", insert("NEW")+" "+moved+" RETURN NULL;"),
-		m.trigger(c.TriggerName("del"), c.Table, "AFTER DELETE", "ROW", insert("OLD")+" RETURN NULL;"),
+		m.trigger(c.TriggerName("upd"), c.Table, "AFTER UPDATE", "ROW", insert("NEW")+" "+moved+rerouted+" RETURN NULL;"),
+		m.trigger(c.TriggerName("del"), c.Table, "AFTER DELETE", "ROW", insert("OLD")+gone+" RETURN NULL;"),
 		m.trigger(c.TriggerName("trunc"), c.Table, "BEFORE TRUNCATE", "STATEMENT",
 			"RAISE EXCEPTION 'shardid: this table is being migrated: use DELETE, or abort the migration before TRUNCATE';"),
 	}
+}
+
+// captureBelow notes that the rows have to be looked at that lie where one does that moves
+// or goes: a key that is checked at the end of a transaction lets them stay, and another row
+// take its place. What foreign keys change by themselves is noted by the triggers of the
+// rows that they change.
+func (m postgresCapture) captureBelow(c Capture) (rerouted, gone string) {
+	var changed []string
+	for _, d := range c.Below {
+		if !d.Routed {
+			continue
+		}
+		for _, column := range d.Watch {
+			if one := fmt.Sprintf("OLD.%s IS DISTINCT FROM NEW.%[1]s", m.Quote(column)); !slices.Contains(changed, one) {
+				changed = append(changed, one)
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return "", ""
+	}
+	gone = fmt.Sprintf(" INSERT INTO %s (tbl, id) VALUES (%d, OLD.%s);", m.Quote(c.Log), Below(c.Number), m.Quote(c.Key))
+	return " IF " + strings.Join(changed, " OR ") + " THEN" + gone + " END IF;", gone
 }
 
 func (m postgresCapture) Barrier(c Capture) []Trigger {
@@ -96,4 +123,18 @@ func (postgresCapture) PassBarrier(ctx context.Context, s *Session, pass bool) e
 		value = "1"
 	}
 	return s.Exec(ctx, "SELECT set_config('shardid.pass', '"+value+"', false)")
+}
+
+// IgnoreKeys has the session be one of those that repeat what others have checked. Foreign
+// keys are triggers here, which run for none of these.
+func (postgresCapture) IgnoreKeys(ctx context.Context, s *Session, ignore bool) error {
+	role := postgresSettings["session_replication_role"]
+	if ignore {
+		role = "replica"
+	}
+	err := s.Exec(ctx, "SELECT set_config('session_replication_role', '"+role+"', false)")
+	if dialect.FaultOf(err) == dialect.NoRight {
+		return fmt.Errorf("%w: the user may not write rows back past foreign keys, which would change others with them; GRANT SET ON PARAMETER session_replication_role TO it", ErrNotReady)
+	}
+	return err
 }

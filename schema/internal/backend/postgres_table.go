@@ -128,14 +128,13 @@ func (postgresCatalog) checkTable(ctx context.Context, s *Session, name string) 
 	refuse := func(what string) error {
 		return fmt.Errorf("%w: table %s %s", ErrUnsupported, name, what)
 	}
-	if len(Sealed(name)) > postgresLongest {
-		return refuse("has a name that is longer than the 56 bytes which leave room for _sealed")
+	if len(strings.TrimSuffix(name, Retired("")))+len(Retired("")) > postgresLongest {
+		return refuse("has a name that is longer than the 59 bytes which leave room for _old")
 	}
 	var kind, persistence, owner string
-	var partition, inherits, security, rules, related, owns bool
+	var partition, inherits, security, rules, owns bool
 	err := s.QueryRowContext(ctx, "SELECT c.relkind, c.relpersistence, c.relispartition, EXISTS(SELECT 1 FROM pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)), c.relrowsecurity, c.relhasrules AND EXISTS(SELECT 1 FROM pg_rewrite r WHERE r.ev_class = c.oid),"+
-		" EXISTS(SELECT 1 FROM pg_constraint k WHERE k.contype = 'f' AND c.oid IN (k.conrelid, k.confrelid)), pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE')"+
-		postgresNamed, name).Scan(&kind, &persistence, &partition, &inherits, &security, &rules, &related, &owner, &owns)
+		" pg_get_userbyid(c.relowner), pg_has_role(c.relowner, 'USAGE')"+postgresNamed, name).Scan(&kind, &persistence, &partition, &inherits, &security, &rules, &owner, &owns)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("table %s: %w", name, ErrNoTable)
@@ -155,13 +154,11 @@ func (postgresCatalog) checkTable(ctx context.Context, s *Session, name string) 
 		return refuse("has row-level security, which the shards' tables would not have; ALTER TABLE … DISABLE ROW LEVEL SECURITY, and have the application check")
 	case rules:
 		return refuse("has rules, which rewrite statements; DROP RULE each")
-	case related:
-		return refuse("has foreign keys, or others refer to it: on PostgreSQL a migration does not move such tables yet; drop the keys, or leave it where it is")
 	}
 	found, err := s.List(ctx, "SELECT CASE WHEN contype = 'x' THEN 'the EXCLUDE constraint ' || conname || ', which would hold within each shard alone; drop it'"+
 		" WHEN NOT convalidated THEN 'the constraint ' || conname || ', which is NOT VALID, so that rows may not pass it; ALTER TABLE … VALIDATE CONSTRAINT'"+
 		" ELSE 'the constraint ' || conname || ', which is DEFERRABLE; make it again as one that is not' END"+
-		" FROM pg_constraint WHERE conrelid = "+postgresOid+" AND (contype = 'x' OR contype IN ('p', 'u') AND condeferrable OR contype IN ('c', 'f') AND NOT convalidated) ORDER BY conname", name)
+		" FROM pg_constraint WHERE conrelid = "+postgresOid+" AND (contype = 'x' OR contype IN ('p', 'u') AND condeferrable OR contype = 'c' AND NOT convalidated) ORDER BY conname", name)
 	if err == nil && len(found) > 0 {
 		err = refuse("has " + found[0])
 	}
@@ -266,19 +263,19 @@ const postgresActions = "('a', 'NO ACTION'), ('r', 'RESTRICT'), ('c', 'CASCADE')
 
 func (postgresCatalog) readForeignKeys(ctx context.Context, s *Session, sh *Table) error {
 	return s.Each(ctx, func(rows *sql.Rows) error {
-		// Actions of foreign keys run the child's triggers here; they matter at the edge
-		// of the job only.
+		// Actions of foreign keys run the child's triggers here.
 		var k keyColumn
-		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate); err != nil {
+		if err := rows.Scan(&k.child, &k.parent, &k.name, &k.column, &k.refers, &k.onDelete, &k.onUpdate, &k.drop, &k.add); err != nil {
 			return err
 		}
 		sh.addKey(k)
 		return nil
-	}, "WITH act(code, rule) AS (VALUES "+postgresActions+") SELECT "+postgresHere("ch")+", "+postgresHere("pa")+", f.conname, ca.attname, fa.attname, d.rule, u.rule"+
+	}, "WITH act(code, rule) AS (VALUES "+postgresActions+") SELECT "+postgresHere("ch")+", "+postgresHere("pa")+", f.conname, ca.attname, fa.attname, d.rule, u.rule,"+
+		" 'ALTER TABLE ' || f.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(f.conname), 'ALTER TABLE ' || f.conrelid::regclass || ' ADD CONSTRAINT ' || quote_ident(f.conname) || ' ' || pg_get_constraintdef(f.oid)"+
 		" FROM pg_constraint f JOIN pg_class ch ON ch.oid = f.conrelid JOIN pg_class pa ON pa.oid = f.confrelid CROSS JOIN LATERAL unnest(f.conkey, f.confkey) WITH ORDINALITY k(c, p, n)"+
 		" JOIN pg_attribute ca ON ca.attrelid = f.conrelid AND ca.attnum = k.c JOIN pg_attribute fa ON fa.attrelid = f.confrelid AND fa.attnum = k.p"+
 		" JOIN act d ON d.code = f.confdeltype::text JOIN act u ON u.code = f.confupdtype::text"+
-		" WHERE f.contype = 'f' AND "+postgresOid+" IN (f.conrelid, f.confrelid) ORDER BY 1, f.conname, k.n", sh.Name)
+		" WHERE f.contype = 'f' AND f.conparentid = 0 AND "+postgresOid+" IN (f.conrelid, f.confrelid) ORDER BY 1, f.conname, k.n", sh.Name)
 }
 
 // postgresHere is the name of a table, with that of its schema unless it is this one.

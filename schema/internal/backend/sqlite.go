@@ -128,6 +128,9 @@ func (m sqliteCapture) dropTrigger(name string) string {
 	return "DROP TRIGGER IF EXISTS " + m.Quote(name)
 }
 
+// IgnoreKeys: the pinned settings ignore them.
+func (sqliteCapture) IgnoreKeys(context.Context, *Session, bool) error { return nil }
+
 // PassBarrier belongs into the transaction that writes: nobody else sees it.
 func (sqliteCapture) PassBarrier(ctx context.Context, s *Session, pass bool) error {
 	value := 0

@@ -42,11 +42,15 @@ type ForeignKey struct {
 	Unseen string
 
 	rules string // ON DELETE … ON UPDATE …
+
+	drop, add string // on PostgreSQL, which writes definitions down
 }
 
-// Statements drop the key of a table of MariaDB or MySQL that refers to a parent, and make
-// it again.
+// Statements drop the key of a table of a server that refers to a parent, and make it again.
 func (fk ForeignKey) Statements(child, parent string) (drop, add string) {
+	if fk.drop != "" {
+		return fk.drop, fk.add
+	}
 	m := mysqlServer{}
 	list := func(names []string) string {
 		quoted := make([]string, len(names))
@@ -75,6 +79,9 @@ type Table struct {
 	Widened  []string     // columns for which the shards have wide ones: the key and references; nil: the key
 }
 
+// HasKeys reports whether the table has foreign keys, or others refer to it.
+func (s Table) HasKeys() bool { return len(s.Parents) > 0 || len(s.Children) > 0 }
+
 // wide are the columns that hold ids.
 func (s Table) wide() []string {
 	if len(s.Widened) == 0 {
@@ -94,7 +101,7 @@ func (s Table) Column(name string) (Column, bool) {
 }
 
 // keyColumn is one column of a foreign key, as a database lists it.
-type keyColumn struct{ child, parent, name, column, refers, onDelete, onUpdate string }
+type keyColumn struct{ child, parent, name, column, refers, onDelete, onUpdate, drop, add string }
 
 // addKey takes a column of a foreign key of the table or to it; those of one key
 // come one after the other.
@@ -110,7 +117,7 @@ func (s *Table) addKey(k keyColumn) {
 func (k keyColumn) addTo(keys []ForeignKey, other string) []ForeignKey {
 	last := len(keys) - 1
 	if last < 0 || keys[last].name != k.name || keys[last].Table != other {
-		keys = append(keys, ForeignKey{name: k.name, Table: other, Deletes: cascades(k.onDelete), Updates: cascades(k.onUpdate), rules: "ON DELETE " + k.onDelete + " ON UPDATE " + k.onUpdate})
+		keys = append(keys, ForeignKey{name: k.name, Table: other, Deletes: cascades(k.onDelete), Updates: cascades(k.onUpdate), rules: "ON DELETE " + k.onDelete + " ON UPDATE " + k.onUpdate, drop: k.drop, add: k.add})
 		last++
 	}
 	keys[last].Columns = append(keys[last].Columns, k.column)

@@ -96,6 +96,9 @@ func (l *Stage) ready(ctx context.Context) error {
 	}
 	return l.Source.Do(ctx, func(s *backend.Session) error {
 		found, err := s.Database.Blockers(ctx, s, l.Tables.Names())
+		if err == nil {
+			err = l.Tables.MayReturn(ctx, s)
+		}
 		if err != nil {
 			return err
 		}
@@ -306,6 +309,9 @@ func (c *cutover) finish(ctx context.Context) error {
 	if c.spent() > c.max && c.backIsShorter() && c.undo(ctx) {
 		return c.tooLong(undone, 0)
 	}
+	if err := c.closeToKeys(ctx); err != nil {
+		return err
+	}
 	if err := c.unseal(ctx); err != nil {
 		return err
 	}
@@ -313,6 +319,23 @@ func (c *cutover) finish(ctx context.Context) error {
 		return err
 	}
 	c.Observe(openjob.StepFlipped, nil, 0)
+	return nil
+}
+
+// closeToKeys has the tables refuse what foreign keys would carry on into them, from the
+// end of the lock on: those do not go by names.
+func (c *cutover) closeToKeys(ctx context.Context) error {
+	if !c.Source.Undoes() {
+		return nil
+	}
+	for _, t := range c.Tables {
+		if !c.Tables.CarriedInto(t) {
+			continue
+		}
+		if err := c.source().MakeTriggers(ctx, c.Source.Barrier(c.Capture(t))); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -59,8 +59,14 @@ func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database) (took ti
 // rehearseCutover returns how long a cutover takes from its first rename on: one for each
 // table of the source, one for all closed shards of a database, and the route.
 func (l *Stage) rehearseCutover(ctx context.Context) (time.Duration, error) {
+	steps := len(l.Tables) + 2
+	for _, t := range l.Tables {
+		if l.Source.Undoes() && l.Tables.CarriedInto(t) {
+			steps += 2 * len(l.Source.Barrier(l.Capture(t))) // which are looked for, and made
+		}
+	}
 	one, err := l.rehearse(ctx, append([]*backend.Database{l.Source}, l.Shards...)...)
-	return one * time.Duration(len(l.Tables)+2), err
+	return one * time.Duration(steps), err
 }
 
 // rehearseRollback returns how long a rollback takes from its first rename on: databases

@@ -194,10 +194,11 @@ func (r *rollback) reinstateTable(ctx context.Context, s *backend.Session, t *op
 		t.Name = t.Conf.Name
 		return err
 	}
-	if err := s.DropTriggers(ctx, s.Database.Barrier(r.Capture(t))); err != nil {
+	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
 		return err
 	}
-	if err := s.MakeTriggers(ctx, s.Database.Capture(r.Capture(t))); err != nil {
+	// No sooner: what foreign keys carry on into the table from others must be noted.
+	if err := s.DropTriggers(ctx, s.Database.Barrier(r.Capture(t))); err != nil {
 		return err
 	}
 	if err := r.CheckEpoch(ctx, s); err != nil {

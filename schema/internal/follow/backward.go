@@ -89,7 +89,7 @@ func (ss *Streams) putOnSource(ctx context.Context, t *openjob.Table, ids []int6
 		return nil, err
 	}
 	err = ss.leader.On(ctx, ss.state.Source, func(s *backend.Session) error {
-		if err := s.Database.PassBarrier(ctx, s, true); err != nil {
+		if err := openRetired(ctx, s, t, true); err != nil {
 			return err
 		}
 		if err := transfer.Remove(ctx, s, t, t.Name, keys); err != nil {
@@ -98,9 +98,20 @@ func (ss *Streams) putOnSource(ctx context.Context, t *openjob.Table, ids []int6
 		if refused, err = transfer.Store(ctx, s, t, t.Name, rows); err != nil {
 			return err
 		}
-		return s.Database.PassBarrier(ctx, s, false)
+		return openRetired(ctx, s, t, false)
 	})
 	return slices.AppendSeq(refused, maps.Keys(doubled)), err
+}
+
+// openRetired has the session write to a retired table, or no longer, whatever its rows
+// refer to and whichever refer to them.
+func openRetired(ctx context.Context, s *backend.Session, t *openjob.Table, open bool) error {
+	if t.HasKeys() {
+		if err := s.Database.IgnoreKeys(ctx, s, open); err != nil {
+			return err
+		}
+	}
+	return s.Database.PassBarrier(ctx, s, open)
 }
 
 func doubledIn(rows []backend.Row) map[int64]bool {

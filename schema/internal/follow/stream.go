@@ -47,7 +47,8 @@ type Ends struct {
 	Put func(ctx context.Context, t *openjob.Table, ids []int64, rows []backend.Row) (refused []int64, err error)
 }
 
-// Entry is a change as a log has it: of which row, of which of the job's tables.
+// Entry is a change as a log has it: of which row, of which of the job's tables, or below
+// which row of one, as backend.Below says.
 type Entry struct {
 	seq, ID int64
 	Table   int
@@ -73,19 +74,68 @@ func (st *Stream) Pass(ctx context.Context) (Passed, error) {
 	if err != nil {
 		return done, err
 	}
-	for cursor := int64(0); ; {
+	for cursor, first := int64(0), end; ; {
 		page, err := st.page(ctx, cursor, end)
 		if err != nil || len(page) == 0 {
 			return done, err
+		}
+		read := len(page)
+		begins := page[0].seq
+		cursor = page[read-1].seq
+		page, noted, err := st.lookBelow(ctx, page)
+		if err != nil {
+			return done, err
+		}
+		if begins <= first { // so that it comes to an end
+			end = max(end, noted)
 		}
 		left, err := st.process(ctx, page)
 		if err != nil {
 			return done, err
 		}
-		done.Applied += int64(len(page) - len(left))
+		done.Applied += int64(read - len(left))
 		done.Left = append(done.Left, left...)
-		cursor = page[len(page)-1].seq
 	}
+}
+
+// lookBelow puts entries of the rows that lie where others do into the place of those that
+// say to look at them, and returns the others of the page with the number of the last entry
+// that it made, 0 for none. What was noted is committed by now, so that all rows are seen
+// whose own entries do not come later.
+func (st *Stream) lookBelow(ctx context.Context, page []Entry) (others []Entry, last int64, err error) {
+	above := map[int][]int64{} // ids, by the tables' numbers
+	var gone []int64
+	for _, e := range page {
+		table := backend.Below(e.Table) // its own inverse
+		if e.Table >= 0 || table >= len(st.of.state.Tables) {
+			others = append(others, e)
+			continue
+		}
+		above[table] = append(above[table], e.ID)
+		gone = append(gone, e.seq)
+	}
+	if len(gone) == 0 {
+		return others, 0, nil
+	}
+	look := func(s *backend.Session) error {
+		if err := st.of.leader.CheckEpoch(ctx, s); err != nil {
+			return err
+		}
+		for table, ids := range above {
+			for _, d := range st.of.state.RoutedBelow(st.of.state.Tables[table]) {
+				if err := s.Exec(ctx, backend.NoteBelow(s.Database, st.log, d, ids)); err != nil {
+					return err
+				}
+			}
+		}
+		last, err = s.Number(ctx, "SELECT MAX(seq) FROM "+s.Database.Quote(st.log))
+		if err != nil {
+			return err
+		}
+		return s.Exec(ctx, s.Database.Deletion(st.log, "seq", gone, ""))
+	}
+	err = st.do(ctx, func(s *backend.Session) error { return s.Tx(ctx, func() error { return look(s) }) })
+	return others, last, err
 }
 
 func (st *Stream) do(ctx context.Context, f func(*backend.Session) error) error {
@@ -149,7 +199,7 @@ func (st *Stream) process(ctx context.Context, page []Entry) (left []Entry, err 
 	var drop []Entry
 	gone := make([]int64, 0, len(page))
 	for _, e := range page {
-		if e.Table >= len(spans) {
+		if e.Table < 0 || e.Table >= len(spans) {
 			return nil, fmt.Errorf("%w: the log has an entry of a table %d", openjob.ErrChanged, e.Table)
 		}
 		switch proto.Classify(e.ID, spans[e.Table].Low, spans[e.Table].High) {

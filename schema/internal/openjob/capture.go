@@ -21,7 +21,7 @@ func (j *Job) Edges() []string {
 			if fk.Deletes && fk.other == t && j.Source.Name() == "mysql" { // which refuses what would be carried on to the same table
 				found = append(found, fmt.Sprintf("the foreign key of %s to itself changes rows that no trigger sees; drop it", t.Name))
 			}
-			if fk.other == nil && fk.Cascades() && !watched(j, fk) {
+			if fk.other == nil && fk.Cascades() && j.Source.Name() != "postgres" && !watched(j, fk) {
 				found = append(found, fmt.Sprintf("the foreign key of %s to %s changes rows of %[1]s by itself; take %[2]s into the job, or drop the key", t.Name, fk.Table))
 			}
 		}
@@ -43,7 +43,7 @@ func (j *Job) Capture(t *Table) backend.Capture {
 // where it lies.
 func (j *Job) descents(t *Table) []backend.Dependent {
 	all := j.below(t, nil)
-	for _, d := range j.routedBelow(t) {
+	for _, d := range j.RoutedBelow(t) {
 		same := func(other backend.Dependent) bool {
 			return other.Number == d.Number && slices.EqualFunc(other.Path, d.Path, backend.Link.Is)
 		}
@@ -86,9 +86,9 @@ func (j *Job) BackCapture(t *Table, to int) backend.Capture {
 	}
 }
 
-// routedBelow finds the tables whose rows move when a row of t changes, and the
+// RoutedBelow finds the tables whose rows move when a row of t changes, and the
 // columns of t on which that depends.
-func (j *Job) routedBelow(t *Table) []backend.Dependent {
+func (j *Job) RoutedBelow(t *Table) []backend.Dependent {
 	var all []backend.Dependent
 	for _, child := range j.Tables {
 		for i, up := range child.route.hops {

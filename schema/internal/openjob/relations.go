@@ -1,6 +1,7 @@
 package openjob
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,6 +97,23 @@ func (all Tables) findReferences(t *Table) error {
 	return nil
 }
 
+// CarriedInto reports whether foreign keys to tables outside of the job change rows of one of
+// its tables by themselves.
+func (all Tables) CarriedInto(t *Table) bool {
+	return slices.ContainsFunc(t.up, func(fk relation) bool { return fk.other == nil && fk.Cascades() })
+}
+
+// MayReturn fails when rows could not be written back to the source past foreign keys.
+func (all Tables) MayReturn(ctx context.Context, s *backend.Session) error {
+	if !slices.ContainsFunc(all, func(t *Table) bool { return t.HasKeys() }) {
+		return nil
+	}
+	if err := s.Database.IgnoreKeys(ctx, s, true); err != nil {
+		return err
+	}
+	return s.Database.IgnoreKeys(ctx, s, false)
+}
+
 // Find returns the table of the job that has, had or will have the name.
 func (all Tables) Find(name string) *Table {
 	for _, t := range all {
@@ -124,9 +142,7 @@ func (all Tables) findRoute(t *Table, source *backend.Database) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("%w: table %s: no foreign key leads from %s to the primary key of a table of the job; name it in References", backend.ErrUnsupported, at.Conf.Name, at.Conf.Via)
-		case source.Name() == "postgres":
-			return fmt.Errorf("%w: table %s: on PostgreSQL a migration does not move tables that are sharded by a column of another one yet; shard it by a column of its own", backend.ErrUnsupported, at.Conf.Name)
-		case !up.declared && source.Name() == "mysql":
+		case !up.declared && source.Name() != "sqlite":
 			return fmt.Errorf("%w: table %s: nothing keeps a row from being inserted while the row that %s refers to moves to another shard; declare the foreign key", backend.ErrUnsupported, at.Conf.Name, at.Conf.Via)
 		case len(r.hops) == len(all):
 			return fmt.Errorf("%w: table %s: its way to the sharding key is a circle", backend.ErrUnsupported, t.Conf.Name)

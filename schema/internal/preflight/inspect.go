@@ -158,6 +158,15 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
 	}
+	err = w.Tables.MayReturn(ctx, s)
+	if errors.Is(err, backend.ErrNotReady) {
+		message, fix, _ := strings.Cut(strings.TrimPrefix(err.Error(), backend.ErrNotReady.Error()+": "), "; ")
+		p.add(Privileges, Block, message, fix)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
 	err = w.Tables.CheckIDs(ctx, s)
 	if errors.Is(err, backend.ErrUnsupported) {
 		p.add(NoNewID, Block, plain(err), "change those rows, or choose another way to number them")
@@ -224,6 +233,9 @@ func (p tableProbe) edges() {
 		refers := fmt.Sprintf("(%s) refers to the table %s, which is not in the job", strings.Join(fk.Columns, ", "), fk.Table)
 		switch {
 		case p.has(fk.Table):
+		case fk.Cascades() && p.Database.Name() == "postgres":
+			p.add(Cascades, Warn, refers+fmt.Sprintf(", and changes rows here by itself, which is followed until the switch; from then on %s refuses it, so that what would be carried on fails for %s until finalize drops the key", backend.Retired(p.shape.Name), fk.Table),
+				"have the application change rows of "+p.shape.Name+" before those of "+fk.Table+" from the switch on, or add "+fk.Table+" to the job")
 		case fk.Deletes || fk.Updates && p.Database.Name() != "mysql":
 			p.add(OutsideJob, Block, refers+" and changes rows here by itself", "add "+fk.Table+" to the job, or drop the foreign key")
 		case fk.Updates && fk.Unseen != "":
@@ -246,19 +258,24 @@ func (p tableProbe) edges() {
 		}
 		if fk.Cascades() && p.has(fk.Table) { // else the key blocks
 			p.add(Cascades, Info, fmt.Sprintf("the foreign key on (%s) changes its rows when rows of %s change; on the shards no foreign key does", strings.Join(fk.Columns, ", "), fk.Table),
-				"have the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers on "+fk.Table+" have them followed")
+				"have the application delete or change rows of "+p.shape.Name+" along with those of "+fk.Table+" from the switch on; until then triggers have them followed")
 		}
 	}
 	for _, fk := range p.shape.Children {
-		if p.has(fk.Table) {
-			continue
+		if !p.has(fk.Table) {
+			p.inward(fk)
 		}
-		fix := "add " + fk.Table + " to the job, or drop the foreign key"
-		if drop, add := fk.Statements(fk.Table, p.shape.Name); p.Database.Name() == "mysql" && !strings.Contains(fk.Table, ".") { // of another database
-			fix += ": " + drop + "; after an abort it is made again by: " + add
-		}
-		p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")), fix)
 	}
+}
+
+// inward is a foreign key of a table outside of the job.
+func (p tableProbe) inward(fk backend.ForeignKey) {
+	fix := "add " + fk.Table + " to the job, or drop the foreign key"
+	elsewhere := p.Database.Name() == "mysql" && strings.Contains(fk.Table, ".") // in another database
+	if drop, add := fk.Statements(fk.Table, p.shape.Name); p.Database.Name() != "sqlite" && !elsewhere {
+		fix += ": " + drop + "; after an abort it is made again by: " + add
+	}
+	p.add(OutsideJob, Block, fmt.Sprintf("the table %s, which is not in the job, refers to it by (%s)", fk.Table, strings.Join(fk.Columns, ", ")), fix)
 }
 
 // settings of the table as the job has it.

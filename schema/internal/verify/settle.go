@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -105,20 +104,43 @@ func (v *verifier) inLog(ctx context.Context, t *openjob.Table, ids []int64) (ma
 	all := map[int64]bool{}
 	sides, log := v.logs()
 	for _, side := range sides {
-		query := fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.Number, backend.IDList(ids))
+		queries := []string{fmt.Sprintf("SELECT id FROM %s WHERE tbl = %d AND id IN (%s)", side.Quote(log), t.Number, backend.IDList(ids))}
+		if !v.behind {
+			queries = append(queries, v.stillBelow(t, ids)...)
+		}
 		err := side.Do(ctx, func(s *backend.Session) error {
-			return s.Each(ctx, func(rows *sql.Rows) error {
-				var id int64
-				err := rows.Scan(&id)
-				all[id] = true
-				return err
-			}, query)
+			for _, query := range queries {
+				open, err := s.IDs(ctx, query)
+				if err != nil {
+					return err
+				}
+				for _, id := range open {
+					all[id] = true
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// stillBelow are queries for those of the rows that are to be looked at because of rows
+// above them.
+func (v *verifier) stillBelow(t *openjob.Table, ids []int64) (queries []string) {
+	if v.Source.Name() != "postgres" { // where triggers note the rows themselves
+		return nil
+	}
+	for _, above := range v.Tables {
+		for _, d := range v.RoutedBelow(above) {
+			if d.Number == t.Number {
+				queries = append(queries, backend.StillBelow(v.Source, v.LogTable(), d, above.Number, ids))
+			}
+		}
+	}
+	return queries
 }
 
 // agreed takes note of the rows about which two looks agree, and returns the
