@@ -51,6 +51,13 @@ func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	expect(run(p.DSN("a")+"?sslmode=disable", "inspect"), "PostgreSQL 1")
 	expect(run("", "doctor", "--config", config), "a/orders_1, b/orders_0: it looks like a shard of orders")
 	expect(run(p.DSN("a")+"?sslmode=disable", "migrate", "inspect", "--config", config), "the source has no table orders")
+	stepped := filepath.Join(dir, "stepped.json")
+	layout = `{"databases": {"a": {"env": "A"}, "b": {"env": "B"}}, "tables": [{"name": "orders", "key": "id", "rule": "epochs(0 = 0)", "targets": ["a/orders_0"]}]}`
+	if err := os.WriteFile(stepped, []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(run("", "migrate", "expand", "--config", stepped, "--tables", "orders", "--add", "b/orders_1", "--margin", "10"), "only servers of MySQL and MariaDB number by auto_increment_offset")
+	expect(run("", "migrate", "expand", "--config", stepped, "--tables", "orders"), "only servers of MySQL and MariaDB number by auto_increment_offset")
 
 	missing, err := url.Parse(p.DSN("nowhere"))
 	if err != nil {

@@ -4,8 +4,10 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -13,11 +15,24 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// OpenGORM is GORM on a pool of MariaDB or MySQL. With lastInsertID it takes the ids that
-// the database makes from LAST_INSERT_ID and not from RETURNING.
+// DriverName is that under which a driver of MariaDB and MySQL, or of PostgreSQL, is
+// registered.
+func DriverName(db *sql.DB) string {
+	if _, ok := db.Driver().(*stdlib.Driver); ok {
+		return "pgx"
+	}
+	return "mysql"
+}
+
+// OpenGORM is GORM on a pool of MariaDB, MySQL or PostgreSQL. With lastInsertID it takes the
+// ids that MariaDB makes from LAST_INSERT_ID and not from RETURNING.
 func OpenGORM(t *testing.T, db *sql.DB, lastInsertID bool) *gorm.DB {
 	t.Helper()
-	g, err := gorm.Open(mysql.New(mysql.Config{Conn: db, DisableWithReturning: lastInsertID}), &gorm.Config{Logger: logger.Default.LogMode(logger.Silent)})
+	on := mysql.New(mysql.Config{Conn: db, DisableWithReturning: lastInsertID})
+	if DriverName(db) == "pgx" {
+		on = postgres.New(postgres.Config{Conn: db})
+	}
+	g, err := gorm.Open(on, &gorm.Config{Logger: logger.Default.LogMode(logger.Silent)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +43,7 @@ func OpenGORM(t *testing.T, db *sql.DB, lastInsertID bool) *gorm.DB {
 // goes home.
 func RoutedSqlx(t *testing.T, router *sharding.Router, home *sql.DB) *sqlx.DB {
 	t.Helper()
-	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), "mysql")
+	db := sqlx.NewDb(shardsql.OpenDB(shardsql.Config{Router: router, Home: home}), DriverName(home))
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// DSNOpener is a server of MariaDB or MySQL that a test only uses.
+// DSNOpener is a server of MariaDB, MySQL or PostgreSQL that a test only uses.
 type DSNOpener interface {
 	Open(tb testing.TB, database string) *sql.DB
 	DSN(database string) string
 }
 
-// Server is a server of MariaDB or MySQL that is the test's own.
+// Server is a server of MariaDB, MySQL or PostgreSQL that is the test's own.
 type Server interface {
 	DSNOpener
 	Kill()

@@ -138,4 +138,8 @@ func TestServersAreAddedAndDrainedByCommandUnderWritersAndKills(t *testing.T) {
 		t.Parallel()
 		test(t, server.RunMySQL(t), server.RunMySQL(t))
 	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		test(t, server.RunPostgres(t), server.RunPostgres(t))
+	})
 }

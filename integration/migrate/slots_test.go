@@ -20,6 +20,7 @@ import (
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/rebalance"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/slotstore"
@@ -48,17 +49,27 @@ func onSlotServers(t *testing.T, rows int, test func(t *testing.T, s *slotShop))
 	t.Helper()
 	t.Run("MariaDB", func(t *testing.T) { test(t, newSlotShop(t, server.RunMariaDB(t), server.RunMariaDB(t), rows)) })
 	t.Run("MySQL", func(t *testing.T) { test(t, newSlotShop(t, server.RunMySQL(t), server.RunMySQL(t), rows)) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newSlotShop(t, server.RunPostgres(t), server.RunPostgres(t), rows)) })
+}
+
+// slotOrders is its table on the first server.
+var slotOrders = map[string][]string{
+	"mysql": {"CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made DATETIME(6) NULL, KEY by_user (user_id))"},
+	"pgx": {"CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made TIMESTAMP NULL)",
+		"CREATE INDEX by_user ON orders_0 (user_id)"},
 }
 
 func newSlotShop(t *testing.T, first, second database.Server, rows int) *slotShop {
 	t.Helper()
 	s := slotShopOf(first.Open(t, "home"), first.Open(t, "shop_a"), second.Open(t, "shop_b"))
 	s.dsns = []string{first.DSN("home"), first.DSN("shop_a"), second.DSN("shop_b")}
-	database.Exec(t, s.dbs["a"], "CREATE TABLE orders_0 (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, note VARCHAR(50) NOT NULL, made DATETIME(6) NULL, KEY by_user (user_id))")
+	for _, statement := range slotOrders[database.DriverName(s.home)] {
+		database.Exec(t, s.dbs["a"], statement)
+	}
 	for from := 1; from <= rows; from += 1000 {
 		var values []string
 		for id := from; id < from+1000 && id <= rows; id++ {
-			values = append(values, fmt.Sprintf("(%d, %d, 'first', NOW(6))", id, id))
+			values = append(values, fmt.Sprintf("(%d, %d, 'first', CURRENT_TIMESTAMP)", id, id))
 		}
 		database.Exec(t, s.dbs["a"], "INSERT INTO orders_0 VALUES "+strings.Join(values, ","))
 	}
@@ -145,7 +156,7 @@ type sqlxSlotApp struct {
 }
 
 func (a sqlxSlotApp) do(ctx context.Context, query string, args ...any) (int64, error) {
-	result, err := a.db.ExecContext(ctx, query, args...)
+	result, err := a.db.ExecContext(ctx, a.db.Rebind(query), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -265,7 +276,7 @@ func (w *slotWriter) change(ctx context.Context) error {
 // later: nothing was written, and another try may succeed. That a log is missing
 // is what MariaDB says of statements prepared before the table had triggers.
 func later(err error) bool {
-	return strings.Contains(err.Error(), "Error 1146") && strings.Contains(err.Error(), "shardid_log_slots_") || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) || strings.Contains(err.Error(), "Error 1213") || strings.Contains(err.Error(), "Error 1205")
+	return strings.Contains(err.Error(), "Error 1146") && strings.Contains(err.Error(), "shardid_log_slots_") || errors.Is(err, sharding.ErrSlotMoving) || errors.Is(err, sharding.ErrStaleMap) || dialect.Contended(err) || strings.Contains(err.Error(), "Error 1205")
 }
 
 // writers change rows in every way until stop is called.
@@ -388,7 +399,11 @@ func moveForEver(t *testing.T, dsns []string) {
 	var dbs [3]*sql.DB
 	for i, dsn := range dsns {
 		var err error
-		if dbs[i], err = sql.Open("mysql", dsn); err != nil {
+		driver := "mysql"
+		if strings.HasPrefix(dsn, "postgres:") {
+			driver = "pgx"
+		}
+		if dbs[i], err = sql.Open(driver, dsn); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -136,7 +136,6 @@
 // xml, "char", a composite type or one of an extension keeps a table from being moved; one of an enumerated
 // type or a domain needs the type on the shards' databases first. Databases that have the
 // encoding UTF8 alone are taken, standbys and subscribers to publications are not.
-// Slots (schema/rebalance) are not moved on PostgreSQL.
 //
 // # Failure modes
 //

@@ -18,10 +18,12 @@
 // Slots: at each moment each row is on exactly one shard for those who ask the map, no
 // acknowledged write is lost, and a mover that was killed at any point is resumed by the
 // next call, on any host. A mover that was thought dead writes nothing once another one has
-// taken over. It works on MySQL, MariaDB and SQLite.
+// taken over. It works on MySQL, MariaDB and SQLite, and on PostgreSQL 15 and newer for tables
+// that a migration takes (see package schema/migrate).
 //
 // Classes: no id is given twice when the steps are done in their order, and nothing is
-// changed by planning or checking. It works on MySQL and MariaDB.
+// changed by planning or checking. It works on MySQL and MariaDB; other databases are
+// [ErrUnsupported].
 //
 // All functions are safe for concurrent use.
 package rebalance

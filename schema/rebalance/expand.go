@@ -133,6 +133,11 @@ func PlanExpansion(ctx context.Context, cfg ExpandConfig) (Expansion, error) {
 // present reads how the servers of a table number, by slot.
 func present(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]ExpandServer, error) {
 	var all []ExpandServer
+	for _, at := range t.Map.Targets() {
+		if err := numbersBySteps(ctx, dbs[at.DB]); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+	}
 	for slot := range sharding.Slot(t.Rule.Slots()) {
 		at, _ := t.Map.Target(slot) // the router has accepted it
 		s := ExpandServer{Slot: slot, DB: at.DB, Table: at.Table}
@@ -146,6 +151,15 @@ func present(ctx context.Context, dbs sharding.DBs, t sharding.Table) ([]ExpandS
 		all = append(all, s)
 	}
 	return all, nil
+}
+
+// numbersBySteps refuses a database whose connections do not number by steps and offsets.
+func numbersBySteps(ctx context.Context, db *sql.DB) error {
+	server, err := dialect.Detect(ctx, db)
+	if err == nil && server.Name() != "mysql" {
+		err = fmt.Errorf("%w: only servers of MySQL and MariaDB number by auto_increment_offset and auto_increment_increment; have a generator make the ids, and move slots to more servers", ErrUnsupported)
+	}
+	return err
 }
 
 // globalClass is that of new connections. An offset above the step is ignored by

@@ -12,8 +12,8 @@ import (
 
 // MoverConfig describes how slots move between shards.
 type MoverConfig struct {
-	// Store is the map of the slots. Its shards must be MySQL, MariaDB or SQLite,
-	// and allow the mover a few connections of its own on each. There is no
+	// Store is the map of the slots. Its shards must be MySQL, MariaDB, PostgreSQL
+	// or SQLite, all of one kind, and allow the mover a few connections of its own on each. There is no
 	// default.
 	Store *slotstore.Store
 

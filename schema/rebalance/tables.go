@@ -24,9 +24,6 @@ func open(ctx context.Context, cfg MoverConfig, of *slots) (*openjob.Job, error)
 	if err != nil {
 		return nil, err
 	}
-	if source.Name() == "postgres" {
-		return nil, fmt.Errorf("%w: slots of PostgreSQL are not moved yet", backend.ErrUnsupported)
-	}
 	j := openjob.New(known, source)
 	to, err := j.AddShards(ctx, shardName(of.to), of.store.DB(of.to))
 	if err != nil {

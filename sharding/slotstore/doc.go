@@ -1,8 +1,8 @@
 // Package slotstore keeps a table's map of slots in the application's own
 // database, so that slots can move between shards while the application runs:
 // MySQL, MariaDB, PostgreSQL or SQLite. It decides who may use which map and
-// which database takes a row. Moving the rows is the caller's: on MySQL, MariaDB
-// and SQLite a Mover of package schema/migrate makes all the steps below.
+// which database takes a row. Moving the rows is the caller's: a Mover of package
+// schema/rebalance makes all the steps below.
 //
 // # Promise
 //
