@@ -122,7 +122,7 @@ func whole(err error) error {
 
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
-		res, err := execute(c.hinted(ctx, 0, c.rows.n), e, c.plan.text(c.rows.n), c.args.all)
+		res, err := c.execute(ctx, e, 0, c.rows.n)
 		if err == nil {
 			c.number(0, res)
 		}
@@ -131,7 +131,7 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	var sum Result
 	from := 0
 	for _, to := range c.cuts {
-		res, err := execute(c.hinted(ctx, from, to), e, c.plan.text(to-from), c.args.of(from, to, len(c.plan.group)))
+		res, err := c.execute(ctx, e, from, to)
 		if err != nil && from > 0 {
 			return sum, true, &PartialError{Done: from, Err: err}
 		}
@@ -166,8 +166,14 @@ func (c *call) hinted(ctx context.Context, from, to int) context.Context {
 	return writehint.With(ctx, writehint.Hint{Table: stmt.table, Column: made.key.column, Fresh: fresh})
 }
 
-func execute(ctx context.Context, e Execer, query string, args []any) (Result, error) {
-	res, err := e.ExecContext(ctx, query, args...)
+// execute sends the statement of rows from to to.
+func (c *call) execute(ctx context.Context, e Execer, from, to int) (Result, error) {
+	text, args := c.statement(from, to)
+	ctx = c.hinted(ctx, from, to)
+	if c.plan.defaults.returns(text) {
+		return returned(ctx, e, text, args)
+	}
+	res, err := e.ExecContext(ctx, text, args...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -194,7 +200,8 @@ func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 		c.filling.undo(&c.rows)
 		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
 	}
-	found, err := q.QueryxContext(c.hinted(ctx, 0, c.rows.n), c.plan.text(c.rows.n), c.args.all...)
+	text, args := c.statement(0, c.rows.n)
+	found, err := q.QueryxContext(c.hinted(ctx, 0, c.rows.n), text, args...)
 	if err != nil && !reached(err) {
 		c.filling.undo(&c.rows)
 	}

@@ -1,6 +1,9 @@
 package sqlxhook
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -8,7 +11,7 @@ import (
 )
 
 // leaveNumbered leaves the column to the database that it numbers, which is sent NULL
-// for it: the source of a migration does, as long as it serves t.
+// for it, or DEFAULT: the source of a migration does, as long as it serves t.
 func (p *plan) leaveNumbered(t *sharding.Table) {
 	o := t.Origin()
 	if o == nil || o.Numbered == "" {
@@ -25,7 +28,101 @@ func (p *plan) leaveNumbered(t *sharding.Table) {
 				p.fields[f].numbered = &k.typ
 			}
 		}
+		if p.family == postgres {
+			p.defaults = p.defaulted(k)
+		}
 	}
+}
+
+// defaulted is a statement of one row whose key PostgreSQL numbers: it does so for DEFAULT,
+// and stores NULL as it is. What it gave is told by RETURNING alone.
+type defaulted struct {
+	text  string
+	left  []bool // by the parameters of the group: DEFAULT stands in its place
+	tells bool   // the text returns the key
+}
+
+// defaulted returns nil where the key is but a part of a value, as in :id + 1.
+func (p *plan) defaulted(k *key) *defaulted {
+	group, left := text{parts: []string{p.stmt.group.parts[0]}}, make([]bool, len(p.stmt.group.params))
+	for i, param := range p.stmt.group.params {
+		last, after := len(group.parts)-1, p.stmt.group.parts[i+1]
+		if param != k.column {
+			group.params, group.parts = append(group.params, param), append(group.parts, after)
+			continue
+		}
+		if !isWhole(group.parts[last], after) {
+			return nil
+		}
+		left[i] = true
+		group.parts[last] += "DEFAULT" + after
+	}
+	s := *p.stmt
+	s.group = group
+	tells := k.integer && s.endsWithValues()
+	if quoted, err := p.family.quote(k.column); err == nil && tells {
+		s.tail = text{parts: []string{" RETURNING " + quoted}}
+	}
+	return &defaulted{s.sql(1, p.key.style), left, tells}
+}
+
+// isWhole reports whether a parameter between two parts of a VALUES group is a value by
+// itself.
+func isWhole(before, after string) bool {
+	before, after = strings.TrimRight(before, " \t\r\n"), strings.TrimLeft(after, " \t\r\n")
+	begins := strings.HasSuffix(before, "(") || strings.HasSuffix(before, ",")
+	return begins && (strings.HasPrefix(after, ",") || strings.HasPrefix(after, ")"))
+}
+
+func (d *defaulted) returns(text string) bool { return d != nil && d.tells && d.text == text }
+
+// statement returns the text and the arguments of rows from to to.
+func (c *call) statement(from, to int) (string, []any) {
+	args := c.args.all
+	if c.cuts != nil {
+		args = c.args.of(from, to, len(c.plan.group))
+	}
+	d := c.plan.defaults
+	if d == nil || to-from != 1 {
+		return c.plan.text(to - from), args
+	}
+	if empty, err := c.plan.numbered.isEmpty(&c.rows, from); err != nil || !empty {
+		return c.plan.text(1), args
+	}
+	kept := make([]any, 0, len(args))
+	for i, arg := range args {
+		if of := i - len(c.plan.head); of < 0 || of >= len(d.left) || !d.left[of] {
+			kept = append(kept, arg)
+		}
+	}
+	return d.text, kept
+}
+
+// given is what an INSERT … RETURNING of one row says of its key.
+type given struct{ id, rows int64 }
+
+func (g given) LastInsertId() (int64, error) { return g.id, nil }
+func (g given) RowsAffected() (int64, error) { return g.rows, nil }
+
+// returned sends an INSERT of one row that returns its key.
+func returned(ctx context.Context, e Execer, query string, args []any) (res Result, err error) {
+	q, ok := e.(Queryer)
+	if !ok {
+		return Result{}, fmt.Errorf("%w: %T sends no queries, and PostgreSQL tells the key that it gave by RETURNING alone; use an *sqlx.DB, *sqlx.Tx or *sqlx.Conn", ErrStatement, e)
+	}
+	rows, err := q.QueryxContext(ctx, query, args...)
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var g given
+	for rows.Next() {
+		if err := rows.Scan(&g.id); err != nil {
+			return Result{}, err
+		}
+		g.rows++
+	}
+	return Result{RowsAffected: g.rows, last: g}, rows.Err()
 }
 
 // singly cuts a batch into statements of one row when the database numbers its
@@ -35,6 +132,9 @@ func (p *plan) singly(r *rows) ([]int, error) {
 		return nil, nil
 	}
 	empty, err := p.numbered.empty(r)
+	if err == nil && len(empty) > 0 && p.family == postgres && p.defaults == nil {
+		err = fmt.Errorf("%w: PostgreSQL numbers the column %s where DEFAULT stands for it; have :%[2]s be a value of its own in one VALUES group", ErrStatement, p.numbered.column)
+	}
 	if err != nil || len(empty) == 0 || r.n == 1 {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ type plan struct {
 	missing           error           // why the statement cannot store a generated key
 	table             *sharding.Table // that is inserted into, nil unless it is sharded
 	numbered          *key            // of keys, the one that the database fills, if any
+	defaults          *defaulted      // how it is left to PostgreSQL; nil where the statement cannot
 	family            family
 	limits            limits
 	texts             *texts // of the hook; nil when the plan itself is not cached

@@ -6,19 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/schema/migrate"
@@ -48,14 +46,26 @@ type gateDepot struct {
 	dbs  sharding.DBs
 	job  *migrate.Job
 	seed atomic.Int64 // of the generators
+	calm sync.RWMutex // is held for each step of a writer
 }
 
-func newGateDepot(t *testing.T) *gateDepot {
+// onGateServers runs a test on two servers of MariaDB and on two of PostgreSQL.
+func onGateServers(t *testing.T, test func(t *testing.T, d *gateDepot)) {
 	t.Helper()
-	near, far := server.RunMariaDB(t), server.RunMariaDB(t)
+	t.Run("MariaDB", func(t *testing.T) { test(t, newGateDepot(t, server.RunMariaDB(t), server.RunMariaDB(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, newGateDepot(t, server.RunPostgres(t), server.RunPostgres(t))) })
+}
+
+func newGateDepot(t *testing.T, near, far database.Server) *gateDepot {
+	t.Helper()
 	d := &gateDepot{dbs: sharding.DBs{"source": near.Open(t, "depot"), "a": near.Open(t, "depot_a"), "b": far.Open(t, "depot_b")}}
-	database.Exec(t, d.dbs["source"], "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
-	database.Exec(t, d.dbs["source"], "CREATE TABLE goods (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, parcel_id BIGINT NOT NULL, name VARCHAR(100) NOT NULL, KEY by_parcel (parcel_id))")
+	id := "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+	if database.DriverName(d.dbs["source"]) == "pgx" {
+		id = "BIGSERIAL PRIMARY KEY"
+	}
+	database.Exec(t, d.dbs["source"], "CREATE TABLE parcels (id "+id+", note VARCHAR(100) NOT NULL)")
+	database.Exec(t, d.dbs["source"], "CREATE TABLE goods (id "+id+", parcel_id BIGINT NOT NULL, name VARCHAR(100) NOT NULL)")
+	database.Exec(t, d.dbs["source"], "CREATE INDEX by_parcel ON goods (parcel_id)")
 	database.Exec(t, d.dbs["source"], "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
 	database.Exec(t, d.dbs["source"], "INSERT INTO parcels (note) VALUES ('old'), ('old'), ('old')")
 	var tables []migrate.Table
@@ -92,10 +102,7 @@ func (d *gateDepot) process(t *testing.T) *gorm.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := gorm.Open(mysql.New(mysql.Config{Conn: d.dbs["source"]}), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := database.OpenGORM(t, d.dbs["source"], false)
 	ids := keygen.Func[int64](func(context.Context) (int64, error) { return d.seed.Add(1), nil })
 	if err := db.Use(gormplugin.New(gormplugin.Config{Generators: keygen.Set{Default: ids}, Router: router})); err != nil {
 		t.Fatal(err)
@@ -103,12 +110,22 @@ func (d *gateDepot) process(t *testing.T) *gorm.DB {
 	return db
 }
 
+// cutover has the writers wait while changes are brought over for which they were too fast.
 func (d *gateDepot) cutover(t *testing.T) {
 	t.Helper()
 	if err := d.job.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	done, err := d.job.Cutover(t.Context(), time.Minute)
+	for errors.Is(err, migrate.ErrNotReady) {
+		t.Log(err)
+		d.calm.Lock()
+		err = d.job.Run(t.Context())
+		d.calm.Unlock()
+		if err == nil {
+			done, err = d.job.Cutover(t.Context(), time.Minute)
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,16 +250,19 @@ func (h *gateHand) together(note string) error {
 		switch {
 		case err == nil:
 			return h.keep(p)
-		case errors.Is(err, sharding.ErrRouteMoved), strings.Contains(err.Error(), "Error 1213"):
+		case errors.Is(err, sharding.ErrRouteMoved), dialect.Contended(err):
 		default:
 			return fmt.Errorf("create with goods: %w", err)
 		}
 	}
 }
 
-func (h *gateHand) work(ctx context.Context, t *testing.T) {
+func (h *gateHand) work(ctx context.Context, t *testing.T, calm *sync.RWMutex) {
 	for n := 0; ctx.Err() == nil; n++ {
-		if err := h.step(n); err != nil {
+		calm.RLock()
+		err := h.step(n)
+		calm.RUnlock()
+		if err != nil {
 			t.Errorf("%s: %v", h.name, err)
 			return
 		}
@@ -251,7 +271,11 @@ func (h *gateHand) work(ctx context.Context, t *testing.T) {
 }
 
 func TestGORMWritersNoticeNothingOfAWholeMigration(t *testing.T) {
-	d := newGateDepot(t)
+	onGateServers(t, writersNoticeNothing)
+}
+
+func writersNoticeNothing(t *testing.T, d *gateDepot) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var hands []*gateHand
@@ -259,7 +283,7 @@ func TestGORMWritersNoticeNothingOfAWholeMigration(t *testing.T) {
 	for i := range 4 {
 		h := &gateHand{db: d.process(t), name: fmt.Sprint("w", i), parcels: map[int64]string{}, goods: map[int64]string{}}
 		hands = append(hands, h)
-		all.Go(func() { h.work(ctx, t) })
+		all.Go(func() { h.work(ctx, t, &d.calm) })
 	}
 	proceed := func() {
 		for _, h := range hands {
@@ -297,7 +321,11 @@ func gateSame(t *testing.T, what string, got, want map[int64]string) {
 }
 
 func TestATransactionIsToldThatATableHasMoved(t *testing.T) {
-	d := newGateDepot(t)
+	onGateServers(t, transactionIsTold)
+}
+
+func transactionIsTold(t *testing.T, d *gateDepot) {
+	t.Helper()
 	db := d.process(t)
 	database.Exec(t, d.dbs["source"], "INSERT INTO depots VALUES (1)")
 	attempts := 0

@@ -44,7 +44,7 @@ func noteInTransaction(db *gorm.DB) (note string) {
 // A table that is being migrated is read on its source and never on a replica,
 // which may not know yet that its place was closed.
 func TestDBResolverDoesNotChooseForTablesThatAreMigrated(t *testing.T) {
-	d := newGateDepot(t)
+	d := newGateDepot(t, server.RunMariaDB(t), server.RunMariaDB(t))
 	replica := server.RunMariaDB(t).Open(t, "depot_replica")
 	database.Exec(t, replica, "CREATE TABLE parcels (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, note VARCHAR(100) NOT NULL)")
 	database.Exec(t, replica, "CREATE TABLE depots (id BIGINT NOT NULL PRIMARY KEY)")
