@@ -1,6 +1,10 @@
 package sqlparse
 
-import "github.com/shardid/shardid/internal/sqltext"
+import (
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqltext"
+)
 
 // function reads a call whose name was read; some have a syntax of their own.
 func (p *operandReader) function(word string, name Name) Expr {
@@ -25,9 +29,12 @@ func (p *operandReader) function(word string, name Name) Expr {
 func (p *operandReader) cast(name Name) Expr {
 	p.expect("(")
 	x := p.inner.expr()
+	from := p.tok.end
 	if p.accept("as") || p.accept(",") {
 		p.skipUntilParen()
-		return p.around(Cast, name.From, x)
+		cast := p.around(Cast, name.From, x)
+		cast.Keeps = p.d.Family == PostgreSQL && keeps(strings.TrimSuffix(p.text[from:cast.To], ")"))
+		return cast
 	}
 	if !p.at("using") {
 		p.fail()

@@ -151,7 +151,7 @@ func (p *exprReader) comparison(x Expr) Expr {
 }
 
 func (p *exprReader) isNull(x Expr, not bool) Expr {
-	return &Operation{p.since(x.Bytes().From), IsNull, not, []Expr{x}}
+	return &Operation{Span: p.since(x.Bytes().From), Op: IsNull, Not: not, Operands: []Expr{x}}
 }
 
 // is reads what stands behind IS: NULL, another test, or a value, with which SQLite compares.
@@ -188,7 +188,7 @@ func (p *exprReader) in(x Expr, not bool) Expr {
 	default: // POSITION(x IN y), IN BOOLEAN MODE
 		return p.opaque(x.Bytes().From, x, p.right())
 	}
-	return &Operation{p.since(x.Bytes().From), In, not, slices.Insert(list, 0, x)}
+	return &Operation{Span: p.since(x.Bytes().From), Op: In, Not: not, Operands: slices.Insert(list, 0, x)}
 }
 
 func (p *exprReader) inTable() Expr {
@@ -210,7 +210,7 @@ func (p *exprReader) between(x Expr, not bool) Expr {
 	if odd {
 		return p.opaque(from, x, low, high)
 	}
-	return &Operation{p.since(from), Between, not, []Expr{x, low, high}}
+	return &Operation{Span: p.since(from), Op: Between, Not: not, Operands: []Expr{x, low, high}}
 }
 
 // goesOn reports whether the expression that was read goes on at tok with an

@@ -14,8 +14,11 @@ type operandReader struct {
 func (p *operandReader) operand() Expr {
 	x := p.bare()
 	for p.d.Family == PostgreSQL && p.accept("::") {
+		from := p.tok.start
 		p.castType()
-		x = p.around(Cast, x.Bytes().From, x)
+		cast := p.around(Cast, x.Bytes().From, x)
+		cast.Keeps = keeps(p.since(from).Of(p.text))
+		x = cast
 	}
 	return x
 }

@@ -26,6 +26,15 @@ func (p *nameReader) castType() {
 	}
 }
 
+// keeps reports whether a type is one of whole numbers, text without a length, or uuid.
+func keeps(typ string) bool {
+	switch strings.ToLower(strings.TrimSpace(typ)) {
+	case "bigint", "int8", "integer", "int", "int4", "smallint", "int2", "text", "varchar", "uuid":
+		return true
+	}
+	return false
+}
+
 // postgresOperator returns the length of the operator at the start of text: as
 // many operator characters as there are, up to a comment, and a sign at the end
 // only behind a character that no SQL standard operator has.

@@ -124,7 +124,8 @@ const postgresTypes = `SELECT a.attname::text, b.typname::text, b.typtype::text,
 		CASE WHEN k.collname IS NULL THEN TRUE
 			WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'b' OR COALESCE(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c' AND d.datcollate IN ('C', 'POSIX')
 			ELSE k.collprovider = 'b' OR k.collprovider = 'c' AND k.collcollate IN ('C', 'POSIX') END,
-		CASE WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) ELSE COALESCE(k.collname::text, '') END
+		CASE WHEN k.collprovider = 'd' THEN COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) ELSE COALESCE(k.collname::text, '') END,
+		(SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = a.attrelid)
 	FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 		JOIN pg_database d ON d.datname = current_database() LEFT JOIN pg_collation k ON k.oid = a.attcollation
 	WHERE a.attrelid = to_regclass(quote_ident($1)) AND a.attnum > 0 AND NOT a.attisdropped`
@@ -145,7 +146,7 @@ func postgresColumns(ctx context.Context, pool dialect.Querier, table string) (p
 	err := dialect.Each(ctx, pool, func(rows *sql.Rows) error {
 		var name, typ, class, collation string
 		var deterministic, bytewise bool
-		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation); err != nil {
+		if err := rows.Scan(&name, &typ, &class, &deterministic, &bytewise, &collation, &t.Namespace); err != nil {
 			return err
 		}
 		c := plan.Column{Value: postgresKinds[typ]}

@@ -83,8 +83,8 @@
 // conditions, CASE, COALESCE and IF of one type, DATE, YEAR and its like, FROM_UNIXTIME,
 // DATE_FORMAT of digits, LOWER, UPPER, LENGTH, ABS, and sums and products of columns and
 // integers; on PostgreSQL orders and groups of expressions but for conditions, CASE and
-// COALESCE of one type, DATE, DATE_TRUNC, LOWER, UPPER, LENGTH, ABS, and sums and products,
-// values of other types than numbers, texts, times, uuid, bytea and booleans (members of
+// COALESCE of one type, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and sums and
+// products, values of other types than numbers, texts, times, uuid, bytea and booleans (members of
 // ENUMs are grouped and not sorted), and DISTINCT ON; those of texts whose collation has several levels of weights on MySQL and MariaDB, or is none of
 // SQLite's own; and while it runs, a query that would have to compare texts of more than
 // max_sort_length (1,024 bytes) in groups, or of more than 4,096 bytes with a collation of

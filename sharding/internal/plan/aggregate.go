@@ -20,7 +20,7 @@ func nameOf(call *sqlparse.Call) string { return strings.ToLower(call.Name.Parts
 // subqueries are their own.
 func aggregated(e sqlparse.Expr) bool {
 	if call, ok := e.(*sqlparse.Call); ok && aggregates[nameOf(call)] != 0 && !call.Over {
-		return len(call.Args) <= 1 || call.Distinct // MAX(a, b) of SQLite is none
+		return len(call.Args) <= 1 || call.Distinct || call.Odd // MAX(a, b) of SQLite is none
 	}
 	return slices.ContainsFunc(sqlparse.Operands(e), aggregated)
 }

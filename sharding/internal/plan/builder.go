@@ -499,8 +499,8 @@ func (b *builder) reference(t *sqlparse.Table, seen *names) *reference {
 	if table, ok := b.snapshot.Lookup(name); ok {
 		r.role, r.table = sharded, table
 		r.takeLeads()
-		if len(t.Name.Parts) > 1 {
-			b.odd(table.Name, sharding.ErrCrossShard, "write the table's name without a database")
+		if r.elsewhere() {
+			b.odd(table.Name, sharding.ErrCrossShard, "write the table's name without a database or schema")
 		}
 	} else if b.snapshot.IsBroadcast(name) {
 		r.role = broadcast

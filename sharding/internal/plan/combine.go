@@ -38,7 +38,7 @@ func (b *builder) combine(d merge.Dialect) (*combination, *sharding.RouteError) 
 		comparer: comparer{builder: b, dialect: d}, query: b.statement.Query, of: &combination{signed: d.Engine == merge.SQLite},
 		hidden: map[int][]string{}, copied: map[int][]int{},
 	}
-	if d.Engine == merge.MySQL {
+	if d.Engine != merge.SQLite {
 		c.integers = &c.of.integers
 	}
 	c.form()
@@ -255,11 +255,17 @@ func (c *combiner) answer() {
 // two rows differ. Only weights without their padding may: then 'a' and 'a ' are two
 // rows of a shard, and a LIMIT there would count both.
 func (c *combiner) once() {
-	for at := range c.cores[0].Items {
+	for at, item := range c.cores[0].Items {
+		if v, ok := constant(item.Expr); ok && v.param >= 0 && len(c.cores) == 1 && c.dialect.Engine == merge.PostgreSQL {
+			continue // the same in all rows, whatever it is taken for
+		}
 		v := c.result(at).untruncated()
 		c.of.distinct = append(c.of.distinct, v.Type)
 		c.of.whole = c.of.whole || v.loose()
 		c.hideResult(at, v)
+	}
+	if len(c.of.distinct) == 0 {
+		c.refuse("how " + c.text(c.core.Items[0].Expr) + " compares is not known" + addKey)
 	}
 }
 
@@ -279,7 +285,7 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
 	switch {
 	case at >= 0:
-		if v = c.inOrder(e, c.result(at)); c.dialect.Engine == merge.MySQL && written(c.cores, at) > 1 {
+		if v = c.inOrder(e, c.result(at)); c.dialect.Engine != merge.SQLite && written(c.cores, at) > 1 {
 			c.refuse("how " + c.text(e) + " is sorted is known to the collation of a connection alone; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
 		}
 		c.hideResult(at, v)
@@ -308,11 +314,8 @@ func (c *combiner) result(at int) (first Value) {
 			return first
 		}
 		e := core.Items[at].Expr
-		v, ok := numeral(e, c.integers)
-		switch {
-		case c.dialect.Engine == merge.MySQL && written(c.cores, at) > 0:
-			v = Value{Type: merge.Type{Kind: merge.Bytes}}
-		case c.dialect.Engine != merge.MySQL || !ok:
+		v, ok := c.fixed(e, at)
+		if !ok {
 			v = c.selects(e)
 		}
 		switch {
@@ -325,6 +328,19 @@ func (c *combiner) result(at int) (first Value) {
 		}
 	}
 	return first
+}
+
+// fixed returns how the values of a result column compare that is written, or given as an
+// argument. SQLite's is known by itself, and what PostgreSQL takes an argument for is not.
+func (c *combiner) fixed(e sqlparse.Expr, at int) (Value, bool) {
+	_, isParam := bare(e).(*sqlparse.Param)
+	switch {
+	case c.dialect.Engine == merge.SQLite, isParam && c.dialect.Engine == merge.PostgreSQL:
+		return Value{}, false
+	case written(c.cores, at) > 0:
+		return Value{Type: merge.Type{Kind: merge.Bytes}}, true
+	}
+	return numeral(e, c.integers)
 }
 
 // hideResult selects a result column besides, in every branch.

@@ -86,6 +86,7 @@ func words(list string) map[string]bool {
 // variance is what may have another value in one database than in another.
 type variance struct {
 	text     string   // of the statement
+	postgres bool     // in which @ is a part of operators
 	restless string   // why values of it may differ, whatever its conditions are
 	ranks    int      // how many variables and unknown functions there are in it
 	windows  []window // the window functions in it
@@ -116,7 +117,7 @@ func (v *variance) unsteady(e sqlparse.Expr) string {
 			return name + " may have another value wherever it is computed; compute it before, and give it as an argument"
 		}
 	case *sqlparse.Operation:
-		if e.Op == sqlparse.Opaque && strings.Contains(e.Of(v.text), "@") {
+		if e.Op == sqlparse.Opaque && !v.postgres && strings.Contains(e.Of(v.text), "@") {
 			v.ranks++
 			return "a variable has another value on each connection; give the value as an argument"
 		}

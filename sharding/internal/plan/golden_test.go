@@ -203,6 +203,7 @@ var schema = plan.Schema{
 	"countries": {Columns: map[string]plan.Column{"code": {}, "name": {}, "used": whole}, Unique: [][]string{{"code"}}},
 	"rates":     {Columns: map[string]plan.Column{"id": {Numbered: true}, "rate": whole, "since": {Varies: true, Touched: true}}},
 	"orders": {
+		Namespace: "public",
 		Columns: map[string]plan.Column{
 			"id": whole, "user_id": whole, "paid": whole, "number": {},
 			"note": texts, "body": pages, "country": {}, "coupon": coupon, "state": members, "price": {Value: plan.Value{Type: merge.Type{Kind: merge.Decimal}}}, "created_at": {Value: plan.Value{Type: merge.Type{Kind: merge.Time}}},
@@ -240,7 +241,7 @@ func (w *world) explain(dialect, text string, args []any) []string {
 	case "postgres":
 		engine = merge.PostgreSQL
 	}
-	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}})
+	p := plan.Of(sqlparse.Parse(text, dialects[dialect]), w.router.Snapshot(), plan.Options{Schema: schema, Quote: quote, Home: "a", Merge: merge.Dialect{Engine: engine}, Reads: dialects[dialect].Rules()})
 	if o := plan.OwnersOf(p, args, sharding.Hint{}); o != nil {
 		return owned(text, args, o)
 	}

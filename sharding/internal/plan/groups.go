@@ -121,8 +121,6 @@ func (c *combiner) hide(text string, of sqlparse.Expr) int {
 	params := parameters{c.statement}
 	switch {
 	case of == nil || !c.hasParams(of) || params.named():
-	case params.numbered():
-		c.refuse(c.text(of) + parametersCompared)
 	default:
 		for range strings.Count(text, c.text(of)) {
 			for _, p := range c.statement.Params {

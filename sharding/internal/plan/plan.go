@@ -56,7 +56,7 @@ type Options struct {
 // cannot be routed is refused by [Plan.Bind].
 func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Options) *Plan {
 	b := newBuilder(statement, snapshot, options.Schema)
-	b.sqlite = options.Merge.Engine == merge.SQLite
+	b.sqlite, b.postgres = options.Merge.Engine == merge.SQLite, options.Merge.Engine == merge.PostgreSQL
 	b.walk()
 	b.complete()
 	if statement.Executable {

@@ -270,6 +270,10 @@ func constant(e sqlparse.Expr) (operand, bool) {
 		case sqlparse.Null:
 			return operand{param: -1}, true
 		}
+	case *sqlparse.Operation:
+		if e.Keeps {
+			return constant(e.Operands[0])
+		}
 	}
 	return operand{}, false
 }

@@ -48,6 +48,14 @@ type column struct {
 	name string
 }
 
+// elsewhere reports whether the table's name stands behind that of a database, or of another
+// schema than the one in which the shards' tables lie.
+func (r *reference) elsewhere() bool {
+	parts := r.at.Name.Parts
+	here := len(parts) == 2 && r.schema.Namespace != "" && strings.EqualFold(parts[0].Name, r.schema.Namespace)
+	return len(parts) > 1 && !here
+}
+
 // label returns the name of the table, for messages.
 func (r *reference) label() string { return last(r.at.Name) }
 

@@ -19,6 +19,9 @@ type Table struct {
 	// Unique are the columns of each unique key, the primary key among them, in
 	// lower case.
 	Unique [][]string
+	// Namespace is the schema of PostgreSQL in which the table is found by its name alone,
+	// "" on other databases.
+	Namespace string
 }
 
 // Column is what a database makes of the values of a column.

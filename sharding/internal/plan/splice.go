@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/internal/sqltext"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -16,7 +17,7 @@ type edit struct {
 	sqlparse.Span
 
 	with string
-	args []int // of the parameters that it copies, where each takes the argument of its place
+	args []int // of the parameters that it copies: those without numbers take the argument of their place each
 }
 
 func inserted(at int, text string) edit {
@@ -66,7 +67,11 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 	params, end := parameters{p.statement}, 0
 	for _, e := range edits {
 		params.copied(&out, sqlparse.Span{From: end, To: e.From}, with)
-		out.WriteString(e.with)
+		if with != nil && len(e.args) > 0 {
+			with.renumber(&out, e.with, p.options.Reads)
+		} else {
+			out.WriteString(e.with)
+		}
 		end = e.To
 	}
 	params.copied(&out, sqlparse.Span{From: end, To: len(p.statement.Text)}, with)
@@ -78,12 +83,28 @@ func (p *Plan) edited(target sharding.Target, with renumbering, more ...edit) (s
 // that have no numbers.
 type renumbering []int
 
+// renumber writes a text that copies parameters.
+func (r renumbering) renumber(out *strings.Builder, text string, reads sqltext.Flavor) {
+	scanner, end := sqltext.NewScanner(text, reads), 0
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		if t.Kind != sqltext.Param {
+			continue
+		}
+		after := strings.TrimLeft(text[t.Start+1:], "0123456789") // SQLite's ?2 are two tokens
+		out.WriteString(text[end : t.Start+1])
+		end = len(text) - len(after)
+		number, _ := strconv.Atoi(text[t.Start+1 : end]) // the parser has read it
+		out.WriteString(strconv.Itoa(r[number-1]))
+	}
+	out.WriteString(text[end:])
+}
+
 // parameters are those of a statement.
 type parameters struct{ of *sqlparse.Statement }
 
-// chosen returns which arguments the parameters take that are wanted, each once and in
-// their order, and the numbers that these parameters get.
-func (p parameters) chosen(wanted func(sqlparse.Span) bool) (args []int, with renumbering) {
+// chosen returns which arguments the parameters take that are wanted, and those that are
+// copied, each once and in their order, and the numbers that these parameters get.
+func (p parameters) chosen(wanted func(sqlparse.Span) bool, copied ...int) (args []int, with renumbering) {
 	for _, q := range p.of.Params {
 		if wanted(q.Span) {
 			args = append(args, q.Index)
@@ -92,6 +113,7 @@ func (p parameters) chosen(wanted func(sqlparse.Span) bool) (args []int, with re
 	if !p.numbered() {
 		return args, nil
 	}
+	args = append(args, copied...)
 	slices.Sort(args)
 	args = slices.Compact(args)
 	with = make(renumbering, p.of.Args)
@@ -110,6 +132,13 @@ func (p parameters) around(edits []edit) (args []int, with renumbering) {
 	copies := slices.DeleteFunc(slices.Clone(edits), func(e edit) bool { return len(e.args) == 0 })
 	if len(copies) == 0 {
 		return p.chosen(wanted)
+	}
+	if p.numbered() {
+		var copied []int
+		for _, e := range copies {
+			copied = append(copied, e.args...)
+		}
+		return p.chosen(wanted, copied...)
 	}
 	slices.SortStableFunc(copies, func(a, b edit) int { return a.From - b.From })
 	for _, q := range p.of.Params {
@@ -158,7 +187,7 @@ func (p *Plan) rename(edits []edit, r *reference, physical string) []edit {
 	if r.label() == physical {
 		return edits
 	}
-	name := r.at.Name.Span
+	name := r.at.Name.Parts[len(r.at.Name.Parts)-1].Span // what qualifies it stays
 	quoted := p.options.Quote(physical)
 	edits = append(edits, edit{Span: name, with: quoted})
 	switch {

@@ -214,10 +214,16 @@ func (c *comparer) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
 }
 
 // oneOf returns how values compare each of which is that of one of several expressions.
-// A text that is written gets the collation of a column beside it.
+// A text that is written gets the collation of a column beside it; and PostgreSQL makes of
+// a parameter what the values beside it are.
 func (c *comparer) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 	text := false
+	var given []int
 	for _, one := range list {
+		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.dialect.Engine == merge.PostgreSQL {
+			given = append(given, p.Index)
+			continue
+		}
 		v, ok := numeral(one, c.integers)
 		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
 		case isLiteral && l.Kind == sqlparse.Null:
@@ -239,7 +245,12 @@ func (c *comparer) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
 			return c.unknown(e)
 		}
 	}
-	if of.Type.Kind == 0 || of.As == Number || text && of.As != Weight {
+	switch {
+	case of.Type.Kind == 0 || of.As == Number || text && of.As != Weight && !of.isText():
+		return c.unknown(e)
+	case of.number():
+		*c.integers = append(*c.integers, given...)
+	case len(given) > 0 && !of.isText():
 		return c.unknown(e)
 	}
 	return of
@@ -299,7 +310,7 @@ func numeral(e sqlparse.Expr, integers *[]int) (v Value, ok bool) {
 	return Value{}, false
 }
 
-// number reports whether values are numbers of MySQL or MariaDB.
+// number reports whether values are numbers of MySQL, MariaDB or PostgreSQL.
 func (v Value) number() bool {
 	return v.As == Plain && v.Type.Kind >= merge.Integer && v.Type.Kind <= merge.Float
 }
@@ -340,7 +351,7 @@ func (c *comparer) function(call *sqlparse.Call) Value {
 // arguments, or nothing.
 func resultOf(name string, v Value, more []sqlparse.Expr) Value {
 	time := v.Type.Kind == merge.Time
-	if parts[name] && v.As == Weight && !slices.ContainsFunc(more, computed) {
+	if parts[name] && v.isText() && !slices.ContainsFunc(more, computed) {
 		return v
 	}
 	switch len(more) {

@@ -1,0 +1,189 @@
+package integration_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/selects"
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// worded is a statement in words that only PostgreSQL has.
+type worded struct {
+	text string
+	args []any
+	open bool // SQL leaves the order of its rows open
+	// refused is a part of the reason for which shards do not take it; "" of one that has to
+	// answer as one table does.
+	refused string
+}
+
+var wordedReads = []worded{
+	{text: `SELECT id FROM orders WHERE user_id = $1::bigint`, args: []any{5}},
+	{text: `SELECT id FROM orders WHERE user_id = CAST($1 AS bigint)`, args: []any{5}},
+	{text: `SELECT id FROM orders WHERE user_id::text = '5'`},
+	{text: `SELECT id FROM orders WHERE user_id = 5.0`},
+	{text: `SELECT id FROM orders WHERE (user_id, n) IN (($1, $2), (6, 6)) ORDER BY id`, args: []any{5, 5}},
+	{text: `SELECT id FROM orders WHERE user_id = ANY (ARRAY[1, 2, 3]::bigint[]) ORDER BY id`},
+	{text: `SELECT id FROM orders WHERE user_id IN ($1, $2) AND n = ANY ('{1,2,3}') ORDER BY id`, args: []any{3, 9}},
+
+	{text: `SELECT id FROM public.orders WHERE user_id = $1`, args: []any{5}},
+	{text: `SELECT o.id FROM public."orders" o ORDER BY o.id`},
+	{text: `SELECT id FROM pg_temp.orders WHERE user_id = 5`, refused: "without a database or schema"},
+	{text: `SELECT "id" FROM "orders" WHERE "orders"."user_id" = $1`, args: []any{5}},
+	{text: `SELECT id, "Odd Name" FROM orders ORDER BY "Odd Name" DESC NULLS LAST, id LIMIT $1 OFFSET $2`, args: []any{7, 3}},
+	{text: `SELECT id FROM orders WHERE note = E'it\'s' ORDER BY id`},
+	{text: `SELECT id FROM orders WHERE note = $q$it's$q$ AND user_id = $1 ORDER BY id`, args: []any{3}},
+	{text: "SELECT id FROM orders WHERE note = $$a$$ /* $1 */ -- $2\nORDER BY id"},
+
+	{text: `SELECT id FROM orders ORDER BY num NULLS FIRST, id`},
+	{text: `SELECT num, COUNT(*) FROM orders GROUP BY num ORDER BY num`},
+	{text: `SELECT SUM(num), AVG(num), MAX(num), SUM(big), AVG(big), SUM(n), AVG(n) FROM orders`},
+	{text: `SELECT DISTINCT ts FROM orders ORDER BY ts`},
+	{text: `SELECT MIN(ts), MAX(ts), MIN(made), MAX(made), MIN(note), MAX(note) FROM orders`},
+	{text: `SELECT date_trunc('hour', ts), COUNT(*) FROM orders GROUP BY 1 ORDER BY 1`},
+	{text: `SELECT u FROM orders ORDER BY u NULLS FIRST, id LIMIT 9`},
+	{text: `SELECT DISTINCT u FROM orders`, open: true},
+	{text: `SELECT kind, COUNT(*) FROM orders GROUP BY kind`, open: true},
+	{text: `SELECT id FROM orders ORDER BY kind, id`, refused: "an order of their own"},
+	{text: `SELECT ch, COUNT(*) FROM orders GROUP BY ch ORDER BY ch`},
+	{text: `SELECT id FROM orders ORDER BY j, id`, refused: "jsonb"},
+	{text: `SELECT id FROM orders ORDER BY tags, id`, refused: "_text"},
+	{text: `SELECT id, j->>'a' FROM orders WHERE j @> '{"a": 1}' AND NOT j ? 'z' ORDER BY id`},
+	{text: `SELECT id FROM orders WHERE tags && ARRAY['1'] AND tags @> $1::text[] ORDER BY id`, args: []any{"{x}"}},
+	{text: `SELECT note ILIKE 'A%', note ~ '^a' FROM orders ORDER BY id`},
+
+	{text: `SELECT COALESCE(note, $1) FROM orders ORDER BY COALESCE(note, $1), id`, args: []any{"m"}},
+	{text: `SELECT id FROM orders WHERE n < $4 ORDER BY COALESCE(note, $2), n + $3, id LIMIT $1`, args: []any{11, "m", 2, 6}},
+	{text: `SELECT DISTINCT COALESCE(note, $1) AS x FROM orders ORDER BY x`, args: []any{"m"}},
+	{text: `SELECT DISTINCT n + $1 AS x, $2::text AS y, 'z' AS z FROM orders ORDER BY x`, args: []any{3, "k"}},
+	{text: `SELECT id FROM orders ORDER BY CASE WHEN note = $1 THEN $2 ELSE n END, id`, args: []any{"a", 3}},
+	{text: `SELECT id FROM orders ORDER BY CASE WHEN n = 1 THEN $1 ELSE $2 END, id`, args: []any{"9", "10"}, refused: "is not known"},
+	{text: `SELECT id FROM orders ORDER BY num * $1, d * $1, id`, args: []any{2}},
+	{text: `SELECT id FROM orders ORDER BY num * $1, id`, args: []any{0.5}, refused: "give a whole number"},
+	{text: `SELECT id FROM orders ORDER BY TRIM(note), SUBSTR(ch, 1, 1), LEFT(note, $1), id LIMIT $2`, args: []any{1, 9}},
+	{text: `SELECT note, 'x' AS k FROM orders UNION SELECT note, 'y' FROM orders`, open: true},
+
+	{text: `SELECT DISTINCT ON (note) note, id FROM orders WHERE user_id = 5 ORDER BY note, id`},
+	{text: `SELECT DISTINCT ON (note) note, id FROM orders ORDER BY note, id`, refused: "DISTINCT ON"},
+	{text: `SELECT id FROM orders WHERE user_id = 5 FOR UPDATE SKIP LOCKED`},
+	{text: `SELECT id FROM orders WHERE user_id = 5 FOR NO KEY UPDATE OF orders NOWAIT`},
+	{text: `SELECT id FROM orders ORDER BY id OFFSET 3 ROWS FETCH NEXT 5 ROWS ONLY`},
+	{text: `SELECT id FROM orders ORDER BY n FETCH FIRST 5 ROWS WITH TIES`, refused: "WITH TIES"},
+	{text: `SELECT COUNT(*) FILTER (WHERE n > 2), COUNT(b) FILTER (WHERE b) FROM orders WHERE user_id = 5`},
+	{text: `SELECT COUNT(*) FILTER (WHERE n > 2) FROM orders`, refused: "FILTER"},
+	{text: `SELECT n, COUNT(*) FROM orders GROUP BY n HAVING COUNT(*) > $1 ORDER BY n`, args: []any{2}},
+	{text: `SELECT string_agg(note, ',' ORDER BY id) FROM orders`, refused: "string_agg"},
+	{text: `SELECT row_to_json(orders)::text FROM orders WHERE user_id = 7`},
+	{text: `SELECT COUNT(*) FROM ONLY orders`},
+}
+
+var wordedWrites = []worded{
+	{text: `INSERT INTO orders (id, user_id, n) VALUES ($1, $2, $3) ON CONFLICT (user_id, n) DO UPDATE SET note = excluded.note || $4, num = orders.num + 1 RETURNING id, note, num`, args: []any{5, 5, 5, "x"}},
+	{text: `INSERT INTO orders AS o (id, user_id, n) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET n = o.n + EXCLUDED.n RETURNING id, n`, args: []any{5, 5, 5}},
+	{text: `INSERT INTO orders (id, user_id, n) VALUES (100, 100, 1), (101, 101, 1), (102, 102, 2) ON CONFLICT DO NOTHING RETURNING id`},
+	{text: `INSERT INTO orders (id, user_id, n) VALUES (100, 100, 1), (109, 109, 1) ON CONFLICT (id) DO NOTHING RETURNING id`},
+	{text: `INSERT INTO orders (id, user_id, "Odd Name", ch) VALUES ($1::bigint, $2::bigint, $3::varchar, $4), (201, 201, $5, DEFAULT) RETURNING "Odd Name", ch`, args: []any{200, 200, "a", "b", "c"}},
+	{text: `INSERT INTO public.orders (id, user_id, n) VALUES (202, 202, 3) RETURNING id, n`},
+	{text: `INSERT INTO orders (id, user_id) SELECT 300, 300 RETURNING id`, refused: "select a column"},
+	{text: `UPDATE public.orders SET note = $2::text WHERE user_id = $1 RETURNING id, note`, args: []any{6, "newer"}},
+	{text: `UPDATE orders AS o SET note = 'z' FROM (VALUES (6), (7)) AS v(k) WHERE o.user_id = v.k AND o.user_id = 6 RETURNING o.id`},
+	{text: `UPDATE orders SET (note, n) = ($1, $2) WHERE user_id = 8 RETURNING note, n`, args: []any{"q", 77}},
+	{text: `UPDATE orders SET tags = array_append(tags, $1::text), j = j || $2::jsonb WHERE user_id = 8 RETURNING tags, j`, args: []any{"t", `{"z": 1}`}},
+	{text: `UPDATE orders SET n = n + 100 WHERE n > $1 RETURNING id`, args: []any{4}, open: true},
+	{text: `WITH picked AS (SELECT id FROM orders WHERE user_id = 13 FOR UPDATE SKIP LOCKED LIMIT 1) UPDATE orders SET note = 'job' FROM picked WHERE orders.id = picked.id AND orders.user_id = 13 RETURNING orders.id`},
+	{text: `UPDATE orders SET note = 'job' WHERE id = (SELECT id FROM orders WHERE user_id = 14 ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) AND user_id = 14 RETURNING id`},
+	{text: `DELETE FROM orders USING (SELECT 10 AS k) x WHERE user_id = x.k AND user_id = 10 RETURNING id`},
+	{text: `DELETE FROM orders WHERE user_id IN ($1, $2, $3) RETURNING id`, args: []any{16, 17, 18}, open: true},
+	{text: `WITH gone AS (DELETE FROM orders WHERE user_id = 11 RETURNING *) SELECT id FROM gone`, refused: `near "DELETE"`},
+	{text: `MERGE INTO orders USING (SELECT 15::bigint AS k) s ON orders.user_id = s.k WHEN MATCHED THEN UPDATE SET note = 'merged'`, refused: `near "MERGE"`},
+}
+
+// What PostgreSQL alone can say is answered by shards as by one table, or refused, in each
+// way in which drivers send arguments.
+func TestTheWordsOfPostgreSQLMeanOnShardsWhatTheyMeanInOneTable(t *testing.T) {
+	p := server.SharePostgres(t)
+	for name, c := range map[string]struct{ driver, params string }{
+		"pgx": {"pgx", ""}, "pgx, exec": {"pgx", "&default_query_exec_mode=exec"}, "pgx, simple": {"pgx", "&default_query_exec_mode=simple_protocol"}, "pq": {"postgres", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			routed, whole := wordedTwins(t, func(database string) *sql.DB {
+				database = fmt.Sprintf("words_%d_%s", len(name), database)
+				p.Open(t, database)
+				return opened(t, c.driver, p.DSN(database)+"?sslmode=disable"+c.params)
+			})
+			for _, w := range slices.Concat(wordedReads, wordedWrites) {
+				w.compare(t, routed, whole)
+			}
+		})
+	}
+}
+
+func (w worded) compare(t *testing.T, routed, whole *sql.DB) {
+	t.Helper()
+	q := selects.Query{Text: w.text, Args: w.args, Open: w.open}
+	got, err := q.Answer(sharding.AllShards(t.Context()), routed, nil)
+	if w.refused != "" {
+		var refusal *sharding.RouteError
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), w.refused) {
+			t.Errorf("%s: %q, %v", w.text, got, err)
+		}
+		return
+	}
+	want, failed := q.Answer(t.Context(), whole, nil)
+	if err != nil || failed != nil || !slices.Equal(got, want) {
+		t.Errorf("%s %v:\n%q, %v\nwant %q, %v", w.text, w.args, got, err, want, failed)
+	}
+}
+
+// wordedTwins have a column of every usual type.
+func wordedTwins(t *testing.T, open func(database string) *sql.DB) (routed, whole *sql.DB) {
+	t.Helper()
+	const columns = ` (id bigint PRIMARY KEY, user_id bigint NOT NULL, n int, big bigint, d double precision, num numeric, ts timestamptz, u uuid,
+		j jsonb, tags text[], note text, "Odd Name" varchar(20), ch char(6), b boolean, made date, kind mood, UNIQUE (user_id, n))`
+	dbs, whole := sharding.DBs{"a": open("a"), "b": open("b")}, open("whole")
+	for _, db := range []*sql.DB{dbs["a"], dbs["b"], whole} {
+		database.Exec(t, db, "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+	}
+	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range m.Targets() {
+		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+columns)
+	}
+	database.Exec(t, whole, "CREATE TABLE orders"+columns)
+	router, err := sharding.New(dbs, sharding.Transactions(sharding.BestEffort), sharding.Table{
+		Name: "orders", Key: "user_id", Rule: sharding.Mod(4), Map: m, OnMissing: sharding.FanOutReads, Also: []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: dbs["a"]})
+	t.Cleanup(func() { _ = routed.Close() })
+	const insert = `INSERT INTO orders (id, user_id, n, big, d, num, ts, u, j, tags, note, "Odd Name", ch, b, made, kind)
+		VALUES ($1::bigint, $2, $3, $4, $5, $6::numeric, $7::timestamptz, $8::uuid, $9::jsonb, $10::text[], $11, $12, $13, $14, $15::date, $16::mood)`
+	for i := range 40 {
+		args := []any{
+			i, i, i % 7, int64(i) << 40, float64(i) / 4, fmt.Sprintf("%d.%d0", i%5, i%3), fmt.Sprintf("2026-01-01 %02d:00:00+0%d", i%24, i%9),
+			fmt.Sprintf("%08d-0000-0000-0000-000000000000", i*7919%100), fmt.Sprintf(`{"a": %d}`, i%4), fmt.Sprintf("{%d,x}", i%3), []string{"b", "a", "A", "it's", "ä", "a "}[i%6],
+			fmt.Sprint("o", i%5), []string{"x", "x ", "y"}[i%3], i%2 == 0, fmt.Sprintf("2026-01-%02d", 1+i%28), []string{"sad", "ok", "happy"}[i%3],
+		}
+		if i%9 == 5 {
+			args[5+i%7] = nil
+		}
+		for _, db := range []*sql.DB{routed, whole} {
+			if _, err := db.ExecContext(t.Context(), insert, args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return routed, whole
+}
