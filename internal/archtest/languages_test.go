@@ -10,7 +10,7 @@ import (
 )
 
 // translated are the pages that stand in Chinese beside them.
-var translated = []string{"README.md", "docs/ids.md", "docs/which-generator.md", "docs/sharding.md"}
+var translated = []string{"README.md", "docs/ids.md", "docs/which-generator.md", "docs/sharding.md", "docs/runbook.md"}
 
 func TestAPageSaysTheSameInBothLanguages(t *testing.T) {
 	root := moduleRoot(t)
