@@ -20,7 +20,7 @@ func (l *Stage) rehearse(ctx context.Context, sides ...*backend.Database) (time.
 	tasks := make([]func(context.Context) error, len(sides))
 	for i, side := range sides {
 		tasks[i] = func(ctx context.Context) error {
-			took, err := l.rehearseOn(ctx, side)
+			took, err := l.rehearseOn(ctx, side, i)
 			if err != nil {
 				return fmt.Errorf("measure a rename on %s: %w", side.Label, err)
 			}
@@ -35,9 +35,10 @@ func (l *Stage) rehearse(ctx context.Context, sides ...*backend.Database) (time.
 }
 
 // rehearseOn renames a table of its own there and back. The faster one counts, as
-// the other may have waited for something that a switch keeps out.
-func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database) (took time.Duration, err error) {
-	one, other := "shardid_try_"+l.Name, "shardid_was_"+l.Name
+// the other may have waited for something that a switch keeps out. Each side has a name of its
+// own, as the source and a shard may be one database.
+func (l *Stage) rehearseOn(ctx context.Context, side *backend.Database, n int) (took time.Duration, err error) {
+	one, other := fmt.Sprintf("shardid_try_%s_%d", l.Name, n), fmt.Sprintf("shardid_was_%s_%d", l.Name, n)
 	err = side.Do(ctx, func(s *backend.Session) error {
 		drop := []string{"DROP TABLE IF EXISTS " + side.Quote(one), "DROP TABLE IF EXISTS " + side.Quote(other)}
 		if err := s.ExecAll(ctx, append(drop, "CREATE TABLE "+side.Quote(one)+" (id INTEGER PRIMARY KEY)")); err != nil {
