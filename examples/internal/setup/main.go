@@ -16,8 +16,13 @@ import (
 
 // Main is the program of a shop: it answers until it is told to end.
 func Main(open func(context.Context, *Shop) (web.Shop, error)) {
+	Run(func(ctx context.Context) error { return run(ctx, Parse(), open) })
+}
+
+// Run is a program that ends by SIGINT or SIGTERM.
+func Run(do func(context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, parse(), open)
+	err := do(ctx)
 	stop()
 	if err != nil {
 		slog.Error("the shop has ended", "error", err)
@@ -39,16 +44,24 @@ func run(ctx context.Context, f Flags, open func(context.Context, *Shop) (web.Sh
 	if err != nil {
 		return err
 	}
-	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
+	at, err := Listen(ctx, f)
 	if err != nil {
 		return err
 	}
-	slog.Info("the shop is open", "url", "http://"+at.Addr().String(), "status", "http://"+at.Addr().String()+"/debug/shardid/")
-	return serve(ctx, at, web.Handler(shop, page))
+	return Serve(ctx, at, web.Handler(shop, page))
 }
 
-// serve answers until ctx ends, and lets requests that are under way end then.
-func serve(ctx context.Context, at net.Listener, h http.Handler) error {
+// Listen opens the address of the flags, and says what is found there.
+func Listen(ctx context.Context, f Flags) (net.Listener, error) {
+	at, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
+	if err == nil {
+		slog.Info("the shop is open", "url", "http://"+at.Addr().String(), "status", "http://"+at.Addr().String()+"/debug/shardid/")
+	}
+	return at, err
+}
+
+// Serve answers until ctx ends, and lets requests that are under way end then.
+func Serve(ctx context.Context, at net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	stopped := make(chan error, 1)
 	go func() {

@@ -21,20 +21,35 @@ import (
 // Run tests a shop on SQLite, MariaDB and MySQL.
 func Run(t *testing.T, open func(context.Context, *setup.Shop) (web.Shop, error)) {
 	t.Helper()
-	t.Run("SQLite", func(t *testing.T) { onShop(t, setup.Flags{}, open) })
-	t.Run("MariaDB", func(t *testing.T) {
-		m := server.ShareMariaDB(t)
-		onServer(t, func(name string) string { m.Open(t, name); return m.DSN(name) }, open)
-	})
-	t.Run("MySQL", func(t *testing.T) {
-		m := server.ShareMySQL(t)
-		onServer(t, func(name string) string { m.Open(t, name); return m.DSN(name) }, open)
+	OnEveryDatabase(t, func(t *testing.T, f setup.Flags) {
+		t.Helper()
+		onShop(t, f, open)
 	})
 }
 
-func onServer(t *testing.T, database func(name string) string, open func(context.Context, *setup.Shop) (web.Shop, error)) {
+// OnEveryDatabase calls test with the flags of SQLite, MariaDB and MySQL, whose databases are
+// empty.
+func OnEveryDatabase(t *testing.T, test func(*testing.T, setup.Flags)) {
 	t.Helper()
-	onShop(t, setup.Flags{East: database("east"), West: database("west")}, open)
+	t.Run("SQLite", func(t *testing.T) { test(t, setup.Flags{}) })
+	t.Run("MariaDB", func(t *testing.T) {
+		m := server.ShareMariaDB(t)
+		test(t, databases(func(name string) string { m.Open(t, name); return m.DSN(name) }))
+	})
+	t.Run("MySQL", func(t *testing.T) {
+		m := server.ShareMySQL(t)
+		test(t, databases(func(name string) string { m.Open(t, name); return m.DSN(name) }))
+	})
+}
+
+func databases(dsn func(name string) string) setup.Flags {
+	return setup.Flags{East: dsn("east"), West: dsn("west")}
+}
+
+// Get returns the page at a URL.
+func Get(t *testing.T, url string) string {
+	t.Helper()
+	return client{t, url}.get(http.StatusOK, "", nil)
 }
 
 func onShop(t *testing.T, f setup.Flags, open func(context.Context, *setup.Shop) (web.Shop, error)) {
