@@ -18,7 +18,7 @@ func (b *builder) change(c *sqlparse.Change) {
 		for i := range c.Targets {
 			r := b.reference(&c.Targets[i], nil) // no CTE can be written
 			r.written, r.renamed = true, len(c.Set) == 0
-			s.refs = append(s.refs, r)
+			s.refs, s.target = append(s.refs, r), r
 		}
 	}
 	for i := range c.From {
@@ -67,7 +67,7 @@ type assignment struct {
 func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 	for _, name := range set.Columns {
 		b.rowid(s.refs[0], last(name))
-		c, ok := s.resolve(name)
+		c, ok := s.assigned(name)
 		if !ok { // it leads to no slot, as columns that do are known
 			s.mayWrite(last(name))
 			continue

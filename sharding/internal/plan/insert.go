@@ -102,7 +102,8 @@ func keeps(set sqlparse.Assignment, s *scope) bool {
 		value = call.Args[0]
 	}
 	c, ok := s.column(value)
-	return ok && len(set.Columns) == 1 && assigns(set, c.name)
+	to, known := s.assigned(set.Columns[0])
+	return ok && known && len(set.Columns) == 1 && to == c
 }
 
 func (b *inserter) rows(r *reference) {

@@ -131,6 +131,17 @@ type scope struct {
 	// windows are the window functions over its rows.
 	windows    []*sqlparse.Call
 	quantified bool // there is ALL, ANY or SOME (SELECT …) in its expressions
+	// target is the table of which SET names columns, whatever other tables have: nil where
+	// it may name those of any, as MySQL's UPDATE of several tables does.
+	target *reference
+}
+
+// assigned returns the column that SET gives a value, or false where that is not certain.
+func (s *scope) assigned(n sqlparse.Name) (column, bool) {
+	if s.target != nil {
+		s = &scope{refs: []*reference{s.target}}
+	}
+	return s.resolve(n)
 }
 
 // resolve returns the column that a name means, or false where that is not

@@ -92,9 +92,7 @@ func (p *binding) divided(parts []Part) (Route, error) {
 		if err != nil {
 			return Route{}, err
 		}
-		if n := len(part.Args); n > 0 { // the database says which are missing
-			part.Args = slices.DeleteFunc(part.Args, func(i int) bool { return i >= len(p.args) })
-		}
+		part.Args = p.sent(part.Args)
 	}
 	return Route{Kind: Several, Writes: w}, nil
 }

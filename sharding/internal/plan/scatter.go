@@ -99,10 +99,7 @@ func (p *binding) scatter(set slots) (Route, error) {
 	}
 	var with renumbering
 	all.Args, with = parameters{p.statement}.around(edits)
-	all.Args = slices.DeleteFunc(all.Args, func(i int) bool { return i >= len(p.args) }) // the database says which are missing,
-	for i := p.statement.Args; i < len(p.args); i++ {                                    // and which are too many
-		all.Args = append(all.Args, i)
-	}
+	all.Args = p.sent(all.Args)
 	for _, target := range targets {
 		text, err := p.edited(target, with, edits...)
 		if err != nil {
@@ -111,6 +108,16 @@ func (p *binding) scatter(set slots) (Route, error) {
 		all.Targets = append(all.Targets, Shard{target, text})
 	}
 	return Route{Kind: Scatter, Shards: all}, nil
+}
+
+// sent returns those of the chosen arguments that there are, and all for which the statement
+// has no place: the database says which are missing, and which are too many.
+func (p *binding) sent(chosen []int) []int {
+	chosen = slices.DeleteFunc(chosen, func(i int) bool { return i >= len(p.args) })
+	for i := p.statement.Args; i < len(p.args); i++ {
+		chosen = append(chosen, i)
+	}
+	return chosen
 }
 
 // bind takes in the arguments of LIMIT and OFFSET and of groups, and returns the edits of

@@ -225,7 +225,7 @@ func (b changer) rekey(c *sqlparse.Change, s *scope, r rekeyed) {
 // sets reports whether an assignment gives a column another value than it has.
 func sets(a sqlparse.Assignment, c column, s *scope) bool {
 	return !keeps(a, s) && slices.ContainsFunc(a.Columns, func(n sqlparse.Name) bool {
-		is, ok := s.resolve(n)
+		is, ok := s.assigned(n)
 		return ok && is == c
 	})
 }

@@ -229,7 +229,7 @@ func (r *reading) sets(set sqlparse.Assignment, s *scope, to changed) {
 	if at < 0 || keeps(set, s) {
 		return
 	}
-	c, certain := s.resolve(set.Columns[at])
+	c, certain := s.assigned(set.Columns[at])
 	v, known := constant(set.Value)
 	switch {
 	case certain && c.of != to.of:
