@@ -85,6 +85,7 @@ var house = []room{
 	{"gormplugin", append([]string{"sharding/shardsql", "sharding/lookups"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},
 	{"sqlxhook", aboveSharding, whySibling},
 	{"internal/testshards", []string{"internal/testkit/corpus", "sharding"}, "it makes the tables for tests of siblings that must not know each other"},
+	{"internal/testkit/shapes", []string{"sharding", "sharding/shardsql"}, "it tries statements on shards and whole tables of any database, for tests here and in integration"},
 	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
 	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
 	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},

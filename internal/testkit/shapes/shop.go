@@ -1,0 +1,208 @@
+package shapes
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/shardsql"
+)
+
+// Shop has the tables in shards, whose database is Routed, and whole in another one.
+type Shop struct {
+	Routed, Whole *sql.DB
+
+	dbs    sharding.DBs
+	shards [][2]string // the database and the name of each physical table
+	slots  []int
+}
+
+// Open makes the tables and their rows: in two databases a and b, in home and in whole.
+// With also, ids lead to the shards, too. The caller closes Routed.
+func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, also bool) (*Shop, error) {
+	s := &Shop{Whole: whole, dbs: dbs}
+	options := []sharding.Option{sharding.Broadcast("regions"), sharding.Transactions(sharding.BestEffort)}
+	var errs []error
+	for _, name := range []string{"orders", "items"} {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, name+"_%d")
+		if err != nil {
+			return nil, err
+		}
+		for slot, at := range m.Targets() {
+			errs = append(errs, execute(ctx, dbs[at.DB], "CREATE TABLE "+at.Table+Tables[name]))
+			s.shards, s.slots = append(s.shards, [2]string{at.DB, at.Table}), append(s.slots, slot)
+		}
+		table := sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m, Group: "shop"}
+		if also {
+			table.Also = []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}}
+		}
+		options = append(options, table)
+		errs = append(errs, execute(ctx, whole, "CREATE TABLE "+name+Tables[name]))
+	}
+	for _, db := range []*sql.DB{whole, home} {
+		errs = append(errs, execute(ctx, db, "CREATE TABLE coupons"+Tables["coupons"]))
+	}
+	for _, db := range []*sql.DB{whole, home, dbs["a"], dbs["b"]} {
+		errs = append(errs, execute(ctx, db, "CREATE TABLE regions"+Tables["regions"]))
+	}
+	router, err := sharding.New(dbs, options...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	s.Routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
+	return s, errors.Join(fill(ctx, s.Routed), fill(ctx, whole))
+}
+
+func execute(ctx context.Context, db *sql.DB, text string, args ...any) error {
+	if _, err := db.ExecContext(ctx, text, args...); err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return nil
+}
+
+// fill inserts the same rows into every database.
+func fill(ctx context.Context, db *sql.DB) (err error) {
+	random := rand.New(rand.NewPCG(5, 6))
+	text := func() any { return []any{"a", "b", "d", "", "ab", nil}[random.IntN(6)] }
+	number := func() any {
+		if n := random.Int64N(7); n < 6 {
+			return n
+		}
+		return nil
+	}
+	for i := range int64(40) {
+		user, other := random.Int64N(8), random.Int64N(8)
+		err = errors.Join(err,
+			execute(ctx, db, "INSERT INTO orders (id, user_id, paid, amount, note, region) VALUES (?, ?, ?, ?, ?, ?)", user+8*i, user, number(), random.Int64N(6), text(), text()),
+			execute(ctx, db, "INSERT INTO items (id, user_id, order_id, qty, sku) VALUES (?, ?, ?, ?, ?)", other+8*i, other, other+8*random.Int64N(40), number(), text()))
+	}
+	for i, code := range []string{"a", "b", "c"} {
+		err = errors.Join(err,
+			execute(ctx, db, "INSERT INTO regions (code, rank_no) VALUES (?, ?)", code, i),
+			execute(ctx, db, "INSERT INTO coupons (code, user_id, off_by) VALUES (?, ?, ?)", code, i*3, i))
+	}
+	return err
+}
+
+// Tally counts what became of statements.
+type Tally struct {
+	Answered, Refused, Failed int // Failed are those that whole tables do not answer either
+	// Reasons are those of refusals, each with a statement.
+	Reasons map[string]string
+}
+
+// Try executes a statement on both, and returns how they differ. What shards refuse is
+// not executed on whole tables.
+func (s *Shop) Try(ctx context.Context, st Statement, tally *Tally) error {
+	got, err := st.answer(ctx, s.Routed)
+	var refusal *sharding.RouteError
+	if errors.As(err, &refusal) {
+		tally.refused(st, refusal)
+		return nil
+	}
+	want, failed := st.answer(ctx, s.Whole)
+	switch {
+	case failed != nil && err != nil:
+		tally.Failed++
+		return nil
+	case failed != nil:
+		return fmt.Errorf("%s %v: shards answer %q, where whole tables fail: %w", st.Text, st.Args, got, failed)
+	case err != nil || !slices.Equal(got, want):
+		return errors.Join(fmt.Errorf("%s %v: got %q, where whole tables answer %q", st.Text, st.Args, got, want), err)
+	}
+	tally.Answered++
+	if st.Writes {
+		if err := s.compare(ctx); err != nil {
+			return fmt.Errorf("after %s %v: %w", st.Text, st.Args, err)
+		}
+	}
+	return nil
+}
+
+func (t *Tally) refused(st Statement, err *sharding.RouteError) {
+	t.Refused++
+	if t.Reasons == nil {
+		t.Reasons = map[string]string{}
+	}
+	why := err.Err.Error() + ": " + err.Hint
+	if known := t.Reasons[why]; known == "" || len(st.Text) < len(known) {
+		t.Reasons[why] = st.Text
+	}
+}
+
+// compare compares the rows, and looks for those that lie where nobody looks for them.
+func (s *Shop) compare(ctx context.Context) error {
+	for _, table := range []string{"orders", "items"} {
+		all := Statement{Text: "SELECT * FROM " + table, Query: true}
+		got, err := all.answer(ctx, s.Routed)
+		want, failed := all.answer(ctx, s.Whole)
+		if err := errors.Join(err, failed); err != nil || !slices.Equal(got, want) {
+			return errors.Join(fmt.Errorf("%s has %q, where whole tables have %q", table, less(got, want), less(want, got)), err)
+		}
+	}
+	for i, shard := range s.shards {
+		stray := Statement{Text: fmt.Sprintf("SELECT * FROM %s WHERE user_id >= 0 AND user_id %% 4 <> %d", shard[1], s.slots[i]), Query: true}
+		if rows, err := stray.answer(ctx, s.dbs[shard[0]]); err != nil || len(rows) > 0 {
+			return errors.Join(fmt.Errorf("%s has rows of other shards: %q", shard[1], rows), err)
+		}
+	}
+	return nil
+}
+
+// less returns what of a list is not in another one.
+func less(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(row string) bool { return slices.Contains(other, row) })
+}
+
+// answer is the rows of a query as texts, or how many rows a write has affected.
+func (st Statement) answer(ctx context.Context, db *sql.DB) ([]string, error) {
+	if !st.Query {
+		r, err := db.ExecContext(ctx, st.Text, st.Args...)
+		if err != nil {
+			return nil, err
+		}
+		n, err := r.RowsAffected()
+		return []string{fmt.Sprint(n)}, err
+	}
+	found, err := db.QueryContext(ctx, st.Text, st.Args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = found.Close() }()
+	rows, err := texts(found)
+	if !st.Ordered {
+		slices.Sort(rows)
+	}
+	return rows, err
+}
+
+func texts(found *sql.Rows) (rows []string, err error) {
+	columns, err := found.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]any, len(columns))
+	for found.Next() {
+		var line strings.Builder
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := found.Scan(values...); err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			if b, ok := (*v.(*any)).([]byte); ok {
+				fmt.Fprintf(&line, "%s|", b)
+			} else {
+				fmt.Fprintf(&line, "%v|", *v.(*any))
+			}
+		}
+		rows = append(rows, line.String())
+	}
+	return rows, found.Err()
+}
