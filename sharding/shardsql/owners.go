@@ -135,7 +135,7 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 
 // table returns a lookup table as far as one database has it.
 func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
-	b := book{database: k.session.database, home: k.session.home}
+	b := book{database: k.session.database, home: k.session.home, aside: k.session.aside}
 	if k.tx.has(pool) != nil {
 		b.tx = k.tx
 	}
@@ -229,11 +229,12 @@ type book struct {
 	database *database
 	tx       *transaction
 	home     inner // that a session holds
+	aside    map[*sql.DB]inner
 }
 
 // session calls f with a connection of the database that is as the caller's.
 func (b book) session(ctx context.Context, f func(context.Context, *conn) error) error {
-	c := &conn{session{database: b.database, tx: b.tx, home: b.home}}
+	c := &conn{session{database: b.database, tx: b.tx, home: b.home, aside: b.aside}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // whatever the context says of the statement
 	if b.home.conn == nil {
 		err = both(err, c.leaveHome())
@@ -519,6 +520,8 @@ func (c *lookups) check(ctx context.Context, s *session, t *sharding.Table, l *s
 		return &sharding.RouteError{Op: "lookup in " + l.Table + " for", Table: t.Name, Column: l.Column, Err: fmt.Errorf("%w: %s", sharding.ErrLookup, what),
 			Hint: "make it by gormplugin.Migrate, lookups.Create or shardid lookup create"}
 	}
+	// Its columns are read now: a statement about it may hold connections that others wait for.
+	s.database.schema(ctx, s.database.server, s.database.router.Snapshot(), []string{l.Table}, s.on)
 	c.checked.Store(l.Table, true)
 	return nil
 }

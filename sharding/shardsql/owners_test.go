@@ -358,6 +358,46 @@ func TestALookupTableThatComparesOtherwiseIsRefused(t *testing.T) {
 	}
 }
 
+// A writer holds a connection to the database of its row while it asks for one to that of
+// the lookup table; others hold and ask the other way round.
+func TestWritersGoOnWithOneConnectionOfEachPool(t *testing.T) {
+	for _, home := range []string{"", "a"} {
+		d := newDirectory(t, home, true)
+		d.routed = shardsql.OpenDB(shardsql.Config{Router: d.router, Home: d.home})
+		for _, db := range []*sql.DB{d.home, d.dbs["a"], d.dbs["b"]} {
+			db.SetMaxOpenConns(1)
+		}
+		ctx := within(t)
+		var wg sync.WaitGroup
+		for w := range int64(8) {
+			wg.Go(func() {
+				for i := range int64(20) {
+					id := w + 8*i
+					for _, write := range []string{
+						"INSERT INTO users (id, email, city) VALUES (?1, ?2, ?2)",
+						"UPDATE users SET city = ?2, email = ?2 WHERE id = ?1",
+						"UPDATE users SET email = NULL WHERE id = ?1 AND city = ?2",
+					} {
+						if _, err := d.routed.ExecContext(ctx, write, id, fmt.Sprintf("%d.%d@x", id, len(write))); err != nil {
+							t.Errorf("%s: %v", write, err)
+							return
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := d.routed.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, column := range []string{"email", "city"} {
+			if r, err := lookups.Verify(t.Context(), d.lookup(column)); err != nil {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+	}
+}
+
 // Writers that want the same few values, and delete and change them again, never own one
 // twice.
 func TestWritersOfTheSameValuesAtOnce(t *testing.T) {

@@ -15,6 +15,8 @@ type session struct {
 	tx       *transaction // nil outside of one
 	home     inner        // none before the first statement there
 	atHome   kept         // of home
+	// aside are connections that a statement has taken for lookup tables: see keeping.pools.
+	aside map[*sql.DB]inner
 }
 
 // Ping asks the home database, on the connection that s has there, if it has one: the
@@ -26,11 +28,14 @@ func (s *session) Ping(ctx context.Context) error {
 	return s.database.home.PingContext(ctx)
 }
 
-// held returns the connection that s holds to a database: that of a transaction, or the
-// one at home.
+// held returns the connection that s holds to a database: that of a transaction, one aside,
+// or the one at home.
 func (s *session) held(t *transaction, pool *sql.DB) (in inner, ok bool) {
 	if b := t.has(pool); b != nil {
 		return b.inner, true
+	}
+	if in, ok := s.aside[pool]; ok {
+		return in, true
 	}
 	return s.home, s.home.conn != nil && pool == s.database.home
 }
@@ -58,7 +63,7 @@ func (s *session) inner(ctx context.Context, pool *sql.DB) (inner, error) {
 		return b.inner, nil
 	}
 	in, err := s.beside(ctx, nil, pool)
-	if err == nil && pool == s.database.home {
+	if err == nil && pool == s.database.home && in.kept == nil {
 		in.kept = &s.atHome
 		s.home = in
 	}

@@ -3,6 +3,7 @@ package shardsql
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -63,6 +64,65 @@ func (d *database) compare(a, b string) int {
 		return 1
 	}
 	return strings.Compare(a, b)
+}
+
+// pools returns where a write will enter values in lookup tables, in the order in which
+// statements take their databases. A home database without shards is none of them: who
+// holds a connection to it waits for no other.
+func (k *keeping) pools() (all []*sql.DB) {
+	if k == nil {
+		return nil
+	}
+	d := k.session.database
+	for _, kept := range k.of.Kept {
+		values := []any{kept.Set}
+		for _, row := range kept.Rows {
+			values = append(values, row[0])
+		}
+		values = slices.DeleteFunc(values, func(v any) bool { return v == nil })
+		places, err := byPool(d, kept.Lookup, values, func(v any) any { return v })
+		if err != nil {
+			continue // the entry tells
+		}
+		for _, p := range places {
+			if routerName(d.router, p.pool) != "" && !slices.Contains(all, p.pool) {
+				all = append(all, p.pool)
+			}
+		}
+	}
+	slices.SortFunc(all, d.comparePools)
+	return all
+}
+
+func (d *database) comparePools(a, b *sql.DB) int {
+	return d.compare(d.shortNameOf(a), d.shortNameOf(b))
+}
+
+// takeAside takes a connection to each of the databases that come before one which the
+// statement is about to hold, until leaveAside.
+func (s *session) takeAside(ctx context.Context, t *transaction, pools []*sql.DB, before *sql.DB) error {
+	for _, pool := range pools {
+		if _, held := s.held(t, pool); held || s.database.comparePools(pool, before) >= 0 {
+			continue
+		}
+		in, err := s.beside(ctx, t, pool)
+		if err != nil {
+			return err
+		}
+		in.kept = &kept{}
+		if s.aside == nil {
+			s.aside = map[*sql.DB]inner{}
+		}
+		s.aside[pool] = in
+	}
+	return nil
+}
+
+func (s *session) leaveAside() {
+	for _, in := range s.aside {
+		_ = in.leave() // of one that has broken
+	}
+	s.aside = nil
 }
 
 func (d *database) turn(db *sql.DB) *poolTurn {

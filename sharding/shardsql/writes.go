@@ -40,7 +40,7 @@ func (w writing) executed(ctx context.Context, parts *plan.Writes) (driver.Resul
 		return nil, err
 	}
 	var all sum
-	_, err = together(ctx, w.session, participants, false, after(w.kept, inner.affected), func(t *transaction, results []driver.Result) error {
+	_, err = together(ctx, w.session, participants, false, w.kept, inner.affected, func(t *transaction, results []driver.Result) error {
 		all = summed(parts, results)
 		if err := (search{w.session, t}).missed(ctx, w.models, all.rows); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (w writing) returned(ctx context.Context, parts *plan.Writes) (driver.Rows,
 	if err != nil {
 		return nil, err
 	}
-	all, err := together(ctx, w.session, participants, false, after(w.kept, returning()), func(t *transaction, returned []*heldRows) error {
+	all, err := together(ctx, w.session, participants, false, w.kept, returning(), func(t *transaction, returned []*heldRows) error {
 		if err := inOrder(parts, returned); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (w writing) participants(parts *plan.Writes) ([]participant, error) {
 // of the same rows on two databases that each hold one of them would wait for the other,
 // and no database sees that circle. In order, the second waits on the first database.
 // (Four such writers on MariaDB: 0.05 s in order; side by side they stood still.)
-func together[T any](ctx context.Context, s *session, participants []participant, spans bool, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
+func together[T any](ctx context.Context, s *session, participants []participant, spans bool, kept *keeping, do func(inner, context.Context, participant) (T, error), then func(*transaction, []T) error) ([]T, error) {
 	// Statements take their databases in one order: see compare.
 	slices.SortStableFunc(participants, func(a, b participant) int {
 		return cmp.Or(s.database.compare(a.target.DB, b.target.DB), cmp.Compare(a.target.Table, b.target.Table))
@@ -248,13 +248,15 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	}
 	guarded := s.tx != nil
 	answers := make([]T, len(participants))
-	err := t.execute(ctx, participants, guarded, func(l participant, in inner) (err error) {
+	do = after(kept, do)
+	err := t.execute(ctx, participants, kept.pools(), guarded, func(l participant, in inner) (err error) {
 		answers[l.place], err = do(in, ctx, l)
 		return err
 	})
 	if err == nil {
 		err = then(t, answers)
 	}
+	s.leaveAside()
 	switch {
 	case guarded:
 		err = t.settle(ctx, err)
@@ -266,9 +268,13 @@ func together[T any](ctx context.Context, s *session, participants []participant
 	return answers, err
 }
 
-// execute sends the participants, on each database behind a savepoint if guarded.
-func (t *transaction) execute(ctx context.Context, participants []participant, guarded bool, do func(participant, inner) error) error {
+// execute sends the participants, on each database behind a savepoint if guarded. Before it
+// takes a database it takes those of others aside that come before.
+func (t *transaction) execute(ctx context.Context, participants []participant, others []*sql.DB, guarded bool, do func(participant, inner) error) error {
 	for _, l := range participants {
+		if err := t.session.takeAside(ctx, t, others, l.pool); err != nil {
+			return err
+		}
 		b, err := t.join(ctx, l.pool)
 		if err == nil && guarded && !b.marked {
 			err = b.inner.run(ctx, "SAVEPOINT "+mark)
@@ -355,7 +361,7 @@ func copies[T any](ctx context.Context, w writing, text, table string, do func(i
 	if err != nil {
 		return home, err
 	}
-	all, err := together(ctx, w.session, w.session.database.copied(text, table, w.args), alone, do, func(*transaction, []T) error { return nil })
+	all, err := together(ctx, w.session, w.session.database.copied(text, table, w.args), alone, nil, do, func(*transaction, []T) error { return nil })
 	if err != nil {
 		return home, err
 	}
