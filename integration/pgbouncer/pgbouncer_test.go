@@ -141,11 +141,7 @@ func freePort(t *testing.T) int {
 
 func store(t *testing.T, dsn string) (*sql.DB, *sqlstore.Store) {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := through(t, dsn)
 	s, err := sqlstore.New(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -176,40 +172,75 @@ func TestIDsAreNumberedThroughPgBouncer(t *testing.T) {
 // pgx keeps statements prepared on a connection, which is another one of the server in
 // the next transaction.
 func TestAProgramThatPreparesThroughPgBouncerIsToldWhatToSet(t *testing.T) {
-	dsn := bounce(t, server.RunPostgres(t))
+	p := server.RunPostgres(t)
+	dsn := bounce(t, p)
+	db := through(t, dsn)
+	t.Run("ids", func(t *testing.T) {
+		tellsWhatToSet(t, func(int) error {
+			s, err := sqlstore.New(t.Context(), db)
+			if err == nil {
+				_, err = s.Tag("orders").Reserve(t.Context(), 10)
+			}
+			return err
+		})
+	})
+	t.Run("routing", func(t *testing.T) {
+		m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		routed := database.RoutedOrders(t, sharding.DBs{"a": through(t, dsn), "b": through(t, dsn)}, m, p.Open(t, "whole"))
+		tellsWhatToSet(t, func(id int) error {
+			if id%2 == 0 {
+				_, err := routed.ExecContext(t.Context(), "INSERT INTO orders (id, user_id, paid) VALUES ($1, $1, 0)", id)
+				return err
+			}
+			var n int
+			return routed.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE paid = $1", id).Scan(&n)
+		})
+	})
+}
+
+// through opens the database behind PgBouncer.
+func through(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }()
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// tellsWhatToSet calls f, many times at once and each time with another number, until it
+// fails, and fails unless each of its errors says what to set.
+func tellsWhatToSet(t *testing.T, f func(n int) error) {
+	t.Helper()
 	var mu sync.Mutex
-	var told, others []error
-	note := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case err == nil:
-		case strings.Contains(err.Error(), "default_query_exec_mode=exec"):
-			told = append(told, err)
-		default:
-			others = append(others, err)
-		}
-	}
-	for len(told) == 0 && len(others) == 0 {
+	var told int
+	var others []error
+	for n := 0; told == 0 && len(others) == 0; {
 		var all sync.WaitGroup
 		for range 16 {
+			n++
+			number := n
 			all.Go(func() {
-				s, err := sqlstore.New(t.Context(), db)
-				if err == nil {
-					_, err = s.Tag("orders").Reserve(t.Context(), 10)
+				err := f(number)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+				case strings.Contains(err.Error(), "default_query_exec_mode=exec"):
+					told++
+				default:
+					others = append(others, err)
 				}
-				note(err)
 			})
 		}
 		all.Wait()
 	}
 	if len(others) > 0 {
-		t.Errorf("%d errors say what to set, and not: %v", len(told), errors.Join(others...))
+		t.Errorf("%d errors say what to set, and not: %v", told, errors.Join(others...))
 	}
 }
 
@@ -220,12 +251,7 @@ func TestStatementsAreRoutedThroughPgBouncer(t *testing.T) {
 	dsn := bounce(t, p) + "&default_query_exec_mode=exec"
 	dbs := sharding.DBs{}
 	for _, name := range []string{"a", "b"} {
-		db, err := sql.Open("pgx", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		dbs[name] = db
+		dbs[name] = through(t, dsn)
 	}
 	m, err := sharding.Spread([]string{"a", "b"}, 4, "orders_%d")
 	if err != nil {

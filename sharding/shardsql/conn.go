@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/writehint"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/internal/plan"
@@ -69,7 +70,7 @@ func (c *conn) query(ctx context.Context, st *statement, query string, args []dr
 		return reading{&c.session, st, args, c.replicas(ctx, p)}.rows(ctx, to)
 	})
 	c.tx.note(err)
-	return o.answered(rows, err)
+	return o.answered(rows, dialect.Advised(err))
 }
 
 // ExecContext sends the statement where its rows are. A query whose rows nobody
@@ -102,7 +103,7 @@ func (c *conn) exec(ctx context.Context, st *statement, query string, args []dri
 		return w.one(ctx, to)
 	})
 	c.tx.note(err)
-	return o.executed(result, err)
+	return o.executed(result, dialect.Advised(err))
 }
 
 // route binds a plan. The text of a statement that stays at home is its own, and its
