@@ -136,12 +136,24 @@ func UnseenConnections(ctx context.Context, dbs sharding.DBs, t sharding.Table) 
 }
 
 func unseenOn(ctx context.Context, db *sql.DB) (n int64, err error) {
+	if err := numbersByStep(ctx, db); err != nil {
+		return 0, err
+	}
 	shown, err := showsSettings(ctx, db)
 	if err != nil || shown {
 		return 0, err
 	}
 	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER NOT IN ('system user', 'event_scheduler') AND COMMAND NOT LIKE 'Binlog Dump%'").Scan(&n)
 	return n, err
+}
+
+// numbersByStep refuses databases that have no offset and step for their ids.
+func numbersByStep(ctx context.Context, db *sql.DB) error {
+	server, err := dialect.Detect(ctx, db)
+	if err == nil && server.Dialect.Name() != (dialect.MySQL{}).Name() {
+		err = fmt.Errorf("%w: %s has no auto_increment_offset; tables of MySQL and MariaDB are expanded, others move their slots with a Mover", ErrUnsupported, server.Dialect.Name())
+	}
+	return err
 }
 
 // showsSettings: the server tells how its connections number.

@@ -166,6 +166,9 @@ func numbersBySteps(ctx context.Context, db *sql.DB) error {
 // the servers.
 func globalClass(ctx context.Context, db *sql.DB) (Class, error) {
 	var c Class
+	if err := numbersByStep(ctx, db); err != nil {
+		return c, err
+	}
 	err := db.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_offset, @@GLOBAL.auto_increment_increment").Scan(&c.Offset, &c.Step)
 	if c.Offset > c.Step {
 		c.Offset = 1
