@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +95,7 @@ func unfinished(dir string) string {
 
 func printResult(w io.Writer, r demo.Result) error {
 	style := term.StyleFor(w)
-	text := fmt.Sprintf("\n%s\n%s\n%s\n", shardTable(style, r), rowTable(style, r), fileTable(style, r))
+	text := fmt.Sprintf("\n%s\n%s\nThe files are in %s\n%s\n", shardTable(style, r), rowTable(style, r), r.Dir, fileTable(style, r))
 	if len(r.Apps) > 0 {
 		text += fmt.Sprintf("The tables were closed for %.0f ms at the switch. The longest that a writer waited\nduring the whole migration was %s.\n", r.SwitchPauseMS, style.Bold(fmt.Sprintf("%.0f ms", r.LongestPauseMS)))
 	}
@@ -137,7 +138,7 @@ func rowTable(style term.Style, r demo.Result) *term.Table {
 func fileTable(style term.Style, r demo.Result) *term.Table {
 	t := term.NewTable(style, "FILE", ">SIZE", "HOLDS")
 	for _, f := range r.Files {
-		t.Row(f.Path, size(f.Path), f.Holds)
+		t.Row(filepath.Base(f.Path), size(f.Path), f.Holds)
 	}
 	return t
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/sharding"
@@ -123,8 +124,13 @@ func TestDemoTellsPeopleWhatHappened(t *testing.T) {
 		t.Errorf("not plain text:\n%s%s", o.stdout, o.stderr)
 	}
 	made, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*", "*", "shard0.db"))
-	if err != nil || len(made) != 1 || !strings.Contains(o.stdout, made[0]) {
+	if err != nil || len(made) != 1 || !strings.Contains(o.stdout, "The files are in "+filepath.Dir(made[0])+"\n") {
 		t.Errorf("%v %v is not in\n%s", made, err, o.stdout)
+	}
+	for line := range strings.SplitSeq(o.stdout, "\n") {
+		if n := utf8.RuneCountInString(line); n > 80 && !strings.HasPrefix(line, "The files are in ") {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
 }
 

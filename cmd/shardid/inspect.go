@@ -14,7 +14,6 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/command"
 	"github.com/shardid/shardid/cmd/shardid/internal/database"
-	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
 )
@@ -64,7 +63,7 @@ func inspect(ctx context.Context, source string) (report schema.Report, err erro
 		source = os.Getenv(command.SourceVariable)
 	}
 	if source == "" {
-		return report, input.Errorf("no database is named; give --source or set %s to %s", command.SourceVariable, database.Forms)
+		return report, database.Unnamed(command.SourceVariable)
 	}
 	db, err := database.Open(ctx, source)
 	if err != nil {

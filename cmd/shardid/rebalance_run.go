@@ -195,9 +195,7 @@ func (r *bringing) progress(took time.Duration) string {
 	done := r.done.Load()
 	text := fmt.Sprintf("%d of %s moved; %s rows copied", r.moved.Load(), term.Count(int64(r.slots), "slot"), term.Number(done))
 	if r.rows > 0 && done > 0 {
-		left := max(0, r.rows-done)
-		text += fmt.Sprintf(" of about %s, %s a second; about %s left", term.Number(r.rows), term.Number(int64(float64(done)/took.Seconds())),
-			(time.Duration(float64(took) * float64(left) / float64(done))).Round(time.Second))
+		text += fmt.Sprintf(" of about %s, %s a second%s", term.Number(max(r.rows, done)), term.Number(int64(float64(done)/took.Seconds())), term.Left(done, r.rows, took))
 	}
 	return text
 }

@@ -94,15 +94,32 @@ func (p *program) newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(command.FlagError)
 	root.SetVersionTemplate("shardid {{.Version}}\n")
-	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), route.New(), newServe(), newLookup(), newDDL(), newRebalance(), migration.New())
+	root.AddCommand(p.newDemo(), newInspect(), newDecode(), newSchema(), newExport(), newDoctor(), newAudit(), route.New(), newServe(), newLookup(), newDDL(), newRebalance(), migration.New(), newManual())
 	return root
 }
 
-// version is that of the module, and of the commit if it was built from one.
+// version is that of the module. A program that was built from a folder has the commit behind
+// it, if the go command has found one.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "unknown"
 	}
-	return info.Main.Version
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	if info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	revision, changed := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = " of " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = " with changes"
+		}
+	}
+	return "development version" + revision + changed + ", built with " + info.GoVersion
 }

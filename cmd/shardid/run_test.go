@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -204,5 +205,21 @@ func TestInterruptionHasItsOwnExitCode(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "unfinished files are in "+dir) {
 		t.Errorf("stderr does not say what is left: %q", &stderr)
+	}
+}
+
+func TestTheVersionNamesATagOrACommit(t *testing.T) {
+	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "4f243f0"}, {Key: "vcs.modified", Value: "true"}}
+	for _, c := range []struct {
+		info debug.BuildInfo
+		want string
+	}{
+		{debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}, Settings: commit}, "v0.1.0"},
+		{debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, GoVersion: "go1.26.8", Settings: commit}, "development version of 4f243f0 with changes, built with go1.26.8"},
+		{debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, GoVersion: "go1.26.8"}, "development version, built with go1.26.8"},
+	} {
+		if got := versionOf(&c.info); got != c.want {
+			t.Errorf("%q, not %q", got, c.want)
+		}
 	}
 }

@@ -78,6 +78,9 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer onHangup(func() { _ = f.Token.Reload() })() // it refuses requests, and says so
 	}
+	if f.source == "" {
+		return database.Unnamed(command.SourceVariable)
+	}
 	if f.DB, err = database.OpenForWriting(ctx, f.source, database.Refused); err != nil {
 		return err
 	}

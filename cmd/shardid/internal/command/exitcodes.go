@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
 )
 
 // Exit codes.
@@ -72,27 +74,7 @@ func exitTable(codes []exitCode) string {
 		if c.Do != "" {
 			text += "; " + c.Do
 		}
-		fmt.Fprintf(&b, "  %-4d %s\n", c.Code, folded(strings.ReplaceAll(text, "`", ""), 72, "       "))
-	}
-	return b.String()
-}
-
-// folded breaks a text into lines, the second and later ones indented.
-func folded(text string, width int, indent string) string {
-	var b strings.Builder
-	line := 0
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == 0:
-		case line+1+len(word) > width:
-			b.WriteString("\n" + indent)
-			line = 0
-		default:
-			b.WriteByte(' ')
-			line++
-		}
-		b.WriteString(word)
-		line += len(word)
+		fmt.Fprintf(&b, "  %-4d %s\n", c.Code, term.Folded(strings.ReplaceAll(text, "`", ""), 72, "       "))
 	}
 	return b.String()
 }

@@ -18,6 +18,12 @@ const connectTimeout = 5 * time.Second
 // Forms names the forms that Open takes, for messages and help.
 const Forms = "user:password@tcp(host:3306)/shop, mysql://user:password@host:3306/shop, postgres://user:password@host:5432/shop, or the path of a SQLite file"
 
+// Unnamed is the error of a command that is given its database neither by --source nor by the
+// variable.
+func Unnamed(variable string) error {
+	return input.Errorf("no database is named; give --source or set %s to %s", variable, Forms)
+}
+
 var (
 	mysqlScheme    = regexp.MustCompile(`^(?i:mysql|mariadb)://`)
 	postgresScheme = regexp.MustCompile(`^(?i:postgres|postgresql)://`)

@@ -108,6 +108,9 @@ func pick(report schema.Report, name string) (schema.Table, error) {
 		}
 		names = append(names, t.Name)
 	}
+	if len(names) == 0 {
+		return schema.Table{}, input.Errorf("there is no table %q: the file has no tables", dialect.RedactDSN(name))
+	}
 	return schema.Table{}, input.Errorf("there is no table %q; the tables are %s", dialect.RedactDSN(name), strings.Join(names, ", "))
 }
 

@@ -18,12 +18,15 @@ func TestAMistakeInJSONIsFound(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "empty", " \n": "empty",
-		"{\n  \"tables\": [{\"name\": \"orders\",}]\n}":              "line 2, column 32: invalid character '}'",
+		"{\n  \"tables\": [{\"name\": \"orders\",}]\n}":              "line 2, column 32: this is not JSON: invalid character '}'",
 		"{\n\n \"tabels\": []}":                                      `line 3, column 2: there is no field "tabels"`,
-		"{\"tables\": [\n{\"name\": \"orders\", \"slots\": \"8\"}]}": "line 2, column 31: tables.slots is a string and has to be of type int",
-		"{\"tables\": []} {}":                                        "line 1, column 16: there is more",
-		"{\"tables\": [":                                             "line 1, column 13: the JSON value does not end",
-		"nonsense":                                                   "line 1, column 2: invalid character",
+		"{\"tables\": [\n{\"name\": \"orders\", \"slots\": \"8\"}]}": "line 2, column 31: tables.slots is a string and has to be a number",
+		"[]":                            "line 1, column 1: the value is an array and has to be an object",
+		"{\"tables\": {}}":              "line 1, column 12: tables is an object and has to be an array",
+		"{\"tables\": [{\"name\": 7}]}": "tables.name is a number and has to be a string",
+		"{\"tables\": []} {}":           "line 1, column 16: there is more",
+		"{\"tables\": [":                "line 1, column 13: the JSON value does not end",
+		"nonsense":                      "line 1, column 2: this is not JSON: invalid character",
 	} {
 		var f file
 		if err := input.JSON([]byte(text), &f); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -27,11 +28,11 @@ func JSON(text []byte, into any) error {
 		}
 		return nil
 	case errors.As(err, &syntax):
-		return at(text, syntax.Offset-1, syntax.Error())
+		return at(text, syntax.Offset-1, "this is not JSON: "+syntax.Error())
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return at(text, int64(len(text)), "the JSON value does not end")
 	case errors.As(err, &kind):
-		return at(text, kind.Offset-1, fmt.Sprintf("%s is a %s and has to be of type %s", field(kind.Field), kind.Value, kind.Type))
+		return at(text, kind.Offset-1, fmt.Sprintf("%s is %s and has to be %s", field(kind.Field), valueName(kind.Value), typeName(kind.Type)))
 	}
 	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
 		return at(text, int64(max(bytes.Index(text, []byte(name)), 0)), "there is no field "+name)
@@ -44,6 +45,30 @@ func field(path string) string {
 		return "the value"
 	}
 	return path
+}
+
+// valueName is what JSON calls a value: encoding/json says "number 7" of some.
+func valueName(value string) string {
+	name, _, _ := strings.Cut(value, " ")
+	if name == "array" || name == "object" {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+// typeName is what JSON calls the values of a type.
+func typeName(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // the rest are numbers
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 // at says where in a text an error is, both counted from 1.

@@ -186,6 +186,9 @@ func (m *Migration) With(ctx context.Context, do func(context.Context, *Operatio
 	if dsn == "" {
 		dsn = os.Getenv(command.SourceVariable)
 	}
+	if dsn == "" {
+		return database.Unnamed(command.SourceVariable)
+	}
 	source, err := database.OpenForWriting(ctx, dsn, database.Refused)
 	if err != nil {
 		return fmt.Errorf("--source: %w", err)

@@ -22,6 +22,8 @@ type progressLines struct {
 	copied  int64 // rows, when the last line was shown
 	last    time.Time
 	visible bool
+	began   time.Time // when the first line of copying was shown
+	first   float64   // and how much was copied then, by this run or one before
 }
 
 func newProgressLines(r *Runner) *progressLines {
@@ -55,7 +57,7 @@ func (l *progressLines) show(p migrate.Progress, copied int64, throttled string)
 		l.object(progressLine{p, p.Copied(), int64(float64(rows) / since.Seconds()), throttled})
 		return
 	}
-	text := l.text(p) + rate(rows, since)
+	text := l.text(p) + rate(rows, since) + l.left(p)
 	if throttled != "" && !p.Paused {
 		text += l.style.Yellow(", throttled: " + throttled)
 	}
@@ -65,6 +67,18 @@ func (l *progressLines) show(p migrate.Progress, copied int64, throttled string)
 		return
 	}
 	_, _ = io.WriteString(l.w, text+"\n")
+}
+
+// left says how long the copy still takes, if it goes on as since the first line.
+func (l *progressLines) left(p migrate.Progress) string {
+	if p.Phase != migrate.PhaseCopying || p.Paused {
+		return ""
+	}
+	if l.began.IsZero() {
+		l.began, l.first = l.last, p.Copied()
+	}
+	const fine = 1e6
+	return term.Left(int64(fine*(p.Copied()-l.first)), int64(fine*(1-l.first)), l.last.Sub(l.began))
 }
 
 // object writes one line. Nobody can be told that stdout is gone.

@@ -12,7 +12,27 @@ import (
 const redraw = 100 * time.Millisecond
 
 // barWidth is the number of characters of a full bar.
-const barWidth = 24
+const barWidth = 16
+
+// A line of a terminal, and where the text of a finished phase begins in it.
+const (
+	columns = 80
+	didAt   = 23
+)
+
+// quiet is how long work takes without saying how long it still takes.
+const quiet = 5 * time.Second
+
+// Left says, behind a line of progress, how long the rest of the work takes if it goes on as
+// it has since it began: ", about 30s left". It says nothing in the first five seconds, nor
+// when nothing is done, nothing is left, or total is not known.
+func Left(done, total int64, since time.Duration) string {
+	if since < quiet || done <= 0 || done >= total {
+		return ""
+	}
+	rest := time.Duration(float64(since) * float64(total-done) / float64(done))
+	return fmt.Sprintf(", about %s left", max(time.Second, rest.Round(time.Second)))
+}
 
 // Progress shows work that has phases, one line each. On a terminal the line of
 // the phase under way moves; elsewhere a line appears when its phase is over.
@@ -58,6 +78,9 @@ func (p *Progress) End(did string) {
 	defer p.mu.Unlock()
 	p.clear()
 	took := fmt.Sprintf("%.2f s", time.Since(p.start).Seconds())
+	if p.moves {
+		did = Folded(did, columns-didAt, strings.Repeat(" ", didAt))
+	}
 	p.print(fmt.Sprintf("  %s%s  %s\n", p.style.Bold(pad(p.name)), p.style.Dim(fmt.Sprintf("%8s", took)), did))
 }
 
@@ -81,8 +104,8 @@ func (p *Progress) draw() {
 	if p.total > 0 {
 		part := min(1, float64(p.done)/float64(p.total))
 		full := int(part * barWidth)
-		line += fmt.Sprintf("%s%s %3.0f %%  %s of %s", strings.Repeat("━", full), p.style.Dim(strings.Repeat("─", barWidth-full)),
-			100*part, Number(p.done), Number(p.total))
+		line += fmt.Sprintf("%s%s %3.0f %%  %s of %s%s", strings.Repeat("━", full), p.style.Dim(strings.Repeat("─", barWidth-full)),
+			100*part, Number(min(p.done, p.total)), Number(p.total), Left(p.done, p.total, time.Since(p.start)))
 	} else {
 		line += "…"
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 )
 
 func TestTableAlignsByCharactersNotBytes(t *testing.T) {
@@ -53,7 +55,7 @@ func TestProgressMovesOnATerminalAndLeavesTheResult(t *testing.T) {
 	b.Reset()
 	p.drawn = p.drawn.Add(-redraw)
 	p.Add(50)
-	if got := b.String(); !strings.HasPrefix(got, "\r  copy ") || !strings.Contains(got, "━━━━━━──────────────────  25 %  50 of 200") || strings.Contains(got, "\n") {
+	if got := b.String(); !strings.HasPrefix(got, "\r  copy ") || !strings.Contains(got, "━━━━────────────  25 %  50 of 200") || strings.Contains(got, "\n") {
 		t.Errorf("%q", got)
 	}
 	b.Reset()
@@ -64,6 +66,56 @@ func TestProgressMovesOnATerminalAndLeavesTheResult(t *testing.T) {
 	p.End("done")
 	if got := b.String(); !strings.HasPrefix(got, "\r\x1b[K  copy") || !strings.HasSuffix(got, "done\n") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestWorkOfMoreThanFiveSecondsSaysHowLongItStillTakes(t *testing.T) {
+	for _, c := range []struct {
+		done, total int64
+		since       time.Duration
+		want        string
+	}{
+		{0, 200, time.Minute, ""},
+		{50, 0, time.Minute, ""},
+		{50, 200, 4 * time.Second, ""},
+		{50, 200, 10 * time.Second, ", about 30s left"},
+		{199, 200, time.Hour, ", about 18s left"},
+		{250, 200, time.Hour, ""},
+	} {
+		if got := Left(c.done, c.total, c.since); got != c.want {
+			t.Errorf("%d of %d after %s: %q, not %q", c.done, c.total, c.since, got, c.want)
+		}
+	}
+}
+
+func TestALineOfProgressFitsIntoEightyColumns(t *testing.T) {
+	var b bytes.Buffer
+	p := &Progress{w: &b, moves: true}
+	p.Begin("finalize", 10_000_000)
+	p.start = p.start.Add(-time.Minute)
+	p.drawn = p.drawn.Add(-redraw)
+	b.Reset()
+	p.Add(11_000_000) // of estimates the rest may be more than was thought
+	p.drawn = p.drawn.Add(-redraw)
+	p.Add(-1_100_000)
+	for line := range strings.SplitSeq(strings.ReplaceAll(b.String(), "\x1b[K", ""), "\r") {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	if got := b.String(); !strings.Contains(got, "100 %") || strings.Contains(got, "110 %") || !strings.Contains(got, "99 %  9,900,000 of 10,000,000, about 1s left") {
+		t.Errorf("%q", got)
+	}
+	b.Reset()
+	p.End("305,234 rows, some of them new, into 2 databases × 4 tables by orders.id; 12,842 rows changed meanwhile")
+	lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(b.String(), "\r\x1b[K", ""), "\n"), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], strings.Repeat(" ", 23)) {
+		t.Errorf("%q", lines)
+	}
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 80 {
+			t.Errorf("%d columns: %q", n, line)
+		}
 	}
 }
 

@@ -1,0 +1,2 @@
+// Package manual writes the commands of shardid as manual pages, which man reads.
+package manual
