@@ -79,10 +79,13 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
 		return nil
 	}
+	key := columnField(stmt.Schema, t.Key)
+	if key != nil && leavesOut(stmt, key.DBName) {
+		return &sharding.RouteError{Op: "create", Table: t.Name, Column: t.Key, Err: sharding.ErrMissingKey, Hint: "Select or Omit leaves it out; name " + t.Key + " in Select, or take it out of Omit"}
+	}
 	if _, maps := mapsOf(stmt.Dest); maps {
 		return nil
 	}
-	key := columnField(stmt.Schema, t.Key)
 	all := rows{structs: stmt.ReflectValue}
 	if key == nil || !all.structs.IsValid() || all.check(stmt) != nil {
 		return nil //nolint:nilerr // gorm, or the engine, refuses it
@@ -98,6 +101,16 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 		}
 	}
 	return nil
+}
+
+// leavesOut reports whether Select or Omit leave a column out of a create.
+func leavesOut(stmt *gorm.Statement, column string) bool {
+	if len(stmt.Selects)+len(stmt.Omits) == 0 {
+		return false
+	}
+	columns, restricted := stmt.SelectAndOmitColumns(true, false)
+	selected, named := columns[column]
+	return !selected && (named || restricted)
 }
 
 // keysBefore returns what puts back the sharding keys that gorm sets in the model of an

@@ -2,6 +2,7 @@ package shardsql
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"io"
@@ -23,26 +24,45 @@ type columnType struct {
 	nullable, tellsLength, tellsNullable, tellsPrecision bool
 }
 
-// columnTypes are those of an answer of several shards. With SQLite each value has a type
-// of its own, and the column that of the first row: it would not fit other shards' rows.
+// columnTypes are those of an answer of several shards: what the driver tells of the first
+// one's rows, and with SQLite, where each value has a type of its own, what it tells of the
+// first row of each.
 type columnTypes struct {
-	all     []columnType
-	byValue bool
+	all   []columnType
+	scans [][]reflect.Type // of SQLite
 }
 
-// read takes what the driver tells of the columns of one shard's rows.
-func (t *columnTypes) read(r driver.Rows) {
+// read takes what the driver tells of the columns of the rows of a shard.
+func (t *columnTypes) read(place int, r driver.Rows) {
 	of := &rows{Rows: r}
-	for i := range r.Columns() {
-		c := columnType{scan: reflect.TypeFor[any](), name: of.ColumnTypeDatabaseTypeName(i)}
-		if !t.byValue {
-			c.scan = of.ColumnTypeScanType(i)
+	if t.scans != nil {
+		for i := range r.Columns() {
+			t.scans[place] = append(t.scans[place], of.ColumnTypeScanType(i))
 		}
+	}
+	if place > 0 {
+		return
+	}
+	for i := range r.Columns() {
+		c := columnType{scan: of.ColumnTypeScanType(i), name: of.ColumnTypeDatabaseTypeName(i)}
 		c.length, c.tellsLength = of.ColumnTypeLength(i)
 		c.nullable, c.tellsNullable = of.ColumnTypeNullable(i)
 		c.precision, c.scale, c.tellsPrecision = of.ColumnTypePrecisionScale(i)
 		t.all = append(t.all, c)
 	}
+}
+
+// scan returns the type of a column by a value in it: a type that the driver gives to such a
+// value, as a time may be one that is scanned as a text.
+func (t *columnTypes) scan(i int, v driver.Value) reflect.Type {
+	of, other := reflect.TypeOf(v), reflect.Type(nil)
+	for _, said := range t.scans {
+		if said[i] == of {
+			return cmp.Or(of, reflect.TypeFor[any]())
+		}
+		other = cmp.Or(other, said[i])
+	}
+	return cmp.Or(other, of, reflect.TypeFor[any]())
 }
 
 // rows are those of one inner connection, handed through. What the inner driver
@@ -250,8 +270,12 @@ func computed(all merge.Rows, g *plan.Group, columns map[int]merge.Expr) merge.R
 type answer struct {
 	merge.Rows
 
-	types []columnType // of the first shard's rows
-	end   func()       // of the queries' context
+	types columnTypes
+	end   func() // of the queries' context
+
+	row   []driver.Value // the last one that was returned, or the first one
+	ahead bool           // it is the first one, which is returned next
+	err   error          // instead of it
 }
 
 var (
@@ -262,16 +286,27 @@ var (
 	_ driver.RowsColumnTypePrecisionScale   = (*answer)(nil)
 )
 
-func (a *answer) ColumnTypeScanType(i int) reflect.Type   { return a.types[i].scan }
-func (a *answer) ColumnTypeDatabaseTypeName(i int) string { return a.types[i].name }
+// ColumnTypeScanType is with SQLite that of a value, as SQLite's drivers tell it.
+func (a *answer) ColumnTypeScanType(i int) reflect.Type {
+	if a.types.scans == nil {
+		return a.types.all[i].scan
+	}
+	if a.row == nil {
+		a.row, a.ahead = make([]driver.Value, len(a.Columns())), true
+		a.err = a.Rows.Next(a.row)
+	}
+	return a.types.scan(i, a.row[i])
+}
+
+func (a *answer) ColumnTypeDatabaseTypeName(i int) string { return a.types.all[i].name }
 func (a *answer) ColumnTypeLength(i int) (int64, bool) {
-	return a.types[i].length, a.types[i].tellsLength
+	return a.types.all[i].length, a.types.all[i].tellsLength
 }
 func (a *answer) ColumnTypeNullable(i int) (nullable, ok bool) {
-	return a.types[i].nullable, a.types[i].tellsNullable
+	return a.types.all[i].nullable, a.types.all[i].tellsNullable
 }
 func (a *answer) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
-	return a.types[i].precision, a.types[i].scale, a.types[i].tellsPrecision
+	return a.types.all[i].precision, a.types.all[i].scale, a.types.all[i].tellsPrecision
 }
 
 func (a *answer) Close() error {
@@ -279,8 +314,19 @@ func (a *answer) Close() error {
 	return a.Rows.Close()
 }
 
+// next returns the row that was read for its types, or the next one.
+func (a *answer) next(dest []driver.Value) error {
+	if a.ahead {
+		a.ahead = false
+		copy(dest, a.row)
+		return a.err
+	}
+	a.row = dest
+	return a.Rows.Next(dest)
+}
+
 func (a *answer) Next(dest []driver.Value) error {
-	err := a.Rows.Next(dest)
+	err := a.next(dest)
 	if err == nil || isEOF(err) {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -216,8 +217,11 @@ func (r reading) reserve(ctx context.Context, pool string, places []int, few boo
 // rows of each target, and what the driver of the first tells of their columns. The error
 // is the one that came first, at which the others are stopped: what drivers say of that,
 // nobody knows. After it nothing is left open.
-func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards) ([]merge.Rows, []columnType, error) {
-	types := columnTypes{byValue: r.session.database.server.Name() == "sqlite"}
+func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Shards) ([]merge.Rows, columnTypes, error) {
+	var types columnTypes
+	if r.session.database.server.Name() == "sqlite" {
+		types.scans = make([][]reflect.Type, len(s.Targets))
+	}
 	sources := make([]merge.Rows, len(s.Targets))
 	var first error
 	var once sync.Once
@@ -229,14 +233,14 @@ func (r reading) ask(ctx context.Context, stop func(), lanes []lane, s *plan.Sha
 		}
 	})
 	if first == nil {
-		return sources, types.all, nil
+		return sources, types, nil
 	}
 	for _, rows := range sources {
 		if rows != nil {
 			_ = rows.Close() // the first error is the one that matters
 		}
 	}
-	return nil, nil, first
+	return nil, types, first
 }
 
 // concurrency is how many databases are asked at the same time.
@@ -265,9 +269,7 @@ func (l lane) ask(ctx context.Context, s *plan.Shards, args []driver.NamedValue,
 			}
 			return &sharding.ShardError{Target: to.Target, Err: err}
 		}
-		if place == 0 {
-			types.read(rows)
-		}
+		types.read(place, rows)
 		var source merge.Rows = &shardRows{Rows: rows, of: to.Target}
 		if !last || l.inner.kept != nil {
 			if source, err = held(source, &memory); err != nil {

@@ -312,6 +312,10 @@ func (m *Maker) from(ctes []source, depth int) (string, []source) {
 		case 2:
 			text += " INNER JOIN " + more + " ON " + on
 		case 3:
+			if strings.Contains(on, "SELECT") { // MySQL 9.7 repeats rows for it beside RIGHT JOIN
+				text += " JOIN " + more + " ON " + on
+				break
+			}
 			text += " RIGHT JOIN " + more + " ON " + on
 		case 4:
 			if shared {
@@ -471,7 +475,7 @@ func (m *Maker) Query() Statement {
 		}
 	}
 	var text string
-	n := 0
+	var n int
 	switch m.IntN(5) {
 	case 0:
 		var names []string
@@ -494,10 +498,10 @@ func (m *Maker) Query() Statement {
 		}
 		m.Shuffle(n, func(i, j int) { by[i], by[j] = by[j], by[i] })
 		text += " ORDER BY " + strings.Join(by, ", ")
-		switch m.IntN(4) {
-		case 0:
+		switch n := m.IntN(4); {
+		case n == 0, n == 1 && strings.Contains(text, "EXISTS"): // SQLite 3.53.0 forgets an OFFSET beside it
 			text += " LIMIT " + m.value(int64(m.IntN(9)))
-		case 1:
+		case n == 1:
 			text += " LIMIT " + m.value(int64(1+m.IntN(9))) + " OFFSET " + m.value(int64(m.IntN(5)))
 		}
 	}
@@ -507,8 +511,9 @@ func (m *Maker) Query() Statement {
 
 // rows selects rows, and grouped groups; both return how many columns.
 func (m *Maker) rows(ctes []source) (string, int) {
-	from, items, of, at := "", []string(nil), []source(nil), len(m.args)
-	from, of = m.from(ctes, 2)
+	var items []string
+	at := len(m.args)
+	from, of := m.from(ctes, 2)
 	after := m.cut(at)
 	for range 1 + m.IntN(3) {
 		switch m.IntN(7) {
@@ -523,10 +528,11 @@ func (m *Maker) rows(ctes []source) (string, int) {
 	m.args = append(m.args, after...)
 	text := "SELECT " + m.pick("", "", "", "DISTINCT ") + strings.Join(items, ", ") + " FROM " + from
 	if !m.chance(4) {
-		text += " WHERE " + m.condition(of, 2)
+		conditions := []string{m.condition(of, 2)}
 		for range m.IntN(3) {
-			text += " AND " + m.condition(of, 1)
+			conditions = append(conditions, m.condition(of, 1))
 		}
+		text += " WHERE " + strings.Join(conditions, " AND ")
 	}
 	return text, len(items)
 }
