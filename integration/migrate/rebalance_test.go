@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/sharding"
+	"github.com/shardid/shardid/sharding/lookups"
 	"github.com/shardid/shardid/sharding/slotstore"
 )
 
@@ -40,9 +42,13 @@ func newRebalancer(t *testing.T, s *slotShop) *rebalancer {
 	for _, at := range s.shards {
 		shards = append(shards, fmt.Sprintf("%q", at))
 	}
+	lookedUp := ""
+	for _, l := range s.lookups {
+		lookedUp += fmt.Sprintf(`, "lookups": [{"column": %q, "table": %q, "unique": %t}]`, l.Column, l.Table, l.Unique)
+	}
 	layout := fmt.Sprintf(`{"databases": {"home": {"file": "home"}, "a": {"file": "a"}, "b": {"file": "b"}, "c": {"file": "c"}}, "home": "home",
-		"tables": [{"name": "orders", "key": "user_id", "rule": "low(3)", "also": [{"column": "id", "rule": "low(3)"}], "targets": [%s]}],
-		"slots": {"name": "shop", "term": "1s", "shards": {"orders": [%s]}}}`, strings.Join(targets, ", "), strings.Join(shards, ", "))
+		"tables": [{"name": "orders", "key": "user_id", "rule": "low(3)", "also": [{"column": "id", "rule": "low(3)"}], "targets": [%s]%s}],
+		"slots": {"name": "shop", "term": "1s", "shards": {"orders": [%s]}}}`, strings.Join(targets, ", "), lookedUp, strings.Join(shards, ", "))
 	files := map[string]string{"shards.json": layout}
 	for i, name := range []string{"home", "a", "b", "c"} {
 		files[name] = s.dsns[i]
@@ -142,4 +148,44 @@ func TestServersAreAddedAndDrainedByCommandUnderWritersAndKills(t *testing.T) {
 		t.Parallel()
 		test(t, server.RunPostgres(t), server.RunPostgres(t))
 	})
+}
+
+// Slots move while writers change a column with a unique lookup in rows of them.
+func TestALookupTableIsKeptWhileSlotsMoveUnderWritersAndKills(t *testing.T) {
+	m := server.RunMariaDB(t)
+	s := newSlotShop(t, m, server.RunMariaDB(t), 2000)
+	database.Exec(t, s.dbs["a"], "UPDATE orders_0 SET note = CONCAT('first', id)")
+	database.Exec(t, s.dbs["a"], "CREATE UNIQUE INDEX by_note ON orders_0 (note)")
+	s.dbs["c"] = m.Open(t, "shop_c")
+	s.shards = append(s.shards, sharding.Target{DB: "c", Table: "orders_2"})
+	s.dsns = append(s.dsns, m.DSN("shop_c"))
+	on := func(building bool) lookups.Config {
+		s.lookups = []sharding.Lookup{{Column: "note", Table: "orders_by_note", Unique: true, Building: building}}
+		router, store := s.process(t)
+		follower, err := store.Follow(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = follower.Close(context.Background()) })
+		return lookups.Config{Router: router, Home: s.home, Table: "orders", Column: "note"}
+	}
+	building := on(true)
+	if err := lookups.Create(t.Context(), building); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := lookups.Build(t.Context(), building); err != nil || report.Rows != 2000 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	built := on(false)
+	r := newRebalancer(t, s)
+	stop := s.writers(t)
+	r.bring(t, 3)
+	r.bring(t, 3, "--drain", "c")
+	writers := stop()
+	s.check(t, 2000, writers)
+	if report, err := lookups.Verify(t.Context(), built); err != nil {
+		t.Errorf("%+v, %v", report, err)
+	} else {
+		t.Logf("%+v", report)
+	}
 }
