@@ -42,13 +42,13 @@ func newRebalancer(t *testing.T, s *slotShop) *rebalancer {
 	for _, at := range s.shards {
 		shards = append(shards, fmt.Sprintf("%q", at))
 	}
-	lookedUp := ""
+	var lookedUp []string
 	for _, l := range s.lookups {
-		lookedUp += fmt.Sprintf(`, "lookups": [{"column": %q, "table": %q, "unique": %t}]`, l.Column, l.Table, l.Unique)
+		lookedUp = append(lookedUp, fmt.Sprintf(`{"column": %q, "table": %q, "unique": %t}`, l.Column, l.Table, l.Unique))
 	}
 	layout := fmt.Sprintf(`{"databases": {"home": {"file": "home"}, "a": {"file": "a"}, "b": {"file": "b"}, "c": {"file": "c"}}, "home": "home",
-		"tables": [{"name": "orders", "key": "user_id", "rule": "low(3)", "also": [{"column": "id", "rule": "low(3)"}], "targets": [%s]%s}],
-		"slots": {"name": "shop", "term": "1s", "shards": {"orders": [%s]}}}`, strings.Join(targets, ", "), lookedUp, strings.Join(shards, ", "))
+		"tables": [{"name": "orders", "key": "user_id", "rule": "low(3)", "also": [{"column": "id", "rule": "low(3)"}], "targets": [%s], "lookups": [%s]}],
+		"slots": {"name": "shop", "term": "1s", "shards": {"orders": [%s]}}}`, strings.Join(targets, ", "), strings.Join(lookedUp, ", "), strings.Join(shards, ", "))
 	files := map[string]string{"shards.json": layout}
 	for i, name := range []string{"home", "a", "b", "c"} {
 		files[name] = s.dsns[i]
