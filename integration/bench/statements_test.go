@@ -11,6 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"gorm.io/driver/mysql"
+	"gorm.io/driver/postgres"
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 
@@ -120,6 +121,16 @@ func BenchmarkStatements(b *testing.B) {
 	})
 }
 
+// BenchmarkStatementsOnPostgreSQL does so on PostgreSQL.
+func BenchmarkStatementsOnPostgreSQL(b *testing.B) {
+	p := server.RunPostgres(b)
+	compare(b, newShelves(b, "pgx", func(pool gorm.ConnPool) gorm.Dialector { return postgres.New(postgres.Config{Conn: pool}) }, func(name string) *sql.DB {
+		db := p.Open(b, name)
+		db.SetMaxIdleConns(manyShards)
+		return db
+	}))
+}
+
 func compare(b *testing.B, s *shelves) {
 	b.Helper()
 	plain, routed := sqlx.NewDb(s.whole, s.driver), sqlx.NewDb(s.routed, s.driver)
@@ -158,11 +169,11 @@ func shelfStatements() []statement[*sqlx.DB] {
 	const byKey = "SELECT id, user_id, note FROM orders WHERE user_id = ?"
 	id, many := int64(firstNewRow), make([]Order, 1000)
 	all := []statement[*sqlx.DB]{
-		{"database/sql, by key", func(db *sqlx.DB) error { return drained(db.DB, byKey, user) }},
+		{"database/sql, by key", func(db *sqlx.DB) error { return drained(db.DB, db.Rebind(byKey), user) }},
 		{"database/sql, home table", func(db *sqlx.DB) error {
-			return drained(db.DB, "SELECT id, 0, note FROM coupons WHERE id = ?", 1)
+			return drained(db.DB, db.Rebind("SELECT id, 0, note FROM coupons WHERE id = ?"), 1)
 		}},
-		{"sqlx, by key", func(db *sqlx.DB) error { return db.Select(&[]Order{}, byKey, user) }},
+		{"sqlx, by key", func(db *sqlx.DB) error { return db.Select(&[]Order{}, db.Rebind(byKey), user) }},
 		{"sqlx, 1000 rows", func(db *sqlx.DB) error {
 			give(many, &id)
 			_, err := db.NamedExec(insertNamed, many)

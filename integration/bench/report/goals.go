@@ -95,35 +95,62 @@ nothing. A fifth of the rows is changed at once and followed; the pause is the m
 of switches there and back without writers.`,
 		"ns for each row", migrationGoals,
 	},
+	{
+		"Sharding and migration on PostgreSQL",
+		`The statements of the goals of sharding on PostgreSQL, by pgx, in nanoseconds; and
+the rows of the goals of the migration, in nanoseconds for each row, beside pg_dump and psql,
+which bring them to another server, and INSERT SELECT, to another table.`,
+		"ns", postgresGoals(),
+	},
 }
 
 // shardingGoals are those of BenchmarkStatements.
 func shardingGoals() (all []goal) {
 	for _, database := range []string{"SQLite", "MariaDB"} {
-		aStatement := map[string]float64{"SQLite": noGoal, "MariaDB": 1.03}[database]
-		to := func(what, who string, most float64) {
-			name := "Statements/" + database + "/" + underscored(what) + "/"
-			all = append(all, goal{database + ": " + what, key{name + "shardid", nsPerID}, key{name + underscored(who), nsPerID}, most})
-		}
-		for _, library := range []string{"database/sql", "sqlx", "gorm"} {
-			to(library+", by key", "plain", aStatement)
-		}
-		to("gorm, by key", "go-gorm/sharding", 1)
-		for _, library := range []string{"database/sql", "gorm"} {
-			to(library+", home table", "plain", aStatement)
-		}
-		to("gorm, home table", "go-gorm/sharding", 1)
-		for _, library := range []string{"sqlx", "gorm"} {
-			to(library+", 1000 rows", "plain", 1.03)
-		}
-		to("gorm, 1000 rows", "go-gorm/sharding", 1)
-		for _, what := range []string{"database/sql, latest 20", "database/sql, 8000 in order"} {
-			to(what, "one shard", 1.3)
-			to(what, "plain", noGoal)
-		}
-		to("gorm, latest 20", "plain", noGoal)
+		aStatement := map[string]float64{"SQLite": noGoal, "MariaDB": aRoundTrip}[database]
+		all = append(all, statementGoals(database+": ", "Statements/"+database+"/", aStatement)...)
 	}
 	return all
+}
+
+// aRoundTrip is what a statement that is sent to a server may take.
+const aRoundTrip = 1.03
+
+// statementGoals are those of the statements on one database.
+func statementGoals(title, prefix string, aStatement float64) (all []goal) {
+	to := func(what, who string, most float64) {
+		name := prefix + underscored(what) + "/"
+		all = append(all, goal{title + what, key{name + "shardid", nsPerID}, key{name + underscored(who), nsPerID}, most})
+	}
+	for _, library := range []string{"database/sql", "sqlx", "gorm"} {
+		to(library+", by key", "plain", aStatement)
+	}
+	to("gorm, by key", "go-gorm/sharding", 1)
+	for _, library := range []string{"database/sql", "gorm"} {
+		to(library+", home table", "plain", aStatement)
+	}
+	to("gorm, home table", "go-gorm/sharding", 1)
+	for _, library := range []string{"sqlx", "gorm"} {
+		to(library+", 1000 rows", "plain", aRoundTrip)
+	}
+	to("gorm, 1000 rows", "go-gorm/sharding", 1)
+	for _, what := range []string{"database/sql, latest 20", "database/sql, 8000 in order"} {
+		to(what, "one shard", 1.3)
+		to(what, "plain", noGoal)
+	}
+	to("gorm, latest 20", "plain", noGoal)
+	return all
+}
+
+// postgresGoals are those of both on PostgreSQL.
+func postgresGoals() []goal {
+	const shardid, dump, same = "MigrateOnPostgreSQL/shardid", "MigrateOnPostgreSQL/pg_dump_to_psql", "MigrateOnPostgreSQL/INSERT_SELECT"
+	return append(statementGoals("", "StatementsOnPostgreSQL/", aRoundTrip),
+		goal{"copy and comparison", key{shardid, nsPerRow}, key{dump, nsPerRow}, noGoal},
+		goal{"copy and comparison", key{shardid, nsPerRow}, key{same, nsPerRow}, noGoal},
+		goal{"copy alone", key{shardid, "copy-ns/row"}, key{dump, nsPerRow}, noGoal},
+		goal{"a change that is followed, ns", key{"MigrateOnPostgreSQL/shardid_follows", nsPerRow}, key{}, noGoal},
+		goal{"pause of a switch, ms", key{"MigrateOnPostgreSQL/shardid_follows", "pause-ms"}, key{}, noGoal})
 }
 
 var spanningGoals = []goal{
