@@ -62,9 +62,9 @@ func TestPostgreSQLReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n, at := range r.Targets("orders") {
-		columns := "id bigint PRIMARY KEY, user_id bigint NOT NULL, region_id int NOT NULL, note text"
-		if n == 2 { // which was made in another order
-			columns = "note text, region_id int NOT NULL, user_id bigint NOT NULL, id bigint PRIMARY KEY"
+		columns := "id bigint PRIMARY KEY, user_id bigint NOT NULL, region_id int NOT NULL, note text, twice bigint GENERATED ALWAYS AS (user_id * 2) STORED"
+		if n == 2 { // which was made in another order, and takes NULL
+			columns = "twice bigint GENERATED ALWAYS AS (user_id * 2) STORED, note text, region_id int, user_id bigint NOT NULL, id bigint PRIMARY KEY"
 		}
 		database.Exec(t, dbs[at.DB], "CREATE TABLE "+at.Table+" ("+columns+")")
 	}
@@ -91,6 +91,9 @@ func TestPostgreSQLReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 	var count, least, most int
 	if err := reports.QueryRowContext(t.Context(), queries[0]).Scan(&count, &least, &most); err != nil || count != rows || least != -users/3 || most != users-users/3-1 {
 		t.Errorf("%s: %d, %d, %d, %v", queries[0], count, least, most, err)
+	}
+	if got := database.Texts(t, reports, "SELECT COUNT(*)::text FROM shards.orders WHERE twice = 2 * user_id"); !slices.Equal(got, []string{fmt.Sprint(rows)}) {
+		t.Errorf("%s rows have what their shards compute", got)
 	}
 	if got := database.Texts(t, reports, "SELECT count::text FROM ("+strings.TrimSuffix(queries[1], ";")+") of_regions ORDER BY region_id"); !slices.Equal(got, []string{"668", "668", "667"}) {
 		t.Errorf("%s: %v", queries[1], got)

@@ -86,12 +86,14 @@ func (f *fdwWriter) servers(r *sharding.Router) {
 	fmt.Fprintf(&f.head, "\\if :incomplete\n\tDO $$ BEGIN RAISE EXCEPTION 'set the environment variables %s'; END $$;\n\\endif\n", strings.Join(needed, ", "))
 }
 
-// imports makes foreign tables of some tables of a database, in a schema.
+// imports makes foreign tables of some tables of a database, in a schema. What the shards
+// compute and refuse is theirs: a partition whose columns are generated, or one of which
+// differs from the others in NOT NULL, could not be attached.
 func (f *fdwWriter) imports(db, schema string, tables []string) {
 	for i, table := range tables {
 		tables[i] = pg(table)
 	}
-	fmt.Fprintf(&f.body, "IMPORT FOREIGN SCHEMA public LIMIT TO (%s) FROM SERVER %s INTO %s;\n", strings.Join(tables, ", "), f.names[db], schema)
+	fmt.Fprintf(&f.body, "IMPORT FOREIGN SCHEMA public LIMIT TO (%s) FROM SERVER %s INTO %s OPTIONS (import_generated 'false', import_not_null 'false');\n", strings.Join(tables, ", "), f.names[db], schema)
 }
 
 // table makes a logical table of its physical ones. Partitions and children are matched
