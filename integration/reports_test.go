@@ -86,6 +86,11 @@ func TestPostgreSQLReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 	}
 	run("if env -u WEST_PASSWORD psql --dbname \"$REPORTS\" --file /dev/null && " + commands[0] + " && env -u WEST_PASSWORD " + commands[1] + " 2>refusal; then exit 1; fi; grep WEST_PASSWORD refusal; rm -r fdw")
 	run(commands[0])
+	german := p.OpenICU(t, "german", "de-DE")
+	if err := german.PingContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run("if REPORTS='" + p.DSN("german") + "' sh -c '" + commands[1] + "' 2>refusal; then exit 1; fi; grep 'locale C, and those of this one de' refusal")
 	run(commands[1])
 
 	var count, least, most int

@@ -82,9 +82,38 @@ func (f *fdwWriter) servers(r *sharding.Router) {
 		fmt.Fprintf(&f.body, "CREATE SERVER %s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (%s, updatable 'false', truncatable 'false', async_capable 'true', fetch_size '1000');\n", name, strings.Join(given[:3], ", "))
 		fmt.Fprintf(&f.body, "CREATE USER MAPPING FOR CURRENT_USER SERVER %s OPTIONS (%s);\n", name, strings.Join(given[3:], ", "))
 	}
+	f.body.WriteString(fdwLocales)
 	fmt.Fprintf(&f.head, "SELECT NOT (%s) AS incomplete \\gset\n", strings.Join(asked, " AND "))
 	fmt.Fprintf(&f.head, "\\if :incomplete\n\tDO $$ BEGIN RAISE EXCEPTION 'set the environment variables %s'; END $$;\n\\endif\n", strings.Join(needed, ", "))
 }
+
+// fdwLocales refuses a shard whose texts sort in another way: it sorts and compares for who
+// asks, who merges what it says by an order of his own, and would miss rows. The names of the
+// locale are those of PostgreSQL 17, 15 and before.
+const fdwLocales = `DO $$
+DECLARE
+	shard record;
+	locale text;
+	here text := (SELECT COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) FROM pg_database d WHERE d.datname = current_database());
+	there text;
+BEGIN
+	FOR shard IN SELECT s.srvname, o.option_value AS name FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o WHERE s.srvname LIKE 'shards\_%' AND o.option_name = 'dbname' LOOP
+		FOREACH locale IN ARRAY ARRAY['datlocale', 'daticulocale', 'datcollate'] LOOP
+			BEGIN
+				EXECUTE format('CREATE FOREIGN TABLE shards.locale (datname name, locale text OPTIONS (column_name %L), datcollate text) SERVER %I OPTIONS (schema_name ''pg_catalog'', table_name ''pg_database'')', locale, shard.srvname);
+				SELECT COALESCE(l.locale, l.datcollate) INTO there FROM shards.locale l WHERE l.datname = shard.name;
+				DROP FOREIGN TABLE shards.locale;
+				EXIT;
+			EXCEPTION WHEN undefined_column THEN
+				there := NULL;
+			END;
+		END LOOP;
+		IF there IS DISTINCT FROM here THEN
+			RAISE EXCEPTION 'texts of the database % have the locale %, and those of this one %', shard.name, there, here USING HINT = 'Run this file in a database that is made with the locale of the shards.';
+		END IF;
+	END LOOP;
+END $$;
+`
 
 // imports makes foreign tables of some tables of a database, in a schema. What the shards
 // compute and refuse is theirs: a partition whose columns are generated, or one of which

@@ -24,6 +24,29 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER "shards_east" OPTIONS (user :'east_u
 CREATE SCHEMA "shards_west";
 CREATE SERVER "shards_west" FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host :'west_host', port :'west_port', dbname :'west_dbname', updatable 'false', truncatable 'false', async_capable 'true', fetch_size '1000');
 CREATE USER MAPPING FOR CURRENT_USER SERVER "shards_west" OPTIONS (user :'west_user', password :'west_password');
+DO $$
+DECLARE
+	shard record;
+	locale text;
+	here text := (SELECT COALESCE(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale', d.datcollate::text) FROM pg_database d WHERE d.datname = current_database());
+	there text;
+BEGIN
+	FOR shard IN SELECT s.srvname, o.option_value AS name FROM pg_foreign_server s, pg_options_to_table(s.srvoptions) o WHERE s.srvname LIKE 'shards\_%' AND o.option_name = 'dbname' LOOP
+		FOREACH locale IN ARRAY ARRAY['datlocale', 'daticulocale', 'datcollate'] LOOP
+			BEGIN
+				EXECUTE format('CREATE FOREIGN TABLE shards.locale (datname name, locale text OPTIONS (column_name %L), datcollate text) SERVER %I OPTIONS (schema_name ''pg_catalog'', table_name ''pg_database'')', locale, shard.srvname);
+				SELECT COALESCE(l.locale, l.datcollate) INTO there FROM shards.locale l WHERE l.datname = shard.name;
+				DROP FOREIGN TABLE shards.locale;
+				EXIT;
+			EXCEPTION WHEN undefined_column THEN
+				there := NULL;
+			END;
+		END LOOP;
+		IF there IS DISTINCT FROM here THEN
+			RAISE EXCEPTION 'texts of the database % have the locale %, and those of this one %', shard.name, there, here USING HINT = 'Run this file in a database that is made with the locale of the shards.';
+		END IF;
+	END LOOP;
+END $$;
 IMPORT FOREIGN SCHEMA public LIMIT TO ("orders_00", "orders_02") FROM SERVER "shards_east" INTO "shards_east" OPTIONS (import_generated 'false', import_not_null 'false');
 IMPORT FOREIGN SCHEMA public LIMIT TO ("orders_01", "orders_03") FROM SERVER "shards_west" INTO "shards_west" OPTIONS (import_generated 'false', import_not_null 'false');
 CREATE FUNCTION shards."orders_slot"(key bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT ((key % 4) + 4) % 4 $$;
