@@ -10,6 +10,8 @@
 // killed. Data that a killed test process leaves in the temporary directory is
 // removed by the next one that starts a server.
 //
+// Programs that are none of these, such as Vitess', run in a [Home], which ends them.
+//
 // Kill is kill -9, of every process of the server, and Start starts it again on
 // the same data and port, so that a test sees what a crash leaves behind.
 //

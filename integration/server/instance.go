@@ -255,8 +255,11 @@ func (i *instance) tmpDir() string  { return filepath.Join(i.dir.path, "tmp") }
 func (i *instance) logFile() string { return filepath.Join(i.dir.path, "err.log") }
 
 // logTail is the end of the error log of the latest start.
-func (i *instance) logTail() string {
-	log, err := os.ReadFile(i.logFile())
+func (i *instance) logTail() string { return tail(i.logFile()) }
+
+// tail is the end of a log.
+func tail(file string) string {
+	log, err := os.ReadFile(file) //nolint:gosec // it is in a directory of ours
 	if err != nil {
 		return err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -18,8 +19,8 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
-// killAllIn kills the processes that work in a directory and returns when they
-// are gone. PostgreSQL's are one for each connection, each in a session of its
+// killAllIn kills the processes that work in a directory or below it and returns
+// when they are gone. PostgreSQL's are one for each connection, each in a session of its
 // own; they end when they notice that their parent has, some a query later.
 func killAllIn(dir string) {
 	for {
@@ -43,7 +44,7 @@ func allIn(dir string) []int {
 	}
 	var pids []int
 	for _, link := range links {
-		if at, err := os.Readlink(link); err != nil || at != dir {
+		if at, err := os.Readlink(link); err != nil || at != dir && !strings.HasPrefix(at, dir+"/") {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"testing"
+)
+
+// Home is where programs run that are none of this package's servers, that refuse to
+// be run by root, or that start others in the background. They run in a directory of
+// their own, as the user nobody when root runs the tests. Whatever still works there
+// when the test ends is killed.
+type Home struct {
+	// Dir is the directory, which root and the user of the home alone may enter.
+	Dir string
+
+	user *account
+}
+
+// NewHome makes a home for a test.
+func NewHome(tb testing.TB) *Home {
+	tb.Helper()
+	dir, err := newRunDir("home")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		killAllIn(dir.data())
+		if err := dir.remove(); err != nil {
+			tb.Error(err)
+		}
+	})
+	h := &Home{Dir: dir.data()}
+	if os.Geteuid() == 0 {
+		if h.user, err = nobody(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(h.Dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	if err := h.user.takeOver(dir.path); err != nil {
+		tb.Fatal(err)
+	}
+	return h
+}
+
+func nobody() (*account, error) {
+	found, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, fmt.Errorf("these programs do not run as root, and there is no user nobody to run them as; add one: %w", err)
+	}
+	return newAccount(found)
+}
+
+// Install puts programs into a directory from which the user of the home may run them
+// wherever they come from, and returns it. They stay whose they are.
+func (h *Home) Install(tb testing.TB, programs ...string) (bin string) {
+	tb.Helper()
+	bin = filepath.Join(filepath.Dir(h.Dir), "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil { //nolint:gosec // only the user of the home comes here
+		tb.Fatal(err)
+	}
+	for _, from := range programs {
+		to := filepath.Join(bin, filepath.Base(from))
+		if os.Link(from, to) == nil {
+			continue // on one file system it costs nothing
+		}
+		if err := copyProgram(to, from); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return bin
+}
+
+func copyProgram(to, from string) (err error) {
+	in, err := os.Open(from) //nolint:gosec // the test names it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755) //nolint:gosec // only the user of the home comes here
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(out, in); err != nil {
+		_ = out.Close()
+		return err
+	}
+	return out.Close()
+}
+
+// Give makes the user of the home the owner of all that a test has put there.
+func (h *Home) Give(tb testing.TB) {
+	tb.Helper()
+	if err := h.user.takeOver(h.Dir); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Run runs a command in the home to its end, and returns what it printed. What it has
+// started in the background goes on.
+func (h *Home) Run(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = h.Dir, append(plainEnviron(), env...)
+	h.user.run(cmd)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// Start starts a program in the home, which is killed when the test ends. What it
+// prints goes to the file name.log; the test's log has its end when the test fails.
+// The channel is closed when the program has ended.
+func (h *Home) Start(tb testing.TB, env []string, name string, args ...string) (ended <-chan struct{}) {
+	tb.Helper()
+	path := filepath.Join(h.Dir, filepath.Base(name)+".log")
+	log, err := os.Create(path) //nolint:gosec // it is in the home
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the child has its own descriptor
+	cmd := exec.Command(name, args...) //nolint:noctx // it ends with the test
+	cmd.Dir, cmd.Env = h.Dir, append(plainEnviron(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	h.user.run(cmd)
+	proc, err := startProcess(cmd)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		proc.kill()
+		if tb.Failed() {
+			tb.Logf("%s ends with:\n%s", path, tail(path))
+		}
+	})
+	return proc.done
+}
