@@ -21,7 +21,8 @@ import (
 //
 // Databases gives each of the router's databases the name that its server knows it by.
 // A shard of Vitess is a database of its own there, in which the tables bear their
-// logical names; broadcast tables get a copy in each.
+// logical names; broadcast tables get a copy in each. A database of the router that is
+// like that already stays as it is, under its name, and has no such files.
 //
 // A layout is refused with a [RefusedError] where tables would have to be split or to
 // move to another server: a physical table must be one shard's alone, and all tables of
@@ -38,16 +39,25 @@ func VitessAdoption(r *sharding.Router, c VitessConfig, databases map[string]str
 	if err = errors.Join(err, a.whole()); err != nil {
 		return Export{}, err
 	}
+	a.leaveInPlace()
 	var out Export
 	for _, db := range a.databases() {
 		out.Files = append(out.Files, File{"adopt." + db + ".sql", a.adopt(db)}, File{"adopt." + db + ".undo.sql", a.undo(db)})
 	}
 	out.Files = append(out.Files, File{"vttablets.sh", a.vttablets()}, File{"apply.sh", a.apply()})
-	out.Notes = []string{
-		"Adoption takes MySQL 8.0 and newer, which Vitess runs on. RENAME TABLE refuses tables with triggers before it changes anything.",
+	out.Notes = a.notes()
+	return out, nil
+}
+
+func (a *adoption) notes() []string {
+	const servers = "Adoption takes MySQL 8.0 and newer, which Vitess runs on."
+	if len(a.moves) == 0 {
+		return []string{servers, "Each shard is a database with logical names already: nothing is renamed, and writers may go over to Vitess' address one by one."}
+	}
+	return []string{
+		servers + " RENAME TABLE refuses tables with triggers before it changes anything.",
 		"Stop the writers, run apply.sh adopt, and start them again with Vitess' address; apply.sh undo takes the renames back, rows written since among them.",
 	}
-	return out, nil
 }
 
 // adoption is a layout of Vitess over live tables.
@@ -104,6 +114,17 @@ func (a *adoption) whole() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// leaveInPlace takes out the databases that are shards of Vitess as they are.
+func (a *adoption) leaveInPlace() {
+	for i, s := range a.shards {
+		renamed := func(m move) bool { return m.table != m.logical }
+		if len(a.of(s.from)) == 1 && !slices.ContainsFunc(a.moves[s.from], renamed) {
+			a.shards[i].database = a.from[s.from]
+			delete(a.moves, s.from)
+		}
+	}
 }
 
 func orElse(text, instead string) string {
@@ -181,7 +202,8 @@ func (a *adoption) vttablets() string {
 # vttablets.sh starts an unmanaged vttablet of Vitess v24 for each shard. TOPOLOGY_FLAGS
 # name the topology server, CELL the cell, DB_USER the user of MySQL, whose password
 # DB_CREDENTIALS has, in the form of --db-credentials-file. Each database of the
-# router has its address in NAME_HOST and NAME_PORT.
+# router has its address in NAME_HOST and NAME_PORT. A vttablet's process id is in
+# vttablet.NUMBER.pid, and what it reports in vttablet.NUMBER.log.
 set -eu
 cd "$(dirname "$0")"
 tablet() { # number, shard, database, host, port
@@ -191,7 +213,7 @@ tablet() { # number, shard, database, host, port
 		--unmanaged --db-host "$4" --db-port "$5" --db-credentials-file "$DB_CREDENTIALS" \
 		--db-app-user "$DB_USER" --db-dba-user "$DB_USER" --db-repl-user "$DB_USER" \
 		--db-filtered-user "$DB_USER" --db-allprivs-user "$DB_USER" --db-appdebug-user "$DB_USER" \
-		--port $((15000 + $1)) --grpc-port $((16000 + $1)) \
+		--port $((15000 + $1)) --grpc-port $((16000 + $1)) --pid-file "vttablet.$1.pid" \
 		--service-map grpc-queryservice,grpc-tabletmanager,grpc-updatestream >"vttablet.$1.log" 2>&1 &
 }
 `)
@@ -202,41 +224,52 @@ tablet() { # number, shard, database, host, port
 	return text.String()
 }
 
+// verb is a word that apply.sh takes, and what it does.
+type verb struct{ word, says, does string }
+
 func (a *adoption) apply() string {
-	var text, adopt, undo, primaries strings.Builder
+	var settings, words, says, cases strings.Builder
+	for _, db := range a.databases() {
+		fmt.Fprintf(&settings, ": \"${%s_CNF:?names an option file of the mysql client for %s, with host, port, user and password}\"\n", variable(db), db)
+	}
+	if settings.Len() > 0 {
+		settings.WriteString("run() { \"${MYSQL:-mysql}\" --defaults-extra-file=\"$1\" <\"$2\"; }\n")
+	}
+	for _, v := range a.verbs() {
+		fmt.Fprintf(&words, " %s", v.word)
+		fmt.Fprintf(&says, "# apply.sh %s %s\n", v.word, v.says)
+		fmt.Fprintf(&cases, "%s)\n%s\t;;\n", v.word, v.does)
+	}
+	return "#!/bin/sh\n" + says.String() + "set -eu\ncd \"$(dirname \"$0\")\"\n" + settings.String() +
+		"case \"${1-}\" in\n" + cases.String() + "*)\n\techo 'Give one of:" + words.String() + "' >&2\n\texit 2\n\t;;\nesac\n"
+}
+
+func (a *adoption) verbs() []verb {
+	var adopt, undo, primaries strings.Builder
 	back := ""
 	for _, db := range a.databases() {
 		name := variable(db)
-		fmt.Fprintf(&text, ": \"${%s_CNF:?names an option file of the mysql client for %s, with host, port, user and password}\"\n", name, db)
 		fmt.Fprintf(&adopt, "\trun \"$%s_CNF\" adopt.%s.sql || {%s\n\t\texit 1\n\t}\n", name, db, back)
 		fmt.Fprintf(&undo, "\trun \"$%s_CNF\" adopt.%s.undo.sql\n", name, db)
 		back = fmt.Sprintf("\n\t\trun \"$%s_CNF\" adopt.%s.undo.sql", name, db) + back
 	}
 	for i := range a.shards {
-		fmt.Fprintf(&primaries, "\tvtctldclient TabletExternallyReparented \"$CELL-%d\"\n", 101+i)
+		fmt.Fprintf(&primaries, "\tctl TabletExternallyReparented \"$CELL-%d\"\n", 101+i)
 	}
-	return `#!/bin/sh
-# apply.sh adopt renames the live tables into the databases of Vitess' shards, apply.sh undo
-# takes them back. apply.sh vitess makes the keyspace and starts its vttablets; vtctldclient
-# has to reach vtctld (VTCTLDCLIENT_SERVER), and vttablets.sh says what else it takes.
-set -eu
-cd "$(dirname "$0")"
-` + text.String() + `run() { "${MYSQL:-mysql}" --defaults-extra-file="$1" <"$2"; }
-case "${1-}" in
-adopt)
-` + adopt.String() + `	;;
-undo)
-` + undo.String() + `	;;
-vitess)
-	vtctldclient CreateKeyspace --durability-policy=none ` + a.keyspace + `
-	vtctldclient ApplyVSchema --vschema-file vschema.json ` + a.keyspace + `
+	verbs := []verb{{
+		"vitess", "makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,\n# host:port, and vttablets.sh says what else it takes.",
+		`	ctl() { vtctldclient --server "$VTCTLD" "$@"; }
+	ctl CreateKeyspace --durability-policy=none ` + a.keyspace + `
+	ctl ApplyVSchema --vschema-file vschema.json ` + a.keyspace + `
 	sh vttablets.sh
-	until [ "$(vtctldclient GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; do sleep 1; done
-` + primaries.String() + `	;;
-*)
-	echo 'Give one of adopt, undo and vitess.' >&2
-	exit 2
-	;;
-esac
-`
+	until [ "$(ctl GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; do sleep 1; done
+` + primaries.String(),
+	}}
+	if adopt.Len() == 0 {
+		return verbs
+	}
+	return append([]verb{
+		{"adopt", "renames the live tables into the databases of Vitess' shards.", adopt.String()},
+		{"undo", "takes them back.", undo.String()},
+	}, verbs...)
 }

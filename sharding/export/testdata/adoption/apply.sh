@@ -1,7 +1,8 @@
 #!/bin/sh
-# apply.sh adopt renames the live tables into the databases of Vitess' shards, apply.sh undo
-# takes them back. apply.sh vitess makes the keyspace and starts its vttablets; vtctldclient
-# has to reach vtctld (VTCTLDCLIENT_SERVER), and vttablets.sh says what else it takes.
+# apply.sh adopt renames the live tables into the databases of Vitess' shards.
+# apply.sh undo takes them back.
+# apply.sh vitess makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,
+# host:port, and vttablets.sh says what else it takes.
 set -eu
 cd "$(dirname "$0")"
 : "${EAST_CNF:?names an option file of the mysql client for east, with host, port, user and password}"
@@ -22,17 +23,18 @@ undo)
 	run "$WEST_CNF" adopt.west.undo.sql
 	;;
 vitess)
-	vtctldclient CreateKeyspace --durability-policy=none shop
-	vtctldclient ApplyVSchema --vschema-file vschema.json shop
+	ctl() { vtctldclient --server "$VTCTLD" "$@"; }
+	ctl CreateKeyspace --durability-policy=none shop
+	ctl ApplyVSchema --vschema-file vschema.json shop
 	sh vttablets.sh
-	until [ "$(vtctldclient GetTablets --keyspace shop | wc -l)" -ge 4 ]; do sleep 1; done
-	vtctldclient TabletExternallyReparented "$CELL-101"
-	vtctldclient TabletExternallyReparented "$CELL-102"
-	vtctldclient TabletExternallyReparented "$CELL-103"
-	vtctldclient TabletExternallyReparented "$CELL-104"
+	until [ "$(ctl GetTablets --keyspace shop | wc -l)" -ge 4 ]; do sleep 1; done
+	ctl TabletExternallyReparented "$CELL-101"
+	ctl TabletExternallyReparented "$CELL-102"
+	ctl TabletExternallyReparented "$CELL-103"
+	ctl TabletExternallyReparented "$CELL-104"
 	;;
 *)
-	echo 'Give one of adopt, undo and vitess.' >&2
+	echo 'Give one of: adopt undo vitess' >&2
 	exit 2
 	;;
 esac
