@@ -133,6 +133,9 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if errors.Is(err, keygen.ErrReadOnly) && t.highest.Load() == 0 { // a running generator waits: a fail-over may be under way
 		err = &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
 	}
+	if err != nil && strings.Contains(err.Error(), "VT12001") { // vtgate's for what it does not support
+		err = &keygen.SetupError{Err: err, Cure: "connect to the MySQL server itself: Vitess' vtgate sets no auto_increment_increment for a session and locks no tables; by vtgate, take ids from a Tag of leaf_alloc"}
+	}
 	if err != nil {
 		return keygen.Span{}, err
 	}
