@@ -36,16 +36,20 @@ test: $(GOTESTSUM) $(TESTRUN) ## everything, as in CI: root with and without cgo
 .PHONY: soak
 soak: export SHARDID_SOAK := 1
 soak: export TEST_SILENCE := 6h
-soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger numbers; see docs/soak.md
+soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger numbers, and the lanes; see docs/soak.md
 	@.ci/install-missing
 	@.ci/install-mysql
 	@.ci/install-spider
 	@.ci/install-newest-postgres >/dev/null
 	$(TESTRUN) serve $(GOTESTSUM) --format pkgname --raw-command -- .ci/all-tests -count=1
+	$(MAKE) lanes
 
 .PHONY: lanes
-lanes: ## the exports against Vitess' own code; compiles it (a minute); run before each release
-	@for module in $(LANES); do (cd $$module && go vet ./... && CGO_ENABLED=0 go test -count=1 -v ./...) || exit 1; done
+lanes: ## the exports against Vitess' own code and servers; compiles them (minutes); run before each release
+	@.ci/install-missing
+	@.ci/install-mysql
+	@.ci/install-vitess
+	@for module in $(LANES); do (cd $$module && go vet ./... && CGO_ENABLED=0 go test -count=1 -timeout=2h -v ./...) || exit 1; done
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
