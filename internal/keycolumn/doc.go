@@ -1,4 +1,4 @@
-// Package keycolumn judges whether a column keeps and compares sharding keys as the
+// Package keycolumn checks whether a column stores and compares sharding keys as the
 // rule of its table takes them: by its type, its precision and zone if it holds times,
 // and its collation if it holds texts.
 //

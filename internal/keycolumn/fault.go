@@ -29,7 +29,7 @@ type Fault struct {
 	Fix       string
 }
 
-// Inspect judges the columns of a physical table that lead to a shard of the sharded
+// Inspect checks the columns of a physical table that lead to a shard of the sharded
 // table t. A column that does not exist is nobody's fault here. db is best one
 // connection, and one whose settings are those of the application.
 func Inspect(ctx context.Context, db dialect.Querier, d dialect.Dialect, t *sharding.Table, physical string) ([]Fault, error) {
@@ -45,13 +45,13 @@ func Inspect(ctx context.Context, db dialect.Querier, d dialect.Dialect, t *shar
 		if !found {
 			continue
 		}
-		j := judge{name: leading.Column, rule: leading.Rule, is: sharding.Describe(leading.Rule), column: c}
+		j := columnCheck{name: leading.Column, rule: leading.Rule, is: sharding.Describe(leading.Rule), column: c}
 		if j.needsClocks(d) {
 			if j.clocks, err = readClocks(ctx, db, leading.Rule); err != nil {
 				return nil, err
 			}
 		}
-		if j.rivals, err = readRivals(ctx, db, d, physical, j); err != nil {
+		if j.equalTexts, err = readEqualTexts(ctx, db, d, physical, j); err != nil {
 			return nil, err
 		}
 		all = append(all, j.faults()...)

@@ -13,47 +13,47 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// rivals are two texts of a List that the column takes for equal, and that lie on
+// equalTexts are two texts of a List that are equal under the column's collation but belong to
 // different shards.
-type rivals struct {
-	asked bool // the server was
+type equalTexts struct {
+	asked bool // the server compared the texts
 	a, b  string
 }
 
-// readRivals asks the server under whose collation listed texts are compared. Texts
-// that are not listed cost nothing: the rule refuses them.
-func readRivals(ctx context.Context, db dialect.Querier, d dialect.Dialect, physical string, j judge) (rivals, error) {
+// readEqualTexts finds listed texts that are equal under the column's collation, by asking the
+// server. Texts that are not listed do not matter, because the rule refuses them.
+func readEqualTexts(ctx context.Context, db dialect.Querier, d dialect.Dialect, physical string, j columnCheck) (equalTexts, error) {
 	slots := sharding.Listed(j.rule)
 	if len(slots) == 0 || len(slots) > dialect.MaxEqual {
-		return rivals{}, nil
+		return equalTexts{}, nil
 	}
-	// In the order of slots, the first and the last of texts that are equal have one
-	// slot only if all have it.
+	// The texts are in the order of slots, so the first and the last of equal texts have the
+	// same slot only if all of them have it.
 	texts := slices.SortedFunc(maps.Keys(slots), func(a, b string) int {
 		return cmp.Or(cmp.Compare(slots[a], slots[b]), strings.Compare(a, b))
 	})
 	pairs, err := dialect.EqualTexts(ctx, db, d, physical, j.name, j.column, texts)
 	for _, pair := range pairs {
 		if a, b := texts[pair[0]], texts[pair[1]]; slots[a] != slots[b] {
-			return rivals{true, a, b}, err
+			return equalTexts{true, a, b}, err
 		}
 	}
-	return rivals{asked: true}, err
+	return equalTexts{asked: true}, err
 }
 
-func (r rivals) faults(j judge) []Fault {
+func (r equalTexts) faults(j columnCheck) []Fault {
 	if r.a == r.b {
 		return nil
 	}
 	return []Fault{{
 		Column: j.name, Severity: Error, Collation: true,
-		Message: fmt.Sprintf("%s is compared by a collation, %s, under which '%s' and '%s' are equal, and the rule has them in different shards", j.name, j.column.Collation, r.a, r.b),
+		Message: fmt.Sprintf("%s is compared by a collation, %s, under which '%s' and '%s' are equal, but the rule puts them in different shards", j.name, j.column.Collation, r.a, r.b),
 		Fix:     "list both in one slot, or give the column a binary collation (utf8mb4_bin; BINARY in SQLite)",
 	}}
 }
 
-// numbered judges listed texts that are numbers and no members of an ENUM.
-func (j judge) numbered() []Fault {
+// numbered checks listed texts that are numbers and no members of an ENUM.
+func (j columnCheck) numbered() []Fault {
 	for _, text := range slices.Sorted(maps.Keys(sharding.Listed(j.rule))) {
 		if _, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil && !strings.Contains(j.column.Type, "'"+text+"'") {
 			return j.fault(Error, fmt.Sprintf("'%s' is no member, and is stored as the member of that place, whose rows may lie on other shards", text),

@@ -9,8 +9,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// times judges a column under Interval, which is told its precision and its zone.
-func (j judge) times() []Fault {
+// times checks a column under Interval, which is told its precision and its zone.
+func (j columnCheck) times() []Fault {
 	rule, ok := j.rule.(sharding.IntervalRule)
 	switch j.column.Holds {
 	case dialect.HoldsClocks, dialect.HoldsInstants:
@@ -32,7 +32,7 @@ func (j judge) times() []Fault {
 // precision: what becomes of a time in a column lies between the next times before and
 // behind it that the column keeps. Where the rule's unit consists of whole units of the
 // column, no piece ends between them, or the rule has refused the time.
-func (j judge) precision(rule sharding.IntervalRule) []Fault {
+func (j columnCheck) precision(rule sharding.IntervalRule) []Fault {
 	kept, said := j.column.Precision, rule.Precision()
 	fix := fmt.Sprintf("say WithPrecision(%v) to Interval", kept)
 	switch {
@@ -46,9 +46,9 @@ func (j judge) precision(rule sharding.IntervalRule) []Fault {
 	return nil
 }
 
-// zone judges whose clock the column keeps. Two clocks that always differ by the same
+// zone checks whose clock the column keeps. Two clocks that always differ by the same
 // tell the same times apart, unless only the day is kept.
-func (j judge) zone(rule sharding.IntervalRule) []Fault {
+func (j columnCheck) zone(rule sharding.IntervalRule) []Fault {
 	if j.column.Zoneless {
 		return j.fault(Error, "it keeps no zone, and drivers write what a clock shows in the zone of each value", "make it timestamp with time zone")
 	}
@@ -75,7 +75,7 @@ func (j judge) zone(rule sharding.IntervalRule) []Fault {
 
 // skips reports whether the session reads texts by a clock that is set forward at times
 // at which that by which the driver writes them is not.
-func (j judge) skips() bool {
+func (j columnCheck) skips() bool {
 	varies, differs := false, false
 	var first *dialect.Clock
 	for i := range j.clocks {
@@ -93,7 +93,7 @@ func (j judge) skips() bool {
 }
 
 // needsClocks: what MySQL's family keeps depends on the connection.
-func (j judge) needsClocks(d dialect.Dialect) bool {
+func (j columnCheck) needsClocks(d dialect.Dialect) bool {
 	return d.Name() == "mysql" && j.is.Keys == sharding.KeysTimes && j.column.Holds == dialect.HoldsClocks
 }
 

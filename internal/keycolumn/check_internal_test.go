@@ -12,7 +12,7 @@ import (
 // verdict is the faults in short: "error", "warning", "notice", "collation".
 func verdict(rule sharding.Rule, c dialect.Column, clocks ...dialect.Clock) string {
 	var all []string
-	for _, f := range (judge{name: "k", rule: rule, is: sharding.Describe(rule), column: c, clocks: clocks}).faults() {
+	for _, f := range (columnCheck{name: "k", rule: rule, is: sharding.Describe(rule), column: c, clocks: clocks}).faults() {
 		word := map[Severity]string{Error: "error", Warning: "warning", Notice: "notice"}[f.Severity]
 		if f.Collation {
 			word = "collation"

@@ -7,39 +7,39 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// judge holds a rule against a column.
-type judge struct {
-	name   string
-	rule   sharding.Rule
-	is     sharding.Description
-	column dialect.Column
-	clocks []dialect.Clock // of a rule of times; see needsClocks
-	rivals rivals          // of a rule of listed texts
+// columnCheck checks a column against a rule of sharding keys.
+type columnCheck struct {
+	name       string
+	rule       sharding.Rule
+	is         sharding.Description
+	column     dialect.Column
+	clocks     []dialect.Clock // of a rule of times; see needsClocks
+	equalTexts equalTexts      // of a rule of listed texts
 }
 
 // fault says the column's name and what it holds, and then why that is wrong.
-func (j judge) fault(severity Severity, why, fix string) []Fault {
+func (j columnCheck) fault(severity Severity, why, fix string) []Fault {
 	return []Fault{{
 		Column: j.name, Severity: severity, Fix: fix,
 		Message: fmt.Sprintf("%s is %s, and the rule takes %s: %s", j.name, j.typeText(), j.takes(), why),
 	}}
 }
 
-func (j judge) typeText() string {
+func (j columnCheck) typeText() string {
 	if j.column.Type == "" {
 		return "without a type"
 	}
 	return j.column.Type
 }
 
-func (j judge) takes() string {
+func (j columnCheck) takes() string {
 	if j.is.Keys == sharding.KeysUnknown {
 		return "what it knows"
 	}
 	return string(j.is.Keys)
 }
 
-func (j judge) faults() []Fault {
+func (j columnCheck) faults() []Fault {
 	var found []Fault
 	switch j.is.Keys {
 	case sharding.KeysIntegers:
@@ -58,9 +58,9 @@ func (j judge) faults() []Fault {
 	return found
 }
 
-// integers judges a column under a rule of integers. Text counts as the decimal number
+// integers checks a column under a rule of integers. Text counts as the decimal number
 // that it is, so the rule and the database agree where the column holds integers.
-func (j judge) integers() []Fault {
+func (j columnCheck) integers() []Fault {
 	const bigint = "make it BIGINT"
 	switch j.column.Holds {
 	case dialect.HoldsIntegers, dialect.HoldsNumbers, dialect.HoldsAnything:
@@ -86,8 +86,8 @@ func (j judge) integers() []Fault {
 	return j.fault(Error, "it stores an integer as something else", bigint)
 }
 
-// texts judges a column under a rule of texts, which goes by their bytes.
-func (j judge) texts() []Fault {
+// texts checks a column under a rule of texts, which compares bytes.
+func (j columnCheck) texts() []Fault {
 	const text = "take a rule of integers, such as Hash; or make it a text with a collation that compares bytes"
 	switch j.column.Holds {
 	case dialect.HoldsTexts, dialect.HoldsBytes, dialect.HoldsAnything:
@@ -110,13 +110,13 @@ func (j judge) texts() []Fault {
 	return j.fault(Error, "the database takes texts for one time that lead to different shards", "take Interval, or make it a text with a collation that compares bytes")
 }
 
-// collation judges how texts are compared.
-func (j judge) collation() []Fault {
+// collation checks how texts are compared.
+func (j columnCheck) collation() []Fault {
 	if j.column.Collation == "" {
 		return nil
 	}
-	if j.rivals.asked {
-		return j.rivals.faults(j)
+	if j.equalTexts.asked {
+		return j.equalTexts.faults(j)
 	}
 	return []Fault{{
 		Column: j.name, Severity: Warning, Collation: true,
