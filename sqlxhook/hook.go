@@ -233,17 +233,15 @@ func (h *Hook) prepare(ctx context.Context, c *call, e rebinder, query string, i
 	if h.router != nil && !sharding.HintOf(ctx).Unsharded {
 		k.snapshot = h.router.Snapshot()
 	}
-	if c.plan, err = h.plan(&k, &c.rows); err != nil {
-		return err
+	c.plan, err = h.plan(&k, &c.rows)
+	if err == nil && c.plan.unread() {
+		if err = h.router.Load(ctx); err == nil {
+			k.snapshot = h.router.Snapshot()
+			c.plan, err = h.plan(&k, &c.rows)
+		}
 	}
-	if c.plan.unread() {
-		if err = h.router.Load(ctx); err != nil {
-			return err
-		}
-		k.snapshot = h.router.Snapshot()
-		if c.plan, err = h.plan(&k, &c.rows); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return c.prepare(ctx)
 }

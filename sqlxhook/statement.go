@@ -56,14 +56,16 @@ func parse(query string, f family) (*statement, error) {
 }
 
 func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
-	p := tokens(query, flavor)
-	for _, t := range p.tokens {
+	p := &parser{sql: query}
+	scanner := sqltext.NewScanner(query, flavor)
+	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
+		p.tokens = append(p.tokens, t)
 		if t.Kind == sqltext.Param {
 			p.stmt.dollar = p.stmt.dollar || query[t.Start] == '$'
 			p.stmt.question = p.stmt.question || query[t.Start] == '?'
 		}
 	}
-	if p.unclosed {
+	if scanner.Unclosed() {
 		return nil, fmt.Errorf("%w: a literal or comment is not closed", ErrStatement)
 	}
 	start, end := p.parse()
@@ -75,20 +77,9 @@ func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
 
 // parser walks over the code tokens of a statement.
 type parser struct {
-	sql      string
-	tokens   []sqltext.Token
-	unclosed bool
-	stmt     statement
-}
-
-func tokens(query string, flavor sqltext.Flavor) *parser {
-	p := &parser{sql: query}
-	scanner := sqltext.NewScanner(query, flavor)
-	for t, ok := scanner.NextCode(); ok; t, ok = scanner.NextCode() {
-		p.tokens = append(p.tokens, t)
-	}
-	p.unclosed = scanner.Unclosed()
-	return p
+	sql    string
+	tokens []sqltext.Token
+	stmt   statement
 }
 
 // parse fills stmt and returns where the first VALUES group stands in the text;
