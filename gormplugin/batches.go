@@ -12,14 +12,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// batches remembers the batches of CreateInBatches. gorm stores them in one
-// transaction, which it rolls back when a later batch fails; the rows of the
-// earlier ones, whose statements are long over, must lose their keys then.
+// batches records the batches of CreateInBatches. gorm stores all batches in one transaction
+// and rolls it back when a later batch fails. The rows of earlier batches, whose statements
+// have already ended, must then lose their keys.
 //
-// No callback tells that a statement is a batch. The call stack does: it is
-// looked at for slices in transactions only. Which batches belong together shows
-// in memory: they are neighbouring parts of one array. It is safe for concurrent
-// use.
+// No gorm callback tells that a statement is a batch, so isInBatches reads the call stack, for
+// slices in transactions only. Batches of one call are recognised by their memory: they are
+// adjacent parts of one array. It is safe for concurrent use.
 type batches struct {
 	mu sync.Mutex
 	of map[any][]batch // by weak pointer to the transaction; a cleanup removes it
@@ -27,12 +26,12 @@ type batches struct {
 
 // batch is one statement of a CreateInBatches.
 type batch struct {
-	array    uintptr // where the array ends, which is the same for all batches
-	from, to uintptr // the part of it
+	array    uintptr // the end of the array, which is the same for all batches
+	from, to uintptr // the batch's part of the array
 	filling  *filling
 }
 
-// settle ends the statement of a batch; false when it is none.
+// settle ends the statement of a batch. It returns false when the statement is not a batch.
 func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 	this, ok := batchOf(db.Statement, fl)
 	key, remembers := transaction(db.Statement.ConnPool)
@@ -44,14 +43,14 @@ func (b *batches) settle(db *gorm.DB, fl *filling) bool {
 		return true
 	}
 	for _, earlier := range b.before(key, this) {
-		earlier.filling.takeBack(db.Statement.Context)
+		earlier.filling.clearKeys(db.Statement.Context)
 	}
-	fl.takeBack(db.Statement.Context)
+	fl.clearKeys(db.Statement.Context)
 	return false
 }
 
-// batchOf returns where the statement's rows lie, when they are a slice. Newer
-// versions of gorm give each batch as a pointer to one.
+// batchOf returns the memory of the statement's rows if they are a slice. Newer versions of
+// gorm pass each batch as a pointer to a slice.
 func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
 	v := reflect.Indirect(reflect.ValueOf(stmt.Dest))
 	if v.Kind() != reflect.Slice {
@@ -62,7 +61,7 @@ func batchOf(stmt *gorm.Statement, fl *filling) (batch, bool) {
 	return batch{from + uintptr(v.Cap())*size, from, from + uintptr(v.Len())*size, fl}, true
 }
 
-// transaction returns what stands for a transaction in the map.
+// transaction returns the key of a transaction in the map.
 func transaction(c gorm.ConnPool) (key any, ok bool) {
 	switch tx := c.(type) {
 	case *sql.Tx:
@@ -96,8 +95,8 @@ func (b *batches) drop(key any) {
 	delete(b.of, key)
 }
 
-// before returns the batches that stand before this one: of two calls with the
-// same slice those of the later one.
+// before returns the batches that precede this one. Of two calls with the same slice it returns
+// those of the later call.
 func (b *batches) before(key any, this batch) (all []batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,8 +109,8 @@ func (b *batches) before(key any, this batch) (all []batch) {
 	return all
 }
 
-// isInBatches reports whether gorm executes the statement for a CreateInBatches
-// that began a transaction, or set a savepoint, of its own.
+// isInBatches returns true when gorm executes the statement for a CreateInBatches that began
+// its own transaction or set its own savepoint.
 func isInBatches() bool {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])

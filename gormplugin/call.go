@@ -12,10 +12,9 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// With returns a context under which a create fills the primary key of its rows
-// from gen, whatever the model's tags say and even if they say nothing. The key
-// has to be a single field. Rows of associations, and what hooks create, keep to
-// their own rules.
+// With returns a context under which a create fills the primary key of its rows from gen,
+// whatever the model's tags say. The primary key must be a single field. Rows of associations,
+// and rows that hooks create, follow their own tags.
 //
 //	db.WithContext(gormplugin.With(ctx, imported)).Create(&orders)
 func With[K int64 | string | [16]byte](ctx context.Context, gen keygen.Generator[K]) context.Context {
@@ -31,13 +30,13 @@ func With[K int64 | string | [16]byte](ctx context.Context, gen keygen.Generator
 	return context.WithValue(ctx, callKey{}, c)
 }
 
-// Off returns a context under which creates fill nothing, associations
-// included: every key is the caller's or the database's affair.
+// Off returns a context under which creates fill no keys, including those of associations: the
+// caller or the database sets every key.
 func Off(ctx context.Context) context.Context {
 	return context.WithValue(ctx, callKey{}, &call{off: true})
 }
 
-// call is what With and Off say about a call.
+// call is the setting of With or Off for a call.
 type call struct {
 	off bool
 	gen generator
@@ -45,19 +44,19 @@ type call struct {
 
 type callKey struct{}
 
-// callOf returns nil when nothing is said.
+// callOf returns the setting in ctx, nil when there is none.
 func callOf(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
 
-// inner returns a context for the association's and the hooks' statements.
+// inner returns a context without the setting, for the statements of associations and hooks.
 func inner(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, nil) }
 
 // with returns the plan of one call whose key comes from gen.
 func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 	if gen.ints == nil && gen.texts == nil && gen.binaries == nil {
-		return &plan{err: errors.New("gormplugin: With was given no generator")}
+		return &plan{err: errors.New("gormplugin: the generator of With is nil")}
 	}
 	model := p.of(s)
 	if model.err != nil {
@@ -65,7 +64,7 @@ func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 	}
 	key := keyOf(model)
 	if key == nil {
-		return &plan{err: fmt.Errorf("gormplugin: With: %s: %w: it has no single primary key that may be created", s.Name, gorm.ErrPrimaryKeyRequired)}
+		return &plan{err: fmt.Errorf("gormplugin: With: %s: %w: it has no single primary key that a create may write", s.Name, gorm.ErrPrimaryKeyRequired)}
 	}
 	m, err := manage(s, key, keyfield.Tag{}, func(kind *keyfield.Type) (generator, error) {
 		_, err := kind.Choose(keyfield.Tag{}, func(offered keyfield.Source) bool { return offered == gen.source })
@@ -74,7 +73,7 @@ func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 	if err != nil {
 		return &plan{err: &FieldError{s.Name, key.Name, err}}
 	}
-	made := &plan{schema: s, fields: []managed{m}, kids: model.kids}
+	made := &plan{schema: s, fields: []managed{m}, nested: model.nested}
 	for _, other := range model.fields {
 		if other.Field != key {
 			made.fields = append(made.fields, other)
@@ -84,8 +83,8 @@ func (p *plans) with(s *schema.Schema, gen *generator) *plan {
 	return made
 }
 
-// keyOf returns the single primary key of the plan's model: the managed one if
-// it has several.
+// keyOf returns the single primary key of the plan's model; if the model has several, the
+// managed one.
 func keyOf(p *plan) *schema.Field {
 	var managed []*schema.Field
 	for i := range p.fields {

@@ -15,17 +15,22 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Check finds, when a program starts, what would go wrong at the first insert or
-// later: the plugin was not loaded, a model of which nothing is filled, a tag
-// that names an unknown generator, a field or a column too narrow for ids, a
-// column that the database still numbers (on SQLite, one with AUTOINCREMENT), a
-// model without its table's sharding key, a column of it that does not keep and compare
-// keys as the table's rule takes them (its type, its collation, the precision and zone of
-// its times), and a generator whose ids would not lead to their rows' shards, of which
-// two ids are drawn. What a model of which nothing is filled has besides is found, too. A sharded table is looked at on
-// every target up to the first error, unless its migration has not come to
-// the switch. Tables that do not exist are not looked at. The errors are joined;
-// those about a field are [FieldError]s.
+// Check finds mistakes at the start of a program that would otherwise show at an insert or
+// later:
+//
+//   - the plugin is not loaded, or no field of a model is filled;
+//   - a tag names an unknown generator;
+//   - a field or a column is too narrow for ids;
+//   - the database still numbers a column (on SQLite, with AUTOINCREMENT);
+//   - a model lacks its table's sharding key, or the key's column does not store and
+//     compare keys as the table's rule does (by its type, its collation, or the precision
+//     and zone of its times);
+//   - the ids of a generator do not lead to their rows' shards; Check draws two ids to
+//     test that.
+//
+// Check continues after the first mistake. It reads a sharded table on every target up to the
+// first error, unless its migration has not reached the switch. It skips tables that do not
+// exist. The errors are joined; those about a field are [FieldError]s.
 func Check(db *gorm.DB, models ...any) error {
 	p, ok := db.Config.Plugins[pluginName].(*Plugin)
 	if !ok {
@@ -73,7 +78,7 @@ func checkKey(s *schema.Schema, t *sharding.Table) error {
 	}
 }
 
-// check goes on after what it finds, as far as there is something to look at.
+// check continues after an error as far as possible.
 func (c *check) check(db *gorm.DB, model any) error {
 	s, err := parse(db, model)
 	if err != nil {
@@ -92,7 +97,7 @@ func (c *check) check(db *gorm.DB, model any) error {
 	return errors.Join(err, c.checkTables(db, made, table))
 }
 
-// checkFields looks at what the model says.
+// checkFields checks the fields of a model.
 func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) error {
 	var errs []error
 	for i := range made.fields {
@@ -107,8 +112,9 @@ func (c *check) checkFields(db *gorm.DB, made *plan, table *sharding.Table) erro
 	return errors.Join(errs...)
 }
 
-// checkTables looks at the table, or at all targets of a sharded one up to the
-// first with an error. The source of a migration numbers its rows rightly.
+// checkTables checks the table, or all targets of a sharded table up to the first with an
+// error. It skips a table that a migration's source still serves, because that source numbers
+// its rows rightly.
 func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) error {
 	if table == nil {
 		return made.checkColumns(db.Session(&gorm.Session{NewDB: true}), made.schema.Table)
@@ -132,7 +138,7 @@ func (c *check) checkTables(db *gorm.DB, made *plan, table *sharding.Table) erro
 	return nil
 }
 
-// checkColumns looks at a table.
+// checkColumns checks the columns of a table.
 func (p *plan) checkColumns(db *gorm.DB, table string) error {
 	if len(p.fields) == 0 {
 		return nil
@@ -146,7 +152,7 @@ func (p *plan) checkColumns(db *gorm.DB, table string) error {
 		return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
 	}
 	var numbers bool
-	if db.Dialector.Name() == "sqlite" { // whose driver tells no numbering
+	if db.Dialector.Name() == "sqlite" { // the driver does not report AUTOINCREMENT
 		if numbers, err = isAutoincrement(db.Session(&gorm.Session{NewDB: true, Context: db.Statement.Context}), table); err != nil {
 			return fmt.Errorf("gormplugin: %s: %w", p.schema, err)
 		}
@@ -175,8 +181,8 @@ func (m *managed) checkColumn(c gorm.ColumnType, isNumbered bool) error {
 	return errors.Join(errs...)
 }
 
-// isNarrow reports whether a column type of MySQL or PostgreSQL has fewer than
-// 64 bits. SQLite's INTEGER has all of them, and no other name for them here.
+// isNarrow returns true when a column type of MySQL or PostgreSQL has fewer than 64 bits.
+// SQLite's INTEGER has 64 bits and is not in the list.
 func isNarrow(name string) bool {
 	switch strings.TrimPrefix(strings.ToLower(name), "unsigned ") {
 	case "tinyint", "smallint", "mediumint", "int", "int2", "int4", "smallserial", "serial":
@@ -185,19 +191,17 @@ func isNarrow(name string) bool {
 	return false
 }
 
-// isPrimary reports whether a column is the primary key, the only one that
-// AUTOINCREMENT can be about.
+// isPrimary returns true for the primary key, the only column that AUTOINCREMENT can apply to.
 func isPrimary(c gorm.ColumnType) bool {
 	primary, known := c.PrimaryKey()
 	return known && primary
 }
 
-// plainText matches a type of text that says nothing about its collation.
+// plainText matches a text type without a collation.
 var plainText = regexp.MustCompile(`(?i)^(var)?char(\(\d+\))?$|^(tiny|medium|long)?text$`)
 
-// compareBytes gives the columns that lead to a shard by their texts a collation
-// that goes by their bytes, unless the model chooses the type's. On SQLite they
-// have it.
+// compareBytes gives text columns that lead to a shard a binary collation, unless the model
+// chooses the column's type. SQLite compares bytes by default.
 func compareBytes(d gorm.Dialector, s *schema.Schema, t *sharding.Table) {
 	if d.Name() != "mysql" {
 		return
@@ -213,8 +217,8 @@ func compareBytes(d gorm.Dialector, s *schema.Schema, t *sharding.Table) {
 	}
 }
 
-// checkKeyColumns refuses a table whose columns do not keep and compare keys as its
-// rules take them. What concerns only keys that may never come is left to doctor.
+// checkKeyColumns refuses a table whose columns do not store and compare keys as its rules do.
+// It leaves faults that concern only hypothetical keys to the command doctor.
 func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.Target) error {
 	d, err := dialect.Named(db.Dialector.Name())
 	if err != nil {
@@ -237,8 +241,8 @@ func (c *check) checkKeyColumns(db *gorm.DB, t *sharding.Table, target sharding.
 	return errors.Join(errs...)
 }
 
-// isAutoincrement reports whether a table of SQLite numbers its rows with
-// AUTOINCREMENT, which no driver tells.
+// isAutoincrement returns true when a table of SQLite numbers its rows with AUTOINCREMENT,
+// which no driver reports.
 func isAutoincrement(db *gorm.DB, table string) (bool, error) {
 	var texts []string
 	err := db.Raw("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE", table).Scan(&texts).Error

@@ -9,46 +9,47 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// conflict is what a statement does with rows that meet one that is there
-// already, and how it is found out afterwards which of the generated keys are
-// in the table: a skipped row's is in none, and an updated row keeps its own.
+// conflict describes what a statement does with rows that conflict with existing ones, and how
+// to find out afterwards which of the generated keys are in the table. The key of a skipped row
+// is not in the table, and an updated row keeps its own key.
 type conflict struct {
-	of      *filling
-	by      *fill // knows the database
-	proof   proof
-	skips   bool    // by leaving the row out
-	doubted []*part // whose keys may be in no row
+	of        *filling
+	by        *fill // has the kind of the database
+	proof     proof
+	skips     bool         // the statement skips conflicting rows
+	uncertain []*keyColumn // columns whose generated keys may not be in the table
 
-	on        clause.Clause // ON CONFLICT as given
+	on        clause.Clause // ON CONFLICT of the caller
 	hasOn     bool
-	returning clause.Clause // RETURNING as given
-	hadOne    bool          // there was one
-	added     bool          // it was changed
-	result    bool          // the statement's Result is ours
+	returning clause.Clause // RETURNING of the caller
+	hadOne    bool          // the caller had a RETURNING clause
+	added     bool          // the RETURNING clause was changed
+	result    bool          // the statement's Result was set here
 	returned  *returnedRows // for spread
 }
 
-// proof is how it is found out which keys are in the table.
+// proof is the way to find out which keys are in the table.
 type proof uint8
 
 const (
 	certain  proof = iota // all of them are
-	counted               // by the number of rows; in between by asking
+	counted               // by the number of affected rows, or by a SELECT if some rows were affected and some not
 	returned              // RETURNING wrote the rows' keys over the generated ones
-	spread                // RETURNING did so for the rows that were not skipped
-	lastID                // LastInsertId is an existing row's key, if there was one
+	spread                // RETURNING did so only for the rows that were not skipped
+	lastID                // LastInsertId is the key of an existing row, if there was a conflict
 	asked                 // by a SELECT
 )
 
-// meet reads what the statement does on a conflict, before gorm:create builds it, and
-// has the database say what it did. It returns nil when it can meet no row.
-func (f *fill) meet(fl *filling, stmt *gorm.Statement) *conflict {
-	if len(stmt.Clauses) == 1 || !fl.gave() {
-		return nil // there is nothing but our own clause
+// conflictOf reads, before gorm:create builds the statement, what it does on a conflict, and
+// changes it so that the database reports the result. It returns nil when no conflict is
+// possible.
+func (f *fill) conflictOf(fl *filling, stmt *gorm.Statement) *conflict {
+	if len(stmt.Clauses) == 1 || !fl.assignedAny() {
+		return nil // only the plugin's own clause is there
 	}
 	if ignores(stmt) {
 		c := &conflict{of: fl, by: f, proof: counted, skips: true}
-		c.doubtAll()
+		c.allUncertain()
 		return c
 	}
 	given, ok := stmt.Clauses["ON CONFLICT"]
@@ -57,7 +58,7 @@ func (f *fill) meet(fl *filling, stmt *gorm.Statement) *conflict {
 	}
 	on, readable := given.Expression.(clause.OnConflict)
 	c := &conflict{of: fl, by: f, on: given, hasOn: true, proof: asked, skips: readable && on.DoNothing}
-	if !c.doubt(&on) {
+	if !c.findUncertain(&on) {
 		return nil
 	}
 	switch {
@@ -72,46 +73,45 @@ func (f *fill) meet(fl *filling, stmt *gorm.Statement) *conflict {
 	return c
 }
 
-// ignores reports whether the INSERT itself leaves rows out: INSERT IGNORE, and
-// SQLite's INSERT OR IGNORE.
+// ignores returns true when the INSERT itself skips rows: INSERT IGNORE, and SQLite's INSERT OR
+// IGNORE.
 func ignores(stmt *gorm.Statement) bool {
 	insert, _ := stmt.Clauses["INSERT"].Expression.(clause.Insert)
 	return strings.Contains(strings.ToUpper(insert.Modifier), "IGNORE")
 }
 
-func (c *conflict) doubtAll() {
-	for i := range c.of.parts {
-		if p := &c.of.parts[i]; p.used() > 0 {
-			c.doubted = append(c.doubted, p)
+func (c *conflict) allUncertain() {
+	for i := range c.of.keyColumns {
+		if p := &c.of.keyColumns[i]; p.used() > 0 {
+			c.uncertain = append(c.uncertain, p)
 		}
 	}
 }
 
-// doubt finds the parts whose keys may be in no row. Where the conflict has a
-// target, a row with a fresh key in the target's columns meets no other.
-func (c *conflict) doubt(on *clause.OnConflict) bool {
-	c.doubtAll()
+// findUncertain finds the columns whose generated keys may not be in the table. If the conflict
+// has a target, a row with a new key in the target's columns cannot conflict.
+func (c *conflict) findUncertain(on *clause.OnConflict) bool {
+	c.allUncertain()
 	if c.by.mysql || on.OnConstraint != "" {
 		return true
 	}
 	target := on.Columns
-	if len(target) == 0 && on.UpdateAll { // gorm then takes the primary key
+	if len(target) == 0 && on.UpdateAll { // gorm then uses the primary key
 		for _, f := range c.of.plan.schema.PrimaryFields {
 			target = append(target, clause.Column{Name: f.DBName})
 		}
 	}
-	c.doubted = slices.DeleteFunc(c.doubted, func(p *part) bool { return names(target, p.field.DBName) })
-	return len(c.doubted) > 0
+	c.uncertain = slices.DeleteFunc(c.uncertain, func(p *keyColumn) bool { return names(target, p.field.DBName) })
+	return len(c.uncertain) > 0
 }
 
 func names(columns []clause.Column, column string) bool {
 	return slices.ContainsFunc(columns, func(c clause.Column) bool { return c.Name == column })
 }
 
-// count has the number of rows tell. Only where other columns are returned that
-// number is not the database's: gorm believes that rows which have a key were
-// not inserted now. So it does not learn that rows may be skipped, and what
-// comes back is put in its place afterwards.
+// count uses the number of affected rows. When other columns are returned, gorm changes that
+// number: it assumes that rows which have a key were not inserted now. So count hides from gorm
+// that rows may be skipped, and the returned values are assigned to their rows afterwards.
 func (c *conflict) count(stmt *gorm.Statement, on clause.OnConflict) {
 	c.proof = counted
 	_, had := stmt.Clauses["RETURNING"]
@@ -133,15 +133,15 @@ type skipping struct{ on clause.OnConflict }
 
 func (s skipping) Build(b clause.Builder) { s.on.Build(b) }
 
-// returnKeys has the database return the doubted keys, beside what it would
-// return anyhow.
+// returnKeys makes the database return the uncertain keys, in addition to the columns that it
+// returns anyway.
 func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	c.proof = returned
 	c.returning, c.hadOne = stmt.Clauses["RETURNING"]
 	returning, readable := c.returning.Expression.(clause.Returning)
 	if c.hadOne && (!readable || len(returning.Columns) == 0) {
 		if c.of.rows.structs.IsValid() && c.of.rows.structs.Kind() != reflect.Struct {
-			c.proof = certain // gorm makes the slice anew of all that comes back
+			c.proof = certain // gorm rebuilds the slice from the returned rows
 		}
 		return
 	}
@@ -150,7 +150,7 @@ func (c *conflict) returnKeys(stmt *gorm.Statement) {
 			returning.Columns = append(returning.Columns, clause.Column{Name: f.DBName})
 		}
 	}
-	for _, p := range c.doubted {
+	for _, p := range c.uncertain {
 		if name := p.field.DBName; !names(returning.Columns, name) {
 			returning.Columns = append(slices.Clip(returning.Columns), clause.Column{Name: name})
 		}
@@ -159,8 +159,8 @@ func (c *conflict) returnKeys(stmt *gorm.Statement) {
 	stmt.Clauses["RETURNING"] = clause.Clause{Name: "RETURNING", Expression: returning}
 }
 
-// keptKey assigns a column to itself and has MySQL tell its value as the
-// LastInsertId: that of an existing row whose insertion became an update.
+// keptKey assigns a column to itself and makes MySQL report its value as LastInsertId: the key
+// of an existing row whose insertion became an update.
 type keptKey struct{ column string }
 
 func (k keptKey) Build(b clause.Builder) {
@@ -169,12 +169,12 @@ func (k keptKey) Build(b clause.Builder) {
 	_ = b.WriteByte(')')
 }
 
-// keep adds that assignment; false when it would not tell.
+// keep adds that assignment. It returns false when LastInsertId would not report the key.
 func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
-	if len(c.doubted) > 1 {
+	if len(c.uncertain) > 1 {
 		return false
 	}
-	f := c.doubted[0].field
+	f := c.uncertain[0].field
 	prioritized := c.of.plan.schema.PrioritizedPrimaryField
 	if !f.PrimaryKey || !f.number || prioritized != nil && prioritized != f.Field {
 		return false
@@ -193,13 +193,13 @@ func (c *conflict) keep(stmt *gorm.Statement, on clause.OnConflict) bool {
 	return true
 }
 
-// restore gives the statement its own clauses back, which a user may go on
-// using; the MySQL dialector rewrites them, too.
+// restore restores the statement's own clauses, because the caller may use the statement again.
+// The MySQL dialector rewrites clauses, too.
 func (c *conflict) restore(stmt *gorm.Statement) {
 	if c.hasOn {
 		on, _ := stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
 		if on.DoNothing && c.proof == returned && c.of.rows.len() > 1 {
-			c.proof = asked // there was nothing to update, and gorm read nothing of what came back
+			c.proof = asked // the statement updates nothing, and gorm did not read the returned rows
 		}
 		stmt.Clauses["ON CONFLICT"] = c.on
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// fill holds the callbacks that give keys to new rows.
+// fill has the callbacks that set the keys of new rows.
 type fill struct {
 	plans     plans
 	tables    map[string]*schema.Schema // registered, for maps without a model
@@ -46,31 +46,31 @@ func newFill(db *gorm.DB, c *Config) (*fill, error) {
 	return f, nil
 }
 
-// register puts the callbacks in their places. Keys are reserved before gorm
-// opens its default transaction, because a generator that shares the pool would
-// wait for a connection that this very transaction holds; they are assigned
-// after the model's own BeforeCreate hooks, which so have the last word.
+// register registers the callbacks. Keys are reserved before gorm opens its default
+// transaction, because a generator that shares the pool could otherwise wait for a connection
+// that the transaction holds. They are assigned after the model's own BeforeCreate hooks, so
+// that the hooks may set the fields themselves.
 func (f *fill) register(db *gorm.DB) error {
 	assign, repair := f.assign, f.repair
-	if f.routing != nil { // in one callback each: gorm sorts those after each other by chance
-		assign = func(db *gorm.DB) { f.assign(db); f.routing.created(db) }
-		repair = func(db *gorm.DB) { told(db); f.repair(db) }
+	if f.routing != nil { // one callback each, because gorm does not keep the order of several
+		assign = func(db *gorm.DB) { f.assign(db); f.routing.hintCreate(db) }
+		repair = func(db *gorm.DB) { restoreContext(db); f.repair(db) }
 	}
 	create := db.Callback().Create()
 	return errors.Join(
 		create.Before("*").Register("shardid:reserve", f.reserve),
 		create.Before("gorm:create").Register("shardid:assign", assign),
 		create.Before("gorm:save_after_associations").Register("shardid:repair", repair),
-		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", f.judge),
+		create.Before("gorm:commit_or_rollback_transaction").Register("shardid:judge", f.recordFailure),
 		create.After("*").Register("shardid:settle", f.settle),
 	)
 }
 
-// reserve draws keys for all rows that have none.
+// reserve draws keys for all rows without one.
 func (f *fill) reserve(db *gorm.DB) {
 	stmt := db.Statement
 	if len(stmt.Clauses) > 0 {
-		delete(stmt.Clauses, stateName) // of a statement that this one is a copy of
+		delete(stmt.Clauses, stateName) // the state of a statement of which this one is a copy
 	}
 	if db.Error != nil {
 		return
@@ -80,7 +80,7 @@ func (f *fill) reserve(db *gorm.DB) {
 		return
 	}
 	p := f.plan(stmt, call)
-	if p == nil || p.err == nil && len(p.fields)+len(p.kids) == 0 {
+	if p == nil || p.err == nil && len(p.fields)+len(p.nested) == 0 {
 		return
 	}
 	if err := f.begin(db, p, call != nil); err != nil {
@@ -88,7 +88,7 @@ func (f *fill) reserve(db *gorm.DB) {
 	}
 }
 
-// plan returns what is to be filled, nil if nothing is.
+// plan returns the plan of the model, nil if nothing is filled.
 func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
 	s := stmt.Schema
 	if s == nil && len(f.tables) > 0 {
@@ -105,7 +105,7 @@ func (f *fill) plan(stmt *gorm.Statement, c *call) *plan {
 	return f.plans.of(s)
 }
 
-// begin makes and keeps the statement's state.
+// begin creates the state of the statement.
 func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	if p.err != nil {
 		return p.err
@@ -121,36 +121,36 @@ func (f *fill) begin(db *gorm.DB, p *plan, with bool) error {
 	fl := f.free.Get().(*filling)
 	fl.reset(p, r)
 	fl.inTx = isTx(stmt.ConnPool)
-	if err = f.pin(fl, stmt); err == nil {
+	if err = f.pinSnapshot(fl, stmt); err == nil {
 		err = f.fetch(db, fl)
 	}
 	if err != nil {
-		fl.takeBack(stmt.Context)
+		fl.clearKeys(stmt.Context)
 		f.release(fl)
 		return err
 	}
-	if len(p.fields) > 0 || fl.family != nil {
-		fl.enter(stmt, with)
+	if len(p.fields) > 0 || fl.createScope != nil {
+		fl.attach(stmt, with)
 	} else {
 		f.release(fl)
 	}
 	return nil
 }
 
-// isTx reports whether a statement runs in a transaction.
+// isTx returns true when a statement runs in a transaction.
 func isTx(c gorm.ConnPool) bool {
-	if _, pool := c.(*sql.DB); pool { // asking it for a method that it lacks takes longest
+	if _, pool := c.(*sql.DB); pool { // a fast path: the type assertion below is slowest for a missing method
 		return false
 	}
 	_, ok := c.(gorm.TxCommitter)
 	return ok
 }
 
-// fetch draws all keys that can be foreseen.
+// fetch draws all keys whose number is known beforehand.
 func (f *fill) fetch(db *gorm.DB, fl *filling) error {
 	err := fl.reserve(db.Statement)
 	if err == nil {
-		fl.family, err = f.stock(db, fl.plan, fl.inTx)
+		fl.createScope, err = f.drawForAssociations(db, fl.plan, fl.inTx)
 	}
 	if err == nil {
 		err = fl.assign(db.Statement, true)
@@ -158,19 +158,18 @@ func (f *fill) fetch(db *gorm.DB, fl *filling) error {
 	return err
 }
 
-// enter keeps fl with the statement, and changes the context for what runs
-// inside it.
-func (fl *filling) enter(stmt *gorm.Statement, with bool) {
+// attach stores fl in the statement, and changes the context for statements that run inside it.
+func (fl *filling) attach(stmt *gorm.Statement, with bool) {
 	stmt.Clauses[stateName] = clause.Clause{Expression: fl}
-	if !with && fl.family == nil {
+	if !with && fl.createScope == nil {
 		return
 	}
 	fl.context = stmt.Context
 	if with {
 		stmt.Context = inner(stmt.Context)
 	}
-	if fl.family != nil {
-		stmt.Context = context.WithValue(stmt.Context, familyKey{}, fl.family)
+	if fl.createScope != nil {
+		stmt.Context = context.WithValue(stmt.Context, scopeKey{}, fl.createScope)
 	}
 }
 
@@ -179,8 +178,8 @@ func (f *fill) release(fl *filling) {
 	f.free.Put(fl)
 }
 
-// assign gives the reserved keys to the rows that are still without, and has
-// gorm write them as it writes keys that were there from the beginning.
+// assign assigns the reserved keys to the rows that still have none, and makes gorm write them
+// like keys that the caller had set.
 func (f *fill) assign(db *gorm.DB) {
 	stmt := db.Statement
 	fl := stateOf(stmt)
@@ -188,7 +187,7 @@ func (f *fill) assign(db *gorm.DB) {
 		return
 	}
 	if f.routing != nil {
-		fl.follow(stmt, f.routing.router.Snapshot())
+		fl.followMove(stmt, f.routing.router.Snapshot())
 	}
 	if err := f.give(db, fl); err != nil {
 		_ = db.AddError(err)
@@ -203,41 +202,42 @@ func (f *fill) give(db *gorm.DB, fl *filling) error {
 	}
 	fl.schema = stmt.Schema
 	switch {
-	case len(fl.parts) == 0:
+	case len(fl.keyColumns) == 0:
 	case fl.schema != nil && fl.numbered():
 		fl.swapped, stmt.Schema = true, fl.plan.source
-	case !fl.omits() && (fl.gave() || !f.returnsUpdated(stmt)):
+	case !fl.omits() && (fl.assignedAny() || !f.returnsUpdated(stmt)):
 		fl.swap(stmt)
 	}
-	fl.conflict = f.meet(fl, stmt)
+	fl.conflict = f.conflictOf(fl, stmt)
 	fl.sent = !db.DryRun
 	return nil
 }
 
-// again fills the rows of a statement that a migration's switch has overtaken, by what
-// the router knows now, and has gorm write and send it once more. It has done nothing.
-func (f *fill) again(db *gorm.DB, fl *filling) {
+// resend is for a statement that the router refused because its table was switched meanwhile;
+// nothing was written. It fills the rows by the router's present state and makes gorm build and
+// send the statement again.
+func (f *fill) resend(db *gorm.DB, fl *filling) {
 	stmt := db.Statement
-	fl.retract(stmt)
-	fl.follow(stmt, f.routing.router.Snapshot())
+	fl.undoAssign(stmt)
+	fl.followMove(stmt, f.routing.router.Snapshot())
 	db.Error = f.give(db, fl)
 	if db.Error != nil {
 		return
 	}
 	stmt.SQL.Reset()
 	stmt.Vars = nil
-	f.routing.created(db)
+	f.routing.hintCreate(db)
 	db.Callback().Create().Get("gorm:create")(db)
-	told(db)
+	restoreContext(db)
 }
 
-// pin has the statement go by what the router knows when it begins.
-func (f *fill) pin(fl *filling, stmt *gorm.Statement) error {
+// pinSnapshot makes the statement use the router's snapshot at its begin.
+func (f *fill) pinSnapshot(fl *filling, stmt *gorm.Statement) error {
 	if f.routing == nil {
 		return nil
 	}
 	fl.router = f.routing.router
-	fl.pin(fl.router.Snapshot(), stmt.Table)
+	fl.pinSnapshot(fl.router.Snapshot(), stmt.Table)
 	if fl.table == nil || isTx(stmt.ConnPool) && len(fl.table.Map.Targets()) > 0 {
 		return nil // a transaction may hold locks that a switch waits for
 	}
@@ -245,15 +245,15 @@ func (f *fill) pin(fl *filling, stmt *gorm.Statement) error {
 		return err
 	}
 	if now := fl.router.Snapshot(); now != fl.snapshot {
-		fl.pin(now, stmt.Table)
+		fl.pinSnapshot(now, stmt.Table)
 	}
 	return nil
 }
 
-// returnsUpdated reports whether gorm counts the rows of an upsert by what comes
-// back, although the database would count otherwise: MariaDB says two for an
-// updated row and none for one that was as it is to be. Rows that all have their
-// key are written as ever then.
+// returnsUpdated returns true when gorm counts the rows of an upsert by the returned rows,
+// although the database counts otherwise: MariaDB counts two for an updated row and none for a
+// row that was already equal. Rows that all have their key are then written as without the
+// plugin.
 func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 	if !f.mysql || !f.returning {
 		return false
@@ -262,17 +262,17 @@ func (f *fill) returnsUpdated(stmt *gorm.Statement) bool {
 	return on.UpdateAll || len(on.DoUpdates) > 0
 }
 
-// swap puts the private schema in place of the statement's. Execute parses the
-// model anew for each statement, so that not even a panic lets it get away.
+// swap replaces the statement's schema by the plan's copy. gorm parses the model again for each
+// statement, so even a panic does not leave the copy in place.
 func (fl *filling) swap(stmt *gorm.Statement) {
 	fl.swapped = true
-	stmt.Schema = fl.plan.private
+	stmt.Schema = fl.plan.withoutDefaults
 	if fl.rows.many || fl.schema == nil {
 		stmt.Schema = fl.plan.maps
 	}
 }
 
-// repair runs right after the INSERT: it finds out which keys are in the table.
+// repair runs directly after the INSERT. It finds out which keys are in the table.
 func (f *fill) repair(db *gorm.DB) {
 	stmt := db.Statement
 	fl := stateOf(stmt)
@@ -280,7 +280,7 @@ func (f *fill) repair(db *gorm.DB) {
 		return
 	}
 	if f.routing != nil && (errors.Is(db.Error, sharding.ErrNotNumbered) || errors.Is(db.Error, writehint.ErrNumbered)) {
-		f.again(db, fl)
+		f.resend(db, fl)
 	}
 	if fl.swapped {
 		stmt.Schema = fl.schema
@@ -313,35 +313,34 @@ func (f *fill) settle(db *gorm.DB) {
 	if fl.context != nil {
 		stmt.Context = fl.context
 	}
-	if fl.family != nil {
+	if fl.createScope != nil {
 		f.end(fl, db)
 	}
 	undone := fl.isUndone(db)
 	if undone {
-		fl.takeBack(stmt.Context)
+		fl.clearKeys(stmt.Context)
 	}
 	if !fl.inTx || undone && db.Error == nil || !f.remember(db, fl) {
 		f.release(fl)
 	}
 }
 
-// end takes the keys back from the rows of the family when the transaction they
-// were in was rolled back.
+// end removes the keys from the rows of the scope when their transaction was rolled back.
 func (f *fill) end(head *filling, db *gorm.DB) {
-	for _, child := range head.family.leave() {
+	for _, child := range head.createScope.close() {
 		if head.rolledBack(db) || db.DryRun {
-			child.takeBack(db.Statement.Context)
+			child.clearKeys(db.Statement.Context)
 		}
 		f.release(child)
 	}
 }
 
-// remember keeps the state of a statement for those who know how the transaction
-// around it ends; false when nobody does.
+// remember stores the state of a statement where the end of the surrounding transaction is
+// known. It returns false when it is not known.
 func (f *fill) remember(db *gorm.DB, fl *filling) bool {
-	if family := familyOf(db.Statement.Context); family != nil {
-		if db.Error == nil || fl.gave() {
-			family.add(fl)
+	if createScope := scopeOf(db.Statement.Context); createScope != nil {
+		if db.Error == nil || fl.assignedAny() {
+			createScope.add(fl)
 			return true
 		}
 		return false

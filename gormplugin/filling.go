@@ -13,22 +13,22 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// filling is the state of one create statement, from the reservation of its keys
-// to its end. It lies among the statement's clauses, under a name that gorm
-// builds nothing for: unlike settings, clauses are not copied into the
-// statements of associations, and putting one there costs no memory.
+// filling is the state of one create statement, from the reservation of its keys to its end. It
+// is stored among the statement's clauses, under a name for which gorm builds nothing. Unlike
+// settings, clauses are not copied into the statements of associations, and storing one there
+// allocates nothing.
 type filling struct {
-	plan  *plan
-	rows  rows
-	parts []part
-	// snapshot is what the router knew when it was decided which fields are to be
-	// filled; nil without a router.
+	plan       *plan
+	rows       rows
+	keyColumns []keyColumn
+	// snapshot is the router's snapshot by which the plugin decided which fields to fill; nil
+	// without a router.
 	snapshot *sharding.Snapshot
 	table    *sharding.Table // of the snapshot; nil for one that is not sharded
 	router   *sharding.Router
-	inTx     bool // the statement is part of a transaction begun by others
+	inTx     bool // the statement runs in a transaction that the caller began
 	sent     bool // the INSERT may have reached the database
-	refused  bool // its error proves that it wrote nothing
+	refused  bool // the error proves that no row was written
 
 	schema  *schema.Schema // the statement's own
 	swapped bool
@@ -36,9 +36,9 @@ type filling struct {
 	selects []string        // the statement's Selects before a key was added
 	added   bool
 
-	family   *family   // of which the statement is the head
-	conflict *conflict // nil when the statement can meet no row
-	outcome  outcome
+	createScope *createScope // set when this statement opened the scope
+	conflict    *conflict    // nil when no conflict is possible
+	rollback    rollback
 }
 
 var _ clause.Expression = (*filling)(nil)
@@ -46,7 +46,7 @@ var _ clause.Expression = (*filling)(nil)
 // Build writes nothing.
 func (*filling) Build(clause.Builder) {}
 
-// stateName is where a statement's filling lies among its clauses.
+// stateName is the name of a statement's filling among its clauses.
 const stateName = "shardid:filling"
 
 func stateOf(stmt *gorm.Statement) *filling {
@@ -54,42 +54,41 @@ func stateOf(stmt *gorm.Statement) *filling {
 	return fl
 }
 
-// reset makes fl, which is new or has forgotten everything, the state of a
-// statement.
+// reset makes fl, which is new or was emptied by forget, the state of a statement.
 func (fl *filling) reset(p *plan, r rows) {
 	fl.plan, fl.rows = p, r
-	fl.parts = slices.Grow(fl.parts[:0], len(p.fields))[:len(p.fields)]
-	for i := range fl.parts {
-		fl.parts[i].reset(&p.fields[i], r)
+	fl.keyColumns = slices.Grow(fl.keyColumns[:0], len(p.fields))[:len(p.fields)]
+	for i := range fl.keyColumns {
+		fl.keyColumns[i].reset(&p.fields[i], r)
 	}
 }
 
-// forget drops everything of the statement's but memory.
+// forget removes all references to the statement and keeps only allocated memory.
 func (fl *filling) forget() {
-	parts := fl.parts
-	for i := range parts {
-		parts[i].forget()
+	keyColumns := fl.keyColumns
+	for i := range keyColumns {
+		keyColumns[i].forget()
 	}
-	*fl = filling{parts: parts[:0]}
+	*fl = filling{keyColumns: keyColumns[:0]}
 }
 
-// reserve draws keys for all rows that have none, one time per field.
+// reserve draws keys for all rows without one, once per field.
 func (fl *filling) reserve(stmt *gorm.Statement) error {
-	var from *family
+	var from *createScope
 	if fl.inTx {
-		from = familyOf(stmt.Context)
+		from = scopeOf(stmt.Context)
 	}
-	for i := range fl.parts {
-		part := &fl.parts[i]
-		if part.omit = fl.leaves(stmt, part.field); part.omit {
+	for i := range fl.keyColumns {
+		keyColumn := &fl.keyColumns[i]
+		if keyColumn.omit = fl.skipsField(stmt, keyColumn.field); keyColumn.omit {
 			continue
 		}
-		if part.slotted = carries(fl.table, part.field.DBName); part.slotted {
-			continue // once the rows have their sharding keys
+		if keyColumn.carriesSlot = columnCarriesSlot(fl.table, keyColumn.field.DBName); keyColumn.carriesSlot {
+			continue // drawn later, when the rows have their sharding keys
 		}
-		need := part.empty()
-		from.give(part.field, &part.keys, need)
-		if err := fl.draw(stmt.Context, part, need-part.keys.len()); err != nil {
+		need := keyColumn.empty()
+		from.give(keyColumn.field, &keyColumn.keys, need)
+		if err := fl.draw(stmt.Context, keyColumn, need-keyColumn.keys.len()); err != nil {
 			return err
 		}
 	}
@@ -97,47 +96,47 @@ func (fl *filling) reserve(stmt *gorm.Statement) error {
 }
 
 // draw takes n more keys from the field's generator.
-func (fl *filling) draw(ctx context.Context, p *part, n int) error {
+func (fl *filling) draw(ctx context.Context, p *keyColumn, n int) error {
 	if n <= 0 {
 		return nil
 	}
-	return fl.patiently(ctx, func(ctx context.Context) error { return p.field.draw(ctx, &p.keys, n) })
+	return fl.drawLimited(ctx, func(ctx context.Context) error { return p.field.draw(ctx, &p.keys, n) })
 }
 
-// patiently draws keys. Inside a transaction it does not wait for ever.
-func (fl *filling) patiently(ctx context.Context, draw func(context.Context) error) error {
+// drawLimited draws keys. Inside a transaction it limits the wait.
+func (fl *filling) drawLimited(ctx context.Context, draw func(context.Context) error) error {
 	if !fl.inTx {
 		return draw(ctx)
 	}
-	patient := &patient{Context: ctx}
-	defer patient.end()
-	err := draw(patient)
+	lazyTimeout := &lazyTimeout{Context: ctx}
+	defer lazyTimeout.end()
+	err := draw(lazyTimeout)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrInTransaction, err)
 	}
 	return err
 }
 
-// assign gives the keys to the rows of all fields, or of those only that are
-// filled before hooks.
+// assign assigns keys to the rows of all fields, or only of the fields that are filled before
+// hooks.
 func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
-	for i := range fl.parts {
-		part := &fl.parts[i]
-		if part.omit || hooks && !part.field.hooks {
+	for i := range fl.keyColumns {
+		keyColumn := &fl.keyColumns[i]
+		if keyColumn.omit || hooks && !keyColumn.field.hooks {
 			continue
 		}
 		if !hooks {
-			fl.selectKey(stmt, part.field)
+			fl.selectKey(stmt, keyColumn.field)
 		}
-		if part.slotted {
-			if err := fl.carry(stmt, part, hooks); err != nil {
+		if keyColumn.carriesSlot {
+			if err := fl.drawSlotKeys(stmt, keyColumn, hooks); err != nil {
 				return err
 			}
 		}
-		missing, err := part.assign(stmt.Context)
-		if err == nil && !part.slotted && missing > 0 { // a hook emptied or added rows
-			if err = fl.draw(stmt.Context, part, missing); err == nil {
-				_, err = part.assign(stmt.Context)
+		missing, err := keyColumn.assign(stmt.Context)
+		if err == nil && !keyColumn.carriesSlot && missing > 0 { // a hook emptied or added rows
+			if err = fl.draw(stmt.Context, keyColumn, missing); err == nil {
+				_, err = keyColumn.assign(stmt.Context)
 			}
 		}
 		if err != nil {
@@ -147,66 +146,66 @@ func (fl *filling) assign(stmt *gorm.Statement, hooks bool) error {
 	return nil
 }
 
-// takeBack empties the fields that were filled, so that the value can be used
-// as if Create had not been called.
-func (fl *filling) takeBack(ctx context.Context) {
-	for i := range fl.parts {
-		fl.parts[i].takeBack(ctx, nil)
-		fl.parts[i].forget()
+// clearKeys empties the fields that were filled, so that the value is as before the call of
+// Create.
+func (fl *filling) clearKeys(ctx context.Context) {
+	for i := range fl.keyColumns {
+		fl.keyColumns[i].clearKeys(ctx, nil)
+		fl.keyColumns[i].forget()
 	}
 }
 
-// gave reports whether any row was given a key.
-func (fl *filling) gave() bool {
-	for i := range fl.parts {
-		if fl.parts[i].used() > 0 {
+// assignedAny returns true when a row was given a key.
+func (fl *filling) assignedAny() bool {
+	for i := range fl.keyColumns {
+		if fl.keyColumns[i].used() > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// omits reports whether the statement leaves a managed field out on purpose.
+// omits returns true when the statement leaves out a managed field on purpose.
 func (fl *filling) omits() bool {
-	for i := range fl.parts {
-		if fl.parts[i].omit {
+	for i := range fl.keyColumns {
+		if fl.keyColumns[i].omit {
 			return true
 		}
 	}
 	return false
 }
 
-// leaves reports whether the field is not to be filled: the caller leaves it out,
-// or the database numbers it as long as the source of a migration serves.
-func (fl *filling) leaves(stmt *gorm.Statement, field *managed) bool {
+// skipsField returns true when the field must not be filled: the caller leaves it out, or the
+// database numbers it while the source of a migration serves.
+func (fl *filling) skipsField(stmt *gorm.Statement, field *managed) bool {
 	return omitted(stmt, field) || isNumbered(fl.table, field.DBName)
 }
 
-// pin has the statement go by a snapshot.
-func (fl *filling) pin(snapshot *sharding.Snapshot, table string) {
+// pinSnapshot makes the statement use a snapshot.
+func (fl *filling) pinSnapshot(snapshot *sharding.Snapshot, table string) {
 	fl.snapshot = snapshot
 	fl.table, _ = snapshot.Lookup(table)
 }
 
-// follow changes which fields are filled when the table has moved since the
-// statement began.
-func (fl *filling) follow(stmt *gorm.Statement, now *sharding.Snapshot) {
+// followMove updates which fields are filled when the table has moved since the statement
+// began.
+func (fl *filling) followMove(stmt *gorm.Statement, now *sharding.Snapshot) {
 	if fl.snapshot == now {
 		return
 	}
-	fl.pin(now, stmt.Table)
-	for i := range fl.parts {
-		p := &fl.parts[i]
-		p.slotted = carries(fl.table, p.field.DBName)
-		if p.omit = fl.leaves(stmt, p.field); p.omit {
-			p.takeBack(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
+	fl.pinSnapshot(now, stmt.Table)
+	for i := range fl.keyColumns {
+		p := &fl.keyColumns[i]
+		p.carriesSlot = columnCarriesSlot(fl.table, p.field.DBName)
+		if p.omit = fl.skipsField(stmt, p.field); p.omit {
+			p.clearKeys(stmt.Context, func(k int) bool { return !p.isOwn(stmt.Context, k) })
 			p.restart()
 		}
 	}
 }
 
-// retract undoes what assign has changed of the statement.
-func (fl *filling) retract(stmt *gorm.Statement) {
+// undoAssign reverts the changes that assign made to the statement.
+func (fl *filling) undoAssign(stmt *gorm.Statement) {
 	if fl.swapped {
 		stmt.Schema, fl.swapped = fl.schema, false
 	}
@@ -220,12 +219,12 @@ func (fl *filling) retract(stmt *gorm.Statement) {
 	fl.sent = false
 }
 
-// numbered reports whether the source of a migration numbers a managed field.
+// numbered returns true when the source of a migration numbers a managed field.
 func (fl *filling) numbered() bool {
-	return slices.ContainsFunc(fl.parts, func(p part) bool { return isNumbered(fl.table, p.field.DBName) })
+	return slices.ContainsFunc(fl.keyColumns, func(p keyColumn) bool { return isNumbered(fl.table, p.field.DBName) })
 }
 
-// omitted reports whether the statement leaves the field out on purpose.
+// omitted returns true when the statement leaves out the field on purpose.
 func omitted(stmt *gorm.Statement, field *managed) bool {
 	if len(stmt.Omits) == 0 {
 		return false
@@ -235,8 +234,8 @@ func omitted(stmt *gorm.Statement, field *managed) bool {
 	return named && !selected
 }
 
-// selectKey adds the field to a Select that does not name it: gorm would leave
-// the key out, and the database would number the row in its own way.
+// selectKey adds the field to a Select that does not name it: gorm would leave out the key, and
+// the database would number the row itself.
 func (fl *filling) selectKey(stmt *gorm.Statement, field *managed) {
 	if len(stmt.Selects) == 0 {
 		return

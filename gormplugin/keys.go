@@ -36,7 +36,7 @@ func generatorOf(set keygen.Set, tag keyfield.Tag, kind *keyfield.Type) (generat
 	return g, err
 }
 
-// wanted returns the kind of keys that the field would take first.
+// wanted returns the kind of keys that the field would accept first.
 func wanted(tag keyfield.Tag, kind *keyfield.Type) keyfield.Source {
 	for _, s := range [...]keyfield.Source{keyfield.Ints, keyfield.Texts, keyfield.Binaries} {
 		if _, err := kind.Choose(tag, func(offered keyfield.Source) bool { return offered == s }); err == nil {
@@ -46,8 +46,8 @@ func wanted(tag keyfield.Tag, kind *keyfield.Type) keyfield.Source {
 	return keyfield.Ints
 }
 
-// keys are keys of one generator, drawn and not yet all used. Only the slice of
-// the generator's source is in use.
+// keys are keys of one generator that were drawn and not all used. Only the slice for the
+// generator's kind is in use.
 type keys struct {
 	ints     []int64
 	texts    []string
@@ -65,7 +65,7 @@ func (k *keys) len() int {
 	return len(k.ints)
 }
 
-// reset makes k an empty list of keys of g, which keeps its memory.
+// reset makes k an empty list of keys of g, and keeps its memory.
 func (k *keys) reset(g *generator) {
 	k.source = g.source
 	k.ints, k.texts, k.binaries = k.ints[:0], k.texts[:0], k.binaries[:0]
@@ -84,7 +84,7 @@ func (k *keys) draw(ctx context.Context, g *generator, n int) (err error) {
 	return err
 }
 
-var errZeroKey = errors.New("the generator gave the zero key, which means that there is none; a Generator returns an error instead")
+var errZeroKey = errors.New("the generator returned the zero key, which means that there is no key; a Generator must return an error instead")
 
 func drawn[K comparable](ctx context.Context, g keygen.Generator[K], to []K, n int) ([]K, error) {
 	before := len(to)

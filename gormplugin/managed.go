@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// managed is one field that a generator fills. It is immutable.
+// managed is a field that a generator fills. It is immutable.
 type managed struct {
 	*schema.Field
 
@@ -19,10 +19,10 @@ type managed struct {
 	kind   keyfield.Type
 	hooks  bool // filled before the model's own hooks run
 	gen    generator
-	number bool // a map gets the id as an int64
+	number bool // in a map the id is an int64
 }
 
-// encodings are the digits that tags may ask for.
+// encodings are the encodings that tags may name.
 var encodings = map[string]*keygen.Encoding{
 	"":                 keygen.Decimal,
 	keyfield.Dec:       keygen.Decimal,
@@ -31,7 +31,7 @@ var encodings = map[string]*keygen.Encoding{
 	keyfield.Crockford: keygen.Crockford,
 }
 
-// manage returns the field, to be filled as the tag says.
+// manage returns the field, to be filled according to the tag.
 func manage(s *schema.Schema, f *schema.Field, tag keyfield.Tag, find func(*keyfield.Type) (generator, error)) (managed, error) {
 	kind, err := keyfield.Of(f.FieldType)
 	if err != nil {
@@ -56,8 +56,8 @@ func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Ui
 
 func (m *managed) fail(err error) error { return &FieldError{m.model, m.Name, err} }
 
-// fits makes sure that the keys from the first one on fit the field. Only those
-// of narrow fields need a look.
+// fits returns an error unless the keys from the first one on fit the field. It checks only
+// narrow fields.
 func (m *managed) fits(k *keys, first int) error {
 	if !m.kind.Narrow() {
 		return nil
@@ -83,8 +83,8 @@ func (m *managed) draw(ctx context.Context, k *keys, n int) error {
 	return m.fits(k, first)
 }
 
-// boxed returns the i-th key as a column value for a map.
-func (m *managed) boxed(k *keys, i int) (any, error) {
+// columnValue returns the i-th key as a column value for a map.
+func (m *managed) columnValue(k *keys, i int) (any, error) {
 	scratch := reflect.New(m.FieldType).Elem()
 	if err := k.put(i, &m.kind, scratch); err != nil {
 		return nil, err

@@ -13,21 +13,20 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Model registers a model: a struct whose tags one cannot or will not edit, or a
-// table that is also written with Table("…").Create of maps.
+// Model registers a model: a struct whose tags the application cannot edit, or a table that is
+// also written with Table("…").Create of maps.
 type Model struct {
-	// Struct is a value of the model's type, or a pointer to one, as db.Create
-	// takes it. It is required; only its type matters.
+	// Struct is a value of the model's type or a pointer to one, as db.Create takes it. It is
+	// required; only its type matters.
 	Struct any
 
-	// Tags are keygen tags by field name ("ID", "Base.ID" in an embedded
-	// struct, of which "ID" will do when no other field is called so). They
-	// count in place of the fields' own tags. Defaults to nil: the struct's own
-	// tags alone.
+	// Tags are keygen tags by field name: "ID", or "Base.ID" in an embedded struct, for which
+	// "ID" is enough if it is unambiguous. They replace the fields' own tags. Defaults to nil:
+	// only the struct's own tags count.
 	Tags map[string]string
 }
 
-// registry is what Config.Models says, checked.
+// registry is the checked form of Config.Models.
 type registry struct {
 	tags   map[reflect.Type]map[string]string
 	tables map[string]*schema.Schema // by name, for maps without a model
@@ -63,15 +62,15 @@ func (r *registry) add(db *gorm.DB, m Model) error {
 	r.tags[s.ModelType] = m.Tags
 	r.tables[s.Table] = s
 	if _, table, ok := strings.Cut(s.Table, "."); ok {
-		r.tables[table] = s // gorm's Table("shop.orders") keeps the second part
+		r.tables[table] = s // gorm's Table("shop.orders") stores the second part
 	}
 	return nil
 }
 
-// parse returns the schema that gorm has, or will have, of the model.
+// parse returns gorm's schema of the model.
 func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	if model == nil {
-		return nil, errors.New("no Struct; give a value of the model's type")
+		return nil, errors.New("Struct is nil; set it to a value of the model's type")
 	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {
@@ -80,8 +79,8 @@ func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	return stmt.Schema, nil
 }
 
-// fieldOf returns the field of a name: the model's own one, or else the only one
-// in its embedded structs.
+// fieldOf returns the field with a name: the model's own one, or otherwise the only one in its
+// embedded structs.
 func fieldOf(s *schema.Schema, name string) (*schema.Field, error) {
 	var found []*schema.Field
 	for _, f := range s.Fields {
@@ -114,16 +113,15 @@ func registeredTag(s *schema.Schema, tags map[string]string, f *schema.Field) (s
 	return text, err == nil && named == f
 }
 
-// Base gives a model a primary key of the default generator. Embed it in place
-// of gorm.Model's ID:
+// Base is a primary key that the default generator fills. Embed it instead of gorm.Model's ID:
 //
 //	type Order struct {
 //		gormplugin.Base
 //		Total int64
 //	}
 //
-// AutoMigrate makes the column a BIGINT without AUTO_INCREMENT, and in JSON the
-// id is a string, because JavaScript rounds large numbers.
+// AutoMigrate makes the column a BIGINT without AUTO_INCREMENT. In JSON the id is a string,
+// because JavaScript rounds large numbers.
 type Base struct {
 	ID keygen.ID `gorm:"primaryKey" json:"id" keygen:""`
 }

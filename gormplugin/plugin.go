@@ -11,40 +11,38 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what the plugin does. Filling and routing are independent.
+// Config configures the plugin. Filling keys and routing are independent of each other.
 type Config struct {
-	// Generators fill the fields that carry a keygen tag. A tag that names a
-	// generator it lacks makes every create of that model an error.
+	// Generators fill the fields that have a keygen tag. If a tag names a generator that is
+	// missing here, every create of that model returns an error.
 	Generators keygen.Set
 
-	// Models registers structs whose tags one cannot edit, and tables that are
-	// also written as maps without a model. Defaults to none.
+	// Models registers structs whose tags the application cannot edit, and tables that are also
+	// written as maps without a model. Defaults to none.
 	Models []Model
 
-	// Auto has Generators.Default fill every single primary key of 64 bits that
-	// is neither tagged nor registered and that gorm would leave to
-	// AUTO_INCREMENT. Take care that no table goes on being numbered by its
-	// database then. Defaults to false: only what is tagged or registered is
-	// filled. With Auto, Generators needs a Default.
+	// Auto makes Generators.Default fill every single primary key of 64 bits that is neither
+	// tagged nor registered and that gorm would leave to AUTO_INCREMENT. Make sure that the
+	// database no longer numbers these tables. Defaults to false: only tagged and registered
+	// fields are filled. With Auto, Generators needs a Default.
 	Auto bool
 
-	// NoVerify forbids the one SELECT that filling may send: after an upsert of
-	// several rows whose outcome neither their number nor RETURNING tells, it
-	// finds out which of the new keys are in the table. Without it these rows'
-	// keys are emptied, and a child that Save has stored beside older ones is stored
-	// again by the next Save. Defaults to false.
+	// NoVerify forbids the one SELECT that filling may send. After an upsert of several rows,
+	// the number of affected rows or RETURNING may not show which of the new keys are in the
+	// table; the SELECT finds out. With NoVerify the keys of these rows are emptied, and a
+	// child that Save has stored beside older ones is stored again by the next Save. Defaults
+	// to false.
 	NoVerify bool
 
-	// Router sends statements on sharded tables to their shards. Defaults to nil:
-	// no statement is touched. With a Router the *gorm.DB must have been opened
-	// on MySQL, MariaDB or SQLite, with a *sql.DB.
+	// Router routes statements on sharded tables to their shards. Defaults to nil: statements
+	// are unchanged. With a Router the *gorm.DB must be opened on MySQL, MariaDB or SQLite,
+	// with a *sql.DB.
 	Router *sharding.Router
 
-	// Replicas are read-only copies of the router's databases, by the names the
-	// router has for these. Reads of sharded tables go to one of them in turn;
-	// those inside a transaction, those that lock rows, and those with
-	// sharding.Primary or dbresolver.Write go to the database itself. Defaults to
-	// none: all reads do.
+	// Replicas are read-only copies of the router's databases, by the router's names of the
+	// databases. Reads of sharded tables use them in turn. Reads inside a transaction, reads
+	// that lock rows, and reads with sharding.Primary or dbresolver.Write use the database
+	// itself. Defaults to none: all reads use the database.
 	Replicas map[string][]*sql.DB
 }
 
@@ -64,7 +62,7 @@ func (p *Plugin) Name() string { return pluginName }
 
 const pluginName = "shardid"
 
-// Initialize registers the callbacks. It is called by Use and runs no SQL.
+// Initialize registers the callbacks. Use calls it, and it runs no SQL.
 func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := p.initialize(db); err != nil {
 		return fmt.Errorf("gormplugin: %w", err)
@@ -72,11 +70,11 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// validate finds what would fail at the first insert.
+// validate returns errors that would otherwise show at the first insert.
 func (c *Config) validate() error {
 	var errs []error
 	if c.Auto && c.Generators.Default == nil {
-		errs = append(errs, errors.New("Config.Auto: there is no Generators.Default to fill with; set it"))
+		errs = append(errs, errors.New("Config.Auto needs Generators.Default, which is nil; set it"))
 	}
 	if err := c.Generators.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("Config.Generators: %w", err))

@@ -17,13 +17,13 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
-// routing tells the engine below gorm, which reads texts, what only gorm knows: the
-// sharding keys of models that a statement names by their primary keys, and which rows
-// are new. It is a plugin of its own, beside that which installs it, as it belongs to
-// one *gorm.DB. It is immutable once installed.
+// routing passes information to package shardsql, which sees only the texts of statements: the
+// sharding keys of models that a statement identifies by their primary keys, and which rows are
+// new. It is a gorm plugin of its own, because it belongs to one *gorm.DB. It is immutable
+// after its installation.
 type routing struct {
 	router *sharding.Router
-	home   *sql.DB // what the *gorm.DB was opened with
+	home   *sql.DB // the pool that the *gorm.DB was opened with
 }
 
 const routingName = pluginName + ":routing"
@@ -31,19 +31,19 @@ const routingName = pluginName + ":routing"
 // Name returns "shardid:routing".
 func (r *routing) Name() string { return routingName }
 
-// maxIdle bounds the connections that the pool of the routed database keeps. They are
-// a few words each, and hold no connection of the databases behind them.
+// maxIdle bounds the idle connections in the pool of the routed database. Each is a few words
+// of memory, and holds no connection of an underlying database.
 const maxIdle = 256
 
-// install puts the databases of the router in place of the pool that db was opened
-// with, which stays the home of all other tables.
+// install replaces the pool that db was opened with by the router's databases. The former pool
+// remains the home of all other tables.
 func (r *routing) install(db *gorm.DB, c *Config) error {
 	home, prepared := homeOf(db)
 	if home == nil {
 		return fmt.Errorf("a Router needs a *gorm.DB that was opened with a *sql.DB, not with a %T", db.ConnPool)
 	}
 	if db.Callback().Create().Get("gorm:db_resolver") != nil {
-		return errors.New("dbresolver is in use already, and would choose connections before statements are routed; give this plugin to Use before it")
+		return errors.New("dbresolver is in use already, and would choose connections before statements are routed; call Use with this plugin first")
 	}
 	engine := shardsql.Config{Router: c.Router, Home: home, Replicas: c.Replicas}
 	if err := engine.Check(); err != nil {
@@ -57,14 +57,14 @@ func (r *routing) install(db *gorm.DB, c *Config) error {
 	}
 	db.Statement.ConnPool = db.ConnPool
 	r.home = home
-	if _, again := db.Plugins[routingName]; again { // dbresolver initializes plugins for each database that it opens
+	if _, again := db.Plugins[routingName]; again { // dbresolver initializes all plugins for each database that it opens
 		return r.Initialize(db)
 	}
 	return db.Use(r)
 }
 
-// homeOf returns the *sql.DB that db was opened with, and gorm's cache of prepared
-// statements before it if there is one.
+// homeOf returns the *sql.DB that db was opened with, and gorm's cache of prepared statements
+// if there is one.
 func homeOf(db *gorm.DB) (home *sql.DB, prepared *gorm.PreparedStmtDB) {
 	c := db.ConnPool
 	if p, ok := c.(*gorm.PreparedStmtDB); ok {
@@ -74,64 +74,65 @@ func homeOf(db *gorm.DB) (home *sql.DB, prepared *gorm.PreparedStmtDB) {
 	return home, prepared
 }
 
-// Initialize registers the callbacks, but those of creates, which are beside the filling.
+// Initialize registers the callbacks, except those of creates, which fill registers.
 func (r *routing) Initialize(db *gorm.DB) error {
 	cb := db.Callback()
 	return errors.Join(
-		cb.Update().Before("gorm:update").Register("shardid:tell", r.changed),
-		cb.Update().After("gorm:update").Register("shardid:told", told),
-		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.changed),
-		cb.Delete().After("gorm:delete").Register("shardid:told", told),
+		cb.Update().Before("gorm:update").Register("shardid:tell", r.hintWrite),
+		cb.Update().After("gorm:update").Register("shardid:told", restoreContext),
+		cb.Delete().Before("gorm:delete").Register("shardid:tell", r.hintWrite),
+		cb.Delete().After("gorm:delete").Register("shardid:told", restoreContext),
 		cb.Query().Before("gorm:query").Register("shardid:tell", r.read),
-		cb.Query().After("gorm:query").Register("shardid:told", told),
+		cb.Query().After("gorm:query").Register("shardid:told", restoreContext),
 		cb.Row().Before("gorm:row").Register("shardid:tell", r.read),
-		cb.Row().After("gorm:row").Register("shardid:told", told),
-		cb.Raw().After("gorm:raw").Register("shardid:told", told),
+		cb.Row().After("gorm:row").Register("shardid:told", restoreContext),
+		cb.Raw().After("gorm:raw").Register("shardid:told", restoreContext),
 	)
 }
 
-// created says which rows of a create are new.
-func (r *routing) created(db *gorm.DB) {
-	if db.Error != nil || !r.knows(db.Statement.Table) {
+// hintCreate adds the hint which rows of a create are new.
+func (r *routing) hintCreate(db *gorm.DB) {
+	if db.Error != nil || !r.isRouted(db.Statement.Table) {
 		return
 	}
 	if err := r.keyed(db.Statement); err != nil {
-		_ = db.AddError(err) // it is db's now
+		_ = db.AddError(err) // AddError stores it in db
 		return
 	}
 	column, fresh := freshRows(db.Statement)
-	tell(db, writehint.Hint{Fresh: fresh, Column: column, Completes: numbersLater(db.Statement)})
+	passHint(db, writehint.Hint{Fresh: fresh, Column: column, Completes: numbersLater(db.Statement)})
 }
 
-// changed adds the sharding keys of the models that an update or a delete names.
-func (r *routing) changed(db *gorm.DB) {
-	if db.Error != nil || !r.knows(db.Statement.Table) {
+// hintWrite adds conditions on the sharding keys of the models that an update or a delete
+// names.
+func (r *routing) hintWrite(db *gorm.DB) {
+	if db.Error != nil || !r.isRouted(db.Statement.Table) {
 		return
 	}
 	keyed, later := r.addKeys(db.Statement)
-	keep(db.Statement, r.keysBefore(db.Statement))
-	tell(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil, Completes: later})
+	saveContext(db.Statement, r.keysBefore(db.Statement))
+	passHint(db, writehint.Hint{Keyed: keyed, Model: db.Statement.Schema != nil, Completes: later})
 }
 
-// read adds the sharding key of the model whose primary key a query goes by.
+// read adds a condition on the sharding key of the model whose primary key a query uses.
 func (r *routing) read(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil {
 		return
 	}
 	if _, write := stmt.Settings.Load("gorm:db_resolver:write"); write { // dbresolver's own setting
-		keep(stmt, nil)
+		saveContext(stmt, nil)
 		stmt.Context = sharding.Primary(stmt.Context)
 	}
-	if r.knows(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
+	if r.isRouted(stmt.Table) && stmt.ReflectValue.Kind() == reflect.Struct {
 		if _, later := r.addKeys(stmt); later {
-			tell(db, writehint.Hint{Completes: true})
+			passHint(db, writehint.Hint{Completes: true})
 		}
 	}
 }
 
-// knows reports whether the router knows the table.
-func (r *routing) knows(table string) bool {
+// isRouted returns true when the router knows the table.
+func (r *routing) isRouted(table string) bool {
 	if table == "" {
 		return false
 	}
@@ -139,28 +140,28 @@ func (r *routing) knows(table string) bool {
 	return sharded || r.router.IsBroadcast(table)
 }
 
-// freshRows returns the numbers of the rows of which a generator made an id just now,
-// and its column: that of the primary key if it made several.
+// freshRows returns the indexes of the rows for which an id was generated just now, and its
+// column: the primary key if there are several.
 func freshRows(stmt *gorm.Statement) (column string, numbers []int) {
 	fl := stateOf(stmt)
 	if fl == nil {
 		return "", nil
 	}
-	var of *part
-	for i := range fl.parts {
-		if p := &fl.parts[i]; p.used() > 0 && (of == nil || p.field.PrimaryKey && !of.field.PrimaryKey) {
+	var of *keyColumn
+	for i := range fl.keyColumns {
+		if p := &fl.keyColumns[i]; p.used() > 0 && (of == nil || p.field.PrimaryKey && !of.field.PrimaryKey) {
 			of = p
 		}
 	}
 	if of == nil {
 		return "", nil
 	}
-	return of.field.DBName, slices.Sorted(slices.Values(of.given))
+	return of.field.DBName, slices.Sorted(slices.Values(of.assignedRows))
 }
 
-// tell gives the engine a hint about the statement in its context, until told puts the
-// context back.
-func tell(db *gorm.DB, h writehint.Hint) {
+// passHint puts a hint for shardsql into the statement's context, until restoreContext removes
+// it.
+func passHint(db *gorm.DB, h writehint.Hint) {
 	stmt := db.Statement
 	h.Table = stmt.Table
 	if h.Single = isTx(stmt.ConnPool); h.Single {
@@ -169,34 +170,35 @@ func tell(db *gorm.DB, h writehint.Hint) {
 	if len(h.Fresh) == 0 && !h.Keyed && !h.Model && !h.Single && !h.Completes {
 		return
 	}
-	keep(stmt, nil)
+	saveContext(stmt, nil)
 	stmt.Context = writehint.With(stmt.Context, h)
 }
 
-// contextName is where a statement's own context lies among its clauses: these are not
-// copied into other statements.
+// contextName is the name of a statement's own context among its clauses, which are not copied
+// into other statements.
 const contextName = "shardid:context"
 
-// kept is a statement's own context, and what undoes a change of the sharding key in
-// its model.
-type kept struct {
+// savedContext is a statement's own context, and a function that undoes a change of the
+// sharding key in its model.
+type savedContext struct {
 	context.Context //nolint:containedctx // it is put back
 	undo            func()
 }
 
 // Build writes nothing.
-func (kept) Build(clause.Builder) {}
+func (savedContext) Build(clause.Builder) {}
 
-func keep(stmt *gorm.Statement, undo func()) {
+func saveContext(stmt *gorm.Statement, undo func()) {
 	if _, already := stmt.Clauses[contextName]; !already {
-		stmt.Clauses[contextName] = clause.Clause{Expression: kept{stmt.Context, undo}}
+		stmt.Clauses[contextName] = clause.Clause{Expression: savedContext{stmt.Context, undo}}
 	}
 }
 
-// told puts the statement's own context back, and sees to how it failed.
-func told(db *gorm.DB) {
+// restoreContext restores the statement's own context. If a change of the sharding key was
+// refused, it restores the model, too.
+func restoreContext(db *gorm.DB) {
 	stmt := db.Statement
-	if own, ok := stmt.Clauses[contextName].Expression.(kept); ok {
+	if own, ok := stmt.Clauses[contextName].Expression.(savedContext); ok {
 		stmt.Context = own.Context
 		delete(stmt.Clauses, contextName)
 		restore(db, own.undo)
@@ -204,21 +206,21 @@ func told(db *gorm.DB) {
 	translate(db)
 }
 
-// isNumbered reports whether a table's column is numbered by the source of a
-// migration, which still serves it.
+// isNumbered returns true when the source of a migration numbers a table's column and still
+// serves the table.
 func isNumbered(t *sharding.Table, column string) bool {
 	return t != nil && t.Origin() != nil && strings.EqualFold(t.Origin().Numbered, column)
 }
 
-// numbersLater reports whether a generator makes a key of the rows as soon as the source
-// of a migration does not number them.
+// numbersLater returns true when a generator will make a key of the rows as soon as the source
+// of a migration no longer numbers them.
 func numbersLater(stmt *gorm.Statement) bool {
 	fl := stateOf(stmt)
 	return fl != nil && fl.numbered()
 }
 
-// translate does what gorm does with errors of a database where they are those of a
-// shard: gorm's translators know the driver's own error only.
+// translate applies gorm's translation of errors to the error of a shard, because gorm's
+// translators recognise only the driver's own error.
 func translate(db *gorm.DB) {
 	shard, ok := db.Error.(*sharding.ShardError) //nolint:errorlint // one within another error is gorm's
 	if !ok || !db.TranslateError {

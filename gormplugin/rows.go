@@ -9,16 +9,15 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// rows are the rows of one create statement, whatever form they were given in.
-// Exactly one of the two is set.
+// rows are the rows of one create statement, in any form. Either structs or maps is set.
 type rows struct {
 	structs reflect.Value // a struct, or a slice or an array of structs or pointers to them
 	maps    []map[string]any
 	many    bool // maps came as a slice
 }
 
-// rowsOf returns the rows of a create. It refuses what gorm would crash on or
-// write wrongly.
+// rowsOf returns the rows of a create. It refuses values on which gorm would panic or that it
+// would write wrongly.
 func rowsOf(stmt *gorm.Statement) (rows, error) {
 	if r, ok := mapsOf(stmt.Dest); ok {
 		return r, nil
@@ -109,8 +108,8 @@ func (r rows) at(i int) reflect.Value {
 	return reflect.Indirect(r.structs.Index(i))
 }
 
-// empty reports whether row i has no value for the field yet. A row that is nil
-// has no place for one.
+// empty returns true when row i has no value for the field. A nil row returns false, because it
+// cannot hold a value.
 func (r rows) empty(i int, f *managed) bool {
 	if !r.structs.IsValid() {
 		_, value, _ := inMap(r.maps[i], f.Field)
@@ -124,8 +123,8 @@ func (r rows) empty(i int, f *managed) bool {
 	return !ok || f.kind.IsEmpty(v)
 }
 
-// keyed reports whether all rows have values for the fields, so that none has to
-// be told.
+// keyed returns true when all rows have values for the fields, so that the caller needs no
+// generated key.
 func (r rows) keyed(fields []managed) bool {
 	for i := range r.len() {
 		for j := range fields {
@@ -137,8 +136,8 @@ func (r rows) keyed(fields []managed) bool {
 	return true
 }
 
-// fieldAt returns the field's place in a struct; false when it lies in an
-// embedded struct whose pointer is nil. gorm's own way would allocate that.
+// fieldAt returns the field of a struct, or false when it is in an embedded struct whose
+// pointer is nil. gorm's own function would allocate that struct.
 func fieldAt(row reflect.Value, f *schema.Field) (reflect.Value, bool) {
 	for _, i := range f.StructField.Index {
 		if i >= 0 {
@@ -153,14 +152,14 @@ func fieldAt(row reflect.Value, f *schema.Field) (reflect.Value, bool) {
 	return row, true
 }
 
-// isEmpty reports whether a map's value is no key: nothing, nil or zero.
+// isEmpty returns true when a map's value is not a key: missing, nil or zero.
 func isEmpty(value any) bool {
-	v := behind(value)
+	v := dereference(value)
 	return !v.IsValid() || v.IsZero()
 }
 
-// behind returns what is behind all pointers.
-func behind(value any) reflect.Value {
+// dereference follows all pointers.
+func dereference(value any) reflect.Value {
 	v := reflect.ValueOf(value)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
 		v = v.Elem()
@@ -168,7 +167,7 @@ func behind(value any) reflect.Value {
 	return v
 }
 
-// set gives row i the j-th key.
+// set sets row i to the j-th key.
 func (r rows) set(ctx context.Context, i int, f *managed, k *keys, j int) error {
 	if r.structs.IsValid() {
 		return k.put(j, &f.kind, f.ReflectValueOf(ctx, r.at(i)))
@@ -177,7 +176,7 @@ func (r rows) set(ctx context.Context, i int, f *managed, k *keys, j int) error 
 	if m == nil {
 		return fmt.Errorf("row %d is a nil map: %w", i, gorm.ErrInvalidData)
 	}
-	value, err := f.boxed(k, j)
+	value, err := f.columnValue(k, j)
 	if err == nil {
 		name, _, _ := inMap(m, f.Field)
 		m[name] = value
@@ -195,10 +194,10 @@ func (r rows) get(ctx context.Context, i int, f *managed) any {
 	return value
 }
 
-// clear takes the key away again.
+// clear removes the key of row i.
 func (r rows) clear(ctx context.Context, i int, f *managed) {
 	if i >= r.len() {
-		return // a hook, or RETURNING, made the slice shorter
+		return // a hook or RETURNING made the slice shorter
 	}
 	if r.structs.IsValid() {
 		f.ReflectValueOf(ctx, r.at(i)).SetZero()
@@ -208,10 +207,10 @@ func (r rows) clear(ctx context.Context, i int, f *managed) {
 	delete(r.maps[i], name)
 }
 
-// inMap finds the field in a map of column values, which gorm accepts by the
-// column's and by the field's name, that of the last field which has it. The
-// returned name is the one in the map, or the column's if the map has neither; of
-// two that are there the one with a value counts.
+// inMap finds the field in a map of column values. gorm accepts the column's name and the
+// field's name; if several fields have the name, the last one counts. The returned name is the
+// one in the map, or the column's name if the map has neither. If the map has both, the one
+// with a value counts.
 func inMap(m map[string]any, f *schema.Field) (name string, value any, ok bool) {
 	value, ok = m[f.DBName]
 	if ok && !isEmpty(value) {
@@ -223,7 +222,7 @@ func inMap(m map[string]any, f *schema.Field) (name string, value any, ok bool) 
 	return f.DBName, value, ok
 }
 
-// isNamed reports whether gorm takes the field's name for it, and not for one of
+// isNamed returns true when gorm resolves the field's name to this field, and not to one of
 // another embedded struct. A copy of the field has the same column.
 func isNamed(f *schema.Field) bool {
 	named := f.Schema.FieldsByName[f.Name]

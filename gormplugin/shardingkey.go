@@ -16,9 +16,10 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// addKeys adds the sharding keys of the rows that gorm names by their primary keys, and
-// reports whether it did: gorm would name them by their primary keys alone, which lead
-// to no shard. later: it will, when the source of a migration does not serve them any more.
+// addKeys adds a condition on the sharding keys of the rows that gorm identifies by their
+// primary keys, because primary keys alone lead to no shard. It returns whether it did. The
+// result later means that it will do so once the source of a migration no longer serves the
+// table.
 func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 	t, ok := r.router.Snapshot().Lookup(stmt.Table)
 	if !ok || stmt.Schema == nil || stmt.SQL.Len() > 0 {
@@ -41,8 +42,8 @@ func (r *routing) addKeys(stmt *gorm.Statement) (added, later bool) {
 	return true, false
 }
 
-// keysOf returns the sharding keys of the rows, each once; false unless every row has
-// its primary key and its sharding key, or if primary keys lead to the shards.
+// keysOf returns the distinct sharding keys of the rows. It returns false unless every row has
+// its primary key and its sharding key, and also if the primary keys lead to the shards.
 func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named rows) ([]any, bool) {
 	var keys []any
 	leads := true
@@ -71,9 +72,8 @@ func keysOf(stmt *gorm.Statement, t *sharding.Table, key *schema.Field, named ro
 	return distinct(keys), len(keys) > 0 && !leads
 }
 
-// keyed refuses structs to create whose sharding key is not set: a field that is zero
-// says nothing, and gorm would store the row under the key 0. (A pointer to 0, or a map
-// with it, says 0.)
+// keyed refuses structs to create whose sharding key is zero, because gorm would store the row
+// under the key 0. (A pointer to 0, or a map with 0, is a deliberate 0.)
 func (r *routing) keyed(stmt *gorm.Statement) error {
 	t, ok := r.router.Snapshot().Lookup(stmt.Table)
 	if !ok || t.Origin() != nil || stmt.Schema == nil || stmt.SQL.Len() > 0 {
@@ -88,14 +88,14 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 	}
 	all := rows{structs: stmt.ReflectValue}
 	if key == nil || !all.structs.IsValid() || all.check(stmt) != nil {
-		return nil //nolint:nilerr // gorm, or the engine, refuses it
+		return nil //nolint:nilerr // gorm or shardsql refuses it
 	}
 	for i := range all.len() {
 		row := all.at(i)
 		if !row.IsValid() || row.Kind() != reflect.Struct || row.Type() != stmt.Schema.ModelType {
 			continue
 		}
-		// Field.ValueOf would put every key on the heap.
+		// Field.ValueOf would allocate every key.
 		if value, ok := fieldAt(row, key); !ok || value.IsZero() {
 			return missingKey("create", t, i, key)
 		}
@@ -103,7 +103,7 @@ func (r *routing) keyed(stmt *gorm.Statement) error {
 	return nil
 }
 
-// leavesOut reports whether Select or Omit leave a column out of a create.
+// leavesOut returns true when Select or Omit leaves a column out of a create.
 func leavesOut(stmt *gorm.Statement, column string) bool {
 	if len(stmt.Selects)+len(stmt.Omits) == 0 {
 		return false
@@ -113,9 +113,9 @@ func leavesOut(stmt *gorm.Statement, column string) bool {
 	return !selected && (named || restricted)
 }
 
-// keysBefore returns what puts back the sharding keys that gorm sets in the model of an
-// update before it sends it. A model that kept a key which was refused would be stored
-// a second time by the next Save.
+// keysBefore returns a function that restores the sharding keys that gorm sets in the model of
+// an update before it sends it. If a refused key stayed in the model, the next Save would store
+// the row a second time.
 func (r *routing) keysBefore(stmt *gorm.Statement) func() {
 	t, ok := r.router.Snapshot().Lookup(stmt.Table)
 	model := stmt.ReflectValue
@@ -140,14 +140,14 @@ func (r *routing) keysBefore(stmt *gorm.Statement) func() {
 	}
 }
 
-// restore calls undo where a change of the sharding key was refused.
+// restore calls undo when a change of the sharding key was refused.
 func restore(db *gorm.DB, undo func()) {
 	if undo != nil && errors.Is(db.Error, sharding.ErrKeyChange) {
 		undo()
 	}
 }
 
-// shardingKeys returns the sharding keys of the rows with these numbers.
+// shardingKeys returns the sharding keys of the rows with these indexes.
 func (fl *filling) shardingKeys(stmt *gorm.Statement, numbers []int) ([]any, error) {
 	t := fl.table
 	field := columnField(fl.plan.schema, t.Key)
@@ -178,9 +178,9 @@ func (r rows) shardingKey(ctx context.Context, i int, t *sharding.Table, field *
 	return value, ok && bound(value)
 }
 
-// bound reports whether gorm sends v as one bind variable and nothing else:
-// then the database compares with the very value that is routed by. Expressions
-// and subqueries, which gorm writes out as text, are not bound.
+// bound returns true when gorm sends v as one bind variable: the database then compares with
+// the same value that the router used. gorm writes expressions and subqueries as text; they are
+// not bound.
 func bound(v any) bool {
 	switch v.(type) {
 	case nil, gorm.Valuer, clause.Expression, clause.Column, clause.Table:
@@ -196,7 +196,7 @@ func bound(v any) bool {
 	return k == reflect.Bool || k == reflect.String || isInteger(k) || k == reflect.Float32 || k == reflect.Float64
 }
 
-// missingKey is the refusal of a row without its sharding key.
+// missingKey returns the error of a row without its sharding key.
 func missingKey(op string, t *sharding.Table, row int, field *schema.Field) error {
 	name := t.Key
 	if field != nil {

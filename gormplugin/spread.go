@@ -9,16 +9,16 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// returnedRows remembers what rows hold in the columns that a DO NOTHING
-// returns. The database returns the inserted rows only, in order, and gorm puts
-// the first of them into the first struct, even if that one was skipped.
+// returnedRows stores the rows' values in the columns that a DO NOTHING returns. The database
+// returns only the inserted rows, in order, and gorm puts the first of them into the first
+// struct, even if that row was skipped.
 type returnedRows struct {
 	fields []*schema.Field
-	key    int // among the fields: one that every row has a value of its own in
+	key    int // index of a field whose values are distinct
 	before [][]reflect.Value
 }
 
-// remember returns what the rows hold before the INSERT.
+// remember returns the rows' values before the INSERT.
 func (c *conflict) remember(stmt *gorm.Statement) *returnedRows {
 	r := &returnedRows{}
 	returning, _ := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
@@ -27,7 +27,7 @@ func (c *conflict) remember(stmt *gorm.Statement) *returnedRows {
 			r.fields = append(r.fields, f)
 		}
 	}
-	for _, p := range c.doubted {
+	for _, p := range c.uncertain {
 		r.key = max(r.key, slices.Index(r.fields, p.field.Field))
 	}
 	r.before = r.read(stmt, c.of.rows, c.of.rows.len())
@@ -53,28 +53,28 @@ func (r *returnedRows) write(stmt *gorm.Statement, to reflect.Value, values []re
 	}
 }
 
-// spread puts what was returned into the rows that it is of, and empties the
-// keys of the others.
+// spread assigns the returned values to the rows to which they belong, and empties the keys of
+// the other rows.
 func (c *conflict) spread(db *gorm.DB) error {
 	r, stmt := c.returned, db.Statement
 	n := min(int(db.RowsAffected), len(r.before))
 	got := r.read(stmt, c.of.rows, n)
 	row := make(map[any]int, len(r.before))
 	for i, values := range r.before {
-		row[plain(values[r.key].Interface())] = i
+		row[canonical(values[r.key].Interface())] = i
 		if i < n {
 			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
 	inserted := make(map[any]bool, n)
 	for _, values := range got {
-		key := plain(values[r.key].Interface())
+		key := canonical(values[r.key].Interface())
 		inserted[key] = true
 		if i, ok := row[key]; ok {
 			r.write(stmt, c.of.rows.at(i), values)
 		}
 	}
-	return c.empty(db, func(p *part, k int) bool {
-		return inserted[plain(r.before[p.given[k]][r.key].Interface())]
+	return c.empty(db, func(p *keyColumn, k int) bool {
+		return inserted[canonical(r.before[p.assignedRows[k]][r.key].Interface())]
 	})
 }

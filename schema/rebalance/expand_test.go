@@ -23,7 +23,8 @@ func TestServersThatDoNotNumberByStepsAreNotExpanded(t *testing.T) {
 		if !errors.Is(err, rebalance.ErrUnsupported) || !strings.Contains(err.Error(), "one/orders_0") {
 			t.Error(err)
 		}
-	}	if _, err := rebalance.UnseenConnections(t.Context(), dbs, table); !errors.Is(err, rebalance.ErrUnsupported) {
+	}
+	if _, err := rebalance.UnseenConnections(t.Context(), dbs, table); !errors.Is(err, rebalance.ErrUnsupported) {
 		t.Error(err)
 	}
 }

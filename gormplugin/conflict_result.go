@@ -15,8 +15,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// resolve empties the fields whose generated key is in no row, or gives them the
-// key of the row that is there.
+// resolve empties the fields whose generated key is not in the table, or sets them to the key
+// of the existing row.
 func (c *conflict) resolve(db *gorm.DB) (err error) {
 	switch c.proof {
 	case certain:
@@ -47,8 +47,8 @@ func (c *conflict) readCount(db *gorm.DB) error {
 	return c.ask(db)
 }
 
-// readReturned looks for keys that are not those generated: of rows that were
-// there. MariaDB returns them for rows that it skips, too, and gorm counts them.
+// readReturned finds returned keys that differ from the generated ones: they belong to existing
+// rows. MariaDB also returns skipped rows, and gorm counts them.
 func (c *conflict) readReturned(db *gorm.DB) error {
 	if db.RowsAffected == 0 {
 		return c.empty(db, nil)
@@ -57,7 +57,7 @@ func (c *conflict) readReturned(db *gorm.DB) error {
 		return nil
 	}
 	ctx := db.Statement.Context
-	first := c.doubted[0] // rows, not fields, are counted
+	first := c.uncertain[0] // one field is enough to count rows
 	for k := range first.used() {
 		if !first.isOwn(ctx, k) {
 			db.RowsAffected--
@@ -69,9 +69,8 @@ func (c *conflict) readReturned(db *gorm.DB) error {
 	return nil
 }
 
-// readLastID takes the key of an existing row from LastInsertId. It is that of
-// the last such row, or else the last row's own, or 0 in a table without
-// AUTO_INCREMENT.
+// readLastID gets the key of an existing row from LastInsertId. That is the key of the last
+// such row, or otherwise the last row's own key, or 0 in a table without AUTO_INCREMENT.
 func (c *conflict) readLastID(db *gorm.DB) error {
 	stmt := db.Statement
 	if stmt.Result == nil || stmt.Result.Result == nil {
@@ -81,10 +80,10 @@ func (c *conflict) readLastID(db *gorm.DB) error {
 	if err != nil {
 		return c.ask(db)
 	}
-	p := c.doubted[0]
+	p := c.uncertain[0]
 	last := p.used() - 1
 	switch {
-	case id == 0, p.isLast(last) && id == plain(p.value(stmt.Context, last)):
+	case id == 0, p.isLast(last) && id == canonical(p.value(stmt.Context, last)):
 		return nil
 	case c.of.rows.len() == 1:
 		return p.replace(stmt.Context, 0, id)
@@ -94,13 +93,13 @@ func (c *conflict) readLastID(db *gorm.DB) error {
 	return c.ask(db)
 }
 
-// ask looks the keys up.
+// ask finds the keys by a SELECT.
 func (c *conflict) ask(db *gorm.DB) error {
 	if !c.by.verify {
 		return c.empty(db, nil)
 	}
-	found := map[*part]map[any]bool{}
-	for _, p := range c.doubted {
+	found := map[*keyColumn]map[any]bool{}
+	for _, p := range c.uncertain {
 		keys, err := p.find(db, c.of)
 		var refused *sharding.RouteError
 		if errors.As(err, &refused) {
@@ -112,15 +111,14 @@ func (c *conflict) ask(db *gorm.DB) error {
 		found[p] = keys
 	}
 	ctx := db.Statement.Context
-	return c.empty(db, func(p *part, k int) bool { return found[p][plain(p.value(ctx, k))] })
+	return c.empty(db, func(p *keyColumn, k int) bool { return found[p][canonical(p.value(ctx, k))] })
 }
 
-// empty empties the doubted fields, except of the rows that keep is true for. A
-// row that was skipped for an association is an error then: the foreign key
-// would point nowhere.
-func (c *conflict) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error) {
-	for _, p := range c.doubted {
-		taken := p.takeBack(db.Statement.Context, func(k int) bool { return keep != nil && keep(p, k) })
+// empty empties the uncertain fields, except in rows for which keep returns true. If a row was
+// skipped for an association, that is an error, because the foreign key would refer to no row.
+func (c *conflict) empty(db *gorm.DB, keep func(p *keyColumn, k int) bool) (err error) {
+	for _, p := range c.uncertain {
+		taken := p.clearKeys(db.Statement.Context, func(k int) bool { return keep != nil && keep(p, k) })
 		if taken > 0 && c.skips && p.field.PrimaryKey && isAssociation(db.Statement) {
 			err = p.field.fail(ErrSkipped)
 		}
@@ -128,18 +126,18 @@ func (c *conflict) empty(db *gorm.DB, keep func(p *part, k int) bool) (err error
 	return err
 }
 
-// replace gives the k-th row that was given a key another one.
-func (p *part) replace(ctx context.Context, k int, id int64) error {
+// replace sets another key in the row with the k-th key.
+func (p *keyColumn) replace(ctx context.Context, k int, id int64) error {
 	one := &keys{source: p.keys.source, ints: []int64{id}}
-	if err := p.rows.set(ctx, p.given[k], p.field, one, 0); err != nil {
+	if err := p.rows.set(ctx, p.assignedRows[k], p.field, one, 0); err != nil {
 		return p.field.fail(err)
 	}
 	return nil
 }
 
-// find returns which of the part's keys are in the table. It looks on the connection that
-// the rows went to, and not on a replica, which may not have them yet.
-func (p *part) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
+// find returns which of the keys are in the table. It uses the connection that wrote the rows,
+// because a replica may not have them yet.
+func (p *keyColumn) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
 	stmt, err := p.query(db, fl)
 	if err != nil {
 		return nil, err
@@ -156,11 +154,11 @@ func (p *part) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
 	return found, err
 }
 
-// distinct leaves out keys that occur again.
+// distinct removes duplicate keys.
 func distinct(keys []any) []any {
 	seen := make(map[any]bool, len(keys))
 	return slices.DeleteFunc(keys, func(key any) bool {
-		k := plain(key)
+		k := canonical(key)
 		again := k != nil && seen[k]
 		seen[k] = true
 		return again
@@ -168,7 +166,7 @@ func distinct(keys []any) []any {
 }
 
 // scan reads keys.
-func (p *part) scan(rows *sql.Rows) (found map[any]bool, err error) {
+func (p *keyColumn) scan(rows *sql.Rows) (found map[any]bool, err error) {
 	defer func() {
 		if closing := rows.Close(); err == nil {
 			err = closing
@@ -180,14 +178,14 @@ func (p *part) scan(rows *sql.Rows) (found map[any]bool, err error) {
 		if err := rows.Scan(key.Interface()); err != nil {
 			return nil, err
 		}
-		found[plain(key.Elem().Interface())] = true
+		found[canonical(key.Elem().Interface())] = true
 	}
 	return found, rows.Err()
 }
 
-// query returns the statement SELECT key FROM table WHERE key IN (…), with the sharding
-// keys of the rows where there are some.
-func (p *part) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
+// query returns the statement SELECT key FROM table WHERE key IN (…), with a condition on the
+// sharding keys if the table has another key.
+func (p *keyColumn) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
 	of := db.Statement
 	stmt := &gorm.Statement{
 		DB: db, ConnPool: of.ConnPool, Context: sharding.Primary(of.Context), Schema: fl.plan.schema,
@@ -201,7 +199,7 @@ func (p *part) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
 	_, _ = stmt.WriteString(" WHERE ")
 	clause.IN{Column: column, Values: p.values(of.Context)}.Build(stmt)
 	if t := fl.table; t != nil && !strings.EqualFold(t.Key, p.field.DBName) {
-		keys, err := fl.shardingKeys(of, p.given)
+		keys, err := fl.shardingKeys(of, p.assignedRows)
 		if err != nil {
 			return nil, err
 		}
@@ -211,8 +209,8 @@ func (p *part) query(db *gorm.DB, fl *filling) (*gorm.Statement, error) {
 	return stmt, nil
 }
 
-// isAssociation reports whether gorm runs the statement for an association: by
-// the list of such rows in its settings, which stay when a *gorm.DB is used again.
+// isAssociation returns true when gorm runs the statement for an association. It reads the list
+// of such rows in gorm's settings, which persist when a *gorm.DB is used again.
 func isAssociation(stmt *gorm.Statement) bool {
 	setting, ok := stmt.Settings.Load("gorm:saved_association_map")
 	saved, readable := setting.(*map[reflect.Value]bool)

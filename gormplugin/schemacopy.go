@@ -9,15 +9,15 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// private returns a copy of the schema in which no managed field has a default
-// value from the database. gorm assumes one for integer primary keys: it then
-// writes the column last, asks for it with RETURNING and counts rows by what
-// comes back, or computes it from LastInsertId over the ids that are there.
+// withoutDefaults returns a copy of the schema in which no managed field has a default value
+// from the database. gorm assumes one for integer primary keys. It then writes the column last,
+// requests it with RETURNING and counts the returned rows, or overwrites existing ids with ones
+// computed from LastInsertId.
 //
-// The copy is one of the exported fields, made by reflection: it stays whole
-// when gorm adds some, and the mutex in it is not copied. gorm:create, for which
-// the copy is, reads exported fields only.
-func private(s *schema.Schema, fields []managed) *schema.Schema {
+// The copy is made by reflection over the exported fields, so it stays complete when gorm adds
+// fields, and the mutex in the schema is not copied. gorm:create, which uses the copy, reads
+// only exported fields.
+func withoutDefaults(s *schema.Schema, fields []managed) *schema.Schema {
 	own := map[*schema.Field]*schema.Field{}
 	for i := range fields {
 		f := *fields[i].Field
@@ -30,9 +30,9 @@ func private(s *schema.Schema, fields []managed) *schema.Schema {
 	return p
 }
 
-// numbered returns a schema in which the database numbers the primary key, if that is a
-// managed integer: the model's own, or a copy where gorm does not assume it, as for a
-// keygen.ID or for autoIncrement:false, whose 0 it would write.
+// numbered returns a schema in which the database numbers the primary key, if that is a managed
+// integer. It is the model's own schema, or a copy if gorm does not assume that, as for a
+// keygen.ID or autoIncrement:false, for which gorm would write 0.
 func numbered(s *schema.Schema, fields []managed) *schema.Schema {
 	key := s.PrioritizedPrimaryField
 	i := slices.IndexFunc(fields, func(m managed) bool { return m.Field == key })
@@ -46,7 +46,7 @@ func numbered(s *schema.Schema, fields []managed) *schema.Schema {
 	return p
 }
 
-// with returns a copy of the schema that has other fields in place of some.
+// with returns a copy of the schema in which some fields are replaced.
 func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema {
 	p := &schema.Schema{}
 	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
@@ -59,8 +59,8 @@ func with(s *schema.Schema, own map[*schema.Field]*schema.Field) *schema.Schema 
 	return p
 }
 
-// withoutReturned returns a copy of the schema for maps: gorm cannot put what
-// RETURNING gives into a slice of maps.
+// withoutReturned returns a copy of the schema for slices of maps, into which gorm cannot scan
+// the values of RETURNING.
 func withoutReturned(s *schema.Schema) *schema.Schema {
 	p := &schema.Schema{}
 	copyExported(reflect.ValueOf(p).Elem(), reflect.ValueOf(s).Elem())
@@ -68,8 +68,8 @@ func withoutReturned(s *schema.Schema) *schema.Schema {
 	return p
 }
 
-// copyExported copies exported fields, those of Relationships one by one because
-// of its mutex, which the copy has its own of.
+// copyExported copies exported fields. It copies those of Relationships one by one, because
+// that struct contains a mutex.
 func copyExported(to, from reflect.Value) {
 	t := from.Type()
 	for i := range t.NumField() {

@@ -20,26 +20,26 @@ var stuck = keygen.Func[int64](func(ctx context.Context) (int64, error) {
 
 func TestAWaitInsideATransactionEndsWithoutADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fl := filling{inTx: true, parts: make([]part, 1)}
-		p := &fl.parts[0]
+		fl := filling{inTx: true, keyColumns: make([]keyColumn, 1)}
+		p := &fl.keyColumns[0]
 		p.field = &managed{Field: &schema.Field{Name: "ID"}, model: "Order", gen: generator{ints: stuck}}
 		begin := time.Now()
 		err := fl.draw(t.Context(), p, 1)
-		if !errors.Is(err, ErrInTransaction) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != txPatience {
+		if !errors.Is(err, ErrInTransaction) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != txKeyTimeout {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 	})
 }
 
 func TestAContextThatNobodyWaitsOnSetsNothingUp(t *testing.T) {
-	p := &patient{Context: t.Context()}
+	p := &lazyTimeout{Context: t.Context()}
 	if _, limited := p.Deadline(); limited || p.Err() != nil || p.limited != nil {
 		t.Error("a deadline was set")
 	}
 	p.end()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	q := &patient{Context: ended}
+	q := &lazyTimeout{Context: ended}
 	defer q.end()
 	<-q.Done()
 	if !errors.Is(q.Err(), context.Canceled) {

@@ -13,23 +13,23 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// A column of sharding.Table.Also leads to the shard of its row, as an order's id
-// does that carries the slot of its user (gene ids). Its keys cannot be drawn in
-// advance, like all others, but only when the rows have their final sharding keys.
+// A column of sharding.Table.Also leads to the shard of its row: for example, an order's id
+// that contains the slot of its user. Unlike other keys, its keys cannot be drawn in advance,
+// but only when the rows have their final sharding keys.
 
-// carries reports whether keys of the column carry the slot of their row.
-func carries(t *sharding.Table, column string) bool {
+// columnCarriesSlot returns true when keys of the column contain the slot of their row.
+func columnCarriesSlot(t *sharding.Table, column string) bool {
 	return t != nil && len(t.Also) > 0 && t.Leads(column) && !strings.EqualFold(t.Key, column)
 }
 
-// carry draws the keys of a part whose rows' slots they carry. Before hooks it
-// leaves the rows alone when one of them has no sharding key yet.
-func (fl *filling) carry(stmt *gorm.Statement, p *part, hooks bool) error {
+// drawSlotKeys draws keys that contain the slots of their rows. Before hooks it changes nothing
+// if a row has no sharding key yet.
+func (fl *filling) drawSlotKeys(stmt *gorm.Statement, p *keyColumn, hooks bool) error {
 	empty := p.emptyRows()
 	if len(empty) == 0 {
 		return nil
 	}
-	slotted, err := fl.shardingKeys(stmt, empty)
+	carriesSlot, err := fl.shardingKeys(stmt, empty)
 	switch {
 	case err != nil && hooks:
 		return nil
@@ -42,8 +42,8 @@ func (fl *filling) carry(stmt *gorm.Statement, p *part, hooks bool) error {
 	}
 	first := p.used()
 	ids := slices.Grow(p.keys.ints[:first], len(empty))[:first+len(empty)]
-	err = fl.patiently(stmt.Context, func(ctx context.Context) error {
-		return fl.router.FillIDs(ctx, gen, stmt.Table, p.field.DBName, ids[first:], slotted)
+	err = fl.drawLimited(stmt.Context, func(ctx context.Context) error {
+		return fl.router.FillIDs(ctx, gen, stmt.Table, p.field.DBName, ids[first:], carriesSlot)
 	})
 	if err == nil && slices.Contains(ids[first:], 0) {
 		err = errZeroKey
@@ -55,8 +55,8 @@ func (fl *filling) carry(stmt *gorm.Statement, p *part, hooks bool) error {
 	return p.field.fits(&p.keys, first)
 }
 
-// noBuckets is the error of a generator that has the method for slots, but a layout
-// without the room.
+// noBuckets wraps the error of a generator that has the methods for slots, but whose layout has
+// no bucket field.
 func noBuckets(err error) error {
 	if errors.Is(err, keygen.ErrLayout) {
 		return fmt.Errorf("%w: %w", ErrNoBuckets, err)
@@ -64,9 +64,9 @@ func noBuckets(err error) error {
 	return err
 }
 
-// checkSlots tries whether the field's generator puts slots where the table's
-// rule looks for them, by an id of the last slot, which the layout may
-// have no room for, and one of the first.
+// checkSlots tests whether the field's generator puts slots where the table's rule expects
+// them: with an id of the last slot, which the layout may be too narrow for, and one of the
+// first.
 func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 	gen, ok := m.gen.ints.(keygen.Bucketed)
 	if !ok {
@@ -82,7 +82,7 @@ func (m *managed) checkSlots(ctx context.Context, t *sharding.Table) error {
 			err = fmt.Errorf("%w: id %d, made for slot %d, leads to slot %d", sharding.ErrMisplaced, id, slot, got)
 		}
 		if err != nil {
-			return m.fail(fmt.Errorf("%w; the layout's bucket field must stand where the Rule of Also looks for it", err))
+			return m.fail(fmt.Errorf("%w; the layout's bucket field must have the position that the Rule of Also expects", err))
 		}
 	}
 	return nil

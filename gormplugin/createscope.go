@@ -11,27 +11,26 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// family is what a create and the statements that run inside its default
-// transaction, those of associations and of hooks, share: the keys drawn for
-// them beforehand, and the rows that were given keys and lose them when the
-// transaction is rolled back. It travels in the statement's context, as gorm
-// hands settings on to some of these statements only. It is safe for concurrent
-// use.
-type family struct {
+// createScope is the state that a create shares with the statements inside its default
+// transaction, those of associations and of hooks: the keys drawn for them beforehand, and the
+// rows that lose their keys when the transaction is rolled back. It is in the statement's
+// context, because gorm passes its settings only to some of these statements. It is safe for
+// concurrent use.
+type createScope struct {
 	mu       sync.Mutex
 	keys     map[*managed]*keys
 	children []*filling
 }
 
-type familyKey struct{}
+type scopeKey struct{}
 
-func familyOf(ctx context.Context) *family {
-	f, _ := ctx.Value(familyKey{}).(*family)
+func scopeOf(ctx context.Context) *createScope {
+	f, _ := ctx.Value(scopeKey{}).(*createScope)
 	return f
 }
 
-// give moves up to n keys of the field to those of a statement.
-func (f *family) give(m *managed, to *keys, n int) {
+// give moves up to n keys of the field to the keys of a statement.
+func (f *createScope) give(m *managed, to *keys, n int) {
 	if f == nil || n <= 0 {
 		return
 	}
@@ -42,15 +41,15 @@ func (f *family) give(m *managed, to *keys, n int) {
 	}
 }
 
-// add remembers the state of a statement that has ended.
-func (f *family) add(fl *filling) {
+// add stores the state of a statement that has ended.
+func (f *createScope) add(fl *filling) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.children = append(f.children, fl)
 }
 
-// leave returns the states that were added. The family is no more.
-func (f *family) leave() []*filling {
+// close returns the states that were added, and empties the scope.
+func (f *createScope) close() []*filling {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	children := f.children
@@ -58,15 +57,15 @@ func (f *family) leave() []*filling {
 	return children
 }
 
-// stock draws the keys for the rows that associations will create. A statement
-// that is in a transaction already has nothing to gain from that, and one that
-// gorm opens no transaction for need not.
-func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
+// drawForAssociations draws the keys for the rows that associations will create. It does
+// nothing for a statement that is already in a transaction, where an early draw gains nothing,
+// or for which gorm opens no transaction.
+func (f *fill) drawForAssociations(db *gorm.DB, p *plan, inTx bool) (*createScope, error) {
 	stmt := db.Statement
-	if inTx || len(p.kids) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
+	if inTx || len(p.nested) == 0 || db.SkipDefaultTransaction || stmt.Schema == nil {
 		return nil, nil
 	}
-	c := census{plans: &f.plans}
+	c := keyCounter{plans: &f.plans}
 	if f.routing != nil {
 		c.snapshot = f.routing.router.Snapshot()
 	}
@@ -74,7 +73,7 @@ func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
 	if len(stmt.Selects)+len(stmt.Omits) > 0 {
 		columns, restricted = stmt.SelectAndOmitColumns(true, false)
 	}
-	for _, rel := range p.kids {
+	for _, rel := range p.nested {
 		if selected, named := columns[rel.Name]; named && !selected || !named && restricted {
 			continue
 		}
@@ -83,19 +82,18 @@ func (f *fill) stock(db *gorm.DB, p *plan, inTx bool) (*family, error) {
 	return c.draw(stmt.Context)
 }
 
-// census counts the rows without a key that can be reached through relations.
-// It may count too many, when a hook or a nested Select leaves some out: their
-// keys are lost, as gaps.
-type census struct {
+// keyCounter counts the rows without a key that can be reached through relations. It may count
+// too many, when a hook or a nested Select leaves some out; their keys become gaps.
+type keyCounter struct {
 	plans    *plans
 	snapshot *sharding.Snapshot // nil without a router
 	need     map[*managed]int
-	order    []*managed // as found, so that a test can foresee who gets which key
+	order    []*managed // in the order of discovery, so that the assignment is deterministic
 	seen     map[reflect.Value]bool
 }
 
 // relation counts the rows that v, one row or several, has in the relation.
-func (c *census) relation(rel *schema.Relationship, v reflect.Value) {
+func (c *keyCounter) relation(rel *schema.Relationship, v reflect.Value) {
 	each(v, func(row reflect.Value) {
 		if row.Type() != rel.Schema.ModelType {
 			return
@@ -106,7 +104,7 @@ func (c *census) relation(rel *schema.Relationship, v reflect.Value) {
 	})
 }
 
-// each calls do with a struct, or with those of a slice or an array.
+// each calls do with a struct, or with each struct of a slice or an array.
 func each(v reflect.Value, do func(reflect.Value)) {
 	switch v = reflect.Indirect(v); v.Kind() {
 	case reflect.Slice, reflect.Array:
@@ -118,10 +116,10 @@ func each(v reflect.Value, do func(reflect.Value)) {
 	}
 }
 
-// child counts a row of a relation and what belongs to it.
-func (c *census) child(rel *schema.Relationship, v reflect.Value) {
+// child counts a row of a relation and the rows that belong to it.
+func (c *keyCounter) child(rel *schema.Relationship, v reflect.Value) {
 	if v.Type() != rel.FieldSchema.ModelType || v.IsZero() && rel.Field.FieldType.Kind() == reflect.Struct {
-		return // gorm takes a zero struct for none
+		return // gorm treats a zero struct as absent
 	}
 	if rel.JoinTable != nil {
 		c.add(c.plans.of(rel.JoinTable), reflect.Value{})
@@ -129,7 +127,7 @@ func (c *census) child(rel *schema.Relationship, v reflect.Value) {
 	c.row(rel.FieldSchema, v)
 }
 
-func (c *census) row(s *schema.Schema, v reflect.Value) {
+func (c *keyCounter) row(s *schema.Schema, v reflect.Value) {
 	if v.CanAddr() {
 		if c.seen == nil {
 			c.seen = map[reflect.Value]bool{}
@@ -141,21 +139,21 @@ func (c *census) row(s *schema.Schema, v reflect.Value) {
 	}
 	p := c.plans.of(s)
 	c.add(p, v)
-	for _, rel := range p.kids {
+	for _, rel := range p.nested {
 		c.relation(rel, v)
 	}
 }
 
-// add counts the managed fields of one row that are empty; those of a row that
-// does not exist yet all are.
-func (c *census) add(p *plan, row reflect.Value) {
+// add counts the empty managed fields of one row; all fields of a row that does not exist yet
+// are empty.
+func (c *keyCounter) add(p *plan, row reflect.Value) {
 	var table *sharding.Table
 	if c.snapshot != nil {
 		table, _ = c.snapshot.Lookup(p.schema.Table)
 	}
 	for i := range p.fields {
 		m := &p.fields[i]
-		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || carries(table, m.DBName) {
+		if row.IsValid() && !(rows{structs: row}).empty(0, m) || isNumbered(table, m.DBName) || columnCarriesSlot(table, m.DBName) {
 			continue
 		}
 		if c.need == nil {
@@ -167,12 +165,12 @@ func (c *census) add(p *plan, row reflect.Value) {
 	}
 }
 
-// draw fetches the keys; nil means that no row needs one.
-func (c *census) draw(ctx context.Context) (*family, error) {
+// draw draws the keys. It returns nil when no row needs one.
+func (c *keyCounter) draw(ctx context.Context) (*createScope, error) {
 	if len(c.order) == 0 {
 		return nil, nil
 	}
-	f := &family{keys: make(map[*managed]*keys, len(c.order))}
+	f := &createScope{keys: make(map[*managed]*keys, len(c.order))}
 	for _, m := range c.order {
 		held := &keys{source: m.gen.source}
 		if err := m.draw(ctx, held, c.need[m]); err != nil {

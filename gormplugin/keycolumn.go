@@ -1,0 +1,134 @@
+package gormplugin
+
+import (
+	"context"
+	"reflect"
+)
+
+// keyColumn is one managed field of the rows of one statement, with the keys drawn for it.
+type keyColumn struct {
+	field        *managed
+	rows         rows
+	keys         keys
+	assignedRows []int // the index of the row that got each key, in the order of the keys
+	omit         bool  // the statement leaves out the field on purpose
+	// carriesSlot means that the keys contain the slots of their rows.
+	carriesSlot bool
+}
+
+// reset prepares a keyColumn for a statement and keeps its memory.
+func (p *keyColumn) reset(f *managed, r rows) {
+	p.field, p.rows, p.omit = f, r, false
+	p.keys.reset(&f.gen)
+}
+
+// restart makes all keys unused again.
+func (p *keyColumn) restart() {
+	p.assignedRows = p.assignedRows[:0]
+}
+
+// forget removes all references to the caller's values.
+func (p *keyColumn) forget() {
+	p.restart()
+	p.rows = rows{}
+}
+
+// empty returns the number of rows without a key.
+func (p *keyColumn) empty() (n int) {
+	for i := range p.rows.len() {
+		if p.rows.empty(i, p.field) {
+			n++
+		}
+	}
+	return n
+}
+
+// emptyRows returns the indexes of the rows without a key.
+func (p *keyColumn) emptyRows() (numbers []int) {
+	for i := range p.rows.len() {
+		if p.rows.empty(i, p.field) {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers
+}
+
+// used returns the number of keys that were assigned.
+func (p *keyColumn) used() int { return len(p.assignedRows) }
+
+// assign assigns keys to the rows without one, as long as there are keys. It returns how many
+// rows still lack one.
+func (p *keyColumn) assign(ctx context.Context) (missing int, err error) {
+	for i := range p.rows.len() {
+		switch {
+		case !p.rows.empty(i, p.field):
+		case len(p.assignedRows) == p.keys.len():
+			missing++
+		default:
+			if err := p.rows.set(ctx, i, p.field, &p.keys, len(p.assignedRows)); err != nil {
+				return 0, p.field.fail(err)
+			}
+			p.assignedRows = append(p.assignedRows, i)
+		}
+	}
+	return missing, nil
+}
+
+// clearKeys empties the fields that were given a key, except those for which keep returns true;
+// a nil keep returns false.
+func (p *keyColumn) clearKeys(ctx context.Context, keep func(k int) bool) (taken int) {
+	for k := range p.used() {
+		if keep == nil || !keep(k) {
+			p.clear(ctx, k)
+			taken++
+		}
+	}
+	return taken
+}
+
+// clear empties the field of the row with the k-th key.
+func (p *keyColumn) clear(ctx context.Context, k int) {
+	p.rows.clear(ctx, p.assignedRows[k], p.field)
+}
+
+// isLast returns true when the row with the k-th key is the last one of the statement.
+func (p *keyColumn) isLast(k int) bool { return p.assignedRows[k] == p.rows.len()-1 }
+
+// value returns the present value of the row with the k-th key.
+func (p *keyColumn) value(ctx context.Context, k int) any {
+	return p.rows.get(ctx, p.assignedRows[k], p.field)
+}
+
+// values returns the present values of all rows that were given a key.
+func (p *keyColumn) values(ctx context.Context) []any {
+	values := make([]any, p.used())
+	for k := range values {
+		values[k] = p.value(ctx, k)
+	}
+	return values
+}
+
+// isOwn returns true when the row with the k-th key still has that key.
+func (p *keyColumn) isOwn(ctx context.Context, k int) bool {
+	scratch := reflect.New(p.field.FieldType).Elem()
+	if err := p.keys.put(k, &p.field.kind, scratch); err != nil {
+		return false
+	}
+	return canonical(p.value(ctx, k)) == canonical(scratch.Interface())
+}
+
+// canonical returns a key in a comparable form, the same for a struct field and a map.
+func canonical(value any) any {
+	v := dereference(value)
+	switch {
+	case v.CanInt():
+		return v.Int()
+	case v.CanUint():
+		return int64(v.Uint())
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.IsValid() && v.Comparable():
+		return v.Interface()
+	}
+	return nil
+}

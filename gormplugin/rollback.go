@@ -1,0 +1,85 @@
+package gormplugin
+
+import (
+	"errors"
+	"reflect"
+
+	"gorm.io/gorm"
+
+	"github.com/shardid/shardid/sharding"
+)
+
+// rollback describes the end of the transaction that gorm began for a failed statement.
+type rollback struct {
+	began   bool  // gorm had begun a transaction
+	failure error // the statement's error before ROLLBACK
+}
+
+// recordFailure runs at the end of the default transaction, before gorm commits it or rolls it
+// back.
+func (f *fill) recordFailure(db *gorm.DB) {
+	if db.Error == nil {
+		return
+	}
+	fl := stateOf(db.Statement)
+	if fl == nil || fl.inTx {
+		return
+	}
+	_, began := db.InstanceGet("gorm:started_transaction")
+	fl.rollback = rollback{began: began, failure: db.Error}
+}
+
+// rolledBack returns true when the transaction that gorm began was rolled back, with all rows
+// of the statement and its associations.
+func (fl *filling) rolledBack(db *gorm.DB) bool {
+	return fl.rollback.began && isSame(db.Error, fl.rollback.failure)
+}
+
+// isUndone returns true when it is certain that no row of the statement exists. In doubt it
+// returns false: after a deadline without a transaction, or an error of COMMIT. If a key were
+// removed from the struct of an existing row, a retry would insert the row twice.
+func (fl *filling) isUndone(db *gorm.DB) bool {
+	return db.DryRun || db.Error != nil && (!fl.sent || fl.refused || fl.rolledBack(db))
+}
+
+// isSame returns true when ROLLBACK added no error to that of the statement.
+func isSame(now, before error) bool {
+	if reflect.TypeOf(now) != reflect.TypeOf(before) {
+		return false
+	}
+	return !reflect.TypeOf(now).Comparable() || now == before //nolint:errorlint // identity is meant
+}
+
+// wroteNothing returns true when the error of a failed INSERT proves that none of its rows
+// exists, whatever happens to the surrounding transaction.
+func wroteNothing(db *gorm.DB, rows int) bool {
+	var refused *sharding.RouteError
+	var moved *sharding.MovedError
+	if errors.As(db.Error, &refused) || errors.As(db.Error, &moved) {
+		return true
+	}
+	// A table without transactions keeps the rows before the violating one, so a violated
+	// constraint proves this only for a single row.
+	return rows == 1 && violated(db)
+}
+
+// violated returns true when the database refused the row because of a constraint.
+func violated(db *gorm.DB) bool {
+	if isConstraint(db.Error) {
+		return true
+	}
+	if t, ok := db.Dialector.(gorm.ErrorTranslator); ok {
+		for err := db.Error; err != nil; err = errors.Unwrap(err) { // the translator knows only the driver's own error
+			if isConstraint(t.Translate(err)) {
+				return true
+			}
+		}
+	}
+	const sqliteConstraint = 19 // the low byte of every SQLITE_CONSTRAINT_… code
+	var coded interface{ Code() int }
+	return db.Dialector.Name() == "sqlite" && errors.As(db.Error, &coded) && coded.Code()&0xff == sqliteConstraint
+}
+
+func isConstraint(err error) bool {
+	return errors.Is(err, gorm.ErrDuplicatedKey) || errors.Is(err, gorm.ErrForeignKeyViolated) || errors.Is(err, gorm.ErrCheckConstraintViolated)
+}
