@@ -140,6 +140,23 @@ func dieAt(step int64, behind bool) {
 	os.Exit(0) // it has no such step
 }
 
+// killedAt makes two transfers in a program that is killed at a step of the second, and
+// reports whether that has such a step.
+func killedAt(t *testing.T, a, z database.Server, first, step int64, behind bool) bool {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a),
+		firstVariable+"="+strconv.FormatInt(first, 10), stepVariable+"="+strconv.FormatInt(step, 10), behindVariable+"="+strconv.FormatBool(behind))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if status, is := cmd.ProcessState.Sys().(syscall.WaitStatus); !is || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("step %d: %v: %s", step, err, out)
+	}
+	return true
+}
+
 const stepVariable, behindVariable = "BANK_STEP", "BANK_BEHIND"
 
 func TestNoTransferIsThereByHalfWhenItsProgramIsKilledAtEachStep(t *testing.T) {
@@ -150,16 +167,8 @@ func TestNoTransferIsThereByHalfWhenItsProgramIsKilledAtEachStep(t *testing.T) {
 		for step := int64(1); ; step++ {
 			ended := false
 			for _, behind := range []bool{false, true} {
-				cmd := exec.CommandContext(t.Context(), os.Args[0])
-				cmd.Env = append(os.Environ(), eastVariable+"="+a.DSN("bank_east"), westVariable+"="+z.DSN("bank_west"), driverVariable+"="+driverOf(a),
-					firstVariable+"="+strconv.FormatInt(id, 10), stepVariable+"="+strconv.FormatInt(step, 10), behindVariable+"="+strconv.FormatBool(behind))
-				out, err := cmd.CombinedOutput()
-				if err == nil {
-					ended = true
+				if ended = !killedAt(t, a, z, id, step, behind); ended {
 					break
-				}
-				if status, is := cmd.ProcessState.Sys().(syscall.WaitStatus); !is || status.Signal() != syscall.SIGKILL {
-					t.Fatalf("step %d: %v: %s", step, err, out)
 				}
 				killed++
 				b.settle(t)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/observe"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/twophase"
 )
@@ -127,6 +129,41 @@ func TestABranchThatItsProgramHasLeftIsEndedAsWasDecided(t *testing.T) {
 		}
 		end := map[string]string{"mysql": "XA ROLLBACK 'theirs'", "postgres": "ROLLBACK PREPARED 'theirs'"}[b.server.Name()]
 		database.Exec(t, b.west, end)
+	})
+}
+
+// The program is killed when the second database has prepared, and the first one goes away.
+func TestABranchWhoseDecidingDatabaseIsAwayIsInDoubtInTheMetrics(t *testing.T) {
+	serversOf(t, func(t *testing.T, a, z database.Server) {
+		b := openBank(t, a, z)
+		must(t, twophase.Create(t.Context(), b.router, nil))
+		r := b.resolver(t, time.Millisecond)
+		service, err := observe.New(observe.Config{Transactions: r})
+		must(t, err)
+		shows := func(lines ...string) {
+			t.Helper()
+			var text strings.Builder
+			must(t, observe.WriteText(&text, service.Gather()))
+			for _, line := range lines {
+				if !strings.Contains(text.String(), "\nshardid_transactions_"+line+"\n") {
+					t.Errorf("no %s in\n%s", line, text.String())
+				}
+			}
+		}
+		_, err = r.Resolve(t.Context())
+		must(t, err)
+		shows("in_doubt 0", "resolver_up 1")
+		for step := int64(1); b.prepared(t) == 0; step++ {
+			killedAt(t, a, z, 2*step, step, true)
+		}
+		a.Kill()
+		if _, err := r.Resolve(t.Context()); err == nil {
+			t.Error("a database is away, and nothing is said")
+		}
+		shows("in_doubt 1", "resolver_up 0", `resolved_total{outcome="rolled_back"} 0`)
+		must(t, a.Start(t.Context()))
+		testwait.Until(t, "a look at all databases", func() bool { _, err := r.Resolve(t.Context()); return err == nil })
+		shows("in_doubt 0", "resolver_up 1", `resolved_total{outcome="rolled_back"} 1`)
 	})
 }
 

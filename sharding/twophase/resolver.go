@@ -82,7 +82,7 @@ type Config struct {
 type Report struct {
 	Committed  int // branches that were committed
 	RolledBack int // branches that were rolled back
-	InDoubt    int // branches that were left: their program may be at work on them, or the database that decides did not answer
+	InDoubt    int // branches that were left: their program may be at work on them, or the database that decides does not answer, and has before
 	Forgotten  int // decisions that nobody needs any more
 }
 
@@ -95,6 +95,7 @@ type Resolver struct {
 	mu    sync.Mutex
 	total Report
 	last  error
+	known map[*sql.DB]string // identities of databases that have answered once
 }
 
 // New returns a resolver, or an error that names what is wrong with c.
@@ -106,7 +107,7 @@ func New(c Config) (*Resolver, error) {
 		return nil, fmt.Errorf("twophase: Config.After is %v and Every is %v; neither may be negative", c.After, c.Every)
 	}
 	c.After, c.Every = cmp.Or(c.After, 10*time.Second), cmp.Or(c.Every, time.Minute)
-	return &Resolver{cfg: c, databases: databases(c.Router, c.Home)}, nil
+	return &Resolver{cfg: c, databases: databases(c.Router, c.Home), known: map[*sql.DB]string{}}, nil
 }
 
 // Run resolves at once and then every so often, until ctx ends. What fails is tried again.
@@ -164,19 +165,23 @@ type look struct {
 	report   Report
 	places   []*place
 	deciders map[string]*place // by their identities
+	away     map[string]bool   // identities of those that do not answer
 	errs     []error
 }
 
 func (r *Resolver) resolve(ctx context.Context) (Report, error) {
-	l := &look{deciders: map[string]*place{}}
+	l := &look{deciders: map[string]*place{}, away: map[string]bool{}}
 	for _, db := range r.databases {
-		if p, err := open(ctx, db); err != nil {
-			l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", db.name, err))
-		} else {
-			l.places, l.deciders[p.identity] = append(l.places, p), p
-		}
+		p, err := open(ctx, db)
+		r.remember(l, db, p, err)
 	}
 	before := l.list(ctx)
+	for id := range before {
+		if l.away[id.Decider] {
+			l.report.InDoubt++
+			delete(before, id)
+		}
+	}
 	if len(before) > 0 {
 		timer := time.NewTimer(r.cfg.After)
 		defer timer.Stop()
@@ -198,6 +203,21 @@ func (r *Resolver) resolve(ctx context.Context) (Report, error) {
 	return l.report, errors.Join(l.errs...)
 }
 
+// remember takes in a database that has answered, or that has not.
+func (r *Resolver) remember(l *look, db database, p *place, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		l.places, l.deciders[p.identity] = append(l.places, p), p
+		r.known[db.pool] = p.identity
+		return
+	}
+	l.errs = append(l.errs, fmt.Errorf("twophase: %s: %w", db.name, err))
+	if identity, known := r.known[db.pool]; known {
+		l.away[identity] = true
+	}
+}
+
 func compare(a, b xa.ID) int {
 	return cmp.Or(cmp.Compare(a.Transaction, b.Transaction), cmp.Compare(a.Decider, b.Decider), cmp.Compare(a.Branch, b.Branch))
 }
@@ -214,7 +234,8 @@ func open(ctx context.Context, db database) (*place, error) {
 	return &place{db, server, identity}, err
 }
 
-// list returns the branches that one of the databases decides about. A server of MySQL and
+// list returns the branches that one of the databases decides about, also of those that are
+// away. A server of MySQL and
 // MariaDB lists those of all its databases.
 func (l *look) list(ctx context.Context) map[xa.ID]found {
 	all := map[xa.ID]found{}
@@ -224,7 +245,7 @@ func (l *look) list(ctx context.Context) map[xa.ID]found {
 			l.errs = append(l.errs, fmt.Errorf("twophase: %s: list prepared transactions: %w", p.name, err))
 		}
 		for _, id := range ids {
-			if l.deciders[id.Decider] != nil {
+			if l.deciders[id.Decider] != nil || l.away[id.Decider] {
 				all[id] = found{id, p}
 			}
 		}
