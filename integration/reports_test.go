@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -97,7 +98,7 @@ func TestPostgreSQLReportsOverLiveShardsReadWhatTheShardsHave(t *testing.T) {
 	if err := reports.QueryRowContext(t.Context(), queries[0]).Scan(&count, &least, &most); err != nil || count != rows || least != -users/3 || most != users-users/3-1 {
 		t.Errorf("%s: %d, %d, %d, %v", queries[0], count, least, most, err)
 	}
-	if got := database.Texts(t, reports, "SELECT COUNT(*)::text FROM shards.orders WHERE twice = 2 * user_id"); !slices.Equal(got, []string{fmt.Sprint(rows)}) {
+	if got := database.Texts(t, reports, "SELECT COUNT(*)::text FROM shards.orders WHERE twice = 2 * user_id"); !slices.Equal(got, []string{strconv.Itoa(rows)}) {
 		t.Errorf("%s rows have what their shards compute", got)
 	}
 	if got := database.Texts(t, reports, "SELECT count::text FROM ("+strings.TrimSuffix(queries[1], ";")+") of_regions ORDER BY region_id"); !slices.Equal(got, []string{"668", "668", "667"}) {
