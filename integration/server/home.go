@@ -79,7 +79,7 @@ func (h *Home) Install(tb testing.TB, programs ...string) (bin string) {
 }
 
 func copyProgram(to, from string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // the test names it
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (h *Home) Run(ctx context.Context, env []string, name string, args ...strin
 func (h *Home) Start(tb testing.TB, env []string, name string, args ...string) (ended <-chan struct{}) {
 	tb.Helper()
 	path := filepath.Join(h.Dir, filepath.Base(name)+".log")
-	log, err := os.Create(path) //nolint:gosec // it is in the home
+	log, err := os.Create(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
