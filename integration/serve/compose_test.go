@@ -154,3 +154,17 @@ func TestTheDockerfileBuildsTheCommandWithTheModulesGo(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+func TestTheComposeFileOfTheExamplesHasTwoServersWithTheDatabasesThatTheirPageNames(t *testing.T) {
+	project := readCompose(t, "examples")
+	for name, port := range map[string]string{"east": "3306", "west": "3307"} {
+		s := project.Services[name]
+		if len(s.Ports) != 1 || s.Ports[0].Published != port || len(s.Configs) != 1 || *s.Environment["MARIADB_DATABASE"] != "shop" {
+			t.Errorf("%s: %+v", name, s)
+			continue
+		}
+		if script := project.Configs[s.Configs[0].Source].Content; script != "CREATE DATABASE outgrown;" {
+			t.Errorf("%s makes %q", name, script)
+		}
+	}
+}
