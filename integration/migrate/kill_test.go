@@ -42,19 +42,7 @@ func runForEver(t *testing.T, dsns []string) {
 			return false
 		}
 	}
-	var dbs [3]*sql.DB
-	speaks := mysqlShop
-	if strings.HasPrefix(dsns[0], "postgres:") {
-		speaks = postgresShop
-	}
-	for i, dsn := range dsns {
-		db, err := sql.Open(speaks.driver, dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dbs[i] = db
-	}
-	s := &migrationShop{speaks: speaks, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	s := shopAt(t, dsns)
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.ChunkRows = 100
 		c.Observe = func(step migrate.Step) { _, _ = fmt.Fprintln(os.Stdout, "step "+step.Name) }
@@ -69,6 +57,24 @@ func runForEver(t *testing.T, dsns []string) {
 			}
 		}
 	}
+}
+
+// shopAt is a shop of which a runner knows the data sources alone.
+func shopAt(t *testing.T, dsns []string) *migrationShop {
+	t.Helper()
+	var dbs [3]*sql.DB
+	speaks := mysqlShop
+	if strings.HasPrefix(dsns[0], "postgres:") {
+		speaks = postgresShop
+	}
+	for i, dsn := range dsns {
+		db, err := sql.Open(speaks.driver, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dbs[i] = db
+	}
+	return &migrationShop{speaks: speaks, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
 }
 
 // thereAndBack migrates and rolls back. What a killed runner left begun, the

@@ -3,7 +3,6 @@ package migrate_test
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,15 +19,7 @@ import (
 // switchUntil migrates there and back, and stays at a step until it is killed.
 func switchUntil(t *testing.T, dsns []string, step string) {
 	t.Helper()
-	var dbs [3]*sql.DB
-	for i, dsn := range dsns {
-		db, err := sql.Open("mysql", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dbs[i] = db
-	}
-	s := &migrationShop{speaks: mysqlShop, source: dbs[0], shards: sharding.DBs{"a": dbs[1], "b": dbs[2]}}
+	s := shopAt(t, dsns)
 	j := s.job(t, "id", func(c *migrate.Config) {
 		c.Observe = func(at migrate.Step) {
 			if at.Name == step {
@@ -127,7 +118,7 @@ func TestASwitchWhoseRunnerWasKilledIsEndedByAnotherRunner(t *testing.T) {
 	if args := strings.Fields(os.Getenv(runnerVar)); len(args) == 4 {
 		switchUntil(t, args[:3], args[3])
 	}
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		database.Exec(t, s.source, fmt.Sprintf("INSERT INTO orders (id, user_id, total) VALUES (%d, 1, 0)", oracleRows))
 		steps := []string{migrate.StepDrained, migrate.StepRenamed, migrate.StepFlipped, migrate.StepSealing, migrate.StepSealed}

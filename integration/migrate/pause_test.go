@@ -59,7 +59,7 @@ func (s *migrationShop) slowest(t *testing.T) (stop func() time.Duration) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				began := time.Now()
-				_, _ = db.ExecContext(context.WithoutCancel(ctx), "DO 1") // it waits for no lock
+				_, _ = db.ExecContext(context.WithoutCancel(ctx), "SELECT 1") // it waits for no lock
 				took[i] = max(took[i], time.Since(began))
 				time.Sleep(time.Millisecond)
 			}
@@ -197,7 +197,7 @@ func (s *migrationShop) changeNotes(t *testing.T, onShards bool) (stop func()) {
 // With closed shards to open again, to give one table its name back is shorter than to
 // go on.
 func TestALateSwitchIsUndoneWhereThatIsShorter(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 50)
 		slow := false
 		j := s.job(t, "id", func(c *migrate.Config) {

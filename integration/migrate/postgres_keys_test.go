@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +28,11 @@ type ledger struct {
 
 func newLedger(t *testing.T, more ...string) *ledger {
 	t.Helper()
-	p := server.SharePostgres(t)
+	return newLedgerOn(t, server.SharePostgres(t), more...)
+}
+
+func newLedgerOn(t *testing.T, p database.DSNOpener, more ...string) *ledger {
+	t.Helper()
 	l := &ledger{source: p.Open(t, "ledger"), shards: sharding.DBs{"a": p.Open(t, "ledger_a"), "b": p.Open(t, "ledger_b")}}
 	for _, statement := range append([]string{
 		"CREATE TABLE customers (id int PRIMARY KEY)",
@@ -236,4 +243,44 @@ func TestKeysOfPostgresFromOutsideAreDroppedAndMadeAgain(t *testing.T) {
 	if after := definitions(); !slices.Equal(before, after) {
 		t.Errorf("before %q, after %q", before, after)
 	}
+}
+
+// ledgerVerbs are the steps of the runbook, with their exit codes.
+var ledgerVerbs = []struct {
+	verb string
+	code int
+}{
+	{"inspect", 0}, {"plan", 0}, {"install", 0}, {"seed --margin 1000", 0}, {"run --once", 0}, {"verify", 0}, {"status", 0}, {"cutover --max-pause 1m", 0},
+	{"verify", 0}, {"run --once", 0}, {"rollback --max-pause 1m", 0}, {"run --once", 0}, {"verify", 0}, {"seed --margin 2000", 0}, {"cutover --max-pause 1m", 0},
+	{"rollback --max-pause 1m", 0}, {"seed --margin 1", 0}, {"run --once", 0}, {"cutover --max-pause 1m", 0}, {"finalize --yes", 0}, {"abort --yes", 6},
+}
+
+func TestTheStepsOfTheRunbookRunOnPostgres(t *testing.T) {
+	p := server.RunPostgres(t)
+	l := newLedgerOn(t, p)
+	dir := t.TempDir()
+	program := filepath.Join(dir, "shardid")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/shardid")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	layout := `{"databases": {"a": {"env": "LEDGER_A"}, "b": {"env": "LEDGER_B"}}, "tables": [
+		{"name": "invoices", "key": "customer", "rule": "low(2)", "group": "ledger", "spread": {"databases": ["a", "b"], "tables": 4, "pattern": "invoices_%d"}},
+		{"name": "lines", "key": "customer", "via": "invoice", "rule": "low(2)", "group": "ledger", "spread": {"databases": ["a", "b"], "tables": 4, "pattern": "lines_%d"}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "shards.json"), []byte(layout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range ledgerVerbs {
+		args := strings.Fields(step.verb)
+		args = append([]string{"migrate", args[0], "--config", "shards.json", "--tables", "invoices,lines"}, args[1:]...)
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "SHARDID_SOURCE="+p.DSN("ledger")+"?sslmode=disable", "LEDGER_A="+p.DSN("ledger_a")+"?sslmode=disable", "LEDGER_B="+p.DSN("ledger_b")+"?sslmode=disable")
+		out, err := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != step.code {
+			t.Fatalf("%s: %v\n%s", step.verb, err, out)
+		}
+	}
+	l.compare(t, "at the end", "_old", "")
 }

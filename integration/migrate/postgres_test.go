@@ -231,6 +231,32 @@ func TestWhatAMigrationOfPostgresDoesNotCarryIsRefused(t *testing.T) {
 	}
 }
 
+// PostgreSQL cuts names after 63 bytes.
+func TestATableWithALongNameGoesThereAndBackOrIsRefused(t *testing.T) {
+	for length, refused := range map[int]bool{59: false, 60: true} {
+		name := strings.Repeat("n", length)
+		p := server.SharePostgres(t)
+		o := newPostgresTable(t, p, "SELECT 1", "CREATE TABLE "+name+" (id bigint PRIMARY KEY, v int)", "INSERT INTO "+name+" VALUES (1, 1), (2, 2), (3, 3)")
+		o.table.Name = name
+		j, err := migrate.New(migrate.Config{Name: "long", Source: o.source, Shards: o.shards, Tables: []migrate.Table{o.table}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.job = j
+		if refused {
+			if found := o.blocked(t); !strings.Contains(found, "longer than the 59 bytes") {
+				t.Errorf("%d bytes: %q", length, found)
+			}
+			continue
+		}
+		o.run(t)
+		o.cutover(t)
+		o.sameRows(t, name+"_old", "")
+		o.rollback(t)
+		o.sameRows(t, name, "_sealed")
+	}
+}
+
 func TestAStandbyOfPostgresIsNoSourceUntilItIsPromoted(t *testing.T) {
 	p := server.RunPostgres(t)
 	o := newPostgresTable(t, p, "SELECT 1", "CREATE TABLE t (id bigint PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")

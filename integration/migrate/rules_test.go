@@ -309,7 +309,7 @@ func TestAPreparedTransactionKeepsTheCutoverFromHappening(t *testing.T) {
 }
 
 func TestARunnerWhoseLockWasLostIsFenced(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 1000)
 		leading, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
@@ -328,11 +328,11 @@ func TestARunnerWhoseLockWasLostIsFenced(t *testing.T) {
 			t.Fatalf("a second runner: %v", err)
 		}
 		var holder int64
-		err := s.source.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/orders'), 224)), 64))").Scan(&holder)
+		err := s.source.QueryRowContext(t.Context(), s.speaks.leads).Scan(&holder)
 		if err != nil {
 			t.Fatal(err)
 		}
-		database.Exec(t, s.source, fmt.Sprintf("KILL CONNECTION %d", holder))
+		database.Exec(t, s.source, fmt.Sprintf(s.speaks.kills, holder))
 		next := s.job(t, "id")
 		for errors.Is(next.Run(t.Context()), migrate.ErrLocked) { // until the server has noticed
 			continue
@@ -389,7 +389,7 @@ func (c settingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func TestAServerKilledInTheMiddleLosesNothing(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 3000)
 		stop := s.writers(t, 1)
 		random := rand.New(rand.NewPCG(9, 9))
@@ -436,7 +436,7 @@ func TestAServerKilledInTheMiddleLosesNothing(t *testing.T) {
 
 // A switch of a runner that was killed goes on in its server.
 func TestATableThatIsRenamedMeanwhileIsNotMisread(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 10)
 		job := s.job(t, "id")
 		if err := job.Run(t.Context()); err != nil {
@@ -446,7 +446,7 @@ func TestATableThatIsRenamedMeanwhileIsNotMisread(t *testing.T) {
 		for i := range 200 {
 			var renaming sync.WaitGroup
 			renaming.Go(func() {
-				if _, err := s.source.ExecContext(t.Context(), "RENAME TABLE "+names[i%2]+" TO "+names[1-i%2]); err != nil {
+				if _, err := s.source.ExecContext(t.Context(), "ALTER TABLE "+names[i%2]+" RENAME TO "+names[1-i%2]); err != nil {
 					t.Error(err)
 				}
 			})

@@ -15,16 +15,26 @@ import (
 // beginTable remembers on the source where seed had the generator of each table
 // begin. The counter itself does not tell: it is beyond ids that processes hold
 // already and have not given yet.
-const beginTable = "`shardid_seed`" // SQLite knows these quotes, too
+const beginTable = "shardid_seed"
 
-// noteBegin remembers that generators give no id below begin for the table.
+// noteBegin remembers that generators give no id below begin for the table. Whoever reads
+// between the two statements finds the counter, which is not below it.
 func noteBegin(ctx context.Context, db *sql.DB, table string, begin int64) error {
-	create := "CREATE TABLE IF NOT EXISTS " + beginTable + " (`name` VARCHAR(64) NOT NULL PRIMARY KEY, `begins` BIGINT NOT NULL)"
-	if _, err := db.ExecContext(ctx, create); err != nil {
-		return fmt.Errorf("note where the ids of %s begin: %w", table, err)
+	server, err := dialect.Detect(ctx, db)
+	if err != nil {
+		return err
 	}
-	if _, err := db.ExecContext(ctx, "REPLACE INTO "+beginTable+" (`name`, `begins`) VALUES (?, ?)", table, begin); err != nil {
-		return fmt.Errorf("note where the ids of %s begin: %w", table, err)
+	for _, note := range []struct {
+		text string
+		args []any
+	}{
+		{"CREATE TABLE IF NOT EXISTS " + beginTable + " (name VARCHAR(64) NOT NULL PRIMARY KEY, begins BIGINT NOT NULL)", nil},
+		{"DELETE FROM " + beginTable + " WHERE name = ?", []any{table}},
+		{"INSERT INTO " + beginTable + " (name, begins) VALUES (?, ?)", []any{table, begin}},
+	} {
+		if _, err := db.ExecContext(ctx, dialect.Text(server, note.text), note.args...); err != nil {
+			return fmt.Errorf("note where the ids of %s begin: %w", table, err)
+		}
 	}
 	return nil
 }
@@ -32,11 +42,15 @@ func noteBegin(ctx context.Context, db *sql.DB, table string, begin int64) error
 // beginOf returns the lowest id that a generator may give to the table, false if
 // nobody has seeded it: its keys come from elsewhere.
 func beginOf(ctx context.Context, db *sql.DB, table string) (begin int64, seeded bool, err error) {
+	server, err := dialect.Detect(ctx, db)
+	if err != nil {
+		return 0, false, err
+	}
 	for _, query := range []string{
-		"SELECT `begins` FROM " + beginTable + " WHERE `name` = ?",
-		"SELECT `max_id` FROM `leaf_alloc` WHERE `biz_tag` = ?", // seeded by other means
+		"SELECT begins FROM " + beginTable + " WHERE name = ?",
+		"SELECT max_id FROM leaf_alloc WHERE biz_tag = ?", // seeded by other means
 	} {
-		err := db.QueryRowContext(ctx, query, table).Scan(&begin)
+		err := db.QueryRowContext(ctx, dialect.Text(server, query), table).Scan(&begin)
 		switch {
 		case err == nil:
 			return begin, true, nil
