@@ -83,17 +83,28 @@ func sqliteMost(kind string) int64 {
 	return math.MaxInt64
 }
 
-// Forgetful returns the name of a table's storage engine if it has no transactions,
-// so that a crash of the server may take back what it has acknowledged; "" for any
-// other one. Only MySQL and MariaDB have such engines.
-func Forgetful(ctx context.Context, db Querier, d Dialect, table string) (engine string, err error) {
-	if d.Name() != "mysql" {
-		return "", nil
+// Engine is what a table's storage engine does that a counter cannot live with.
+type Engine struct {
+	Name string // "" where there is no such table, or the database has no engines
+
+	Forgets bool // it has no transactions: a crash of the server may take back what was acknowledged
+	Remote  bool // the rows are on another server, which keeps the answers of statements, its clock and its identity to itself
+}
+
+// elsewhere are the engines whose tables are those of other servers.
+const elsewhere = `'SPIDER', 'FEDERATED', 'CONNECT'`
+
+// EngineOf returns the storage engine of a table of the present database. Only MySQL and
+// MariaDB have engines.
+func EngineOf(ctx context.Context, db Querier, d Dialect, table string) (e Engine, err error) {
+	if d.Name() != (MySQL{}).Name() {
+		return e, nil
 	}
-	err = db.QueryRowContext(ctx, `SELECT t.ENGINE FROM information_schema.TABLES t JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
-		WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ? AND e.TRANSACTIONS = 'NO'`, table).Scan(&engine)
+	err = db.QueryRowContext(ctx, `SELECT t.ENGINE, COALESCE(e.TRANSACTIONS, '') = 'NO', t.ENGINE IN (`+elsewhere+`)
+		FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
+		WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ? AND t.ENGINE IS NOT NULL`, table).Scan(&e.Name, &e.Forgets, &e.Remote)
 	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+		err = nil
 	}
-	return engine, err
+	return e, err
 }

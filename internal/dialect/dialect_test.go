@@ -86,6 +86,8 @@ func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 		"Error 3101 (HY000): Plugin instructed the server to rollback the current transaction.": true,
 		"Error 1180 (HY000): Got error 149 \"Lock deadlock; Retry transaction\" during COMMIT":  true,
 		"Error 1180 (HY000): Got error 28 \"No space left on device\" during COMMIT":            false,
+		"Error 1047 (08S01): WSREP has not yet prepared node for application use":               true,
+		"Error 1047 (08S01): Unknown command":                                                   false,
 		"Error 1205 (HY000): Lock wait timeout exceeded":                                        false,
 		"Error 1146 (42S02): Table 'a.b' doesn't exist":                                         false,
 	} {
@@ -95,6 +97,28 @@ func TestContendedIsWhatAnotherTryCanCure(t *testing.T) {
 	}
 	if Contended(nil) {
 		t.Error("no error is no contention")
+	}
+	if is := InTheWay(errors.New("Error 1047 (08S01): WSREP has not yet prepared node for application use")); !strings.Contains(is, "Galera") {
+		t.Errorf("a member without the majority: %s", is)
+	}
+}
+
+func TestANumberThatAnotherRowHasIsToldFromOtherDuplicates(t *testing.T) {
+	for text, want := range map[string]int64{
+		"Error 1062 (23000): Duplicate entry '156' for key 'PRIMARY'":                   156,
+		"Error 1062 (23000): Duplicate entry '9223372036854775807' for key 't.PRIMARY'": 9223372036854775807,
+		"Error 1062 (23000): Duplicate entry 'east' for key 'name'":                     0,
+		"Error 1586 (23000): Duplicate entry '156' for key 'PRIMARY'":                   0,
+	} {
+		if got, taken := NumberTaken(errors.New(text)); got != want || taken != (want != 0) {
+			t.Errorf("%s: %d, %v", text, got, taken)
+		}
+	}
+	if _, taken := NumberTaken(nil); taken {
+		t.Error("no error takes a number")
+	}
+	if !AnswersWithheld(errors.New("Error 3566 (HY000): Access to native function is rejected when connection sharing is enabled")) || AnswersWithheld(errors.New("Error 1062")) {
+		t.Error("a router's refusal is not told from other errors")
 	}
 }
 

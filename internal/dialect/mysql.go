@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // MySQL is the dialect of MySQL and MariaDB.
 type MySQL struct{}
@@ -31,6 +34,24 @@ var mysqlFaults = map[string]Fault{
 // variable, as one without a plugin does.
 func UnknownVariable(err error) bool {
 	return err != nil && wordAfter(err.Error(), "Error ") == "1193"
+}
+
+// NumberTaken returns the number that a row was to get by AUTO_INCREMENT and that another row
+// has, of an error that says so. Members of a cluster that count alike give it both; so does
+// a server at the end of the column.
+func NumberTaken(err error) (number int64, taken bool) {
+	if err == nil || wordAfter(err.Error(), "Error ") != "1062" {
+		return 0, false
+	}
+	number, failed := strconv.ParseInt(wordAfter(err.Error(), "Duplicate entry '"), 10, 64)
+	return number, failed == nil
+}
+
+// AnswersWithheld reports whether err is the refusal of LAST_INSERT_ID(expr) by a MySQL
+// Router that shares connections: the session that would keep the number may be another
+// client's by the next statement. Where it is in a transaction that has locked a row, it is not.
+func AnswersWithheld(err error) bool {
+	return err != nil && wordAfter(err.Error(), "Error ") == "3566"
 }
 
 func mysqlFault(err error) Fault { return mysqlFaults[wordAfter(err.Error(), "Error ")] }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // then the other writer's lock is reported
+	patience = 10 * time.Second // then what was in the way is reported
 	// Pauses grow from the one to the other: members of a cluster that write to one row
 	// would meet each other again and again.
 	shortPause = 5 * time.Millisecond
@@ -21,8 +21,8 @@ const (
 
 // Retry runs f, and again while another writer is in the way or f's error wraps
 // busy, which may be nil; f must be repeatable. A SQLite file without a busy timeout,
-// a deadlock on MySQL and a conflict of a cluster's members at COMMIT need this. The pauses
-// are drawn by lot and grow. When the context ends meanwhile the error
+// a deadlock on MySQL, a conflict of a cluster's members at COMMIT and a member that is not
+// ready need this. The pauses are drawn by lot and grow. When the context ends meanwhile the error
 // says both, whatever f made of the context.
 func Retry(ctx context.Context, busy error, f func() error) error {
 	giveUp := time.NewTimer(patience)
@@ -41,7 +41,7 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 		case <-ctx.Done():
 			return errors.Join(contended, ctx.Err())
 		case <-giveUp.C:
-			return fmt.Errorf("%w; another writer held the lock for %v, try again when it is done", err, patience)
+			return fmt.Errorf("%w; %s for %v, try again later", err, dialect.InTheWay(err), patience)
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}

@@ -61,7 +61,7 @@ func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
 		task, runs := answers(errLocked)
 		begin := time.Now()
 		err := sqlrun.Retry(t.Context(), nil, task)
-		if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "another writer held the lock for 10s") {
+		if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "another writer was in the way for 10s") {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(begin); took != 10*time.Second || *runs < 80 || *runs > 1000 {

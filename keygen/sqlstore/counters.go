@@ -83,6 +83,9 @@ func (s *Store) checkLeases(ctx context.Context, on session) error {
 	if s.leasesChecked.Load() {
 		return nil
 	}
+	if err := needs(on.server, "a ledger of leases", noLeases); err != nil {
+		return err
+	}
 	for _, of := range leaseTables {
 		for _, column := range of.columns {
 			most, err := on.holds(ctx, of.table, column)
@@ -119,18 +122,23 @@ func (s session) holds(ctx context.Context, table, column string) (most int64, e
 	return is.Most, nil
 }
 
-// durable refuses a table that can lose acknowledged changes. Then says what to check after
-// somebody has changed its engine.
+// durable refuses a table that can lose acknowledged changes, and one whose rows are on another
+// server. Then says what to check after somebody has changed its engine.
 func (s session) durable(ctx context.Context, table, then string) error {
-	engine, err := dialect.Forgetful(ctx, s.conn, s.server, table)
-	if err != nil {
+	engine, err := dialect.EngineOf(ctx, s.conn, s.server, table)
+	switch {
+	case err != nil:
 		return fmt.Errorf("look at %s: %w", table, err)
+	case engine.Remote:
+		return &keygen.SetupError{
+			Err:  fmt.Errorf("%s is a table of the engine %s, whose rows are on another server: the number that a statement answers with there, that server's clock and its identity do not come through", table, engine.Name),
+			Cure: "open the store on the server that has the rows",
+		}
+	case engine.Forgets:
+		return &keygen.SetupError{
+			Err:  fmt.Errorf("%s is a table of the engine %s, which has no transactions: after a crash of the server it can lack rows that the server acknowledged", table, engine.Name),
+			Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and make sure that %s", table, then),
+		}
 	}
-	if engine == "" {
-		return nil
-	}
-	return &keygen.SetupError{
-		Err:  fmt.Errorf("the table %s has the engine %s, which has no transactions: after a crash of the server it can lack rows that the server acknowledged", table, engine),
-		Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and make sure that %s", table, then),
-	}
+	return nil
 }

@@ -77,7 +77,9 @@ var (
 // after its ids were issued. The statement does not touch columns whose names differ among
 // Leaf's tables.
 const (
-	mysqlReserve     = `UPDATE "%[1]s" SET "%[2]s" = LAST_INSERT_ID("%[2]s" + %[3]d)%[4]s WHERE "%[5]s" = %[6]s AND "%[2]s" <= %[7]d AND @@autocommit = 1%[8]s`
+	mysqlReserve     = `UPDATE "%[1]s" SET "%[2]s" = LAST_INSERT_ID("%[2]s" + %[3]d)%[4]s WHERE %[5]s AND @@autocommit = 1`
+	mysqlLock        = `SELECT "%s" FROM "%s" WHERE %s FOR UPDATE`
+	mysqlRaise       = `UPDATE "%s" SET "%s" = %d%s WHERE %s`
 	returningReserve = `UPDATE "%[1]s" SET "%[2]s" = "%[2]s" + ?%[3]s WHERE "%[4]s" = ? AND "%[2]s" <= ?%[5]s RETURNING "%[2]s"`
 )
 
@@ -169,7 +171,7 @@ func (of *counterTable) triggerError(before, after, width, end int64) error {
 // server, it first raises the counters of all tags.
 func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.checkCounters(ctx, s, t.table); err != nil {
+		if err := t.checkOnce(ctx, s); err != nil {
 			return err
 		}
 		end, err = t.raiseOn(ctx, s, width)
@@ -190,6 +192,16 @@ func (t *tag) raise(ctx context.Context, width int64) (end int64, err error) {
 		return t.table.explained(err)
 	})
 	return end, err
+}
+
+// checkOnce checks once what the reservations need of the server and of the table.
+func (t *tag) checkOnce(ctx context.Context, s session) error {
+	if t.guarded {
+		if err := needs(s.server, "a guarded tag", plainTags); err != nil {
+			return err
+		}
+	}
+	return t.store.checkCounters(ctx, s, t.table)
 }
 
 // guard is the additional condition of a reservation.
@@ -215,9 +227,51 @@ func (t *tag) raiseOn(ctx context.Context, s session, width int64) (int64, error
 // plainTag matches a biz_tag that needs no quoting in a string literal.
 var plainTag = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 
-// raiseMySQL writes a plain tag into the statement's text, because a statement with parameters
-// is prepared first, which costs another round trip.
-func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, error) {
+// raiseMySQL reads the new value from the statement's own answer. Once a proxy has refused that,
+// it reads the value under a lock instead.
+func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (end int64, err error) {
+	if !t.store.answersWithheld.Load() {
+		end, err = t.raiseAtOnce(ctx, s, width)
+		if !dialect.AnswersWithheld(err) {
+			return end, err
+		}
+		t.store.answersWithheld.Store(true)
+	}
+	err = s.within(ctx, []string{"START TRANSACTION"}, func() error {
+		end, err = t.raiseLocked(ctx, s, width)
+		return err
+	})
+	return end, err
+}
+
+func (t *tag) raiseAtOnce(ctx context.Context, s session, width int64) (int64, error) {
+	of := t.table
+	where, args := t.row(s, width)
+	res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(mysqlReserve, of.name, of.value, width, of.also[mysqlName], where)), args...)
+	if err != nil {
+		return 0, err
+	}
+	if rows, err := res.RowsAffected(); err != nil || rows == 0 {
+		return 0, errors.Join(err, sql.ErrNoRows)
+	}
+	return res.LastInsertId()
+}
+
+// raiseLocked reads the value under a lock of its row, in a transaction. A proxy that shares
+// sessions among clients refuses LAST_INSERT_ID(expr), which would change the session.
+func (t *tag) raiseLocked(ctx context.Context, s session, width int64) (int64, error) {
+	of, old := t.table, int64(0)
+	where, args := t.row(s, width)
+	if err := s.row(ctx, fmt.Sprintf(mysqlLock, of.value, of.name, where), args...).Scan(&old); err != nil {
+		return 0, err
+	}
+	text := fmt.Sprintf(mysqlRaise, of.name, of.value, old+width, of.also[mysqlName], where)
+	return old + width, s.exec(ctx, text, args...)
+}
+
+// row returns the condition on a tag's row that can be raised. It writes a plain tag into the
+// text, because a statement with parameters is prepared first, which costs another round trip.
+func (t *tag) row(s session, width int64) (where string, args []any) {
 	literal, args := "?", []any{t.name}
 	if plainTag.MatchString(t.name) {
 		literal, args = "'"+t.name+"'", nil
@@ -227,15 +281,7 @@ func (t *tag) raiseMySQL(ctx context.Context, s session, width int64) (int64, er
 		guard += sameText(of.key, literal)
 		args = append(args, args...)
 	}
-	text := fmt.Sprintf(mysqlReserve, of.name, of.value, width, of.also[mysqlName], of.key, literal, t.store.highest(of)-width, guard)
-	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
-	if err != nil {
-		return 0, err
-	}
-	if rows, err := res.RowsAffected(); err != nil || rows == 0 {
-		return 0, errors.Join(err, sql.ErrNoRows)
-	}
-	return res.LastInsertId()
+	return fmt.Sprintf(`"%s" = %s AND "%s" <= %d%s`, of.key, literal, of.value, t.store.highest(of)-width, guard), args
 }
 
 // raiseReturning reads to the end of the answer, because the statement has committed only then.
@@ -304,7 +350,7 @@ func (t *tag) Step(ctx context.Context) (step int64, err error) {
 // read reads a number from the tag's row, on a connection of its own.
 func (t *tag) read(ctx context.Context, name string) (n int64, err error) {
 	err = t.store.do(ctx, func(s session) error {
-		if err := t.store.checkCounters(ctx, s, t.table); err != nil {
+		if err := t.checkOnce(ctx, s); err != nil {
 			return err
 		}
 		n, err = t.look(ctx, s, name)

@@ -16,8 +16,12 @@ import (
 // cleanupTimeout bounds statements that clean up a connection after its context has ended.
 const cleanupTimeout = 50 * time.Millisecond
 
-// errSkipped: other processes hold the locks on all suitable rows at this moment.
-var errSkipped = errors.New("sqlstore: other processes hold the locks on all suitable rows")
+// A task that failed with one of these errors may be tried again.
+var (
+	errBusy    = errors.New("sqlstore: other processes changed the rows first")
+	errSkipped = fmt.Errorf("%w: other processes hold the locks on all suitable rows", errBusy)
+	errTaken   = fmt.Errorf("%w: another member of the cluster gave the same number", errBusy)
+)
 
 // session is one connection, on which all statements of a task run. Their texts have names in
 // double quotes and ? for arguments, whatever the server.
@@ -75,7 +79,7 @@ func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, undo()) }()
-	return sqlrun.Retry(ctx, errSkipped, func() error { return f(one) })
+	return sqlrun.Retry(ctx, errBusy, func() error { return f(one) })
 }
 
 // confirm identifies the server again before it counts as another one: it may have joined a
@@ -118,8 +122,13 @@ func (s session) disableBusyTimeout(ctx context.Context) (undo func() error, err
 // inTx runs f in a transaction. It uses statements instead of BeginTx: BeginTx cannot take
 // SQLite's write lock at once, and a Tx cannot be rolled back after its COMMIT found the file
 // locked.
-func (s session) inTx(ctx context.Context, f func() error) (err error) {
-	for _, text := range beginStatements[s.server.Name()] {
+func (s session) inTx(ctx context.Context, f func() error) error {
+	return s.within(ctx, beginStatements[s.server.Name()], f)
+}
+
+// within is inTx with the given statements that begin the transaction.
+func (s session) within(ctx context.Context, begin []string, f func() error) (err error) {
+	for _, text := range begin {
 		if err := s.exec(ctx, text); err != nil {
 			return err
 		}
@@ -171,6 +180,18 @@ func (s session) restoreConnection(ctx context.Context, text string) error {
 		return nil // the connection broke earlier, which another error reports
 	}
 	return err
+}
+
+// numbered runs a statement whose row gets a number by AUTO_INCREMENT, and returns that.
+func (s session) numbered(ctx context.Context, text string, args ...any) (int64, error) {
+	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
+	if _, taken := dialect.NumberTaken(err); taken {
+		err = fmt.Errorf("%w: %w", errTaken, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
 }
 
 func (s session) exec(ctx context.Context, text string, args ...any) error {

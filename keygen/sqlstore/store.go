@@ -20,7 +20,8 @@ type Store struct {
 	server        atomic.Pointer[dialect.Server] // nil until the server was identified
 	highestValues [counterKinds]atomic.Int64     // the highest number that each counter's column can hold; 0 before it was checked
 
-	leasesChecked atomic.Bool // the tables of leases were checked
+	leasesChecked   atomic.Bool // the tables of leases were checked
+	answersWithheld atomic.Bool // a proxy shares sessions and refuses LAST_INSERT_ID(expr)
 }
 
 // New identifies the database (MySQL, MariaDB, PostgreSQL or SQLite) and returns a Store. The

@@ -100,6 +100,9 @@ func (w *workerNode) insert(ctx context.Context) (id int64, err error) {
 				return err
 			})
 		}
+		if err := needs(s.server, "a guarded WORKER_NODE", plainNodes); err != nil {
+			return err
+		}
 		if err := s.addGuard(ctx, nodesRow); err != nil {
 			return err
 		}
@@ -119,11 +122,7 @@ func (w *workerNode) insertOn(ctx context.Context, s session, text string, more 
 		err = s.row(ctx, text+` RETURNING "ID"`, args...).Scan(&id)
 		return id, err
 	}
-	res, err := s.conn.ExecContext(ctx, s.text(text), args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
+	return s.numbered(ctx, text, args...)
 }
 
 // insertGuarded inserts a row. On another server it inserts a second row above the ids that may

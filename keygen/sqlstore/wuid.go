@@ -61,11 +61,8 @@ func (w *wuid) replace(ctx context.Context) (high int64, err error) {
 		if err := s.durable(ctx, w.table, "AUTO_INCREMENT is above the numbers in use"); err != nil {
 			return err
 		}
-		return s.inTx(ctx, func() error {
-			res, err := s.conn.ExecContext(ctx, s.text(fmt.Sprintf(`REPLACE INTO "%s" ("x") VALUES (0)`, w.table)))
-			if err == nil {
-				high, err = res.LastInsertId()
-			}
+		return s.inTx(ctx, func() (err error) {
+			high, err = s.numbered(ctx, fmt.Sprintf(`REPLACE INTO "%s" ("x") VALUES (0)`, w.table))
 			return err
 		})
 	})

@@ -25,13 +25,19 @@ func (t *Table) checkColumn(ctx context.Context, conn *sql.Conn) error {
 			Cure: "make it a bigint, as the package's comment says",
 		}
 	}
-	engine, err := dialect.Forgetful(ctx, conn, dialect.MySQL{}, t.cfg.Name)
+	engine, err := dialect.EngineOf(ctx, conn, dialect.MySQL{}, t.cfg.Name)
 	if err != nil {
 		return err
 	}
-	if engine != "" {
+	if engine.Remote {
 		return &keygen.SetupError{
-			Err:  fmt.Errorf("the table has the engine %s, which has no transactions: after a crash of the server it can lose tickets that it gave", engine),
+			Err:  fmt.Errorf("the table has the engine %s: its rows are on another server, which numbers them by its own settings", engine.Name),
+			Cure: "open the database of the server that has the rows",
+		}
+	}
+	if engine.Forgets {
+		return &keygen.SetupError{
+			Err:  fmt.Errorf("the table has the engine %s, which has no transactions: after a crash of the server it can lose tickets that it gave", engine.Name),
 			Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and then make sure that AUTO_INCREMENT is above the ids in use", t.cfg.Name),
 		}
 	}

@@ -33,7 +33,8 @@
 // the span for every client, and also after a crash, because the row stays in the table. So
 // other programs may draw single tickets from the same table at any time. A span takes the LOCK
 // TABLES privilege and five round trips for any number of ids. Galera clusters do not support
-// LOCK TABLES; set Step to 1 there. (Three other ways do not work: a restart forgets a larger
+// LOCK TABLES; set Step to 1 there, and wsrep_auto_increment_control=OFF, because otherwise a
+// member changes its increment whenever a member joins or leaves. (Three other ways do not work: a restart forgets a larger
 // increment, the rows of one REPLACE need not be consecutive, and a ticket that stands for a
 // block of ids collides with every client that uses it as an id.)
 //

@@ -53,11 +53,19 @@ func divisor(a, b int64) int64 {
 type NumberingError struct {
 	Want Numbering
 	Got  Numbering // the server's own settings, or the first id and step it gave
+
+	// Galera: the members of the server's cluster set themselves to count by their number,
+	// and to something else whenever one comes or goes.
+	Galera bool
 }
 
 func (e *NumberingError) Error() string {
-	return fmt.Sprintf("the server counts by %d from %d, not by %d from %d as expected; correct its settings, at once and in its configuration file, or correct the expected Numbering",
-		e.Got.Increment, e.Got.Offset, e.Want.Increment, e.Want.Offset)
+	cure := "correct its settings, at once and in its configuration file, or correct the expected Numbering"
+	if e.Galera {
+		cure = "set wsrep_auto_increment_control=OFF on every member of its Galera cluster, and set the increment and the offset to the expected ones"
+	}
+	return fmt.Sprintf("the server counts by %d from %d, not by %d from %d as expected; %s",
+		e.Got.Increment, e.Got.Offset, e.Want.Increment, e.Want.Offset, cure)
 }
 
 // Is makes errors.Is find keygen.ErrRegressed, which marks errors that a retry cannot cure.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/keygen"
 )
 
@@ -210,22 +211,33 @@ func (t *Table) single(ctx context.Context, conn *sql.Conn) (int64, error) {
 	return id, nil
 }
 
-// replace draws a ticket. It retries when the statement was chosen as the victim of a deadlock
-// or lock timeout.
-func (t *Table) replace(ctx context.Context, conn *sql.Conn) (int64, error) {
-	for {
+// errTaken: another member of the server's cluster gave the same number and committed first.
+var errTaken = errors.New("ticket: another member of the cluster gave the same number")
+
+// replace draws a ticket. It retries when the statement was chosen as the victim of a deadlock,
+// of a lock timeout, or of a conflict with another member of a cluster.
+func (t *Table) replace(ctx context.Context, conn *sql.Conn) (id int64, err error) {
+	err = sqlrun.Retry(ctx, errTaken, func() error {
 		res, err := conn.ExecContext(ctx, t.text.ticket)
-		switch {
-		case err == nil:
-			return res.LastInsertId()
-		case strings.Contains(err.Error(), "Error 1242"): // the error of the refusal
-			return 0, errRefused
-		case strings.Contains(err.Error(), "Error 1062"), dialect.FaultOf(err) == dialect.OutOfRange: // a duplicate id, as REPLACE accepts any stub
-			return 0, fmt.Errorf("%w: %w", t.columnFull("the last ticket was given"), err)
-		case !dialect.Contended(err) || ctx.Err() != nil:
-			return 0, err
+		if n, taken := dialect.NumberTaken(err); taken && n < t.maxTicket()-t.cfg.Numbering.Increment {
+			return fmt.Errorf("%w: %w", errTaken, err)
 		}
+		if err == nil {
+			id, err = res.LastInsertId()
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return id, nil
+	case strings.Contains(err.Error(), "Error 1242"): // of the refusal
+		return 0, errRefused
+	case errors.Is(err, errTaken):
+		return 0, err
+	case strings.Contains(err.Error(), "Error 1062"), dialect.FaultOf(err) == dialect.OutOfRange: // of the number, as REPLACE takes any stub
+		return 0, fmt.Errorf("%w: %w", t.columnFull("the last ticket was given"), err)
 	}
+	return 0, err
 }
 
 // explain returns the reason why the server refused a ticket on a session with the configured
@@ -236,9 +248,16 @@ func (t *Table) explain(ctx context.Context, conn *sql.Conn) error {
 	case err != nil:
 		return err
 	case got != t.cfg.Numbering:
-		return &NumberingError{Want: t.cfg.Numbering, Got: got}
+		return &NumberingError{Want: t.cfg.Numbering, Got: got, Galera: numbersItself(ctx, conn)}
 	}
 	return errors.New("the session does not keep its settings; a proxy may share connections: connect to the server itself")
+}
+
+// numbersItself returns true if the server is a member of a Galera cluster that chooses its
+// numbering. A server without Galera does not know the setting.
+func numbersItself(ctx context.Context, conn *sql.Conn) (itself bool) {
+	err := conn.QueryRowContext(ctx, "SELECT @@GLOBAL.wsrep_on AND @@GLOBAL.wsrep_auto_increment_control").Scan(&itself)
+	return err == nil && itself
 }
 
 func (t *Table) settings(ctx context.Context, conn *sql.Conn) (n Numbering, err error) {
