@@ -106,6 +106,7 @@ const (
 	EpochUnarmed     Code = "epoch_unarmed"      // a server does not number as the last epoch says
 	StrayTable       Code = "stray_table"        // called like a shard, but the router does not know it
 	UnguardedNode    Code = "unguarded_node"     // WORKER_NODE gives worker ids, and nothing notices a database that forgot some
+	NodeSteps        Code = "node_steps"         // WORKER_NODE leaves worker ids out
 	// UnguardedSegments: leaf_alloc, tiny_id_info or cosid is in use, and nothing notices
 	// a database that forgot rows.
 	UnguardedSegments Code = "unguarded_segments"
@@ -122,7 +123,7 @@ const (
 // rule says, whether the columns of keys keep and compare them as the rules take
 // them, and which databases do not answer. Where one of the databases holds a
 // WORKER_NODE, leaf_alloc, tiny_id_info or cosid in use, it says whether its ids are
-// guarded against a fail-over. It writes nothing.
+// guarded against a fail-over, and where worker ids rise in steps. It writes nothing.
 //
 // What cannot be looked at is a finding, too, and not an error of Doctor: only a
 // context that ends is. The databases are looked at side by side, on one

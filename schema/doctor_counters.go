@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -64,6 +65,31 @@ func (w *ward) counters(ctx context.Context, names []string) {
 		case unguarded:
 			w.find(table, of.finding)
 		}
+	}
+	if table := named(names, "WORKER_NODE"); table != "" {
+		w.nodeSteps(ctx, table)
+	}
+}
+
+// nodeSteps warns of a server that leaves worker ids out, as a member of a cluster does, so
+// that the members' do not meet: a layout has room for so many starts fewer.
+func (w *ward) nodeSteps(ctx context.Context, table string) {
+	step := int64(1)
+	err := w.within(ctx, func(ctx context.Context, s session, _ catalog) error {
+		if s.Name() != "mysql" {
+			return nil
+		}
+		return s.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&step)
+	})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		w.find(table, Finding{NotChecked, Warning, "in which steps worker ids rise cannot be told: " + err.Error(), "look again"})
+	case step > 1:
+		w.find(table, Finding{
+			NodeSteps, Warning,
+			fmt.Sprintf("worker ids rise in steps of %d (auto_increment_increment), so a layout's worker bits last for one %dth of the starts", step, step),
+			"set it to 1 (in a replication group by group_replication_auto_increment_increment, in Galera by wsrep_auto_increment_control=OFF); inserts of two members that meet are tried again. Or have a layout with more worker bits",
+		})
 	}
 }
 

@@ -202,6 +202,8 @@ func forServer(server dialect.Server) (Backend, error) {
 			return nil, fmt.Errorf("%w: PostgreSQL %s; a migration needs 15 or newer", ErrUnsupported, server.Version)
 		}
 		return newPostgres(server), nil
+	case server.Kind == dialect.KindTiDB:
+		return nil, fmt.Errorf("%w: TiDB (%s) has no triggers, by which a migration notes what is written meanwhile; take the rows out with TiDB's own dumpling", ErrUnsupported, server.Version)
 	}
 	return nil, fmt.Errorf("%w: %s; only MariaDB, MySQL, PostgreSQL and SQLite are", ErrUnsupported, server.Kind)
 }
