@@ -12,8 +12,8 @@ APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)
 TESTRUN       := $(BIN)/testrun
 
 MODULES := . observe/prometheus observe/otel integration integration/orms examples
-# Modules that compile another system; make lanes runs them.
-LANES := integration/vitess
+# Modules that compile another system, or start clusters of servers; make lanes runs them.
+LANES := integration/clusters integration/vitess
 
 .DEFAULT_GOAL := help
 
@@ -45,9 +45,10 @@ soak: $(GOTESTSUM) $(TESTRUN) ## the long programme: every test with its larger 
 	$(MAKE) lanes
 
 .PHONY: lanes
-lanes: ## the exports against Vitess' own code and servers; compiles them (minutes); run before each release
+lanes: ## Vitess' own code and servers, which it compiles, clusters and proxies (12 minutes); run before each release
 	@.ci/install-missing
 	@.ci/install-mysql
+	@.ci/install-router
 	@.ci/install-vitess
 	@for module in $(LANES); do (cd $$module && go vet ./... && CGO_ENABLED=0 go test -count=1 -timeout=2h -v ./...) || exit 1; done
 

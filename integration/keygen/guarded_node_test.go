@@ -3,8 +3,6 @@ package keygen_test
 import (
 	"database/sql"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +68,7 @@ func TestOnARestoredCopyGuardedStartsHaveWorkerIDsOfTheirOwn(t *testing.T) {
 	for guarded, want := range map[bool]int{true: 0, false: 300} {
 		t.Run(fmt.Sprintf("guarded %v", guarded), func(t *testing.T) {
 			original, copied := server.RunMySQL(t), server.RunMySQL(t)
-			anew(t, copied)
+			copied.Renew(t)
 			from, store := database.MySQL(original).Store(t)
 			to, restored := database.MySQL(copied).Store(t)
 			starts(t, nodes(store, guarded), 20)
@@ -80,23 +78,6 @@ func TestOnARestoredCopyGuardedStartsHaveWorkerIDsOfTheirOwn(t *testing.T) {
 				t.Errorf("%d worker ids of 300 starts were given on the copy too, want %d", twice, want)
 			}
 		})
-	}
-}
-
-// anew gives a server an identity of its own. Those of the tests begin as copies of
-// one folder, with its auto.cnf.
-func anew(t *testing.T, m *server.MySQL) {
-	t.Helper()
-	var folder string
-	if err := m.Open(t, "app").QueryRow("SELECT @@datadir").Scan(&folder); err != nil {
-		t.Fatal(err)
-	}
-	m.Kill()
-	if err := os.Remove(filepath.Join(folder, "auto.cnf")); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Start(t.Context()); err != nil {
-		t.Fatal(err)
 	}
 }
 
