@@ -12,10 +12,8 @@ import (
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
-	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/keygen/ticket"
-	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
 )
@@ -117,16 +115,6 @@ func TestWritersOnEveryMemberNeverShareANumberWhileOneIsKilled(t *testing.T) {
 		gone.Store(true)
 		c.members[last].Kill()
 		w.check(t)
-	})
-}
-
-// Members take turns in all that the contract of a ledger asks for.
-func TestLeasesKeepTheContractOnWhateverMember(t *testing.T) {
-	onEach(t, func(t *testing.T, c cluster) {
-		var turn atomic.Int64
-		keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
-			return c.stores[int(turn.Add(1))%len(c.stores)].Leases()
-		})
 	})
 }
 
