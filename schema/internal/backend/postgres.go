@@ -57,9 +57,10 @@ func inState(err error, states ...string) bool {
 func noTable(err error) bool { return dialect.FaultOf(err) == dialect.NoTable }
 
 // postgresPasses: a lock that others hold, a server that goes down, starts, has no
-// connection left or is no primary any more, and a plan made before a table was altered.
+// connection left or is no primary any more, a transaction that an error has ended whose cause
+// was not told, and a plan made before a table was altered.
 func postgresPasses(err error) bool {
-	return inState(err, "55P03", "57P01", "57P02", "57P03", "53300", "25006", "26000", "08000", "08003", "08006") ||
+	return inState(err, "55P03", "57P01", "57P02", "57P03", "53300", "25006", "25P02", "26000", "08000", "08003", "08006") ||
 		inState(err, "0A000") && strings.Contains(err.Error(), "cached plan")
 }
 
