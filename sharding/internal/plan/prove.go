@@ -225,18 +225,31 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 
 // eachOwned calls f for what has to be asked of a proof.
 func eachOwned(p proof, f func(*owned)) {
+	exchanged(p, func(q *owned) proof {
+		f(q)
+		return q
+	})
+}
+
+// exchanged returns a proof with something else in place of what has to be asked.
+func exchanged(p proof, by func(*owned) proof) proof {
 	switch p := p.(type) {
 	case allOf:
-		for _, part := range p {
-			eachOwned(part, f)
-		}
+		return allOf(exchangedAll(p, by))
 	case anyOf:
-		for _, part := range p {
-			eachOwned(part, f)
-		}
+		return anyOf(exchangedAll(p, by))
 	case *owned:
-		f(p)
+		return by(p)
 	}
+	return p
+}
+
+func exchangedAll(all []proof, by func(*owned) proof) []proof {
+	as := make([]proof, len(all))
+	for i, p := range all {
+		as[i] = exchanged(p, by)
+	}
+	return as
 }
 
 // Own takes in the keys that answer a question. One without a slot may be anywhere.
@@ -261,30 +274,10 @@ func (o *Owners) Plan() *Plan {
 	}
 	for _, r := range p.sharded {
 		as := *r
-		as.proof = o.settle(r.proof)
+		as.proof = exchanged(r.proof, func(q *owned) proof { return settled{o.by[q]} })
 		led.sharded = append(led.sharded, &as)
 	}
 	return led
-}
-
-func (o *Owners) settle(p proof) proof {
-	switch p := p.(type) {
-	case allOf:
-		return allOf(o.settleAll(p))
-	case anyOf:
-		return anyOf(o.settleAll(p))
-	case *owned:
-		return settled{o.by[p]}
-	}
-	return p
-}
-
-func (o *Owners) settleAll(all []proof) []proof {
-	as := make([]proof, len(all))
-	for i, p := range all {
-		as[i] = o.settle(p)
-	}
-	return as
 }
 
 // anyOfArray returns the parameter of PostgreSQL's = ANY ($1), which may be cast.
