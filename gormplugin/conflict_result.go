@@ -156,6 +156,9 @@ func (p *keyColumn) find(db *gorm.DB, fl *filling) (map[any]bool, error) {
 
 // distinct removes duplicate keys.
 func distinct(keys []any) []any {
+	if len(keys) == 1 {
+		return keys
+	}
 	seen := make(map[any]bool, len(keys))
 	return slices.DeleteFunc(keys, func(key any) bool {
 		k := canonical(key)

@@ -126,12 +126,21 @@ func (r *routing) keysBefore(stmt *gorm.Statement) func() {
 	for _, also := range t.Also {
 		columns = append(columns, also.Column)
 	}
+	dest, isMap := stmt.Dest.(map[string]any)
 	var fields, values []reflect.Value
 	for _, column := range columns {
-		if f := columnField(stmt.Schema, column); f != nil {
-			value := f.ReflectValueOf(stmt.Context, model)
-			fields, values = append(fields, value), append(values, reflect.ValueOf(value.Interface()))
+		f := columnField(stmt.Schema, column)
+		if f == nil {
+			continue
 		}
+		if _, _, sets := inMap(dest, f); isMap && !sets {
+			continue
+		}
+		value := f.ReflectValueOf(stmt.Context, model)
+		fields, values = append(fields, value), append(values, reflect.ValueOf(value.Interface()))
+	}
+	if len(fields) == 0 {
+		return nil
 	}
 	return func() {
 		for i, f := range fields {
