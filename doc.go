@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shardid has no code: it says which package does what.
 //
 // Ids for the rows of tables that have outgrown AUTO_INCREMENT come from a generator:

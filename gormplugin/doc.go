@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gormplugin adds generated keys and sharded tables to GORM:
 //
 //	db.Use(gormplugin.New(gormplugin.Config{Generators: …, Router: …}))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package integration is where shardid meets real servers: one test file per
 // user story, each run against private database servers that package server
 // starts and ends. It is a module of its own so that what only these tests

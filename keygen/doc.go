@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keygen defines the interfaces that every key generator of shardid implements, and the
 // value types that they share. The generators are packages of their own: they import this
 // package and not each other.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package observe says how the generators, the shards, the statements and the migrations of
 // a service are: as metrics, as health checks, and for the status page of package statuspage.
 //

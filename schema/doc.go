@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schema is what a DBA meets first: the tables that shardid needs, a
 // look at the tables that are to be sharded, and the seed that makes generated
 // ids start above the ids a database has already given.

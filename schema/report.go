@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package schema
 
 // Report is what Inspect found. Its JSON form is stable: fields and codes may

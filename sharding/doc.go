@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sharding says where a row lives: it turns a sharding key into the
 // database and the physical table that hold the row. It knows neither SQL nor
 // an ORM; gormplugin and sqlxhook are adapters on top of it.

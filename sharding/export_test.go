@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sharding
 
 // Waiting reports whether a statement is waiting for the next place of a table.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlxhook inserts rows through sqlx with generated keys. It stands beside
 // sqlx as a layer of functions, where others put a hook into the driver: it calls
 // ExecContext or QueryxContext on your *sqlx.DB, *sqlx.Tx or *sqlx.Conn and changes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command shardid looks at AUTO_INCREMENT databases and moves their tables into
 // shards while applications write, checks shards, gives ids over HTTP, takes ids apart,
 // and prints the tables that generators need.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gormshop is a shop on shards with GORM: go run ./gormshop, or with two databases,
 // go run ./gormshop -east DSN -west DSN.
 package main

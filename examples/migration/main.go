@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Migration is a shop that outgrows its tables while customers buy: go run ./migration, or
 // with two databases, go run ./migration -east DSN -west DSN. Orders and their items, which
 // the database numbers, move to eight tables each on east and west.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sqlxshop is a shop on shards with sqlx: go run ./sqlxshop, or with two databases,
 // go run ./sqlxshop -east DSN -west DSN.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench compares the speed of shardid's generators with that of others
 // and with the floor that the machine sets, an atomic addition and a reading of
 // the clock; its routing with database/sql, sqlx and GORM alone and with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package orms runs other libraries on the databases of a router, which package
 // shardsql offers them as one *sql.DB: sqlc, ent, bun and xorm, and casbin below. One program runs over
 // each of them, on SQLite, MariaDB and MySQL, with shards and with one table, and has to

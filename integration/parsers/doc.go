@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package parsers reads SQL with internal/sqlparse and with other parsers, and tells
 // where they see different things: marino reads as MySQL and MariaDB do, meyer as
 // SQLite does.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pgbouncer tests ids that are numbered, and statements that are routed, on
 // PostgreSQL through PgBouncer in transaction mode, where one connection of a program has another one of the server in
 // each transaction.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve runs shardid serve as a program, on real servers.
 package serve
 

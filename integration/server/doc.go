@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package server starts private database servers for tests and ends them.
 //
 // # Promise

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statuspage looks at the status page of a service on real databases in a real
 // browser.
 package statuspage

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command testrun keeps a run of the tests in hand: nothing of it outlives the run,
 // and a test that hangs is found and shown.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vitess checks the exports of sharding/export against Vitess v24.0.0: against its
 // reader of VSchemas, its vindexes and its key ranges as code, and against its servers,
 // which .ci/install-vitess builds, over MySQL's. It is a module of its own, so that

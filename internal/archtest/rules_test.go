@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package archtest
 
 // A room is a package of the module and what it may import of the module. A

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dialect holds what differs between the databases shardid stores its
 // own tables in and inspects: one small file per database.
 //

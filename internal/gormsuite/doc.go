@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gormsuite is the list of what package gormplugin promises about
 // filling, as tests that run on any database: on embedded SQLite beside the
 // plugin, and on real servers in the integration tests.

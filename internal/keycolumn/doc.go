@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keycolumn checks whether a column stores and compares sharding keys as the
 // rule of its table takes them: by its type, its precision and zone if it holds times,
 // and its collation if it holds texts.

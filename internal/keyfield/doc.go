@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keyfield puts a generated id into a Go value: a struct field of any
 // integer or string kind, a [16]byte, a pointer to one of these, or a
 // sql.Scanner; and it reads the tags that ask for it. It knows reflection only,

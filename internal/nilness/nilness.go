@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nilness tells whether an interface holds anything to call.
 //
 // It promises one answer for all constructors: an interface without a value and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sqlparse
 
 // slab hands out values from slices that grow with the text, so that a tree

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlparse reads the text of one SQL statement into a tree.
 //
 // It reads what moves rows: SELECT, INSERT, REPLACE, UPDATE and DELETE, with

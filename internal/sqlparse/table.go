@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sqlparse
 
 // table reads a table with what stands around its name, PostgreSQL's ONLY (name)

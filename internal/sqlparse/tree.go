@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sqlparse
 
 // Span is the part Text[From:To] of a statement's text.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlrun runs what shardid's own tables need on a database: a task that
 // gives way to other writers, a transaction, a query. It knows no table.
 //

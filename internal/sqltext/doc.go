@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqltext splits SQL text into tokens, so that the code that looks for
 // parameters, table names or parentheses never mistakes what stands inside a
 // literal or a comment for code, nor the other way round.

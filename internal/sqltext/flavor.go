@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package sqltext
 
 // Flavor is one reading of SQL text: a set of lexical rules.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statefile keeps what a process must not forget in a small local file:
 // replaced as a whole and synced, so that a reader finds the old content or the
 // new one, also after a power cut, and locked against a second process.

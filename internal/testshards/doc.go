@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testshards makes sharded and copied tables in SQLite databases, and checks
 // their rows, for the tests of gormplugin and of sqlxhook. It knows neither.
 //

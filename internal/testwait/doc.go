@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testwait is how tests wait for what another process or goroutine does.
 //
 // # Promise

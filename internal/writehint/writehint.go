@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package writehint carries what an adapter knows of one statement to the engine that
 // sends it, in the statement's context: package gormplugin and package sqlxhook have
 // filled in ids and conditions, and the text does not say which of them they made.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cached makes ids of time, worker id and sequence ahead of time and issues them from a
 // ring, like UidGenerator's CachedUidGenerator and RingBuffer. A call costs one atomic addition
 // and a comparison, and reads no clock.

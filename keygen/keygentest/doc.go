@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keygentest holds the conformance suites that every generator, source
 // and registry of worker ids runs, those of this module and those that users write:
 // what the contract of package keygen promises, as tests. It is for tests only.

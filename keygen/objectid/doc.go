@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package objectid makes MongoDB's ObjectIds as keys: 12 bytes, for BINARY(12)
 // columns, or 24 hexadecimal digits, for CHAR(24).
 //

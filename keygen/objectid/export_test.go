@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package objectid
 
 // StartAt makes the next id of g take the random bytes and the counter of n + 1.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package periodic issues numbers that begin at 1 in each day, month or year, for each
 // shop, branch or customer: 2026-11-000042 is the 42nd of a shop's orders of November.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redisgen issues keys from counters in Redis: spans of a counter for package segment,
 // and dated serials such as 20261121000042. It also leases worker ids in Redis ([Leases]). It
 // works on one server, on several independent masters (except leases) and on a Redis Cluster,

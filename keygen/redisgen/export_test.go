@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package redisgen
 
 // KnownGroups is of how many groups p remembers how far they are.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package segment issues ids from segments of a counter in the application's own database
 // (Leaf-segment, 号段模式). One round trip reserves thousands of ids, and the next segment is
 // fetched while the current one is in use (double buffer).

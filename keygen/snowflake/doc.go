@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package snowflake makes ids of time, worker id and sequence (Twitter's snowflake, 雪花算法,
 // UidGenerator's DefaultUidGenerator) without a round trip per id.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package snowflake
 
 // firstSequence says with which sequence the ids of a tick begin.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlstore stores the state of generators in the application's own database, MySQL,
 // MariaDB, PostgreSQL or SQLite: segments in leaf_alloc, worker ids in WORKER_NODE, leased
 // worker ids in worker_lease. The first two tables are those of Leaf and UidGenerator;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ticket issues ids from ticket servers, as Flickr did. Several databases each have a
 // table Tickets64 of one row. All count with the same auto_increment_increment, and each with
 // its own auto_increment_offset. With two servers one makes odd and the other even ids, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package uuid makes UUIDs (RFC 9562, GUID) as keys of [16]byte, for BINARY(16)
 // columns, and as texts, for CHAR(36) and CHAR(32).
 //

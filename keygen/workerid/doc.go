@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workerid gives worker ids to generators that need one (the WorkerIdAssigner of
 // UidGenerator).
 //

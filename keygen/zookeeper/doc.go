@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package zookeeper uses ZooKeeper to issue keys and to assign worker ids. Keys come from the
 // versions of a znode, from transaction ids or from sequential znodes. Worker ids are for
 // snowflake generators, as in Leaf-snowflake.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package otel tells OpenTelemetry of statements and generators.
 //
 // [Statements] makes a span of each statement, and records its duration as

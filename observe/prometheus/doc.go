@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package prometheus hands the metrics of package observe to the Prometheus client library.
 //
 // It promises what [observe.Service.Gather] returns at the moment of a scrape, under the

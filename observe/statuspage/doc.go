@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statuspage shows a service to people: its generators, the segments and worker ids
 // that its database has given, where slots and rows lie, its statements and migrations.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package migrate moves live tables into shards: while an application goes on
 // inserting, updating and deleting, it copies every row to the database and
 // table that a sharding rule says, follows the changes, compares, and then

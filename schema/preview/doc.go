@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preview keeps, in a table on the source of a migration, what the shards will do
 // otherwise with the statements of an application: which they refuse, which several of
 // them answer, and before which others are asked.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rebalance gives a sharded table more servers while applications go on
 // writing.
 //

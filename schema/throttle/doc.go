@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package throttle holds back the copy of a migration while a server has enough to do:
 // while a replica is behind, many threads are running, commits take long, or people want
 // it slower.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package versions runs versioned DDL on every physical table of sharded and
 // broadcast tables.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package compat takes over tables that were sharded with go-gorm/sharding
 // (gorm.io/sharding): the same keys lead to the same physical tables, which stay
 // where they are.

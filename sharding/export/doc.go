@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package export says a sharding configuration in the terms of the systems that
 // a team may move on to: Vitess, Apache ShardingSphere, Citus and TiDB.
 //

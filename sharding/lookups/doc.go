@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lookups makes, fills and checks the lookup tables of a router
 // ([sharding.Table].Lookups). Package shardsql keeps and asks them.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shardsql offers the databases of a [sharding.Router] as one
 // database/sql database. Applications, GORM, sqlx and whatever else takes a
 // *sql.DB send it their statements with logical names; it reads each text, sends

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slotstore keeps a table's map of slots in the application's own
 // database, so that slots can move between shards while the application runs:
 // MySQL, MariaDB, PostgreSQL or SQLite. It decides who may use which map and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package twophase has what transactions with [sharding.Atomic] need beside the router: a
 // table on every database, which [Create] makes, and a [Resolver], which ends what programs
 // have left that were killed in the midst of a COMMIT.

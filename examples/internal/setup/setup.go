@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package setup has what the shops begin with: their databases, the router, the ids and the
 // status page.
 package setup

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shoptest is the test that every shop passes, over HTTP.
 package shoptest
 

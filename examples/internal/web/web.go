@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package web answers the requests of a shop, however it keeps its rows.
 package web
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package entorders is what ent makes of the package schema below, in which nothing says
 // that the tables are sharded. It is made anew by go generate.
 package entorders

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlcorders is what sqlc makes of query.sql and schema.sql, in which nothing
 // says that the tables are sharded. It is made anew by go generate.
 package sqlcorders

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package changes makes random programs that write to one table, and runs each on two
 // databases: one that has all rows in one table, and one that has them in shards. What
 // the statements answer, and what is there afterwards, has to be the same. Tests of the

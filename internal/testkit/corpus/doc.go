@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package corpus reads files of SQL statements that say what is expected of each
 // of them: the statements that applications of one sort send, and the tables that
 // they are about. Tests of the statement engine plan them, tests on real servers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evenness measures, for tests of generators, how evenly ids spread over
 // shards that are chosen by the remainder of a division.
 package evenness

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package selects makes random queries about one table, and compares what two
 // databases answer: one that has all rows in one table, and one that has them in
 // shards. Tests of the statement engine use it on any database.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shapes makes random statements of many shapes about a shop of two sharded
 // tables, a broadcast table and one at home: joins, derived tables, common table
 // expressions, subqueries anywhere, unions, windows, groups by expressions, and writes

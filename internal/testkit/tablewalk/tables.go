@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tablewalk finds the names in table position of a statement without a parser, for
 // tests that hold a parser against it.
 package tablewalk

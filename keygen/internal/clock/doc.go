@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clock tells generators the time in ticks of their layout.
 //
 // # Promise

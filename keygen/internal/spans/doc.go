@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package spans buffers keys in memory for the generators segment and cached. Leaf calls such a
 // buffer the double buffer, CosId the chain and UidGenerator the ring.
 //

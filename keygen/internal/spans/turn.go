@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package spans
 
 // turn is the right of one call to wait for a new span. The other calls that found no key queue

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package backend is what MariaDB, MySQL, PostgreSQL and SQLite do differently in a migration.
 //
 // A [Database] is one database of a job: it hands out connections whose settings are

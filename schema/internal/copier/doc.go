@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package copier copies tables to their shards while others write to them.
 //
 // A [Copier] takes a table in chunks of keys, several at a time: [Copier.Copy]. Each chunk

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cutover changes which side of a job serves: [Stage.Cutover] closes the source's
 // tables and has the shards serve, [Stage.Rollback] closes the shards and has the source
 // serve again.

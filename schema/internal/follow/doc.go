@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package follow brings changes to where their rows belong, from the logs that triggers
 // write: before a switch from the source to the shards, after it from the shards to the
 // retired tables of the source.

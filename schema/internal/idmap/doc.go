@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package idmap turns the ids that rows have on the source of a migration into those
 // that they have on the shards, and back.
 //

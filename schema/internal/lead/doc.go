@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lead knows who leads a job, where the job stands and whether its tables are
 // still those that it began with.
 //

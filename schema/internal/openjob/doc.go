@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package openjob is what a migration knows of its job: the databases, the tables with
 // their relations and new ids, and the shards where their rows go.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package openjob
 
 // The steps of a run, in the order in which they first happen.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package preflight looks for what would stop a migration or surprise somebody in the
 // middle of it.
 //

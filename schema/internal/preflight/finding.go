@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package preflight
 
 // Finding is something to know, to decide or to mend before a migration. Package migrate

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package proto
 
 // Class says what an applier does with an entry of the log.

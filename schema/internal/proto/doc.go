@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package proto holds the decisions of a live migration, without any database:
 // what to do with an entry of the change log, how far the copy is complete,
 // whether a runner may still write, and which phase follows which.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package proto
 
 // Chunk is the keys above After and up to To.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transfer brings rows from one database to another: it reads them, gives them
 // the ids of the other side, and writes them.
 //

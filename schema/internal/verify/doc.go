@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package verify compares the rows of a source with those of its shards while both are
 // written to.
 //

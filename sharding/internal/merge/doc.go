@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package merge makes the rows that several targets return into the rows that one
 // table would have returned.
 //

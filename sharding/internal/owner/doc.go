@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package owner keeps lookup tables true: which sharding keys own the values of a column
 // that does not lead to the shard ([sharding.Lookup]). Its promise: a row that is
 // committed on a shard has its entry, whoever is killed when, and a value of a unique

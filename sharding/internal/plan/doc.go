@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plan decides what becomes of one SQL statement over sharded tables: whether
 // it goes whole to one shard, or home, or is refused and what to write instead. Its
 // promise: tree × snapshot × schema facts → plan. It is pure: the same tree,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package xa commits a transaction on several databases at once, or on none: two-phase
 // commit, by XA on MySQL and MariaDB and PREPARE TRANSACTION on PostgreSQL.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package command has what all commands of shardid share: the refusal of arguments that
 // none takes, the errors of flags, the exit codes and JSON on stdout.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package database opens what a user names on the command line: a SQLite file,
 // or a database on a server of MySQL, MariaDB or PostgreSQL.
 //

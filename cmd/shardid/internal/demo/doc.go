@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package demo does the main job of this module on embedded SQLite: an
 // AUTO_INCREMENT database becomes a sharded one by package schema/migrate, while
 // an application written with GORM and one written with sqlx go on inserting,

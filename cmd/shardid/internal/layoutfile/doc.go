@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layoutfile reads the file of --config, which says where rows lie: databases,
 // tables with their rules, the map of slots, lookups, and what a migration makes of ids.
 // Help describes its form.

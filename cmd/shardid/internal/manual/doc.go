@@ -1,2 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manual writes the commands of shardid as manual pages, which man reads.
 package manual

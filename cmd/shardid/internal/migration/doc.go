@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package migration is the command migrate: its verbs, from inspect to finalize, and expand,
 // over package schema/migrate.
 //

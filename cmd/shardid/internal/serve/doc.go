@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve gives ids over HTTP to programs that are not written in Go.
 //
 // # Promise

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package term writes for people: aligned tables, a little emphasis where the
 // terminal shows it, and the progress of long work.
 //

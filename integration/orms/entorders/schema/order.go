@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package schema has the two tables of the tests as ent wants them described.
 package schema
 
