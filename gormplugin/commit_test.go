@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/gormplugin"
-	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 )
 
 // Color has a copy in every database.

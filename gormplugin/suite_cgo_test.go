@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/shardid/shardid/internal/gormsuite"
+	"github.com/shardid/shardid/internal/testkit/gormsuite"
 )
 
 // gorm's own driver for SQLite is written in C; without cgo it compiles to one

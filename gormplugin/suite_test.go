@@ -10,7 +10,7 @@ import (
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 
-	"github.com/shardid/shardid/internal/gormsuite"
+	"github.com/shardid/shardid/internal/testkit/gormsuite"
 )
 
 func TestFillingOnSQLiteWithoutCgo(t *testing.T) {

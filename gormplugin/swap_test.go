@@ -14,7 +14,7 @@ import (
 
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/internal/testkit/effort"
-	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding"
 )
 

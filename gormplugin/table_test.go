@@ -6,7 +6,7 @@ import (
 	"database/sql"
 	"testing"
 
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testkit/shardsuite"
 )
 
 func TestStatementsOfEveryKindGoWhereTheirRowsAre(t *testing.T) {

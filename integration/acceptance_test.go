@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/testkit/corpus"
-	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 )

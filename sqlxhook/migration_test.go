@@ -13,7 +13,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/shardid/shardid/internal/gatesuite"
+	"github.com/shardid/shardid/internal/testkit/gatesuite"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"

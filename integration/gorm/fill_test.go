@@ -12,7 +12,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
-	"github.com/shardid/shardid/internal/gormsuite"
+	"github.com/shardid/shardid/internal/testkit/gormsuite"
 )
 
 func fillSuite(s database.DSNOpener, family string, finds gormsuite.Finds, dialector func(*sql.DB) gorm.Dialector) gormsuite.Database {

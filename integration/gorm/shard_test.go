@@ -20,7 +20,7 @@ import (
 	"github.com/shardid/shardid/gormplugin"
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
-	"github.com/shardid/shardid/internal/shardsuite"
+	"github.com/shardid/shardid/internal/testkit/shardsuite"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding"
 )

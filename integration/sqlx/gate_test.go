@@ -13,7 +13,7 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
-	"github.com/shardid/shardid/internal/gatesuite"
+	"github.com/shardid/shardid/internal/testkit/gatesuite"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sqlxhook"
 )

@@ -86,11 +86,11 @@ var house = []room{
 	{"schema/versions", aboveSharding, whySibling},
 	{"gormplugin", append([]string{"sharding/shardsql", "sharding/lookups"}, aboveSharding...), "it fills keys and says what only GORM knows; statements are routed below it"},
 	{"sqlxhook", aboveSharding, whySibling},
-	{"internal/testshards", []string{"internal/testkit/corpus", "sharding"}, "it makes the tables for tests of siblings that must not know each other"},
+	{"internal/testkit/testshards", []string{"internal/testkit/corpus", "sharding"}, "it makes the tables for tests of siblings that must not know each other"},
 	{"internal/testkit/shapes", []string{"sharding", "sharding/shardsql"}, "it tries statements on shards and whole tables of any database, for tests here and in integration"},
-	{"internal/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
-	{"internal/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
-	{"internal/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
+	{"internal/testkit/shardsuite", []string{"gormplugin", "sharding", "keygen", "internal/..."}, "it tests routing on any database, for tests here and in integration"},
+	{"internal/testkit/gormsuite", []string{"gormplugin", "keygen", "internal/testwait"}, "it tests gormplugin on any database, for tests here and in integration"},
+	{"internal/testkit/gatesuite", []string{"sqlxhook", "schema/migrate", "sharding", "sharding/shardsql", "keygen"}, "it tests sqlxhook during a migration on any database, for tests here and in integration"},
 
 	{"observe", []string{"schema/migrate", "sharding/twophase", "sharding/shardsql", "sharding", "keygen", "internal/..."}, "it says how things are, whoever wants to know: who shows metrics to one system compiles no other"},
 	{"observe/statuspage", []string{"observe", "keygen/sqlstore", "schema/migrate", "sharding", "keygen", "internal/..."}, "it shows what others say, and is one way of many to look at it"},
@@ -122,14 +122,14 @@ type tenant struct {
 }
 
 var tenants = []tenant{
-	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/gormsuite", "internal/shardsuite", "cmd/..."}, "users without GORM must not compile it"},
-	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "internal/gatesuite", "cmd/..."}, "users without sqlx must not compile it"},
+	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/testkit/gormsuite", "internal/testkit/shardsuite", "cmd/..."}, "users without GORM must not compile it"},
+	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "internal/testkit/gatesuite", "cmd/..."}, "users without sqlx must not compile it"},
 	{
 		[]string{"modernc.org/...", "github.com/go-sql-driver/mysql", "github.com/mattn/go-sqlite3", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/..."},
 		[]string{"cmd/..."},
 		"the driver is the user's choice; a library takes a *sql.DB",
 	},
-	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/gatesuite", "internal/gormsuite", "internal/shardsuite", "internal/testshards", "internal/testwait"}, "it would add its flags to the users' programs"},
+	{[]string{"testing", "testing/..."}, []string{"keygen/keygentest", "internal/testkit/...", "internal/testwait"}, "it would add its flags to the users' programs"},
 	{[]string{"unsafe"}, nil, "what it saves cannot be measured behind a database"},
 	{[]string{"github.com/google/uuid"}, []string{"keygen/uuid", "cmd/..."}, "users without UUID keys must not compile it"},
 	{[]string{"github.com/pressly/goose/v3", "github.com/pressly/goose/v3/..."}, []string{"schema/versions", "cmd/..."}, "users without versioned DDL must not compile it"},

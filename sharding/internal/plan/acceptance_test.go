@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/shardid/shardid/internal/testkit/corpus"
-	"github.com/shardid/shardid/internal/testshards"
+	"github.com/shardid/shardid/internal/testkit/testshards"
 	"github.com/shardid/shardid/sharding"
 )
 
