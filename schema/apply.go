@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // ownTable is a table of ours and what we need of it: an older one, made by
@@ -89,6 +91,9 @@ func (step creation) install(ctx context.Context, s session, c catalog) error {
 	t, err := c.table(ctx, step.own.name)
 	if errors.Is(err, ErrNoTable) {
 		created, failed := step.run(ctx, s)
+		if failed == nil && step.own.name == "worker_namespace" {
+			failed = s.nameCluster(ctx)
+		}
 		t, err = c.table(ctx, step.own.name)
 		// PostgreSQL makes it an error that another process was first.
 		if failed != nil && (created || err != nil) {
@@ -136,6 +141,22 @@ func (step creation) run(ctx context.Context, s session) (created bool, err erro
 		return nil
 	})
 	return created, err
+}
+
+// createdHere is the identity that the DDL for MySQL stores.
+const createdHere = `CONCAT_WS(':', @@server_id, @@port, @@hostname)`
+
+// nameCluster replaces the identity that the DDL has stored, which is that of one server, by the
+// identity of the server's cluster. Otherwise the first lease on another member would count as
+// one after a fail-over, and would begin two terms later.
+func (s session) nameCluster(ctx context.Context) error {
+	server, err := dialect.Identify(ctx, s)
+	if err != nil || server.Cluster == "" {
+		return err
+	}
+	_, err = s.ExecContext(ctx, "UPDATE worker_namespace SET identity = "+server.IdentityExpr()+
+		" WHERE namespace = '' AND longest_us = 0 AND identity = "+createdHere)
+	return err
 }
 
 func (own ownTable) check(t table) error {

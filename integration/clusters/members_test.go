@@ -8,14 +8,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/keygentest"
 	"github.com/shardid/shardid/keygen/sqlstore"
 	"github.com/shardid/shardid/keygen/ticket"
+	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
 )
@@ -117,6 +120,29 @@ func TestWritersOnEveryMemberNeverShareANumberWhileOneIsKilled(t *testing.T) {
 		gone.Store(true)
 		c.members[last].Kill()
 		w.check(t)
+	})
+}
+
+func TestTheFirstLeaseBeginsAtOnceOnAnotherMember(t *testing.T) {
+	onEach(t, func(t *testing.T, c cluster) {
+		claim := workerid.Claim{Namespace: "first", Owner: "a", Holder: "a", Most: 1, Layout: keygen.Twitter(), Term: time.Hour}
+		e, err := c.stores[1].Leases().Take(t.Context(), claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begin := claim.Layout.At(e.NotBefore); begin.After(time.Now().Add(claim.Term)) {
+			t.Errorf("the lease begins at %v, as after a fail-over", begin)
+		}
+	})
+}
+
+// Members take turns in all that the contract of a ledger asks for.
+func TestLeasesKeepTheContractOnWhateverMember(t *testing.T) {
+	onEach(t, func(t *testing.T, c cluster) {
+		var turn atomic.Int64
+		keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
+			return c.stores[int(turn.Add(1))%len(c.stores)].Leases()
+		})
 	})
 }
 

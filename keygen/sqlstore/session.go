@@ -65,7 +65,13 @@ func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
 	return err
 }
 
-func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) {
+// tryOnce retries f while other processes are in its way. Each attempt takes a connection from
+// the pool, because the attempt before may have discarded its own.
+func (s *Store) tryOnce(ctx context.Context, f func(session) error) error {
+	return sqlrun.Retry(ctx, errBusy, func() error { return s.onConnection(ctx, f) })
+}
+
+func (s *Store) onConnection(ctx context.Context, f func(session) error) (err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -81,7 +87,7 @@ func (s *Store) tryOnce(ctx context.Context, f func(session) error) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, undo()) }()
-	return sqlrun.Retry(ctx, errBusy, func() error { return f(one) })
+	return f(one)
 }
 
 // confirm identifies the server again before it counts as another one: it may have joined a

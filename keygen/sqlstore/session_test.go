@@ -64,3 +64,28 @@ func TestSQLitesOwnWaitingIsPutBackWhenTheContextEndsInBetween(t *testing.T) {
 		t.Errorf("busy_timeout is %d afterwards, %v", after, err)
 	}
 }
+
+// A member of a Galera cluster may fail a ROLLBACK after a conflict. Then the connection is
+// discarded, and the next attempt needs another one.
+func TestAnAttemptAfterADiscardedConnectionGetsAnother(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	s, err := New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := 0
+	err = s.try(t.Context(), func(on session) error {
+		if attempts++; attempts == 1 {
+			_ = on.conn.Raw(func(any) error { return driver.ErrBadConn })
+			return errBusy
+		}
+		return on.exec(t.Context(), "SELECT 1")
+	})
+	if err != nil || attempts != 2 {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+}
