@@ -125,7 +125,7 @@ func TestARestartOfRedisCountsAsAFailOver(t *testing.T) {
 	}
 	before := takeRedis(t, l, "a")
 	restart(t, r)
-	if _, err := l.Renew(t.Context(), claim("a"), before); !errors.Is(err, keygen.ErrWorkerLost) || !strings.Contains(err.Error(), "started anew") {
+	if _, err := l.Renew(t.Context(), claim("a"), before); !errors.Is(err, keygen.ErrWorkerLost) || !strings.Contains(err.Error(), "restarted") {
 		t.Errorf("%v", err)
 	}
 	if e := takeRedis(t, l, "a"); e.Worker != before.Worker || e.Generation <= before.Generation || e.NotBefore < before.Ceiling {

@@ -25,3 +25,11 @@ func TestServersThatNoMigrationCanReadFromAreRefusedWithTheReason(t *testing.T) 
 		}
 	}
 }
+
+func TestALostConnectionMayPassWhateverTheDriverSays(t *testing.T) {
+	for _, says := range []string{"invalid connection", "busy buffer"} {
+		if !Transient(errors.New(says)) {
+			t.Errorf("%s: a runner would end", says)
+		}
+	}
+}

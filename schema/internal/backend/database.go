@@ -139,10 +139,17 @@ func Transient(err error) bool {
 	var network net.Error
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || dialect.Contended(err) ||
 		errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		err != nil && strings.Contains(err.Error(), "invalid connection") ||
+		lostByDriver(err) ||
 		postgresPasses(err) ||
 		// Lock timeouts, and a statement whose table was changed too often to be prepared again.
 		IsMySQL(err, "1205", "1213", "1053", "1040", "1180", "2006", "2013", "1927", "1129", "1615", "1290")
+}
+
+// lostByDriver returns true for errors of go-sql-driver/mysql that say no more than that a
+// connection is gone. It finds a "busy buffer" when it is about to send a statement and the
+// message with which the server closed the connection has not been read; it sends nothing then.
+func lostByDriver(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "busy buffer"))
 }
 
 // Once runs f on a pinned connection, which is kept for the next call unless f fails.
