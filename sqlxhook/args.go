@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// args are the values of all rows, taken before anything is sent: those of head,
-// then of the VALUES groups, then of tail.
+// args are the values of the parameters of all rows, in this order: those of head, of the
+// VALUES groups of all rows, and of tail. They are read before the first statement is sent.
 type args struct {
 	all          []any
 	heads, tails int
@@ -20,7 +20,7 @@ func (a *args) head() []any  { return a.all[:a.heads] }
 func (a *args) group() []any { return a.all[a.heads : len(a.all)-a.tails] }
 func (a *args) tail() []any  { return a.all[len(a.all)-a.tails:] }
 
-// collect reads the arguments out of the rows.
+// collect reads the arguments from the rows.
 func (p *plan) collect(a *args, r *rows) error {
 	*a = args{make([]any, len(p.head)+r.n*len(p.group)+len(p.tail)), len(p.head), len(p.tail)}
 	out, fields := a.all, p.fields
@@ -30,10 +30,10 @@ func (p *plan) collect(a *args, r *rows) error {
 		}
 		out, fields = a.group(), p.group
 	}
-	return p.copied(r, func(i int, row reflect.Value) (err error) {
+	return p.eachRow(r, func(i int, row reflect.Value) (err error) {
 		values := out[i*len(fields) : (i+1)*len(fields)]
 		for f := range values {
-			if fields[f].own >= 0 && fields[f].numbered == nil { // as most are
+			if fields[f].own >= 0 && fields[f].numbered == nil { // the most frequent case
 				values[f] = row.Field(fields[f].own).Interface()
 			} else if values[f], err = fields[f].value(row); err != nil {
 				return &RowError{Row: i, Field: fields[f].name, Err: err}
@@ -43,9 +43,9 @@ func (p *plan) collect(a *args, r *rows) error {
 	})
 }
 
-// once reads parameters that occur once per statement, outside the VALUES
-// group. In a batch all rows must agree on them: no row's value is better than
-// another's.
+// once reads parameters that occur once per statement, outside the VALUES group. All rows of
+// a batch must have the same value for them, because the statement has room for one value
+// only.
 func once(out []any, fields []field, r *rows) error {
 	for f := range fields {
 		first, err := fields[f].valueIn(r, 0)
@@ -67,7 +67,8 @@ func once(out []any, fields []field, r *rows) error {
 	return nil
 }
 
-// of returns the arguments for rows from to to, of width parameters each.
+// of returns the arguments for the rows from (included) to to (excluded), each of which has
+// width parameters.
 func (a *args) of(from, to, width int) []any {
 	group := a.group()[from*width : to*width : to*width]
 	if a.heads+a.tails == 0 {

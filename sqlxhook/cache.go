@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// maxPlans bounds the plans a Hook keeps, for programs that make their SQL
-	// text anew for each call.
+	// maxPlans limits the number of plans that a Hook keeps, for programs that make a new
+	// SQL text for each call.
 	maxPlans = 1024
-	// maxTexts bounds the bytes of the texts of batches it keeps.
+	// maxTexts limits the total bytes of the batch texts that a Hook keeps.
 	maxTexts = 16 << 20
-	// recentPlans is a power of two.
+	// recentPlans is the length of plans.recent; it is a power of two.
 	recentPlans = 256
 )
 
 // plans caches compiled plans. It is safe for concurrent use.
 type plans struct {
-	recent [recentPlans]atomic.Pointer[plan] // some of m, found without hashing the query
+	recent [recentPlans]atomic.Pointer[plan] // some plans of m, found without hashing the whole query
 
 	mu sync.RWMutex
 	m  map[planKey]*plan // guarded by mu
 }
 
+// get returns the plan with this key, or nil.
 func (c *plans) get(k *planKey) *plan {
 	slot := &c.recent[k.slot()]
 	if p := slot.Load(); p != nil && p.key == *k {
@@ -39,8 +40,8 @@ func (c *plans) get(k *planKey) *plan {
 	return p
 }
 
-// slot is a cheap hash: queries of one program rarely agree in length and in
-// the bytes at these places.
+// slot is a cheap hash. It reads the length and three bytes only, because two queries of one
+// program rarely agree in all of these.
 func (k *planKey) slot() uint {
 	n := uint(len(k.query))
 	if n == 0 {
@@ -55,8 +56,8 @@ func (k *planKey) slot() uint {
 	return h % recentPlans
 }
 
-// put keeps p and, when the cache is full, drops any other plan: a program
-// that fills it has no plan worth keeping more than the next.
+// put stores p. When the cache is full, it drops an arbitrary plan: a program that fills the
+// cache uses no plan more often than the others.
 func (c *plans) put(p *plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,20 +71,21 @@ func (c *plans) put(p *plan) {
 	c.m[p.key] = p
 }
 
-// texts caches the texts of batches by plan and number of rows. It is safe for
+// texts caches the texts of batch statements by plan and number of rows. It is safe for
 // concurrent use.
 type texts struct {
 	mu    sync.RWMutex
 	m     map[batch]string // guarded by mu
-	bytes int              // of m's texts; guarded by mu
+	bytes int              // total of the texts in m; guarded by mu
 }
 
+// batch is the key of a cached text.
 type batch struct {
 	plan *plan
 	rows int
 }
 
-// of returns the text for n rows.
+// of returns the text of the plan's statement for n rows.
 func (c *texts) of(p *plan, n int) string {
 	b := batch{p, n}
 	c.mu.RLock()
@@ -96,7 +98,8 @@ func (c *texts) of(p *plan, n int) string {
 	return text
 }
 
-// put keeps text. A full cache is emptied: which texts are wanted shows at once.
+// put stores a text. A full cache is emptied: the texts in use are made again by the next
+// calls.
 func (c *texts) put(b batch, text string) {
 	if len(text) > maxTexts {
 		return

@@ -29,7 +29,7 @@ func insertColumns(m *reflectx.Mapper, t reflect.Type, r *rows) ([]string, error
 	return columns, nil
 }
 
-// mapColumns returns the keys of the maps, which must all have the same ones.
+// mapColumns returns the sorted keys of the maps. All maps must have the same keys.
 func mapColumns(r *rows) ([]string, error) {
 	var first []string
 	for i := range r.n {

@@ -8,17 +8,19 @@ import (
 	"slices"
 )
 
-// Making an interface value of a field takes memory of its own, unless the struct
-// cannot be addressed: nobody can change its fields then, and reflection has the
-// interface values point into it. So a row of which every field is sent is copied as
-// a whole, and its arguments share the copy. It has to be a copy, as an argument may
-// not change when its row does: a tracer or a mock may have it for longer.
-
+// Converting a struct field to an interface value allocates memory for each field. The
+// exception is a struct that is not addressable: nobody can change its fields, so reflection
+// lets the interface values point into it. When every field of a row is a parameter, the row
+// is therefore copied as a whole, which is one allocation, and its arguments point into the
+// copy. The row itself cannot serve, because an argument must not change with the row: a
+// tracer or a mock may keep arguments for longer than the call.
+//
 // copiedRows is how many rows of a slice are copied at once.
 const copiedRows = 64
 
-// copiesOf returns the type of an array of rows of type t if the parameters are all
-// the fields that t has, and nil otherwise: other goroutines may use the rest of a row.
+// copiesOf returns the type of an array of rows of type t if the parameters are all the
+// fields of t. Otherwise it returns nil, because other goroutines may use the fields that
+// are not sent.
 func copiesOf(t reflect.Type, fields []field) reflect.Type {
 	sent := make(map[string]bool, len(fields))
 	for i := range fields {
@@ -30,7 +32,7 @@ func copiesOf(t reflect.Type, fields []field) reflect.Type {
 	return reflect.ArrayOf(copiedRows, t)
 }
 
-// isSent reports whether all that a struct at this path of a row holds is sent.
+// isSent reports whether every field of the struct at this path of a row is sent.
 func isSent(t reflect.Type, path []int, sent map[string]bool) bool {
 	for i := range t.NumField() {
 		at := slices.Concat(path, []int{i})
@@ -42,8 +44,8 @@ func isSent(t reflect.Type, path []int, sent map[string]bool) bool {
 	return true
 }
 
-// copied calls f with each row, or a copy of it.
-func (p *plan) copied(r *rows, f func(i int, row reflect.Value) error) error {
+// eachRow calls f with each row, or with a copy of the row.
+func (p *plan) eachRow(r *rows, f func(i int, row reflect.Value) error) error {
 	whole := 0
 	if p.copies != nil && r.many && r.v.Kind() == reflect.Slice && r.v.Type().Elem() == r.typ {
 		whole = r.n - r.n%copiedRows

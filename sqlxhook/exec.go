@@ -15,25 +15,24 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Result tells what a call wrote.
+// Result describes what a call wrote.
 type Result struct {
-	// IDs are the keys of the rows in the order of the argument, generated or
-	// preset; nil when the rows' type has no keygen tag, or keys that are no
-	// integers. With several tagged fields they are those of the first. Of an upsert
-	// they are what was sent: a row that was there already keeps its own id, and the
-	// one generated for it, here and in the struct, is no row's. Read it by the
-	// unique key.
+	// IDs are the keys of the rows in the order of the argument, generated or preset. IDs is
+	// nil when the row type has no keygen tag, or when its keys are no integers. With
+	// several tagged fields, IDs are the keys of the first. After an upsert, IDs are the ids
+	// that were sent: a row that existed before keeps its own id, and the id generated for
+	// it (in IDs and in the struct) belongs to no row. Read such a row by its unique key.
 	IDs []int64
-	// RowsAffected is the sum over all statements, as the database counts: an
-	// upsert that changes a row counts 2 on MySQL.
+	// RowsAffected is the sum over all statements, as the database counts: MySQL counts 2
+	// for an upsert that changes a row.
 	RowsAffected int64
 
 	last sql.Result
 }
 
-// LastInsertId returns the last of IDs. Without IDs it is what the driver
-// reports for the last statement, so that tables numbered by the database are
-// as ever; PostgreSQL's drivers return an error then.
+// LastInsertId returns the last of IDs. Without IDs it returns what the driver reports for
+// the last statement, so that tables numbered by the database work as before. The drivers of
+// PostgreSQL return an error in that case.
 func (r Result) LastInsertId() (int64, error) {
 	switch {
 	case len(r.IDs) > 0:
@@ -44,31 +43,31 @@ func (r Result) LastInsertId() (int64, error) {
 	return 0, fmt.Errorf("sqlxhook: no statement was executed: %w", ErrNoKey)
 }
 
-// call is one call under way: its rows are filled and its arguments taken.
+// call is the state of one call: its rows, the keys filled in them, and its arguments.
 type call struct {
-	plan    *plan
-	rows    rows
-	args    args
-	cuts    []int // behind which rows a batch is cut; nil when it is one statement
-	filling filling
+	plan   *plan
+	rows   rows
+	args   args
+	cuts   []int // the row numbers at which a batch is cut; nil when it is one statement
+	filled filledKeys
 }
 
-// prepare fills the rows and takes their arguments. On an error the rows are as
-// they were.
+// prepare fills the keys of the rows and reads their arguments. On an error the rows are
+// unchanged.
 func (c *call) prepare(ctx context.Context) error {
 	p, r := c.plan, &c.rows
 	if err := p.accepts(r); err != nil {
 		return err
 	}
-	if err := c.filling.fill(ctx, p.keys, r); err != nil {
+	if err := c.filled.fill(ctx, p.keys, r); err != nil {
 		return err
 	}
 	err := p.collect(&c.args, r)
 	if err == nil {
-		c.cuts, err = p.singly(r)
+		c.cuts, err = p.onePerStatement(r)
 	}
 	if err != nil {
-		c.filling.undo(r)
+		c.filled.undo(r)
 		return err
 	}
 	if c.cuts == nil {
@@ -77,20 +76,21 @@ func (c *call) prepare(ctx context.Context) error {
 	return nil
 }
 
-// exec sends the call's statements. Only what certainly did nothing is undone;
-// sent reports whether that is not so.
+// exec sends the call's statements. It takes the generated keys out of the rows again only
+// if it is certain that no statement did anything. sent reports the opposite: that one may
+// have.
 func (c *call) exec(ctx context.Context, e Execer) (res Result, sent bool, err error) {
 	res, sent, err = c.send(ctx, e)
 	if err != nil && !sent {
-		c.filling.undo(&c.rows)
+		c.filled.undo(&c.rows)
 		return Result{}, false, err
 	}
 	res.IDs = ids(c.plan.keys, &c.rows)
 	return res, sent, err
 }
 
-// send executes the statements, in a transaction if they are several and e is
-// no transaction. sent reports whether one may have done anything.
+// send executes the statements. It begins a transaction if there are several statements and
+// e is an *sqlx.DB. sent reports whether a statement may have done anything.
 func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err error) {
 	db, pooled := e.(*sqlx.DB)
 	if !pooled || c.cuts == nil {
@@ -104,17 +104,17 @@ func (c *call) send(ctx context.Context, e Execer) (res Result, sent bool, err e
 	if err == nil {
 		return res, true, tx.Commit()
 	}
-	err = whole(err)
+	err = causeOf(err)
 	rolled := tx.Rollback()
 	if rolled != nil && !errors.Is(rolled, sql.ErrTxDone) {
 		err = errors.Join(err, rolled)
 	}
-	return Result{}, sent && (rolled != nil || !undone(err)), err
+	return Result{}, sent && (rolled != nil || !didNothing(err)), err
 }
 
-// whole returns the cause of a PartialError, for batches of which nothing remains,
-// so that it was partial is no news.
-func whole(err error) error {
+// causeOf returns the cause of a PartialError. It serves transactions that were rolled back:
+// none of their rows remain, so the number of rows written is of no use.
+func causeOf(err error) error {
 	var partial *PartialError
 	if errors.As(err, &partial) {
 		return partial.Err
@@ -122,13 +122,14 @@ func whole(err error) error {
 	return err
 }
 
+// sendAll executes the statements on e, one after another.
 func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	if c.cuts == nil {
 		res, err := c.execute(ctx, e, 0, c.rows.n)
 		if err == nil {
-			c.number(0, res)
+			c.storeNumber(0, res)
 		}
-		return res, err == nil || reached(err), err
+		return res, err == nil || mayHaveActed(err), err
 	}
 	var sum Result
 	from := 0
@@ -138,9 +139,9 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 			return sum, true, &PartialError{Done: from, Err: err}
 		}
 		if err != nil {
-			return Result{}, reached(err), err
+			return Result{}, mayHaveActed(err), err
 		}
-		c.number(from, res)
+		c.storeNumber(from, res)
 		sum.RowsAffected += res.RowsAffected
 		sum.last = res.last
 		from = to
@@ -148,11 +149,11 @@ func (c *call) sendAll(ctx context.Context, e Execer) (Result, bool, error) {
 	return sum, true, nil
 }
 
-// hinted tells package shardsql which rows of a statement have ids that were made just
-// now. If it minds rows that are there, it need not look for these; and the source of a
-// migration that serves again may number them itself.
-func (c *call) hinted(ctx context.Context, from, to int) context.Context {
-	made, stmt, t := &c.filling.first, c.plan.stmt, c.plan.table
+// withHint tells package shardsql which rows of a statement have newly generated ids. A
+// statement that looks for existing rows need not look for these ids. And if the source of a
+// migration serves again, it may number these rows itself.
+func (c *call) withHint(ctx context.Context, from, to int) context.Context {
+	made, stmt, t := &c.filled.first, c.plan.stmt, c.plan.table
 	if t != nil && c.plan.numbered != nil {
 		return writehint.With(ctx, writehint.Hint{Table: stmt.table, Completes: true})
 	}
@@ -168,12 +169,12 @@ func (c *call) hinted(ctx context.Context, from, to int) context.Context {
 	return writehint.With(ctx, writehint.Hint{Table: stmt.table, Column: made.key.column, Fresh: fresh})
 }
 
-// execute sends the statement of rows from to to.
+// execute sends the statement for the rows from (included) to to (excluded).
 func (c *call) execute(ctx context.Context, e Execer, from, to int) (Result, error) {
 	text, args := c.statement(from, to)
-	ctx = c.hinted(ctx, from, to)
+	ctx = c.withHint(ctx, from, to)
 	if c.plan.defaults.returns(text) {
-		return returned(ctx, e, text, args)
+		return execReturning(ctx, e, text, args)
 	}
 	res, err := e.ExecContext(ctx, text, args...)
 	if err != nil {
@@ -183,29 +184,29 @@ func (c *call) execute(ctx context.Context, e Execer, from, to int) (Result, err
 	return Result{RowsAffected: n, last: res}, err
 }
 
-// reached reports whether a failed statement may have done anything. A handle that
-// was closed before sends nothing.
-func reached(err error) bool {
-	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !undone(err)
+// mayHaveActed reports whether a failed statement may have done anything. A transaction or
+// connection that was closed before the call sends nothing.
+func mayHaveActed(err error) bool {
+	return !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !didNothing(err)
 }
 
-// undone reports whether err proves that the statement did nothing: its table is missing,
-// or it was refused before it was sent.
-func undone(err error) bool {
+// didNothing reports whether err proves that the statement did nothing: either its table is
+// missing, or it was refused before it was sent.
+func didNothing(err error) bool {
 	var refused *sharding.RouteError
 	return errors.As(err, &refused) || dialect.FaultOf(err) == dialect.NoTable
 }
 
-// query sends the call's only statement.
+// query sends the call's only statement, which returns rows.
 func (c *call) query(ctx context.Context, q Queryer) (*sqlx.Rows, error) {
 	if c.cuts != nil {
-		c.filling.undo(&c.rows)
+		c.filled.undo(&c.rows)
 		return nil, fmt.Errorf("%w: %d rows need %d statements, the first of %d rows, and a query is one; pass fewer", ErrTooManyRows, c.rows.n, len(c.cuts), c.cuts[0])
 	}
 	text, args := c.statement(0, c.rows.n)
-	found, err := q.QueryxContext(c.hinted(ctx, 0, c.rows.n), text, args...)
-	if err != nil && !reached(err) {
-		c.filling.undo(&c.rows)
+	found, err := q.QueryxContext(c.withHint(ctx, 0, c.rows.n), text, args...)
+	if err != nil && !mayHaveActed(err) {
+		c.filled.undo(&c.rows)
 	}
 	return found, err
 }

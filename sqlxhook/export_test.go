@@ -17,7 +17,7 @@ func TextsOf(h *Hook) (n, bytes int) { return len(h.texts.m), h.texts.bytes }
 // Bind makes the text and the arguments of one statement, and fills nothing.
 func Bind(h *Hook, e Execer, query string, arg any) (string, []any, error) {
 	var r rows
-	if err := r.take(arg); err != nil {
+	if err := r.read(arg); err != nil {
 		return "", nil, err
 	}
 	k := h.keyOfCall(e, query, false, &r)
@@ -37,14 +37,14 @@ func Bind(h *Hook, e Execer, query string, arg any) (string, []any, error) {
 // that makes the text and the arguments of such rows.
 func Plan(h *Hook, e Execer, query string, arg any) (func(arg any) (string, []any), error) {
 	var r rows
-	if err := r.take(arg); err != nil {
+	if err := r.read(arg); err != nil {
 		return nil, err
 	}
 	k := h.keyOfCall(e, query, false, &r)
 	p, err := h.plan(&k, &r)
 	return func(arg any) (string, []any) {
 		var r rows
-		_ = r.take(arg)
+		_ = r.read(arg)
 		var a args
 		_ = p.collect(&a, &r)
 		return p.text(r.n), a.all

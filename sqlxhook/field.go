@@ -12,19 +12,19 @@ import (
 	"github.com/shardid/shardid/internal/keyfield"
 )
 
-// field is where a row keeps a value.
+// field is the place of a value in a row: a struct field or a map key.
 type field struct {
 	name   string        // "Order.ID" or a parameter's name, for messages
 	index  []int         // path in a struct; nil for a map
-	own    int           // index in the row itself, -1 behind others and in a map
+	own    int           // index in the row's own struct; -1 for fields of nested structs and for maps
 	mapKey reflect.Value // in a map
 	typ    reflect.Type  // nil in a map
-	fixed  bool          // its value never takes more than fixedSize bytes
+	fixed  bool          // its value never has more than fixedSize bytes
 
-	numbered *keyfield.Type // NULL is stored when it is empty, and the database numbers the row; nil for all others
+	numbered *keyfield.Type // set if the database numbers the row: NULL is sent when the field is empty
 }
 
-// fixedSize is above what a number or a time takes in a packet or in a text.
+// fixedSize is more bytes than any number or time needs, in a packet or in a text.
 const fixedSize = 32
 
 // structField returns the field of a struct type at a path.
@@ -38,7 +38,7 @@ func structField(name string, t reflect.Type, index []int) field {
 	return f
 }
 
-// of returns the field of row, which is addressable when row is.
+// of returns the field of row. The field is addressable if the row is.
 func (f *field) of(row reflect.Value) (reflect.Value, error) {
 	switch {
 	case f.own >= 0:
@@ -79,7 +79,7 @@ func (f *field) in(r *rows, i int) (reflect.Value, error) {
 	return v, nil
 }
 
-// value returns what the driver is given of row.
+// value returns the argument that the driver gets for row.
 func (f *field) value(row reflect.Value) (any, error) {
 	v, err := f.of(row)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *field) value(row reflect.Value) (any, error) {
 	return v.Interface(), nil
 }
 
-// valueIn returns what the driver is given of row i of r.
+// valueIn returns the argument that the driver gets for row i of r.
 func (f *field) valueIn(r *rows, i int) (any, error) {
 	v, err := f.value(r.at(i))
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *field) valueIn(r *rows, i int) (any, error) {
 	return v, nil
 }
 
-// asID reads a filled or preset key back; false if it is no integer.
+// asID returns the id that a filled or preset key holds, and false if the key is no integer.
 func asID(v reflect.Value) (int64, bool) {
 	v, ok := follow(v)
 	switch {

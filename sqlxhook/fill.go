@@ -9,20 +9,21 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// filling is what a call has stored in its rows, so that it can be taken back.
-type filling struct {
-	first filled // most rows have one key
-	more  []filled
+// filledKeys records the keys that a call has stored in its rows, so that it can remove them
+// again.
+type filledKeys struct {
+	first filledKey // most rows have one key
+	more  []filledKey
 }
 
-// filled is what was stored in one field of the rows.
-type filled struct {
-	key  *key
-	rows []int
-	was  []reflect.Value // what the field, or what it points to, held; not valid for a nil pointer. Nil when all held zero.
+// filledKey records the values that were stored in one field of the rows.
+type filledKey struct {
+	key    *key
+	rows   []int
+	before []reflect.Value // the former values of the field, or of what it points to; invalid for a nil pointer. Nil if all were zero.
 }
 
-func (f *filling) add(d filled) {
+func (f *filledKeys) add(d filledKey) {
 	if f.first.key == nil {
 		f.first = d
 		return
@@ -30,9 +31,9 @@ func (f *filling) add(d filled) {
 	f.more = append(f.more, d)
 }
 
-// fill gives every row of r without a key one, with one keygen.Fill per key.
-// On an error the rows are as they were.
-func (f *filling) fill(ctx context.Context, keys []key, r *rows) error {
+// fill gives a key to every row of r that has none. It calls keygen.Fill once per key field.
+// On an error the rows are unchanged.
+func (f *filledKeys) fill(ctx context.Context, keys []key, r *rows) error {
 	for i := range keys {
 		if keys[i].numbered {
 			continue
@@ -45,21 +46,21 @@ func (f *filling) fill(ctx context.Context, keys []key, r *rows) error {
 	return nil
 }
 
-func (f *filling) fillKey(ctx context.Context, k *key, r *rows) error {
+func (f *filledKeys) fillKey(ctx context.Context, k *key, r *rows) error {
 	empty, err := k.empty(r)
 	if err != nil || len(empty) == 0 {
 		return err
 	}
-	store, err := k.supply.draw(ctx, *r, empty)
+	store, err := k.source.draw(ctx, *r, empty)
 	if err != nil {
 		return err
 	}
-	done := filled{key: k}
+	done := filledKey{key: k}
 	for i, row := range empty {
 		v, err := k.field.of(r.at(row))
 		if err == nil {
 			if !k.plain {
-				done.was = append(done.was, held(v))
+				done.before = append(done.before, copyOf(v))
 			}
 			err = store(i, v)
 		}
@@ -74,7 +75,8 @@ func (f *filling) fillKey(ctx context.Context, k *key, r *rows) error {
 	return nil
 }
 
-// isEmpty reports whether row i has no key.
+// isEmpty reports whether row i has no key. It fails if the row needs a key and cannot store
+// one.
 func (k *key) isEmpty(r *rows, i int) (bool, error) {
 	v, err := k.field.in(r, i)
 	switch {
@@ -86,9 +88,8 @@ func (k *key) isEmpty(r *rows, i int) (bool, error) {
 	return true, nil
 }
 
-// held returns a copy of what v holds or points to, not valid if that is
-// nothing.
-func held(v reflect.Value) reflect.Value {
+// copyOf returns a copy of what v holds or points to. The copy is invalid if v is nil.
+func copyOf(v reflect.Value) reflect.Value {
 	v, ok := follow(v)
 	if !ok {
 		return v
@@ -98,31 +99,32 @@ func held(v reflect.Value) reflect.Value {
 	return was
 }
 
-// undo empties the fields again. It is only right while no statement with the
-// ids was sent: later a retry with new ids could write the rows twice.
-func (f *filling) undo(r *rows) {
+// undo restores the former values of the fields. It must not be called once a statement with
+// the ids may have run: a retry with new ids could then write the rows twice.
+func (f *filledKeys) undo(r *rows) {
 	for i := range f.more {
 		f.more[i].undo(r)
 	}
 	f.first.undo(r)
-	*f = filling{}
+	*f = filledKeys{}
 }
 
-func (d *filled) undo(r *rows) {
+func (d *filledKey) undo(r *rows) {
 	for i, row := range d.rows {
 		v, err := d.key.field.of(r.at(row))
 		switch {
-		case err != nil: // it was found before
-		case d.was == nil || !d.was[i].IsValid():
+		case err != nil: // cannot happen: the same field was found when it was filled
+		case d.before == nil || !d.before[i].IsValid():
 			v.SetZero()
 		default:
 			v, _ = follow(v)
-			v.Set(d.was[i])
+			v.Set(d.before[i])
 		}
 	}
 }
 
-// empty returns the rows whose key is empty, all of which can take one.
+// empty returns the numbers of the rows whose key is empty. It fails if one of these rows
+// cannot store a key.
 func (k *key) empty(r *rows) ([]int, error) {
 	var empty []int
 	for i := range r.n {
@@ -140,8 +142,8 @@ func (k *key) empty(r *rows) ([]int, error) {
 	return empty, nil
 }
 
-// ids returns the keys of all rows in order, nil when nothing is managed or when
-// the keys are no integers. With several managed fields the first one counts.
+// ids returns the keys of all rows in order. It returns nil if the type has no managed key,
+// or if a key is no integer. With several managed fields it returns the keys of the first.
 func ids(keys []key, r *rows) []int64 {
 	if len(keys) == 0 || !keys[0].integer {
 		return nil
@@ -167,30 +169,31 @@ func ids(keys []key, r *rows) []int64 {
 	return out
 }
 
-// supply draws keys of any kind.
-type supply interface {
-	// draw draws keys for the empty rows of r and returns what stores the i-th of
-	// them in a field.
+// keySource makes keys of any type.
+type keySource interface {
+	// draw makes keys for the empty rows of r. It returns a function that stores the i-th
+	// key in a field.
 	draw(ctx context.Context, r rows, empty []int) (store func(i int, v reflect.Value) error, err error)
 }
 
-// source is a generator of keys of type K, and how a field takes one.
-type source[K any] struct {
+// generator is a generator of keys of type K, with the function that stores such a key in a
+// field.
+type generator[K any] struct {
 	gen keygen.Generator[K]
 	set func(v reflect.Value, key K) error
 }
 
-func (s source[K]) draw(ctx context.Context, _ rows, empty []int) (func(int, reflect.Value) error, error) {
+func (s generator[K]) draw(ctx context.Context, _ rows, empty []int) (func(int, reflect.Value) error, error) {
 	keys, err := s.keys(ctx, len(empty))
 	return func(i int, v reflect.Value) error { return s.set(v, keys[i]) }, err
 }
 
-func (s source[K]) keys(ctx context.Context, n int) ([]K, error) {
+func (s generator[K]) keys(ctx context.Context, n int) ([]K, error) {
 	keys := make([]K, n)
 	return keys, keygen.Fill(ctx, s.gen, keys)
 }
 
-// sequence is the source of ids.
-type sequence struct{ source[int64] }
+// idGenerator is a generator of int64 ids.
+type idGenerator struct{ generator[int64] }
 
-var _ supply = sequence{}
+var _ keySource = idGenerator{}

@@ -11,15 +11,13 @@ import (
 	"github.com/jmoiron/sqlx/reflectx"
 )
 
-// Execer is what a Hook sends statements to; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are
-// Execers.
+// Execer executes the statements of a Hook; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are Execers.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	Rebind(query string) string
 }
 
-// Queryer is what a Hook sends queries to; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are
-// Queryers.
+// Queryer sends the queries of a Hook; *sqlx.DB, *sqlx.Tx and *sqlx.Conn are Queryers.
 type Queryer interface {
 	QueryxContext(ctx context.Context, query string, args ...any) (*sqlx.Rows, error)
 	Rebind(query string) string
@@ -34,30 +32,31 @@ var (
 	_ Queryer = (*sqlx.Conn)(nil)
 )
 
+// rebinder is what Execer and Queryer have in common.
 type rebinder interface{ Rebind(query string) string }
 
-// handle is what a plan depends on of the handle it is sent to.
+// handle holds the properties of an Execer or Queryer on which a plan depends.
 type handle struct {
-	family family
-	style  style
-	mapper *reflectx.Mapper
+	database database
+	style    style
+	mapper   *reflectx.Mapper
 }
 
 func (h *Hook) handleOf(e rebinder) handle {
 	driver := driverOf(e)
 	if known := h.lastDriver.Load(); known != nil && known.isOf(e, driver) {
-		return handle{known.family, known.style, h.mapperOf(e)}
+		return handle{known.database, known.style, h.mapperOf(e)}
 	}
 	style := styleOf(e)
-	known := &knownDriver{driver, h.familyOf(driver, style), style}
+	known := &knownDriver{driver, h.databaseOf(driver, style), style}
 	if driver != "" {
 		h.lastDriver.Store(known)
 	}
-	return handle{known.family, style, h.mapperOf(e)}
+	return handle{known.database, style, h.mapperOf(e)}
 }
 
 func driverOf(e rebinder) string {
-	if db, ok := e.(*sqlx.DB); ok { // the most frequent one, asked without a search for the method
+	if db, ok := e.(*sqlx.DB); ok { // the most frequent type; this spares it the check for an interface
 		return db.DriverName()
 	}
 	if d, ok := e.(interface{ DriverName() string }); ok {
@@ -86,16 +85,16 @@ func (h *Hook) mapperOf(e rebinder) *reflectx.Mapper {
 	return m
 }
 
-// knownDriver is what was found out about the handles of a driver. A program
-// mostly has one, so it is the last one that is remembered.
+// knownDriver holds what was found out about the handles of a driver. A Hook keeps the last
+// one only, because most programs have one driver.
 type knownDriver struct {
-	name   string
-	family family
-	style  style
+	name     string
+	database database
+	style    style
 }
 
-// isOf reports whether it speaks of e. Handles of other kinds may write their
-// placeholders as they like, so they are asked each time.
+// isOf reports whether d describes e. Handles that are neither *sqlx.DB nor *sqlx.Tx may
+// write placeholders in any style, so each call asks them for it.
 func (d *knownDriver) isOf(e rebinder, name string) bool {
 	switch e.(type) {
 	case *sqlx.DB, *sqlx.Tx:
@@ -104,11 +103,12 @@ func (d *knownDriver) isOf(e rebinder, name string) bool {
 	return name == d.name && styleOf(e) == d.style
 }
 
-// style is what stands before a placeholder's number: "$", "@p", ":arg"; ""
-// means the plain "?".
+// style is the text before a placeholder's number: "$", "@p" or ":arg". The empty style is a
+// "?" without number.
 type style string
 
-// styleOf asks the handle, as *sqlx.Conn does not tell its driver's name.
+// styleOf finds the style by a call of Rebind, because *sqlx.Conn does not reveal its
+// driver's name.
 func styleOf(e rebinder) style {
 	s := e.Rebind("?")
 	if s == "?" {

@@ -19,63 +19,64 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config says what a [Hook] fills and where rows lie.
+// Config configures a [Hook]: its generators, its limits and the router.
 type Config struct {
-	// Generators are the generators that keygen tags name. A tag that names
-	// none of them is an error of the call that meets it.
+	// Generators are the generators that keygen tags name. If a tag names another generator,
+	// the call that reads the tag fails.
 	Generators keygen.Set
 
-	// Mapper maps struct fields to column and parameter names. Defaults to the
-	// Mapper of the *sqlx.DB, *sqlx.Tx or *sqlx.Conn that a call is given, and
-	// otherwise to the db tag and sqlx.NameMapper, which is read by New.
+	// Mapper maps struct fields to column and parameter names. Defaults to the Mapper of the
+	// *sqlx.DB, *sqlx.Tx or *sqlx.Conn of the call. Other handles use the db tag and
+	// sqlx.NameMapper, which New reads once.
 	Mapper *reflectx.Mapper
 
-	// MaxParams is the largest number of parameters of one statement, from 1 to
-	// 65535; larger batches are split. Defaults to the limit of the handle's
-	// database: 65535 for MySQL, MariaDB and PostgreSQL, 32766 for SQLite and
-	// for databases that are not recognised. Where a driver's time to bind them
-	// grows with the square of their number, as that of modernc.org/sqlite does, 300
-	// makes large batches more than twice as fast.
+	// MaxParams is the largest number of parameters of one statement, from 1 to 65535;
+	// larger batches are split. Defaults to the limit of the handle's database: 65535 for
+	// MySQL, MariaDB and PostgreSQL, 32766 for SQLite and for databases that are not
+	// recognised. Some drivers, such as modernc.org/sqlite, need time that grows with the
+	// square of the number of parameters. With them a MaxParams of 300 makes large batches
+	// more than twice as fast.
 	MaxParams int
 
-	// MaxBytes is the largest statement, text and arguments together, in bytes;
-	// larger batches are split. Texts count double, for the escapes they may
-	// need. Set it when the server's max_allowed_packet is smaller than the
-	// default or much larger. Defaults to 4 MiB for MySQL and MariaDB, the lowest
-	// value they are installed with; to 1,000,000 for SQLite, whose limit is
-	// about the text alone, and for databases that are not recognised; and to
-	// none for PostgreSQL, which takes a gigabyte.
+	// MaxBytes is the largest size of one statement in bytes, text and arguments together;
+	// larger batches are split. Strings and byte slices count double, because their escapes
+	// may double them. Set MaxBytes when the server's max_allowed_packet is smaller than the
+	// default or much larger. The default is 4 MiB for MySQL and MariaDB, the lowest
+	// max_allowed_packet with which they are installed. It is 1,000,000 for SQLite, whose
+	// limit applies to the text alone, and for databases that are not recognised. PostgreSQL
+	// accepts a gigabyte, so it has no limit here.
 	MaxBytes int
 
-	// DriverName is the database's family: "mysql", "mariadb", "sqlite" or
-	// "postgres", or a driver's name that contains one of these. It stands in
-	// for handles that do not tell: *sqlx.Conn never does, and "sqlmock" says
-	// nothing.
+	// DriverName is the kind of the database: "mysql", "mariadb", "sqlite" or "postgres", or
+	// a driver's name that contains one of these. It is used for handles from which the kind
+	// cannot be read: *sqlx.Conn has no driver name, and the name "sqlmock" names no
+	// database.
 	DriverName string
 
-	// Router is that of the routed database (see package shardsql). With it, generated
-	// ids of sharded tables carry the slot of their rows ([sharding.Table].Also), and
-	// a table that is being migrated is numbered by its source until the switch. Nil
-	// means that keys are filled without regard to tables.
+	// Router is the router of the routed database (see package shardsql). With it, generated
+	// ids of sharded tables carry the slot of their rows ([sharding.Table].Also), and the
+	// source of a migration numbers the rows of its table until the switch. Without a
+	// Router, keys are filled whatever the table.
 	Router *sharding.Router
 }
 
-// Hook executes named statements and fills generated keys. It is safe for
-// concurrent use: all that changes are its caches.
+// Hook executes named statements and fills generated keys. It is safe for concurrent use:
+// nothing but its caches changes.
 type Hook struct {
 	generators keygen.Set
 	mapper     *reflectx.Mapper
-	ownMapper  bool // mapper was configured
+	ownMapper  bool // mapper is Config.Mapper
 	maxParams  int
 	maxBytes   int
-	family     family
+	database   database
 	router     *sharding.Router
 	plans      plans
 	texts      texts
 	lastDriver atomic.Pointer[knownDriver]
 }
 
-// New returns a Hook. It sends nothing to any database.
+// New returns a Hook. It sends nothing to any database. It fails if the configuration is
+// invalid.
 func New(c Config) (*Hook, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("sqlxhook: %w", err)
@@ -83,7 +84,7 @@ func New(c Config) (*Hook, error) {
 	h := &Hook{
 		generators: c.Generators, mapper: c.Mapper, ownMapper: c.Mapper != nil,
 		maxParams: c.MaxParams, maxBytes: c.MaxBytes,
-		family: familyOf(c.DriverName), router: c.Router,
+		database: databaseOf(c.DriverName), router: c.Router,
 		plans: plans{m: map[planKey]*plan{}}, texts: texts{m: map[batch]string{}},
 	}
 	if h.mapper == nil {
@@ -103,13 +104,13 @@ func (c Config) validate() error {
 	if err := c.Generators.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("Config.Generators: %w", err))
 	}
-	if c.DriverName != "" && familyOf(c.DriverName) == unknown {
+	if c.DriverName != "" && databaseOf(c.DriverName) == unknown {
 		errs = append(errs, fmt.Errorf("DriverName %q: must be or contain mysql, mariadb, sqlite or postgres", c.DriverName))
 	}
 	return errors.Join(errs...)
 }
 
-func (h *Hook) limitsOf(f family) limits {
+func (h *Hook) limitsOf(f database) limits {
 	l := f.limits()
 	if h.maxParams > 0 {
 		l.params = h.maxParams
@@ -120,32 +121,31 @@ func (h *Hook) limitsOf(f family) limits {
 	return l
 }
 
-// NamedExec executes a statement with parameters written :name, whose values
-// come from arg: a struct, a map with string keys, a pointer to either, or a
-// slice of any of these. It does what sqlx's NamedExec does, and for an INSERT
-// or REPLACE it first fills the empty fields that carry a keygen tag, which
-// must be among the inserted columns.
+// NamedExec executes a statement with parameters written :name, whose values come from arg:
+// a struct, a map with string keys, a pointer to either, or a slice of any of these. It does
+// what sqlx's NamedExec does. For an INSERT or REPLACE it first fills the empty fields that
+// carry a keygen tag; their columns must be among the inserted columns.
 //
-// For a slice the VALUES group is repeated; a batch with more parameters or
-// bytes than a statement may have becomes several statements. Those are one transaction:
-// that of e if it is an *sqlx.Tx, one of their own if it is an *sqlx.DB. On any
-// other handle they are not atomic, and a failure behind the first is a
-// [PartialError].
+// For a slice, the VALUES group is repeated for each row. A batch with more parameters or
+// bytes than one statement may have becomes several statements in one transaction. If e is
+// an *sqlx.Tx, that is the transaction; if e is an *sqlx.DB, NamedExec begins one. On any
+// other handle the statements are not atomic, and if a statement after the first fails, the
+// error is a [PartialError].
 //
-// Once a statement was sent the ids stay in the rows, also when it fails, as
-// the database may have executed it. Before that, and when its table is missing,
-// an error leaves the rows as they were.
+// Once a statement was sent, the ids stay in the rows, even when the statement fails,
+// because the database may have executed it. An error before that leaves the rows unchanged,
+// and so does a missing table.
 func (h *Hook) NamedExec(ctx context.Context, e Execer, query string, arg any) (Result, error) {
 	return h.exec(ctx, e, query, false, arg)
 }
 
-// NamedQuery sends a statement that returns rows, INSERT … RETURNING or a SELECT,
-// and returns what sqlx's NamedQuery returns. Parameters, keys and errors are
-// those of [Hook.NamedExec], but a batch is never split: [ErrTooManyRows] says
-// that it is too large for one statement, before anything is sent.
+// NamedQuery sends a statement that returns rows, INSERT … RETURNING or a SELECT, and
+// returns what sqlx's NamedQuery returns. Parameters, keys and errors are those of
+// [Hook.NamedExec], but a batch is never split. If it is too large for one statement,
+// NamedQuery fails with [ErrTooManyRows] and sends nothing.
 //
-// Databases need not return the rows in the order of the argument; the rows
-// themselves bear their keys.
+// Databases may return the rows in another order than that of the argument. Use the keys in
+// the returned rows to match them.
 func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any) (*sqlx.Rows, error) {
 	if nilness.Is(q) {
 		return nil, errNoHandle
@@ -165,20 +165,20 @@ func (h *Hook) NamedQuery(ctx context.Context, q Queryer, query string, arg any)
 	}
 }
 
-// Insert inserts one row or a slice of them into a table. The columns are the
-// fields of the struct (without `db:"-"`, nested structs and slices of them, but
-// with structs that are a driver.Valuer or an encoding.TextMarshaler) or the keys of
-// the map, all of which are checked and quoted, as is the table. It fills keys,
-// splits batches and treats errors like [Hook.NamedExec].
+// Insert inserts one row or a slice of rows into a table. The columns of a struct are its
+// fields. Fields tagged `db:"-"`, nested structs and slices of structs are no columns; a
+// struct that is a driver.Valuer or an encoding.TextMarshaler is one. The columns of a map
+// are its keys. Insert checks and quotes the names of the columns and of the table. It fills
+// keys, splits batches and returns errors like [Hook.NamedExec].
 func (h *Hook) Insert(ctx context.Context, e Execer, table string, arg any) (Result, error) {
 	return h.exec(ctx, e, table, true, arg)
 }
 
-// Fill only fills the empty keygen fields of one struct or a slice of them. On
-// an error the rows are as they were.
+// Fill fills the empty keygen fields of one struct or of a slice of structs, and sends no
+// statement. On an error the rows are unchanged.
 func (h *Hook) Fill(ctx context.Context, arg any) error {
 	var r rows
-	if err := r.take(arg); err != nil {
+	if err := r.read(arg); err != nil {
 		return fmt.Errorf("sqlxhook: %w", err)
 	}
 	keys, err := h.keysOf(h.mapper, r.typ)
@@ -186,7 +186,7 @@ func (h *Hook) Fill(ctx context.Context, arg any) error {
 		err = fmt.Errorf("%s: %w", r.typ, ErrNoKey)
 	}
 	if err == nil {
-		err = new(filling).fill(ctx, keys, &r)
+		err = new(filledKeys).fill(ctx, keys, &r)
 	}
 	if err != nil {
 		return fmt.Errorf("sqlxhook: %w", err)
@@ -211,24 +211,25 @@ func (h *Hook) exec(ctx context.Context, e Execer, query string, insert bool, ar
 				return res, nil
 			}
 		}
-		// A batch's own transaction that met a table which had moved begins anew.
+		// A transaction that exec began itself is begun again when a table has moved.
 		if moved := own && errors.Is(err, sharding.ErrRouteMoved); sent || !moved && !h.refills(&c, err) {
 			return res, fmt.Errorf("sqlxhook: %w", err)
 		}
 	}
 }
 
-// refills reports whether a call that did nothing failed because the database numbers
-// no rows any more, or does so again, so that the keys are to be filled otherwise.
+// refills reports whether the call must fill its keys again, in the other way. That is so if
+// the call did nothing, because the database no longer numbers the rows, or numbers them
+// again.
 func (h *Hook) refills(c *call, err error) bool {
 	other := errors.Is(err, sharding.ErrNotNumbered) && c.plan.numbered != nil || errors.Is(err, writehint.ErrNumbered)
 	return other && h.router.Snapshot() != c.plan.key.snapshot
 }
 
-// prepare does all of a call that comes before the first statement is sent. On an
-// error the rows are as they were.
+// prepare does all work of a call that precedes its first statement. On an error the rows
+// are unchanged.
 func (h *Hook) prepare(ctx context.Context, c *call, e rebinder, query string, insert bool, arg any) (err error) {
-	if err = c.rows.take(arg); err != nil {
+	if err = c.rows.read(arg); err != nil {
 		return err
 	}
 	k := h.keyOfCall(e, query, insert, &c.rows)
@@ -248,7 +249,7 @@ func (h *Hook) prepare(ctx context.Context, c *call, e rebinder, query string, i
 	return c.prepare(ctx)
 }
 
-// unread reports whether nobody has read yet which place serves the table.
+// unread reports whether the router has not read yet which database serves the table.
 func (p *plan) unread() bool {
 	if p.table == nil {
 		return false
@@ -257,16 +258,16 @@ func (p *plan) unread() bool {
 	return errors.Is(err, sharding.ErrRouteUnread)
 }
 
-// keyOfCall returns the key of the call's plan. With insert, query is a table's
-// name.
+// keyOfCall returns the key of the call's plan. If insert is set, query is the name of a
+// table.
 func (h *Hook) keyOfCall(e rebinder, query string, insert bool, r *rows) planKey {
 	on := h.handleOf(e)
-	return planKey{query: query, typ: r.typ, mapper: on.mapper, style: on.style, insert: insert, family: on.family}
+	return planKey{query: query, typ: r.typ, mapper: on.mapper, style: on.style, insert: insert, database: on.database}
 }
 
-// plan returns the compiled plan, from the cache if it is there.
+// plan returns the compiled plan, from the cache if it is there, and caches a new one.
 func (h *Hook) plan(k *planKey, r *rows) (*plan, error) {
-	cacheable := !k.insert || !isMap(k.typ) // a map's columns are its own
+	cacheable := !k.insert || !isMap(k.typ) // two maps of one type may have different columns
 	if cacheable {
 		if p := h.plans.get(k); p != nil {
 			return p, nil
@@ -287,7 +288,7 @@ func (h *Hook) plan(k *planKey, r *rows) (*plan, error) {
 	return p, err
 }
 
-// accepts checks that the statement can take these rows.
+// accepts checks that the statement can insert these rows.
 func (p *plan) accepts(r *rows) error {
 	if r.n > 1 && p.stmt.groups != 1 {
 		return fmt.Errorf("%w: %d rows need exactly one VALUES (…) group, which is repeated; it has %d", ErrStatement, r.n, p.stmt.groups)
@@ -300,22 +301,22 @@ func (p *plan) accepts(r *rows) error {
 	return nil
 }
 
-// insertSQL writes the INSERT of a struct type, or of the maps in r.
+// insertSQL returns the INSERT for a struct type, or for the maps in r.
 func insertSQL(k *planKey, r *rows) (string, error) {
-	if k.family == unknown {
+	if k.database == unknown {
 		return "", ErrDriver
 	}
 	columns, err := insertColumns(k.mapper, k.typ, r)
 	if err != nil {
 		return "", err
 	}
-	table, err := k.family.quote(k.query)
+	table, err := k.database.quote(k.query)
 	if err != nil {
 		return "", fmt.Errorf("table %w", err)
 	}
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
-		if quoted[i], err = k.family.quote(c); err != nil {
+		if quoted[i], err = k.database.quote(c); err != nil {
 			return "", fmt.Errorf("column %w", err)
 		}
 	}

@@ -18,15 +18,15 @@ type key struct {
 	column  string
 	field   field
 	typ     keyfield.Type
-	supply  supply
-	integer bool // it holds int64 ids as numbers
-	plain   bool // an integer, which holds zero when it is empty
+	source  keySource
+	integer bool // the field holds int64 ids as numbers
+	plain   bool // the field is an integer, so it is zero when it is empty
 
-	numbered bool // the database fills it
+	numbered bool // the database makes the key
 }
 
-// keysOf returns the managed fields of a row type in field order. Maps have
-// none: nothing says which of their keys is one.
+// keysOf returns the managed fields of a row type in the order of the fields. Maps have no
+// managed fields, because they have no tags.
 func (h *Hook) keysOf(m *reflectx.Mapper, t reflect.Type) ([]key, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, nil
@@ -60,13 +60,13 @@ func (h *Hook) keyOf(t reflect.Type, fi *reflectx.FieldInfo, tag keyfield.Tag) (
 	}
 	k := key{column: fi.Path, field: structField(t.Name()+"."+fi.Field.Name, t, fi.Index), typ: typ}
 	k.plain = isInteger(fi.Field.Type.Kind())
-	k.supply, err = h.supplyOf(&k, tag)
+	k.source, err = h.keySourceOf(&k, tag)
 	return k, err
 }
 
-// supplyOf finds the generator that the tag names among those whose keys the
-// field can hold.
-func (h *Hook) supplyOf(k *key, tag keyfield.Tag) (supply, error) {
+// keySourceOf returns the generator with the tag's name. If generators of several kinds have
+// the name, it chooses one whose keys the field can hold.
+func (h *Hook) keySourceOf(k *key, tag keyfield.Tag) (keySource, error) {
 	ints, err := h.generators.Lookup(tag.Name)
 	texts, noTexts := h.generators.LookupText(tag.Name)
 	binaries, noBinaries := h.generators.LookupBinary(tag.Name)
@@ -82,15 +82,15 @@ func (h *Hook) supplyOf(k *key, tag keyfield.Tag) (supply, error) {
 	}
 	switch kind {
 	case keyfield.Texts:
-		return source[string]{texts, typ.SetText}, nil
+		return generator[string]{texts, typ.SetText}, nil
 	case keyfield.Binaries:
-		return source[[16]byte]{binaries, typ.SetBinary}, nil
+		return generator[[16]byte]{binaries, typ.SetBinary}, nil
 	}
 	k.integer = !typ.IsText()
-	return sequence{source[int64]{ints, typ.Set}}, nil
+	return idGenerator{generator[int64]{ints, typ.Set}}, nil
 }
 
-// encodingOf returns how the tag wants ids written.
+// encodingOf returns the function that writes an id as the tag requires.
 func encodingOf(tag keyfield.Tag) func(int64) string {
 	switch tag.Encoding {
 	case keyfield.Base36:
@@ -103,8 +103,8 @@ func encodingOf(tag keyfield.Tag) func(int64) string {
 	return keygen.Decimal.Encode
 }
 
-// columnsOf returns the fields of a struct type that are columns of its own
-// table: not the fields of nested structs ("user.id"), and no relations.
+// columnsOf returns the fields of a struct type that are columns of its own table. It
+// omits relations and the fields of nested structs ("user.id").
 func columnsOf(m *reflectx.Mapper, t reflect.Type) []*reflectx.FieldInfo {
 	var columns []*reflectx.FieldInfo
 	fields := m.TypeMap(t)
@@ -118,18 +118,18 @@ func columnsOf(m *reflectx.Mapper, t reflect.Type) []*reflectx.FieldInfo {
 	return columns
 }
 
-// isTagged reports whether a tag speaks of keys; a bad one counts, so that it is
-// found.
+// isTagged reports whether a field has a keygen tag. An invalid tag counts, so that keysOf
+// reports its error.
 func isTagged(fi *reflectx.FieldInfo) bool {
 	_, found, err := keyfield.ReadTag(fi.Field.Tag)
 	return found || err != nil
 }
 
-// isRelation reports whether t holds other rows rather than a value. A struct that
-// writes itself as a text is a value, as a netip.Addr or a time is, even when the
-// driver alone knows how it is stored.
+// isRelation reports whether t holds other rows rather than a value. A struct with a text
+// form, such as netip.Addr or time.Time, is a value, even when only the driver knows how to
+// store it.
 func isRelation(t reflect.Type) bool {
-	if p := reflect.PointerTo(t); isValuer(p) || p.Implements(textType) { // p has the methods of t, too
+	if p := reflect.PointerTo(t); isValuer(p) || p.Implements(textType) { // the method set of *t includes that of t
 		return false
 	}
 	switch t.Kind() {

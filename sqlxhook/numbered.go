@@ -12,8 +12,8 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// leaveNumbered leaves the column to the database that it numbers, which is sent NULL
-// for it, or DEFAULT: the source of a migration does, as long as it serves t.
+// leaveNumbered leaves the key column to the database if that numbers its rows: the source
+// of a migration does so as long as it serves t. NULL is sent for the column, or DEFAULT.
 func (p *plan) leaveNumbered(t *sharding.Table) {
 	o := t.Origin()
 	if o == nil || o.Numbered == "" {
@@ -30,21 +30,22 @@ func (p *plan) leaveNumbered(t *sharding.Table) {
 				p.fields[f].numbered = &k.typ
 			}
 		}
-		if p.family == postgres {
+		if p.database == postgres {
 			p.defaults = p.defaulted(k)
 		}
 	}
 }
 
-// defaulted is a statement of one row whose key PostgreSQL numbers: it does so for DEFAULT,
-// and stores NULL as it is. What it gave is told by RETURNING alone.
+// defaulted is a statement of one row whose key PostgreSQL makes. PostgreSQL makes the key
+// where DEFAULT stands for it; a NULL is stored as it is. Only RETURNING reveals the new
+// key.
 type defaulted struct {
-	text  string
-	left  []bool // by the parameters of the group: DEFAULT stands in its place
-	tells bool   // the text returns the key
+	text       string
+	left       []bool // for each parameter of the group: whether DEFAULT replaces it
+	returnsKey bool   // the text ends with RETURNING and the key's column
 }
 
-// defaulted returns nil where the key is but a part of a value, as in :id + 1.
+// defaulted returns nil if the key is only a part of a value, as in :id + 1.
 func (p *plan) defaulted(k *key) *defaulted {
 	group, left := text{parts: []string{p.stmt.group.parts[0]}}, make([]bool, len(p.stmt.group.params))
 	for i, param := range p.stmt.group.params {
@@ -61,24 +62,26 @@ func (p *plan) defaulted(k *key) *defaulted {
 	}
 	s := *p.stmt
 	s.group = group
-	tells := k.integer && s.endsWithValues()
-	if quoted, err := p.family.quote(k.column); err == nil && tells {
+	returnsKey := k.integer && s.endsWithValues()
+	if quoted, err := p.database.quote(k.column); err == nil && returnsKey {
 		s.tail = text{parts: []string{" RETURNING " + quoted}}
 	}
-	return &defaulted{s.sql(1, p.key.style), left, tells}
+	return &defaulted{s.sql(1, p.key.style), left, returnsKey}
 }
 
-// isWhole reports whether a parameter between two parts of a VALUES group is a value by
-// itself.
+// isWhole reports whether a parameter is a value by itself, by the texts before and after it
+// in a VALUES group.
 func isWhole(before, after string) bool {
 	before, after = strings.TrimRight(before, " \t\r\n"), strings.TrimLeft(after, " \t\r\n")
 	begins := strings.HasSuffix(before, "(") || strings.HasSuffix(before, ",")
 	return begins && (strings.HasPrefix(after, ",") || strings.HasPrefix(after, ")"))
 }
 
-func (d *defaulted) returns(text string) bool { return d != nil && d.tells && d.text == text }
+// returns reports whether text is the statement of d and returns the key.
+func (d *defaulted) returns(text string) bool { return d != nil && d.returnsKey && d.text == text }
 
-// statement returns the text and the arguments of rows from to to.
+// statement returns the text and the arguments for the rows from (included) to to
+// (excluded).
 func (c *call) statement(from, to int) (string, []any) {
 	args := c.args.all
 	if c.cuts != nil {
@@ -100,14 +103,14 @@ func (c *call) statement(from, to int) (string, []any) {
 	return d.text, kept
 }
 
-// given is what an INSERT … RETURNING of one row says of its key.
-type given struct{ id, rows int64 }
+// returnedKey is the result of an INSERT … RETURNING of one row.
+type returnedKey struct{ id, rows int64 }
 
-func (g given) LastInsertId() (int64, error) { return g.id, nil }
-func (g given) RowsAffected() (int64, error) { return g.rows, nil }
+func (g returnedKey) LastInsertId() (int64, error) { return g.id, nil }
+func (g returnedKey) RowsAffected() (int64, error) { return g.rows, nil }
 
-// returned sends an INSERT of one row that returns its key.
-func returned(ctx context.Context, e Execer, query string, args []any) (res Result, err error) {
+// execReturning sends an INSERT of one row that returns its key.
+func execReturning(ctx context.Context, e Execer, query string, args []any) (res Result, err error) {
 	q, ok := e.(Queryer)
 	if !ok {
 		return Result{}, fmt.Errorf("%w: %T sends no queries, and PostgreSQL tells the key that it gave by RETURNING alone; use an *sqlx.DB, *sqlx.Tx or *sqlx.Conn", ErrStatement, e)
@@ -117,7 +120,7 @@ func returned(ctx context.Context, e Execer, query string, args []any) (res Resu
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var g given
+	var g returnedKey
 	for rows.Next() {
 		if err := rows.Scan(&g.id); err != nil {
 			return Result{}, err
@@ -127,14 +130,14 @@ func returned(ctx context.Context, e Execer, query string, args []any) (res Resu
 	return Result{RowsAffected: g.rows, last: g}, rows.Err()
 }
 
-// singly cuts a batch into statements of one row when the database numbers its
-// rows: what it gave to each of several is told by no database for certain.
-func (p *plan) singly(r *rows) ([]int, error) {
+// onePerStatement cuts a batch into statements of one row if the database numbers its rows,
+// because no database reports the key of each row of a batch for certain.
+func (p *plan) onePerStatement(r *rows) ([]int, error) {
 	if p.numbered == nil {
 		return nil, nil
 	}
 	empty, err := p.numbered.empty(r)
-	if err == nil && len(empty) > 0 && p.family == postgres && p.defaults == nil {
+	if err == nil && len(empty) > 0 && p.database == postgres && p.defaults == nil {
 		err = fmt.Errorf("%w: PostgreSQL numbers the column %s where DEFAULT stands for it; have :%[2]s be a value of its own in one VALUES group", ErrStatement, p.numbered.column)
 	}
 	if err != nil || len(empty) == 0 || r.n == 1 {
@@ -147,9 +150,9 @@ func (p *plan) singly(r *rows) ([]int, error) {
 	return cuts, nil
 }
 
-// number stores the key in a row that the database gave to it. Where it may be
-// that of another row, as in an upsert, or does not fit, the field stays empty.
-func (c *call) number(row int, res Result) {
+// storeNumber stores in a row the key that the database made. The field stays empty if the
+// key may belong to another row, as after an upsert, or if it does not fit.
+func (c *call) storeNumber(row int, res Result) {
 	k := c.plan.numbered
 	if k == nil || !k.integer || c.rows.n == 0 || res.RowsAffected != 1 || !c.plan.stmt.endsWithValues() {
 		return
@@ -162,9 +165,9 @@ func (c *call) number(row int, res Result) {
 	if err != nil || id <= 0 {
 		return
 	}
-	was := filled{key: k, rows: []int{row}, was: []reflect.Value{held(v)}}
+	was := filledKey{key: k, rows: []int{row}, before: []reflect.Value{copyOf(v)}}
 	if k.typ.Set(v, id) == nil {
-		c.filling.add(was)
+		c.filled.add(was)
 	}
 }
 

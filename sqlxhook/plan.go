@@ -13,44 +13,43 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// plan is a statement compiled for one row type, ready to be sent. It is
-// immutable.
+// plan is a statement compiled for one row type. It is immutable.
 type plan struct {
 	key               planKey
 	stmt              *statement
 	single            string          // the text for one row
 	fields            []field         // of all parameters
 	head, group, tail []field         // parts of fields
-	copies            reflect.Type    // array of the rows' type, nil unless rows are copied whole
-	fixed             int             // bytes of one row, -1 if they differ
-	keys              []key           // to be filled; none unless the statement inserts
+	copies            reflect.Type    // an array of the row type; nil unless rows are copied as a whole
+	fixed             int             // bytes of one row; -1 if rows differ in size
+	keys              []key           // the keys to fill; none unless the statement inserts
 	missing           error           // why the statement cannot store a generated key
-	table             *sharding.Table // that is inserted into, nil unless it is sharded
-	numbered          *key            // of keys, the one that the database fills, if any
-	defaults          *defaulted      // how it is left to PostgreSQL; nil where the statement cannot
-	family            family
+	table             *sharding.Table // the table of the INSERT; nil unless it is sharded
+	numbered          *key            // the one of keys that the database makes, if any
+	defaults          *defaulted      // the statement with which PostgreSQL makes that key; nil for other databases, and if there is none
+	database          database
 	limits            limits
-	texts             *texts // of the hook; nil when the plan itself is not cached
+	texts             *texts // the cache of the Hook; nil if the plan is not cached
 }
 
-// planKey is what a plan depends on.
+// planKey holds all that a plan depends on. Plans are cached by it.
 type planKey struct {
 	query    string
 	typ      reflect.Type
 	mapper   *reflectx.Mapper
 	style    style
-	insert   bool // query is a table's name
-	family   family
-	snapshot *sharding.Snapshot // nil without a router, and when names are physical names
+	insert   bool // query is the name of a table
+	database database
+	snapshot *sharding.Snapshot // nil without a router, and if the statement names physical tables
 }
 
-// compile makes the plan of a query that k is the key of, or whose table it is.
+// compile makes the plan for a query. k is the plan's key.
 func (h *Hook) compile(k planKey, query string) (*plan, error) {
-	stmt, err := parse(query, k.family)
+	stmt, err := parse(query, k.database)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), family: k.family, limits: h.limitsOf(k.family)}
+	p := &plan{key: k, stmt: stmt, single: stmt.sql(1, k.style), database: k.database, limits: h.limitsOf(k.database)}
 	// Where placeholders are numbered, "?" is an operator.
 	if p.params() > 0 && (stmt.dollar || stmt.question && k.style == "") {
 		return nil, fmt.Errorf("%w: it mixes :name with ? or $1; name every parameter", ErrStatement)
@@ -61,25 +60,25 @@ func (h *Hook) compile(k planKey, query string) (*plan, error) {
 	if stmt.insert {
 		p.keys, err = h.keysOf(k.mapper, k.typ)
 		p.missing = stmt.missing(p.keys)
-		h.place(p)
+		h.applyTable(p)
 	}
 	p.copies = copiesOf(k.typ, p.fields)
 	return p, err
 }
 
-// place takes in what the router knows of the table that p inserts into.
-func (h *Hook) place(p *plan) {
+// applyTable adds to the plan what the router knows of the table of the INSERT.
+func (h *Hook) applyTable(p *plan) {
 	if p.key.snapshot == nil {
 		return
 	}
 	if t, ok := p.key.snapshot.Lookup(p.stmt.table); ok {
 		p.table = t
-		h.carry(p.keys, p.key.mapper, p.key.typ, t)
+		h.useSlotKeys(p.keys, p.key.mapper, p.key.typ, t)
 		p.leaveNumbered(t)
 	}
 }
 
-// bind resolves the statement's parameters.
+// bind finds the field or map key of each parameter.
 func (p *plan) bind() error {
 	p.fields = make([]field, 0, p.params())
 	for _, t := range [...]*text{&p.stmt.head, &p.stmt.group, &p.stmt.tail} {
@@ -97,7 +96,7 @@ func (p *plan) bind() error {
 	return nil
 }
 
-// fieldOf finds the field or map key that a parameter names.
+// fieldOf returns the field or map key that a parameter names.
 func fieldOf(m *reflectx.Mapper, t reflect.Type, param string) (field, error) {
 	if t.Kind() == reflect.Map {
 		return field{name: param, own: -1, mapKey: reflect.ValueOf(param).Convert(t.Key())}, nil
@@ -109,8 +108,9 @@ func fieldOf(m *reflectx.Mapper, t reflect.Type, param string) (field, error) {
 	return structField(param, t, fi.Index), nil
 }
 
-// missing says which key the statement would not store. Without a VALUES group
-// (INSERT … SELECT, INSERT … SET) the key's parameter must occur somewhere.
+// missing returns an error that names the first key that the statement would not store.
+// Without a VALUES group (INSERT … SELECT, INSERT … SET) the key's parameter must occur
+// anywhere in the statement.
 func (s *statement) missing(keys []key) error {
 	for _, k := range keys {
 		stored := slices.Contains(s.head.params, k.column)
@@ -125,7 +125,7 @@ func (s *statement) missing(keys []key) error {
 	return nil
 }
 
-// params is the number of parameters of the statement for one row.
+// params returns the number of parameters of the statement for one row.
 func (p *plan) params() int {
 	return len(p.stmt.head.params) + len(p.stmt.group.params) + len(p.stmt.tail.params)
 }

@@ -7,20 +7,20 @@ import (
 	"reflect"
 )
 
-// rows is the argument of a call: one row or a slice of them, each a struct or
-// a map, all of one type.
+// rows is the argument of a call: one row or a slice of rows. Each row is a struct or a map,
+// and all have the same type.
 type rows struct {
 	v    reflect.Value // the single row, or the slice or array
 	many bool
 	n    int
-	typ  reflect.Type // of a row, pointers followed
+	typ  reflect.Type // the type of a row, without pointers
 }
 
-// take takes the argument apart. No row is nil then.
-func (r *rows) take(arg any) error {
+// read sets r from the argument of a call. After it, no row is nil.
+func (r *rows) read(arg any) error {
 	v := reflect.ValueOf(arg)
 	if v.Kind() == reflect.Pointer {
-		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent one
+		if row := v.Elem(); row.Kind() == reflect.Struct { // the most frequent argument
 			r.v, r.n, r.typ = row, 1, row.Type()
 			return nil
 		}
@@ -45,7 +45,8 @@ func (r *rows) take(arg any) error {
 	return nil
 }
 
-// checkElements sets r.typ and finds nil and foreign elements.
+// checkElements sets r.typ. It fails if an element is nil or has another type than the
+// first.
 func (r *rows) checkElements() error {
 	r.typ = r.v.Type().Elem()
 	if k := r.typ.Kind(); k != reflect.Pointer && k != reflect.Interface {
@@ -85,7 +86,7 @@ func isMap(t reflect.Type) bool {
 	return t.Kind() == reflect.Map && t.Key().Kind() == reflect.String
 }
 
-// follow follows pointers and interfaces, and reports false at a nil.
+// follow dereferences pointers and interfaces. It returns false if one of them is nil.
 func follow(v reflect.Value) (reflect.Value, bool) {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()

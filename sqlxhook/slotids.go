@@ -14,24 +14,25 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// carry lets the keys of a row type that lead to the shard of a table carry the
-// slot of the row's sharding key, where their generator can do that.
-func (h *Hook) carry(keys []key, m *reflectx.Mapper, r reflect.Type, t *sharding.Table) {
+// useSlotKeys makes generated keys carry the slot of their row's sharding key. It does so
+// for those keys that the router uses to find a row's shard, if their generator is a
+// keygen.Bucketed.
+func (h *Hook) useSlotKeys(keys []key, m *reflectx.Mapper, r reflect.Type, t *sharding.Table) {
 	for i := range keys {
 		k := &keys[i]
-		ints, ok := k.supply.(sequence)
+		ints, ok := k.source.(idGenerator)
 		if !ok || !t.Leads(k.column) {
 			continue
 		}
 		g, bucketed := ints.gen.(keygen.Bucketed)
 		f, err := columnField(m, r, t.Key)
 		if bucketed && err == nil && f.name != k.column {
-			k.supply = slotIDs{ints.set, g, h.router, t.Name, k.column, f}
+			k.source = slotIDs{ints.set, g, h.router, t.Name, k.column, f}
 		}
 	}
 }
 
-// columnField finds the field that holds a column.
+// columnField returns the field for a column.
 func columnField(m *reflectx.Mapper, t reflect.Type, column string) (field, error) {
 	for _, fi := range columnsOf(m, t) {
 		if strings.EqualFold(fi.Path, column) {
@@ -50,7 +51,7 @@ type slotIDs struct {
 	key           field
 }
 
-var _ supply = slotIDs{}
+var _ keySource = slotIDs{}
 
 func (s slotIDs) draw(ctx context.Context, r rows, empty []int) (func(int, reflect.Value) error, error) {
 	keys := make([]any, len(empty))

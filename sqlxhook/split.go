@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// cut returns behind which rows a batch of n is cut so that each statement keeps the
-// limits, or nil when one statement is enough. A row that is too large by itself
-// is sent alone: the server has the last word.
+// cut returns the row numbers at which a batch of n rows is cut so that no statement exceeds
+// the limits. It returns nil if one statement is enough. A row that exceeds the limits alone
+// is sent alone, and the server decides.
 func (p *plan) cut(n int, a *args) []int {
 	if n == 1 || len(p.group) == 0 {
 		return nil
@@ -30,13 +30,13 @@ func (p *plan) cut(n int, a *args) []int {
 	return cuts
 }
 
-// perStatement is how many rows the parameters of one statement are enough for.
+// perStatement returns how many rows one statement may have by its number of parameters.
 func (p *plan) perStatement() int {
 	return max(1, (p.limits.params-len(p.head)-len(p.tail))/len(p.group))
 }
 
-// fit returns behind which row a statement ends that begins with row from and
-// ends before row to.
+// fit returns the row number at which a statement must end that begins with row from and may
+// have the rows before to.
 func (p *plan) fit(a *args, from, to int) int {
 	if p.limits.bytes == 0 {
 		return to
@@ -50,8 +50,8 @@ func (p *plan) fit(a *args, from, to int) int {
 	return to
 }
 
-// size returns how many bytes a statement of so many rows takes, never less;
-// beyond enough it stops counting.
+// size returns an upper bound for the bytes of a statement of so many rows. It stops
+// counting once the size exceeds enough.
 func (p *plan) size(a *args, rows, enough int) int {
 	n := p.once(a)
 	if p.fixed >= 0 {
@@ -63,7 +63,7 @@ func (p *plan) size(a *args, rows, enough int) int {
 	return n
 }
 
-// once is the size of what a statement has once, whatever the number of rows.
+// once returns the size of those parts of a statement that do not repeat with the rows.
 func (p *plan) once(a *args) int {
 	n := p.stmt.head.size() + p.stmt.tail.size()
 	if p.limits.args {
@@ -77,7 +77,7 @@ func (p *plan) once(a *args) int {
 	return n
 }
 
-// rowSize is the size of row i with its parentheses.
+// rowSize returns the size of row i with its parentheses.
 func (p *plan) rowSize(a *args, i int) int {
 	if p.fixed >= 0 {
 		return p.fixed
@@ -93,7 +93,7 @@ func (p *plan) rowSize(a *args, i int) int {
 	return n
 }
 
-// fixedRow returns what every row takes, -1 if that depends on the row.
+// fixedRow returns the size of a row if all rows have the same size, and -1 otherwise.
 func (p *plan) fixedRow() int {
 	n := p.stmt.group.size()
 	for f := range p.group {
@@ -107,19 +107,19 @@ func (p *plan) fixedRow() int {
 	return n
 }
 
-// escaped is the most that so many bytes take when the client writes them into
-// the text as a literal, each with a backslash.
-func escaped(length int) int { return 2*length + fixedSize }
+// escapedSize returns the largest size of a literal of so many bytes, in which the client
+// may escape each byte with a backslash.
+func escapedSize(length int) int { return 2*length + fixedSize }
 
-// sizeOf returns what a value takes at most. A driver.Valuer only tells by its
-// value: MySQL's drivers ask for that in any case, so it is sent in its place;
-// those of PostgreSQL know types of their own.
+// sizeOf returns the largest size of a value. The size of a driver.Valuer is known only by a
+// call of Value. MySQL's drivers would call it again, so its result replaces the argument.
+// PostgreSQL's drivers know more types than database/sql, so the argument stays.
 func (p *plan) sizeOf(v *any) int {
 	switch v := (*v).(type) {
 	case string:
-		return escaped(len(v))
+		return escapedSize(len(v))
 	case []byte:
-		return escaped(len(v))
+		return escapedSize(len(v))
 	case nil, int64, int, bool, float64, time.Time:
 		return fixedSize
 	case driver.Valuer:
@@ -128,16 +128,16 @@ func (p *plan) sizeOf(v *any) int {
 	}
 	value, err := valueOf((*v).(driver.Valuer))
 	if err != nil {
-		return fixedSize // the driver will say so
+		return fixedSize // the driver will report the error
 	}
-	if p.family == mysql {
+	if p.database == mysql {
 		*v = value
 	}
 	return sizeOfKind(reflect.ValueOf(value))
 }
 
-// valueOf spares nil pointers the call of a method that they do not have, like
-// database/sql.
+// valueOf calls Value, except on a nil pointer whose type inherits the method from its
+// element: like database/sql, it returns nil then.
 func valueOf(v driver.Valuer) (driver.Value, error) {
 	rv := reflect.ValueOf(v)
 	if rv.Kind() == reflect.Pointer && rv.IsNil() && isValuer(rv.Type().Elem()) {
@@ -153,7 +153,7 @@ func sizeOfKind(v reflect.Value) int {
 	}
 	switch v.Kind() {
 	case reflect.String, reflect.Slice, reflect.Array:
-		return escaped(v.Len())
+		return escapedSize(v.Len())
 	}
 	return fixedSize
 }

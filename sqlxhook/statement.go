@@ -11,14 +11,14 @@ import (
 	"github.com/shardid/shardid/internal/sqltext"
 )
 
-// text is SQL with named parameters cut out: parts[0] params[0] parts[1] and so on.
+// text is SQL cut at its named parameters: parts[0] params[0] parts[1] and so on.
 type text struct {
 	parts  []string
 	params []string
 }
 
-// size is how many bytes it takes, with its commas and placeholders, which are
-// numbers of at most five digits.
+// size returns how many bytes the text needs at most, with its comma and its placeholders,
+// whose numbers have at most five digits.
 func (t *text) size() int {
 	n := 1 + len(t.params)*len("$65535")
 	for _, part := range t.parts {
@@ -27,21 +27,22 @@ func (t *text) size() int {
 	return n
 }
 
-// statement is a query taken apart: head and tail appear once, the VALUES group
-// once per row. Without a group everything is head.
+// statement is a parsed query. Its head and tail are written once, its VALUES group once per
+// row. If there is no group, the whole query is the head.
 type statement struct {
 	head, group, tail text
 	insert            bool       // INSERT or REPLACE
-	replaces          bool       // REPLACE, IGNORE or OR: it minds rows that are there
-	table             string     // that is inserted into
-	columns           []string   // of the column list; nil without one
-	values            [][]string // the parameters in each item of the group
+	replaces          bool       // REPLACE, IGNORE or OR: existing rows change what it does
+	table             string     // the table of the INSERT
+	columns           []string   // the column list; nil if there is none
+	values            [][]string // the parameters in each value of the group
 	groups            int        // VALUES groups in the text
 	question, dollar  bool       // has "?", has "$1"
 }
 
-// parse reads the query in every reading the family allows, which must agree.
-func parse(query string, f family) (*statement, error) {
+// parse reads the query in every flavor of the database. It fails if two flavors find
+// different statements.
+func parse(query string, f database) (*statement, error) {
 	var first *statement
 	for _, flavor := range f.readings() {
 		s, err := parseAs(query, flavor)
@@ -77,15 +78,15 @@ func parseAs(query string, flavor sqltext.Flavor) (*statement, error) {
 	return &p.stmt, nil
 }
 
-// parser walks over the code tokens of a statement.
+// parser walks over the tokens of a statement, without its comments and spaces.
 type parser struct {
 	sql    string
 	tokens []sqltext.Token
 	stmt   statement
 }
 
-// parse fills stmt and returns where the first VALUES group stands in the text;
-// both are the text's end if there is none.
+// parse sets stmt and returns the start and end of the first VALUES group in the text. Both
+// are the end of the text if there is no group.
 func (p *parser) parse() (start, end int) {
 	none := len(p.sql)
 	i := p.verb()
@@ -127,8 +128,8 @@ func (p *parser) verb() int {
 	return len(p.tokens)
 }
 
-// target reads the table's name at i, behind INSERT, and returns the index
-// behind it.
+// target reads the name of the table at i, after INSERT, and returns the index after the
+// name.
 func (p *parser) target(i int) int {
 	if p.is(i, "OR") { // SQLite's INSERT OR IGNORE
 		p.stmt.replaces, i = true, i+2
@@ -146,8 +147,8 @@ func (p *parser) target(i int) int {
 	return i + 1
 }
 
-// values returns the index where the first VALUES group opens and the index
-// where the column list does, -1 for what there is not.
+// values returns the index at which the first VALUES group opens, and the index at which the
+// column list opens. Each is -1 if there is none.
 func (p *parser) values(i int) (open, columns int) {
 	columns = -1
 	for ; i < len(p.tokens); i = p.after(i) {
@@ -167,8 +168,8 @@ func (p *parser) values(i int) (open, columns int) {
 	return -1, columns
 }
 
-// names returns the identifiers of the list that opens at i; of a qualified one
-// the last part.
+// names returns the identifiers of the list that opens at i. Of a qualified identifier it
+// returns the last part.
 func (p *parser) names(i int) []string {
 	names := []string{}
 	for end := p.closing(i); i < end; i++ {
@@ -179,7 +180,7 @@ func (p *parser) names(i int) []string {
 	return names
 }
 
-// items returns the parameters in each item between the parentheses at open and shut.
+// items returns the parameters of each value between the parentheses at open and shut.
 func (p *parser) items(open, shut int) [][]string {
 	var items [][]string
 	for i := open + 1; i < shut; i++ {
@@ -211,8 +212,8 @@ func (p *parser) countGroups(shut int) int {
 	return n
 }
 
-// closing returns the index of the parenthesis that closes the one at open, the
-// last token's if none does.
+// closing returns the index of the parenthesis that closes the one at open, or the index of
+// the last token if none does.
 func (p *parser) closing(open int) int {
 	depth := 0
 	for i := open; i < len(p.tokens); i++ {
@@ -229,8 +230,8 @@ func (p *parser) closing(open int) int {
 	return len(p.tokens) - 1
 }
 
-// after returns the index behind the token at i, or behind the parentheses that
-// open there.
+// after returns the index after the token at i. If a parenthesis opens there, it is the
+// index after the closing one.
 func (p *parser) after(i int) int {
 	if p.is(i, "(") {
 		return p.closing(i) + 1
@@ -242,7 +243,7 @@ func (p *parser) is(i int, s string) bool {
 	return i >= 0 && i < len(p.tokens) && p.tokens[i].Is(p.sql, s)
 }
 
-// text returns sql[start:end] cut at its named parameters.
+// text returns sql[start:end], cut at its named parameters.
 func (p *parser) text(start, end int) text {
 	var t text
 	for _, tok := range p.tokens {
@@ -256,10 +257,10 @@ func (p *parser) text(start, end int) text {
 	return t
 }
 
-// name returns the name of a Named token.
+// name returns the name of a named parameter, without the colon.
 func name(sql string, t sqltext.Token) string { return t.Text(sql)[1:] }
 
-// sql returns the statement for n rows.
+// sql returns the text of the statement for n rows.
 func (s *statement) sql(n int, style style) string {
 	var b strings.Builder
 	number := 0
@@ -283,7 +284,7 @@ func (s *statement) sql(n int, style style) string {
 	return b.String()
 }
 
-// write appends the placeholder with this number.
+// write appends the placeholder of this number.
 func (s style) write(b *strings.Builder, number int) {
 	if s == "" {
 		b.WriteByte('?')

@@ -18,7 +18,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-// speaks is a handle for a family that is not there: it records only.
+// speaks is a handle for a database that does not exist: it records the statements.
 type speaks struct {
 	driver  string
 	queries []string
