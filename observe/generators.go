@@ -9,7 +9,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Generator is how a generator was at a moment.
+// Generator is the state of a generator at one moment.
 type Generator struct {
 	keygen.Stats
 
@@ -18,13 +18,14 @@ type Generator struct {
 	Read   time.Time      // the moment
 }
 
-// fromSource tells whether the generator takes its keys from a source, and so can run
-// out of them.
+// fromSource reports whether the generator takes its keys from a source, so that they can
+// run out.
 func (g Generator) fromSource() bool { return g.LeasedUntil.IsZero() && g.Expires.IsZero() }
 
-// Left is for how long the generator can go on without its source or its ledger, in
-// seconds: the keys in memory at the rate of lately, or the time that is left of its lease.
-// It is infinite while no keys are asked for, and for one that asks nobody.
+// Left returns for how many seconds the generator can go on without its source or ledger.
+// With a lease, that is the time until the lease ends. Otherwise it is the number of keys in
+// memory divided by the present rate. It is infinite while no keys are asked for, and for a
+// generator without source and ledger.
 func (g Generator) Left() float64 {
 	switch {
 	case !g.LeasedUntil.IsZero():
@@ -39,7 +40,7 @@ func (g Generator) Left() float64 {
 	return 0
 }
 
-// generatorMetric is a metric that each generator has one sample of, or none.
+// generatorMetric is a metric with at most one sample per generator.
 type generatorMetric struct {
 	name, help string
 	typ        Type

@@ -15,7 +15,7 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// Status is how something is.
+// Status is the state of a service or of one of its parts.
 type Status string
 
 // OK, Degraded and Down are what a Status can be.
@@ -36,14 +36,14 @@ func (s Status) rank() int {
 	return 2
 }
 
-// Check is what was found of one thing.
+// Check is the result of one check.
 type Check struct {
 	Name    string `json:"name"` // "generator order", "database east", "route"
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"` // why it is not OK, and what to do
 }
 
-// Health is how a service is.
+// Health is the state of a service.
 type Health struct {
 	Status Status  `json:"status"` // the worst of the generators and the route, and of all databases together
 	Checks []Check `json:"checks"`
@@ -103,7 +103,7 @@ func (h *Health) worsen(to Status) {
 	}
 }
 
-// check judges a generator.
+// check returns the state of a generator.
 func (g Generator) check(horizon time.Duration) Check {
 	c := Check{Name: "generator " + g.Name, Status: OK}
 	left := g.Left()
@@ -136,7 +136,7 @@ func (s *Service) route() Check {
 	return Check{Name: "route", Status: OK}
 }
 
-// databases asks each database of the router whether it answers.
+// databases pings each database of the router.
 func (s *Service) databases(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -185,5 +185,5 @@ func reply(w http.ResponseWriter, code int, h Health) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // whoever asked has gone
+	_, _ = w.Write(append(text, '\n')) // an error means that the client has gone
 }

@@ -20,7 +20,7 @@ type Log struct {
 	seen map[said]*repeats
 }
 
-// said is what a line is about: it is not written again for a minute.
+// said identifies a line. A line with the same identity is not written again for a minute.
 type said struct{ fingerprint, outcome string }
 
 type repeats struct {
@@ -86,7 +86,7 @@ func (l *Log) Statement(ctx context.Context, s shardsql.Statement) {
 	l.to.LogAttrs(ctx, slog.LevelWarn, message, attributes...)
 }
 
-// turn tells whether a line is to be written, and how many were left out before it.
+// turn reports whether a line must be written, and how many like it were left out before.
 func (l *Log) turn(of said) (repeated int64, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,13 +13,13 @@ import (
 	"github.com/shardid/shardid/schema/migrate"
 )
 
-// Migration is what is asked how far it is; a *migrate.Job is one.
+// Migration is a job whose status can be read; a *migrate.Job is one.
 type Migration interface {
 	Status(ctx context.Context) (migrate.Status, error)
 }
 
-// Migrations are metrics of migrations. [Migrations.Watch] reads where they stand, so that
-// who asks for metrics waits for no database. It is safe for concurrent use.
+// Migrations are the metrics of migrations. [Migrations.Watch] reads the status of each job,
+// so that a call for metrics waits for no database. It is safe for concurrent use.
 type Migrations struct {
 	jobs map[string]Migration
 
@@ -27,7 +27,7 @@ type Migrations struct {
 	last map[string]reading
 }
 
-// reading is what a job has said last.
+// reading is the last status of a job.
 type reading struct {
 	migrate.Status
 
@@ -76,7 +76,7 @@ func (m *Migrations) look(ctx context.Context, name string, job Migration) {
 	m.last[name] = r
 }
 
-// migrationMetric is a metric that each job has one sample of, or none.
+// migrationMetric is a metric with at most one sample per job.
 type migrationMetric struct {
 	name, help string
 	value      func(r reading) (v float64, has bool)

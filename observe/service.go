@@ -44,8 +44,8 @@ type Config struct {
 
 const defaultHorizon = 10 * time.Second
 
-// Service is what is observed of a process. It is safe for concurrent use, and holds
-// nothing that needs closing.
+// Service gives the metrics and the health of a process. It is safe for concurrent use, and
+// holds nothing that must be closed.
 type Service struct {
 	cfg        Config
 	generators []named
@@ -96,8 +96,8 @@ func (s *Service) add(name string, generator any) {
 	}
 }
 
-// same tells whether two reporters are one. Those whose types cannot be compared are
-// not.
+// same reports whether a and b are the same reporter. Reporters of a type that cannot be
+// compared are never the same.
 func same(a, b keygen.Reporter) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

@@ -24,7 +24,7 @@ type Statements struct {
 	count map[series]*counts
 }
 
-// series is what statements are counted by.
+// series is the set of labels by which statements are counted.
 type series struct{ table, kind, outcome string }
 
 // Outcomes of statements that were not refused.

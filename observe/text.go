@@ -18,7 +18,7 @@ const textFormat = "text/plain; version=0.0.4; charset=utf-8"
 func (s *Service) Metrics() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", textFormat)
-		_ = WriteText(w, s.Gather()) // whoever asked has gone
+		_ = WriteText(w, s.Gather()) // an error means that the client has gone
 	})
 }
 
