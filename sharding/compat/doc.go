@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compat takes over tables that were sharded with go-gorm/sharding
-// (gorm.io/sharding): the same keys lead to the same physical tables, which stay
-// where they are.
+// (gorm.io/sharding). The same keys lead to the same physical tables, and no row moves.
 //
 // # Promise
 //
-// [Import] turns a configuration of that plugin, as it stands in the code, into a
-// sharding.Table. Every row that the plugin put where its algorithm says is found
-// there. What cannot be taken over exactly is refused with an error that says
-// what to do.
+// [Import] turns a configuration of that plugin, copied from the application's code, into a
+// sharding.Table. The table finds every row that the plugin stored where its algorithm says.
+// Import refuses what it cannot take over exactly; the error says what to do.
 //
 //	orders, err := compat.Import("orders", "shop", compat.Config{
 //		ShardingKey:         "user_id",
@@ -20,12 +18,11 @@
 //
 // # Failure modes
 //
-// A key that its column would convert is refused, although the plugin has a table for
-// it: texts that are no integers where the column holds integers, and integers, or texts
-// that end with a space, where it holds texts (Config.TextKey).
+// The table refuses a key that its column would convert, although the plugin has a table
+// for it. If the column holds integers, these are texts that are no integers. If the column
+// holds texts (Config.TextKey), these are integers and texts that end with a space.
 //
-// Rows that the plugin itself put into another table (an update of the key, SQL
-// that it could not parse, a negative key) are not found; schema.Doctor names
-// them. Their way back, and the rest of the move, is in
-// docs/from-go-gorm-sharding.md.
+// The plugin itself may have put rows into another table: after an update of the key, by SQL
+// that it could not parse, or for a negative key. Such rows are not found; schema.Doctor
+// lists them. docs/from-go-gorm-sharding.md describes how to move them, and all other steps.
 package compat

@@ -11,41 +11,42 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// Config has the fields of go-gorm/sharding's Config that say where rows lie,
-// under the names they have there; copy them over. Its DoubleWrite and
-// PrimaryKeyGeneratorFn have no part in that.
+// Config has the fields of go-gorm/sharding's Config that decide where rows lie. The fields
+// keep their names, so that a configuration can be copied. DoubleWrite and
+// PrimaryKeyGeneratorFn are left out, because they do not decide where rows lie.
 type Config struct {
 	// ShardingKey is the column of the sharding key. There is no default.
 	ShardingKey string
-	// TextKey says that the column of the sharding key holds texts. Keys are texts
-	// then, and no integers, which such a column compares otherwise. By default it
-	// holds integers, or times with a ShardingAlgorithm, and only texts that are
-	// integers are taken, as the database would convert others ("3e0" to 3).
+	// TextKey says that the column of the sharding key holds texts. The table then takes
+	// texts and refuses integers, which such a column compares in another way. By default
+	// the column holds integers or, with a ShardingAlgorithm, times. The table then takes
+	// a text only if it is an integer, as the database would convert others ("3e0" to 3).
 	TextKey bool
 	// NumberOfShards is the number of tables. It may be 0 only with both
 	// ShardingAlgorithm and ShardingSuffixs.
 	NumberOfShards uint
-	// ShardingAlgorithm returns the suffix of a key's table. nil means the
-	// plugin's default: the number, or the CRC-32 of a text that is none, modulo
-	// NumberOfShards. What it makes of a time must not depend on the time's zone; a time that
-	// is no whole second is refused where the nearest ones have other tables.
+	// ShardingAlgorithm returns the suffix of a key's table. nil means the plugin's
+	// default: the number modulo NumberOfShards, or for a text that is no number its
+	// CRC-32 modulo NumberOfShards. The suffix of a time must not depend on the time's
+	// zone. A time that is no whole second is refused if the whole seconds next to it
+	// have different tables.
 	ShardingAlgorithm func(columnValue any) (suffix string, err error)
 	// ShardingSuffixs returns all suffixes. nil means those of the keys 0 to
-	// NumberOfShards-1, as in the plugin. It must return each that the algorithm
+	// NumberOfShards-1, as in the plugin. It must return each suffix that the algorithm
 	// can return.
 	ShardingSuffixs func() (suffixs []string)
 	// PrimaryKeyGenerator says who made the ids; the constants have the plugin's
-	// values. With PKSnowflake, an id holds the number of its row's table, and
+	// values. With PKSnowflake, an id contains the number of its row's table, so that
 	// rows can be found by id too.
 	PrimaryKeyGenerator int
-	// IDFrom is the smallest id that the plugin's PKSnowflake made; ids below it
-	// came from elsewhere and do not hold the number of a table. Only
-	// with PKSnowflake. 0 means that no id is trusted, and that rows are found by
-	// the sharding key only; so it must be once another generator makes ids.
+	// IDFrom is the smallest id that the plugin's PKSnowflake made. Ids below it have
+	// another origin and do not contain the number of a table. It may be set only with
+	// PKSnowflake. 0 means that rows are found by the sharding key only, because no id is
+	// trusted. Set it to 0 as soon as another generator makes ids.
 	IDFrom int64
 }
 
-// The plugin's ways to make ids, with its values.
+// The plugin's ways to make ids, with the plugin's values.
 const (
 	PKSnowflake = iota
 	PKPGSequence
@@ -53,11 +54,11 @@ const (
 	PKCustom
 )
 
-// maxDefaultShards: the plugin has no format for the suffixes of more tables.
+// maxDefaultShards is the largest number of tables for which the plugin has a suffix format.
 const maxDefaultShards = 9999
 
-// Import returns the table that go-gorm/sharding calls name, with physical tables
-// in the database that DBs calls db. The error names the field that is wrong.
+// Import returns the table that go-gorm/sharding calls name. Its physical tables lie in the
+// database that DBs calls db. The error names the wrong field.
 func Import(name, db string, c Config) (sharding.Table, error) {
 	suffixes, err := c.suffixes()
 	if err != nil {
@@ -78,7 +79,7 @@ func Import(name, db string, c Config) (sharding.Table, error) {
 	return table, nil
 }
 
-// suffixes returns those of all tables, in the order of the plugin.
+// suffixes returns the suffixes of all tables, in the order of the plugin.
 func (c Config) suffixes() ([]string, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// defaultSuffix has as many digits as the number of shards.
+// defaultSuffix pads i with zeros to as many digits as the number of shards has.
 func (c Config) defaultSuffix(i int) string {
 	return fmt.Sprintf("_%0*d", len(strconv.FormatUint(uint64(c.NumberOfShards), 10)), i)
 }

@@ -19,7 +19,7 @@ var (
 	_ sharding.Rule = byNode(0)
 )
 
-// bySuffix is a ShardingAlgorithm as a rule: slot i is the i-th suffix.
+// bySuffix is a ShardingAlgorithm as a rule. Slot i is the table with the i-th suffix.
 type bySuffix struct {
 	algorithm func(any) (string, error)
 	places    map[string]sharding.Slot
@@ -36,9 +36,10 @@ func newBySuffix(algorithm func(any) (string, error), suffixes []string, texts b
 
 func (r bySuffix) Slots() int { return len(r.places) }
 
-// Slot refuses keys of which the column makes something else than the algorithm
-// sees: a text that is no integer in a column of integers, an integer or spaces at
-// the end in one of texts, and a time less than a second from a table's border.
+// Slot refuses keys that the column would convert to something other than what the
+// algorithm sees. In a column of integers that is a text that is no integer; in a column of
+// texts it is an integer or a text that ends with a space. A time is refused if rounding it
+// to the second could lead to another table.
 func (r bySuffix) Slot(key any) (sharding.Slot, error) {
 	plain, err := plainKey(key)
 	if err != nil {
@@ -59,8 +60,8 @@ func (r bySuffix) Slot(key any) (sharding.Slot, error) {
 	return r.place(key, plain)
 }
 
-// text returns what the algorithm is given for a text: in a column of integers it is
-// an integer, however it is written.
+// text returns the values that the algorithm gets for a text. If the column holds integers,
+// that is the integer, however it is written.
 func (r bySuffix) text(key any, text string) (given, plain any, err error) {
 	if r.texts {
 		if strings.HasSuffix(text, " ") {
@@ -75,8 +76,8 @@ func (r bySuffix) text(key any, text string) (given, plain any, err error) {
 	return n, n, nil
 }
 
-// time refuses what a column may round to a time of another table: no column of a
-// database is coarser than a second, unless it keeps days.
+// time refuses a time that the column may round to a time of another table. No column type
+// is coarser than a second, except types that store days.
 func (r bySuffix) time(key any, at time.Time) (sharding.Slot, error) {
 	slot, err := r.place(key, at)
 	below := at.Truncate(time.Second)
@@ -91,8 +92,8 @@ func (r bySuffix) time(key any, at time.Time) (sharding.Slot, error) {
 	return slot, err
 }
 
-// place gives the algorithm the key as it is, and, if it does not take that, as
-// the int64 or string that algorithms are written for.
+// place passes the key to the algorithm unchanged. If the algorithm fails, place passes the
+// int64 or string, for which algorithms are usually written.
 func (r bySuffix) place(key, plain any) (sharding.Slot, error) {
 	suffix, err := r.algorithm(key)
 	if err != nil {
@@ -108,8 +109,8 @@ func (r bySuffix) place(key, plain any) (sharding.Slot, error) {
 	return slot, nil
 }
 
-// plainKey returns the key as int64 or string where it is one in another
-// guise. NULL is an error.
+// plainKey returns the key as int64 or string if it is an integer or a text of another Go
+// type. NULL is an error.
 func plainKey(key any) (any, error) {
 	if valuer, ok := key.(driver.Valuer); ok && !isNil(key) {
 		value, err := valuer.Value()
@@ -140,15 +141,15 @@ func isNil(key any) bool {
 	return key == nil || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil()
 }
 
-// The plugin keeps the number of a row's table in the node bits of its
+// The plugin stores the number of a row's table in the node bits of its
 // snowflake ids.
 const (
 	nodeShift = 12
 	nodes     = 1024
 )
 
-// byNode is the rule of the ids that the plugin made, for that many tables. An id
-// that names a table which does not exist was not made by it.
+// byNode is the rule of the ids that the plugin made, for that many tables. An id with the
+// number of a table that does not exist was not made by the plugin.
 type byNode int
 
 func (r byNode) Slots() int { return int(r) }

@@ -142,7 +142,7 @@ func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *own
 		b.tx = k.tx
 	}
 	return &owner.SQL{
-		Of: of, Now: k.session.database.router.Snapshot, Lookup: l, Dialect: k.session.database.server.Dialect, Book: b, Locks: b.tx != nil,
+		Of: of, Now: k.session.database.router.Snapshot, Lookup: l, Dialect: k.session.database.server.Dialect, Entries: b, Locks: b.tx != nil,
 		On: func(ctx context.Context, at sharding.Target, key any, f func(owner.Shard) error) error {
 			if joint := b.tx != nil && k.session.database.poolOrHome(at.DB) == pool; !joint {
 				if err := k.foreign(of, at, key); err != nil {

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package owner keeps lookup tables true: which sharding keys own the values of a column
-// that does not lead to the shard ([sharding.Lookup]). Its promise: a row that is
-// committed on a shard has its entry, whoever is killed when, and a value of a unique
-// lookup has one owner. An entry without a row may be left over; it does no harm.
+// Package owner maintains lookup tables. A lookup table tells which sharding keys own the
+// values of a column that does not lead to the shard ([sharding.Lookup]).
+//
+// The package promises two things, even if processes are killed at any moment. Each row that
+// is committed on a shard has an entry. Each value of a unique lookup has one owner. An entry
+// without a row may be left over; it does no harm.
 //
 // # Order
 //
-// A writer executes its statement on the shard first, then enters the values that its rows
-// have got ([Reserve]), and then commits on the shard. The entry is committed by itself, or
-// together with the row where both lie in one database. After the commit it removes the
-// entries of values that its rows had ([Release]), and after a rollback those that it made.
-// A kill between any two of these steps leaves an entry too many, and never a row without
-// one.
+// A writer first executes its statement on the shard. Then it enters the values that its
+// rows have got ([Reserve]). Then it commits on the shard. The entry is committed in a
+// transaction of its own, or together with the row if both lie in one database. After the
+// commit the writer removes the entries of values that its rows had before ([Release]). After
+// a rollback it removes the entries that it made. A kill between any two of these steps
+// leaves an entry without a row, and never a row without an entry.
 //
-// A reader asks the entries of a value and sends its statement, with all its conditions, to
-// the shards of their keys. An entry without a row leads to a shard that has no such row.
+// A reader reads the entries of a value. It sends its statement, with all conditions, to the
+// shards of their keys. An entry without a row leads to a shard that has no such row.
 //
 // # A value that has an owner
 //
-// Whoever finds the entry of another owner looks for that owner's row on its shard, by a
-// read that waits for transactions under way ([Table.Has]): the other writer has executed
-// its statement before it made its entry, so it holds the lock of the row until it commits
-// or is gone. If the row is there, the value is taken. If not, the entry is left over, and
-// is replaced.
+// A writer that finds the entry of another owner looks for the owner's row on its shard. It
+// reads in a way that waits for open transactions ([Table.Has]). The other writer executed
+// its statement before it made its entry. So it holds the row lock until it commits or its
+// connection ends. If the row exists, the value is taken. If it does not exist, the entry is
+// left over, and the writer replaces it.
 //
-// Between the look and the replacement the old owner may come back. So each entry has a
-// claim, a random number, which everybody who relies on an entry exchanges: an entry is
-// replaced or removed only while it has the claim that it had before the look. No lock is
-// held on an entry while a row is waited for, unless both are in one transaction.
+// Between this read and the replacement the old owner may return. So each entry has a claim,
+// a random number, which every writer that relies on the entry changes. An entry is replaced
+// or removed only if it still has the claim that it had before the read. No writer holds a
+// lock on an entry while it waits for a row, unless both are in one transaction.
 //
 // [TestTheProtocolKeepsEveryRow] tries all orders of the steps of several processes, which
-// are killed anywhere, and what happens without any one of the rules.
+// are killed at any step. It also shows what breaks without each of the rules.
 //
 // # Vitess
 //
-// Vitess' consistent lookups hold a transaction on the lookup table open beside that of the
-// row, commit it before, and open a third one for removals. Here entries are single
-// statements, so that a pool of one connection is enough, and the claim stands for the lock.
+// Vitess' consistent lookups hold a transaction on the lookup table open beside the row's
+// transaction and commit it before. They open a third transaction for removals. In this
+// package entries are written by single statements, so a pool of one connection is enough.
+// The claim replaces the lock.
 package owner

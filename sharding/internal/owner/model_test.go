@@ -15,31 +15,31 @@ import (
 )
 
 // The model is the protocol itself, Reserve, Fill and Release, over shards and a lookup
-// table in memory. Processes write rows with one value; each of their statements is one
-// step, and one that has to wait for a lock has none until it is free. All orders of the
-// steps are tried, and a process may be killed behind any of them: its transaction is
-// rolled back then.
+// table in memory. Processes write rows with one value. Each of their statements is one
+// step; a statement that waits for a lock has no step until the lock is free. The test tries
+// all orders of the steps. It may kill a process after any step; that rolls its transaction
+// back.
 
-// mutant switches rules of the protocol off, to show what each is for.
+// mutant switches rules of the protocol off, to show the purpose of each.
 type mutant struct {
-	noWait       bool // the look for the owner's row does not wait for transactions
-	blind        bool // nobody looks for the owner's row
-	noClaim      bool // an entry is replaced and removed though others rely on it since
-	sameClaim    bool // who relies on an entry that is there leaves its claim
+	noWait       bool // the read of the owner's row does not wait for transactions
+	blind        bool // no process reads the owner's row
+	noClaim      bool // an entry is replaced and removed although others rely on it since
+	sameClaim    bool // a process that relies on an existing entry does not change its claim
 	reserveFirst bool // the entry is made before the row is written
 	commitFirst  bool // the row is committed before the entry is made
 	releaseFirst bool // the entry is removed before the row is
 }
 
-// row is one that may be on a shard. Rows of one key are in one table.
+// row is a row that may exist on a shard. Rows of one key are in one table.
 type row struct {
 	key     int64
 	there   bool
 	holder  int  // 1 + the process whose transaction has its lock
-	becomes bool // there, when that commits
+	becomes bool // exists after that transaction's commit
 }
 
-type world struct {
+type model struct {
 	mutant
 	unique  bool
 	rows    []row
@@ -52,7 +52,7 @@ type world struct {
 
 // process is a program of which each step is chosen by the test.
 type process struct {
-	world *world
+	model *model
 	id    int
 	yield func(step) bool
 	next  func() (step, bool)
@@ -61,7 +61,7 @@ type process struct {
 	state string // running, ended or killed
 	trace strings.Builder
 	claim int64
-	empty bool // of a reader: at some time since it began there was no row
+	empty bool // of a reader: at some time since it began no row existed
 }
 
 // step is a statement that may have to wait.
@@ -72,7 +72,7 @@ type step struct {
 
 var errKilled = errors.New("killed")
 
-// run waits for the turn of the process, and notes what its step has answered.
+// run waits until the test chooses the process, and records the result of its step.
 func run[T any](p *process, ready func() bool, do func() T) T {
 	var answer T
 	if !p.yield(step{ready, func() { answer = do(); _, _ = fmt.Fprint(&p.trace, answer, ";") }}) {
@@ -85,16 +85,17 @@ func always() bool { return true }
 
 var errTaken = errors.New("duplicate entry")
 
-// is says of a unique lookup that an entry is told by its value, of which there is one.
-func (w *world) is(e owner.Entry) func(owner.Entry) bool {
+// is returns the identity of an entry as a condition: of a unique lookup the value, of which
+// the model has one.
+func (w *model) is(e owner.Entry) func(owner.Entry) bool {
 	return func(other owner.Entry) bool { return w.unique || other.Key == e.Key }
 }
 
 func (p *process) Insert(_ context.Context, entries []owner.Entry) (int64, error) {
 	return run(p, always, func() (added int64) {
 		for _, e := range entries {
-			if !slices.ContainsFunc(p.world.entries, p.world.is(e)) {
-				p.world.entries = append(p.world.entries, e)
+			if !slices.ContainsFunc(p.model.entries, p.model.is(e)) {
+				p.model.entries = append(p.model.entries, e)
 				added++
 			}
 		}
@@ -104,7 +105,7 @@ func (p *process) Insert(_ context.Context, entries []owner.Entry) (int64, error
 
 func (p *process) Claims(context.Context, []owner.Entry) ([]int64, error) {
 	return run(p, always, func() (claims []int64) {
-		for _, e := range p.world.entries {
+		for _, e := range p.model.entries {
 			claims = append(claims, e.Claim)
 		}
 		return claims
@@ -113,8 +114,8 @@ func (p *process) Claims(context.Context, []owner.Entry) ([]int64, error) {
 
 func (p *process) Find(_ context.Context, in owner.Entry) (owner.Entry, bool, error) {
 	found := run(p, always, func() *owner.Entry {
-		if i := slices.IndexFunc(p.world.entries, p.world.is(in)); i >= 0 {
-			e := p.world.entries[i]
+		if i := slices.IndexFunc(p.model.entries, p.model.is(in)); i >= 0 {
+			e := p.model.entries[i]
 			return &e
 		}
 		return nil
@@ -126,10 +127,10 @@ func (p *process) Find(_ context.Context, in owner.Entry) (owner.Entry, bool, er
 	return *found, true, nil
 }
 
-// as returns the place of an entry that is as it was.
+// as returns the index of an entry that is still equal to old.
 func (p *process) as(old owner.Entry) int {
-	return slices.IndexFunc(p.world.entries, func(e owner.Entry) bool {
-		return e == old || p.world.noClaim && p.world.is(old)(e)
+	return slices.IndexFunc(p.model.entries, func(e owner.Entry) bool {
+		return e == old || p.model.noClaim && p.model.is(old)(e)
 	})
 }
 
@@ -139,10 +140,10 @@ func (p *process) Replace(_ context.Context, old, by owner.Entry) (bool, error) 
 		if i < 0 {
 			return false
 		}
-		if p.world.sameClaim && old.Key == by.Key {
+		if p.model.sameClaim && old.Key == by.Key {
 			return true
 		}
-		p.world.entries[i] = by
+		p.model.entries[i] = by
 		return true
 	}), nil
 }
@@ -153,13 +154,13 @@ func (p *process) Delete(_ context.Context, old owner.Entry) (bool, error) {
 		if i < 0 {
 			return false
 		}
-		p.world.entries = slices.Delete(p.world.entries, i, i+1)
+		p.model.entries = slices.Delete(p.model.entries, i, i+1)
 		return true
 	}), nil
 }
 
 func (p *process) Has(_ context.Context, e owner.Entry) (bool, error) {
-	w := p.world
+	w := p.model
 	if w.blind {
 		return false, nil
 	}
@@ -179,10 +180,10 @@ func (p *process) Duplicate(_ context.Context, e owner.Entry) error {
 	return errTaken
 }
 
-// write executes a statement on a row, and reports whether it did anything. It waits for
-// the lock of the row.
+// write executes a statement on a row, and reports whether it changed the row. It waits for
+// the row lock.
 func (p *process) write(at int, there bool) bool {
-	r := &p.world.rows[at]
+	r := &p.model.rows[at]
 	return run(p, func() bool { return r.holder == 0 }, func() bool {
 		if r.there == there {
 			return false // a duplicate, or nothing to delete
@@ -196,9 +197,9 @@ func (p *process) end(commit bool) {
 	run(p, always, func() string { p.settle(commit); return "" })
 }
 
-// settle ends the transaction of a process, and checks what must hold when it does.
+// settle ends the transaction of a process, and checks what must hold at that moment.
 func (p *process) settle(commit bool) {
-	w := p.world
+	w := p.model
 	for i := range w.rows {
 		if r := &w.rows[i]; r.holder == p.id {
 			if r.holder = 0; commit {
@@ -210,26 +211,26 @@ func (p *process) settle(commit bool) {
 
 func (p *process) entry(at int) owner.Entry {
 	p.claim++
-	return owner.Entry{Value: "v", Key: p.world.rows[at].key, Claim: int64(p.id)*10 + p.claim}
+	return owner.Entry{Value: "v", Key: p.model.rows[at].key, Claim: int64(p.id)*10 + p.claim}
 }
 
-// inserts is a writer of a row.
+// inserts is a process that inserts a row.
 func inserts(at int) func(*process) {
 	return func(p *process) {
 		e := p.entry(at)
 		reserve := func() bool { return owner.Reserve(context.Background(), p, []owner.Entry{e}) == nil }
-		if p.world.reserveFirst && !reserve() {
+		if p.model.reserveFirst && !reserve() {
 			return
 		}
 		if !p.write(at, true) {
 			return
 		}
-		if p.world.commitFirst {
+		if p.model.commitFirst {
 			p.end(true)
 			reserve()
 			return
 		}
-		if !p.world.reserveFirst && !reserve() {
+		if !p.model.reserveFirst && !reserve() {
 			p.end(false)
 			_, _ = owner.Release(context.Background(), p, e)
 			return
@@ -238,54 +239,54 @@ func inserts(at int) func(*process) {
 	}
 }
 
-// deletes is a writer that deletes the first row.
+// deletes is a process that deletes the first row.
 func deletes(p *process) {
 	e := p.entry(0)
 	if !p.write(0, false) {
 		return
 	}
-	if p.world.releaseFirst {
-		p.world.entries = slices.DeleteFunc(p.world.entries, p.world.is(e))
+	if p.model.releaseFirst {
+		p.model.entries = slices.DeleteFunc(p.model.entries, p.model.is(e))
 	}
 	p.end(true)
 	_, _ = owner.Release(context.Background(), p, e)
 }
 
-// reads is a reader: the row of the value, by way of the entry.
+// reads is a process that reads the row of the value by its entry.
 func reads(p *process) {
-	p.empty = p.world.count() == 0
+	p.empty = p.model.count() == 0
 	keys := run(p, always, func() (keys []any) {
-		for _, e := range p.world.entries {
+		for _, e := range p.model.entries {
 			keys = append(keys, e.Key)
 		}
 		return keys
 	})
 	for _, key := range keys {
 		if run(p, always, func() bool {
-			return slices.ContainsFunc(p.world.rows, func(r row) bool { return r.there && r.key == key })
+			return slices.ContainsFunc(p.model.rows, func(r row) bool { return r.there && r.key == key })
 		}) {
 			return
 		}
 	}
-	if !p.empty && p.world.unique {
-		p.world.broken = "a reader found no row, though there was one all the time"
+	if !p.empty && p.model.unique {
+		p.model.broken = "a reader found no row, though there was one all the time"
 	}
 }
 
-// fills enters a row that is there, as Build does.
+// fills is a process that enters an existing row, as Build does.
 func fills(at int) func(*process) {
 	return func(p *process) {
-		if !run(p, always, func() bool { return p.world.rows[at].there }) {
+		if !run(p, always, func() bool { return p.model.rows[at].there }) {
 			return
 		}
 		twice, _ := owner.Fill(context.Background(), p, []owner.Entry{p.entry(at)})
 		for _, e := range twice {
-			p.world.told = append(p.world.told, e.Key.(int64))
+			p.model.told = append(p.model.told, e.Key.(int64))
 		}
 	}
 }
 
-func (w *world) count() (n int) {
+func (w *model) count() (n int) {
 	for _, r := range w.rows {
 		if r.there {
 			n++
@@ -294,8 +295,8 @@ func (w *world) count() (n int) {
 	return n
 }
 
-// check looks for what must never be.
-func (w *world) check(s scenario) {
+// check searches for states that must never occur.
+func (w *model) check(s scenario) {
 	if w.unique && !s.building && w.count() > 1 {
 		w.broken = "two rows have one value"
 	}
@@ -311,7 +312,7 @@ func (w *world) check(s scenario) {
 	}
 }
 
-// scenario is what there is at first, and who does what.
+// scenario is the initial state, and the processes.
 type scenario struct {
 	name     string
 	unique   bool
@@ -321,10 +322,10 @@ type scenario struct {
 	programs []func(*process)
 }
 
-func start(s scenario, m mutant, kills int) *world {
-	w := &world{mutant: m, unique: s.unique, rows: slices.Clone(s.rows), entries: slices.Clone(s.entries), kills: kills}
+func start(s scenario, m mutant, kills int) *model {
+	w := &model{mutant: m, unique: s.unique, rows: slices.Clone(s.rows), entries: slices.Clone(s.entries), kills: kills}
 	for i, program := range s.programs {
-		p := &process{world: w, id: i + 1, state: "running"}
+		p := &process{model: w, id: i + 1, state: "running"}
 		p.next, p.stop = iter.Pull(func(yield func(step) bool) {
 			defer func() {
 				if r := recover(); r != nil && r != errKilled { //nolint:errorlint // the value itself
@@ -347,8 +348,8 @@ func (p *process) proceed() {
 	}
 }
 
-// choices are the processes that can go on; -n kills the n-th.
-func (w *world) choices() (all []int) {
+// choices returns the processes that can continue; -n kills the n-th.
+func (w *model) choices() (all []int) {
 	for _, p := range w.procs {
 		if p.state != "running" {
 			continue
@@ -363,7 +364,7 @@ func (w *world) choices() (all []int) {
 	return all
 }
 
-func (w *world) choose(choice int) {
+func (w *model) choose(choice int) {
 	if choice > 0 {
 		p := w.procs[choice-1]
 		p.step.do()
@@ -377,8 +378,8 @@ func (w *world) choose(choice int) {
 	p.settle(false)
 }
 
-// key tells worlds apart from which other ones follow.
-func (w *world) key() string {
+// key is equal for states of the model that have equal successors.
+func (w *model) key() string {
 	var b strings.Builder
 	_, _ = fmt.Fprint(&b, w.rows, w.entries, w.told, w.kills)
 	for _, p := range w.procs {
@@ -387,7 +388,7 @@ func (w *world) key() string {
 	return b.String()
 }
 
-// explore tries every order, and returns the first that breaks something, or "".
+// explore tries every order. It returns the first order that breaks a rule, or "".
 func explore(s scenario, m mutant, kills int) string {
 	seen := map[string]bool{}
 	var path []int
@@ -450,7 +451,7 @@ func scenarios() []scenario {
 func TestTheProtocolKeepsEveryRow(t *testing.T) {
 	for _, s := range scenarios() {
 		kills := 1
-		if s.building { // who fills begins again
+		if s.building { // a killed process that fills begins again
 			kills = 0
 		}
 		if broken := explore(s, mutant{}, kills); broken != "" {

@@ -8,66 +8,66 @@ import (
 	"slices"
 )
 
-// Entry is a row of a lookup table: rows with this value lie under this sharding key.
+// Entry is a row of a lookup table: rows with this value have this sharding key.
 type Entry struct {
 	Value, Key any
-	// Claim is a random number, another one each time that somebody relies on the entry.
+	// Claim is a random number. It changes each time that a writer relies on the entry.
 	Claim int64
 }
 
-// Table is a lookup table, and the shards that it leads to. Of a unique lookup an entry is
-// told by its value, of another one by value and key.
+// Table is a lookup table, and the shards that it leads to. In a unique lookup the value
+// identifies an entry; in another lookup the value and the key do.
 type Table interface {
-	// Insert adds entries and leaves out those that are there, by whomever. It returns how
-	// many it added.
+	// Insert adds entries and leaves out those that exist, no matter who made them. It
+	// returns how many it added.
 	Insert(ctx context.Context, entries []Entry) (added int64, err error)
 	// Claims returns the claims that entries of these values have.
 	Claims(ctx context.Context, entries []Entry) ([]int64, error)
-	// Find returns the entry that is there in place of one, and whether there is any.
+	// Find returns the stored entry with the identity of in, and whether it exists.
 	Find(ctx context.Context, in Entry) (Entry, bool, error)
-	// Replace exchanges the key and the claim of an entry, if it is as it was.
+	// Replace changes the key and the claim of an entry if the entry is still equal to old.
 	Replace(ctx context.Context, old, by Entry) (bool, error)
-	// Delete removes an entry, if it is as it was.
+	// Delete removes an entry if it is still equal to old.
 	Delete(ctx context.Context, old Entry) (bool, error)
-	// Has reports whether the shard has a row that the entry is about. It waits for
-	// transactions that may be writing one.
+	// Has reports whether the shard has a row with the entry's value and key. It waits for
+	// transactions that may be writing such a row.
 	Has(ctx context.Context, e Entry) (bool, error)
-	// Together reports whether two keys lead to one slot, and so to one physical table, of
-	// which a unique index keeps a value to one row.
+	// Together reports whether two keys lead to one slot, and so to one physical table.
+	// In one physical table a unique index allows one row for each value.
 	Together(a, b any) (bool, error)
-	// Duplicate returns the database's own error for an entry whose value is taken. It
-	// adds the entry and returns nil if the value is free meanwhile.
+	// Duplicate returns the database's own error for an entry whose value is taken. If the
+	// value has become free, it adds the entry and returns nil.
 	Duplicate(ctx context.Context, e Entry) error
 }
 
-// ErrRounded: a column stores a value otherwise than it was given, so that its entry is not
-// found by it.
+// ErrRounded means that a column stores another value than it was given, so that a search for
+// the given value does not find the entry.
 var ErrRounded = errors.New("the column stores this value otherwise than it is given; give it as it is stored")
 
-// mostUnseen is how often an entry may be there for an INSERT and gone for a SELECT: that
-// somebody removes it and somebody else makes it in between, so many times, is not likely.
-const mostUnseen = 20
+// maxUnseen limits how often in turn an INSERT may find an entry that a SELECT does not find.
+// It is unlikely that others remove and make the entry in between so many times.
+const maxUnseen = 20
 
-// most is how many entries are added by one statement.
-const most = 400
+// maxEntries is the number of entries that one statement adds at most.
+const maxEntries = 400
 
-// Reserve enters the values of rows that the caller has written and not committed. Its
-// error is that of [Table.Duplicate] where a value belongs to somebody else.
+// Reserve enters the values of rows that the caller has written and not yet committed. It
+// returns the error of [Table.Duplicate] if another owner has a value.
 func Reserve(ctx context.Context, t Table, entries []Entry) error {
 	_, err := enter(ctx, t, entries, func(e, _ Entry) (bool, error) { return false, t.Duplicate(ctx, e) })
 	return err
 }
 
-// Fill enters the values of rows that have been committed, and returns those of them that
-// another row has, too. A row that is gone meanwhile is none of them.
+// Fill enters the values of rows that have been committed. It returns the entries whose
+// value another row has, too. It leaves out rows that have been deleted meanwhile.
 func Fill(ctx context.Context, t Table, entries []Entry) (twice []Entry, err error) {
 	return enter(ctx, t, entries, func(e, _ Entry) (bool, error) { return t.Has(ctx, e) })
 }
 
-// enter adds entries, and returns those that taken says are to be told. taken is asked
-// about each whose value belongs to somebody else.
+// enter adds entries. It calls taken for each entry whose value belongs to another owner, and
+// returns the entries for which taken returned true.
 func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry) (bool, error)) (told []Entry, err error) {
-	for some := range slices.Chunk(entries, most) {
+	for some := range slices.Chunk(entries, maxEntries) {
 		added, err := t.Insert(ctx, some)
 		if err != nil {
 			return nil, err
@@ -95,9 +95,9 @@ func enter(ctx context.Context, t Table, entries []Entry, taken func(e, by Entry
 	return told, nil
 }
 
-// claim makes an entry that is there the caller's, unless another row has its value. Each
-// turn is for one change that somebody else has made meanwhile. An entry that is in the way
-// and is not found again and again has the value that the column has made of the caller's.
+// claim makes an existing entry the caller's, unless another row has its value. The loop runs
+// again after each change that another writer made meanwhile. If an INSERT meets an entry
+// that Find does not find, many times in turn, the column has changed the caller's value.
 func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool, error)) (bool, error) {
 	for unseen := 0; ctx.Err() == nil; {
 		old, found, err := t.Find(ctx, e)
@@ -109,7 +109,7 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 			if err != nil || added == 1 {
 				return false, err
 			}
-			if unseen++; unseen == mostUnseen {
+			if unseen++; unseen == maxUnseen {
 				return false, ErrRounded
 			}
 			continue
@@ -126,8 +126,8 @@ func claim(ctx context.Context, t Table, e Entry, taken func(e, by Entry) (bool,
 	return false, ctx.Err()
 }
 
-// elsewhere reports whether the owner of an entry has its row in another slot than that of
-// the caller's.
+// elsewhere reports whether the owner of an entry has its row in another slot than the
+// caller's row.
 func elsewhere(ctx context.Context, t Table, old, e Entry) (bool, error) {
 	together, err := t.Together(old.Key, e.Key)
 	if err != nil || together {
@@ -136,8 +136,8 @@ func elsewhere(ctx context.Context, t Table, old, e Entry) (bool, error) {
 	return t.Has(ctx, old)
 }
 
-// Release removes the entry of a value that a row has had, or was to have, unless a row has
-// it, and reports whether it did. The transaction of that row has ended.
+// Release removes the entry of a value that a row had or was to have, unless a row has it. It
+// reports whether it removed the entry. Call it when the row's transaction has ended.
 func Release(ctx context.Context, t Table, e Entry) (removed bool, err error) {
 	old, found, err := t.Find(ctx, e)
 	if err != nil || !found {
@@ -147,5 +147,5 @@ func Release(ctx context.Context, t Table, e Entry) (removed bool, err error) {
 	if err != nil || has {
 		return false, err
 	}
-	return t.Delete(ctx, old) // false: somebody relies on it again
+	return t.Delete(ctx, old) // false: another writer relies on the entry again
 }

@@ -26,43 +26,43 @@ type Runner interface {
 // Shard is a connection to a database with shards.
 type Shard interface {
 	Runner
-	// Own says that the connection is in the transaction of the caller, and sees what
-	// that has done.
+	// Own reports whether the connection is in the caller's transaction and sees its
+	// uncommitted changes.
 	Own() bool
 }
 
 // SQL is a lookup table in a database.
 type SQL struct {
 	Of *sharding.Table
-	// Now returns where rows are at present: slots may move while a statement is under way.
+	// Now returns the present snapshot. Slots may move while a statement is executed.
 	Now     func() *sharding.Snapshot
 	Lookup  *sharding.Lookup
 	Dialect dialect.Dialect
-	// Book gets the statements about the lookup table, by its logical name.
-	Book Runner
-	// Locks says that Book is in the transaction of the caller, which has to see what
-	// others have committed since it began.
+	// Entries executes the statements about the lookup table, under its logical name.
+	Entries Runner
+	// Locks says that Entries is in the caller's transaction. Reads then lock rows, because
+	// they must see what others have committed since the transaction began.
 	Locks bool
-	// On calls f with a connection to the database of a target, to look there for the row of a
-	// key.
+	// On calls f with a connection to the database of a target, where f looks for the row
+	// of a key.
 	On func(ctx context.Context, at sharding.Target, key any, f func(Shard) error) error
 }
 
 var _ Table = (*SQL)(nil)
 
-// Claimed returns an entry with a claim of its own, which has to differ and may be guessed.
+// Claimed returns an entry with a new random claim. Claims must differ but need not be secret.
 func Claimed(value, key any) Entry {
 	return Entry{value, key, rand.Int64()}
 }
 
-// text puts a statement about the lookup table into the words of the dialect: in it "l" is
-// the table, "v" the column of values, "k" that of keys and "c" that of claims.
+// text translates a statement about the lookup table to the dialect. In the statement "l" is
+// the table, "v" the column of values, "k" the column of keys and "c" the column of claims.
 func (t *SQL) text(statement string) string {
 	names := strings.NewReplacer(`"l"`, `"`+t.Lookup.Table+`"`, `"v"`, `"`+t.Lookup.Column+`"`, `"k"`, `"`+t.Of.Key+`"`, `"c"`, `"`+sharding.ClaimColumn+`"`)
 	return dialect.Text(t.Dialect, names.Replace(statement))
 }
 
-// is returns the condition for an entry, and its arguments.
+// is returns the condition that identifies an entry, and its arguments.
 func (t *SQL) is(e Entry) (string, []any) {
 	if t.Lookup.Unique {
 		return `"v" = ?`, []any{e.Value}
@@ -70,13 +70,13 @@ func (t *SQL) is(e Entry) (string, []any) {
 	return `"v" = ? AND "k" = ?`, []any{e.Value, e.Key}
 }
 
-// was returns the condition for an entry that is as it was.
+// was returns the condition for an entry that is still equal to e, and its arguments.
 func (t *SQL) was(e Entry) (string, []any) {
 	return `"v" = ? AND "k" = ? AND "c" = ?`, []any{e.Value, e.Key, e.Claim}
 }
 
-// Insert leaves conflicts to the database. MySQL's IGNORE would make warnings of other
-// errors, too, and cut a text that a column is too narrow for.
+// Insert lets the database find conflicts. It does not use MySQL's IGNORE, which also turns
+// other errors into warnings and cuts a text that is too long for its column.
 func (t *SQL) Insert(ctx context.Context, entries []Entry) (int64, error) {
 	if t.Dialect.Name() != "mysql" {
 		return t.insert(ctx, entries, " ON CONFLICT DO NOTHING")
@@ -86,10 +86,10 @@ func (t *SQL) Insert(ctx context.Context, entries []Entry) (int64, error) {
 		return added, err
 	}
 	_, err = t.insert(ctx, entries, ` ON DUPLICATE KEY UPDATE "c" = "c"`)
-	return 0, err // which of them, the claims tell: what is counted depends on the connection
+	return 0, err // the affected rows depend on the connection's settings; the claims tell what was added
 }
 
-// Duplicate inserts as if there were no conflicts.
+// Duplicate inserts without a conflict clause, so that the database reports the conflict.
 func (t *SQL) Duplicate(ctx context.Context, e Entry) error {
 	_, err := t.insert(ctx, []Entry{e}, "")
 	return err
@@ -101,20 +101,20 @@ func (t *SQL) insert(ctx context.Context, entries []Entry, end string) (int64, e
 	for _, e := range entries {
 		args = append(args, e.Value, e.Key, e.Claim)
 	}
-	added, err := t.Book.Exec(ctx, t.text(`INSERT INTO "l" ("v", "k", "c") VALUES (?, ?, ?)`+strings.Repeat(", (?, ?, ?)", len(entries)-1)+end), args...)
+	added, err := t.Entries.Exec(ctx, t.text(`INSERT INTO "l" ("v", "k", "c") VALUES (?, ?, ?)`+strings.Repeat(", (?, ?, ?)", len(entries)-1)+end), args...)
 	if err != nil && !dialect.IsDuplicate(err) {
 		err = fmt.Errorf("lookup table %s: %w", t.Lookup.Table, err)
 	}
 	return added, err
 }
 
-// Claims asks by the values.
+// Claims selects by the values.
 func (t *SQL) Claims(ctx context.Context, entries []Entry) ([]int64, error) {
 	args := make([]any, len(entries))
 	for i, e := range entries {
 		args[i] = e.Value
 	}
-	rows, err := t.Book.Query(ctx, t.text(`SELECT "c" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(args)-1)+`)`+t.latest()), args...)
+	rows, err := t.Entries.Query(ctx, t.text(`SELECT "c" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(args)-1)+`)`+t.latest()), args...)
 	claims := make([]int64, len(rows))
 	for i, row := range rows {
 		if claims[i], err = integer(row[0]); err != nil {
@@ -124,7 +124,8 @@ func (t *SQL) Claims(ctx context.Context, entries []Entry) ([]int64, error) {
 	return claims, err
 }
 
-// latest has a transaction see what others have committed since it began.
+// latest returns the clause with which a transaction reads what others have committed since
+// it began.
 func (t *SQL) latest() string {
 	if t.Locks && t.Dialect.Name() != "sqlite" {
 		return " FOR UPDATE"
@@ -135,7 +136,7 @@ func (t *SQL) latest() string {
 // Find returns the entry as it is stored.
 func (t *SQL) Find(ctx context.Context, in Entry) (Entry, bool, error) {
 	where, args := t.is(in)
-	rows, err := t.Book.Query(ctx, t.text(`SELECT "k", "c" FROM "l" WHERE `+where+t.latest()), args...)
+	rows, err := t.Entries.Query(ctx, t.text(`SELECT "k", "c" FROM "l" WHERE `+where+t.latest()), args...)
 	if err != nil || len(rows) == 0 {
 		return Entry{}, false, err
 	}
@@ -160,14 +161,14 @@ func (t *SQL) Replace(ctx context.Context, old, by Entry) (bool, error) {
 	if t.Lookup.Unique {
 		set, values = `"k" = ?, "c" = ?`, []any{by.Key, by.Claim}
 	}
-	n, err := t.Book.Exec(ctx, t.text(`UPDATE "l" SET `+set+` WHERE `+where), append(values, args...)...)
+	n, err := t.Entries.Exec(ctx, t.text(`UPDATE "l" SET `+set+` WHERE `+where), append(values, args...)...)
 	return n > 0, err
 }
 
 // Delete compares and removes in one statement.
 func (t *SQL) Delete(ctx context.Context, old Entry) (bool, error) {
 	where, args := t.was(old)
-	n, err := t.Book.Exec(ctx, t.text(`DELETE FROM "l" WHERE `+where), args...)
+	n, err := t.Entries.Exec(ctx, t.text(`DELETE FROM "l" WHERE `+where), args...)
 	return n > 0, err
 }
 
@@ -181,12 +182,14 @@ func (t *SQL) Together(a, b any) (bool, error) {
 	return first == second, err
 }
 
-// Has reads with a lock. SQLite and PostgreSQL have none that a row under way would be
-// waited for by: on SQLite the turn to write is taken, and on PostgreSQL the advisory lock
-// of the key, which [SQL.Hold] takes for each writer. A row may have got another key of the
-// same slot since its value was entered, and another slot's row may have the value in the
-// same physical table. A row that was not found is looked for again where the map has
-// changed meanwhile: its slot may have moved.
+// Has reads with a lock, so that it waits for a writer whose transaction is open. SQLite and
+// PostgreSQL have no such read for a row that is not yet committed. On SQLite Has takes the
+// write lock of the database. On PostgreSQL it takes the advisory lock of the key, which
+// [SQL.Hold] takes for each writer.
+//
+// A row may have got another key of the same slot since its value was entered. A row of
+// another slot may have the value in the same physical table. So Has compares slots. If it
+// finds no row and the map has changed meanwhile, it reads again, as the slot may have moved.
 func (t *SQL) Has(ctx context.Context, e Entry) (has bool, err error) {
 	for {
 		now := t.Now()
@@ -224,8 +227,8 @@ func (t *SQL) hasAt(ctx context.Context, at sharding.Target, e Entry) (has bool,
 	return t.Together(found[0][0], e.Key)
 }
 
-// alone reads while nobody else may write to the database: a transaction that has read
-// before fails where somebody has written since.
+// alone reads while no other connection can write to the database. Without that, a transaction
+// that has read before fails if another one has written since.
 func (t *SQL) alone(ctx context.Context, on Shard, at sharding.Target, text string, args []any) ([][]driver.Value, error) {
 	if on.Own() {
 		if _, err := on.Exec(ctx, t.text(`DELETE FROM "`+at.Table+`" WHERE 1 = 0`)); err != nil {
@@ -243,13 +246,13 @@ func (t *SQL) alone(ctx context.Context, on Shard, at sharding.Target, text stri
 	return rows, err
 }
 
-// Hold has others wait who look for rows of these keys that the caller has written and not
-// committed. Databases whose reads wait by themselves need nothing.
+// Hold makes others wait who look for rows of these keys, which the caller has written and not
+// committed. It does nothing on databases whose locking reads wait already.
 func (t *SQL) Hold(ctx context.Context, on Runner, keys []any) error {
 	if t.Dialect.Name() != "postgres" {
 		return nil
 	}
-	for some := range slices.Chunk(keys, most) {
+	for some := range slices.Chunk(keys, maxEntries) {
 		if err := t.advise(ctx, on, some...); err != nil {
 			return err
 		}
@@ -257,8 +260,8 @@ func (t *SQL) Hold(ctx context.Context, on Runner, keys []any) error {
 	return nil
 }
 
-// advise takes the advisory locks of keys until the transaction ends, in the order in which
-// everybody does.
+// advise takes the advisory locks of keys until the transaction ends. It sorts them, because
+// one order for all transactions prevents deadlocks.
 func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
 	var locks []int64
 	for _, key := range keys {
@@ -266,7 +269,7 @@ func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
 			key = string(text)
 		}
 		sum := fnv.New64a()
-		_, _ = fmt.Fprintf(sum, "shardid\x00%s\x00%v", strings.ToLower(t.Lookup.Table), key) // a hash takes everything
+		_, _ = fmt.Fprintf(sum, "shardid\x00%s\x00%v", strings.ToLower(t.Lookup.Table), key) // a hash returns no error
 		locks = append(locks, int64(sum.Sum64()))
 	}
 	slices.Sort(locks)
@@ -278,17 +281,17 @@ func (t *SQL) advise(ctx context.Context, on Runner, keys ...any) error {
 	return err
 }
 
-// Owners returns the keys that own values of a column compared with these, in the column's
-// collation, and whether there are more of them than wanted: at least one then.
+// Owners returns the keys that own one of the values, compared in the column's collation. more
+// says that there are more keys than wanted; keys then has one more than wanted.
 func (t *SQL) Owners(ctx context.Context, values []any, wanted int) (keys []any, more bool, err error) {
-	rows, err := t.Book.Query(ctx, t.text(`SELECT "k" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(values)-1)+`) LIMIT `+strconv.Itoa(wanted+1)), values...)
+	rows, err := t.Entries.Query(ctx, t.text(`SELECT "k" FROM "l" WHERE "v" IN (?`+strings.Repeat(", ?", len(values)-1)+`) LIMIT `+strconv.Itoa(wanted+1)), values...)
 	for _, row := range rows {
 		keys = append(keys, row[0])
 	}
 	return keys, len(keys) > wanted, err
 }
 
-// Keys returns the keys under which rows of a target have a value, so many at most.
+// Keys returns the sharding keys of the rows of a target that have a value, at most that many.
 func (t *SQL) Keys(ctx context.Context, on Runner, at sharding.Target, value any, most int) (keys []any, err error) {
 	rows, err := on.Query(ctx, t.text(`SELECT DISTINCT "k" FROM "`+at.Table+`" WHERE "v" = ? LIMIT `+strconv.Itoa(most)), value)
 	for _, row := range rows {
