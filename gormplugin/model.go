@@ -72,7 +72,7 @@ func (r *registry) add(db *gorm.DB, m Model) error {
 // parse returns gorm's schema of the model.
 func parse(db *gorm.DB, model any) (*schema.Schema, error) {
 	if model == nil {
-		return nil, errors.New("Struct is nil; set it to a value of the model's type")
+		return nil, errors.New("the model is nil; give a value of its type")
 	}
 	stmt := &gorm.Statement{DB: db}
 	if err := stmt.Parse(model); err != nil {

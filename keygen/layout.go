@@ -117,7 +117,8 @@ func (l Layout) WithBucket(bits int) Layout {
 		}
 		fields = append(fields, f)
 	}
-	l.Fields = append(fields, Field{Kind: Bucket, Bits: bits})
+	fields = append(fields, Field{Kind: Bucket, Bits: bits})
+	l.Fields = fields
 	return l
 }
 

@@ -67,8 +67,7 @@ func once(out []any, fields []field, r *rows) error {
 	return nil
 }
 
-// of returns the arguments for the rows from (included) to to (excluded), each of which has
-// width parameters.
+// of returns the arguments for rows[from:to], each of which has width parameters.
 func (a *args) of(from, to, width int) []any {
 	group := a.group()[from*width : to*width : to*width]
 	if a.heads+a.tails == 0 {

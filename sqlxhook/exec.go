@@ -169,7 +169,7 @@ func (c *call) withHint(ctx context.Context, from, to int) context.Context {
 	return writehint.With(ctx, writehint.Hint{Table: stmt.table, Column: made.key.column, Fresh: fresh})
 }
 
-// execute sends the statement for the rows from (included) to to (excluded).
+// execute sends the statement for rows[from:to].
 func (c *call) execute(ctx context.Context, e Execer, from, to int) (Result, error) {
 	text, args := c.statement(from, to)
 	ctx = c.withHint(ctx, from, to)

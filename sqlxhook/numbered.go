@@ -80,8 +80,7 @@ func isWhole(before, after string) bool {
 // returns reports whether text is the statement of d and returns the key.
 func (d *defaulted) returns(text string) bool { return d != nil && d.returnsKey && d.text == text }
 
-// statement returns the text and the arguments for the rows from (included) to to
-// (excluded).
+// statement returns the text and the arguments for rows[from:to].
 func (c *call) statement(from, to int) (string, []any) {
 	args := c.args.all
 	if c.cuts != nil {

@@ -63,14 +63,14 @@ type Claim struct {
 type LayoutRelation int
 
 const (
-	// Foreign: the stored layout is another one. The claim is refused ([Claim.Refuse]).
+	// Foreign is the relation of a layout that is another one. The claim is refused ([Claim.Refuse]).
 	Foreign LayoutRelation = iota
-	// Own: the stored layout is the claim's.
+	// Own is the relation of the claim's own layout.
 	Own
-	// Stated: no layout is stored, and LeasedConfig.Former says that the layout in use is the
+	// Stated means that no layout is stored, and LeasedConfig.Former says that the layout in use is the
 	// claim's. The ledger stores it.
 	Stated
-	// Past: the stored layout is the claim's former one, or none is stored. The claim's layout
+	// Past means that the stored layout is the claim's former one, or that none is stored. The claim's layout
 	// replaces it when no lease is in force, at the time that [Claim.Begin] returns; until then
 	// the claim is refused ([Claim.Hold]).
 	Past
