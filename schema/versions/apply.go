@@ -49,14 +49,15 @@ func (v *visit) outcomes(file *version, d direction) *outcomes {
 func (v *visit) applyAll(ctx context.Context, shards []*shard, file *version, d direction, begun bool) error {
 	known := v.outcomes(file, d)
 	apply := func(s *shard) error { return v.apply(ctx, s, file, d, known) }
+	rest := shards
 	if !begun {
 		if err := apply(shards[0]); err != nil {
 			return err
 		}
-		shards = shards[1:]
+		rest = shards[1:]
 	}
 	unclear := make(chan *shard, len(shards))
-	err := v.each(shards, func(s *shard) error {
+	err := v.each(rest, func(s *shard) error {
 		err := apply(s)
 		if errors.Is(err, ErrUnclear) {
 			unclear <- s
@@ -69,7 +70,34 @@ func (v *visit) applyAll(ctx context.Context, shards []*shard, file *version, d 
 	for s := range unclear {
 		again = append(again, s)
 	}
-	return errors.Join(err, v.each(again, apply))
+	if err := errors.Join(err, v.each(again, apply)); err != nil || d == up || v.missing != nil {
+		return err
+	}
+	return v.each(shards, func(s *shard) error { return v.forgetUndone(ctx, s, file) })
+}
+
+// forgetUndone removes the notes of a version that all databases have undone. Until then they show
+// what a statement does that was in flight elsewhere. Somebody else may have removed them
+// meanwhile, and have applied the version again.
+func (v *visit) forgetUndone(ctx context.Context, s *shard, file *version) error {
+	steps, err := v.steps(s, file, down)
+	if err != nil {
+		return err
+	}
+	return s.locked(ctx, func() error {
+		return s.atOnce(ctx, func(on execer) error {
+			have, err := s.session.notes(ctx, on)
+			if err != nil {
+				return err
+			}
+			for i := range steps {
+				if kept := have[steps[i].key(down)]; kept == nil || kept.state == began {
+					return nil
+				}
+			}
+			return s.forgetVersion(ctx, on, file.number)
+		})
+	})
 }
 
 // apply runs what is left of a version in one database.
@@ -174,9 +202,6 @@ func (c *course) oneByOne(ctx context.Context) error {
 			return err
 		}
 		c.tell(*step)
-	}
-	if c.direction == down {
-		return c.atOnce(ctx, func(on execer) error { return c.forgetVersion(ctx, on, c.file.number) })
 	}
 	return nil
 }
