@@ -246,10 +246,8 @@ func (l *Stage) unseal(ctx context.Context) error {
 func unsealOn(ctx context.Context, s *backend.Session, all []*openjob.Target) error {
 	var closed []backend.Rename
 	for _, to := range all {
-		if !to.Sealed {
-			continue
-		}
-		if err := to.Look(ctx, s); err != nil { // an attempt before may have opened it
+		// An attempt before may have opened it, or have closed it without getting the answer.
+		if err := to.Look(ctx, s); err != nil {
 			return err
 		}
 		if to.Sealed {
