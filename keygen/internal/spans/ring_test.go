@@ -199,12 +199,12 @@ func TestReadyEndsWithItsContextOrMaxWait(t *testing.T) {
 
 func TestASourceThatEndsItsGoroutineIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var calls int
+		var answers atomic.Bool
 		src := &counter{next: 1}
 		cfg := double(src, 10)
 		reserve := cfg.Reserve
 		cfg.Reserve = func(ctx context.Context, p spans.Pace) (keygen.Span, error) {
-			if calls++; calls < 3 {
+			if !answers.Load() {
 				runtime.Goexit()
 			}
 			return reserve(ctx, p)
@@ -215,6 +215,7 @@ func TestASourceThatEndsItsGoroutineIsAskedAgain(t *testing.T) {
 				t.Errorf("%d, %v", id, err)
 			}
 		}
+		answers.Store(true)
 		next(t, b)
 	})
 }
