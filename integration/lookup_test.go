@@ -457,3 +457,84 @@ func TestALookupIsBuiltUnderWriters(t *testing.T) {
 	wg.Wait()
 	directoryOn(t, home, dbs, false).sound(t)
 }
+
+// columnsOf are columns of many types, and a row of them, for a database's kind.
+func columnsOf(kind string) (columns string, row string) {
+	if kind == "PostgreSQL" {
+		return "n NUMERIC(20,4), f REAL, d DOUBLE PRECISION, b BYTEA, j JSONB, u UUID, at TIMESTAMPTZ NOT NULL, day DATE, a INT[], ok BOOLEAN NOT NULL, s SMALLINT",
+			"'12.3400', 0.1, 0.1, '\\x00ff', '{\"b\": [1, null], \"a\": \"x\"}', '00000000-0000-0000-0000-00000000000a', '2026-01-02 03:04:05.678901+02', '2026-01-02', '{1,2}', true, -7"
+	}
+	return "n DECIMAL(20,4), f FLOAT, d DOUBLE, b VARBINARY(10), j JSON, e ENUM('small', 'big'), o SET('x', 'y'), at TIMESTAMP(6) NOT NULL DEFAULT '2026-01-02 03:04:05.678901', day DATE, h TIME(3), y YEAR, bits BIT(9), u BIGINT UNSIGNED NOT NULL, s SMALLINT, t TINYINT(1), c CHAR(5), l MEDIUMTEXT, blobs BLOB",
+		"12.34, 0.1, 0.1, X'00FF', '{\"b\": [1, null], \"a\": \"x\"}', 'big', 'x,y', '2026-01-02 03:04:05.678901', '2026-01-02', '-12:34:56.789', 2026, b'100000001', 18446744073709551615, -7, 1, 'ab ', 'long', X'0001'"
+}
+
+// There is no lookup table: a query that asked it would fail.
+func TestOneStatementFindsTheRowOfAUniqueValueWhereAllTablesAreInOneDatabase(t *testing.T) {
+	for name, open := range onThree(t) {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, "guests")
+			m, err := sharding.Spread([]string{"a"}, 4, "guests_%d")
+			if err != nil {
+				t.Fatal(err)
+			}
+			router, err := sharding.New(sharding.DBs{"a": db}, sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(4), Map: m, Lookups: []sharding.Lookup{{Column: "email", Table: "guests_by_email", Unique: true}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			columns, row := columnsOf(name)
+			for _, at := range m.Targets() {
+				database.Exec(t, db, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(100) NOT NULL, "+columns+", UNIQUE (email))")
+			}
+			routed := shardsql.OpenDB(shardsql.Config{Router: router, Home: db})
+			t.Cleanup(func() { _ = routed.Close() })
+			database.Exec(t, db, "INSERT INTO guests_2 VALUES (6, 'a@x', "+row+")")
+			param := map[bool]string{true: "$1", false: "?"}[name == "PostgreSQL"]
+			for _, query := range []string{"SELECT * FROM guests WHERE email = %s", "SELECT id, at AS seen, n + 1 FROM guests WHERE id < 10 AND email = %s ORDER BY at DESC, id LIMIT 1"} {
+				routedQuery := fmt.Sprintf(query, param)
+				plain := strings.Replace(routedQuery, "guests", "guests_2 AS guests", 1)
+				if got, want := answerOf(t, routed, routedQuery, "a@x"), answerOf(t, db, plain, "a@x"); got != want {
+					t.Errorf("%s is answered\n%s\nand one table answers\n%s", query, got, want)
+				}
+				if got := answerOf(t, routed, routedQuery, "b@x"); strings.Contains(got, "row") {
+					t.Errorf("%s finds %s", query, got)
+				}
+			}
+		})
+	}
+}
+
+// answerOf is what a query answers: of each column its name, its type and whether it may be
+// NULL, and the rows. A union of two equal ENUMs or SETs is a text, and MariaDB names the
+// length of texts in a union.
+func answerOf(t *testing.T, db *sql.DB, query string, args ...any) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, c := range types {
+		nullable, known := c.Nullable()
+		kind := strings.NewReplacer("ENUM", "CHAR", "SET", "CHAR", "VARCHAR", "CHAR", "MEDIUMTEXT", "TEXT", "LONGTEXT", "TEXT").Replace(c.DatabaseTypeName())
+		fmt.Fprintln(&out, c.Name(), kind, c.ScanType(), nullable, known)
+	}
+	for rows.Next() {
+		values, into := make([]any, len(types)), make([]any, len(types))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "row %#v\n", values)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}

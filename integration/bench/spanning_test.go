@@ -50,8 +50,9 @@ func spanned(b *testing.B, a, z *sql.DB, mode sharding.TxMode) (*sharding.Router
 	return r, db
 }
 
-// lookUp finds users by their key, and by their address: in the database where the lookup
-// table is, too, and in the other one.
+// lookUp finds users by their key, and by their address: where a lookup table leads to one of
+// two databases, and where all tables are in one. Then it inserts users, with a lookup and
+// without one.
 func lookUp(b *testing.B, a, z *sql.DB) {
 	r, db := spanned(b, a, z, sharding.SingleShard)
 	check(b, lookups.Create(b.Context(), lookups.Config{Router: r, Home: a, Table: "members", Column: "email"}))
@@ -73,8 +74,68 @@ func lookUp(b *testing.B, a, z *sql.DB) {
 		return func(n int) any { return fmt.Sprintf("%d@example.com", 2*n+side) }
 	}
 	b.Run("by key", find("SELECT id FROM members WHERE id = ?", func(n int) any { return 2*n + 1 }))
-	b.Run("by address, same database", find("SELECT id FROM members WHERE email = ?", address(0)))
-	b.Run("by address, other database", find("SELECT id FROM members WHERE email = ?", address(1)))
+	b.Run("by address, two databases", find("SELECT id FROM members WHERE email = ?", address(1)))
+	for _, tables := range []int{2, 8, 16} {
+		name := fmt.Sprintf("guests_%d", tables)
+		db := guests(b, a, name, tables, true)
+		insertGuests(b, db, name, memberRows)
+		b.Run(fmt.Sprintf("by address, %d tables of one database", tables), func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				var id int64
+				check(b, db.QueryRowContext(b.Context(), "SELECT id FROM "+name+" WHERE email = ?", fmt.Sprintf("%d@example.com", n%memberRows)).Scan(&id))
+			}
+		})
+	}
+	for what, looked := range map[string]bool{"without": false, "with": true} {
+		name := "guests_" + what
+		db := guests(b, a, name, 2, looked)
+		b.Run("INSERT "+what+" a lookup", func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				insertGuest(b, db, name, n)
+			}
+			b.StopTimer()
+			execute(b, a, "DELETE FROM "+name+"_0")
+			execute(b, a, "DELETE FROM "+name+"_1")
+			if looked {
+				execute(b, a, "DELETE FROM "+name+"_by_email")
+			}
+		})
+	}
+}
+
+// guests returns a database with users whose tables are all in one database.
+func guests(b *testing.B, a *sql.DB, name string, tables int, looked bool) *sql.DB {
+	b.Helper()
+	m, err := sharding.Spread([]string{"a"}, tables, name+"_%d")
+	check(b, err)
+	of := sharding.Table{Name: name, Key: "id", Rule: sharding.Mod(tables), Map: m}
+	if looked {
+		of.Lookups = []sharding.Lookup{{Column: "email", Table: name + "_by_email", Unique: true}}
+	}
+	r, err := sharding.New(sharding.DBs{"a": a}, of)
+	check(b, err)
+	for _, at := range m.Targets() {
+		execute(b, a, "CREATE TABLE "+at.Table+" (id BIGINT NOT NULL PRIMARY KEY, email VARCHAR(50) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL, UNIQUE KEY (email))")
+	}
+	if looked {
+		check(b, lookups.Create(b.Context(), lookups.Config{Router: r, Home: a, Table: name, Column: "email"}))
+	}
+	db := shardsql.OpenDB(shardsql.Config{Router: r, Home: a})
+	b.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func insertGuests(b *testing.B, db *sql.DB, name string, rows int) {
+	b.Helper()
+	for id := range rows {
+		insertGuest(b, db, name, id)
+	}
+}
+
+func insertGuest(b *testing.B, db *sql.DB, name string, id int) {
+	b.Helper()
+	_, err := db.ExecContext(b.Context(), "INSERT INTO "+name+" (id, email) VALUES (?, ?)", id, fmt.Sprintf("%d@example.com", id))
+	check(b, err)
 }
 
 // span changes two users in a transaction: of one database, or of two in the modes that let

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"reflect"
 	"time"
+
+	"github.com/shardid/shardid/sharding/internal/plan"
 )
 
 // value asks a driver.Valuer once: one that gives another value each time it is asked
@@ -26,6 +28,14 @@ func value(a *driver.NamedValue) (err error) {
 }
 
 var valuer = reflect.TypeFor[driver.Valuer]()
+
+// textArgs returns the arguments of a text that goes to one database.
+func textArgs(to plan.Route, args []driver.NamedValue) []driver.NamedValue {
+	if to.Args == nil {
+		return args
+	}
+	return chosen(args, to.Args)
+}
 
 // arguments is memory for the arguments of one statement, as the inner driver wants
 // them.

@@ -61,7 +61,9 @@
 // row.
 //
 // A query with a value of a column of [sharding.Table].Lookups asks the lookup table first,
-// and goes to the shards of the keys that it names, at most 1,000. An INSERT, an UPDATE that
+// and goes to the shards of the keys that it names, at most 1,000. Where all tables are in one
+// database, at most 16 of them, one text asks all of them for the row of a unique value, and
+// no lookup table; SQLite, which saves no round trip by that, does not. An INSERT, an UPDATE that
 // sets such a column to a value, and a DELETE keep the table: what rows get is entered
 // before the transaction commits, and what they had is removed afterwards. A second owner
 // of a unique value is the driver's duplicate-key error. What gives a column a value that

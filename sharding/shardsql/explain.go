@@ -24,7 +24,7 @@ type Kind string
 // The kinds.
 const (
 	Home    Kind = "home"    // the text as it is goes to the home database
-	One     Kind = "one"     // it goes whole to one shard
+	One     Kind = "one"     // one text goes to one database: to one shard, as a rule
 	Scatter Kind = "scatter" // several shards are asked, and their answers combined
 	Several Kind = "several" // each of several shards gets its part of a write
 	Copies  Kind = "copies"  // every database's copy of a broadcast table is written
@@ -154,6 +154,9 @@ func indirect(router *sharding.Router, o *plan.Owners) Explanation {
 func routed(router *sharding.Router, r plan.Route, text string, args []any) Explanation {
 	switch r.Kind {
 	case plan.One:
+		if r.Args != nil {
+			args = some(args, r.Args)
+		}
 		return Explanation{Kind: One, Shards: []Shard{{r.Target, r.Text, args}}}
 	case plan.Scatter:
 		return scattered(r.Shards, args)

@@ -45,18 +45,18 @@ func (r reading) sent(ctx context.Context, to plan.Route) (driver.Rows, error) {
 	if to.Kind == plan.Scatter {
 		return r.scatter(ctx, to.Shards)
 	}
-	pool := r.pool(to.Target.DB)
+	pool, args := r.pool(to.Target.DB), textArgs(to, r.args)
 	switch st, err := r.of.in(ctx, pool, to); {
 	case err != nil:
 		return nil, err
 	case st != nil:
-		return queryPrepared(ctx, st, r.args)
+		return queryPrepared(ctx, st, args)
 	}
 	in, err := r.session.place(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
-	return in.query(ctx, r.of, to.Text, r.args)
+	return in.query(ctx, r.of, to.Text, args)
 }
 
 // pool returns the pool to read a database's rows from. A session at home goes on there.

@@ -73,18 +73,18 @@ func (w writing) one(ctx context.Context, to plan.Route) (driver.Result, error) 
 }
 
 func (w writing) sent(ctx context.Context, to plan.Route) (driver.Result, error) {
-	pool := w.session.database.poolOrHome(to.Target.DB)
+	pool, args := w.session.database.poolOrHome(to.Target.DB), textArgs(to, w.args)
 	switch st, err := w.of.in(ctx, pool, to); { //nolint:sqlclosecheck // with the outer statement
 	case err != nil:
 		return nil, err
 	case st != nil:
-		return st.ExecContext(ctx, asked(w.args)...)
+		return st.ExecContext(ctx, asked(args)...)
 	}
 	in, err := w.session.place(ctx, to, pool)
 	if err != nil {
 		return nil, err
 	}
-	return in.exec(ctx, w.of, to.Text, w.args)
+	return in.exec(ctx, w.of, to.Text, args)
 }
 
 // parts returns what each shard gets.

@@ -156,8 +156,11 @@ func postgresGoals() []goal {
 }
 
 var spanningGoals = []goal{
-	{"by address, on the lookup table's database", spanning("lookup/by address, same database"), spanning("lookup/by key"), noGoal},
-	{"by address, on the other database", spanning("lookup/by address, other database"), spanning("lookup/by key"), noGoal},
+	{"by address, 2 tables of one database", spanning("lookup/by address, 2 tables of one database"), spanning("lookup/by key"), noGoal},
+	{"by address, 8 tables of one database", spanning("lookup/by address, 8 tables of one database"), spanning("lookup/by key"), noGoal},
+	{"by address, 16 tables of one database", spanning("lookup/by address, 16 tables of one database"), spanning("lookup/by key"), noGoal},
+	{"by address, two databases", spanning("lookup/by address, two databases"), spanning("lookup/by key"), noGoal},
+	{"INSERT with a lookup", spanning("lookup/INSERT with a lookup"), spanning("lookup/INSERT without a lookup"), noGoal},
 	{"transaction on two databases, BestEffort", spanning("transaction/two, BestEffort"), spanning("transaction/one database"), noGoal},
 	{"transaction on two databases, Atomic", spanning("transaction/two, Atomic"), spanning("transaction/one database"), noGoal},
 }

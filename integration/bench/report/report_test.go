@@ -33,7 +33,7 @@ BenchmarkStatements/MariaDB/gorm,_by_key/go-gorm/sharding-2 100   210.0 ns/op
 BenchmarkStatements/SQLite/gorm,_latest_20/plain-2          100   100.0 ns/op
 BenchmarkStatements/SQLite/gorm,_latest_20/shardid-2        100   300.0 ns/op
 BenchmarkSpanning/lookup/by_key-2                           100   100.0 ns/op
-BenchmarkSpanning/lookup/by_address,_same_database-2        100   190.0 ns/op
+BenchmarkSpanning/lookup/by_address,_two_databases-2        100   190.0 ns/op
 BenchmarkSpanning/transaction/one_database-2                100   400.0 ns/op
 BenchmarkSpanning/transaction/two,_Atomic-2                 100  1000.0 ns/op
 PASS
@@ -78,7 +78,7 @@ func TestThePageHasGoalsMachineAndModules(t *testing.T) {
 		"| SQLite: gorm, latest 20 | 300 | SQLite/gorm, latest 20/plain 100 | 3.00 | 3.00–3.00 | – | – |",
 		"| copy and comparison | 6,000 | mysqldump to mysql 12,000 | 0.50 | 0.50–0.50 | ≤ 0.67 | yes |",
 		"## What it costs to leave one database\n",
-		"| by address, on the lookup table's database | 190 | lookup/by key 100 | 1.90 | 1.90–1.90 | – | – |",
+		"| by address, two databases | 190 | lookup/by key 100 | 1.90 | 1.90–1.90 | – | – |",
 		"| transaction on two databases, Atomic | 1,000 | transaction/one database 400 | 2.50 | 2.50–2.50 | – | – |",
 		"| memory of the process, MB | | | 30 | 30–30 | ≤ 64 | yes |",
 		"| atomic add | 2 | 1 | – | – | – | – | 0 |",

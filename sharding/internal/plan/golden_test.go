@@ -157,6 +157,10 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	guests, err := sharding.Spread([]string{"b"}, 3, "guests_%d") // all in one database
+	if err != nil {
+		t.Fatal(err)
+	}
 	day := func(d int) time.Time { return time.Date(2026, 1, d, 0, 0, 0, 0, time.UTC) }
 	router, err := sharding.New(dbs,
 		sharding.Table{
@@ -180,6 +184,9 @@ func newWorld(t *testing.T) *world {
 		sharding.Table{Name: "stocks", Key: "shop_id", Rule: sharding.Mod(2), Map: stocks},
 		sharding.Table{Name: "people", Key: "id", Rule: sharding.Mod(4), Map: spread("people_%d"), Group: "people", Lookups: []sharding.Lookup{
 			{Column: "email", Table: "people_by_email", Unique: true}, {Column: "city", Table: "people_by_city"}, {Column: "phone", Table: "people_by_phone", Building: true},
+		}},
+		sharding.Table{Name: "guests", Key: "id", Rule: sharding.Mod(3), Map: guests, Lookups: []sharding.Lookup{
+			{Column: "email", Table: "guests_by_email", Unique: true}, {Column: "city", Table: "guests_by_city"},
 		}},
 		sharding.Table{Name: "devices", Key: "owner", Rule: sharding.Mod(4), Map: spread("devices_%d"), Group: "people"},
 		sharding.Broadcast("countries", "rates"),
@@ -220,6 +227,10 @@ var schema = plan.Schema{
 	"stocks":   {Columns: map[string]plan.Column{"id": whole, "shop_id": whole, "amount": whole}, Unique: [][]string{{"id"}}},
 	"people": {
 		Columns: map[string]plan.Column{"id": whole, "email": texts, "city": texts, "phone": texts, "note": texts},
+		Unique:  [][]string{{"id"}, {"email"}},
+	},
+	"guests": {
+		Columns: map[string]plan.Column{"id": whole, "email": texts, "city": texts, "note": texts},
 		Unique:  [][]string{{"id"}, {"email"}},
 	},
 	"devices": {Columns: map[string]plan.Column{"id": whole, "owner": whole}, Unique: [][]string{{"owner", "id"}}},

@@ -35,7 +35,8 @@ type Plan struct {
 	unmerged    *sharding.RouteError
 	uncopied    *sharding.RouteError // why a write would not leave all copies the same, or nil
 	ahead       *ahead
-	owned       bool // a lookup table may know where its rows are
+	owned       bool   // a lookup table may know where its rows are
+	union       *union // of a query with a unique value that all tables are asked for in one text, or nil
 }
 
 // Options are what a plan depends on besides the statement.
@@ -87,6 +88,9 @@ func Of(statement *sqlparse.Statement, snapshot *sharding.Snapshot, options Opti
 		return ok
 	})
 	p.quiet = b.restless == "" && leavesNothing(statement)
+	if p.owned {
+		p.union = p.unite()
+	}
 	return p
 }
 
@@ -113,6 +117,9 @@ type Route struct {
 	// Target is that of One, of the first sharded table of the statement.
 	Target sharding.Target
 	Text   string
+	// Args are the arguments of One's Text: which of the statement's, in the text's order. It
+	// is nil where the text takes them as the statement does.
+	Args []int
 	// Anywhere says of Home that it reads broadcast tables alone, so that any database
 	// has its rows.
 	Anywhere bool
@@ -196,6 +203,9 @@ func (p *binding) shards() (Route, error) {
 		to, err := p.one(target)
 		to.Nowhere = all.empty() && len(p.refs) == len(p.sharded) && p.insert == nil
 		return to, err
+	}
+	if p.union != nil {
+		return Route{Kind: One, Target: p.union.first, Text: p.union.text, Args: p.sent(slices.Clone(p.union.args))}, nil
 	}
 	if p.statement.Change != nil {
 		return p.changes(all)

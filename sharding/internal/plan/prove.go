@@ -193,7 +193,7 @@ type Asked struct {
 func Owned(p *Plan) bool { return p.owned }
 
 // OwnersOf returns what to ask before a plan is bound, nil where its own conditions lead to
-// one target, or nothing can be done with the answer.
+// one target, where one text asks all tables, or nothing can be done with the answer.
 func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	if !p.owned || hint.Unsharded || hint.Placed() || p.refused != nil || p.physical != nil || p.unread != "" || p.origin != nil {
 		return nil
@@ -202,7 +202,7 @@ func OwnersOf(p *Plan, args []any, hint sharding.Hint) *Owners {
 	for _, r := range p.sharded {
 		all = all.or(r.slots(args))
 	}
-	if _, single, err := targetOf(p.sharded[0].table, all); single || err != nil {
+	if _, single, err := targetOf(p.sharded[0].table, all); single || err != nil || p.union != nil {
 		return nil
 	}
 	o := &Owners{plan: p, by: map[*owned]slots{}}

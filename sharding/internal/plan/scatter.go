@@ -215,3 +215,65 @@ func number(v any, signed bool) (int64, error) {
 	}
 	return 0, fmt.Errorf("%w: LIMIT and OFFSET are integers from 0, not %v", sharding.ErrUnmergeable, v)
 }
+
+// maxUnion is how many tables one text asks at most: each costs the database a search in an
+// index, and all of them together have to cost less than another round trip.
+const maxUnion = 16
+
+// union is a query for the row with a unique value. The tables are in one database, and each
+// has an index on the column. So one text asks all of them, and no lookup table.
+type union struct {
+	first sharding.Target
+	text  string
+	args  []int
+}
+
+// unite returns nil for a query that is not of that kind. As at most one table has a row, and
+// no more than one, ORDER BY, LIMIT, OFFSET and DISTINCT mean for each table what they mean
+// for all. SQLite runs in the process: there a round trip costs nothing.
+func (p *Plan) unite() *union {
+	q := p.statement.Query
+	switch {
+	case p.statement.Verb != sqlparse.Select, p.options.Merge.Engine == merge.SQLite, len(p.refs) != 1, p.refused != nil, p.origin != nil, p.locks, !p.quiet:
+		return nil
+	case q.With != nil, len(q.Parts) != 1, !ofOneTable(q.Parts[0].Select), p.combination == nil, p.combination.group != nil, !isUnique(p.sharded[0].proof):
+		return nil
+	}
+	targets, err := p.sharded[0].table.Everywhere()
+	if err != nil || len(targets) > maxUnion || slices.ContainsFunc(targets, func(t sharding.Target) bool { return t.DB != targets[0].DB }) {
+		return nil
+	}
+	u := &union{first: targets[0]}
+	behind := len(p.statement.Text) - q.To
+	texts := make([]string, len(targets))
+	for i, target := range targets {
+		text, err := p.edited(target, nil)
+		if err != nil {
+			return nil
+		}
+		texts[i] = "(" + text[q.From:len(text)-behind] + ")"
+	}
+	u.text = p.statement.Text[:q.From] + strings.Join(texts, " UNION ALL ") + p.statement.Text[q.To:]
+	params := parameters{p.statement}
+	u.args, _ = params.chosen(func(sqlparse.Span) bool { return true })
+	if params.numbered() { // all tables take the same
+		slices.Sort(u.args)
+		u.args = slices.Compact(u.args)
+	} else {
+		u.args = slices.Repeat(u.args, len(targets))
+	}
+	return u
+}
+
+func ofOneTable(c *sqlparse.Core) bool { return c != nil && len(c.From) == 1 && c.From[0].Table != nil }
+
+// isUnique reports whether all rows have one value in a column with a unique lookup.
+func isUnique(p proof) bool {
+	switch p := p.(type) {
+	case allOf:
+		return slices.ContainsFunc(p, isUnique)
+	case *owned:
+		return p.lead.lookup.Unique && len(p.values) == 1
+	}
+	return false
+}
