@@ -51,10 +51,9 @@ func Build(ctx context.Context, c Config) (r Report, err error) {
 		}
 		twice = append(twice, some...)
 	}
-	if err := p.forget(ctx); err != nil {
-		return r, err
+	if r, err = p.verify(ctx, nil); err == nil || errors.Is(err, ErrMissing) { // else the next call has only to compare
+		err = errors.Join(err, p.forget(ctx))
 	}
-	r, err = p.verify(ctx, nil)
 	if len(twice) == 0 || err != nil && !errors.Is(err, ErrMissing) { // these rows are the missing ones
 		return r, err
 	}
