@@ -146,6 +146,7 @@ type trouble struct {
 	random  *rand.Rand
 	off     atomic.Bool
 	stirred atomic.Int64
+	before  func(statement string) // is called before each statement without rows; nil for nobody
 }
 
 type failure int
@@ -204,6 +205,9 @@ func (c troubledConn) QueryContext(ctx context.Context, query string, args []dri
 
 func (c troubledConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	inner := c.Conn.(driver.ExecerContext)
+	if c.trouble.before != nil {
+		c.trouble.before(query)
+	}
 	switch c.trouble.next() {
 	case deadlock: // the server undoes the transaction
 		if _, err := inner.ExecContext(ctx, "ROLLBACK", nil); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
 	"github.com/shardid/shardid/sharding"
 )
@@ -137,5 +138,47 @@ func TestASwitchWhoseRunnerWasKilledIsEndedByAnotherRunner(t *testing.T) {
 			}
 		}
 		s.settle(t, map[int64]int64{oracleRows: int64(len(steps))})
+	})
+}
+
+// The statement by which the killed runner closes a shard is executed when the next one has
+// seen that shard open.
+func TestAShardThatAKilledRunnerClosesLateServesAgain(t *testing.T) {
+	if args := strings.Fields(os.Getenv(runnerVar)); len(args) == 4 {
+		switchUntil(t, args[:3], args[3])
+	}
+	onShopServers(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 100)
+		killSwitch(t, s, migrate.StepSealing)
+		var closed []string
+		table := shopOrders(t, "id")
+		late := &trouble{before: func(statement string) {
+			if !strings.HasPrefix(statement, "LOCK TABLES") || len(closed) > 0 {
+				return
+			}
+			for _, at := range table.Map.Targets() {
+				if strings.Contains(statement, "`"+at.Table+"`") && len(closed) == 0 {
+					closed = append(closed, at.Table)
+					database.Exec(t, s.shards[at.DB], fmt.Sprintf("ALTER TABLE %s RENAME TO %[1]s_sealed", at.Table))
+				}
+			}
+		}}
+		late.off.Store(true)
+		j := s.job(t, "id", func(c *migrate.Config) {
+			c.Shards = sharding.DBs{"a": s.trouble(t, late, 0, "shop_a"), "b": s.trouble(t, late, 1, "shop_b")}
+		})
+		testwait.Until(t, "the switch is ended", func() bool {
+			mended, err := j.Mend(t.Context())
+			return err == nil && mended
+		})
+		row, err := sharding.ReadRoute(t.Context(), s.source, "orders")
+		if err != nil || row.Route != sharding.OnShards || len(closed) != 1 {
+			t.Errorf("the route is %v, %v; %v were closed late", row, err, closed)
+		}
+		s.compare(t, "id", "orders_old", "")
+		if _, err := j.Rollback(t.Context(), longPause); err != nil {
+			t.Error(err)
+		}
+		s.compareWherever(t, "id", "orders")
 	})
 }

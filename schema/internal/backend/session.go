@@ -67,7 +67,7 @@ type Session struct {
 	conn
 
 	Database *Database
-	Spent    bool   // an answer was cut off
+	Spent    bool   // it is not used again: an answer was cut off, or its settings are those of a lock
 	Locked   bool   // holds the lock of a switch: no transaction may begin
 	began    bool   // a transaction
 	lock     string // the statements of the lock, where it can be had again

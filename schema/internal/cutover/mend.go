@@ -5,8 +5,10 @@ package cutover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/lead"
 	"github.com/shardid/shardid/schema/internal/openjob"
@@ -97,10 +99,42 @@ func (l *Stage) orReclose(ctx context.Context, cause error) error {
 		if err != nil || repair != proto.Flip {
 			return false, err
 		}
+		if err := l.outlast(ctx); err != nil {
+			return false, err
+		}
 		if err := l.unseal(ctx); err != nil {
 			return false, err
 		}
 		return true, l.OnSource(ctx, func(s *backend.Session) error { return l.Enter(ctx, s, proto.Returning, proto.Switched) })
+	})
+}
+
+// outlast waits until no statement of an attempt before can close a shard any more: such a
+// statement holds the locks of the shard's tables, which outlast takes and gives back.
+func (l *Stage) outlast(ctx context.Context) error {
+	return l.EachDatabase(ctx, func(ctx context.Context, side *backend.Database, all []*openjob.Target) error {
+		return side.Do(ctx, func(s *backend.Session) error {
+			s.Spent = true // it gets the time limits of a lock
+			var open []string
+			for _, to := range all {
+				if err := to.Look(ctx, s); err != nil {
+					return err
+				}
+				if !to.Sealed {
+					open = append(open, to.Name)
+				}
+			}
+			if len(open) == 0 {
+				return nil
+			}
+			switch err := side.Lock(ctx, s, backend.Locking{Tables: open}, mendPause); {
+			case dialect.FaultOf(err) == dialect.NoTable: // it was closed since
+				return fmt.Errorf("%w: %w", backend.ErrAgain, err)
+			case err != nil:
+				return err
+			}
+			return side.Unlock(ctx, s, false)
+		})
 	})
 }
 
