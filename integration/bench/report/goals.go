@@ -82,8 +82,9 @@ connections each. What a statement on SQLite may take more is told in nanosecond
 	{
 		"What it costs to leave one database",
 		`4,000 users on two databases of one MariaDB server: one that is found by its key, and by
-a lookup table on the same or on the other database, which is one question more; and a
-transaction that changes two of them.`,
+a lookup table, which is one question more; where all tables are in one database, one
+statement asks them all. An INSERT with a lookup is a transaction of two INSERTs. And a
+transaction that changes two users.`,
 		"ns", spanningGoals,
 	},
 	{
