@@ -16,7 +16,7 @@ func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
 	for name, open := range writing(t) {
 		t.Run(name, func(t *testing.T) {
 			dbs := sharding.DBs{"a": open(t, "shapes_a"), "b": open(t, "shapes_b")}
-			shop, err := shapes.Open(t.Context(), dbs, open(t, "shapes_home"), open(t, "shapes_whole"), true)
+			shop, err := shapes.Open(t.Context(), dbs, open(t, "shapes_home"), open(t, "shapes_whole"), shapes.Layout{Rule: sharding.Mod(4), IDs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,10 +13,14 @@ import (
 // Joins, subqueries, CTEs, unions, windows and writes with all of these: what shards do not
 // refuse, they answer as whole tables do.
 func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
-	for name, also := range map[string]bool{"by the key": false, "and by ids": true} {
+	layouts := map[string]shapes.Layout{
+		"by the key": {Rule: sharding.Mod(4)}, "and by ids": {Rule: sharding.Mod(4), IDs: true}, "by ranges": {Rule: sharding.Ranges(1, 3, 6)},
+		"by a list": {Rule: sharding.List(map[int64]sharding.Slot{0: 1, 1: 0, 2: 3, 3: 2, 4: 1, 5: 1, 6: 0, 7: 2})}, "by a hash": {Rule: sharding.Hash(4)},
+	}
+	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {
 			open := files(t)
-			shop, err := shapes.Open(t.Context(), sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), also)
+			shop, err := shapes.Open(t.Context(), sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), layout)
 			if err != nil {
 				t.Fatal(err)
 			}

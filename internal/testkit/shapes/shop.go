@@ -21,13 +21,25 @@ type Shop struct {
 	Routed, Whole *sql.DB
 
 	dbs    sharding.DBs
-	shards [][2]string // the database and the name of each physical table
-	slots  []int
+	shards []shard
 }
 
-// Open makes the tables and their rows: in two databases a and b, in home and in whole.
-// With also, ids lead to the shards, too. The caller closes Routed.
-func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, also bool) (*Shop, error) {
+// shard is a physical table, and which rows belong there.
+type shard struct {
+	at   sharding.Target
+	of   sharding.Table
+	slot int
+}
+
+// Layout is how rows lie in four slots.
+type Layout struct {
+	Rule sharding.Rule // of user_id
+	IDs  bool          // the rule leads from ids to the same slots, which Mod(4) and Low(2) do
+}
+
+// Open makes the tables and their rows: in two databases a and b, in home and in whole. The
+// caller closes Routed.
+func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, layout Layout) (*Shop, error) {
 	s := &Shop{Whole: whole, dbs: dbs}
 	options := []sharding.Option{sharding.Broadcast("regions"), sharding.Transactions(sharding.BestEffort)}
 	var errs []error
@@ -36,13 +48,13 @@ func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, also bool)
 		if err != nil {
 			return nil, err
 		}
+		table := sharding.Table{Name: name, Key: "user_id", Rule: layout.Rule, Map: m, Group: "shop"}
+		if layout.IDs {
+			table.Also = []sharding.Alt{{Column: "id", Rule: layout.Rule}}
+		}
 		for slot, at := range m.Targets() {
 			errs = append(errs, execute(ctx, dbs[at.DB], "CREATE TABLE "+at.Table+Tables[name]))
-			s.shards, s.slots = append(s.shards, [2]string{at.DB, at.Table}), append(s.slots, slot)
-		}
-		table := sharding.Table{Name: name, Key: "user_id", Rule: sharding.Mod(4), Map: m, Group: "shop"}
-		if also {
-			table.Also = []sharding.Alt{{Column: "id", Rule: sharding.Mod(4)}}
+			s.shards = append(s.shards, shard{at, table, slot})
 		}
 		options = append(options, table)
 		errs = append(errs, execute(ctx, whole, "CREATE TABLE "+name+Tables[name]))
@@ -148,13 +160,25 @@ func (s *Shop) compare(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("%s has %q, where whole tables have %q", table, less(got, want), less(want, got)), err)
 		}
 	}
-	for i, shard := range s.shards {
-		stray := Statement{Text: fmt.Sprintf("SELECT id, user_id FROM %s WHERE user_id >= 0 AND user_id %% 4 <> %d", shard[1], s.slots[i]), Query: true}
-		if rows, err := stray.answer(ctx, s.dbs[shard[0]]); err != nil || len(rows) > 0 {
-			return errors.Join(fmt.Errorf("%s has rows of other shards: %q", shard[1], rows), err)
+	for _, on := range s.shards {
+		if err := on.strays(ctx, s.dbs[on.at.DB]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// strays reports rows that belong to other shards.
+func (s shard) strays(ctx context.Context, db *sql.DB) error {
+	rows, err := Statement{Text: "SELECT user_id FROM " + s.at.Table, Query: true}.answer(ctx, db)
+	for _, row := range rows {
+		key, bad := strconv.ParseInt(strings.TrimSuffix(row, "|"), 10, 64)
+		slot, none := s.of.Slot(key)
+		if bad != nil || none != nil || int(slot) != s.slot {
+			err = errors.Join(err, bad, none, fmt.Errorf("%s has a row of user %s, which belongs to slot %d", s.at, row, slot))
+		}
+	}
+	return err
 }
 
 // less returns what of a list is not in another one.
