@@ -3,6 +3,7 @@
 package integration_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/shardid/shardid/internal/testkit/effort"
@@ -10,13 +11,16 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// What shards of MariaDB and MySQL do not refuse, they answer as whole tables do.
+// What shards of a server do not refuse, they answer as whole tables do.
 func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
-	dialects := map[string]shapes.Dialect{"MariaDB": shapes.MariaDB, "MySQL": shapes.MySQL}
-	for name, open := range writing(t) {
+	dialects := map[string]shapes.Dialect{"MariaDB": shapes.MariaDB, "MySQL": shapes.MySQL, "pgx": shapes.PostgreSQL, "pq": shapes.PostgreSQL}
+	servers := writing(t)
+	maps.Copy(servers, postgresDrivers(t))
+	for name, open := range servers {
 		t.Run(name, func(t *testing.T) {
-			dbs := sharding.DBs{"a": open(t, "shapes_a"), "b": open(t, "shapes_b")}
-			shop, err := shapes.Open(t.Context(), dbs, open(t, "shapes_home"), open(t, "shapes_whole"), shapes.Layout{Rule: sharding.Mod(4), IDs: true})
+			open = open.of("shapes_" + name)
+			dbs := sharding.DBs{"a": open(t, "a"), "b": open(t, "b")}
+			shop, err := shapes.Open(t.Context(), dialects[name], dbs, open(t, "home"), open(t, "whole"), shapes.Layout{Rule: sharding.Mod(4), IDs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

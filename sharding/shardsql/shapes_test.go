@@ -20,7 +20,7 @@ func TestRandomShapesAreAnsweredAsByWholeTables(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {
 			open := files(t)
-			shop, err := shapes.Open(t.Context(), sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), layout)
+			shop, err := shapes.Open(t.Context(), shapes.SQLite, sharding.DBs{"a": open("a.db"), "b": open("b.db")}, open("home.db"), open("whole.db"), layout)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,15 +20,15 @@ func (f File) ForPostgreSQL() File {
 	}
 	for _, s := range f.Statements {
 		if s.For(SQLite) {
-			s.Text = numbered(s.Text)
+			s.Text = Numbered(s.Text)
 			to.Statements = append(to.Statements, s)
 		}
 	}
 	return to
 }
 
-// numbered returns a text of MySQL or SQLite with numbers in place of its question marks.
-func numbered(text string) string {
+// Numbered returns a text of MySQL or SQLite with numbers in place of its question marks.
+func Numbered(text string) string {
 	var out strings.Builder
 	params := 0
 	scanner := sqltext.NewScanner(text, sqltext.SQLite)

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/shardid/shardid/internal/testkit/corpus"
 )
 
 // Columns are those of the table orders that the queries are about. at is a time, and
@@ -362,14 +364,7 @@ func (m *maker) groups() Query {
 // ForPostgreSQL returns the query in PostgreSQL's words, its parameters with numbers.
 func (q Query) ForPostgreSQL() Query {
 	q.Text = strings.NewReplacer("IFNULL(", "COALESCE(", "COALESCE(amount, 0)", "COALESCE(amount, 0.00)", "SUM(paid = 1)", "SUM(CAST(paid = 1 AS INT))", "ROUND(AVG(user_id))", "ROUND(AVG(user_id), 0)").Replace(q.Text)
-	var text strings.Builder
-	for i, part := range strings.Split(q.Text, "?") {
-		if i > 0 {
-			text.WriteString("$" + strconv.Itoa(i))
-		}
-		text.WriteString(part)
-	}
-	q.Text = text.String()
+	q.Text = corpus.Numbered(q.Text)
 	return q
 }
 

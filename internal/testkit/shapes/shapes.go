@@ -41,16 +41,6 @@ type Statement struct {
 	Writes         bool
 }
 
-// Dialect is whose statements are made.
-type Dialect uint8
-
-// The dialects.
-const (
-	SQLite Dialect = iota
-	MySQL
-	MariaDB
-)
-
 // Maker makes statements.
 type Maker struct {
 	dice
@@ -237,10 +227,7 @@ func (m *Maker) key(of []source) string {
 	case 5:
 		return column + m.pick(" IS ", " IS NOT ") + "NULL"
 	case 6:
-		if m.dialect == SQLite {
-			return column + " IS " + m.user()
-		}
-		return column + " <=> " + m.user()
+		return column + m.dialect.alike() + m.user()
 	case 7:
 		return "(" + column + " = " + m.user() + " OR " + column + " = " + m.user() + ")"
 	case 8:
@@ -256,11 +243,11 @@ func (m *Maker) key(of []source) string {
 	case 13:
 		return column + " = " + m.user() + m.pick(" IS NULL", " IS NOT NULL", " = 1", " + 1", " OR 1 = 0", " AND 1 = 1", " IN (0, 1)", " IS TRUE", " BETWEEN 0 AND 1")
 	case 14:
-		return m.pick("COALESCE("+column+", 1)", "ABS("+column+")", "+"+column, "-"+column, "("+column+")", "CAST("+column+" AS CHAR)", "CASE WHEN "+column+" > 3 THEN 1 ELSE "+column+" END") + " = " + m.user()
+		return m.pick("COALESCE("+column+", 1)", "ABS("+column+")", "+"+column, "-"+column, "("+column+")", "CAST("+column+" AS "+m.dialect.text()+")", "CASE WHEN "+column+" > 3 THEN 1 ELSE "+column+" END") + " = " + m.user()
 	case 15:
 		return "NOT " + column + " = " + m.user()
 	case 16:
-		return m.pick("(", "NOT (") + column + " = " + m.user() + ") = " + m.pick("0", "1")
+		return m.pick("(", "NOT (") + column + " = " + m.user() + ") = " + m.pick(m.dialect.truths()...)
 	case 17:
 		return column + " LIKE " + m.user()
 	case 18:
@@ -312,7 +299,7 @@ func (m *Maker) from(ctes []source, depth int) (string, []source) {
 		case 0, 1:
 			text += " LEFT JOIN " + more + " ON " + on
 		case 2:
-			text += " INNER JOIN " + more + " ON " + on
+			text += m.pick(m.dialect.joins()...) + more + " ON " + on
 		case 3:
 			if strings.Contains(on, "SELECT") { // MySQL 9.7 repeats rows for it beside RIGHT JOIN
 				text += " JOIN " + more + " ON " + on
@@ -439,7 +426,11 @@ func (m *Maker) userOf(of []source) string {
 
 func (m *Maker) aggregate(of []source) string {
 	c := m.column(of, false)
-	return m.pick("COUNT(*)", "COUNT("+c+")", "SUM("+c+")", "MIN("+c+")", "MAX("+c+")", "COUNT(DISTINCT "+c+")", "SUM("+c+") - COUNT(*)", "COALESCE(MAX("+c+"), 0)")
+	all := m.pick("COUNT(*)", "COUNT("+c+")", "SUM("+c+")", "MIN("+c+")", "MAX("+c+")", "COUNT(DISTINCT "+c+")", "SUM("+c+") - COUNT(*)", "COALESCE(MAX("+c+"), 0)")
+	if m.dialect == PostgreSQL && m.chance(9) {
+		return "COUNT(" + c + ") FILTER (WHERE " + m.column(of, false) + " > 2)"
+	}
+	return all
 }
 
 func (m *Maker) window(of []source) string {
@@ -488,26 +479,14 @@ func (m *Maker) Query() Statement {
 	default:
 		text, n = m.rows(ctes)
 	}
+	s := Statement{Query: true}
+	if s.Ordered = m.chance(2); s.Ordered {
+		text = m.dialect.order(&m.dice, text, n)
+	}
 	if len(with) > 0 {
 		text = "WITH " + strings.Join(with, ", ") + " " + text
 	}
-	s := Statement{Query: true}
-	if m.chance(2) {
-		s.Ordered = true
-		var by []string
-		for i := range n {
-			by = append(by, strconv.Itoa(i+1)+m.pick("", " DESC"))
-		}
-		m.Shuffle(n, func(i, j int) { by[i], by[j] = by[j], by[i] })
-		text += " ORDER BY " + strings.Join(by, ", ")
-		switch n := m.IntN(4); {
-		case n == 0, n == 1 && strings.Contains(text, "EXISTS"): // SQLite 3.53.0 forgets an OFFSET beside it
-			text += " LIMIT " + m.value(int64(m.IntN(9)))
-		case n == 1:
-			text += " LIMIT " + m.value(int64(1+m.IntN(9))) + " OFFSET " + m.value(int64(m.IntN(5)))
-		}
-	}
-	s.Text, s.Args = text, m.args
+	s.Text, s.Args = m.dialect.numbered(text), m.args
 	return s
 }
 
@@ -572,7 +551,7 @@ func (m *Maker) grouped(ctes []source) (string, int) {
 		}
 		text += " GROUP BY " + strings.Join(by, ", ")
 		if m.chance(2) {
-			text += " HAVING " + m.pick("k"+strconv.Itoa(len(keys)), m.aggregate(of), m.aggregate(of)) + m.pick(" > ", " <= ", " <> ") + m.small()
+			text += " HAVING " + m.pick(m.dialect.having("k"+strconv.Itoa(len(keys)), m.aggregate(of), m.aggregate(of))...) + m.pick(" > ", " <= ", " <> ") + m.small()
 		}
 	}
 	return text, len(items)

@@ -20,8 +20,9 @@ import (
 type Shop struct {
 	Routed, Whole *sql.DB
 
-	dbs    sharding.DBs
-	shards []shard
+	dialect Dialect
+	dbs     sharding.DBs
+	shards  []shard
 }
 
 // shard is a physical table, and which rows belong there.
@@ -39,8 +40,8 @@ type Layout struct {
 
 // Open makes the tables and their rows: in two databases a and b, in home and in whole. The
 // caller closes Routed.
-func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, layout Layout) (*Shop, error) {
-	s := &Shop{Whole: whole, dbs: dbs}
+func Open(ctx context.Context, dialect Dialect, dbs sharding.DBs, home, whole *sql.DB, layout Layout) (*Shop, error) {
+	s := &Shop{Whole: whole, dialect: dialect, dbs: dbs}
 	options := []sharding.Option{sharding.Broadcast("regions"), sharding.Transactions(sharding.BestEffort)}
 	var errs []error
 	for _, name := range []string{"orders", "items"} {
@@ -70,7 +71,7 @@ func Open(ctx context.Context, dbs sharding.DBs, home, whole *sql.DB, layout Lay
 		return nil, err
 	}
 	s.Routed = shardsql.OpenDB(shardsql.Config{Router: router, Home: home})
-	return s, errors.Join(fill(ctx, s.Routed), fill(ctx, whole))
+	return s, errors.Join(s.fill(ctx, s.Routed), s.fill(ctx, whole))
 }
 
 func execute(ctx context.Context, db *sql.DB, text string, args ...any) error {
@@ -81,7 +82,8 @@ func execute(ctx context.Context, db *sql.DB, text string, args ...any) error {
 }
 
 // fill inserts the same rows into every database.
-func fill(ctx context.Context, db *sql.DB) (err error) {
+func (s *Shop) fill(ctx context.Context, db *sql.DB) (err error) {
+	insert := func(text string, args ...any) error { return execute(ctx, db, s.dialect.numbered(text), args...) }
 	random := rand.New(rand.NewPCG(5, 6))
 	text := func() any { return []any{"a", "b", "d", "", "ab", nil}[random.IntN(6)] }
 	number := func() any {
@@ -93,13 +95,13 @@ func fill(ctx context.Context, db *sql.DB) (err error) {
 	for i := range int64(40) {
 		user, other := random.Int64N(8), random.Int64N(8)
 		err = errors.Join(err,
-			execute(ctx, db, "INSERT INTO orders (id, user_id, paid, amount, note, region) VALUES (?, ?, ?, ?, ?, ?)", user+8*i, user, number(), random.Int64N(6), text(), text()),
-			execute(ctx, db, "INSERT INTO items (id, user_id, order_id, qty, sku) VALUES (?, ?, ?, ?, ?)", other+8*i, other, other+8*random.Int64N(40), number(), text()))
+			insert("INSERT INTO orders (id, user_id, paid, amount, note, region) VALUES (?, ?, ?, ?, ?, ?)", user+8*i, user, number(), random.Int64N(6), text(), text()),
+			insert("INSERT INTO items (id, user_id, order_id, qty, sku) VALUES (?, ?, ?, ?, ?)", other+8*i, other, other+8*random.Int64N(40), number(), text()))
 	}
 	for i, code := range []string{"a", "b", "c"} {
 		err = errors.Join(err,
-			execute(ctx, db, "INSERT INTO regions (code, rank_no) VALUES (?, ?)", code, i),
-			execute(ctx, db, "INSERT INTO coupons (code, user_id, off_by) VALUES (?, ?, ?)", code, i*3, i))
+			insert("INSERT INTO regions (code, rank_no) VALUES (?, ?)", code, i),
+			insert("INSERT INTO coupons (code, user_id, off_by) VALUES (?, ?, ?)", code, i*3, i))
 	}
 	return err
 }

@@ -13,7 +13,7 @@ type writer struct{ *Maker }
 // Write returns a random write.
 func (m *Maker) Write() Statement {
 	m.dice = dice{Rand: m.Rand}
-	text := (&writer{m}).write()
+	text := m.dialect.numbered((&writer{m}).write())
 	return Statement{Text: text, Args: m.args, Query: strings.Contains(text, " RETURNING "), Writes: true}
 }
 
@@ -39,7 +39,7 @@ func (m *writer) write() string {
 }
 
 func (m *writer) returning(table string) string {
-	if m.dialect == SQLite && m.chance(4) {
+	if m.dialect.conflicts() && m.chance(4) {
 		return " RETURNING " + m.pick("*", "id", columns[table].numbers[3]+" + 1, id")
 	}
 	return ""
@@ -83,38 +83,56 @@ func (m *writer) values(table string) string {
 }
 
 func (m *writer) insert(table string) string {
-	verbs := []string{"INSERT INTO ", "REPLACE INTO ", "INSERT IGNORE INTO "}
-	if m.dialect == SQLite {
-		verbs[2] = "INSERT OR IGNORE INTO "
+	verbs, tail := []string{"INSERT INTO ", "REPLACE INTO ", m.ignoring()}, ""
+	if m.dialect == PostgreSQL {
+		verbs, tail = verbs[:1], m.pick("", " ON CONFLICT DO NOTHING", " ON CONFLICT (id) DO NOTHING")
 	}
-	return m.pick(verbs...) + table + " " + m.values(table) + m.returning(table)
+	return m.pick(verbs...) + table + " " + m.values(table) + tail + m.returning(table)
 }
 
 func (m *writer) insertSelect(table string) string {
 	from, s := m.named(m.pick("orders", "items"))
 	of := []source{s}
-	verb := "INSERT IGNORE INTO "
-	if m.dialect == SQLite {
-		verb = "INSERT OR IGNORE INTO "
+	tail := ""
+	if m.dialect == PostgreSQL {
+		tail = " ON CONFLICT DO NOTHING" + m.returning(table)
 	}
 	third := "'n'"
 	if table == "orders" {
 		third = "'n', 'r'"
 	}
-	return verb + table + " " + lists[table] + " SELECT " + s.alias + ".id, " + s.alias + ".user_id, " + m.number(of, 1) + ", COALESCE(" + m.number(of, 1) + ", 0), " + third +
-		" FROM " + from + " WHERE " + m.key(of) + " AND " + m.condition(of, 1)
+	return m.ignoring() + table + " " + lists[table] + " SELECT " + s.alias + ".id, " + s.alias + ".user_id, " + m.number(of, 1) + ", COALESCE(" + m.number(of, 1) + ", 0), " + third +
+		" FROM " + from + " WHERE " + m.key(of) + " AND " + m.condition(of, 1) + tail
+}
+
+// ignoring inserts what no other row is in the way of.
+func (m *writer) ignoring() string {
+	switch m.dialect {
+	case SQLite:
+		return "INSERT OR IGNORE INTO "
+	case PostgreSQL: // says so behind the rows
+		return "INSERT INTO "
+	}
+	return "INSERT IGNORE INTO "
 }
 
 func (m *writer) upsert(table string) string {
 	n, t := columns[table].numbers[3], columns[table].texts[0]
 	text := "INSERT INTO " + table + " " + m.values(table)
 	switch {
-	case m.dialect == SQLite && m.chance(3):
+	case m.dialect.conflicts() && m.chance(3):
 		return text + " ON CONFLICT DO NOTHING"
-	case m.dialect == SQLite:
-		text += " ON CONFLICT (id) DO UPDATE SET " + n + " = COALESCE(excluded." + n + m.pick("", " + "+table+"."+n, " + "+n) + ", 1), " + t + " = " + m.textOr("excluded."+t)
+	case m.dialect.conflicts():
+		more := []string{"", " + " + table + "." + n, " + " + n}
+		if m.dialect == PostgreSQL { // which asks whose column it is
+			more = more[:2]
+		}
+		text += " ON CONFLICT (id) DO UPDATE SET " + n + " = COALESCE(excluded." + n + m.pick(more...) + ", 1), " + t + " = " + m.textOr("excluded."+t)
 		if m.chance(3) {
 			text += " WHERE " + table + "." + n + " > " + m.small()
+		}
+		if m.dialect == PostgreSQL {
+			text += m.returning(table)
 		}
 		return text
 	case m.dialect == MySQL && m.chance(2):
@@ -131,6 +149,9 @@ func (m *writer) deleteJoined() string {
 	if m.dialect == SQLite {
 		return "DELETE FROM items AS " + i.alias + " WHERE EXISTS (SELECT 1 FROM orders AS " + o.alias + " WHERE " + where + ") AND " + m.key([]source{i})
 	}
+	if m.dialect == PostgreSQL {
+		return "DELETE FROM items AS " + i.alias + " USING orders AS " + o.alias + " WHERE " + where + m.pick("", " RETURNING "+i.alias+".id")
+	}
 	switch m.IntN(3) {
 	case 0:
 		return "DELETE " + i.alias + " FROM items AS " + i.alias + " JOIN orders AS " + o.alias + " ON " + where
@@ -144,7 +165,7 @@ func (m *writer) updateJoined() string {
 	_, o := m.named("orders")
 	_, i := m.named("items")
 	of := []source{o, i}
-	if m.dialect == SQLite {
+	if m.dialect.conflicts() {
 		where := m.equal([]source{o}, i) + " AND " + i.alias + ".id = (SELECT MAX(z.id) FROM items z WHERE z.user_id = " + o.alias + ".user_id)"
 		sets := m.sets("orders", of, "")
 		return "UPDATE orders AS " + o.alias + " SET " + sets + " FROM items AS " + i.alias + " WHERE " + where + " AND " + m.condition(of, 1)

@@ -284,8 +284,7 @@ func (c *combiner) sorted() {
 func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 	c.enter(c.cores[0])
 	e := c.ordered(by)
-	at := slices.IndexFunc(c.core.Items, func(i sqlparse.Item) bool { return !i.Star && (c.text(i.Expr) == c.text(e) || isCalled(i, e)) })
-	switch {
+	switch at := c.place(e); {
 	case at >= 0:
 		if v = c.inOrder(e, c.result(at)); c.dialect.Engine != merge.SQLite && written(c.cores, at) > 1 {
 			c.refuse("how " + c.text(e) + " is sorted is known to the collation of a connection alone; order by a number: SELECT 1 AS x … UNION ALL SELECT 2 …")
@@ -298,6 +297,22 @@ func (c *combiner) sort(by sqlparse.Expr) (v Value) {
 		c.hide(v.selected(c.text(e)), e)
 	}
 	return v
+}
+
+// place returns the result column that ORDER BY means, or -1: the one whose number or alias
+// it has given, or else of this name, or of this text. Columns of one text may be of several
+// ones in another branch of a UNION.
+func (c *combiner) place(by sqlparse.Expr) int {
+	for _, is := range []func(sqlparse.Item) bool{
+		func(i sqlparse.Item) bool { return i.Expr == by },
+		func(i sqlparse.Item) bool { return isCalled(i, by) },
+		func(i sqlparse.Item) bool { return !i.Star && c.text(i.Expr) == c.text(by) },
+	} {
+		if at := slices.IndexFunc(c.core.Items, is); at >= 0 {
+			return at
+		}
+	}
+	return -1
 }
 
 // isCalled reports whether a name in ORDER BY is that of a result column.
