@@ -58,9 +58,9 @@ func (d Dialect) truths() []string {
 	return []string{"0", "1"}
 }
 
-// joins are inner ones, and those that only one dialect has.
+// joins are inner ones, and those that some dialects have.
 func (d Dialect) joins() []string {
-	if d == PostgreSQL {
+	if d == PostgreSQL || d == SQLite {
 		return []string{" INNER JOIN ", " FULL JOIN "}
 	}
 	return []string{" INNER JOIN "}

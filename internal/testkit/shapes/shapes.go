@@ -295,6 +295,12 @@ func (m *Maker) from(ctes []source, depth int) (string, []source) {
 		if m.chance(3) {
 			on += " AND " + m.condition(append(slices.Clone(of), next), 1)
 		}
+		if join := m.conditionless(of, next); join != "" {
+			m.args = m.args[:before]
+			text += join + more
+			of = append(of, next)
+			continue
+		}
 		switch shared := m.sharedKey(of, next); m.IntN(8) {
 		case 0, 1:
 			text += " LEFT JOIN " + more + " ON " + on
@@ -319,6 +325,19 @@ func (m *Maker) from(ctes []source, depth int) (string, []source) {
 		of = append(of, next)
 	}
 	return text, of
+}
+
+// conditionless is a join without ON, or "".
+func (m *dice) conditionless(of []source, next source) string {
+	switch m.IntN(16) {
+	case 0:
+		return m.pick(" CROSS JOIN ", " CROSS JOIN ", ", ")
+	case 1:
+		if len(of) == 1 && slices.Equal(of[0].texts, next.texts) {
+			return m.pick(" NATURAL JOIN ", " NATURAL LEFT JOIN ", " NATURAL RIGHT JOIN ")
+		}
+	}
+	return ""
 }
 
 // sharedKey reports whether USING may join a source to the only other one.

@@ -40,6 +40,26 @@ func TestAPlanThatIsBoundAgainAllocatesNothing(t *testing.T) {
 	}
 }
 
+// SQLite puts bytes behind all numbers, also those of digits.
+func TestBytesAreNoEndOfARangeOfIntegers(t *testing.T) {
+	w := newWorld(t)
+	st := sqlparse.Parse("SELECT * FROM accounts WHERE id BETWEEN ? AND ?", sqlparse.Dialect{Family: sqlparse.SQLite})
+	p := plan.Of(st, w.router.Snapshot(), plan.Options{Quote: func(name string) string { return name }})
+	for _, end := range []struct {
+		high any
+		want int
+	}{{int64(150), 1}, {[]byte("150"), 3}} {
+		to, err := p.Bind([]any{int64(110), end.high}, sharding.Hint{})
+		targets := 1
+		if to.Kind == plan.Scatter {
+			targets = len(to.Shards.Targets)
+		}
+		if err != nil || targets != end.want {
+			t.Errorf("up to %v of %[1]T: %d targets, %v, want %d", end.high, targets, err, end.want)
+		}
+	}
+}
+
 func BenchmarkBind(b *testing.B) {
 	p, args := byKey(b), []any{int64(5), int64(7)}
 	b.ReportAllocs()

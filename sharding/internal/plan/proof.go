@@ -143,6 +143,9 @@ func (p *within) slots(args []any) slots {
 			continue
 		}
 		v := end.at.value(args)
+		if _, bytes := v.([]byte); bytes && p.lead.holds == Integers {
+			continue // SQLite orders them behind all numbers, whatever digits they are
+		}
 		if p.below && end.at == p.high {
 			v = p.lead.before(v)
 		}
