@@ -123,13 +123,15 @@ func tableList(r *sharding.Router) string {
 	return strings.Join(names, ", ")
 }
 
+const oneIDPerLine = "name a file with one id per line"
+
 // read takes ids from a file, one per line.
 func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 	source := stdin
 	if f.ids != "-" {
 		file, err := os.Open(f.ids)
 		if err != nil {
-			return nil, input.Errorf("--ids %s cannot be opened; name a file with one id per line", dialect.RedactDSN(f.ids))
+			return nil, input.Unread("--ids", f.ids, err, oneIDPerLine)
 		}
 		defer func() { _ = file.Close() }() // only read
 		source = file
@@ -143,12 +145,12 @@ func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 		}
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, input.Errorf("--ids: line %d is no id of 64 bits; give one id per line", n)
+			return nil, input.Errorf("--ids: line %d is not an id of 64 bits; give one id per line", n)
 		}
 		ids = append(ids, id)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, input.Errorf("--ids: %w", err)
+		return nil, input.Unread("--ids", f.ids, err, oneIDPerLine)
 	}
 	return ids, nil
 }
@@ -185,7 +187,7 @@ func (f auditFlags) highest(ctx context.Context, db *sql.DB, table string) ([]in
 	for rows.Next() {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
-			return nil, input.Errorf("column %s holds something else than ids of 64 bits; take another with --column", f.column)
+			return nil, input.Errorf("column %s holds values that are not ids of 64 bits; name another column with --column", f.column)
 		}
 		ids = append(ids, id)
 	}

@@ -64,9 +64,9 @@ func TestAuditRefusesWhatItCannotCount(t *testing.T) {
 		`"note" does not lead to a slot of orders`:                              {"--config", config, "--table", "orders", "--column", "note"},
 		"which table? give --table; the configuration has orders":               {"--config", config},
 		`"0" for "--rows" flag: it must be 1 or more`:                           {"--config", config, "--table", "orders", "--rows", "0"},
-		"line 3 is no id":          {"--config", config, "--table", "orders", "--ids", ids},
-		"nowhere cannot be opened": {"--config", config, "--table", "orders", "--ids", "nowhere"},
-		"there is no file":         {"--config", config, "--table", "orders"},
+		"line 3 is not an id": {"--config", config, "--table", "orders", "--ids", ids},
+		"nowhere does not exist; name a file with one id per line": {"--config", config, "--table", "orders", "--ids", "nowhere"},
+		"there is no file": {"--config", config, "--table", "orders"},
 	} {
 		o := execute(t, append([]string{"audit"}, args...)...)
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || !oneSentence(o.stderr) || o.stdout != "" {

@@ -71,7 +71,6 @@ func newDDL() *cobra.Command {
 	resolve.Flags().BoolVar(&d.done, "done", false, "it was executed")
 	resolve.Flags().BoolVar(&d.not, "not-done", false, "it was not, and is to be sent again")
 	resolve.MarkFlagsMutuallyExclusive("done", "not-done")
-	resolve.MarkFlagsOneRequired("done", "not-done")
 	cmd.AddCommand(up, d.verb("down", "Undo the newest version", database.Refused, d.down), plan, status, drift, adopt, resolve)
 	return cmd
 }
@@ -103,7 +102,7 @@ func (d *ddl) run(ctx context.Context, missing database.Missing, work func(conte
 		return err // before anything is opened
 	}
 	if info, err := os.Stat(d.dir); err != nil || !info.IsDir() {
-		return input.Errorf("--dir %s is no directory that can be read", d.dir)
+		return input.Errorf("--dir %s is not a directory that can be read; name the one with the files of versions, as 00001_orders.sql", d.dir)
 	}
 	s, err := layout.OpenBy(func(dsn string) (*sql.DB, error) { return database.OpenForWriting(ctx, dsn, missing) })
 	if err != nil {
@@ -128,7 +127,7 @@ func (d *ddl) explained(err error, m layoutfile.Mask) error {
 		return nil
 	case errors.Is(err, versions.ErrFiles), errors.Is(err, versions.ErrStatement), errors.Is(err, versions.ErrNoDown):
 		return input.Errorf("%s", m.Hide(err.Error()))
-	case errors.Is(err, errBehind), errors.Is(err, errDrift):
+	case errors.Is(err, errBehind), errors.Is(err, errDrift), input.Caused(err):
 		return err
 	}
 	return errors.New(m.Hide(err.Error()))
@@ -257,6 +256,9 @@ func (d *ddl) resolve(ctx context.Context, r *versions.Runner) error {
 	db, table, ok := strings.Cut(d.table, "/")
 	if !ok || d.version == 0 {
 		return input.Errorf("which statement? give --version, and --table as database/table, as the error of up has them")
+	}
+	if d.done == d.not {
+		return input.Errorf("was the statement executed? give --done if it was, --not-done if it was not")
 	}
 	return r.Resolve(ctx, d.version, sharding.Target{DB: db, Table: table}, d.done)
 }

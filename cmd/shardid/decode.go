@@ -118,7 +118,7 @@ func decode(layout keygen.Layout, encoding *keygen.Encoding, form, text string) 
 			dialect.RedactDSN(text), form, encoding.Encode(math.MaxInt64))
 	}
 	if id == 0 {
-		return decoded{}, input.Errorf("0 is nobody's id: ids begin at 1")
+		return decoded{}, input.Errorf("0 is not an id: generators begin at 1")
 	}
 	parts, err := layout.Parse(id)
 	if err != nil {

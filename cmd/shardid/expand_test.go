@@ -20,18 +20,18 @@ func TestMistakesInExpandEndWithOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"--tables: name the one table": {},
-		"has no table":                 {"--tables", "users"},
-		"write database/table":         {"--tables", "orders", "--add", "two"},
-		"--margin":                     {"--tables", "orders", "--add", "one/orders_1"},
-		"no database":                  {"--tables", "orders", "--add", "two/orders_1", "--margin", "5"},
-		"is not made by Epochs":        {"--tables", "events", "--add", "one/events_2", "--margin", "5"},
-		"takes no arguments":           {"orders"},
-		"unknown flag":                 {"--cut", "5"},
-		"occurs as":                    {"--tables", "orders", "--add", "one/x,one/X", "--margin", "5"},
-		"is given twice":               {"--tables", "orders", "--add", "one/orders_0", "--margin", "5"},
-		"which tables and databases":   {"--config", ""},
-		"cannot be read; name a file":  {"--config", file + "x"},
+		"--tables: name the one table":  {},
+		"has no table":                  {"--tables", "users"},
+		"write database/table":          {"--tables", "orders", "--add", "two"},
+		"--margin":                      {"--tables", "orders", "--add", "one/orders_1"},
+		"no database":                   {"--tables", "orders", "--add", "two/orders_1", "--margin", "5"},
+		"is not made by Epochs":         {"--tables", "events", "--add", "one/events_2", "--margin", "5"},
+		"takes no arguments":            {"orders"},
+		"unknown flag":                  {"--cut", "5"},
+		"occurs as":                     {"--tables", "orders", "--add", "one/x,one/X", "--margin", "5"},
+		"is given twice":                {"--tables", "orders", "--add", "one/orders_0", "--margin", "5"},
+		"which tables and databases":    {"--config", ""},
+		"does not exist; name the file": {"--config", file + "x"},
 	} {
 		o := execute(t, append([]string{"migrate", "expand", "--config", file}, args...)...)
 		if o.code != command.MigrateUsage || !strings.Contains(o.stderr, want) || o.stdout != "" {

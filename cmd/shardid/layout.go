@@ -51,7 +51,7 @@ func (f *layoutFlags) layout() (keygen.Layout, error) {
 		l.Unit = f.unit
 	}
 	if err := l.Validate(); err != nil {
-		return l, input.Errorf("this layout cannot be: %w", err)
+		return l, input.Errorf("--layout: %w", err)
 	}
 	switch {
 	case f.given("epoch"):

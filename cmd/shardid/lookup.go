@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 	}
 	c := lookups.Config{Router: r, Home: home, Table: l.table, Column: l.column}
 	if err := c.Check(); err != nil {
-		return input.Errorf("--table %q, --column %q: the file has no such lookup; see shardid lookup --help", l.table, l.column)
+		return l.unknown(r)
 	}
 	s, err := layout.OpenToWrite(ctx)
 	if err != nil {
@@ -108,6 +109,23 @@ func (l *lookup) run(ctx context.Context, do func(context.Context, lookups.Confi
 		return explained(err, s.Mask)
 	}
 	return errors.Join(do(ctx, c), done())
+}
+
+// unknown is the error of flags that name no lookup of the file.
+func (l *lookup) unknown(r *sharding.Router) error {
+	var all []string
+	for _, t := range r.Tables() {
+		for _, of := range t.Lookups {
+			all = append(all, fmt.Sprintf("--table %s --column %s", t.Name, of.Column))
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return input.Errorf(`--config: no table of the file has "lookups"; add them, as in shardid lookup --help`)
+	case l.table == "" || l.column == "":
+		return input.Errorf("which lookup? give %s", strings.Join(all, ", or "))
+	}
+	return input.Errorf("the file has no lookup of table %q by column %q; give %s", l.table, l.column, strings.Join(all, ", or "))
 }
 
 func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {

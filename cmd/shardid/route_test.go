@@ -88,11 +88,13 @@ func TestRouteCountsTheStatementsOfALog(t *testing.T) {
 func TestRouteRefusesWhatItCannotPlan(t *testing.T) {
 	config := newConfig(t, shardsJSON)
 	for says, args := range map[string][]string{
-		"which statement?":         {"--config", config},
-		"give one as an argument":  {"--config", config, "--log", "x", "SELECT 1"},
-		"give --config FILE":       {"SELECT 1"},
-		"nowhere cannot be opened": {"--config", config, "--log", "nowhere"},
-		"supported are":            {"--config", config, "--dialect", "oracle", "SELECT 1"},
+		"which statement?":                                 {"--config", config},
+		"give one as an argument":                          {"--config", config, " "},
+		"with --log, not both":                             {"--config", config, "--log", "x", "SELECT 1"},
+		"is a directory; name a file with statements":      {"--config", config, "--log", t.TempDir()},
+		"give --config FILE":                               {"SELECT 1"},
+		"nowhere does not exist; name a file":              {"--config", config, "--log", "nowhere"},
+		`--dialect "oracle" is unknown; give one of mysql`: {"--config", config, "--dialect", "oracle", "SELECT 1"},
 	} {
 		o := execute(t, append([]string{"route"}, args...)...)
 		if o.code != command.ExitInput || !strings.Contains(o.stderr, says) || o.stdout != "" {
@@ -115,7 +117,7 @@ func TestAListSendsEachValueToItsShard(t *testing.T) {
 		}
 	}
 	for rule, says := range map[string]string{
-		"list(de)": `"de" has no slot; write it as list(de = 0, fr = 1)`, "list(a = x)": `"a = x" has no slot`, "list(a = 0, a = 1)": "a stands there twice",
+		"list(de)": `"de" has no slot; write it as list(de = 0, fr = 1)`, "list(a = x)": `"a = x" has no slot`, "list(a = 0, a = 1)": "the value a has two slots",
 	} {
 		if o := execute(t, "route", "--config", layout(rule), "SELECT 1"); o.code != command.ExitInput || !strings.Contains(o.stderr, says) {
 			t.Errorf("%s: exit code %d: %s", rule, o.code, o.stderr)

@@ -80,6 +80,9 @@ func (f *serveFlags) run(ctx context.Context, stderr io.Writer) (err error) {
 		}
 		defer onHangup(func() { _ = f.Token.Reload() })() // it refuses requests, and says so
 	}
+	if f.Namespace == "" {
+		return input.Errorf("--namespace is empty; give the name that the servers share, or leave the flag out for shardid")
+	}
 	if f.source == "" {
 		return database.Unnamed(command.SourceVariable)
 	}

@@ -101,7 +101,7 @@ func (j *Job) Rollback(ctx context.Context, maxPause time.Duration) (done Switch
 			done = Switch(r)
 			return err
 		}
-		return fmt.Errorf("%w: the job is %q; there is no way back", ErrPhase, phase)
+		return fmt.Errorf("%w: the job is %q; a rollback is possible from the cutover until finalize", ErrPhase, phase)
 	})
 	return done, err
 }

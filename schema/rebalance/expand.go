@@ -60,7 +60,7 @@ func (c ExpandConfig) validate() error {
 func epochsOf(t sharding.Table) (sharding.EpochRule, error) {
 	rule, ok := t.Rule.(sharding.EpochRule)
 	if !ok {
-		return rule, fmt.Errorf("%w: Table: the rule of %s is not made by Epochs, so nobody can tell which server made an id", ErrConfig, t.Name)
+		return rule, fmt.Errorf("%w: Table: the rule of %s is not made by Epochs, so an id does not tell which server made it; give the table a rule of sharding.Epochs, in a file epochs(…)", ErrConfig, t.Name)
 	}
 	if len(t.Map.Targets()) != rule.Slots() {
 		return rule, fmt.Errorf("%w: Table: the %d slots of %s need a target each", ErrConfig, rule.Slots(), t.Name)

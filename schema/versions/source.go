@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -50,6 +51,9 @@ func readVersions(ctx context.Context, files fs.FS) ([]*version, error) {
 	db := sql.OpenDB(rec)
 	defer func() { _ = db.Close() }() // it holds nothing
 	p, err := goose.NewProvider("", db, files, goose.WithStore(gooseStore{rec}), goose.WithDisableGlobalRegistry(true))
+	if errors.Is(err, goose.ErrNoMigrations) {
+		return nil, fmt.Errorf("%w: there are none; name them by their numbers, as 00001_orders.sql", ErrFiles)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFiles, err)
 	}

@@ -48,6 +48,9 @@ func Open(ctx context.Context, dsn string) (*sql.DB, error) {
 	case isServer(dsn):
 		return openMySQL(ctx, dsn, dsn)
 	}
+	if scheme, _, is := strings.Cut(dsn, "://"); is && !exists(dsn) {
+		return nil, input.Errorf("%q is not the scheme of a database; give %s", dialect.RedactDSN(scheme), Forms)
+	}
 	// It may be the name of a server whose address was forgotten.
 	if !exists(dsn) {
 		return nil, input.Errorf("there is no file %s; name an existing SQLite file, or a server as %s", dialect.RedactDSN(dsn), "user:password@tcp(host:3306)/shop or postgres://user:password@host:5432/shop")

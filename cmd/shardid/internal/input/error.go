@@ -5,6 +5,9 @@ package input
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+
+	"github.com/shardid/shardid/internal/dialect"
 )
 
 // Error is a mistake in what the user gave. Its text says what to do.
@@ -13,6 +16,20 @@ type Error struct{ err error }
 // Errorf returns an *Error; %w works as in fmt.Errorf.
 func Errorf(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, args...)}
+}
+
+// Unread is the error of a file that a flag names and that cannot be read. It says why, and
+// instead says what to give.
+func Unread(flag, path string, err error, instead string) error {
+	why := "cannot be read"
+	var cause *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		why = "does not exist"
+	case errors.As(err, &cause):
+		why += ": " + cause.Err.Error() // without the path, which may be a DSN
+	}
+	return Errorf("%s %s %s; %s", flag, dialect.RedactDSN(path), why, instead)
 }
 
 // Wrap returns err as an *Error.

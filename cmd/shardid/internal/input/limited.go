@@ -45,7 +45,7 @@ func parse[N Number](text string) (n N, err error) {
 	if _, is := any(n).(time.Duration); is {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration; it is a number with a unit: 500ms, 10s, 1h", text)
+			return 0, fmt.Errorf("%q is not a duration; write a number with a unit: 500ms, 10s, 1h", text)
 		}
 		return N(d), nil
 	}
@@ -55,7 +55,7 @@ func parse[N Number](text string) (n N, err error) {
 	}
 	whole, err := strconv.ParseInt(text, 10, bits)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number up to %d", text, int64(1)<<(bits-1)-1)
+		return 0, fmt.Errorf("%q is not a whole number up to %d", text, int64(1)<<(bits-1)-1)
 	}
 	return N(whole), nil
 }

@@ -157,7 +157,7 @@ func Read(path string) (File, error) {
 	}
 	text, err := os.ReadFile(path) //nolint:gosec // the user names the file
 	if err != nil {
-		return l, input.Errorf("--config %s cannot be read; name a file that you may read", path)
+		return l, input.Unread("--config", path, err, "name the file that says where rows lie, as in shardid export --help")
 	}
 	if err := input.JSON(text, &l); err != nil {
 		return l, input.Errorf("--config %s: %w; see shardid export --help for its form", path, err)
@@ -168,6 +168,12 @@ func Read(path string) (File, error) {
 
 // Router returns the router of the file over these databases.
 func (l File) Router(dbs sharding.DBs) (*sharding.Router, error) {
+	if len(l.Tables)+len(l.Broadcast) == 0 {
+		return nil, input.Errorf(`--config: the file has no tables; list them in "tables", as in shardid export --help`)
+	}
+	if _, known := l.Databases[l.Home]; l.Home != "" && !known {
+		return nil, input.Errorf(`--config: "home" is %q, which is not one of "databases"; name one of them`, l.Home)
+	}
 	options := []sharding.Option{sharding.Broadcast(l.Broadcast...)}
 	for _, entry := range l.Tables {
 		t, err := entry.table()
@@ -193,6 +199,12 @@ func (l File) Unopened() sharding.DBs {
 }
 
 func (t Table) table() (sharding.Table, error) {
+	if t.Name == "" {
+		return sharding.Table{}, errors.New(`give "name", by which statements call the table`)
+	}
+	if t.Key == "" {
+		return sharding.Table{}, errors.New(`give "key", the column whose value leads to the shard`)
+	}
 	rule, err := t.Rule.rule()
 	if err != nil {
 		return sharding.Table{}, err
@@ -244,7 +256,7 @@ func (t Table) layout() (sharding.Map, error) {
 	return sharding.MapOf(targets...)
 }
 
-// Dsn returns what names the database, secrets and all.
+// DSN returns what names the database, secrets and all.
 func (e databaseEntry) DSN(dir string) (string, error) {
 	switch {
 	case e.Env != "" && e.File+e.SQLite == "":

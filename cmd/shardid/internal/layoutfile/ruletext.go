@@ -3,6 +3,7 @@
 package layoutfile
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -21,9 +22,12 @@ const ruleNames = "low, bits, mod, hash, hash_text, offset_step, compat, compat_
 
 // rule returns the rule. Numbers out of range are told by the rule itself.
 func (t ruleText) rule() (sharding.Rule, error) {
+	if t == "" {
+		return nil, errors.New(`give "rule", as low(10); shardid export --help has all rules`)
+	}
 	form := ruleForm.FindStringSubmatch(string(t))
 	if form == nil {
-		return nil, fmt.Errorf("rule %q: write it as low(10)", string(t))
+		return nil, fmt.Errorf("rule %q: write it as low(10); shardid export --help has all rules", string(t))
 	}
 	name, arguments := form[1], form[2]
 	switch name {
@@ -34,7 +38,7 @@ func (t ruleText) rule() (sharding.Rule, error) {
 	}
 	numbers, err := parseNumbers(arguments, ",")
 	if err != nil {
-		return nil, fmt.Errorf("rule %q: %w", string(t), err)
+		return nil, fmt.Errorf("rule %q: %w; write whole numbers with commas between them", string(t), err)
 	}
 	return t.make(name, numbers)
 }
@@ -44,7 +48,7 @@ func parseNumbers(text, separator string) ([]int64, error) {
 	for part := range strings.SplitSeq(strings.TrimSpace(text), separator) {
 		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%q is not a whole number", strings.TrimSpace(part))
 		}
 		all = append(all, n)
 	}
@@ -64,8 +68,10 @@ func (t ruleText) make(name string, n []int64) (sharding.Rule, error) {
 		return g(int(n[0]), int(n[1])), nil
 	case name == "ranges":
 		return sharding.Ranges(n...), nil
-	case f != nil || g != nil:
-		return nil, fmt.Errorf("rule %q: %s takes another number of arguments", string(t), name)
+	case f != nil:
+		return nil, fmt.Errorf("rule %q: write one number, as in %s(8)", string(t), name)
+	case g != nil:
+		return nil, fmt.Errorf("rule %q: write two numbers, as in %s(1, 8)", string(t), name)
 	}
 	return nil, fmt.Errorf("rule %q is unknown; give one of %s", string(t), ruleNames)
 }
@@ -83,7 +89,7 @@ func (t ruleText) list(arguments string) (sharding.Rule, error) {
 			return nil, fmt.Errorf("rule %q: %q has no slot; %s", string(t), strings.TrimSpace(part), form)
 		}
 		if _, twice := texts[value]; twice {
-			return nil, fmt.Errorf("rule %q: %s stands there twice; %s", string(t), value, form)
+			return nil, fmt.Errorf("rule %q: the value %s has two slots; %s", string(t), value, form)
 		}
 		texts[value] = sharding.Slot(slot)
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {

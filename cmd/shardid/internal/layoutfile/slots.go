@@ -32,7 +32,7 @@ func (l File) SlotStore(home *sql.DB, router *sharding.Router) (slotstore.Config
 	if l.Slots.Term != "" {
 		term, err := time.ParseDuration(l.Slots.Term)
 		if err != nil {
-			return c, input.Errorf(`--config: "slots": "term": %q is no duration, as 10s`, l.Slots.Term)
+			return c, input.Errorf(`--config: "slots": "term": %q is not a duration; write a number with a unit, as 10s`, l.Slots.Term)
 		}
 		c.Term = term
 	}
@@ -62,7 +62,7 @@ func TargetsOf(texts []string) (targets []sharding.Target, err error) {
 func (l File) HomeDB(dbs sharding.DBs) (*sql.DB, error) {
 	db := dbs[l.Home]
 	if db == nil {
-		return nil, input.Errorf(`--config: "home" is %q; name the database of the tables that are not sharded, where lookup tables are`, l.Home)
+		return nil, input.Errorf(`--config: give "home", the database of the tables that are not sharded, where lookup tables and the map of slots are`)
 	}
 	return db, nil
 }

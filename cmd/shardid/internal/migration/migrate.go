@@ -228,7 +228,7 @@ func (m *Migration) chosen(layout layoutfile.File, ids *layoutfile.Counters) (ta
 		tables = append(tables, t)
 	}
 	if len(tables) == 0 {
-		return nil, input.Errorf("--config: the file has no tables")
+		return nil, input.Errorf("--config: the file has no tables; list them in \"tables\", as in shardid export --help")
 	}
 	return tables, nil
 }

@@ -22,6 +22,11 @@ import (
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
+const statementFile = "name a file with statements, one per line, or MySQL's general log"
+
+// dialects are the values of --dialect.
+var dialects = []string{"mysql", "mariadb", "sqlite", "postgres"}
+
 // routeFlags say which statements are planned.
 type routeFlags struct {
 	config, dialect, log string
@@ -56,15 +61,22 @@ as an order over several shards does, is refused although shardsql may answer it
 		},
 	}
 	layoutfile.Flag(cmd, &f.config)
-	cmd.Flags().StringVar(&f.dialect, "dialect", f.dialect, "mysql, mariadb, sqlite or postgres")
+	cmd.Flags().StringVar(&f.dialect, "dialect", f.dialect, strings.Join(dialects, ", "))
 	cmd.Flags().StringVar(&f.log, "log", "", "file of statements; - for stdin")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func (f routeFlags) run(stdin io.Reader, w io.Writer, args []string) error {
-	if (len(args) > 0) == (f.log != "") {
-		return input.Errorf("which statement? give one as an argument, or a file of them with --log")
+	given := len(args) > 0 && strings.TrimSpace(args[0]) != ""
+	switch {
+	case given && f.log != "":
+		return input.Errorf("give either a statement or a file of statements with --log, not both")
+	case !given && f.log == "":
+		return input.Errorf("which statement? give one as an argument, or a file of statements with --log")
+	}
+	if !slices.Contains(dialects, strings.ToLower(f.dialect)) {
+		return input.Errorf("--dialect %q is unknown; give one of %s", dialect.RedactDSN(f.dialect), strings.Join(dialects, ", "))
 	}
 	layout, err := layoutfile.Read(f.config)
 	if err != nil {
@@ -202,7 +214,7 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user's own file
 		if err != nil {
-			return report, input.Errorf("--log %s cannot be opened; name a file with statements", dialect.RedactDSN(name))
+			return report, input.Unread("--log", name, err, statementFile)
 		}
 		defer func() { _ = file.Close() }() // only read
 		source = file
@@ -211,7 +223,7 @@ func PlanLog(r *sharding.Router, dialectName, name string, stdin io.Reader) (rep
 	reasons := map[string]*routeReason{}
 	for statement, err := range loggedStatements(source) {
 		if err != nil {
-			return report, input.Errorf("--log: %v", err)
+			return report, input.Unread("--log", name, err, statementFile)
 		}
 		e, err := shardsql.Plan(r, dialectName, statement)
 		if err != nil {

@@ -25,7 +25,7 @@ func Listen(ctx context.Context, address string, token *Token, open bool) (net.L
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, input.Errorf("cannot listen: %w", err)
+		return nil, input.Errorf("--listen %s: %w; give a free address of this machine, as 127.0.0.1:8080", address, err)
 	}
 	return l, nil
 }

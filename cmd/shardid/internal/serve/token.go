@@ -47,11 +47,11 @@ func (t *Token) reload() error {
 func (t *Token) take() error {
 	info, err := os.Stat(t.path)
 	if err != nil {
-		return input.Errorf("--token-file cannot be read: %w", err)
+		return input.Unread("--token-file", t.path, err, "name a file with a token of at least 16 characters")
 	}
 	text, err := os.ReadFile(t.path)
 	if err != nil {
-		return input.Errorf("--token-file cannot be read: %w", err)
+		return input.Unread("--token-file", t.path, err, "name a file with a token of at least 16 characters")
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < 16 || strings.ContainsAny(token, " \t\r\n") {
