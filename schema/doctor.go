@@ -25,6 +25,10 @@ type DoctorConfig struct {
 	// and do not say so themselves. Such a table is looked at, its rows are not. A
 	// name that the router does not know means nothing. Defaults to none.
 	Children []string
+	// Observe is called after each physical table that was looked at, with how many
+	// are done and how many there are. It is called by several goroutines, one at a
+	// time. Defaults to nobody.
+	Observe func(done, all int)
 }
 
 func (c DoctorConfig) withDefaults() DoctorConfig {
@@ -132,60 +136,79 @@ const (
 // connection of each, their tables one after the other. Rows that move
 // meanwhile may be found in neither place or in both.
 func Doctor(ctx context.Context, r *sharding.Router, c DoctorConfig) (Diagnosis, error) {
-	wards := rounds(r, c.withDefaults())
+	scans := plannedScans(r, c.withDefaults())
+	done := countTables(scans, c.Observe)
 	var wg sync.WaitGroup
-	for _, w := range wards {
-		wg.Go(func() { w.visit(ctx) })
+	for _, db := range scans {
+		wg.Go(func() { db.run(ctx, done) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return Diagnosis{}, fmt.Errorf("schema: doctor: %w", err)
 	}
-	return diagnose(r, wards), nil
+	return diagnose(r, scans), nil
 }
 
-// rounds returns the wards, by the name of their database.
-func rounds(r *sharding.Router, c DoctorConfig) []*ward {
-	byName := map[string]*ward{}
-	add := func(p *patient) {
-		w := byName[p.Database]
-		if w == nil {
-			w = &ward{name: p.Database, db: r.DB(p.Database), config: c}
-			byName[p.Database] = w
+// countTables returns what is called when a table of the scans is done.
+func countTables(scans []*databaseScan, observe func(done, all int)) func() {
+	if observe == nil {
+		return func() {}
+	}
+	all, done := 0, 0
+	for _, db := range scans {
+		all += len(db.tables)
+	}
+	var mu sync.Mutex
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		observe(done, all)
+	}
+}
+
+// plannedScans returns the scans, by the name of their database.
+func plannedScans(r *sharding.Router, c DoctorConfig) []*databaseScan {
+	byName := map[string]*databaseScan{}
+	add := func(scan *tableScan) {
+		db := byName[scan.Database]
+		if db == nil {
+			db = &databaseScan{name: scan.Database, db: r.DB(scan.Database), config: c}
+			byName[scan.Database] = db
 		}
-		w.patients = append(w.patients, p)
+		db.tables = append(db.tables, scan)
 	}
 	for _, t := range r.Tables() {
 		for _, target := range t.Map.Targets() {
-			add(&patient{Checkup: Checkup{Place: Place{t.Name, target.DB, target.Table}}, table: &t})
+			add(&tableScan{Checkup: Checkup{Place: Place{t.Name, target.DB, target.Table}}, table: &t})
 		}
 	}
-	var wards []*ward
+	var scans []*databaseScan
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		wards = append(wards, byName[name])
+		scans = append(scans, byName[name])
 	}
-	for _, w := range wards {
+	for _, db := range scans {
 		for _, name := range r.Broadcasts() {
-			w.patients = append(w.patients, &patient{Checkup: Checkup{Place: Place{name, w.name, name}}})
+			db.tables = append(db.tables, &tableScan{Checkup: Checkup{Place: Place{name, db.name, name}}})
 		}
 	}
-	return wards
+	return scans
 }
 
-// diagnose puts together what the wards found, in the router's order.
-func diagnose(r *sharding.Router, wards []*ward) Diagnosis {
+// diagnose puts together what the scans found, in the router's order.
+func diagnose(r *sharding.Router, scans []*databaseScan) Diagnosis {
 	d := Diagnosis{Targets: []Checkup{}, Findings: []ShardFinding{}} // [] in JSON
-	for _, w := range wards {
-		d.Findings = append(d.Findings, w.findings...)
+	for _, db := range scans {
+		d.Findings = append(d.Findings, db.findings...)
 	}
 	for _, name := range tableNames(r) {
-		patients := patientsOf(wards, name)
-		for _, p := range patients {
-			d.Targets = append(d.Targets, p.Checkup)
-			d.Findings = append(d.Findings, p.findings...)
+		tables := tablesOf(scans, name)
+		for _, scan := range tables {
+			d.Targets = append(d.Targets, scan.Checkup)
+			d.Findings = append(d.Findings, scan.findings...)
 		}
-		d.Findings = append(d.Findings, drift(patients)...)
-		d.Findings = append(d.Findings, unarmed(patients)...)
+		d.Findings = append(d.Findings, drift(tables)...)
+		d.Findings = append(d.Findings, unarmed(tables)...)
 	}
 	slices.SortStableFunc(d.Findings, func(a, b ShardFinding) int { return rank(a.Severity) - rank(b.Severity) })
 	return d
@@ -199,12 +222,12 @@ func tableNames(r *sharding.Router) []string {
 	return append(names, r.Broadcasts()...)
 }
 
-func patientsOf(wards []*ward, table string) []*patient {
-	var all []*patient
-	for _, w := range wards {
-		for _, p := range w.patients {
-			if p.Table == table {
-				all = append(all, p)
+func tablesOf(scans []*databaseScan, table string) []*tableScan {
+	var all []*tableScan
+	for _, db := range scans {
+		for _, scan := range db.tables {
+			if scan.Table == table {
+				all = append(all, scan)
 			}
 		}
 	}

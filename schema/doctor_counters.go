@@ -49,7 +49,7 @@ var counterTables = []counterTable{
 
 // counters warns of tables in use that no guard protects. On SQLite, which no server
 // tells apart from its copy, a guard would notice nothing.
-func (w *ward) counters(ctx context.Context, names []string) {
+func (d *databaseScan) counters(ctx context.Context, names []string) {
 	guards := named(names, "worker_namespace")
 	for _, of := range counterTables {
 		table := named(names, of.name)
@@ -57,27 +57,27 @@ func (w *ward) counters(ctx context.Context, names []string) {
 			continue
 		}
 		var unguarded bool
-		err := w.within(ctx, func(ctx context.Context, s session, _ catalog) (err error) {
+		err := d.within(ctx, func(ctx context.Context, s session, _ catalog) (err error) {
 			unguarded, err = of.unguarded(ctx, s, table, guards)
 			return err
 		})
 		switch {
 		case err != nil && ctx.Err() == nil:
-			w.find(table, Finding{NotChecked, Warning, "whether its ids are guarded cannot be told: " + err.Error(), "grant SELECT on " + of.name + " and worker_namespace, and look again"})
+			d.find(table, Finding{NotChecked, Warning, "whether its ids are guarded cannot be told: " + err.Error(), "grant SELECT on " + of.name + " and worker_namespace, and look again"})
 		case unguarded:
-			w.find(table, of.finding)
+			d.find(table, of.finding)
 		}
 	}
 	if table := named(names, "WORKER_NODE"); table != "" {
-		w.nodeSteps(ctx, table)
+		d.nodeSteps(ctx, table)
 	}
 }
 
 // nodeSteps warns of a server that leaves worker ids out, as a member of a cluster does, so
 // that the members' do not meet: a layout has room for so many starts fewer.
-func (w *ward) nodeSteps(ctx context.Context, table string) {
+func (d *databaseScan) nodeSteps(ctx context.Context, table string) {
 	step := int64(1)
-	err := w.within(ctx, func(ctx context.Context, s session, _ catalog) error {
+	err := d.within(ctx, func(ctx context.Context, s session, _ catalog) error {
 		if s.Name() != "mysql" {
 			return nil
 		}
@@ -85,9 +85,9 @@ func (w *ward) nodeSteps(ctx context.Context, table string) {
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		w.find(table, Finding{NotChecked, Warning, "in which steps worker ids rise cannot be told: " + err.Error(), "look again"})
+		d.find(table, Finding{NotChecked, Warning, "in which steps worker ids rise cannot be told: " + err.Error(), "look again"})
 	case step > 1:
-		w.find(table, Finding{
+		d.find(table, Finding{
 			NodeSteps, Warning,
 			fmt.Sprintf("worker ids rise in steps of %d (auto_increment_increment), so a layout's worker bits last for one %dth of the starts", step, step),
 			"set it to 1 (in a replication group by group_replication_auto_increment_increment, in Galera by wsrep_auto_increment_control=OFF); inserts of two members that meet are tried again. Or have a layout with more worker bits",

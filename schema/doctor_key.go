@@ -8,19 +8,19 @@ import (
 	"github.com/shardid/shardid/internal/keycolumn"
 )
 
-// judgeKeys looks at whether the columns that lead to a shard keep and compare keys as
+// checkKeys looks at whether the columns that lead to a shard keep and compare keys as
 // their rules take them.
-func (p *patient) judgeKeys(ctx context.Context, s session) error {
-	if p.table == nil {
+func (scan *tableScan) checkKeys(ctx context.Context, s session) error {
+	if scan.table == nil {
 		return nil
 	}
-	faults, err := keycolumn.Inspect(ctx, s, s, p.table, p.facts.name)
+	faults, err := keycolumn.Inspect(ctx, s, s, scan.table, scan.facts.name)
 	for _, f := range faults {
 		code := KeyColumn
 		if f.Collation {
 			code = Collation
 		}
-		p.find(code, keySeverities[f.Severity], f.Message, f.Fix)
+		scan.find(code, keySeverities[f.Severity], f.Message, f.Fix)
 	}
 	return err
 }

@@ -13,15 +13,15 @@ import (
 // numbering compares the way in which a shard numbers its rows with the rule. In
 // SQLite a key that is the rowid always numbers rows that come without one; that
 // says nothing about who gives the ids.
-func (w *ward) numbering(ctx context.Context, s session, p *patient) error {
-	key, single := p.facts.key()
+func (d *databaseScan) numbering(ctx context.Context, s session, scan *tableScan) error {
+	key, single := scan.facts.key()
 	if !single || !key.auto || s.Name() == "sqlite" {
 		return nil
 	}
-	slot, alone := p.ownSlot()
-	rule := sharding.Describe(p.table.Rule)
-	if p.table.Key != key.name || !alone || !numbersRows(rule.Kind) {
-		p.find(ShardNumbersRows, Warning, fmt.Sprintf("the table numbers %s by itself, so two shards give the same id to rows that come without one", key.name),
+	slot, alone := scan.ownSlot()
+	rule := sharding.Describe(scan.table.Rule)
+	if scan.table.Key != key.name || !alone || !numbersRows(rule.Kind) {
+		scan.find(ShardNumbersRows, Warning, fmt.Sprintf("the table numbers %s by itself, so two shards give the same id to rows that come without one", key.name),
 			"fill the ids by a generator and take AUTO_INCREMENT or IDENTITY from the column")
 		return nil
 	}
@@ -30,10 +30,10 @@ func (w *ward) numbering(ctx context.Context, s session, p *patient) error {
 		return err
 	}
 	if rule.Kind == sharding.KindEpochs { // what is right depends on how far all of them are
-		p.counter = &sharding.Counter{Slot: slot, Next: int64(key.counter), Offset: int(got.offset), Step: int(got.step)}
+		scan.counter = &sharding.Counter{Slot: slot, Next: int64(key.counter), Offset: int(got.offset), Step: int(got.step)}
 		return nil
 	}
-	p.compareNumbers(key.name, got, numbers{int64((rule.Offset+int(slot)-1+rule.Slots)%rule.Slots + 1), int64(rule.Slots)})
+	scan.compareNumbers(key.name, got, numbers{int64((rule.Offset+int(slot)-1+rule.Slots)%rule.Slots + 1), int64(rule.Slots)})
 	return nil
 }
 
@@ -46,10 +46,10 @@ func numbersRows(kind sharding.Kind) bool {
 type numbers struct{ offset, step int64 }
 
 // ownSlot returns the slot of a shard that has only one.
-func (p *patient) ownSlot() (own sharding.Slot, alone bool) {
+func (scan *tableScan) ownSlot() (own sharding.Slot, alone bool) {
 	n := 0
-	for slot := range sharding.Slot(p.table.Rule.Slots()) {
-		if target, _ := p.table.Map.Target(slot); target.DB == p.Database && target.Table == p.Physical {
+	for slot := range sharding.Slot(scan.table.Rule.Slots()) {
+		if target, _ := scan.table.Map.Target(slot); target.DB == scan.Database && target.Table == scan.Physical {
 			own = slot
 			n++
 		}
@@ -57,11 +57,11 @@ func (p *patient) ownSlot() (own sharding.Slot, alone bool) {
 	return own, n == 1
 }
 
-func (p *patient) compareNumbers(column string, got, want numbers) {
+func (scan *tableScan) compareNumbers(column string, got, want numbers) {
 	if got == want {
 		return
 	}
-	p.find(WrongNumbering, Error, fmt.Sprintf("it numbers %s from %d by steps of %d; the rule needs %d and %d", column, got.offset, got.step, want.offset, want.step),
+	scan.find(WrongNumbering, Error, fmt.Sprintf("it numbers %s from %d by steps of %d; the rule needs %d and %d", column, got.offset, got.step, want.offset, want.step),
 		fmt.Sprintf("set offset %d and step %d before it gives another id (auto_increment_offset and auto_increment_increment; in PostgreSQL ALTER SEQUENCE)", want.offset, want.step))
 }
 
@@ -78,24 +78,24 @@ func readNumbers(ctx context.Context, s session, key column) (numbers, error) {
 
 // unarmed asks the rule whether all servers of a table may number in its last
 // epoch.
-func unarmed(patients []*patient) []ShardFinding {
+func unarmed(tables []*tableScan) []ShardFinding {
 	var counters []sharding.Counter
-	for _, p := range patients {
-		if p.counter != nil {
-			counters = append(counters, *p.counter)
+	for _, scan := range tables {
+		if scan.counter != nil {
+			counters = append(counters, *scan.counter)
 		}
 	}
 	if len(counters) == 0 {
 		return nil
 	}
-	rule, ok := patients[0].table.Rule.(sharding.EpochRule)
+	rule, ok := tables[0].table.Rule.(sharding.EpochRule)
 	if !ok {
 		return nil
 	}
 	if err := rule.Check(1, counters); err != nil {
 		return []ShardFinding{{
 			Finding: Finding{EpochUnarmed, Error, err.Error(), "give each server the offset and step of the last epoch, or stop its inserts"},
-			Place:   Place{Table: patients[0].Table, Database: patients[0].Database, Physical: patients[0].Physical},
+			Place:   Place{Table: tables[0].Table, Database: tables[0].Database, Physical: tables[0].Physical},
 		}}
 	}
 	return nil

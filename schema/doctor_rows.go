@@ -39,13 +39,13 @@ func (c *count) add(e Example) {
 
 // rows looks at the keys of a table: by SQL where the rule can be said in it, and
 // by reading them otherwise.
-func (w *ward) rows(ctx context.Context, s session, p *patient) error {
-	columns, ok := p.keyColumns()
+func (d *databaseScan) rows(ctx context.Context, s session, scan *tableScan) error {
+	columns, ok := scan.keyColumns()
 	if !ok {
 		return nil
 	}
-	moving := append(p.table.Map.Shared(), p.table.Map.Held()...)
-	check := rowCheck{session: s, patient: p, columns: columns, moving: moving, limit: w.config.MaxRows}
+	moving := append(scan.table.Map.Shared(), scan.table.Map.Held()...)
+	check := rowCheck{session: s, tableScan: scan, columns: columns, moving: moving, limit: d.config.MaxRows}
 	count := check.read
 	if check.inSQL() {
 		count = check.count
@@ -54,34 +54,34 @@ func (w *ward) rows(ctx context.Context, s session, p *patient) error {
 	if err != nil {
 		return err
 	}
-	p.Rows, p.Misplaced = t.rows, t.misplaced.n
-	if p.All, err = check.all(ctx, t.rows); err != nil {
+	scan.Rows, scan.Misplaced = t.rows, t.misplaced.n
+	if scan.All, err = check.all(ctx, t.rows); err != nil {
 		return err
 	}
-	p.report(t)
+	scan.report(t)
 	return nil
 }
 
 // routing returns the sharding key and the columns that carry its slot.
-func (p *patient) routing() []string {
-	if p.table == nil {
+func (scan *tableScan) routing() []string {
+	if scan.table == nil {
 		return nil
 	}
-	names := []string{p.table.Key}
-	for _, also := range p.table.Also {
+	names := []string{scan.table.Key}
+	for _, also := range scan.table.Also {
 		names = append(names, also.Column)
 	}
 	return names
 }
 
 // keyColumns finds the columns that lead to a shard.
-func (p *patient) keyColumns() ([]column, bool) {
-	names := p.routing()
+func (scan *tableScan) keyColumns() ([]column, bool) {
+	names := scan.routing()
 	var columns []column
 	for _, name := range names {
-		col, ok := p.facts.column(name)
+		col, ok := scan.facts.column(name)
 		if !ok {
-			p.find(MissingColumn, Error, fmt.Sprintf("there is no column %s, by which the router finds rows, or the user may not see it", name), "add it, grant SELECT on it, or correct the router's tables")
+			scan.find(MissingColumn, Error, fmt.Sprintf("there is no column %s, by which the router finds rows, or the user may not see it", name), "add it, grant SELECT on it, or correct the router's tables")
 			continue
 		}
 		columns = append(columns, col)
@@ -89,23 +89,23 @@ func (p *patient) keyColumns() ([]column, bool) {
 	return columns, len(columns) == len(names)
 }
 
-func (p *patient) report(t tally) {
+func (scan *tableScan) report(t tally) {
 	if n := t.misplaced.n; n > 0 {
-		p.find(MisplacedRows, Error, rowsAre(n)+" here that the router looks for elsewhere",
+		scan.find(MisplacedRows, Error, rowsAre(n)+" here that the router looks for elsewhere",
 			"move each to the table it belongs to, within one transaction where that is in the same database", t.misplaced.examples...)
 	}
 	if n := t.unplaceable.n; n > 0 {
-		p.find(UnplaceableRows, Error, fmt.Sprintf("%s here whose %s is NULL or no sharding key", rowsAre(n), p.table.Key),
+		scan.find(UnplaceableRows, Error, fmt.Sprintf("%s here whose %s is NULL or no sharding key", rowsAre(n), scan.table.Key),
 			"give them a key and move them, or keep them in another table", t.unplaceable.examples...)
 	}
-	for _, also := range p.table.Also {
+	for _, also := range scan.table.Also {
 		if c := t.genes[also.Column]; c != nil && c.n > 0 {
-			p.find(GeneDiffers, Error, fmt.Sprintf("%s here whose %s leads to another slot than %s", rowsAre(c.n), also.Column, p.table.Key),
+			scan.find(GeneDiffers, Error, fmt.Sprintf("%s here whose %s leads to another slot than %s", rowsAre(c.n), also.Column, scan.table.Key),
 				fmt.Sprintf("raise From of %s above these values, or give the rows new ones", also.Column), c.examples...)
 		}
 	}
-	if !p.All {
-		p.find(PartlyChecked, Info, fmt.Sprintf("only %d rows were looked at", p.Rows), "allow more rows to see all of them")
+	if !scan.All {
+		scan.find(PartlyChecked, Info, fmt.Sprintf("only %d rows were looked at", scan.Rows), "allow more rows to see all of them")
 	}
 }
 
@@ -119,7 +119,7 @@ func rowsAre(n int64) string {
 // rowCheck looks at the first limit rows of a table; at all if limit is negative.
 type rowCheck struct {
 	session
-	*patient
+	*tableScan
 
 	columns []column        // the key, then those of Also
 	moving  []sharding.Slot // slots whose rows may lie in two places
@@ -167,13 +167,13 @@ func (c rowCheck) read(ctx context.Context) (tally, error) {
 			return err
 		}
 		t.rows++
-		c.judge(&t, values)
+		c.check(&t, values)
 		return nil
 	}, "SELECT "+c.selected()+" FROM "+c.part())
 	return t, err
 }
 
-func (c rowCheck) judge(t *tally, values []any) {
+func (c rowCheck) check(t *tally, values []any) {
 	slot, err := c.table.Slot(values[0])
 	if err != nil {
 		t.unplaceable.add(Example{Key: keyText(values[0])})

@@ -82,19 +82,19 @@ func shapeQueries(s session) (columns, indexes string) {
 }
 
 // drift compares the shards of a table with what most of them have.
-func drift(patients []*patient) []ShardFinding {
-	patients = slices.DeleteFunc(slices.Clone(patients), func(p *patient) bool { return p.shape.columns == nil })
+func drift(tables []*tableScan) []ShardFinding {
+	tables = slices.DeleteFunc(slices.Clone(tables), func(scan *tableScan) bool { return scan.shape.columns == nil })
 	columns, indexes := poll{}, poll{}
-	for _, p := range patients {
-		columns.count(p.shape.columns)
-		indexes.count(p.shape.indexes)
+	for _, scan := range tables {
+		columns.count(scan.shape.columns)
+		indexes.count(scan.shape.indexes)
 	}
 	var found []ShardFinding
-	for _, p := range patients {
-		before := len(p.findings)
-		p.compareColumns(columns, len(patients))
-		p.compareIndexes(indexes, len(patients))
-		found = append(found, p.findings[before:]...)
+	for _, scan := range tables {
+		before := len(scan.findings)
+		scan.compareColumns(columns, len(tables))
+		scan.compareIndexes(indexes, len(tables))
+		found = append(found, scan.findings[before:]...)
 	}
 	return found
 }
@@ -102,64 +102,64 @@ func drift(patients []*patient) []ShardFinding {
 // poll counts, for each name, the shards by what they say of it.
 type poll map[string]map[string]int
 
-func (p poll) count(said map[string]string) {
+func (scan poll) count(said map[string]string) {
 	for name, what := range said {
-		if p[name] == nil {
-			p[name] = map[string]int{}
+		if scan[name] == nil {
+			scan[name] = map[string]int{}
 		}
-		p[name][what]++
+		scan[name][what]++
 	}
 }
 
 // common reports whether at least half of the shards have the name.
-func (p poll) common(name string, shards int) bool {
+func (scan poll) common(name string, shards int) bool {
 	have := 0
-	for _, n := range p[name] {
+	for _, n := range scan[name] {
 		have += n
 	}
 	return 2*have >= shards
 }
 
 // most returns what most shards say of a name; of equals, the first in order.
-func (p poll) most(name string) string {
+func (scan poll) most(name string) string {
 	best := ""
-	for _, what := range slices.Sorted(maps.Keys(p[name])) {
-		if best == "" || p[name][what] > p[name][best] {
+	for _, what := range slices.Sorted(maps.Keys(scan[name])) {
+		if best == "" || scan[name][what] > scan[name][best] {
 			best = what
 		}
 	}
 	return best
 }
 
-func (p *patient) compareColumns(columns poll, shards int) {
+func (scan *tableScan) compareColumns(columns poll, shards int) {
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		typ, has := p.shape.columns[name]
+		typ, has := scan.shape.columns[name]
 		most := columns.most(name)
 		switch common := columns.common(name, shards); {
-		case !has && slices.ContainsFunc(p.routing(), func(key string) bool { return strings.EqualFold(key, name) }):
+		case !has && slices.ContainsFunc(scan.routing(), func(key string) bool { return strings.EqualFold(key, name) }):
 			// Whoever looked for it has said so.
 		case !has && common:
-			p.find(MissingColumn, Error, fmt.Sprintf("there is no column %s %s, which other shards have", name, most), "add it")
+			scan.find(MissingColumn, Error, fmt.Sprintf("there is no column %s %s, which other shards have", name, most), "add it")
 		case has && !common:
-			p.find(ExtraColumn, Warning, "most other shards have no column "+name, "add it there, or drop it here")
+			scan.find(ExtraColumn, Warning, "most other shards have no column "+name, "add it there, or drop it here")
 		case has && typ != most:
-			p.find(ColumnDiffers, Error, fmt.Sprintf("column %s is %s; in other shards it is %s", name, typ, most), "make the column the same in all shards")
+			scan.find(ColumnDiffers, Error, fmt.Sprintf("column %s is %s; in other shards it is %s", name, typ, most), "make the column the same in all shards")
 		}
 	}
 }
 
-func (p *patient) compareIndexes(indexes poll, shards int) {
+func (scan *tableScan) compareIndexes(indexes poll, shards int) {
 	for _, what := range slices.Sorted(maps.Keys(indexes)) {
-		_, has := p.shape.indexes[what]
+		_, has := scan.shape.indexes[what]
 		switch common := indexes.common(what, shards); {
 		case !has && common:
 			severity := Warning
 			if !strings.HasPrefix(what, "index") {
 				severity = Error // it keeps rows from repeating
 			}
-			p.find(MissingIndex, severity, fmt.Sprintf("there is no %s, which other shards have", what), "create it")
+			scan.find(MissingIndex, severity, fmt.Sprintf("there is no %s, which other shards have", what), "create it")
 		case has && !common:
-			p.find(ExtraIndex, Info, "most other shards have no "+what, "create it there, or drop it here")
+			scan.find(ExtraIndex, Info, "most other shards have no "+what, "create it there, or drop it here")
 		}
 	}
 }

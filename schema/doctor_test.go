@@ -16,15 +16,15 @@ import (
 	"github.com/shardid/shardid/sharding"
 )
 
-// ward is a router over SQLite files, and their databases.
-type ward struct {
+// testRouter is a router over SQLite files, and their databases.
+type testRouter struct {
 	*sharding.Router
 
 	dbs sharding.DBs
 }
 
-// newWard makes a router over the databases a and b.
-func newWard(t *testing.T, options ...sharding.Option) ward {
+// newTestRouter makes a router over the databases a and b.
+func newTestRouter(t *testing.T, options ...sharding.Option) testRouter {
 	t.Helper()
 	dbs := sharding.DBs{}
 	for _, name := range []string{"a", "b"} { // nobody waits for their rows to be on the disk
@@ -34,7 +34,7 @@ func newWard(t *testing.T, options ...sharding.Option) ward {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ward{r, dbs}
+	return testRouter{r, dbs}
 }
 
 // orders are four tables, orders_0 to orders_3, over a and b.
@@ -48,7 +48,7 @@ func orders(t *testing.T, rule sharding.Rule) sharding.Table {
 }
 
 // create makes every physical table of orders.
-func (w ward) create(t *testing.T, columns string) {
+func (w testRouter) create(t *testing.T, columns string) {
 	t.Helper()
 	for _, target := range w.Targets("orders") {
 		exec(t, w.dbs[target.DB], "CREATE TABLE "+target.Table+" ("+columns+")")
@@ -56,7 +56,7 @@ func (w ward) create(t *testing.T, columns string) {
 }
 
 // insert puts a row where its key belongs.
-func (w ward) insert(t *testing.T, id, user any) {
+func (w testRouter) insert(t *testing.T, id, user any) {
 	t.Helper()
 	target, err := w.Target("orders", user)
 	if err != nil {
@@ -66,20 +66,31 @@ func (w ward) insert(t *testing.T, id, user any) {
 }
 
 // put puts a row into a table, whether it belongs there or not.
-func (w ward) put(t *testing.T, target sharding.Target, id, user any) {
+func (w testRouter) put(t *testing.T, target sharding.Target, id, user any) {
 	t.Helper()
 	if _, err := w.dbs[target.DB].ExecContext(t.Context(), "INSERT INTO "+target.Table+" (id, user_id) VALUES (?, ?)", id, user); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w ward) doctor(t *testing.T, c schema.DoctorConfig) schema.Diagnosis {
+func (w testRouter) doctor(t *testing.T, c schema.DoctorConfig) schema.Diagnosis {
 	t.Helper()
 	d, err := schema.Doctor(t.Context(), w.Router, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func TestDoctorTellsOfEachTable(t *testing.T) {
+	w := newTestRouter(t, orders(t, sharding.Low(10)))
+	w.create(t, plain)
+	var reached []int
+	total := 0
+	w.doctor(t, schema.DoctorConfig{Observe: func(done, all int) { reached, total = append(reached, done), all }})
+	if total < 2 || len(reached) != total || !slices.IsSorted(reached) || reached[0] != 1 || reached[total-1] != total {
+		t.Errorf("%v of %d", reached, total)
+	}
 }
 
 // say is the findings as "severity code place: examples", sorted.
@@ -110,7 +121,7 @@ func expect(t *testing.T, d schema.Diagnosis, want ...string) {
 const plain = "id INTEGER PRIMARY KEY, user_id INTEGER"
 
 func TestDoctorFindsNothingInShardsThatAreRight(t *testing.T) {
-	w := newWard(t, orders(t, sharding.Low(10)), sharding.Broadcast("regions"))
+	w := newTestRouter(t, orders(t, sharding.Low(10)), sharding.Broadcast("regions"))
 	w.create(t, plain)
 	for _, db := range w.dbs {
 		exec(t, db, "CREATE TABLE regions (id INTEGER PRIMARY KEY)")
@@ -140,7 +151,7 @@ func TestDoctorFindsMisplacedRowsUnderEveryRule(t *testing.T) {
 		"hash": sharding.Hash(8), "compat": sharding.Compat(4), "ranges": sharding.Ranges(-20, 0, 20),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWard(t, orders(t, rule))
+			w := newTestRouter(t, orders(t, rule))
 			w.create(t, plain)
 			targets := w.Targets("orders")
 			wrong := map[string]string{}
@@ -180,7 +191,7 @@ func TestDoctorFindsMisplacedRowsUnderEveryRule(t *testing.T) {
 
 func TestDoctorFindsRowsWithoutAKey(t *testing.T) {
 	for _, rule := range []sharding.Rule{sharding.Low(4), sharding.Hash(4)} {
-		w := newWard(t, orders(t, rule))
+		w := newTestRouter(t, orders(t, rule))
 		w.create(t, "id INTEGER PRIMARY KEY, user_id")
 		w.put(t, w.Targets("orders")[1], 1, nil)
 		w.put(t, w.Targets("orders")[1], 2, "seven")
@@ -192,7 +203,7 @@ func TestDoctorFindsRowsWithoutAKey(t *testing.T) {
 }
 
 func TestDoctorDoesNotReadTheRowsOfChildren(t *testing.T) {
-	w := newWard(t, orders(t, sharding.Low(4)))
+	w := newTestRouter(t, orders(t, sharding.Low(4)))
 	w.create(t, "id INTEGER PRIMARY KEY, user_id")
 	w.put(t, w.Targets("orders")[1], 1, nil)
 	w.put(t, w.Targets("orders")[1], 2, 7)
@@ -210,7 +221,7 @@ func TestDoctorDoesNotReadTheRowsOfChildren(t *testing.T) {
 func TestDoctorLeavesMovingSlotsAlone(t *testing.T) {
 	table := orders(t, sharding.Low(4))
 	table.Map = table.Map.Sharing(5)
-	w := newWard(t, table)
+	w := newTestRouter(t, table)
 	w.create(t, plain)
 	w.put(t, w.Targets("orders")[3], 1, 5)
 	w.put(t, w.Targets("orders")[3], 2, 9)
@@ -221,7 +232,7 @@ func TestDoctorComparesGenesFromWhereTheyBegin(t *testing.T) {
 	for _, rule := range []sharding.Rule{sharding.Low(4), sharding.Hash(16)} {
 		table := orders(t, rule)
 		table.Also = []sharding.Alt{{Column: "id", Rule: sharding.Low(4), From: 1000}}
-		w := newWard(t, table)
+		w := newTestRouter(t, table)
 		w.create(t, plain)
 		for user := range 40 {
 			slot, err := rule.Slot(user)
@@ -254,19 +265,19 @@ func TestDoctorComparesGenesFromWhereTheyBegin(t *testing.T) {
 func TestDoctorFindsTextKeysThatAreNotComparedByTheirBytes(t *testing.T) {
 	table := orders(t, sharding.HashText(4))
 	table.Also = []sharding.Alt{{Column: "id", Rule: sharding.HashText(4), From: 1000}}
-	w := newWard(t, table)
+	w := newTestRouter(t, table)
 	for i, types := range []string{"TEXT, user_id TEXT", "TEXT COLLATE NOCASE, user_id TEXT", "TEXT, user_id TEXT COLLATE RTRIM", "TEXT COLLATE BINARY, user_id BLOB"} {
 		target := w.Targets("orders")[i]
 		exec(t, w.dbs[target.DB], "CREATE TABLE "+target.Table+" (id "+types+")")
 	}
 	expect(t, w.doctor(t, schema.DoctorConfig{}), "warning collation b/orders_1", "warning collation a/orders_2", "error column_differs b/orders_3")
-	integers := newWard(t, orders(t, sharding.Low(4)))
+	integers := newTestRouter(t, orders(t, sharding.Low(4)))
 	integers.create(t, "id INTEGER PRIMARY KEY, user_id TEXT COLLATE NOCASE")
 	expect(t, integers.doctor(t, schema.DoctorConfig{}))
 }
 
 func TestDoctorFindsDrift(t *testing.T) {
-	w := newWard(t, orders(t, sharding.Low(4)), sharding.Broadcast("regions"))
+	w := newTestRouter(t, orders(t, sharding.Low(4)), sharding.Broadcast("regions"))
 	w.create(t, plain+", n TEXT NOT NULL")
 	for _, target := range w.Targets("orders")[:3] {
 		exec(t, w.dbs[target.DB], "CREATE UNIQUE INDEX n_"+target.Table+" ON "+target.Table+" (n, id)")
@@ -282,7 +293,7 @@ func TestDoctorFindsDrift(t *testing.T) {
 }
 
 func TestDoctorNamesWhatIsNotThere(t *testing.T) {
-	w := newWard(t, orders(t, sharding.Low(4)))
+	w := newTestRouter(t, orders(t, sharding.Low(4)))
 	w.create(t, plain)
 	exec(t, w.dbs["a"], "DROP TABLE orders_0; DROP TABLE orders_2; CREATE TABLE orders_2 (id INTEGER PRIMARY KEY)")
 	expect(t, w.doctor(t, schema.DoctorConfig{}),
@@ -298,7 +309,7 @@ func TestDoctorNamesWhatIsNotThere(t *testing.T) {
 
 func TestDoctorStopsAtItsBounds(t *testing.T) {
 	for _, rule := range []sharding.Rule{sharding.Low(4), sharding.Hash(4)} {
-		w := newWard(t, orders(t, rule))
+		w := newTestRouter(t, orders(t, rule))
 		w.create(t, plain)
 		for i := range 11 {
 			w.put(t, w.Targets("orders")[0], i, 0)
@@ -310,7 +321,7 @@ func TestDoctorStopsAtItsBounds(t *testing.T) {
 			}
 		}
 	}
-	w := newWard(t, orders(t, sharding.Low(4)))
+	w := newTestRouter(t, orders(t, sharding.Low(4)))
 	w.create(t, plain)
 	if d := w.doctor(t, schema.DoctorConfig{Timeout: time.Nanosecond}); len(d.Findings) != 2 || d.Findings[0].Code != schema.Unreachable {
 		t.Errorf("%v", say(d))
@@ -326,7 +337,7 @@ func TestDoctorStopsAtItsBounds(t *testing.T) {
 // negative keys, in tables of their own, and those of statements that it could not
 // parse, in the table that bears the logical name.
 func TestDoctorFindsTheRowsThatGoGormShardingMisplaces(t *testing.T) {
-	w := newWard(t, orders(t, sharding.Compat(4)))
+	w := newTestRouter(t, orders(t, sharding.Compat(4)))
 	w.create(t, plain)
 	for user := range 20 {
 		w.insert(t, user, user)
