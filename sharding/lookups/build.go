@@ -126,7 +126,7 @@ func (p *pass) fill(ctx context.Context, at sharding.Target) (twice []owner.Entr
 	if err != nil {
 		return nil, err
 	}
-	progress := Progress{Target: at}
+	progress := Progress{Pass: Entering, Target: at}
 	for {
 		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
 		if err != nil || len(rows) == 0 {
@@ -147,9 +147,7 @@ func (p *pass) fill(ctx context.Context, at sharding.Target) (twice []owner.Entr
 		}
 		progress.Rows += int64(len(rows))
 		progress.Entered += int64(len(missing) - len(some))
-		if p.Observe != nil {
-			p.Observe(progress)
-		}
+		p.observe(progress)
 	}
 }
 

@@ -33,12 +33,24 @@ type Config struct {
 	Observe func(Progress)
 }
 
-// Progress is how far a pass over the rows of the shards has come.
+// Progress is how far a call has come with one table.
 type Progress struct {
-	Target  sharding.Target
-	Rows    int64 // of this target in this call
-	Entered int64 // of them, by Build
+	Pass    Pass
+	Target  sharding.Target // DB is "" for a lookup table in Home
+	Rows    int64           // of this target, in this pass of this call
+	Entered int64           // of them, by Build
 }
+
+// Pass is what a call does with the rows of a table. A call makes its passes one after the
+// other, each over all tables.
+type Pass string
+
+// The passes, in their order.
+const (
+	Entering         Pass = "entering"          // Build enters the rows of the shards
+	ComparingRows    Pass = "comparing rows"    // the entry of each row is looked for
+	ComparingEntries Pass = "comparing entries" // the row of each entry is looked for
+)
 
 // ErrNotALookup: the table has no lookup of this column.
 var ErrNotALookup = errors.New("no such lookup")
@@ -126,6 +138,12 @@ func (p *pass) database(at sharding.Target) *sql.DB {
 		return p.Home
 	}
 	return p.Router.DB(at.DB)
+}
+
+func (p *pass) observe(progress Progress) {
+	if p.Observe != nil {
+		p.Observe(progress)
+	}
 }
 
 func (p *pass) close() error { return p.routed.Close() }

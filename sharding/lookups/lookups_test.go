@@ -95,6 +95,37 @@ func TestBuildEntersTheRowsThatAreThere(t *testing.T) {
 	}
 }
 
+func TestEachPassTellsOfAllRows(t *testing.T) {
+	u := newUsers(t, 100)
+	c := u.config(t, "email", true)
+	type place struct {
+		pass lookups.Pass
+		at   sharding.Target
+	}
+	rows, order := map[place]int64{}, []lookups.Pass{}
+	c.Observe = func(p lookups.Progress) {
+		rows[place{p.Pass, p.Target}] = p.Rows
+		if len(order) == 0 || order[len(order)-1] != p.Pass {
+			order = append(order, p.Pass)
+		}
+	}
+	if _, err := lookups.Build(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if want := []lookups.Pass{lookups.Entering, lookups.ComparingRows, lookups.ComparingEntries}; !slices.Equal(order, want) {
+		t.Errorf("%v", order)
+	}
+	total := map[lookups.Pass]int64{}
+	for at, n := range rows {
+		total[at.pass] += n
+	}
+	for _, pass := range order {
+		if total[pass] != 100 {
+			t.Errorf("%s: %d rows", pass, total[pass])
+		}
+	}
+}
+
 func TestBuildGoesOnWhereItWasBrokenOff(t *testing.T) {
 	u := newUsers(t, 100)
 	c := u.config(t, "email", true)

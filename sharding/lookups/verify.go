@@ -76,7 +76,7 @@ func (p *pass) verify(ctx context.Context, remove func(context.Context, owner.Ta
 // compareRows looks for the entry of each row.
 func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) error {
 	var after []driver.Value
-	progress := Progress{Target: at}
+	progress := Progress{Pass: ComparingRows, Target: at}
 	for {
 		rows, err := p.chunk(ctx, runner{p.Router.DB(at.DB)}, at.Table, after)
 		if err != nil || len(rows) == 0 {
@@ -101,9 +101,7 @@ func (p *pass) compareRows(ctx context.Context, at sharding.Target, r *Report) e
 		after = rows[len(rows)-1][:2]
 		progress.Rows += int64(len(rows))
 		r.Rows += int64(len(rows))
-		if p.Observe != nil {
-			p.Observe(progress)
-		}
+		p.observe(progress)
 	}
 }
 
@@ -156,6 +154,7 @@ func (p *pass) there(ctx context.Context, e owner.Entry) (bool, error) {
 // compareEntries looks for the row of each entry.
 func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report, remove func(context.Context, owner.Table, owner.Entry) (bool, error)) error {
 	var after []driver.Value
+	progress := Progress{Pass: ComparingEntries, Target: at}
 	for {
 		entries, err := p.chunk(ctx, runner{p.database(at)}, at.Table, after)
 		if err != nil || len(entries) == 0 {
@@ -180,6 +179,8 @@ func (p *pass) compareEntries(ctx context.Context, at sharding.Target, r *Report
 			}
 		}
 		after = entries[len(entries)-1][:2]
+		progress.Rows += int64(len(entries))
+		p.observe(progress)
 	}
 }
 
