@@ -113,7 +113,7 @@ type Reference struct {
 type Step struct {
 	Name  string // one of the Step constants
 	Table string // "" when the step is about all
-	Rows  int64  // that the step wrote
+	Rows  int64  // that the step wrote, or compared
 	Err   error  // why a StepWaiting waits, nil when that is over
 }
 
@@ -136,6 +136,7 @@ const (
 	StepSealed     = openjob.StepSealed     // the shards are closed
 	StepReinstated = openjob.StepReinstated // the source's tables are back
 	StepWaiting    = openjob.StepWaiting    // a database has been away, or locks been held by others, for a second; it is tried again, and the step told once more without an Err when that is over
+	StepCompared   = openjob.StepCompared   // Verify has compared rows, which it did not write
 	StepUndone     = openjob.StepUndone     // a switch that somebody had left half done could not be finished, and was undone
 )
 

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shardid/shardid/schema/migrate"
@@ -55,6 +56,21 @@ func TestVerifyOfACompleteCopyFindsNothing(t *testing.T) {
 	v := verify(t, job)
 	if !v.Clean() || v.Rows != 401 || v.Ranges != 6 || v.Suspects != 0 {
 		t.Errorf("%+v", v)
+	}
+}
+
+func TestVerifyTellsHowManyRowsItHasCompared(t *testing.T) {
+	s, _ := copied(t, 400)
+	var compared atomic.Int64
+	job := s.job(t, "user_id", small, func(c *migrate.Config) {
+		c.Observe = func(at migrate.Step) {
+			if at.Name == migrate.StepCompared && at.Table == "orders" {
+				compared.Add(at.Rows)
+			}
+		}
+	})
+	if v := verify(t, job); v.Rows != compared.Load() || v.Rows != 401 {
+		t.Errorf("%d rows were told, %d compared", compared.Load(), v.Rows)
 	}
 }
 

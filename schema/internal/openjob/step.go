@@ -20,5 +20,6 @@ const (
 	StepSealed     = "sealed"     // the shards are closed
 	StepReinstated = "reinstated" // the source's tables are back
 	StepWaiting    = "waiting"    // a database has been away, or locks been held by others, for a second; it is tried again
+	StepCompared   = "compared"   // Verify has compared rows
 	StepUndone     = "undone"     // a switch that somebody had left half done could not be finished, and was undone
 )

@@ -69,6 +69,7 @@ func (v *verifier) compareRenumbered(ctx context.Context, t *openjob.Table, k ke
 		if err := v.settleAll(ctx, t, seen.differing()); err != nil {
 			return err
 		}
+		v.Observe(openjob.StepCompared, t, int64(len(some)))
 	}
 	return nil
 }

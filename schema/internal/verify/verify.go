@@ -228,6 +228,7 @@ func (c *comparison) compare(ctx context.Context, k keys) error {
 		rows += want[i].rows
 		same = same && got[i] == want[i]
 	}
+	c.Observe(openjob.StepCompared, c.t, rows)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count++
