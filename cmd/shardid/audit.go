@@ -50,7 +50,7 @@ It exits with 1 when the ids are uneven.
 		Example: "  shardid audit --config shards.json --table orders\n  mysql -N -e 'SELECT id FROM orders LIMIT 100000' shop | shardid audit --config shards.json --table orders --ids -",
 		Args:    command.NoArgs("name the table with --table"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return f.run(cmd)
 		},
 	}
 	layoutfile.Flag(cmd, &f.config)
@@ -62,7 +62,7 @@ It exits with 1 when the ids are uneven.
 	return cmd
 }
 
-func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error {
+func (f auditFlags) run(cmd *cobra.Command) error {
 	layout, err := layoutfile.Read(f.config)
 	if err != nil {
 		return err
@@ -80,9 +80,9 @@ func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error
 	}
 	var ids []int64
 	if f.ids != "" {
-		ids, err = f.read(stdin)
+		ids, err = f.read(cmd.InOrStdin())
 	} else {
-		ids, err = f.sample(ctx, layout, table)
+		ids, err = f.sample(cmd.Context(), term.NewProgress(cmd.ErrOrStderr()), layout, table)
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f auditFlags) run(ctx context.Context, stdin io.Reader, w io.Writer) error
 	if err != nil {
 		return input.Wrap(err)
 	}
-	return f.print(w, report)
+	return f.print(cmd.OutOrStdout(), report)
 }
 
 // rule returns that of the column, and fills in the column's name.
@@ -156,18 +156,22 @@ func (f auditFlags) read(stdin io.Reader) ([]int64, error) {
 }
 
 // sample takes the highest ids of each physical table.
-func (f auditFlags) sample(ctx context.Context, layout layoutfile.File, t sharding.Table) (ids []int64, err error) {
+func (f auditFlags) sample(ctx context.Context, progress *term.Progress, layout layoutfile.File, t sharding.Table) (ids []int64, err error) {
 	s, err := layout.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	for _, target := range t.Map.Targets() {
+	targets := t.Map.Targets()
+	progress.Begin("tables", int64(len(targets)))
+	defer progress.Abort("")
+	for _, target := range targets {
 		some, err := f.highest(ctx, s.DBs[target.DB], target.Table)
 		if err != nil {
 			return nil, fmt.Errorf("the ids of %s: %w", target, err)
 		}
 		ids = append(ids, some...)
+		progress.Add(1)
 	}
 	return ids, nil
 }

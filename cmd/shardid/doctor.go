@@ -19,6 +19,7 @@ import (
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
 	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/schema"
+	"github.com/shardid/shardid/sharding"
 )
 
 // errSick: doctor found errors.
@@ -45,7 +46,7 @@ neither place or in both: look again.
 		Example: "  shardid doctor --config shards.json\n  shardid doctor --config shards.json --rows -1 --timeout 1h --json",
 		Args:    command.NoArgs("give the file with --config"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDoctor(cmd.Context(), cmd.OutOrStdout(), config, c, asJSON)
+			return runDoctor(cmd, config, c, asJSON)
 		},
 	}
 	layoutfile.Flag(cmd, &config)
@@ -55,7 +56,8 @@ neither place or in both: look again.
 	return cmd
 }
 
-func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorConfig, asJSON bool) (err error) {
+func runDoctor(cmd *cobra.Command, config string, c schema.DoctorConfig, asJSON bool) (err error) {
+	ctx := cmd.Context()
 	layout, err := layoutfile.Read(config)
 	if err != nil {
 		return err
@@ -73,25 +75,34 @@ func runDoctor(ctx context.Context, w io.Writer, config string, c schema.DoctorC
 		return explained(err, s.Mask)
 	}
 	c.Children = layout.Children()
-	d, err := schema.Doctor(ctx, r, c)
+	progress := term.NewProgress(cmd.ErrOrStderr())
+	d, err := watchedDoctor(ctx, progress, r, c)
 	if err != nil {
 		return err
 	}
 	layout.NoteChildren(&d)
 	layoutfile.NoteMoving(&d, moving)
-	if err := lookUp(ctx, layout, r, c.Timeout, &d); err != nil {
+	if err := lookUp(ctx, progress, layout, r, c.Timeout, &d); err != nil {
 		return err
 	}
 	for i := range d.Findings {
 		d.Findings[i].Message = s.Mask.Hide(d.Findings[i].Message)
 	}
-	if err := printDiagnosis(w, d, asJSON); err != nil {
+	if err := printDiagnosis(cmd.OutOrStdout(), d, asJSON); err != nil {
 		return err
 	}
 	if !d.Healthy() {
 		return fmt.Errorf("%w; the findings say what to do", errSick)
 	}
 	return nil
+}
+
+// watchedDoctor shows how many tables were looked at.
+func watchedDoctor(ctx context.Context, progress *term.Progress, r *sharding.Router, c schema.DoctorConfig) (schema.Diagnosis, error) {
+	progress.Begin("tables", 0)
+	defer progress.Abort("")
+	c.Observe = func(done, all int) { progress.Reach(int64(done), int64(all)) }
+	return schema.Doctor(ctx, r, c)
 }
 
 func printDiagnosis(w io.Writer, d schema.Diagnosis, asJSON bool) error {

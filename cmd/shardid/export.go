@@ -53,7 +53,7 @@ definitions are read from their databases. Nothing writes to one.
 			if err != nil {
 				return err
 			}
-			out, err := exported(cmd.Context(), layout, args[0], unchecked)
+			out, err := exported(cmd.Context(), term.NewProgress(cmd.ErrOrStderr()), layout, args[0], unchecked)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func oneSystem(_ *cobra.Command, args []string) error {
 }
 
 // exported is the layout in the terms of a system.
-func exported(ctx context.Context, l layoutfile.File, system string, unchecked bool) (export.Export, error) {
+func exported(ctx context.Context, progress *term.Progress, l layoutfile.File, system string, unchecked bool) (export.Export, error) {
 	r, err := l.Placed(ctx)
 	if err != nil {
 		return export.Export{}, err
@@ -97,7 +97,7 @@ func exported(ctx context.Context, l layoutfile.File, system string, unchecked b
 			break
 		}
 		if !unchecked {
-			return addLive(ctx, l, out)
+			return addLive(ctx, progress, l, out)
 		}
 		out.Notes = append(out.Notes, "The live shards were not looked at: Vitess loses rows with a negative key or a wrong slot.")
 	case "shardingsphere":

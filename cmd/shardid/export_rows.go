@@ -10,6 +10,7 @@ import (
 
 	"github.com/shardid/shardid/cmd/shardid/internal/input"
 	"github.com/shardid/shardid/cmd/shardid/internal/layoutfile"
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/schema"
 	"github.com/shardid/shardid/sharding"
@@ -18,7 +19,7 @@ import (
 
 // addLive refuses an export that rows of the live shards do not fit, and adds to it what
 // makes them Vitess' in their places.
-func addLive(ctx context.Context, l layoutfile.File, out export.Export) (_ export.Export, err error) {
+func addLive(ctx context.Context, progress *term.Progress, l layoutfile.File, out export.Export) (_ export.Export, err error) {
 	s, err := l.Open(ctx)
 	if err != nil {
 		return out, err
@@ -28,7 +29,7 @@ func addLive(ctx context.Context, l layoutfile.File, out export.Export) (_ expor
 	if err != nil {
 		return out, explained(err, s.Mask)
 	}
-	d, err := schema.Doctor(ctx, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.Children()})
+	d, err := watchedDoctor(ctx, progress, r, schema.DoctorConfig{MaxRows: -1, Timeout: 24 * time.Hour, Children: l.Children()})
 	if err != nil {
 		return out, err
 	}

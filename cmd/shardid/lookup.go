@@ -149,11 +149,7 @@ func (l *lookup) create(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 }
 
 func (l *lookup) build(ctx context.Context, cmd *cobra.Command, c lookups.Config) error {
-	progress := cmd.ErrOrStderr()
-	c.Observe = func(p lookups.Progress) {
-		_, _ = fmt.Fprintf(progress, "%s: %s rows, %s entered\n", p.Target, term.Number(p.Rows), term.Number(p.Entered)) // who watches may have gone
-	}
-	r, err := lookups.Build(ctx, c)
+	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, lookups.Build)
 	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
 }
 
@@ -162,7 +158,7 @@ func (l *lookup) verify(ctx context.Context, cmd *cobra.Command, c lookups.Confi
 	if l.remove {
 		look = lookups.Tidy
 	}
-	r, err := look(ctx, c)
+	r, err := watchedLookup(ctx, term.NewProgress(cmd.ErrOrStderr()), c, look)
 	return errors.Join(l.show(cmd.OutOrStdout(), r, err), unsound(err))
 }
 
@@ -198,7 +194,7 @@ func (l *lookup) show(w io.Writer, r lookups.Report, failed error) error {
 
 // lookUp adds to a diagnosis what is wrong with lookup tables, each of which may take so
 // long. Of one that is being built nothing is said.
-func lookUp(ctx context.Context, l layoutfile.File, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
+func lookUp(ctx context.Context, progress *term.Progress, l layoutfile.File, r *sharding.Router, timeout time.Duration, d *schema.Diagnosis) error {
 	for _, t := range r.Tables() {
 		for _, of := range t.Lookups {
 			if of.Building {
@@ -209,7 +205,7 @@ func lookUp(ctx context.Context, l layoutfile.File, r *sharding.Router, timeout 
 				return err
 			}
 			c := lookups.Config{Router: r, Home: home, Table: t.Name, Column: of.Column}
-			if f := compared(ctx, c, timeout); f != nil {
+			if f := compared(ctx, progress, c, timeout); f != nil {
 				d.Findings = append(d.Findings, schema.ShardFinding{Finding: *f, Place: schema.Place{Table: t.Name, Database: l.Home, Physical: of.Table}})
 			}
 		}
@@ -218,10 +214,10 @@ func lookUp(ctx context.Context, l layoutfile.File, r *sharding.Router, timeout 
 }
 
 // compared returns what is wrong with one lookup, or nil.
-func compared(ctx context.Context, c lookups.Config, timeout time.Duration) *schema.Finding {
+func compared(ctx context.Context, progress *term.Progress, c lookups.Config, timeout time.Duration) *schema.Finding {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	r, err := lookups.Verify(ctx, c)
+	r, err := watchedLookup(ctx, progress, c, lookups.Verify)
 	switch {
 	case errors.Is(err, lookups.ErrMissing):
 		return &schema.Finding{

@@ -176,7 +176,7 @@ on. It exits with 3 when rows differ although no change of them is under way: th
 are noted, and the runner writes them again; verify once more. It exits with 6 when
 rows could not be judged yet. Only 0 says that all rows are the same.`,
 		func(ctx context.Context, o *Operation) error {
-			v, err := o.job.Verify(ctx)
+			v, err := o.watchedVerify(ctx)
 			if err != nil {
 				return err
 			}
@@ -185,6 +185,32 @@ rows could not be judged yet. Only 0 says that all rows are the same.`,
 			}
 			return verdict(v)
 		})
+}
+
+// watchedVerify shows how many rows were compared.
+func (o *Operation) watchedVerify(ctx context.Context) (v migrate.Verification, err error) {
+	p, err := o.job.Progress(ctx)
+	if err != nil {
+		return v, err
+	}
+	var total int64
+	for _, t := range p.Tables {
+		total += int64(float64(t.Rows) * t.Copied)
+	}
+	progress := term.NewProgress(o.Cmd.ErrOrStderr())
+	progress.Begin("verify", total)
+	defer progress.Abort("")
+	cfg := o.cfg
+	cfg.Observe = func(s migrate.Step) {
+		if s.Name == migrate.StepCompared {
+			progress.Add(s.Rows)
+		}
+	}
+	job, err := migrate.New(cfg)
+	if err != nil {
+		return v, err
+	}
+	return job.Verify(ctx)
 }
 
 func verdict(v migrate.Verification) error {

@@ -13,6 +13,9 @@ import (
 // redraw is the least time between two pictures of a bar.
 const redraw = 100 * time.Millisecond
 
+// relog is the time between two lines of a long phase where nothing moves.
+const relog = 10 * time.Second
+
 // barWidth is the number of characters of a full bar.
 const barWidth = 16
 
@@ -37,8 +40,9 @@ func Left(done, total int64, since time.Duration) string {
 }
 
 // Progress shows work that has phases, one line each. On a terminal the line of
-// the phase under way moves; elsewhere a line appears when its phase is over.
-// Begin and End are called by one goroutine, Add by any.
+// the phase under way moves. Elsewhere a line appears when its phase is over, and
+// every ten seconds while it lasts.
+// Begin, End and Abort are called by one goroutine, Add and Reach by any.
 type Progress struct {
 	w     io.Writer
 	moves bool
@@ -63,6 +67,9 @@ func (p *Progress) Begin(name string, total int64) {
 	defer p.mu.Unlock()
 	p.name, p.total, p.done = name, total, 0
 	p.start, p.drawn = time.Now(), time.Time{}
+	if !p.moves {
+		p.drawn = p.start
+	}
 	p.draw()
 }
 
@@ -71,6 +78,14 @@ func (p *Progress) Add(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += n
+	p.draw()
+}
+
+// Reach says that done steps of total are done, where the number of steps is known late.
+func (p *Progress) Reach(done, total int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done, p.total = done, total
 	p.draw()
 }
 
@@ -98,20 +113,33 @@ func (p *Progress) Abort(left string) {
 }
 
 func (p *Progress) draw() {
-	if !p.moves || time.Since(p.drawn) < redraw {
+	if time.Since(p.drawn) < p.every() {
 		return
 	}
 	p.drawn = time.Now()
-	line := "\r  " + pad(p.name)
+	part := min(1, float64(p.done)/float64(max(1, p.total)))
+	bar, state := "…", Number(p.done)
 	if p.total > 0 {
-		part := min(1, float64(p.done)/float64(p.total))
 		full := int(part * barWidth)
-		line += fmt.Sprintf("%s%s %3.0f %%  %s of %s%s", strings.Repeat("━", full), p.style.Dim(strings.Repeat("─", barWidth-full)),
-			100*part, Number(min(p.done, p.total)), Number(p.total), Left(p.done, p.total, time.Since(p.start)))
-	} else {
-		line += "…"
+		bar = strings.Repeat("━", full) + p.style.Dim(strings.Repeat("─", barWidth-full))
+		state = fmt.Sprintf("%3.0f %%  %s of %s%s", 100*part, Number(min(p.done, p.total)), Number(p.total), Left(p.done, p.total, time.Since(p.start)))
 	}
-	p.print(line + "\x1b[K")
+	switch {
+	case !p.moves:
+		p.print("  " + pad(p.name) + state + "\n")
+	case p.total > 0:
+		p.print("\r  " + pad(p.name) + bar + " " + state + "\x1b[K")
+	default:
+		p.print("\r  " + pad(p.name) + bar + "\x1b[K")
+	}
+}
+
+// every is the time between two pictures of a phase.
+func (p *Progress) every() time.Duration {
+	if p.moves {
+		return redraw
+	}
+	return relog
 }
 
 func (p *Progress) clear() {

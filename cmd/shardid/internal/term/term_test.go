@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 )
@@ -69,6 +70,22 @@ func TestProgressMovesOnATerminalAndLeavesTheResult(t *testing.T) {
 	if got := b.String(); !strings.HasPrefix(got, "\r\x1b[K  copy") || !strings.HasSuffix(got, "done\n") {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestALongPhaseSaysEveryTenSecondsHowLongItStillTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		p := NewProgress(&b)
+		p.Begin("compare", 100)
+		for range 100 {
+			time.Sleep(time.Second)
+			p.Add(1)
+		}
+		lines := strings.Split(b.String(), "\n")
+		if len(lines) != 11 || lines[0] != "  compare     10 %  10 of 100, about 1m30s left" {
+			t.Errorf("%d lines: %q", len(lines), lines)
+		}
+	})
 }
 
 func TestWorkOfMoreThanFiveSecondsSaysHowLongItStillTakes(t *testing.T) {

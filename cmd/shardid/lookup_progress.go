@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"github.com/shardid/shardid/cmd/shardid/internal/term"
+	"github.com/shardid/shardid/internal/dialect"
+	"github.com/shardid/shardid/sharding/lookups"
+)
+
+// lookupPhases are the names under which the passes over a lookup are shown.
+var lookupPhases = map[lookups.Pass]string{lookups.Entering: "enter", lookups.ComparingRows: "rows", lookups.ComparingEntries: "entries"}
+
+// watchedLookup shows how far a function of package lookups has come, which calls
+// Config.Observe in one goroutine.
+func watchedLookup(ctx context.Context, progress *term.Progress, c lookups.Config, do func(context.Context, lookups.Config) (lookups.Report, error)) (lookups.Report, error) {
+	total := lookupRows(ctx, c)
+	last := lookups.Progress{}
+	c.Observe = func(p lookups.Progress) {
+		if p.Pass != last.Pass {
+			progress.Abort("")
+			progress.Begin(lookupPhases[p.Pass], total)
+		}
+		if p.Pass != last.Pass || p.Target != last.Target {
+			last.Rows = 0
+		}
+		progress.Add(p.Rows - last.Rows)
+		last = p
+	}
+	defer progress.Abort("")
+	return do(ctx, c)
+}
+
+// lookupRows is about how many rows the shards of the table have, 0 where nobody knows.
+func lookupRows(ctx context.Context, c lookups.Config) (total int64) {
+	t, _ := c.Router.Table(c.Table)
+	for _, target := range t.Map.Targets() {
+		db := c.Router.DB(target.DB)
+		server, err := dialect.Identify(ctx, db)
+		if err != nil {
+			return 0
+		}
+		rows, err := dialect.EstimateRows(ctx, db, server, target.Table)
+		if err != nil {
+			return 0
+		}
+		total += rows
+	}
+	return total
+}
