@@ -134,7 +134,8 @@ func readmeShards(ctx context.Context, db *gorm.DB, worker keygen.Assigner, east
 	defer func() { check(ids.Close()) }()
 	tables, err := sharding.Spread([]string{"east", "west"}, 8, "orders_%d")
 	check(err)
-	router, err := sharding.New(sharding.DBs{"east": east, "west": west}, // db is opened on any of them, say east
+	// db is opened on one of the two databases.
+	router, err := sharding.New(sharding.DBs{"east": east, "west": west},
 		sharding.Table{Name: "orders", Key: "user_id", Rule: sharding.Low(3), Map: tables,
 			Also: []sharding.Alt{{Column: "id", Rule: sharding.Low(3)}}})
 	check(err)

@@ -24,6 +24,14 @@ func TestAPageSaysTheSameInBothLanguages(t *testing.T) {
 	}
 }
 
+func TestTheReadmeHasFewerThan150Lines(t *testing.T) {
+	for _, page := range []string{"README.md", "README.zh-CN.md"} {
+		if n := strings.Count(readPage(t, moduleRoot(t), page), "\n"); n >= 150 {
+			t.Errorf("%s has %d lines", page, n)
+		}
+	}
+}
+
 func TestATranslationThatLagsBehindIsReported(t *testing.T) {
 	const page = "# A\n\n## One\n\n```sh\nmake test # all\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[x](docs/x.md)\n"
 	for name, lagging := range map[string]string{
