@@ -15,22 +15,27 @@ import (
 
 const (
 	patience = 10 * time.Second // then what was in the way is reported
-	// Pauses grow from the one to the other: members of a cluster that write to one row
-	// would meet each other again and again.
-	shortPause = 5 * time.Millisecond
+
+	// The first pause is short, as most locks are. The later ones are at most as long as the
+	// long one, and shrink to the short one while a task ages: whoever has waited longest tries
+	// most often, and those who came later leave room. Pauses that grow would keep a
+	// member of a cluster away from a row that another member writes to without a pause.
+	shortPause = 10 * time.Millisecond
 	longPause  = 80 * time.Millisecond
+	aging      = time.Second
 )
 
 // Retry runs f, and again while another writer is in the way or f's error wraps
 // busy, which may be nil; f must be repeatable. A SQLite file without a busy timeout,
 // a deadlock on MySQL, a conflict of a cluster's members at COMMIT and a member that is not
-// ready need this. The pauses are drawn by lot and grow. When the context ends meanwhile the error
+// ready need this. The pauses are drawn by lot. When the context ends meanwhile the error
 // says both, whatever f made of the context.
 func Retry(ctx context.Context, busy error, f func() error) error {
 	giveUp := time.NewTimer(patience)
 	defer giveUp.Stop()
 	var contended error
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
+	begin, most := time.Now(), shortPause
+	for {
 		err := f()
 		switch {
 		case err != nil && contended != nil && ctx.Err() != nil:
@@ -44,9 +49,15 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 			return errors.Join(contended, ctx.Err())
 		case <-giveUp.C:
 			return fmt.Errorf("%w; %s for %v, try again later", err, dialect.InTheWay(err), patience)
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(rand.N(most)):
 		}
+		most = longestPause(time.Since(begin))
 	}
+}
+
+// longestPause is that of a task of this age that has failed before.
+func longestPause(age time.Duration) time.Duration {
+	return max(longPause-longPause*min(age, aging)/aging, shortPause)
 }
 
 // Beginner is the part of *sql.DB and *sql.Conn that InTx needs.
