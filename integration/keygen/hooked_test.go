@@ -15,11 +15,13 @@ import (
 	"github.com/shardid/shardid/schema"
 )
 
-// hooked is a database that calls before ahead of each query.
+// hooked is a database that calls before ahead of each query, and beforeExec, unless it is nil,
+// ahead of each other statement, with its connection.
 type hooked struct {
-	of     driver.Driver
-	dsn    string
-	before func(query string)
+	of         driver.Driver
+	dsn        string
+	before     func(query string)
+	beforeExec func(ctx context.Context, on driver.ExecerContext, statement string)
 }
 
 func (h *hooked) Driver() driver.Driver { return h.of }
@@ -44,7 +46,11 @@ func (c hookedConn) QueryContext(ctx context.Context, query string, args []drive
 }
 
 func (c hookedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
+	conn := c.Conn.(driver.ExecerContext)
+	if c.of.beforeExec != nil {
+		c.of.beforeExec(ctx, conn, query)
+	}
+	return conn.ExecContext(ctx, query, args)
 }
 
 func (c hookedConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
@@ -60,7 +66,7 @@ func TestACounterThatIsMadeBetweenTwoStatementsIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	armed := false
-	db := sql.OpenDB(&hooked{other.Driver(), maria.DSN("hooked"), func(query string) {
+	db := sql.OpenDB(&hooked{of: other.Driver(), dsn: maria.DSN("hooked"), before: func(query string) {
 		if !armed || !strings.HasPrefix(query, "SELECT `max_id`") {
 			return
 		}

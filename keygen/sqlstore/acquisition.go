@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/workerid"
 )
@@ -225,9 +226,19 @@ func (t acquisition) write(ctx context.Context, s session, h header, r lease, no
 	written, err := s.changed(ctx, writeLease, t.claim.Owner, truncatedHolder(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
 		t.claim.Namespace, r.worker, r.generation)
 	if err == nil && !written {
-		err = &keygen.SetupError{Err: errors.New("the row changed although it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
+		err = s.changedUnderLock()
 	}
 	return e, err
+}
+
+// changedUnderLock is the error of a locked row that has changed. A member of a cluster writes
+// what another member has committed whoever holds the lock, and may answer one more statement of
+// the holder's transaction before it says that this is rolled back.
+func (s session) changedUnderLock() error {
+	if s.server.Cluster != dialect.NoCluster {
+		return errOverruled
+	}
+	return &keygen.SetupError{Err: errors.New("the row changed although it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
 }
 
 // newRows is the number of worker ids that get a row at a time, so that processes which start

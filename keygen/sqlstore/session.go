@@ -20,9 +20,10 @@ const cleanupTimeout = 50 * time.Millisecond
 
 // A task that failed with one of these errors may be tried again.
 var (
-	errBusy    = errors.New("sqlstore: other processes changed the rows first")
-	errSkipped = fmt.Errorf("%w: other processes hold the locks on all suitable rows", errBusy)
-	errTaken   = fmt.Errorf("%w: another member of the cluster gave the same number", errBusy)
+	errBusy      = errors.New("sqlstore: other processes changed the rows first")
+	errSkipped   = fmt.Errorf("%w: other processes hold the locks on all suitable rows", errBusy)
+	errOverruled = fmt.Errorf("%w: another member of the cluster committed a change of a locked row", errBusy)
+	errTaken     = fmt.Errorf("%w: another member of the cluster gave the same number", errBusy)
 )
 
 // session is one connection, on which all statements of a task run. Their texts have names in
