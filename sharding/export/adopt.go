@@ -261,11 +261,23 @@ func (a *adoption) verbs() []verb {
 	verbs := []verb{{
 		"vitess", "makes the keyspace and starts its vttablets; VTCTLD is the address of vtctld,\n# host:port, and vttablets.sh says what else it takes.",
 		`	ctl() { vtctldclient --server "$VTCTLD" "$@"; }
+	registered() { [ "$(ctl GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; }
+	# A primary takes part in workflows, as MoveTables is one, only a moment after its first start.
+	ready() { ctl GetWorkflows ` + a.keyspace + `; }
+	await() {
+		tries=60
+		until "$@" >/dev/null 2>&1; do
+			tries=$((tries - 1))
+			[ $tries -gt 0 ] || { echo "The vttablets are not $1 after a minute; see vttablet.*.log" >&2; "$@"; exit 1; }
+			sleep 1
+		done
+	}
 	ctl CreateKeyspace --durability-policy=none ` + a.keyspace + `
 	ctl ApplyVSchema --vschema-file vschema.json ` + a.keyspace + `
 	sh vttablets.sh
-	until [ "$(ctl GetTablets --keyspace ` + a.keyspace + ` | wc -l)" -ge ` + strconv.Itoa(len(a.shards)) + ` ]; do sleep 1; done
-` + primaries.String(),
+	await registered
+` + primaries.String() + `	await ready
+`,
 	}}
 	if adopt.Len() == 0 {
 		return verbs

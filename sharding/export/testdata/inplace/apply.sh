@@ -6,12 +6,24 @@ cd "$(dirname "$0")"
 case "${1-}" in
 vitess)
 	ctl() { vtctldclient --server "$VTCTLD" "$@"; }
+	registered() { [ "$(ctl GetTablets --keyspace shop | wc -l)" -ge 2 ]; }
+	# A primary takes part in workflows, as MoveTables is one, only a moment after its first start.
+	ready() { ctl GetWorkflows shop; }
+	await() {
+		tries=60
+		until "$@" >/dev/null 2>&1; do
+			tries=$((tries - 1))
+			[ $tries -gt 0 ] || { echo "The vttablets are not $1 after a minute; see vttablet.*.log" >&2; "$@"; exit 1; }
+			sleep 1
+		done
+	}
 	ctl CreateKeyspace --durability-policy=none shop
 	ctl ApplyVSchema --vschema-file vschema.json shop
 	sh vttablets.sh
-	until [ "$(ctl GetTablets --keyspace shop | wc -l)" -ge 2 ]; do sleep 1; done
+	await registered
 	ctl TabletExternallyReparented "$CELL-101"
 	ctl TabletExternallyReparented "$CELL-102"
+	await ready
 	;;
 *)
 	echo 'Give one of: vitess' >&2
