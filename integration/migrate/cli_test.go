@@ -4,15 +4,14 @@ package migrate_test
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,16 +52,33 @@ func newOperator(t *testing.T, s *migrationShop) *operator {
 func (o *operator) grant(t *testing.T) {
 	t.Helper()
 	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
-		database.Exec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
 		own := mysqlGrants
-		if isMariaDB(t, db) {
+		switch {
+		case o.speaks == postgresShop:
+			database.Exec(t, db, "CREATE USER mover PASSWORD '"+moverPassword+"'")
+			continue
+		case isMariaDB(t, db):
 			own = mariadbGrants
 		}
+		database.Exec(t, db, "CREATE USER mover IDENTIFIED BY '"+moverPassword+"'")
 		for _, grant := range slices.Concat(sourceGrants, shardGrants, own) {
 			database.Exec(t, db, grant)
 		}
 	}
+	if o.speaks != postgresShop {
+		return
+	}
+	for _, statement := range []string{"CREATE ROLE shop_owner", "ALTER TABLE orders OWNER TO shop_owner", ownerGrant} {
+		database.Exec(t, o.source, statement)
+	}
+	for _, db := range o.databases() {
+		for _, grant := range postgresGrants {
+			database.Exec(t, db, grant)
+		}
+	}
 }
+
+func (o *operator) databases() []*sql.DB { return []*sql.DB{o.source, o.shards["a"], o.shards["b"]} }
 
 func isMariaDB(t *testing.T, db *sql.DB) bool {
 	t.Helper()
@@ -86,7 +102,9 @@ func (o *operator) configure(t *testing.T) {
 	o.env = append(os.Environ(), "SHARDID_SOURCE="+asMover(o.servers[0].DSN("shop")), "SHOP_A="+asMover(o.servers[0].DSN("shop_a")))
 }
 
-func asMover(dsn string) string { return strings.Replace(dsn, "root@", "mover:"+moverPassword+"@", 1) }
+func asMover(dsn string) string {
+	return strings.NewReplacer("root@", "mover:"+moverPassword+"@", "postgres@", url.UserPassword("mover", moverPassword).String()+"@").Replace(dsn)
+}
 
 // command is a verb under way.
 type command struct {
@@ -235,20 +253,16 @@ func (o *operator) verify(t *testing.T) {
 }
 
 // tables counts the tables of all databases whose names match.
-func (o *operator) tables(t *testing.T, like string) (n int) {
+func (o *operator) tables(t *testing.T, like string) (n int64) {
 	t.Helper()
-	for _, db := range []*sql.DB{o.source, o.shards["b"]} {
-		var some int
-		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema LIKE 'shop%' AND table_name LIKE ?", like).Scan(&some); err != nil {
-			t.Fatal(err)
-		}
-		n += some
+	for _, db := range o.databases() {
+		n += database.MustNumber(t, db, fmt.Sprintf(o.speaks.like, like))
 	}
 	return n
 }
 
 func TestTheRunbookOnServers(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 3000)
 		o := newOperator(t, s)
 		stop := s.writers(t, 2)
@@ -395,7 +409,7 @@ func (o *operator) tidy(t *testing.T) {
 
 // A runner whose machine slept has lost its lock, and another has been in its place.
 func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)
 		o := newOperator(t, s)
 		slept := o.start(t, "run", "--interval", "100ms", "--json")
@@ -404,7 +418,9 @@ func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		killConnections(t, s.source, "mover")
+		if s.disconnect(t, s.source, "mover") == 0 {
+			t.Fatal("the runner has no connection")
+		}
 		o.must(t, 0, "run", "--once")
 		if now := o.status(t); now.Epoch <= before.Epoch {
 			t.Errorf("the second runner leads with epoch %d", now.Epoch)
@@ -420,7 +436,7 @@ func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 
 // One that is told not to wait ends.
 func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)
 		o := newOperator(t, s)
 		slept := o.start(t, "run", "--no-wait", "--interval", "100ms", "--json")
@@ -428,7 +444,9 @@ func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
 		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		killConnections(t, s.source, "mover")
+		if s.disconnect(t, s.source, "mover") == 0 {
+			t.Fatal("the runner has no connection")
+		}
 		o.must(t, 0, "run", "--once")
 		if err := slept.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -442,7 +460,7 @@ func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
 // Two runners, one of which leads: neither ends while its servers are away, and one of
 // them leads when they are back. The one that stands by notices at once.
 func TestRunnersSurviveTheirServers(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 2000)
 		o := newOperator(t, s)
 		run := []string{"--interval", "100ms", "--json", "--chunk-rows", "100"}
@@ -469,31 +487,4 @@ func TestRunnersSurviveTheirServers(t *testing.T) {
 		}
 		s.compare(t, "user_id", "orders", "")
 	})
-}
-
-// killConnections is what a server's timeout does to a client that sleeps.
-func killConnections(t *testing.T, db *sql.DB, user string) {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE user = ?", user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil || len(ids) == 0 {
-		t.Fatalf("%d connections (%v)", len(ids), err)
-	}
-	for _, id := range ids {
-		_, err := db.ExecContext(t.Context(), "KILL "+strconv.FormatInt(id, 10))
-		if err != nil && errors.Is(err, context.Canceled) {
-			t.Fatal(err) // others have ended by themselves
-		}
-	}
 }

@@ -101,6 +101,8 @@ func (s *migrationShop) lag(t *testing.T, id int) {
 	}
 }
 
+// On PostgreSQL see TestAfterAStandbyTookOverTheShardsHaveWhatItHas: its replicas are of whole
+// servers.
 func TestAfterAReplicaTookOverTheShardsHaveWhatItHas(t *testing.T) {
 	onShopServers(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 200)

@@ -20,8 +20,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
@@ -90,12 +88,21 @@ func (s *migrationShop) forget(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"a", "b"} {
 		testwait.Until(t, "the sleeper's statements have ended", func() bool {
-			return len(database.Texts(t, s.shards[name], s.speaks.busy)) == 0
+			return len(database.Texts(t, s.shards[name], fmt.Sprintf(s.speaks.busy, "sleeper"))) == 0
 		})
-		for _, id := range database.Texts(t, s.shards[name], s.speaks.sleeps) {
-			_, _ = s.shards[name].ExecContext(t.Context(), strings.Replace(s.speaks.kills, "%d", id, 1)) // it may be gone already
-		}
+		s.disconnect(t, s.shards[name], "sleeper")
 	}
+}
+
+// disconnect is what a server's timeout does to a client that sleeps. It returns how many
+// connections of the user there were.
+func (s *migrationShop) disconnect(t *testing.T, db *sql.DB, user string) int {
+	t.Helper()
+	ids := database.Texts(t, db, fmt.Sprintf(s.speaks.connected, user))
+	for _, id := range ids {
+		_, _ = db.ExecContext(t.Context(), strings.Replace(s.speaks.kills, "%d", id, 1)) // it may be gone already
+	}
+	return len(ids)
 }
 
 func TestARunnerThatSleptWritesNothing(t *testing.T) {
@@ -144,6 +151,7 @@ type troubled struct {
 type trouble struct {
 	mu      sync.Mutex
 	random  *rand.Rand
+	speaks  *shopSpeech
 	off     atomic.Bool
 	stirred atomic.Int64
 	before  func(statement string) // is called before each statement without rows; nil for nobody
@@ -189,7 +197,10 @@ func (c troubledConn) ResetSession(ctx context.Context) error {
 	return c.Conn.(driver.SessionResetter).ResetSession(ctx)
 }
 
-func (c troubledConn) IsValid() bool { return c.Conn.(driver.Validator).IsValid() }
+func (c troubledConn) IsValid() bool {
+	validator, may := c.Conn.(driver.Validator)
+	return !may || validator.IsValid()
+}
 
 func (c troubledConn) CheckNamedValue(v *driver.NamedValue) error {
 	return c.Conn.(driver.NamedValueChecker).CheckNamedValue(v)
@@ -198,7 +209,7 @@ func (c troubledConn) CheckNamedValue(v *driver.NamedValue) error {
 func (c troubledConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	if c.trouble.next() == lostBefore {
 		_ = c.Close()
-		return nil, mysql.ErrInvalidConn
+		return nil, c.trouble.speaks.lost
 	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
@@ -210,21 +221,34 @@ func (c troubledConn) ExecContext(ctx context.Context, query string, args []driv
 	}
 	switch c.trouble.next() {
 	case deadlock: // the server undoes the transaction
-		if _, err := inner.ExecContext(ctx, "ROLLBACK", nil); err != nil {
-			return nil, err
-		}
-		return nil, &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"}
-	case lockTimeout: // only the statement is undone
-		return nil, &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded"}
+		return nil, c.trouble.speaks.deadlock.happen(ctx, inner)
+	case lockTimeout: // MySQL undoes the statement alone
+		return nil, c.trouble.speaks.lockTimeout.happen(ctx, inner)
 	case lostBefore:
 		_ = c.Close()
-		return nil, mysql.ErrInvalidConn
+		return nil, c.trouble.speaks.lost
 	case lostAfter: // nobody is told whether it worked
 		_, err := inner.ExecContext(ctx, query, args)
 		_ = c.Close()
-		return nil, errors.Join(mysql.ErrInvalidConn, io.ErrUnexpectedEOF, ignoreSkip(err))
+		return nil, errors.Join(c.trouble.speaks.lost, io.ErrUnexpectedEOF, ignoreSkip(err))
 	}
 	return inner.ExecContext(ctx, query, args)
+}
+
+// fault is what a server does to a transaction by itself: a statement that does it, and the
+// error where the statement has none.
+type fault struct {
+	does string
+	err  error
+}
+
+func (f fault) happen(ctx context.Context, conn driver.ExecerContext) error {
+	if f.does != "" {
+		if _, err := conn.ExecContext(ctx, f.does, nil); err != nil {
+			return err
+		}
+	}
+	return f.err
 }
 
 // ignoreSkip: a statement with arguments was not even tried.
@@ -243,9 +267,9 @@ func (s *migrationShop) trouble(t *testing.T, tr *trouble, server int, database 
 }
 
 func TestDeadlocksTimeoutsAndLostConnectionsLoseNothing(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 2000)
-		tr := &trouble{random: rand.New(rand.NewPCG(1, 4))}
+		tr := &trouble{random: rand.New(rand.NewPCG(1, 4)), speaks: s.speaks}
 		j := s.job(t, "user_id", func(c *migrate.Config) {
 			c.ChunkRows = 100
 			c.Source = s.trouble(t, tr, 0, "shop")

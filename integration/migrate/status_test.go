@@ -36,7 +36,7 @@ func (o *operator) waitStatus(t *testing.T, wanted func(fullStatus) bool) fullSt
 }
 
 func TestAStatusSaysWhoLeadsAndThatNobodyDoesWhenAllWereKilled(t *testing.T) {
-	onShopServers(t, func(t *testing.T, shop *migrationShop) {
+	onShops(t, func(t *testing.T, shop *migrationShop) {
 		shop.fill(t, 300)
 		o := newOperator(t, shop)
 		o.must(t, 0, "install")
@@ -66,7 +66,7 @@ func TestAStatusSaysWhoLeadsAndThatNobodyDoesWhenAllWereKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		var connection int64
-		if err := tx.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&connection); err != nil {
+		if err := tx.QueryRowContext(t.Context(), o.speaks.self).Scan(&connection); err != nil {
 			t.Fatal(err)
 		}
 		o.waitStatus(t, func(s fullStatus) bool {

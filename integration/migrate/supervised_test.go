@@ -153,7 +153,7 @@ func (o *operator) keep(t *testing.T, s supervision, started chan<- *command, mo
 }
 
 func TestASupervisedRunGoesOnAfterEachKillUntilTheJobEnds(t *testing.T) {
-	onShopServers(t, func(t *testing.T, shop *migrationShop) {
+	onShops(t, func(t *testing.T, shop *migrationShop) {
 		shop.fill(t, 3000)
 		o := newOperator(t, shop)
 		o.must(t, 0, "install")

@@ -16,22 +16,28 @@ import (
 	"github.com/shardid/shardid/internal/testwait"
 )
 
-// sqlThread is how the thread of a replica that applies changes is stopped and started.
-type sqlThread struct{ stop, start, mayLook string }
+// sqlThread is how the thread of a replica that applies changes is stopped and started, and
+// what is said of one that is.
+type sqlThread struct{ stop, start, mayLook, stopped string }
 
 func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 	for name, s := range map[string]struct {
 		source, other, replica database.Server
 		how                    replicating
 		thread                 sqlThread
+		ready                  string
 	}{
 		"MariaDB": {
 			server.RunMariaDB(t, "--log-bin", "--binlog-format=ROW", "--server-id=1", "--log-bin-trust-function-creators=1"), server.RunMariaDB(t), server.RunMariaDB(t, "--server-id=2"),
-			slaveOf, sqlThread{"STOP SLAVE 'feed' SQL_THREAD", "START SLAVE 'feed' SQL_THREAD", "GRANT SLAVE MONITOR ON *.* TO mover"},
+			slaveOf, sqlThread{"STOP SLAVE 'feed' SQL_THREAD", "START SLAVE 'feed' SQL_THREAD", "GRANT SLAVE MONITOR ON *.* TO mover", "its SQL thread is not running (No)"}, "shop.ready",
 		},
 		"MySQL": {
 			server.RunMySQL(t, "--log-bin", "--server-id=1", "--log-bin-trust-function-creators=1"), server.RunMySQL(t), server.RunMySQL(t, "--server-id=2"),
-			replicaOf, sqlThread{"STOP REPLICA SQL_THREAD FOR CHANNEL 'feed'", "START REPLICA SQL_THREAD FOR CHANNEL 'feed'", "GRANT REPLICATION CLIENT ON *.* TO mover"},
+			replicaOf, sqlThread{"STOP REPLICA SQL_THREAD FOR CHANNEL 'feed'", "START REPLICA SQL_THREAD FOR CHANNEL 'feed'", "GRANT REPLICATION CLIENT ON *.* TO mover", "its SQL thread is not running (No)"}, "shop.ready",
+		},
+		"PostgreSQL": {
+			server.RunPostgres(t), server.RunPostgres(t), nil,
+			replicating{}, sqlThread{"SELECT pg_wal_replay_pause()", "SELECT pg_wal_replay_resume()", "SELECT 1", "its replay of the log is paused"}, "ready",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,12 +46,18 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 			o := newOperator(t, shop)
 			database.Exec(t, shop.source, s.thread.mayLook)
 			database.Exec(t, shop.source, "CREATE TABLE ready (id INT PRIMARY KEY)") // comes last
-			onReplica := s.replica.Open(t, "mysql")
-			renew(t, s.replica, onReplica)
-			database.Exec(t, onReplica, fmt.Sprintf(s.how.configure, portOf(t, shop.source)))
-			database.Exec(t, onReplica, s.how.start)
+			var onReplica *sql.DB
+			if primary, is := s.source.(*server.Postgres); is {
+				s.replica = newStandby(t, primary, true)
+				onReplica = onServer(t, s.replica, "shop")
+			} else {
+				onReplica = s.replica.Open(t, "mysql")
+				renew(t, s.replica, onReplica)
+				database.Exec(t, onReplica, fmt.Sprintf(s.how.configure, portOf(t, shop.source)))
+				database.Exec(t, onReplica, s.how.start)
+			}
 			testwait.Until(t, "the replica has the rows, and the user with all rights", func() bool {
-				_, err := database.Number(t.Context(), onReplica, "SELECT COUNT(*) FROM shop.ready")
+				_, err := database.Number(t.Context(), onReplica, "SELECT COUNT(*) FROM "+s.ready)
 				return err == nil
 			})
 			o.name(t, "r1", asMover(s.replica.DSN("shop")))
@@ -54,7 +66,7 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 			run := o.start(t, "run", "--max-lag", "1s", "--rate", "10", "--interval", "100ms")
 			run.waitFor(t, "copying nothing for now: replica r1 ")
 			run.waitFor(t, ", throttled: replica r1 is at least ") // in a line of progress
-			run.waitFor(t, "it has shown no heartbeat of this runner yet; its SQL thread is not running (No)")
+			run.waitFor(t, "it has shown no heartbeat of this runner yet; "+s.thread.stopped)
 			if now := o.status(t); now.Tables[0].Copied != 0 {
 				t.Errorf("%.3f of the rows are copied", now.Tables[0].Copied)
 			}
@@ -63,7 +75,7 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 			o.wait(t, func(now jobStatus) bool { return now.Tables[0].Copied > 0 })
 
 			database.Exec(t, onReplica, s.thread.stop)
-			run.waitFor(t, "s behind, at most 1s; its SQL thread is not running")
+			run.waitFor(t, "s behind, at most 1s; "+s.thread.stopped)
 			if o.status(t).Tables[0].Copied == 1 {
 				t.Error("all rows are copied")
 			}

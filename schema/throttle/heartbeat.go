@@ -24,7 +24,7 @@ const (
 // heartbeat is a row of the source that changes. Whoever has the turn of a Throttle uses
 // it.
 type heartbeat struct {
-	source *sql.DB
+	source *source
 	name   string
 
 	made    bool
@@ -60,14 +60,18 @@ func (h *heartbeat) write(ctx context.Context) error {
 		}
 		h.made = true
 	}
+	d, err := h.source.speaks(ctx)
+	if err != nil {
+		return err
+	}
 	var number int64
 	var began time.Time
-	err := sqlrun.Retry(ctx, nil, func() error {
-		return sqlrun.InTx(ctx, h.source, nil, func(tx *sql.Tx) error {
-			if _, err := tx.ExecContext(ctx, "UPDATE "+backend.BeatTable+" SET beat = beat + 1 WHERE job = ?", h.name); err != nil {
+	err = sqlrun.Retry(ctx, nil, func() error {
+		return sqlrun.InTx(ctx, h.source.DB, nil, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, dialect.Text(d, "UPDATE "+backend.BeatTable+" SET beat = beat + 1 WHERE job = ?"), h.name); err != nil {
 				return err
 			}
-			err := tx.QueryRowContext(ctx, "SELECT beat FROM "+backend.BeatTable+" WHERE job = ?", h.name).Scan(&number)
+			err := tx.QueryRowContext(ctx, dialect.Text(d, "SELECT beat FROM "+backend.BeatTable+" WHERE job = ?"), h.name).Scan(&number)
 			began = time.Now()
 			return err
 		})
@@ -90,10 +94,14 @@ func (h *heartbeat) make(ctx context.Context) error {
 	if _, err := h.source.ExecContext(ctx, create); err != nil {
 		return err
 	}
+	d, err := h.source.speaks(ctx)
+	if err != nil {
+		return err
+	}
 	return sqlrun.Retry(ctx, nil, func() error {
-		return sqlrun.InTx(ctx, h.source, nil, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO "+backend.BeatTable+" (job, beat) SELECT ?, 0 FROM (SELECT 1 AS one) AS single"+
-				" WHERE NOT EXISTS (SELECT 1 FROM "+backend.BeatTable+" WHERE job = ?)", h.name, h.name)
+		return sqlrun.InTx(ctx, h.source.DB, nil, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, dialect.Text(d, "INSERT INTO "+backend.BeatTable+" (job, beat) SELECT ?, 0 FROM (SELECT 1 AS one) AS single"+
+				" WHERE NOT EXISTS (SELECT 1 FROM "+backend.BeatTable+" WHERE job = ?)"), h.name, h.name)
 			return err
 		})
 	})
@@ -131,7 +139,11 @@ func (l latency) why(ctx context.Context) (string, error) {
 func (h *heartbeat) read(ctx context.Context, replica *sql.DB) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	err = replica.QueryRowContext(ctx, "SELECT beat FROM "+backend.BeatTable+" WHERE job = ?", h.name).Scan(&number)
+	d, err := h.source.speaks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = replica.QueryRowContext(ctx, dialect.Text(d, "SELECT beat FROM "+backend.BeatTable+" WHERE job = ?"), h.name).Scan(&number)
 	if errors.Is(err, sql.ErrNoRows) || err != nil && dialect.FaultOf(err) == dialect.NoTable {
 		err = nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlrun"
 )
 
@@ -49,6 +50,9 @@ func (l *lag) why(ctx context.Context) (string, error) {
 func (l *lag) stopped(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
+	if l.beat.source.dialect == (dialect.Postgres{}) {
+		return l.stoppedStandby(ctx)
+	}
 	for _, ask := range []string{"SHOW ALL REPLICAS STATUS", "SHOW REPLICA STATUS"} { // MariaDB, MySQL
 		var found []string
 		sources := 0
@@ -67,6 +71,25 @@ func (l *lag) stopped(ctx context.Context) string {
 		default:
 			return ""
 		}
+	}
+	return ""
+}
+
+// stoppedStandby says why a server of PostgreSQL repeats nothing. A server that replays
+// files alone has no receiver either.
+func (l *lag) stoppedStandby(ctx context.Context) string {
+	var standby, paused, receives bool
+	err := l.of.DB.QueryRowContext(ctx, "SELECT pg_is_in_recovery(), CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() ELSE FALSE END,"+
+		" EXISTS (SELECT 1 FROM pg_stat_wal_receiver)").Scan(&standby, &paused, &receives)
+	switch {
+	case err != nil:
+		return ""
+	case !standby:
+		return "; it is configured to repeat no server"
+	case paused:
+		return "; its replay of the log is paused"
+	case !receives:
+		return "; no WAL receiver is running on it"
 	}
 	return ""
 }

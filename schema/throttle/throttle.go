@@ -19,8 +19,8 @@ var ErrConfig = errors.New("throttle: configuration cannot work")
 
 // Config says what holds a copy back. The zero value of a limit is no limit.
 type Config struct {
-	// Source is the database that rows are read from. MaxThreads needs MariaDB or MySQL.
-	// There is no default.
+	// Source is the database that rows are read from. MaxThreads needs another one than
+	// SQLite. There is no default.
 	Source *sql.DB
 
 	// Name tells heartbeats on a source apart: that of the job, at most 64 letters.
@@ -34,8 +34,9 @@ type Config struct {
 	// hour. Defaults to 5 s.
 	MaxLag time.Duration
 
-	// MaxThreads is how many threads may be running on the source (Threads_running). The
-	// copy's own are among them.
+	// MaxThreads is how many threads may be running on the source (Threads_running), or on
+	// PostgreSQL how many connections may have a statement under way, for which the user needs
+	// pg_read_all_stats. The copy's own are among them.
 	MaxThreads int
 
 	// MaxCommitLatency is how long the median of the last five commits of the heartbeat
@@ -111,12 +112,13 @@ func New(cfg Config) (*Throttle, error) {
 	t := &Throttle{cfg: cfg, turn: make(chan struct{}, 1)}
 	t.SetRate(cfg.Rate)
 	t.now.Store(new(string))
-	beat := &heartbeat{source: cfg.Source, name: cfg.Name}
+	from := &source{DB: cfg.Source}
+	beat := &heartbeat{source: from, name: cfg.Name}
 	if cfg.Also != nil {
 		t.causes = append(t.causes, cfg.Also)
 	}
 	if cfg.MaxThreads > 0 {
-		t.causes = append(t.causes, t.threads)
+		t.causes = append(t.causes, threads{from, cfg.MaxThreads}.why)
 	}
 	if cfg.MaxCommitLatency > 0 {
 		t.causes = append(t.causes, latency{beat, cfg.MaxCommitLatency}.why)
@@ -219,17 +221,21 @@ func (t *Throttle) Copied(rows int64) { t.rate.copied(rows) }
 // or less is no limit.
 func (t *Throttle) SetRate(rows int64) { t.rate.set(rows) }
 
-// threads counts those that are running on the source.
-func (t *Throttle) threads(ctx context.Context) (string, error) {
-	var name string
-	var running int
-	if err := t.cfg.Source.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &running); err != nil {
+// threads is the cause that many threads are running on the source.
+type threads struct {
+	of   *source
+	most int
+}
+
+func (t threads) why(ctx context.Context) (string, error) {
+	running, err := t.of.running(ctx)
+	if err != nil {
 		return "", fmt.Errorf("a limit of threads needs a server that counts them: %w", err)
 	}
-	if running <= t.cfg.MaxThreads {
+	if running <= t.most {
 		return "", nil
 	}
-	return fmt.Sprintf("%d threads are running on the source, at most %d", running, t.cfg.MaxThreads), nil
+	return fmt.Sprintf("%d threads are running on the source, at most %d", running, t.most), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testwait"
+	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
+)
+
+// newStandby makes a server that has what another one of PostgreSQL has, and repeats its
+// changes when it follows. One that does not is behind from then on.
+func newStandby(t *testing.T, primary *server.Postgres, follows bool) *server.Postgres {
+	t.Helper()
+	standby := server.RunPostgres(t)
+	dir := database.Texts(t, standby.Open(t, "empty"), "SHOW data_directory")[0]
+	standby.Kill()
+	db := primary.Open(t, "shop")
+	base := fmt.Sprintf(`rm -rf %[1]s && "%[2]s/pg_basebackup" -D %[1]s -d "host=127.0.0.1 port=%[3]s user=postgres" -c fast -X stream`,
+		dir, database.Texts(t, db, "SELECT setting FROM pg_config WHERE name = 'BINDIR'")[0], database.Texts(t, db, "SHOW port")[0])
+	if follows {
+		base += " -R"
+	} else {
+		base += " && : >" + dir + "/standby.signal"
+	}
+	database.Exec(t, db, "COPY (SELECT 1) TO PROGRAM '"+base+"'")
+	if err := standby.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return standby
+}
+
+// onServer opens a database that a server has.
+func onServer(t *testing.T, s database.Server, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", s.DSN(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// takeOver makes a standby a primary.
+func takeOver(t *testing.T, standby *server.Postgres) {
+	t.Helper()
+	db := onServer(t, standby, "shop")
+	database.Exec(t, db, "SELECT pg_promote(wait => false)")
+	testwait.Until(t, "the standby takes writes", func() bool {
+		return database.Texts(t, db, "SELECT pg_is_in_recovery()")[0] == "false"
+	})
+}
+
+// What a standby did not have when it took over is lost on the source, and on its shards,
+// whether the job had carried it on or not.
+func TestAfterAStandbyTookOverTheShardsHaveWhatItHas(t *testing.T) {
+	first, second := server.RunPostgres(t), server.RunPostgres(t)
+	s := newMigrationShop(t, first, second)
+	second.Open(t, "shop") // by this name its standby is asked
+	s.fill(t, 200)
+	run := func() {
+		t.Helper()
+		if err := s.job(t, "user_id").Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.compare(t, "user_id", "orders", "")
+	}
+	run()
+
+	shard := newStandby(t, second, false)
+	s.lag(t, 20)
+	takeOver(t, shard)
+	s.shards = sharding.DBs{"a": s.shards["a"], "b": onServer(t, shard, "shop_b")}
+	run()
+
+	source := newStandby(t, first, false)
+	s.lag(t, 60)
+	takeOver(t, source)
+	s.source = onServer(t, source, "shop")
+	s.shards = sharding.DBs{"a": onServer(t, source, "shop_a"), "b": s.shards["b"]}
+	database.Exec(t, s.source, "UPDATE orders SET note = 'after the change' WHERE id BETWEEN 61 AND 63")
+	run()
+
+	late := newStandby(t, source, false)
+	if _, err := s.job(t, "user_id").Cutover(t.Context(), longPause); err != nil {
+		t.Fatal(err)
+	}
+	s.compare(t, "user_id", "orders_old", "")
+	database.Exec(t, s.shards["a"], "UPDATE orders_00 SET note = 'on the shard'")
+	takeOver(t, late)
+	s.source = onServer(t, late, "shop") // knows nothing of the switch
+	if err := s.job(t, "user_id").Run(t.Context()); !errors.Is(err, migrate.ErrUnclear) {
+		t.Errorf("a source from before the switch: %v", err)
+	}
+	if n := database.MustNumber(t, s.shards["a"], "SELECT COUNT(*) FROM orders_00 WHERE note <> 'on the shard'"); n != 0 {
+		t.Errorf("%d rows that were written to the shard are gone", n)
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package throttle
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/shardid/shardid/internal/dialect"
+)
+
+// source is the database that rows are read from. Whoever has the turn of a Throttle uses it.
+type source struct {
+	*sql.DB
+
+	dialect dialect.Dialect // nil until somebody has asked
+}
+
+// speaks asks the source once which dialect it speaks. Its replicas speak the same.
+func (s *source) speaks(ctx context.Context) (dialect.Dialect, error) {
+	if s.dialect == nil {
+		server, err := dialect.Detect(ctx, s.DB)
+		if err != nil {
+			return nil, err
+		}
+		s.dialect = server.Dialect
+	}
+	return s.dialect, nil
+}
+
+// running counts the threads that run, or PostgreSQL's connections with a statement under way.
+func (s *source) running(ctx context.Context) (n int, err error) {
+	d, err := s.speaks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if d != (dialect.Postgres{}) {
+		var name string
+		err = s.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n)
+		return n, err
+	}
+	hidden := 0
+	err = s.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE state = 'active'), COUNT(*) FILTER (WHERE state IS NULL)"+
+		" FROM pg_stat_activity WHERE backend_type IS NULL OR backend_type = 'client backend'").Scan(&n, &hidden)
+	if err == nil && hidden > 0 {
+		err = fmt.Errorf("%d connections of others are hidden from this user; GRANT pg_read_all_stats to it", hidden)
+	}
+	return n, err
+}
