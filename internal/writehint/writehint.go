@@ -57,9 +57,23 @@ var ErrNumbered = errors.New("the source numbers the column again")
 
 type key struct{}
 
+// hinted is a context with a hint: one allocation, where context.WithValue needs two.
+type hinted struct {
+	context.Context //nolint:containedctx // it is one
+
+	hint Hint
+}
+
+func (c *hinted) Value(of any) any {
+	if of == (key{}) {
+		return &c.hint
+	}
+	return c.Context.Value(of)
+}
+
 // With returns ctx with a hint, which replaces one that it had. The slice is not copied.
 func With(ctx context.Context, h Hint) context.Context {
-	return context.WithValue(ctx, key{}, &h)
+	return &hinted{ctx, h}
 }
 
 // Of returns what is known of a statement that writes to a table, the zero Hint where
