@@ -59,6 +59,9 @@ func readVersions(ctx context.Context, files fs.FS) ([]*version, error) {
 	}
 	var all []*version
 	for _, source := range p.ListSources() {
+		if text, err := fs.ReadFile(files, source.Path); err == nil && !strings.Contains(string(text), "+goose Up") {
+			return nil, fmt.Errorf("%w: %s has no line -- +goose Up; its statements stand below one", ErrFiles, path.Base(source.Path))
+		}
 		v := &version{number: source.Version, name: path.Base(source.Path)}
 		if v.up, err = rec.record(ctx, p, v.number, true); err == nil {
 			v.down, err = rec.record(ctx, p, v.number, false)
