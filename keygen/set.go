@@ -86,6 +86,9 @@ func lookup[K any](m map[string]Generator[K], kind, name string) (Generator[K], 
 	case listed:
 		return nil, fmt.Errorf("%w: the set's %s%q is nil; give it a generator before the set is used", ErrUnknownGenerator, kind, name)
 	}
+	if len(m) == 0 {
+		return nil, fmt.Errorf("%w %q; the set names no %sgenerators; add it before the set is used", ErrUnknownGenerator, name, kind)
+	}
 	return nil, fmt.Errorf("%w %q; the set has %s[%s]", ErrUnknownGenerator, name, kind, names(m))
 }
 
