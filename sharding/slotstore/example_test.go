@@ -5,6 +5,7 @@ package slotstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -19,6 +20,7 @@ func Example() {
 	}
 	// Output:
 	// slot 3 is on main/orders_0
+	// switched too early: true
 	// slot 3 is on main/orders_1
 	// a late write to the old table: slot is moving to another shard
 }
@@ -63,6 +65,8 @@ func moveASlot(ctx context.Context) error {
 	if err := store.Copy(ctx, 1, 3); err != nil {
 		return err
 	}
+	err = store.Switch(ctx, 3) // before Fence
+	fmt.Println("switched too early:", errors.Is(err, slotstore.ErrState))
 	if err := store.Fence(ctx, 3); err != nil {
 		return err
 	}
