@@ -65,6 +65,75 @@ func TestEveryFunctionOfThePublicPackagesIsShownByAnExampleThatRuns(t *testing.T
 	}
 }
 
+// errorsShownByTests are packages whose errors need several processes or servers, and the test that
+// shows them.
+var errorsShownByTests = map[string]string{
+	"keygen/ticket":    "keygen/ticket/expansion_test.go",
+	"keygen/zookeeper": "keygen/zookeeper/correction_test.go",
+}
+
+// An error that a program handles is shown where an example that runs names it. Families of errors
+// are handled alike, so that each package shows some.
+func TestEveryPublicPackageWithErrorsShowsHowTheyAreHandled(t *testing.T) {
+	root, all, named := moduleRoot(t), 0, 0
+	for _, room := range packagesOf(goFiles(t, root)) {
+		if !isPublic(room) {
+			continue
+		}
+		sentinels := exportedErrors(t, root, room)
+		_, shown := exportedAndShown(t, root, room)
+		here := 0
+		for _, name := range sentinels {
+			if shown[name] {
+				here++
+			}
+		}
+		all, named = all+len(sentinels), named+here
+		test, excepted := errorsShownByTests[room]
+		switch {
+		case len(sentinels) > 0 && here == 0 && !excepted:
+			t.Errorf("no example of %s that runs names one of its errors, %v", room, sentinels)
+		case excepted && !strings.Contains(read(t, root, test), path.Base(room)+".Err"):
+			t.Errorf("%s names no error of %s", test, room)
+		}
+	}
+	if all < 100 || 2*named < all {
+		t.Errorf("examples name %d of %d errors; show at least half of them", named, all)
+	}
+}
+
+// exportedErrors returns the exported variables of a package whose names begin with Err.
+func exportedErrors(t *testing.T, root, room string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !isCode(file) {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range group.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						names = append(names, name.Name)
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
 func isPublic(room string) bool {
 	return slices.Contains(exampleRooms, strings.Split(room, "/")[0]) && !strings.Contains(room+"/", "/internal/")
 }
