@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/sharding/export"
 )
@@ -139,11 +140,8 @@ func (s *servers) serves(t *testing.T, keyspace, query string) {
 		}
 	}()
 	testwait.Until(t, "vtgate serves "+keyspace, func() bool {
-		rows, err := db.QueryContext(s.ctx, query)
-		if last = err; err != nil {
-			return s.ctx.Err() != nil
-		}
-		return rows.Close() == nil && rows.Err() == nil
+		last = dialect.Each(s.ctx, db, func(*sql.Rows) error { return nil }, query)
+		return last == nil || s.ctx.Err() != nil
 	})
 	s.must(t)
 }
@@ -287,7 +285,7 @@ func newExported(t *testing.T, out export.Export) exported {
 	return e
 }
 
-func exec(t *testing.T, db *sql.DB, format string, args ...any) {
+func execf(t *testing.T, db *sql.DB, format string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), fmt.Sprintf(format, args...)); err != nil {
 		t.Fatalf("%s: %v", fmt.Sprintf(format, args...), err)

@@ -25,7 +25,7 @@ const firstOfWriters = 1_000_000
 func TestMoveTablesTakesATableIntoShardsUnderWritersThereAndBackAndThere(t *testing.T) {
 	p, s := newSection(t, "From one database, live"), newSite(t)
 	old := s.addDatabase(t, "main")
-	exec(t, old, ordersTable, "orders")
+	execf(t, old, ordersTable, "orders")
 	fillOrders(t, old)
 	r := newRouter(t, sharding.DBs{"east": s.addDatabase(t, "east"), "west": s.addDatabase(t, "west")}, 2, "orders")
 	s.write(t, "vitess.json", configOf(t, page))
@@ -81,7 +81,7 @@ func fillOrders(t *testing.T, db *sql.DB) {
 		for id := from; id < from+batch; id++ {
 			rows = append(rows, fmt.Sprintf("(%d, %[1]d)", id))
 		}
-		exec(t, db, "INSERT INTO orders (id, user_id) VALUES %s", strings.Join(rows, ", "))
+		execf(t, db, "INSERT INTO orders (id, user_id) VALUES %s", strings.Join(rows, ", "))
 	}
 }
 

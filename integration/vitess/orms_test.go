@@ -48,7 +48,7 @@ func shopByVtgate(t *testing.T) (r *sharding.Router, m *server.MySQL, e exported
 	s := newCombo(t, m, keyspace{"ids", []string{"0"}}, keyspace{"shop", e.names()})
 	s.ctl(t, "ApplyVSchema", "--vschema-file", s.write(t, "vschema.json", e.file(t, "vschema.json")), "shop")
 	shop = s.open(t, "shop")
-	exec(t, shop, "CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint NOT NULL, note varchar(64) NOT NULL)")
+	execf(t, shop, "CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint NOT NULL, note varchar(64) NOT NULL)")
 	s.serves(t, "shop", "SELECT user_id FROM orders")
 
 	store := s.open(t, "ids")

@@ -111,16 +111,16 @@ func TestRowsThatVtgateInsertsLieWhereTheRuleSays(t *testing.T) {
 		if p.texts {
 			key = "varchar(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 		}
-		exec(t, shop, "CREATE TABLE %s (k %s PRIMARY KEY, slot bigint)", name, key)
+		execf(t, shop, "CREATE TABLE %s (k %s PRIMARY KEY, slot bigint)", name, key)
 		s.serves(t, "shop", "SELECT k FROM "+name)
-		p.fill(t, shop, r, name, p.keys(rows))
+		p.fill(t, shop, name, p.keys(rows))
 	}
 	for name, p := range tables {
 		t.Run(name, func(t *testing.T) { p.check(t, shop, m, e, r, name, p.keys(rows)) })
 	}
 }
 
-func (p placedTable) fill(t *testing.T, shop *sql.DB, r *sharding.Router, name string, keys []any) {
+func (p placedTable) fill(t *testing.T, shop *sql.DB, name string, keys []any) {
 	t.Helper()
 	var values []string
 	var args []any

@@ -6,7 +6,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func TestIDStoresKeepTheContractByVtgateInAnUnshardedKeyspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range otherTables {
-		exec(t, db, "%s", text)
+		execf(t, db, "%s", text)
 	}
 	// Each handle is as another process would open it.
 	open := func(t *testing.T) *sqlstore.Store {
@@ -86,7 +88,10 @@ func TestIDStoresKeepTheContractByVtgateInAnUnshardedKeyspace(t *testing.T) {
 		keygentest.Ledger(t, func(t *testing.T) workerid.Ledger { return open(t).Leases() })
 	})
 	t.Run("WORKER_NODE", func(t *testing.T) { workerNodes(t, open(t)) })
-	t.Run("Tickets64", func(t *testing.T) { ticketsAreRefused(t, s.open(t, "ids")) })
+	t.Run("several tickets", func(t *testing.T) { manyTicketsAreRefused(t, s.open(t, "ids")) })
+	t.Run("tickets one by one", func(t *testing.T) {
+		ticketsOneByOne(t, func() *ticket.Table { return newTickets(t, s.open(t, "ids")) })
+	})
 	t.Run("segments", func(t *testing.T) {
 		keygentest.Generator(t, func(t *testing.T) keygen.Generator[int64] {
 			g, err := segment.New(t.Context(), segment.Config{Source: open(t).Tag("orders"), Step: 5000})
@@ -127,14 +132,51 @@ func workerNodes(t *testing.T, store *sqlstore.Store) {
 	}
 }
 
-// ticketsAreRefused: vtgate has no AUTO_INCREMENT of a session's own.
-func ticketsAreRefused(t *testing.T, db *sql.DB) {
+// newTickets is Tickets64 as another process would open it.
+func newTickets(t *testing.T, db *sql.DB) *ticket.Table {
+	t.Helper()
 	table, err := ticket.NewTable(ticket.TableConfig{DB: db, Numbering: ticket.Numbering{Offset: 1, Increment: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return table
+}
+
+// ticketsOneByOne has several processes take tickets at once.
+func ticketsOneByOne(t *testing.T, open func() *ticket.Table) {
+	const processes, each = 4, 50
+	var got [processes][]int64
+	var all sync.WaitGroup
+	for n := range processes {
+		table := open()
+		all.Go(func() {
+			for range each {
+				span, err := table.Reserve(t.Context(), 1)
+				if err != nil {
+					t.Error(err)
+				}
+				got[n] = append(got[n], span.First)
+			}
+		})
+	}
+	all.Wait()
+	for n, ids := range got {
+		if !slices.IsSorted(ids) {
+			t.Errorf("process %d got %d", n, ids)
+		}
+	}
+	if id, twice := keygentest.Duplicate(slices.Concat(got[:]...)); twice {
+		t.Errorf("ticket %d was given twice", id)
+	}
+}
+
+// manyTicketsAreRefused: vtgate sets no AUTO_INCREMENT for a session and locks no tables.
+func manyTicketsAreRefused(t *testing.T, db *sql.DB) {
 	var setup *keygen.SetupError
-	if span, err := table.Reserve(t.Context(), 10); !errors.As(err, &setup) || !strings.Contains(setup.Cure, "leaf_alloc") {
+	if span, err := newTickets(t, db).Reserve(t.Context(), 10); !errors.As(err, &setup) || !strings.Contains(err.Error(), recorded) || !strings.Contains(setup.Cure, "Step") {
 		t.Errorf("%+v, %v", span, err)
 	}
 }
+
+// recorded is vtgate's answer, with which the tests of package ticket refuse without a Vitess.
+const recorded = "Error 1235 (42000): VT12001: unsupported: system setting: auto_increment_increment"

@@ -5,12 +5,12 @@ package vitess_test
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,13 +39,13 @@ func newSite(t *testing.T) *site {
 	topology := []string{"--topo-implementation=zk2", "--topo-global-server-address=" + zk.Addr(), "--topo-global-root=/vitess/global"}
 	s.servers.start(t, "vtctld", append([]string{
 		"--cell=" + cell, "--service-map=grpc-vtctl,grpc-vtctld",
-		"--port=" + fmt.Sprint(freePort(t)), "--grpc-port=" + portOf(t, s.control), "--grpc-bind-address=127.0.0.1", "--bind-address=127.0.0.1",
+		"--port=" + strconv.Itoa(freePort(t)), "--grpc-port=" + portOf(t, s.control), "--grpc-bind-address=127.0.0.1", "--bind-address=127.0.0.1",
 	}, topology...)...)
 	s.controls(t)
 	s.ctl(t, "AddCellInfo", "--root", "/vitess/"+cell, "--server-address", zk.Addr(), cell)
 	s.servers.start(t, "vtgate", append(append(s.gateFlags(t),
 		"--cell="+cell, "--cells-to-watch="+cell, "--tablet-types-to-wait=PRIMARY", "--enable-buffer",
-		"--grpc-port="+fmt.Sprint(freePort(t)), "--grpc-bind-address=127.0.0.1"), topology...)...)
+		"--grpc-port="+strconv.Itoa(freePort(t)), "--grpc-bind-address=127.0.0.1"), topology...)...)
 	s.settings = append(s.env(),
 		"TOPOLOGY_FLAGS="+strings.Join(topology, " "), "CELL="+cell, "VTCTLD="+s.control,
 		"DB_USER=root", "DB_CREDENTIALS="+s.write(t, "credentials.json", `{"root": [""]}`),
@@ -117,19 +117,6 @@ func (s *site) logs(t *testing.T) string {
 	return text.String()
 }
 
-// shards are those of an export in a directory of the site.
-func (s *site) shards(t *testing.T, dir string) (shards []shardOf) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, dir, "shards.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &shards); err != nil {
-		t.Fatal(err)
-	}
-	return shards
-}
-
 const ordersTable = "CREATE TABLE %s (id bigint PRIMARY KEY, user_id bigint NOT NULL, KEY (user_id))"
 
 // newRouter lays orders over the databases.
@@ -144,7 +131,7 @@ func newRouter(t *testing.T, dbs sharding.DBs, tables int, pattern string) *shar
 		t.Fatal(err)
 	}
 	for _, at := range r.Targets("orders") {
-		exec(t, dbs[at.DB], ordersTable, at.Table)
+		execf(t, dbs[at.DB], ordersTable, at.Table)
 	}
 	return r
 }
@@ -179,8 +166,8 @@ func TestLiveShardsAreServedByVttabletsInTheirPlacesAndComeBack(t *testing.T) {
 	p, s := newSection(t, "Live shards, in their places"), newSite(t)
 	dbs := sharding.DBs{"east": s.addDatabase(t, "east"), "west": s.addDatabase(t, "west")}
 	for _, db := range dbs {
-		exec(t, db, "CREATE TABLE regions (id bigint PRIMARY KEY)")
-		exec(t, db, "INSERT INTO regions VALUES (1), (2)")
+		execf(t, db, "CREATE TABLE regions (id bigint PRIMARY KEY)")
+		execf(t, db, "INSERT INTO regions VALUES (1), (2)")
 	}
 	r := newRouter(t, dbs, 4, "orders_%02d")
 	s.write(t, "shards.json", configOf(t, "../../docs/growing-out-of-one-process.md"))

@@ -137,7 +137,7 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		err = &keygen.SetupError{Err: err, Cure: "connect to the primary, which takes changes: this server is a replica, or is set read-only"}
 	}
 	if err != nil && strings.Contains(err.Error(), "VT12001") { // vtgate's for what it does not support
-		err = &keygen.SetupError{Err: err, Cure: "connect to the MySQL server itself: Vitess' vtgate sets no auto_increment_increment for a session and locks no tables; by vtgate, take ids from a Tag of leaf_alloc"}
+		err = &keygen.SetupError{Err: err, Cure: "connect to the MySQL server itself: Vitess' vtgate sets no auto_increment_increment for a session and locks no tables; by vtgate, set Config.Step to 1 and the server's global settings to the Numbering, or take ids from a Tag of leaf_alloc"}
 	}
 	if err != nil {
 		return keygen.Span{}, err
