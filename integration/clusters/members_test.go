@@ -140,7 +140,7 @@ func TestTheFirstLeaseBeginsAtOnceOnAnotherMember(t *testing.T) {
 func TestLeasesKeepTheContractOnWhateverMember(t *testing.T) {
 	onEach(t, func(t *testing.T, c cluster) {
 		var turn atomic.Int64
-		keygentest.Ledger(t, func(t *testing.T) workerid.Ledger {
+		keygentest.Ledger(t, func(*testing.T) workerid.Ledger {
 			return c.stores[int(turn.Add(1))%len(c.stores)].Leases()
 		})
 	})

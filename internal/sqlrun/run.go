@@ -57,7 +57,8 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 
 // longestPause is that of a task of this age that has failed before.
 func longestPause(age time.Duration) time.Duration {
-	return max(longPause-longPause*min(age, aging)/aging, shortPause)
+	youth := max(1-age.Seconds()/aging.Seconds(), 0)
+	return max(time.Duration(youth*float64(longPause)), shortPause)
 }
 
 // Beginner is the part of *sql.DB and *sql.Conn that InTx needs.

@@ -114,7 +114,7 @@ func (g *group) write(member int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.member != member && began.Before(g.at.Add(arrives)) {
-		return errors.New("Error 3101 (40000): Plugin instructed the server to rollback the current transaction.")
+		return errors.New("Error 3101 (40000): Plugin instructed the server to rollback the current transaction")
 	}
 	g.member, g.at = member, time.Now()
 	return nil
