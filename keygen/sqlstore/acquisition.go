@@ -226,7 +226,7 @@ func (t acquisition) write(ctx context.Context, s session, h header, r lease, no
 	written, err := s.changed(ctx, writeLease, t.claim.Owner, truncatedHolder(t.claim.Holder), h.safeFrom, e.Generation, e.Ceiling,
 		t.claim.Namespace, r.worker, r.generation)
 	if err == nil && !written {
-		err = s.changedUnderLock()
+		err = changedUnderLock(s.server)
 	}
 	return e, err
 }
@@ -234,8 +234,8 @@ func (t acquisition) write(ctx context.Context, s session, h header, r lease, no
 // changedUnderLock is the error of a locked row that has changed. A member of a cluster writes
 // what another member has committed whoever holds the lock, and may answer one more statement of
 // the holder's transaction before it says that this is rolled back.
-func (s session) changedUnderLock() error {
-	if s.server.Cluster != dialect.NoCluster {
+func changedUnderLock(server dialect.Server) error {
+	if server.Cluster != dialect.NoCluster {
 		return errOverruled
 	}
 	return &keygen.SetupError{Err: errors.New("the row changed although it was locked"), Cure: "make worker_lease a table with row locks (InnoDB)"}
