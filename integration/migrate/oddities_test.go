@@ -395,7 +395,7 @@ func TestATableThatRefersToOneWhichStaysGoesThereAndBack(t *testing.T) {
 // MySQL 9.7.4 works out once whether a variable is NULL in a trigger, for all connections that
 // use the same open table.
 func TestARetiredTableRefusesAllWritersButTheRunner(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
 		j := s.job(t, "id")
 		if err := j.Run(t.Context()); err != nil {

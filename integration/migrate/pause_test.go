@@ -118,7 +118,7 @@ func busy(t *testing.T) (stop func()) {
 // undone has is printed, and recorded in docs/soak.md: a rename takes as long as a disk does.
 func TestSwitchesKeepToTheirPause(t *testing.T) {
 	tries := effort.Cases(20, 250)
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 500)
 		j := s.job(t, "id")
 		if err := j.Run(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 // first statement, a join across them, before any database is asked; the source must be
 // given it again.
 func TestAnApplicationIsWellAtOnceAfterARollback(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		ctx := t.Context()
 		s.fill(t, 100)
 		router, err := sharding.New(sharding.DBs{"legacy": s.source, "a": s.shards["a"], "b": s.shards["b"]}, shopOrders(t, "id").Table,

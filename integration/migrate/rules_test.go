@@ -222,7 +222,7 @@ func (s *migrationShop) truncated(t *testing.T, calls string, do func() []error)
 }
 
 func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
 		before := s.job(t, "id")
 		if err := before.Run(t.Context()); err != nil {
@@ -248,18 +248,17 @@ func TestOfTwoJobsThatBeginAtOnceOneGetsTheTable(t *testing.T) {
 		if jobs := database.Texts(t, s.source, "SELECT job FROM shardid_job"); len(jobs) != 1 {
 			t.Errorf("the source has the jobs %v", jobs)
 		}
-		if triggers := database.Texts(t, s.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME NOT LIKE CONCAT('shardid_', (SELECT job FROM shardid_job), '_%')"); len(triggers) > 0 {
+		if triggers := database.Texts(t, s.source, "SELECT name FROM ("+s.speaks.triggers+") t WHERE name NOT LIKE CONCAT('shardid_', (SELECT job FROM shardid_job), '_%')"); len(triggers) > 0 {
 			t.Errorf("the other job left the triggers %v", triggers)
 		}
 	})
 }
 
 func TestOfTwoSourcesThatBeginAtOnceOneGetsTheShards(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 100)
 		other := &migrationShop{speaks: s.speaks, servers: s.servers, source: s.servers[1].Open(t, "elsewhere"), shards: s.shards}
-		database.Exec(t, other.source, "CREATE TABLE orders (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id INT NOT NULL, code VARCHAR(20) NULL, note VARCHAR(100) NOT NULL DEFAULT '',"+
-			" total DECIMAL(12,2) NULL, weight FLOAT NULL, made DATETIME(6) NULL, UNIQUE KEY code (code), KEY by_user (user_id))")
+		database.Exec(t, other.source, s.speaks.table)
 		database.Exec(t, other.source, "INSERT INTO orders (user_id, note) VALUES (1, 'of the other source'), (2, ''), (3, ''), (4, '')")
 		type outcome struct {
 			of  *migrationShop
@@ -277,7 +276,7 @@ func TestOfTwoSourcesThatBeginAtOnceOneGetsTheShards(t *testing.T) {
 		if a.err != nil || !errors.Is(b.err, migrate.ErrNotReady) {
 			t.Fatalf("the jobs ended with %v and %v", a.err, b.err)
 		}
-		if triggers := database.Texts(t, b.of.source, "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()"); len(triggers) > 0 {
+		if triggers := database.Texts(t, b.of.source, s.speaks.triggers); len(triggers) > 0 {
 			t.Errorf("the refused job left the triggers %v", triggers)
 		}
 		if _, err := a.of.job(t, "id").Cutover(t.Context(), longPause); err != nil {

@@ -48,6 +48,9 @@ type shopSpeech struct {
 	sleeper               []string
 	onShards              [3]string // changes of a table, of an id, by another number
 
+	triggers    string // the names of all triggers
+	again       string // inserts a row by a number, or changes it
+	dropping    string // the connections that wait to drop a trigger
 	there, like string // how many tables have the name, or one like it
 	noTable     string // the error of a statement on a table that is not there, with its name
 	replaces    [3]string
@@ -82,9 +85,12 @@ var mysqlShop = &shopSpeech{
 		"INSERT IGNORE INTO %[1]s (id, user_id, code) VALUES (%[2]d, 4, 'i%[2]d-%[3]d')",
 		"REPLACE INTO %[1]s (id, user_id, code) VALUES (%[2]d, 5, 'r%[2]d-%[3]d')",
 	},
-	there:   "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s'",
-	like:    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '%s'",
-	noTable: ".%s' doesn't exist",
+	there:    "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s'",
+	triggers: "SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()",
+	again:    "INSERT INTO %s (id, user_id) VALUES (100000 + %d, 3) ON DUPLICATE KEY UPDATE note = 'again'",
+	dropping: "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata lock' AND INFO LIKE 'DROP TRIGGER%'",
+	like:     "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE '%s'",
+	noTable:  ".%s' doesn't exist",
 	replaces: [3]string{
 		"REPLACE INTO orders (id, user_id, code) VALUES (?, ?, ?)",
 		"INSERT INTO orders (id, user_id, code) VALUES (?, 3, ?) ON DUPLICATE KEY UPDATE note = 'dup'",
@@ -120,9 +126,12 @@ var postgresShop = &shopSpeech{
 		"INSERT INTO %[1]s (id, user_id, code) VALUES (%[2]d, 4, 'i%[2]d-%[3]d') ON CONFLICT DO NOTHING",
 		"INSERT INTO %[1]s (id, user_id, code) VALUES (%[2]d, 5, 'r%[2]d-%[3]d') ON CONFLICT (id) DO UPDATE SET user_id = 5, code = excluded.code, note = ''",
 	},
-	there:   "SELECT COUNT(*) FROM pg_class WHERE relname = '%s'",
-	like:    "SELECT COUNT(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE '%s'",
-	noTable: `relation "%s" does not exist`,
+	there:    "SELECT COUNT(*) FROM pg_class WHERE relname = '%s'",
+	triggers: "SELECT tgname::text AS name FROM pg_trigger WHERE NOT tgisinternal",
+	again:    "INSERT INTO %s (id, user_id) VALUES (100000 + %d, 3) ON CONFLICT (id) DO UPDATE SET note = 'again'",
+	dropping: "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND (query LIKE 'DROP TRIGGER%' OR query LIKE 'DROP FUNCTION%' OR query LIKE 'LOCK TABLE%')",
+	like:     "SELECT COUNT(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE '%s'",
+	noTable:  `relation "%s" does not exist`,
 	replaces: [3]string{
 		"INSERT INTO orders (id, user_id, code) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET user_id = excluded.user_id, code = excluded.code, note = ''",
 		"INSERT INTO orders (id, user_id, code) VALUES ($1, 3, $2) ON CONFLICT (id) DO UPDATE SET note = 'dup'",

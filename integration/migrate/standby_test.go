@@ -10,7 +10,7 @@ import (
 // A runner that is kept waiting by a transaction on the table has not begun the job
 // yet: another one that stands by must not take it for one that was aborted.
 func TestARunnerStandsByForAJobThatATransactionKeepsFromBeginning(t *testing.T) {
-	onShopServers(t, func(t *testing.T, s *migrationShop) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 50)
 		o := newOperator(t, s)
 		o.must(t, 0, "run", "--once")
