@@ -317,21 +317,23 @@ func (m postgresExclusion) Lock(ctx context.Context, s *Session, of Locking, mos
 	}
 	s.lock = fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = %d; LOCK TABLE %s IN ACCESS EXCLUSIVE MODE",
 		max(1, wait.Milliseconds()), min(2*most.Milliseconds()+10_000, math.MaxInt32), strings.Join(list, ", "))
-	for deadline := time.Now().Add(most); ; {
-		err := m.lock(ctx, s)
+	s.lockFor = most
+	return m.lock(ctx, s)
+}
+
+// lock takes the locks together, again and again for as long as they may take.
+func (postgresExclusion) lock(ctx context.Context, s *Session) error {
+	for deadline := time.Now().Add(s.lockFor); ; {
+		err := s.Exec(ctx, s.lock)
+		if err == nil {
+			s.Locked = true
+			return nil
+		}
+		_ = s.Exec(ctx, "ROLLBACK") // who gives up keeps nobody waiting
 		if !inState(err, "55P03") || !time.Now().Before(deadline) {
 			return err
 		}
 	}
-}
-
-func (postgresExclusion) lock(ctx context.Context, s *Session) error {
-	if err := s.Exec(ctx, s.lock); err != nil {
-		_ = s.Exec(ctx, "ROLLBACK") // who gives up keeps nobody waiting
-		return err
-	}
-	s.Locked = true
-	return nil
 }
 
 // Undoes: the lock is a transaction.

@@ -67,10 +67,11 @@ type Session struct {
 	conn
 
 	Database *Database
-	Spent    bool   // it is not used again: an answer was cut off, or its settings are those of a lock
-	Locked   bool   // holds the lock of a switch: no transaction may begin
-	began    bool   // a transaction
-	lock     string // the statements of the lock, where it can be had again
+	Spent    bool          // it is not used again: an answer was cut off, or its settings are those of a lock
+	Locked   bool          // holds the lock of a switch: no transaction may begin
+	began    bool          // a transaction
+	lock     string        // the statements of the lock, where it can be had again
+	lockFor  time.Duration // how long the locks of that text may take
 	kills    kills
 	prepared map[string]*sql.Stmt // by their text; they end with the connection
 	values   []any                // of the rows of one statement
