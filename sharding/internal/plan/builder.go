@@ -261,14 +261,26 @@ func (b *builder) item(i *sqlparse.Item, s *scope, seen *names) {
 }
 
 // qualifier notes the name of a table that stands elsewhere than in FROM.
-func (s *scope) qualifier(parts []sqlparse.Ident) {
+func (s *scope) qualifier(parts []sqlparse.Ident) { s.qualifies(parts, "") }
+
+// qualified notes the name of a table before that of a column.
+func (s *scope) qualified(n sqlparse.Name) {
+	s.qualifies(n.Parts[:len(n.Parts)-1], strings.ToLower(last(n)))
+}
+
+func (s *scope) qualifies(parts []sqlparse.Ident, column string) {
 	if len(parts) == 0 {
 		return
 	}
 	name := parts[len(parts)-1]
-	if r := s.named(name.Name); r != nil {
-		r.columns = append(r.columns, name)
+	r := s.named(name.Name)
+	if r == nil {
+		return
 	}
+	if column != "" {
+		r = s.owner(r, column)
+	}
+	r.columns = append(r.columns, name)
 }
 
 // named returns the reference that a name means.

@@ -75,7 +75,7 @@ func (b changer) assignment(set sqlparse.Assignment, s *scope) {
 			continue
 		}
 		c.of.written = true
-		s.qualifier(name.Parts[:len(name.Parts)-1])
+		s.qualified(name)
 		l := c.of.lead(c.name)
 		if l == nil {
 			continue

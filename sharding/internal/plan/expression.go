@@ -33,7 +33,7 @@ func (b *builder) expression(e sqlparse.Expr, s *scope, seen *names) {
 	switch e := e.(type) {
 	case nil:
 	case *sqlparse.Column:
-		s.qualifier(e.Name.Parts[:len(e.Name.Parts)-1])
+		s.qualified(e.Name)
 	case *sqlparse.Subquery:
 		b.query(e.Query, s, seen)
 	default:

@@ -90,7 +90,7 @@ func (b *builder) conflict(c sqlparse.Conflict, s *scope, seen *names) {
 			if l := s.refs[0].lead(strings.ToLower(last(name))); l != nil && !keeps(set, s) && !renews(set, l.column) {
 				b.odd(l.table.Name, sharding.ErrKeyChange, "leave "+l.column+" out of what a conflict sets")
 			}
-			s.qualifier(name.Parts[:len(name.Parts)-1])
+			s.qualified(name)
 		}
 	}
 	b.expression(c.Where, s, seen)

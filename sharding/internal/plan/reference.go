@@ -156,13 +156,30 @@ func (s *scope) resolve(n sqlparse.Name) (column, bool) {
 	for ; s != nil; s = s.outer {
 		r, certain := s.find(qualifier, name)
 		if r != nil {
-			return column{r, name}, certain
+			return column{s.owner(r, name), name}, certain
 		}
 		if !certain {
 			return column{}, false
 		}
 	}
 	return column{}, false
+}
+
+// owner returns the reference that has a column, which the qualifier r stands before: where r
+// has no such column, one of the same name outside of the subquery. SQLite, MySQL and MariaDB
+// look there; PostgreSQL refuses the text.
+func (s *scope) owner(r *reference, name string) *reference {
+	if has, sure := r.has(name); has || !sure {
+		return r
+	}
+	for ; s != nil; s = s.outer {
+		for _, other := range s.refs {
+			if has, _ := other.has(name); has && other.name == r.name {
+				return other
+			}
+		}
+	}
+	return r
 }
 
 // find returns the reference of one scope that a column belongs to. Without one it
