@@ -11,7 +11,7 @@ import (
 // An importing is one import declaration: which package of the module, given by
 // its path below the root, imports what in which file.
 type importing struct {
-	room   string
+	pkg    string
 	file   string
 	target string // below the root for packages of the module, else the whole path
 	own    bool   // the target is a package of the module
@@ -19,12 +19,12 @@ type importing struct {
 
 // complaint says what is forbidden about an import and why, or "".
 func complaint(i importing) string {
-	r, known := roomOf(i.room)
+	r, known := ruleOf(i.pkg)
 	switch {
 	case !known:
-		return fmt.Sprintf("%s: package %s has no line in internal/archtest/rules_test.go; decide on which floor it stands", i.file, i.room)
+		return fmt.Sprintf("%s: package %s has no line in internal/archtest/rules_test.go; decide to which layer it belongs", i.file, i.pkg)
 	case i.own && !matchesAny(i.target, r.may):
-		return fmt.Sprintf("%s: package %s must not import %s: %s (it may import %s)", i.file, i.room, i.target, r.why, allowance(r.may))
+		return fmt.Sprintf("%s: package %s must not import %s: %s (it may import %s)", i.file, i.pkg, i.target, r.why, allowance(r.may))
 	case !i.own:
 		return outsideComplaint(i)
 	}
@@ -33,31 +33,31 @@ func complaint(i importing) string {
 
 func outsideComplaint(i importing) string {
 	t, ok := tenantOf(i.target)
-	if !ok || matchesAny(i.room, t.only) {
+	if !ok || matchesAny(i.pkg, t.only) {
 		return ""
 	}
 	if len(t.only) == 0 {
-		return fmt.Sprintf("%s: package %s must not import %s: %s (nobody may)", i.file, i.room, i.target, t.why)
+		return fmt.Sprintf("%s: package %s must not import %s: %s (nobody may)", i.file, i.pkg, i.target, t.why)
 	}
-	return fmt.Sprintf("%s: package %s must not import %s: %s (only %s may)", i.file, i.room, i.target, t.why, strings.Join(t.only, ", "))
+	return fmt.Sprintf("%s: package %s must not import %s: %s (only %s may)", i.file, i.pkg, i.target, t.why, strings.Join(t.only, ", "))
 }
 
-func roomOf(path string) (room, bool) {
-	i := slices.IndexFunc(house, func(r room) bool { return matches(path, r.path) })
+func ruleOf(path string) (rule, bool) {
+	i := slices.IndexFunc(layers, func(r rule) bool { return matches(path, r.path) })
 	if i < 0 {
-		return room{}, false
+		return rule{}, false
 	}
-	return house[i], true
+	return layers[i], true
 }
 
-func tenantOf(path string) (tenant, bool) {
-	i := slices.IndexFunc(tenants, func(t tenant) bool {
+func tenantOf(path string) (dependency, bool) {
+	i := slices.IndexFunc(dependencies, func(t dependency) bool {
 		return matchesAny(path, t.paths) || slices.Contains(t.paths, anyModule) && !standard(path)
 	})
 	if i < 0 {
-		return tenant{}, false
+		return dependency{}, false
 	}
-	return tenants[i], true
+	return dependencies[i], true
 }
 
 // standard reports whether path belongs to the standard library, whose paths

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package archtest holds the tests that keep the house in order: which package
+// Package archtest holds the tests of the structure of the module: which package
 // may import what (rules_test.go is the table, with the reason for each rule),
 // and that CONTRIBUTING.md says where every package is. It has no code of its own.
 //

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// exampleRooms are the trees of packages whose functions a user calls.
-var exampleRooms = []string{"keygen", "sharding", "gormplugin", "sqlxhook", "schema"}
+// publicTrees are the trees of packages whose functions a user calls.
+var publicTrees = []string{"keygen", "sharding", "gormplugin", "sqlxhook", "schema"}
 
 // shownByTests are the exported functions that no example can call, and the test that shows
 // them: suites take a *testing.T, and the others need servers.
@@ -35,21 +35,21 @@ var shownByTests = map[string]string{
 func TestEveryFunctionOfThePublicPackagesIsShownByAnExampleThatRuns(t *testing.T) {
 	root := moduleRoot(t)
 	functions, found := 0, map[string]bool{}
-	for _, room := range packagesOf(goFiles(t, root)) {
-		if !isPublic(room) {
+	for _, pkg := range packagesOf(goFiles(t, root)) {
+		if !isPublic(pkg) {
 			continue
 		}
-		exported, shown := exportedAndShown(t, root, room)
+		exported, shown := exportedAndShown(t, root, pkg)
 		functions += len(exported)
 		for _, name := range exported {
-			full := room + "." + name
+			full := pkg + "." + name
 			test, excepted := shownByTests[full]
 			switch {
 			case !shown[name] && !excepted:
-				t.Errorf("no example of %s that runs shows %s: write one, with // Output:", room, name)
+				t.Errorf("no example of %s that runs shows %s: write one, with // Output:", pkg, name)
 			case shown[name] && excepted:
 				t.Errorf("an example shows %s now: remove its line from shownByTests", full)
-			case excepted && !strings.Contains(read(t, root, test), path.Base(room)+"."+name+"("):
+			case excepted && !strings.Contains(read(t, root, test), path.Base(pkg)+"."+name+"("):
 				t.Errorf("%s does not call %s", test, full)
 			}
 			found[full] = true
@@ -76,12 +76,12 @@ var errorsShownByTests = map[string]string{
 // are handled alike, so that each package shows some.
 func TestEveryPublicPackageWithErrorsShowsHowTheyAreHandled(t *testing.T) {
 	root, all, named := moduleRoot(t), 0, 0
-	for _, room := range packagesOf(goFiles(t, root)) {
-		if !isPublic(room) {
+	for _, pkg := range packagesOf(goFiles(t, root)) {
+		if !isPublic(pkg) {
 			continue
 		}
-		sentinels := exportedErrors(t, root, room)
-		_, shown := exportedAndShown(t, root, room)
+		sentinels := exportedErrors(t, root, pkg)
+		_, shown := exportedAndShown(t, root, pkg)
 		here := 0
 		for _, name := range sentinels {
 			if shown[name] {
@@ -89,12 +89,12 @@ func TestEveryPublicPackageWithErrorsShowsHowTheyAreHandled(t *testing.T) {
 			}
 		}
 		all, named = all+len(sentinels), named+here
-		test, excepted := errorsShownByTests[room]
+		test, excepted := errorsShownByTests[pkg]
 		switch {
 		case len(sentinels) > 0 && here == 0 && !excepted:
-			t.Errorf("no example of %s that runs names one of its errors, %v", room, sentinels)
-		case excepted && !strings.Contains(read(t, root, test), path.Base(room)+".Err"):
-			t.Errorf("%s names no error of %s", test, room)
+			t.Errorf("no example of %s that runs names one of its errors, %v", pkg, sentinels)
+		case excepted && !strings.Contains(read(t, root, test), path.Base(pkg)+".Err"):
+			t.Errorf("%s names no error of %s", test, pkg)
 		}
 	}
 	if all < 100 || 2*named < all {
@@ -103,9 +103,9 @@ func TestEveryPublicPackageWithErrorsShowsHowTheyAreHandled(t *testing.T) {
 }
 
 // exportedErrors returns the exported variables of a package whose names begin with Err.
-func exportedErrors(t *testing.T, root, room string) (names []string) {
+func exportedErrors(t *testing.T, root, pkg string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,15 +134,15 @@ func exportedErrors(t *testing.T, root, room string) (names []string) {
 	return names
 }
 
-func isPublic(room string) bool {
-	return slices.Contains(exampleRooms, strings.Split(room, "/")[0]) && !strings.Contains(room+"/", "/internal/")
+func isPublic(pkg string) bool {
+	return slices.Contains(publicTrees, strings.Split(pkg, "/")[0]) && !strings.Contains(pkg+"/", "/internal/")
 }
 
 // exportedAndShown returns the exported functions of a package, and the names that its examples
 // with an output are named after or call.
-func exportedAndShown(t *testing.T, root, room string) (exported []string, shown map[string]bool) {
+func exportedAndShown(t *testing.T, root, pkg string) (exported []string, shown map[string]bool) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func exportedAndShown(t *testing.T, root, room string) (exported []string, shown
 			}
 			continue
 		}
-		qualifier := nameOfImport(parsed, module+"/"+room)
+		qualifier := nameOfImport(parsed, module+"/"+pkg)
 		for _, e := range doc.Examples(parsed) {
 			if e.Output == "" && !e.EmptyOutput {
 				continue

@@ -2,38 +2,38 @@
 
 package archtest
 
-// A room is a package of the module and what it may import of the module. A
+// A rule says what a package of the module may import of the module, and why. A
 // path that ends in "/..." stands for the packages below it.
-type room struct {
+type rule struct {
 	path string
 	may  []string
 	why  string
 }
 
-// house lists the rooms from the ground up: a room may only name rooms that
-// stand above it in this list, so that no arrow ever runs back. A new package
-// needs a line here before it builds.
-var house = []room{
+// layers lists the packages from the lowest layer to the highest. A package may import only
+// packages that are above it in this list, so that no imports form a circle. A new package needs
+// a line here before it builds.
+var layers = []rule{
 	{"", nil, "it has no code, and says which package does what"},
 
-	// Floor 1: the standard library, and each other where a line says so.
+	// Layer 1: the standard library, and each other where a line says so.
 	{"internal/archtest", nil, "it is tests about source text and needs nobody's code"},
-	{"internal/dialect", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
-	{"internal/sqlrun", []string{"internal/dialect"}, "it is shared by siblings that must not know each other, so it knows none of them"},
+	{"internal/dialect", nil, "packages that must not import each other share it, so it imports none of them"},
+	{"internal/sqlrun", []string{"internal/dialect"}, "packages that must not import each other share it, so it imports none of them"},
 	{"internal/nilness", nil, "it asks one question about a value, whoever has it"},
-	{"internal/writehint", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
-	{"internal/keyfield", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
-	{"internal/statefile", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
-	{"internal/sqltext", nil, "it is shared by siblings that must not know each other, so it knows none of them"},
-	{"internal/testwait", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
+	{"internal/writehint", nil, "packages that must not import each other share it, so it imports none of them"},
+	{"internal/keyfield", nil, "packages that must not import each other share it, so it imports none of them"},
+	{"internal/statefile", nil, "packages that must not import each other share it, so it imports none of them"},
+	{"internal/sqltext", nil, "packages that must not import each other share it, so it imports none of them"},
+	{"internal/testwait", nil, "tests of packages that must not import each other share it, so it imports none of them"},
 	{"internal/testkit/tablewalk", []string{"internal/sqltext"}, "it is an oracle for a parser, so it knows none"},
-	{"internal/testkit/corpus", []string{"internal/sqltext", "internal/testkit/tablewalk"}, "it reads statements for tests of siblings that must not know each other, so it knows none of them"},
-	{"internal/testkit/selects", []string{"internal/testkit/corpus"}, "it makes queries for tests of siblings that must not know each other, so it knows none of them"},
-	{"internal/testkit/changes", nil, "it makes writes for tests of siblings that must not know each other, so it knows none of them"},
-	{"internal/testkit/evenness", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
-	{"internal/testkit/effort", nil, "it is shared by tests of siblings that must not know each other, so it knows none of them"},
+	{"internal/testkit/corpus", []string{"internal/sqltext", "internal/testkit/tablewalk"}, "it reads statements for tests of packages that must not import each other, so it imports none of them"},
+	{"internal/testkit/selects", []string{"internal/testkit/corpus"}, "it makes queries for tests of packages that must not import each other, so it imports none of them"},
+	{"internal/testkit/changes", nil, "it makes writes for tests of packages that must not import each other, so it imports none of them"},
+	{"internal/testkit/evenness", nil, "tests of packages that must not import each other share it, so it imports none of them"},
+	{"internal/testkit/effort", nil, "tests of packages that must not import each other share it, so it imports none of them"},
 
-	// Floor 2: the contract, then its leaves, then the store that serves them.
+	// Layer 2: the contract, then its leaves, then the store that serves them.
 	{"keygen", []string{"internal/nilness"}, "it is the contract that everybody compiles"},
 	{"keygen/internal/spans", contract, "it is the engine of the generators and serves all of them alike"},
 	{"keygen/internal/clock", contract, "it tells generators the time and serves all of them alike"},
@@ -50,7 +50,7 @@ var house = []room{
 	{"keygen/keygentest", leaf("keygen/workerid"), "it tests the contract, whoever fulfils it"},
 	{"keygen/sqlstore", leaf("keygen/segment", "keygen/workerid"), "it stores what generators need, and routes nothing"},
 
-	// Floor 3.
+	// Layer 3.
 	{"sharding", contract, "it decides where a key lives, however the key was made and whoever asks"},
 
 	{"internal/sqlparse", []string{"internal/sqltext"}, "it reads text: what a tree proves about a row, and whether there are shards, is the planner's business"},
@@ -64,9 +64,9 @@ var house = []room{
 	{"sharding/export", []string{"sharding", "keygen", "internal/..."}, "it says in other systems' words what the rules say"},
 	{"sharding/twophase", []string{"sharding", "sharding/internal/xa", "internal/..."}, "it ends what programs have left, and needs none of them"},
 	{"sharding/slotstore", []string{"sharding", "keygen", "internal/..."}, "it keeps maps, and decides nothing about rows"},
-	{"internal/keycolumn", []string{"sharding", "internal/dialect"}, "it judges for siblings that must not know each other, so it knows none of them"},
+	{"internal/keycolumn", []string{"sharding", "internal/dialect"}, "packages that must not import each other ask it, so it imports none of them"},
 
-	// Floor 4.
+	// Layer 4.
 	{"schema", aboveSharding, whySibling},
 	{"schema/internal/proto", nil, "it decides about numbers and phases, which a model can check without a database"},
 	{"schema/internal/backend", []string{"sharding", "internal/..."}, "it says to each database in its own words what a migration does, and decides nothing"},
@@ -95,7 +95,7 @@ var house = []room{
 	{"observe", []string{"schema/migrate", "sharding/twophase", "sharding/shardsql", "sharding", "keygen", "internal/..."}, "it says how things are, whoever wants to know: who shows metrics to one system compiles no other"},
 	{"observe/statuspage", []string{"observe", "keygen/sqlstore", "schema/migrate", "sharding", "keygen", "internal/..."}, "it shows what others say, and is one way of many to look at it"},
 
-	// Floor 5.
+	// Layer 5.
 	{"cmd/shardid", []string{"..."}, ""},
 	{"cmd/shardid/...", []string{"..."}, ""},
 }
@@ -113,15 +113,15 @@ const (
 // leaf is what a generator's package may import, besides the others given.
 func leaf(others ...string) []string { return append(others, contract...) }
 
-// A tenant is a family of packages from outside the module that only some rooms
-// may let in. Packages of the standard library that no tenant names are free.
-type tenant struct {
+// A dependency is a family of packages from outside the module that only some packages
+// may let in. Packages of the standard library that no dependency names are free.
+type dependency struct {
 	paths []string
 	only  []string
 	why   string
 }
 
-var tenants = []tenant{
+var dependencies = []dependency{
 	{[]string{"gorm.io/..."}, []string{"gormplugin", "internal/testkit/gormsuite", "internal/testkit/shardsuite", "cmd/..."}, "users without GORM must not compile it"},
 	{[]string{"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/..."}, []string{"sqlxhook", "internal/testkit/gatesuite", "cmd/..."}, "users without sqlx must not compile it"},
 	{

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A package and a type have room for so much; who needs more has found two nouns.
+// A package and a type have pkg for so much; who needs more has found two nouns.
 const (
 	mostFiles   = 25
 	mostMethods = 25
@@ -23,11 +23,11 @@ func TestAPackageHasFewFilesAndItsTypesFewMethods(t *testing.T) {
 	have := map[string]int{}
 	limits := map[string]int{}
 	for _, file := range goFiles(t, root) {
-		room := packageOf(file)
-		have[room]++
-		limits[room] = mostFiles
+		pkg := packageOf(file)
+		have[pkg]++
+		limits[pkg] = mostFiles
 		for _, of := range receivers(t, filepath.Join(root, file)) {
-			typ := room + "." + of
+			typ := pkg + "." + of
 			have[typ]++
 			limits[typ] = mostMethods
 		}

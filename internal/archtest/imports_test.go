@@ -23,29 +23,29 @@ func TestEveryImportFollowsTheRules(t *testing.T) {
 	}
 }
 
-func TestEveryPackageHasItsFloor(t *testing.T) {
+func TestEveryPackageBelongsToALayer(t *testing.T) {
 	for _, p := range packagesOf(goFiles(t, moduleRoot(t))) {
-		if _, known := roomOf(p); !known {
-			t.Errorf("package %q has no line in rules_test.go; decide on which floor it stands", p)
+		if _, known := ruleOf(p); !known {
+			t.Errorf("package %q has no line in rules_test.go; decide to which layer it belongs", p)
 		}
 	}
 }
 
 func TestEveryRuleIsAboutAnExistingPackage(t *testing.T) {
 	packages := packagesOf(goFiles(t, moduleRoot(t)))
-	for _, r := range house {
+	for _, r := range layers {
 		if !strings.HasSuffix(r.path, "...") && !slices.Contains(packages, r.path) {
 			t.Errorf("there is no package %s any more; remove its line from rules_test.go", r.path)
 		}
 	}
 }
 
-func TestNoRuleLetsAnArrowRunUp(t *testing.T) {
-	for i, r := range house {
+func TestNoPackageMayImportOneOfAHigherLayer(t *testing.T) {
+	for i, r := range layers {
 		for _, target := range r.may {
-			standsBelow := func(lower room) bool { return matches(lower.path, target) }
-			if !slices.ContainsFunc(house[:i], standsBelow) {
-				t.Errorf("%s may import %s, which does not stand above it in the table", r.path, target)
+			isBelow := func(lower rule) bool { return matches(lower.path, target) }
+			if !slices.ContainsFunc(layers[:i], isBelow) {
+				t.Errorf("%s may import %s, which is not above it in the table", r.path, target)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestForbiddenImportIsReportedWithItsReason(t *testing.T) {
 		{"schema/x.go", "github.com/go-sql-driver/mysql", "a library takes a *sql.DB"},
 		{"schema/x.go", "golang.org/x/sync/errgroup", "a dependency here becomes one of every user"},
 		{"internal/dialect/x.go", module + "/keygen", "may import the standard library only"},
-		{"internal/attic/x.go", "fmt", "decide on which floor it stands"},
+		{"internal/attic/x.go", "fmt", "decide to which layer it belongs"},
 	} {
 		got := complaintsAbout(t, test.file, test.imports)
 		if !strings.HasPrefix(got, test.file+": ") || !strings.Contains(got, test.want) {
