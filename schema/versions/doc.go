@@ -3,7 +3,7 @@
 // Package versions runs versioned DDL on every physical table of sharded and
 // broadcast tables.
 //
-// A version is a file as goose has them, 00001_orders.sql, whose statements name
+// A version is a file in the format of goose, as 00001_orders.sql. Its statements name
 // logical tables:
 //
 //	-- +goose Up
@@ -20,37 +20,43 @@
 // # Statements
 //
 // CREATE TABLE, ALTER TABLE, DROP TABLE, RENAME TABLE, CREATE INDEX, DROP INDEX and
-// PostgreSQL's COMMENT ON TABLE and COLUMN are read; each other statement is
-// [ErrStatement], and nothing of any version is sent then. Only names are replaced, all
-// else reaches the database as it is written. Tables that a statement names beside its own, as REFERENCES does,
-// must be broadcast or lie in the same database slot for slot (tables of one
-// group). A name that a database has once gets "_" and the physical table's name
-// at its end, as gormplugin.Migrate does it: those of indexes on PostgreSQL and SQLite, of
-// all constraints on PostgreSQL, and of foreign keys and CHECK constraints on MySQL and MariaDB. An index or a
-// constraint can be dropped by its logical name where one of the files names it as it is made.
+// PostgreSQL's COMMENT ON TABLE and COLUMN are allowed. Any other statement is an
+// [ErrStatement], and then no statement of any version is sent.
+//
+// Only names are replaced. The database gets everything else as it is written. A statement may
+// name other tables, as REFERENCES does, if they are broadcast tables or tables of the same
+// group, whose rows lie in the same database.
+//
+// Some names may exist only once in a database: those of indexes on PostgreSQL and SQLite, of
+// all constraints on PostgreSQL, and of foreign keys and CHECK constraints on MySQL and MariaDB.
+// They get "_" and the name of the physical table as a suffix, as with gormplugin.Migrate. An
+// index or a constraint can be dropped by its logical name if one of the files creates it by name.
 //
 // # Promise
 //
-// Each database has a table, shardid_ddl, in which a statement is noted for each
-// physical table before it is sent and after it was done. So Up goes on where it was
-// broken off: by an error, a kill or a shard that cannot be reached. No version begins on
-// any shard before the one before is done on all.
+// Each database has a table, shardid_ddl. It notes each statement for each physical table,
+// before the statement is sent and after it was executed. Therefore Up continues after an error,
+// a kill or an unreachable shard. A version begins when the version before it is done on all
+// shards.
 //
-// On PostgreSQL and SQLite a version and its notes are one transaction in each
-// database, unless the file says NO TRANSACTION (which SQLite does not heed). MySQL and
-// MariaDB commit each DDL statement by itself; what was in flight at a kill is
-// recognised by the definition of the table: as it was noted before, it is sent again; as
-// another physical table has it after the statement, it is noted as done, and so is a DROP
-// TABLE whose table is gone. The statement is run on the other physical tables first, so
-// that one of them can be compared with. Anything else is
-// [ErrUnclear], and [Runner.Resolve] takes the operator's answer. A session lock in the
-// database keeps a second runner out, and a statement that the server goes on with after
-// its client was killed.
+// On PostgreSQL and SQLite a version and its notes are one transaction in each database, unless
+// the file says NO TRANSACTION (SQLite ignores that). MySQL and MariaDB commit each DDL statement
+// by itself. Whether a statement that was in flight at a kill was executed is decided by the
+// definition of its table:
+//
+//   - It is the definition that was noted before: the statement is sent again.
+//   - It is the definition that another physical table has after the statement, or the statement
+//     is DROP TABLE and the table does not exist: the statement is noted as executed. For this
+//     comparison the statement runs on the other physical tables first.
+//   - It is another one: [ErrUnclear]. [Runner.Resolve] takes the operator's answer.
+//
+// A session lock in the database excludes a second runner. It also waits for a statement that the
+// server still executes for a client that was killed.
 //
 // # What it does not do
 //
-// It does not know whether a table is being migrated or its slots are moving
-// (schema/migrate notices a changed table, and ends its job). It changes no rows: INSERT and
-// UPDATE are refused. A program that routes statements reads columns again when one of
-// its statements fails for them.
+// It does not know whether a table is being migrated or its slots are moving; schema/migrate
+// notices a changed table and ends its job. It changes no rows: INSERT and UPDATE are refused. A
+// program that routes statements reads the columns again after a statement has failed because
+// of them.
 package versions

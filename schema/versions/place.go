@@ -27,13 +27,13 @@ type Step struct {
 	drops    bool              // there are none of these after it
 }
 
-// book has the statements of all versions as one dialect reads them.
-type book map[*version]map[direction][]*statement
+// versionStatements has the statements of all versions as one dialect reads them.
+type versionStatements map[*version]map[direction][]*statement
 
-// readBook reads every statement before any is sent.
-func readBook(all []*version, dialectName string, flavor sqltext.Flavor) (book, error) {
+// readStatements reads every statement before any is sent.
+func readStatements(all []*version, dialectName string, flavor sqltext.Flavor) (versionStatements, error) {
 	known := newCatalog()
-	b := book{}
+	b := versionStatements{}
 	for _, v := range all {
 		b[v] = map[direction][]*statement{}
 		for _, d := range []direction{up, down} {
@@ -157,7 +157,7 @@ func shards(router *sharding.Snapshot, s *statement, db string) (all []map[strin
 }
 
 // steps returns what a version sends to a database, in order.
-func (b book) steps(router *sharding.Snapshot, v *version, d direction, db string, on dialect.Dialect) ([]Step, error) {
+func (b versionStatements) steps(router *sharding.Snapshot, v *version, d direction, db string, on dialect.Dialect) ([]Step, error) {
 	var all []Step
 	for i, s := range b[v][d] {
 		list, err := places(router, s, db)

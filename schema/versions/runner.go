@@ -65,8 +65,8 @@ func (r *Runner) Newest() int64 { return r.versions[len(r.versions)-1].number }
 type shard struct {
 	*session
 
-	book  book
-	notes notes
+	statements versionStatements
+	notes      notes
 }
 
 // visit is one look at all databases.
@@ -86,7 +86,7 @@ func (r *Runner) visit(ctx context.Context) (*visit, error) {
 		dialect string
 		flavor  sqltext.Flavor
 	}
-	books := map[reading]book{}
+	statements := map[reading]versionStatements{}
 	for _, name := range slices.Sorted(slices.Values(r.config.Router.Databases())) {
 		s, err := open(ctx, r.config.Router, name)
 		if err != nil {
@@ -96,12 +96,12 @@ func (r *Runner) visit(ctx context.Context) (*visit, error) {
 		sh := &shard{session: s, notes: notes{}}
 		v.shards = append(v.shards, sh)
 		key := reading{s.Name(), s.flavor}
-		if books[key] == nil {
-			if books[key], err = readBook(r.versions, s.Name(), s.flavor); err != nil {
+		if statements[key] == nil {
+			if statements[key], err = readStatements(r.versions, s.Name(), s.flavor); err != nil {
 				return nil, errors.Join(err, v.close())
 			}
 		}
-		sh.book = books[key]
+		sh.statements = statements[key]
 	}
 	if err := errors.Join(v.look(ctx), v.checkSteps()); err != nil {
 		return nil, errors.Join(err, v.close())
@@ -146,7 +146,7 @@ func (v *visit) checkSteps() error {
 }
 
 func (v *visit) steps(s *shard, file *version, d direction) ([]Step, error) {
-	return s.book.steps(v.router, file, d, s.name, s)
+	return s.statements.steps(v.router, file, d, s.name, s)
 }
 
 // tell calls Observe.
