@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package throttle holds back the copy of a migration while a server has enough to do:
-// while a replica is behind, many threads are running, commits take long, or people want
-// it slower.
+// Package throttle pauses the copy of a migration while a server is overloaded: a replica lags,
+// many threads are running, commits take long, or an operator asks for it.
 //
 // # Promise
 //
-// [Throttle.Wait] is for migrate.Config.Throttle. It returns when no cause is left, and
-// [Throttle.Cause] says in words with figures what it waits for: "replica r1 is 12 s
-// behind, at most 5 s". A replica that cannot be asked, that repeats nothing, or that
-// has shown no heartbeat yet holds the copy back like one that is behind.
+// [Throttle.Wait] is for migrate.Config.Throttle. It returns when no cause is left.
+// [Throttle.Cause] names the present cause with its figures: "replica r1 is 12 s behind, at most
+// 5 s". A replica that cannot be reached, that does not replicate, or that has shown no heartbeat
+// yet counts as one that lags.
 //
-// The lag of a replica is what it does not have: a row of the table shardid_beat on the
-// source is changed twice a second while a copy asks, and the lag is the age of the first
-// change that cannot be read on the replica. So chains of replicas, filters, delayed
-// replicas and stopped threads are all measured, and no two clocks are compared. The
-// commits of these changes are also those whose time is measured.
+// The lag is measured by a heartbeat. A row of the table shardid_beat on the source is changed
+// twice a second while a copy runs. The lag is the age of the first change that cannot be read on
+// the replica. This measures chains of replicas, filters, delayed replicas and stopped threads,
+// and compares no two clocks. The duration of commits is that of these changes.
 //
 // # What it does not do
 //
-// Changes of the application are followed without a throttle: they are as many as the
-// application makes, and what is not followed gathers in a log on the source and delays
-// the switch. Comparing is not held back either.
+// It does not slow down the following of changes. The application makes these changes anyway, and
+// those that are not followed fill a log on the source and delay the switch. It does not slow down
+// Verify either.
 //
 // # Failure modes
 //
-// A source that cannot be asked ends Wait with its error, which the copy would meet next.
-// Nothing is measured while nobody waits, so a chunk that is under way ends before a
-// throttle is felt: smaller chunks are held back sooner. Times are at least so long:
-// of a replica that shows nothing for more than half an hour the last half hour is known.
+// If the source cannot be reached, Wait returns its error; the copy would fail with the same error.
+// Wait is called between chunks, so a chunk that is being copied is not interrupted. With smaller
+// chunks the throttle acts sooner. Heartbeats are kept for half an hour, so a longer lag is reported
+// as more than half an hour.
 package throttle
