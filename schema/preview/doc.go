@@ -15,13 +15,13 @@
 //
 // # What it does not do
 //
-// It plans nothing itself and delays no statement. A statement that no process has sent
-// while a Recorder was running is unknown to it: let it run for as long as the rarest job
-// of the application needs to come round.
+// It plans nothing itself and delays no statement. It knows only statements that a process sent
+// while a Recorder was running. Let it run until each job of the application, the monthly ones too,
+// has run once.
 //
 // # Failure modes
 //
-// What cannot be written is kept and written later; a process that is killed loses what it
-// found since its last write. Processes on different hosts may have different clocks: all
-// times are those of the source.
+// If the table cannot be written, the findings stay in memory and are written later. A process that
+// is killed loses its findings since the last write. All times are those of the source, because the
+// clocks of hosts may differ.
 package preview
