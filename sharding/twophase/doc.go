@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package twophase has what transactions with [sharding.Atomic] need beside the router: a
-// table on every database, which [Create] makes, and a [Resolver], which ends what programs
-// have left that were killed in the midst of a COMMIT.
+// Package twophase has what transactions with [sharding.Atomic] need beside the router. [Create]
+// makes a table on every database. A [Resolver] ends the transactions of programs that were killed
+// during a COMMIT.
 //
 // # Promise
 //
-// A transaction that nobody has decided for is rolled back everywhere, and one that was is
-// committed everywhere. Any number of resolvers may run, beside transactions that are on
-// their way. A resolver touches no prepared transaction but those of its own databases: each
-// has an identity, which its name and its row in shardid_transactions make, and which is in
-// the name of each branch.
+// A transaction whose commit was decided is committed on all databases. Any other is rolled back on
+// all databases. Several resolvers may run at once, also while transactions are being committed.
+//
+// A resolver ends only prepared transactions of its own databases. Each database has an identity,
+// made of its name and its row in shardid_transactions, and the name of each branch contains it.
 //
 // # Rights
 //
