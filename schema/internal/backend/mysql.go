@@ -139,8 +139,8 @@ func (m mysqlExpression) BytesOf(expression string, c Column) string {
 const leadLock = "LEFT(CONCAT('shardid:', SHA2(CONCAT(DATABASE(), '/', ?), 224)), 64)"
 
 func (mysqlExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
-	// A leader that has just ended may hold the lock for as long as its goodbye is under
-	// way.
+	// The server releases the lock of a leader that has just ended when it has noticed the end
+	// of the connection, so this waits for a second.
 	got, err := s.Number(ctx, "SELECT GET_LOCK("+leadLock+", 1)", job)
 	if err != nil || got != 1 {
 		return false, err

@@ -275,8 +275,8 @@ func (m postgresWriting) Deletion(table, key string, keys []int64, condition str
 const postgresLead = "('x' || substr(md5('shardid:' || current_schema() || '/' || ?), 1, 16))::bit(64)::bigint"
 
 func (postgresExclusion) Lead(ctx context.Context, s *Session, job string) (bool, error) {
-	// A leader that has just ended may hold the lock for as long as its goodbye is under
-	// way.
+	// The server releases the lock of a leader that has just ended when it has noticed the end
+	// of the connection, so this waits for a second.
 	if err := s.Exec(ctx, "SET lock_timeout = '1s'"); err != nil {
 		return false, err
 	}
