@@ -137,7 +137,7 @@ func byPool[T any](d *database, l *sharding.Lookup, items []T, value func(T) any
 
 // table returns a lookup table as far as one database has it.
 func (k keeper) table(of *sharding.Table, l *sharding.Lookup, pool *sql.DB) *owner.SQL {
-	b := book{database: k.session.database, home: k.session.home, aside: k.session.aside}
+	b := lookupRunner{database: k.session.database, home: k.session.home, aside: k.session.aside}
 	if k.tx.has(pool) != nil {
 		b.tx = k.tx
 	}
@@ -225,9 +225,9 @@ func valued(args []any) []driver.NamedValue {
 	return all
 }
 
-// book sends statements about a lookup table, in a transaction that has begun on its
-// database, or by themselves.
-type book struct {
+// lookupRunner sends statements about a lookup table: in the transaction, if it has begun on the
+// database of the table, and by themselves otherwise.
+type lookupRunner struct {
 	database *database
 	tx       *transaction
 	home     inner // that a session holds
@@ -235,7 +235,7 @@ type book struct {
 }
 
 // session calls f with a connection of the database that is as the caller's.
-func (b book) session(ctx context.Context, f func(context.Context, *conn) error) error {
+func (b lookupRunner) session(ctx context.Context, f func(context.Context, *conn) error) error {
 	c := &conn{session{database: b.database, tx: b.tx, home: b.home, aside: b.aside}}
 	err := f(sharding.Primary(sharding.AllShards(ctx)), c) // whatever the context says of the statement
 	if b.home.conn == nil {
@@ -245,7 +245,7 @@ func (b book) session(ctx context.Context, f func(context.Context, *conn) error)
 }
 
 // Exec executes a text with the logical name of the table.
-func (b book) Exec(ctx context.Context, text string, args ...any) (n int64, err error) {
+func (b lookupRunner) Exec(ctx context.Context, text string, args ...any) (n int64, err error) {
 	err = b.session(ctx, func(ctx context.Context, c *conn) error {
 		r, err := c.exec(ctx, nil, text, valued(args))
 		if err != nil {
@@ -258,7 +258,7 @@ func (b book) Exec(ctx context.Context, text string, args ...any) (n int64, err 
 }
 
 // Query returns the rows of a text with the logical name of the table.
-func (b book) Query(ctx context.Context, text string, args ...any) (all [][]driver.Value, err error) {
+func (b lookupRunner) Query(ctx context.Context, text string, args ...any) (all [][]driver.Value, err error) {
 	err = b.session(ctx, func(ctx context.Context, c *conn) error {
 		rows, err := c.query(ctx, nil, text, valued(args))
 		if err != nil {

@@ -191,7 +191,7 @@ func (t *transaction) Commit() (err error) {
 	case len(t.begun) == 0:
 		return t.session.Ping(t.ctx)
 	}
-	if err := t.standing(); err != nil {
+	if err := t.checkAborted(); err != nil {
 		return errors.Join(err, rollBack(t.begun))
 	}
 	if t.atomic && len(t.begun) > 1 {
@@ -235,10 +235,10 @@ func (t *transaction) ended() error {
 	return t.broken
 }
 
-// standing asks the databases of PostgreSQL, if there are several, whether a statement has
-// failed while its rows were read: its transaction would be rolled back at COMMIT, when
-// another one is committed.
-func (t *transaction) standing() error {
+// checkAborted asks the databases of PostgreSQL, if there are several, whether a statement failed
+// while its rows were read. Such a database answers COMMIT with a rollback, while the others
+// commit.
+func (t *transaction) checkAborted() error {
 	if len(t.begun) < 2 || t.session.database.server.Name() != "postgres" {
 		return nil
 	}
