@@ -25,6 +25,6 @@
 //
 // If the source cannot be reached, Wait returns its error; the copy would fail with the same error.
 // Wait is called between chunks, so a chunk that is being copied is not interrupted. With smaller
-// chunks the throttle acts sooner. Heartbeats are kept for half an hour, so a longer lag is reported
-// as more than half an hour.
+// chunks the throttle acts sooner. The heartbeats of half an hour are kept, so a longer lag is known
+// as half an hour.
 package throttle
