@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package migrate moves live tables into shards: while an application goes on
-// inserting, updating and deleting, it copies every row to the database and
-// table that a sharding rule says, follows the changes, compares, and then
-// switches, with writers held up for a fraction of a second. Until Finalize
-// there is a way back that keeps what was written to the shards.
+// Package migrate moves live tables into shards. While an application goes on
+// inserting, updating and deleting, it copies every row to the database and the
+// table that a sharding rule names, follows the changes, and compares both sides. Then
+// it switches, and writers wait for a fraction of a second. Until Finalize a rollback
+// is possible that keeps what was written to the shards.
 //
 // # Promise
 //
-// No row is lost, doubled or changed on its way: not when a runner is killed
-// anywhere, a database goes away in the middle of a commit, two runners run at
-// once, or one that was thought dead wakes up. Where that cannot be promised the
-// package refuses, and says what to change. It works with database/sql on
-// MariaDB 10.6 and newer, MySQL 8 and newer (InnoDB only), PostgreSQL 15 and newer, and
-// SQLite 3.37 and newer; source and shards may be in the same database of a server.
-// Rows of PostgreSQL go to PostgreSQL.
+// No row is lost, duplicated or changed: not when a runner is killed at any point, when
+// a database goes away during a commit, when two runners run at once, or when a runner
+// continues that was paused for long. Where that cannot be promised, the package refuses
+// and says what to change.
+//
+// It works with database/sql on MariaDB 10.6 and newer, MySQL 8 and newer (InnoDB
+// only), PostgreSQL 15 and newer, and SQLite 3.37 and newer. Source and shards may be in
+// the same database of a server. Rows of PostgreSQL go to PostgreSQL.
 //
 // # The course of a job
 //
@@ -47,19 +48,20 @@
 // [Job.Progress] says how far it is, and [Job.Pause], [Job.Resume] and [Job.Ask]
 // steer runners on other hosts.
 //
-// # Why it can be trusted
+// # Why it is correct
 //
 // schema/internal/proto has the rules and the decisions, and a model that tries all
-// interleavings of them. In short: a bound is written down before any row below
-// it is read; entries of rows on their way wait; only entries that were seen are
-// deleted, after their rows are committed; each transaction, on whichever
-// database, checks under a lock that its runner still leads; and a runner only
-// ever writes the row it means to. A row that a unique key keeps out for the
-// moment waits for the one in its way: no other row is replaced to make room.
+// interleavings of them:
 //
-// Every connection is pinned: isolation, sql_mode, time zone, character set and
-// limits are set and read back before it is used, and it never returns to the
-// application's pool.
+//   - The bound of a chunk is written down before any row of the chunk is read.
+//   - Log entries of rows that are being copied wait.
+//   - Only entries that were read are deleted, after their rows are committed.
+//   - Each transaction, on any database, checks under a lock that its runner still leads.
+//   - A runner writes only the row that it means. A row that a unique key keeps out for the
+//     moment waits for the row in its way; no other row is replaced for it.
+//
+// The connections are not those of the application's pool and are never returned to it. Isolation,
+// sql_mode, time zone, character set and limits are set and read back before a connection is used.
 //
 // # Ids and children
 //
@@ -85,89 +87,97 @@
 //
 // # Memory
 //
-// A job holds at most 16 MiB of rows at a time, in whatever number of goroutines and
-// on whichever way: Copiers, Follow, and the way back share it. A row
-// that is larger is held alone. Verify holds no rows but what tells them apart, and
-// one row at a time on SQLite. What counts are values as the database writes them
-// down, two digits for a byte on SQLite, and some 200 bytes for each row. What the
-// driver keeps for the statement or the answer under way comes on top, and so does
-// what the garbage collector has not found yet: all in all it is less than 64 MB and
-// four of the largest rows. SQLite's own memory, which has two or three copies of the
-// row under way, is not in that number.
+// A job holds at most 16 MiB of rows at a time. All goroutines share that: copiers, the follower, and
+// the way back. A larger row is held alone. Verify holds hashes of rows, and one row at a time on
+// SQLite. Values count as the database writes them, two digits for a byte on SQLite, plus some 200
+// bytes for each row.
+//
+// The driver's buffers and garbage that is not collected yet come on top. The total is less than 64 MB
+// and four of the largest rows. SQLite's own memory is not in that number; it has two or three copies
+// of the row that is being copied.
 //
 // # What it does not do
 //
-// Rows need a primary key of one integer column. All tables that foreign keys
-// connect belong into one job, unless a key only refers outwards and deletes or
-// nulls nothing, and then Finalize drops it from the retired table. One that is
-// ON UPDATE CASCADE may refer outwards on the servers: from Run until Finalize or
-// Abort a trigger on the table that it refers to refuses to change what it refers to,
-// with error 1644 that names the row. A table of the source belongs to one job until that is finalized or
-// aborted; targets get no foreign keys, and belong to one job of one source until it is
-// aborted, which their database remembers: sources are not merged into the same tables. References without a foreign key are known only if
-// Table.References names them. Triggers of a table's own, on the servers, are made on
-// its shards before the switch when they name tables of the job alone that lie where it
-// does, and begin with a guard that leaves the job's rows out: Inspect says for each what
-// keeps it from that, and has the statements that give it the guard. There they run with
-// the rights of the job's user. Other triggers, tables with triggers in SQLite, other engines
-// than InnoDB, ids above the largest int64, a source that is configured to repeat
-// another server (row events run no triggers; a MariaDB with slave_run_triggers_for_rbr
-// may), a member of Galera or of Group Replication as a source, and, in SQLite, unique indexes on
-// expressions are refused. Values that a copy would change are found by Inspect, and a
-// row with one is not copied but ends the call with a [RowError]: what an ENUM has in
-// place of a value that was none of its members; a DECIMAL, a date, a time or bytes
-// inside of MySQL's JSON, whose text is that of a DOUBLE or a string; bytes that are no
-// character of their column's set. An UNSIGNED INTEGER inside of JSON becomes an
-// INTEGER, which is equal to it; and SQLite, where -0.0 prints as 0.0, has 0.0 after a
-// copy. On MariaDB a
-// writer that locks a table with LOCK TABLES has to name the log as well, or it gets
-// error 1442. The retired tables stay until somebody drops them.
+// Keys: rows need a primary key of one integer column, and ids up to the largest int64.
+//
+// Foreign keys: all tables that foreign keys connect belong into one job. A key may refer to a table
+// outside of the job if it deletes and nulls nothing; Finalize drops it from the retired table. If it
+// is ON UPDATE CASCADE, on MySQL and MariaDB, a trigger on the table that it refers to refuses
+// changes of the key from Run until Finalize or Abort, with error 1644 that names the row. Targets get no foreign keys.
+// References without a foreign key are known only if Table.References names them.
+//
+// Jobs: a table of the source belongs to one job until that is finalized or aborted. Targets belong
+// to one job of one source until it is aborted, which their database remembers. Several sources are
+// not merged into the same tables.
+//
+// Triggers: those of a table of MySQL or MariaDB are made on its shards before the switch, if they
+// name only tables of the job whose rows lie beside the table's, and if they begin with a guard that skips the
+// rows of the job. Inspect says for each trigger what prevents that, and has the statements that add
+// the guard. On the shards they run with the rights of the job's user. Other triggers are refused, and so are
+// tables with triggers in SQLite.
+//
+// Sources: refused are engines other than InnoDB, a source that is configured to replicate another
+// server (row events run no triggers; a MariaDB with slave_run_triggers_for_rbr is allowed), members
+// of Galera or of Group Replication, and, in SQLite, unique indexes on expressions.
+//
+// Values: Inspect finds values that a copy would change. A row with such a value is not copied; it
+// ends the call with a [RowError]. These are the value that an ENUM stores in place of an invalid one;
+// a DECIMAL, a date, a time or bytes inside of MySQL's JSON, whose text is that of a DOUBLE or a
+// string; and bytes that are not a character of their column's set. An UNSIGNED INTEGER inside of JSON
+// becomes an INTEGER, which is equal to it. SQLite, where -0.0 prints as 0.0, has 0.0 after a copy.
+//
+// On MariaDB a writer that locks a table with LOCK TABLES has to name the log as well, or it gets error
+// 1442. The retired tables stay until somebody drops them.
 //
 // # PostgreSQL
 //
-// A switch is one transaction there: the lock, the last changes, the renames and the route.
-// It lasts as a whole or not at all, and a runner that is killed in it leaves nothing.
-// TRUNCATE of a table that is on its way gets an error, and triggers run for those, too,
-// who write as a replica. A rollback has the sequence of the key go on above the greatest id. The
-// job's user owns the tables, or is of the role that does, and where they have foreign keys may
-// set session_replication_role, so that rows come back as they are, whatever they refer to. Foreign keys
-// run the triggers of the rows that they change, so that one to a table that stays may cascade:
-// what it carries on is followed until the switch, and refused from then on until Finalize drops
-// the key. Refused are tables with triggers, policies or rules of their own, and those that are
-// partitioned or inherit; a column of money,
-// xml, "char", a composite type or one of an extension keeps a table from being moved; one of an enumerated
-// type or a domain needs the type on the shards' databases first. Databases that have the
-// encoding UTF8 alone are taken, standbys and subscribers to publications are not.
+// A switch is one transaction: the lock, the last changes, the renames and the route. A runner that is
+// killed during it leaves no trace. TRUNCATE of a table that is being migrated gets an error. The triggers
+// also fire for sessions with session_replication_role = replica. After a rollback the sequence of the key continues above
+// the highest id.
+//
+// The job's user owns the tables, or is a member of the role that does. Where tables have foreign keys,
+// the user needs the right to set session_replication_role, so that rows can be brought back unchecked.
+//
+// Foreign keys fire the triggers of the rows that they change. Therefore a key that refers to a table
+// outside of the job may cascade: its changes are followed until the switch, and refused from then on until
+// Finalize drops the key.
+//
+// Refused are tables with triggers, policies or rules of their own; tables that are partitioned or
+// inherit; columns of money, xml, "char", a composite type or a type of an extension; databases with
+// another encoding than UTF8; standbys and subscribers to publications. Enumerated types and domains
+// have to exist on the databases of the shards first.
 //
 // # Failure modes
 //
-// A lost connection, a deadlock or a server that starts again is waited for up
-// to a minute; then the call ends with an error and can be made again. A switch
-// that would take longer than allowed is given up with a [PauseError] before
-// anything was renamed, early enough for what the renames need, by a rehearsal, and
-// for a fourth of the pause. A rename that takes longer all the same is gone on with
-// or undone, whichever is shorter, and [Switch].Over tells by how much the pause was
-// too long. No promise holds for a runner that gets no processor. Triggers
-// on a table that others write to are made under a lock, which keeps writers for
-// some hundredths of a second, and for up to a second at a time when a long
-// transaction is open. A TRUNCATE, which no trigger sees, and any ALTER of a
-// table of the source end the job with [ErrChanged], and so do a TRUNCATE, a DROP or a
-// restore of a shard: before the switch the job has to be begun again, after it the
-// retired tables have the rows, and the runbook says how the job goes on. A job
-// remembers what decides where rows go and which ids they get, as digests in its
-// tables; given another configuration, Run, Follow, Verify, Cutover and Rollback end
-// with a [SetupError] and do nothing. A rule of the caller's own is known there by the
-// slots of some thousand keys, as is sharding.Interval, not by what it computes for
-// all. On SQLite there is no lock that dies with
-// its process, so the runner that was started last leads, and older ones end
-// with [ErrFenced]; on the servers a second runner gets [ErrLocked] while the
-// first one lives. A leader of which its server hears nothing for a minute loses
-// the lock on the job, and the one on the tables sooner; when it wakes up, it is
-// fenced.
+// Lost servers: a lost connection, a deadlock or a restarting server is waited for up to a minute. Then
+// the call ends with an error and can be repeated.
 //
-// When a replica takes over from one of the servers, it may lack what was
-// committed last. The next call sees the other server, removes what the shards
-// have beyond what it knows to be copied, and compares all rows before it goes on.
-// A source that knows nothing of a switch which the shards know of is not
-// followed: that is [ErrUnclear].
+// Switches: a switch that would take longer than allowed ends with a [PauseError] before any table was
+// renamed. It is given up early enough for the renames, whose time a rehearsal has measured, and for a
+// fourth of the pause. If a rename takes longer nevertheless, the switch is finished or undone, whichever
+// is shorter, and [Switch].Over tells by how much the pause was too long. No bound holds for a runner
+// that gets no processor time.
+//
+// Triggers: those on a table with other writers are made under a lock. Writers wait for some hundredths of
+// a second, and for up to a second at a time while a long transaction is open.
+//
+// Changed tables: a TRUNCATE, which triggers do not see, and any ALTER of a table of the source end the
+// job with [ErrChanged]. So do a TRUNCATE, a DROP or a restore of a shard. Before the switch the job has
+// to be started again. After it the retired tables have the rows, and the runbook says how to go on.
+//
+// Configuration: a job stores digests of what decides where rows go and which ids they get. With
+// another configuration Run, Follow, Verify, Cutover and Rollback end with a [SetupError] and do
+// nothing. The digest of a caller's own rule, and of sharding.Interval, is that of the slots of some
+// thousand keys, not of all.
+//
+// Leaders: on servers a second runner gets [ErrLocked] while the first one lives. A leader that its
+// server has not heard for a minute loses the lock on the job, and the lock on the tables sooner; when
+// it continues, it is fenced. SQLite has no lock that ends with its process, so there the runner that was
+// started last leads, and older ones end with [ErrFenced].
+//
+// Fail-over: a replica that takes over from a server may lack the last commits. The next call notices
+// the other server, removes what the shards have beyond what it knows to be copied, and compares all rows
+// before it goes on. A source that knows nothing of a switch that the shards know of is refused with
+// [ErrUnclear].
 package migrate
