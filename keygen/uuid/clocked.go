@@ -22,11 +22,11 @@ func V1() keygen.Generator[[16]byte] { return newClocked(keep) }
 // bytes sort by time.
 func V6() keygen.Generator[[16]byte] { return newClocked(highFirst) }
 
-// clocked makes UUIDs of the time. The time and the counter are the library's:
-// within one time, and when it goes back, the counter is another. It has 14 bits,
-// though, which a busy process uses up while a clock that was set back catches
-// up. So each generator has a node of its own, and takes a new one whenever it
-// sees the time go back: no node meets one time twice.
+// clocked makes UUIDs of the time. The time and the counter are the library's. The
+// library changes the counter within one time and when the time goes back. But the counter
+// has only 14 bits, and a busy process uses them up before a clock that was set back has
+// caught up. So each generator has its own node, and chooses a new one whenever the time goes
+// back: no node has one time twice.
 type clocked struct {
 	draw    func() (uuid.UUID, error) // a V1
 	arrange func(uuid.UUID) uuid.UUID

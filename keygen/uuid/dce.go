@@ -15,10 +15,10 @@ const (
 )
 
 // V2 returns a UUID of a person, group or organization on this machine (DCE
-// security). It is no key, and there is no generator of them: the number
-// replaces the low half of the time and the domain a part of the counter, so that
-// one number has the same UUID for up to seven minutes, and at most 64 of them.
-// Take a [V7] for a row's key, which may stand in a column beside V2s.
+// security). It is not suitable as a key, so there is no generator of them: the number
+// replaces the low half of the time, and the domain a part of the counter. One number
+// therefore has at most 64 different UUIDs in seven minutes. Take a [V7] for the key of a
+// row; one column may hold V7s and V2s.
 func V2(domain Domain, number uint32) ([16]byte, error) {
 	u, err := uuid.NewDCESecurity(uuid.Domain(domain), number)
 	return u, explain(err)
