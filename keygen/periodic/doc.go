@@ -5,23 +5,22 @@
 //
 // # Promise
 //
-// A number is given once for its key and period: never again by another call, process
-// or host with the same counters. Numbers of one process rise within their period. They
-// are reserved by segments, as package segment does, so that most calls cost no round
-// trip; what a process has left in memory when it ends, or when the period does, is a
-// gap.
+// A number is issued once for its key and period: no other call, process or host with the
+// same counters issues it again. Numbers of one process rise within their period. They are
+// reserved in segments, as in package segment, so that most calls need no round trip. The
+// numbers that are left in memory when the process or the period ends are gaps.
 //
-// Counters are in the application's database (sqlstore's Periods) or in Redis
-// (redisgen's), and made when the first number of a period is wanted.
+// Counters are in the application's database (sqlstore's Periods) or in Redis (redisgen's).
+// A counter is created for the first number of a period.
 //
 // # Which period
 //
-// The clock of the process says, in Config.Zone, where a day may have 23 or 25 hours and
-// begin at one o'clock. The clock of the counters has to agree: numbers of a period are
-// reserved from Config.Skew before it begins to Skew after it has ended, by the counters'
-// own clock. So a process whose clock is a month ahead gets an error, and not December's
-// numbers; and processes whose clocks differ by less give numbers of two periods for so
-// long, and none of them twice.
+// The clock of the process decides, in Config.Zone, where a day may have 23 or 25 hours and
+// may begin at one o'clock. The clock of the counters has to agree: by that clock, numbers of
+// a period are reserved from Config.Skew before the period begins until Skew after it has
+// ended. So a process whose clock is a month ahead gets an error, not next month's numbers.
+// Processes whose clocks differ by less than Skew issue numbers of two periods for that time,
+// and no number twice.
 //
 // In one process the period never goes back. When its clock is set back across the
 // beginning of the period by Skew or less, the numbers go on in the period they have
@@ -29,8 +28,8 @@
 //
 // # Failure modes
 //
-// Clocks that disagree are [keygen.ErrClockRollback]. A period whose digits are used up
-// is [keygen.ErrExhausted]. With the counters out of reach numbers in memory go on, and
-// then calls wait, for their context or ten seconds, and return [keygen.ErrStarved] with
-// the counters' error inside.
+// Clocks that disagree are [keygen.ErrClockRollback]. A period whose digits are used up is
+// [keygen.ErrExhausted]. If the counters cannot be reached, calls get the numbers in memory
+// first. Then they wait until their context ends, at most ten seconds, and return
+// [keygen.ErrStarved], which wraps the counters' error.
 package periodic
