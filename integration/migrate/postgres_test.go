@@ -42,11 +42,18 @@ func newPostgresTable(t *testing.T, p database.DSNOpener, common string, stateme
 	for _, statement := range statements {
 		database.Exec(t, o.source, statement)
 	}
-	o.job, err = migrate.New(migrate.Config{Source: o.source, Shards: o.shards, Tables: []migrate.Table{o.table}, ChunkRows: 3})
+	o.through(t, o.source)
+	return o
+}
+
+// through has the job reach the source by a database of its own.
+func (o *postgresTable) through(t *testing.T, source *sql.DB) {
+	t.Helper()
+	var err error
+	o.job, err = migrate.New(migrate.Config{Source: source, Shards: o.shards, Tables: []migrate.Table{o.table}, ChunkRows: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o
 }
 
 // run brings the table to its shards, which are closed still.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package migrate_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/shardid/shardid/integration/database"
+	"github.com/shardid/shardid/integration/server"
+)
+
+// A prepared transaction of PostgreSQL keeps its locks, whoever has made it: no switch
+// happens beside it, and what it commits later is carried on.
+func TestAPreparedTransactionOfPostgresKeepsTheCutoverFromHappening(t *testing.T) {
+	p := server.RunPostgres(t, "max_prepared_transactions=1")
+	o := newPostgresTable(t, p, "SELECT 1", "CREATE TABLE t (id bigint PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+	o.run(t)
+	conn, err := o.source.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"BEGIN", "UPDATE t SET v = 7 WHERE id = 1", "PREPARE TRANSACTION 'late'"} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.job.Cutover(t.Context(), 200*time.Millisecond)
+	mustGiveUp(t, "beside a prepared transaction", err)
+	database.Exec(t, o.source, "COMMIT PREPARED 'late'")
+	o.cutover(t)
+	o.sameRows(t, "t_old", "")
+	if n := database.MustNumber(t, o.shards["b"], "SELECT v FROM t_1 WHERE id = 1"); n != 7 {
+		t.Errorf("the shard has %d", n)
+	}
+}
+
+// What roles, databases and programs set does not reach a copy.
+func TestASettingOfPostgresThatBreaksACopyDoesNotReachIt(t *testing.T) {
+	p := server.RunPostgres(t)
+	o := newPostgresTable(t, p, "SELECT 1",
+		"CREATE TABLE t (id bigint PRIMARY KEY, f float8, g real, b bytea, at timestamptz, d date, i interval, txt text)",
+		`INSERT INTO t SELECT n, 0.1 + n::float8 / 3, 0.3 + n, decode('00ff5c27', 'hex'), '2026-03-29 01:30:00.123456+00'::timestamptz + n * interval '1 hour',
+			'2026-01-02'::date + n, '1 mon -3 days 04:05:06.7', E'it''s \\ '||n FROM generate_series(1, 40) n`)
+	for _, db := range []*sql.DB{o.source, o.shards["a"], o.shards["b"]} {
+		db.SetMaxIdleConns(0) // what is set is so for new connections
+	}
+	set := func(settings ...string) {
+		for _, name := range []string{"whole", "part_a", "part_b"} {
+			for _, setting := range settings {
+				database.Exec(t, o.source, "ALTER DATABASE "+name+" "+setting)
+			}
+		}
+	}
+	under := func(step func(*testing.T)) {
+		set("SET TimeZone = 'Asia/Kolkata'", "SET DateStyle = 'German, DMY'", "SET IntervalStyle = 'sql_standard'", "SET bytea_output = 'escape'", "SET extra_float_digits = -5")
+		step(t)
+		set("RESET ALL")
+	}
+	broken := sql.OpenDB(settingConnector{o.source.Driver(), p.DSN("whole"), []string{
+		"SET standard_conforming_strings = off", "SET default_transaction_isolation = 'serializable'", "SET default_transaction_read_only = on",
+		"SET statement_timeout = '20min'", "SET row_security = off", "SET session_replication_role = 'origin'",
+	}})
+	t.Cleanup(func() { _ = broken.Close() })
+	o.through(t, broken)
+	under(o.run)
+	o.sameRows(t, "t", "")
+	database.Exec(t, o.source, "UPDATE t SET f = f + 0.1, txt = txt || E'\\\\' WHERE id % 3 = 0")
+	under(func(t *testing.T) {
+		t.Helper()
+		o.run(t)
+		if v, err := o.job.Verify(t.Context()); err != nil || !v.Clean() || v.Rows != 40 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		o.cutover(t)
+	})
+	o.sameRows(t, "t_old", "")
+	database.Exec(t, o.shards["a"], "UPDATE t_0 SET f = f / 7, at = at + interval '1 second'")
+	under(o.rollback)
+	o.sameRows(t, "t", "_sealed")
+}
