@@ -33,7 +33,8 @@ func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	}
 	config := filepath.Join(dir, "shards.json")
 	layout := `{"databases": {"a": {"env": "A"}, "b": {"env": "B"}}, "tables": [{"name": "orders", "key": "user_id", "rule": "low(2)",
-		"spread": {"databases": ["a", "b"], "tables": 2, "pattern": "orders_%d"}}]}`
+		"spread": {"databases": ["a", "b"], "tables": 2, "pattern": "orders_%d"}}],
+		"home": "a", "vitess": {"keyspace": "shop"}}`
 	if err := os.WriteFile(config, []byte(layout), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +61,20 @@ func TestCommandsThatLookTakePostgreSQL(t *testing.T) {
 	}
 	expect(run("", "migrate", "expand", "--config", stepped, "--tables", "orders", "--add", "b/orders_1", "--margin", "10"), "only servers of MySQL and MariaDB number by auto_increment_offset")
 	expect(run("", "migrate", "expand", "--config", stepped, "--tables", "orders"), "only servers of MySQL and MariaDB number by auto_increment_offset")
+
+	for verb, want := range map[string]string{
+		"export vitess":             "a is no MySQL: its rows have to be copied, there is no adoption in place",
+		"export vitess --unchecked": "The live shards were not looked at",
+		"export shardingsphere":     "actualDataNodes: a.orders_0,b.orders_1",
+		"export citus":              "create_distributed_table",
+		"export tidb":               "TiDB takes tables of MySQL and MariaDB only; this database is another",
+		"export fdw":                `ATTACH PARTITION "shards_b"."orders_1" FOR VALUES IN (1)`,
+		"export spider":             "read PostgreSQL's by `shardid export fdw`",
+		"audit --table orders":      "0 ids over 4 slots",
+	} {
+		expect(run("", append(strings.Fields(verb), "--config", config)...), want)
+	}
+	expect(run("", "route", "--config", config, "--dialect", "postgres", "SELECT id FROM orders WHERE user_id = $1", "2"), `a/orders_0: SELECT id FROM "orders_0" AS orders`)
 
 	missing, err := url.Parse(p.DSN("nowhere"))
 	if err != nil {

@@ -78,7 +78,7 @@ func weighOnServers(t *testing.T, a, b database.Server, count, size int, program
 	}
 	most := allowed(size)
 	if s.speaks == postgresShop {
-		most += 3 * size // pgx makes a message in a buffer that grows, and has read another one
+		most += 8 * size // pgx reads a row into a buffer, and makes a message of it in two more, all of which grow by doubling
 	}
 	weighChild(t, program, most, s.speaks.driver, a.DSN("shop"), a.DSN("shop_a"), b.DSN("shop_b"))
 }
