@@ -153,8 +153,8 @@
 //     COALESCE and IF of one type, DATE, YEAR and its like, FROM_UNIXTIME, DATE_FORMAT of digits,
 //     LOWER, UPPER, LENGTH, ABS, and sums and products of columns and integers;
 //   - on PostgreSQL orders and groups of expressions other than conditions, CASE and COALESCE of
-//     one type, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and sums and products;
-//     and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
+//     one type, casts to integers, DATE, DATE_TRUNC, LOWER, UPPER, TRIM, SUBSTR, LENGTH, ABS, and
+//     sums and products; and of values of other types than numbers, texts, times, uuid, bytea and booleans (members
 //     of ENUMs are grouped and not sorted);
 //   - texts with a collation that has several levels of weights on MySQL and MariaDB, or that is
 //     not one of SQLite's own;

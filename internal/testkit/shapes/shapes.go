@@ -99,6 +99,9 @@ func (m *Maker) number(of []source, depth int) string {
 	if depth <= 0 {
 		return m.column(of, false)
 	}
+	if m.dialect == PostgreSQL && m.chance(12) {
+		return "(" + m.number(of, depth-1) + ")::" + m.pick("int", "bigint")
+	}
 	switch m.IntN(12) {
 	case 0:
 		return "(" + m.number(of, depth-1) + m.pick(" + ", " - ", " * ") + m.small() + ")"

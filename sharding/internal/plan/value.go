@@ -141,6 +141,8 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 			return whole
 		case e.Op == sqlparse.Case:
 			return c.oneOf(e, c.results(e))
+		case e.Op == sqlparse.Cast && c.dialect.Engine == merge.PostgreSQL:
+			return c.cast(e)
 		}
 		if e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul || e.Op == sqlparse.Mod {
 			return c.arithmetic(e, e.Operands)
@@ -163,6 +165,18 @@ func underC(e sqlparse.Expr, text string) sqlparse.Expr {
 		return column
 	}
 	return nil
+}
+
+var toInteger = regexp.MustCompile(`(?i)^\s*(::|as\s)\s*(smallint|int2|int4|integer|int|(bigint|int8))\s*\)?$`)
+
+// cast returns how values of PostgreSQL compare that are made integers. What else a value is
+// made, its name does not tell alone.
+func (c *comparer) cast(e *sqlparse.Operation) Value {
+	found := toInteger.FindStringSubmatch(c.statement.Text[e.Operands[0].Bytes().To:e.To])
+	if found == nil {
+		return c.unknown(e)
+	}
+	return Value{Type: whole.Type, Wide: found[3] != ""}
 }
 
 // whole is how whole numbers compare.
