@@ -21,7 +21,7 @@ func Identify(ctx context.Context, db Querier) (Server, error) {
 	if err != nil || s.Name() != (MySQL{}).Name() {
 		return s, err
 	}
-	v, err := variables(ctx, db, "wsrep_on", "group_replication_group_name")
+	v, err := variables(ctx, db, "wsrep_on", "group_replication_group_name", "group_replication_single_primary_mode")
 	if err != nil {
 		return Server{}, err
 	}
@@ -30,6 +30,7 @@ func Identify(ctx context.Context, db Querier) (Server, error) {
 		s.Cluster = Galera
 	case v["group_replication_group_name"] != "":
 		s.Cluster = GroupReplication
+		s.SeveralPrimaries = v["group_replication_single_primary_mode"] == "OFF"
 	}
 	// ProxySQL answers this question itself when it has just these letters, in which
 	// MySQL's own client asks it.

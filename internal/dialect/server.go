@@ -45,8 +45,9 @@ type Server struct {
 
 	// What only Identify asks.
 
-	Cluster Cluster
-	Proxy   string // the proxy between here and the server, where it says so: "ProxySQL"
+	Cluster          Cluster
+	SeveralPrimaries bool   // all members of the replication group take writes
+	Proxy            string // the proxy between here and the server, where it says so: "ProxySQL"
 }
 
 // ErrUnknown: the database is none of the supported ones.

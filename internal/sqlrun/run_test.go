@@ -100,20 +100,18 @@ func TestPausesAreDrawnByLot(t *testing.T) {
 // another member had committed last is refused when it commits, and who commits next to its
 // own last commit sees all.
 type group struct {
-	mu     sync.Mutex
-	member int
-	at     time.Time
+	arrives time.Duration // how long a commit takes to the other members
+	mu      sync.Mutex
+	member  int
+	at      time.Time
 }
-
-// arrives is how long a commit takes to the other members.
-const arrives = 2 * time.Millisecond
 
 func (g *group) write(member int) error {
 	began := time.Now()
 	time.Sleep(time.Millisecond + rand.N(4*time.Millisecond))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.member != member && began.Before(g.at.Add(arrives)) {
+	if g.member != member && began.Before(g.at.Add(g.arrives)) {
 		return errors.New("Error 3101 (40000): Plugin instructed the server to rollback the current transaction")
 	}
 	g.member, g.at = member, time.Now()
@@ -123,19 +121,52 @@ func (g *group) write(member int) error {
 // Who has just committed is not in its own way, so those on other members rarely get between
 // two of its transactions.
 func TestNoMemberOfAClusterKeepsTheOthersAwayFromARow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, end := &group{}, time.Now().Add(10*time.Minute)
-		var all sync.WaitGroup
-		for member := range 3 {
-			all.Go(func() {
-				for time.Now().Before(end) {
-					if err := sqlrun.Retry(t.Context(), nil, func() error { return g.write(member) }); err != nil {
-						t.Error(err)
+	for name, c := range map[string]struct {
+		arrives time.Duration
+		then    func(ctx context.Context, took time.Duration)
+	}{
+		"commits arrive soon":                       {2 * time.Millisecond, func(context.Context, time.Duration) {}},
+		"commits arrive late, and writers give way": {5 * time.Millisecond, sqlrun.GiveWay},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g, end := &group{arrives: c.arrives}, time.Now().Add(10*time.Minute)
+			var all sync.WaitGroup
+			for member := range 3 {
+				all.Go(func() {
+					for time.Now().Before(end) {
+						var took time.Duration
+						err := sqlrun.Retry(t.Context(), nil, func() error {
+							began := time.Now()
+							defer func() { took = time.Since(began) }()
+							return g.write(member)
+						})
+						if err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+						c.then(t.Context(), took)
 					}
-				}
-			})
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+func TestGivingWayEndsWithItsContextAndAfterAFifthOfASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		for range 100 {
+			sqlrun.GiveWay(t.Context(), time.Hour)
 		}
-		all.Wait()
+		if took := time.Since(began); took < 5*time.Second || took > 20*time.Second {
+			t.Errorf("100 pauses took %v", took)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began = time.Now()
+		if sqlrun.GiveWay(ctx, time.Hour); time.Since(began) > 0 {
+			t.Errorf("it outlasted its context by %v", time.Since(began))
+		}
 	})
 }
 

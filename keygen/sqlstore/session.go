@@ -34,9 +34,18 @@ type session struct {
 }
 
 // do runs f on a connection of its own, and retries it while another writer conflicts with it.
-// So f must be repeatable after such an error.
+// So f must be repeatable after such an error. On a group with several primaries it leaves those
+// on other members time afterwards, to apply what was written and to write themselves.
 func (s *Store) do(ctx context.Context, f func(session) error) error {
-	err := s.try(ctx, f)
+	var began time.Time
+	var server dialect.Server
+	err := s.try(ctx, func(one session) error {
+		began, server = time.Now(), one.server
+		return f(one)
+	})
+	if err == nil && server.SeveralPrimaries {
+		sqlrun.GiveWay(ctx, time.Since(began))
+	}
 	if end := ctx.Err(); err != nil && end != nil && !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err) // the driver's error may only say that the connection was closed
 	}

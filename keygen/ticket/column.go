@@ -11,8 +11,8 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-// checkColumn checks once which numbers the column id can hold, and that the table survives a
-// crash. It ignores a missing table, which the next statement reports.
+// checkColumn checks once which numbers the column id can hold, that the table survives a
+// crash, and who else may write to it. It ignores a missing table, which the next statement reports.
 func (t *Table) checkColumn(ctx context.Context, conn *sql.Conn) error {
 	if t.maxID.Load() > 0 {
 		return nil
@@ -43,6 +43,11 @@ func (t *Table) checkColumn(ctx context.Context, conn *sql.Conn) error {
 			Cure: fmt.Sprintf("change its engine (ALTER TABLE %s ENGINE = InnoDB), and then make sure that AUTO_INCREMENT is above the ids in use", t.cfg.Name),
 		}
 	}
+	server, err := dialect.Identify(ctx, conn)
+	if err != nil {
+		return err
+	}
+	t.severalPrimaries.Store(server.SeveralPrimaries)
 	t.maxID.Store(column.Most)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardid/shardid/internal/dialect"
 	"github.com/shardid/shardid/internal/sqlrun"
@@ -67,6 +68,8 @@ type Table struct {
 	text    statements
 	highest atomic.Int64 // the highest id that this process got
 	maxID   atomic.Int64 // the highest number that the column id can hold; 0 before it was checked
+
+	severalPrimaries atomic.Bool // those of the server's replication group; false before the check
 }
 
 var _ Server = (*Table)(nil)
@@ -129,6 +132,7 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		return keygen.Span{}, fmt.Errorf("ticket: cannot reserve %d ids", n)
 	}
 	var first int64
+	began := time.Now()
 	err := t.with(ctx, func(conn *sql.Conn) (err error) {
 		first, err = t.take(ctx, conn, n)
 		return err
@@ -145,6 +149,9 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	span := keygen.Span{First: first, Count: n, Step: t.cfg.Numbering.Increment}
 	for known := t.highest.Load(); span.Last() > known && !t.highest.CompareAndSwap(known, span.Last()); {
 		known = t.highest.Load()
+	}
+	if t.severalPrimaries.Load() {
+		sqlrun.GiveWay(ctx, time.Since(began))
 	}
 	return span, nil
 }
