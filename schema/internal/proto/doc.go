@@ -6,7 +6,8 @@
 //
 // Its tests explore every interleaving of writers, two copiers, an applier,
 // kills and zombies over these same functions, and show that each rule is
-// needed: without it they find a history in which a row is lost.
+// needed: without it they find a history in which a row is lost. A second model is of a row
+// that lies where another one does: of the entries that tell a follower to look below.
 //
 // # Words
 //
