@@ -3,9 +3,12 @@
 package migrate_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/shardid/shardid/integration/database"
@@ -101,5 +104,36 @@ func TestAfterAStandbyTookOverTheShardsHaveWhatItHas(t *testing.T) {
 	}
 	if n := database.MustNumber(t, s.shards["a"], "SELECT COUNT(*) FROM orders_00 WHERE note <> 'on the shard'"); n != 0 {
 		t.Errorf("%d rows that were written to the shard are gone", n)
+	}
+}
+
+// A copy rests while more connections than are wanted have a statement under way, which only
+// a user with the right to see them can count.
+func TestACopyWaitsWhilePostgresIsBusy(t *testing.T) {
+	s := newMigrationShop(t, server.RunPostgres(t), server.RunPostgres(t))
+	s.fill(t, 100)
+	o := newOperator(t, s)
+	busy, idle := context.WithCancel(t.Context())
+	defer idle()
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { _, _ = s.source.ExecContext(busy, "SELECT pg_sleep(600)") }) // it is cancelled
+	}
+	run := o.start(t, "run", "--once", "--max-threads", "3", "--interval", "100ms")
+	run.waitFor(t, "copying nothing for now: ")
+	if said := run.stderr.String(); !strings.Contains(said, "threads are running on the source, at most 3") {
+		t.Errorf("it waits for something else: %s", said)
+	}
+	idle()
+	wg.Wait()
+	if code := run.code(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, run.stderr.String())
+	}
+	s.compare(t, "user_id", "orders", "")
+	o.must(t, 0, "abort", "--yes")
+	database.Exec(t, s.source, "REVOKE pg_read_all_stats FROM mover")
+	blind := o.start(t, "run", "--once", "--max-threads", "3")
+	if code := blind.code(t); code == 0 || !strings.Contains(blind.stderr.String(), "GRANT pg_read_all_stats") {
+		t.Errorf("a user who sees no others: exit code %d: %s", code, blind.stderr.String())
 	}
 }
