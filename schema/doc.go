@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema is what a DBA meets first: the tables that shardid needs, a
-// look at the tables that are to be sharded, and the seed that makes generated
-// ids start above the ids a database has already given.
+// Package schema has what a DBA needs first: the DDL of shardid's tables, an inspection
+// of the tables that are to be sharded, a diagnosis of shards, and the seed that makes
+// generated ids start above the ids that a database has already given.
 //
 // # Promise
 //
-// [DDL] is the text a DBA reads and runs; [Apply] runs it where it has not been
-// run. The tables are leaf_alloc, as Leaf's segment mode (号段) has it,
-// WORKER_NODE, as UidGenerator has it, and worker_lease with worker_namespace;
-// tables made by those systems serve.
+// [DDL] is the text for a DBA to read and run. [Apply] runs it where it has not been
+// run. The tables are leaf_alloc, as in Leaf's segment mode (号段), WORKER_NODE, as in
+// UidGenerator, and worker_lease with worker_namespace. Tables made by those systems can
+// be used.
 // [Inspect] reads and never writes. [Seed] raises a counter and never lowers
 // it. Every function is safe for concurrent use, by several processes too, and
 // uses one connection of the pool at a time, with its own transactions.
@@ -21,8 +21,8 @@
 //
 // # Failure modes
 //
-// A table or column that cannot serve is an error that names it. Another
-// writer's lock (SQLITE_BUSY, a deadlock, a serialization failure) is waited for up to ten seconds, or
-// until the context ends. [NextID] and Inspect tell of one moment: rows that
-// other writers insert later need the margin that the caller adds.
+// A table or column that cannot be used is an error that names it. When another writer
+// holds a lock (SQLITE_BUSY, a deadlock, a serialization failure), statements are repeated
+// for up to ten seconds, or until the context ends. [NextID] and Inspect read the state of
+// one moment. The caller adds a margin for rows that other writers insert later.
 package schema
