@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus hands the metrics of package observe to the Prometheus client library.
+// Package prometheus registers the metrics of package observe with the Prometheus client
+// library.
 //
-// It promises what [observe.Service.Gather] returns at the moment of a scrape, under the
-// same names, and asks no database. Programs without the client library need none of it:
+// A scrape returns what [observe.Service.Gather] returns at that moment, under the same names,
+// and queries no database. Programs without the client library do not need this package:
 // [observe.Service.Metrics] serves the same text.
 //
-// It is a module of its own, so that nobody compiles the client library who does not use
-// it: go get github.com/shardid/shardid/observe/prometheus.
+// It is a module of its own, so that only its users compile the client library: go get github.com/shardid/shardid/observe/prometheus.
 package prometheus
