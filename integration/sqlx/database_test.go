@@ -51,7 +51,7 @@ func TestSqlxHookOnPostgreSQL(t *testing.T) {
 // tell runs all stories, each with an empty table of bills.
 func (db sqlxDatabase) tell(t *testing.T) {
 	t.Helper()
-	for _, stories := range []map[string]sqlxStory{sqlxBreaks, sqlxKeys, sqlxLikeness} {
+	for _, stories := range []map[string]sqlxStory{sqlxBreaks, sqlxKeys, sqlxEquivalence} {
 		for name, story := range stories {
 			t.Run(name, func(t *testing.T) {
 				for _, table := range []string{"bills", "person", "kinds"} {

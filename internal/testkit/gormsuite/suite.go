@@ -64,7 +64,7 @@ type test struct {
 }
 
 func tests() []test {
-	return slices.Concat(formTests, associationTests, conflictTests, statementTests, failureTests, kindTests, waitTests, likenessTests)
+	return slices.Concat(formTests, associationTests, conflictTests, statementTests, failureTests, kindTests, waitTests, equivalenceTests)
 }
 
 // env is what one test works with.

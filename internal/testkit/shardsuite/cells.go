@@ -30,9 +30,9 @@ const (
 // test is one cell's. It opens as many shops as it needs.
 type test func(t *testing.T, d Databases)
 
-// Run runs the tests of all cells, and that of likeness.
+// Run runs the tests of all cells, and that of equivalence.
 func Run(t *testing.T, d Databases) {
-	t.Run("LikeWholeTablesOrRefused", func(t *testing.T) { likeness(t, d) })
+	t.Run("LikeWholeTablesOrRefused", func(t *testing.T) { equivalence(t, d) })
 	for _, cell := range Cells() {
 		t.Run(cell.Statement+"/"+string(cell.Column), func(t *testing.T) { tests()[cell](t, d) })
 	}

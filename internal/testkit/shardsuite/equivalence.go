@@ -27,10 +27,10 @@ type form struct {
 	refused bool
 }
 
-// likeness plays all forms on sharded tables and on whole ones that begin with the
+// equivalence runs all forms on sharded tables and on whole tables that begin with the
 // same rows. What is not refused must have the same answer and leave the same rows,
 // and what is refused must leave all as it was.
-func likeness(t *testing.T, d Databases) {
+func equivalence(t *testing.T, d Databases) {
 	for _, prepared := range []bool{false, true} {
 		t.Run(fmt.Sprint("prepared ", prepared), func(t *testing.T) {
 			s := open(t, d, sharding.FanOutReads, sharding.Transactions(sharding.BestEffort))

@@ -20,16 +20,16 @@ import (
 	"github.com/shardid/shardid/keygen"
 )
 
-var likenessTests = []test{
-	{"NothingButTheNumbersOfKeysIsDifferent", likeness},
+var equivalenceTests = []test{
+	{"NothingButTheNumbersOfKeysIsDifferent", equivalence},
 }
 
-// likeness runs programs with and without the plugin. What they see and what
+// equivalence runs programs with and without the plugin. What they see and what
 // they leave in the tables must be the same but for the numbers of the keys.
 //
-// Two plays differ in the numbers alone when they are the same after each key
+// Two runs differ in the numbers alone when they are the same after each key
 // has been replaced by the name of the row it belongs to.
-func likeness(t *testing.T, e *env) {
+func equivalence(t *testing.T, e *env) {
 	naming := schema.NamingStrategy{TablePrefix: "like_"}
 	config := gorm.Config{NamingStrategy: naming, NowFunc: func() time.Time { return time.Unix(1_700_000_000, 0).UTC() }, PrepareStmt: e.PrepareStmt}
 	plain, err := gorm.Open(e.Dialector(e.pool), &gorm.Config{Logger: e.log, NamingStrategy: naming, NowFunc: config.NowFunc, PrepareStmt: e.PrepareStmt})

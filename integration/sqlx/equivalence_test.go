@@ -17,7 +17,7 @@ import (
 	"github.com/shardid/shardid/sqlxhook"
 )
 
-var sqlxLikeness = map[string]sqlxStory{
+var sqlxEquivalence = map[string]sqlxStory{
 	"statements do with the hook what they do without":      statementsAlike,
 	"queries return with the hook what they return without": queriesAlike,
 	"the mapper of the handle is followed":                  mapperFollowed,
