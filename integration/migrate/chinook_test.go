@@ -34,8 +34,8 @@ type office struct {
 
 	isPostgres bool // where names are written otherwise
 
-	nextID atomic.Int64  // of invoices and lines that clerks make
-	pace   atomic.Int64  // of a clerk, in nanoseconds: or it would write all that the servers can take
+	nextID atomic.Int64  // of invoices and lines that workers make
+	pace   atomic.Int64  // of a worker, in nanoseconds: or it would write all that the servers can take
 	wrote  chan struct{} // somebody listens, now and then
 }
 
@@ -146,9 +146,9 @@ func (o *office) read(t *testing.T, db *sql.DB, suffix string, all map[int64]*in
 	}
 }
 
-// clerk writes invoices that nobody else writes, wherever the tables are, and
+// worker writes invoices that nobody else writes, wherever the tables are, and
 // knows what they must hold.
-type clerk struct {
+type worker struct {
 	*office
 
 	random *rand.Rand
@@ -157,7 +157,7 @@ type clerk struct {
 }
 
 // work goes on until ctx ends.
-func (c *clerk) work(ctx context.Context) {
+func (c *worker) work(ctx context.Context) {
 	pace := time.NewTicker(time.Duration(c.pace.Load()))
 	defer pace.Stop()
 	for ctx.Err() == nil {
@@ -181,7 +181,7 @@ func (c *clerk) work(ctx context.Context) {
 	}
 }
 
-func (c *clerk) sell(ctx context.Context) {
+func (c *worker) sell(ctx context.Context) {
 	id := c.nextID.Add(1)
 	i := &invoice{customer: int64(c.random.IntN(59) + 1), total: int64(c.random.IntN(10_000)), lines: map[int64]int64{}}
 	statements := []string{fmt.Sprintf("INSERT INTO {I} (InvoiceId, CustomerId, InvoiceDate, BillingCity, Total) VALUES (%d, %d, NOW(), 'Århus', %d / 100.0)", id, i.customer, i.total)}
@@ -195,8 +195,8 @@ func (c *clerk) sell(ctx context.Context) {
 	}
 }
 
-// any returns one of the clerk's invoices.
-func (c *clerk) any() (id int64, i *invoice) {
+// any returns one of the worker's invoices.
+func (c *worker) any() (id int64, i *invoice) {
 	n := c.random.IntN(len(c.own))
 	for id, i = range c.own {
 		if n--; n < 0 {
@@ -206,7 +206,7 @@ func (c *clerk) any() (id int64, i *invoice) {
 	return id, i
 }
 
-func (c *clerk) correct(ctx context.Context) {
+func (c *worker) correct(ctx context.Context) {
 	id, i := c.any()
 	total, quantity := int64(c.random.IntN(10_000)), int64(c.random.IntN(9)+1)
 	if c.write(ctx, i.customer, []string{
@@ -220,7 +220,7 @@ func (c *clerk) correct(ctx context.Context) {
 	}
 }
 
-func (c *clerk) cancel(ctx context.Context) {
+func (c *worker) cancel(ctx context.Context) {
 	id, i := c.any()
 	if c.write(ctx, i.customer, []string{fmt.Sprintf("DELETE FROM {L} WHERE InvoiceId = %d", id), fmt.Sprintf("DELETE FROM {I} WHERE InvoiceId = %d", id)}) {
 		delete(c.own, id)
@@ -229,7 +229,7 @@ func (c *clerk) cancel(ctx context.Context) {
 
 // transfer gives an invoice to another customer of the same slot: on shards, the
 // application would have to move any other by itself.
-func (c *clerk) transfer(ctx context.Context) {
+func (c *worker) transfer(ctx context.Context) {
 	id, i := c.any()
 	customer := i.customer%4 + 4*int64(1+c.random.IntN(13))
 	if c.write(ctx, i.customer, []string{fmt.Sprintf("UPDATE {I} SET CustomerId = %d WHERE InvoiceId = %d", customer, id)}) {
@@ -239,7 +239,7 @@ func (c *clerk) transfer(ctx context.Context) {
 
 // write makes the transaction on the source or, when its tables are gone, on the
 // shard; false when it was not made.
-func (c *clerk) write(ctx context.Context, customer int64, statements []string) bool {
+func (c *worker) write(ctx context.Context, customer int64, statements []string) bool {
 	at, err := c.tables[0].Target(customer)
 	if err != nil {
 		return false
@@ -281,12 +281,12 @@ func inTransaction(db *sql.DB, says func(string) string, statements []string) er
 	return tx.Commit()
 }
 
-// clerks work until stop is called, which returns what must be there.
-func (o *office) clerks(t *testing.T, n int) (stop func() map[int64]*invoice) {
+// workers work until stop is called, which returns what must be there.
+func (o *office) workers(t *testing.T, n int) (stop func() map[int64]*invoice) {
 	t.Helper()
-	all := make([]*clerk, n)
+	all := make([]*worker, n)
 	for i := range all {
-		all[i] = &clerk{o, rand.New(rand.NewPCG(uint64(i), 6)), map[int64]*invoice{}, 0}
+		all[i] = &worker{o, rand.New(rand.NewPCG(uint64(i), 6)), map[int64]*invoice{}, 0}
 	}
 	there := map[int64]*invoice{}
 	o.read(t, o.source, "", there)
@@ -353,7 +353,7 @@ func thereAndBackAndThere(t *testing.T, o *office) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := o.clerks(t, 2)
+	stop := o.workers(t, 2)
 	do := func(what string, f func() error) {
 		if err := f(); err != nil {
 			stop()
@@ -361,13 +361,13 @@ func thereAndBackAndThere(t *testing.T, o *office) {
 		}
 	}
 	run := func() error { return j.Run(t.Context()) }
-	// On a machine that is busy clerks may be faster than their changes are followed.
+	// On a machine that is busy workers may be faster than their changes are followed.
 	change := func(what string, do func(context.Context, time.Duration) (migrate.Switch, error)) func() error {
 		return func() error {
 			done, err := do(t.Context(), longPause)
 			for errors.Is(err, migrate.ErrNotReady) && strings.Contains(err.Error(), "writers are faster") && o.pace.Load() < int64(time.Minute) {
 				o.pace.Store(2 * o.pace.Load())
-				t.Logf("%s: clerks rest for %s", what, time.Duration(o.pace.Load()))
+				t.Logf("%s: workers rest for %s", what, time.Duration(o.pace.Load()))
 				done, err = do(t.Context(), longPause)
 			}
 			t.Logf("%s: writers waited %s, %d changes drained", what, done.Pause, done.Drained)
