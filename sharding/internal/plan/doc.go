@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what becomes of one SQL statement over sharded tables: whether
-// it goes whole to one shard, or home, or is refused and what to write instead. Its
-// promise: tree × snapshot × schema facts → plan. It is pure: the same tree,
-// [sharding.Snapshot] and facts about the columns give the same plan, and there is no
-// database, no clock and no goroutine. testdata/plans shows what becomes of what.
+// Package plan makes the plan of one SQL statement over sharded tables: which shards get
+// which text, how their answers are combined, or why the statement is refused and what to
+// write instead.
 //
-// Each place where a statement names a table is a reference. The conditions that the
-// rows of a reference satisfy prove in which slots they lie: by themselves, and by
-// columns that they equate with those of other references (prove.go). If the
-// references lead to one target together, the whole text goes there, with its names
-// replaced (splice.go), whatever else is in it. Of a query that several targets have
-// to answer, combine.go says how their answers become one, and scatter.go what each of
-// them is asked. writes.go and rows.go divide a write, copies.go says which statements
-// leave all copies of a broadcast table the same.
+// It is a pure function: the same tree, [sharding.Snapshot] and facts about the columns give
+// the same plan. It uses no database, no clock and no goroutine. testdata/plans has statements
+// and their plans.
+//
+// Each place where a statement names a table is a reference. The conditions on the rows of
+// a reference prove in which slots these are, directly or by columns that are equal to those
+// of other references (prove.go). If all references lead to one target, the whole text
+// goes there with its names replaced (splice.go). For a query on several targets, scatter.go
+// makes the text for each, and combine.go the merge of their answers. writes.go and rows.go
+// divide a write. copies.go decides which statements leave all copies of a broadcast table
+// equal.
 package plan

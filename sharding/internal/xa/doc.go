@@ -12,8 +12,8 @@
 // # Promise
 //
 // Whatever is killed at whatever moment, and whoever settles what is left: as soon as every
-// branch has ended, either all participants have committed or none has. What an error of
-// Commit says of the transaction is true, but for [sharding.ErrInDoubt], which says that nobody knows
-// yet. Branches of others are never touched: ours carry the identity of the database
-// that decides about them.
+// branch has ended, either all participants have committed or none has. An error of
+// Commit tells whether the transaction is committed, except [sharding.ErrInDoubt], with which
+// that is not known yet. Branches of other programs are never touched: the names of ours contain
+// the identity of the database that decides about them.
 package xa
