@@ -3,9 +3,9 @@
 // Package idmap turns the ids that rows have on the source of a migration into those
 // that they have on the shards, and back.
 //
-// A [Numbering] keeps ids, computes them, or draws them from a generator. What it draws
-// is remembered in a [Table] of the source, which a [Writer] extends. [Table.LookUp]
-// and [Writer.Dictionary] answer for many ids at once with a [Dictionary].
+// A [Numbering] keeps ids, computes them, or takes them from a generator. Ids from a generator
+// are stored in a [Table] of the source, which a [Writer] extends. [Table.LookUp] and
+// [Writer.Dictionary] return a [Dictionary] of many ids at once.
 //
 // # Promise
 //

@@ -12,10 +12,10 @@
 //
 // # Promise
 //
-// A runner that was thought dead writes nothing more: each transaction of a leader, on
-// whichever database, reads the fence there under a lock, and ends with [ErrFenced] when
-// a newer runner has raised it. Every two seconds a leader says in [RunnerTable] who it is,
-// what it does and how fast; what cannot be said is left out, and fails nothing. A table that is not what it was is [ErrChanged], and no
-// table belongs to two jobs. A Leader is safe for concurrent use, apart from Hold; its
-// two goroutines, the heartbeat and the [Pulse], end in Release, which waits for them.
+// A runner that another one has replaced can no longer write: each transaction of a leader, on
+// any database, reads the fence there under a lock, and ends with [ErrFenced] if a newer
+// runner has raised it. Every two seconds a leader writes into [RunnerTable] who it is, what it
+// does and how fast. If that fails, nothing else does. A table that was changed is
+// [ErrChanged], and no table belongs to two jobs. A Leader is safe for concurrent use, except
+// Hold. Its two goroutines, the heartbeat and the [Pulse], end in Release, which waits for them.
 package lead

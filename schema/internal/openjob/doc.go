@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openjob is what a migration knows of its job: the databases, the tables with
-// their relations and new ids, and the shards where their rows go.
+// Package openjob describes the job of a migration: the databases, the tables with their
+// relations and new ids, and the shards where their rows go.
 //
-// [Open] looks at the databases and returns a [Job]. Its [Tables] are described as they
-// are now, under their own names or those of after a switch. [Table.Home] says to which
-// [Target] a row belongs, [Job.Capture] which triggers note that it changed, and
-// [Table.SetupDigest] what decides both.
+// [Open] reads the databases and returns a [Job]. Its [Tables] have their present definitions,
+// under their own names or those after a switch. [Table.Home] returns the [Target] of a row,
+// [Job.Capture] the triggers that note its changes, and [Table.SetupDigest] a digest of
+// everything that decides both.
 //
 // # Promise
 //

@@ -8,9 +8,9 @@
 //
 // # Promise
 //
-// A row is said to differ only when no change of it was under way: two looks have to
-// agree, and before and after each there was no entry of the row in a log and its source
-// stayed as it was. Such a row is noted in the log, to be written again; nothing else is
-// written, no lock is taken, and with Options.Guarded nothing is noted once a table is
-// not what it was. The goroutines of Compare end before it returns.
+// A row is reported as different only if no change of it was under way: two reads agree, no log
+// had an entry of the row before and after each, and the source's row was the same. Such a row is
+// noted in the log, so that it is written again. Nothing else is written, and no lock is taken. With
+// Options.Guarded nothing is noted after a table has changed. The goroutines of Compare end before it
+// returns.
 package verify
