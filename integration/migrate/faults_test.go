@@ -170,7 +170,8 @@ const (
 func (t *trouble) next() failure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.off.Load() || t.random.IntN(60) != 0 {
+	// Each failure makes the next one rarer: a transaction of many statements comes through at last.
+	if t.off.Load() || t.random.IntN(60+10*int(t.stirred.Load())) != 0 {
 		return none
 	}
 	t.stirred.Add(1)
