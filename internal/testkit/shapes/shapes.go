@@ -287,47 +287,45 @@ func (m *Maker) member(of []source, depth int) string {
 // from is what follows FROM.
 func (m *Maker) from(ctes []source, depth int) (string, []source) {
 	text, s := m.one(ctes, depth)
-	of := []source{s}
+	parts, of := []string{text}, []source{s}
 	for range []int{0, 0, 0, 1, 1, 2}[m.IntN(6)] {
 		more, next := m.one(ctes, depth)
-		before := len(m.args)
-		on := m.equal(of, next)
-		if on == "" || m.chance(5) {
-			on = m.condition(append(slices.Clone(of), next), 1)
-		}
-		if m.chance(3) {
-			on += " AND " + m.condition(append(slices.Clone(of), next), 1)
-		}
-		if join := m.conditionless(of, next); join != "" {
-			m.args = m.args[:before]
-			text += join + more
-			of = append(of, next)
-			continue
-		}
-		switch shared := m.sharedKey(of, next); m.IntN(8) {
-		case 0, 1:
-			text += " LEFT JOIN " + more + " ON " + on
-		case 2:
-			text += m.pick(m.dialect.joins()...) + more + " ON " + on
-		case 3:
-			if strings.Contains(on, "SELECT") { // MySQL 9.7 repeats rows for it beside RIGHT JOIN
-				text += " JOIN " + more + " ON " + on
-				break
-			}
-			text += " RIGHT JOIN " + more + " ON " + on
-		case 4:
-			if shared {
-				m.args = m.args[:before]
-				text += m.pick(" JOIN ", " LEFT JOIN ", " RIGHT JOIN ") + more + " USING (user_id)"
-				break
-			}
-			text += " JOIN " + more + " ON " + on
-		default:
-			text += " JOIN " + more + " ON " + on
-		}
+		parts = append(parts, m.join(of, more, next))
 		of = append(of, next)
 	}
-	return text, of
+	return strings.Join(parts, ""), of
+}
+
+// join adds a source, whose text is more, to others.
+func (m *Maker) join(of []source, more string, next source) string {
+	if join := m.conditionless(of, next); join != "" {
+		return join + more
+	}
+	before := len(m.args)
+	on := m.equal(of, next)
+	if on == "" || m.chance(5) {
+		on = m.condition(append(slices.Clone(of), next), 1)
+	}
+	if m.chance(3) {
+		on += " AND " + m.condition(append(slices.Clone(of), next), 1)
+	}
+	kind := " JOIN "
+	switch shared := sharedKey(of, next); m.IntN(8) {
+	case 0, 1:
+		kind = " LEFT JOIN "
+	case 2:
+		kind = m.pick(m.dialect.joins()...)
+	case 3:
+		if !strings.Contains(on, "SELECT") { // MySQL 9.7 repeats rows for it beside RIGHT JOIN
+			kind = " RIGHT JOIN "
+		}
+	case 4:
+		if shared {
+			m.args = m.args[:before]
+			return m.pick(" JOIN ", " LEFT JOIN ", " RIGHT JOIN ") + more + " USING (user_id)"
+		}
+	}
+	return kind + more + " ON " + on
 }
 
 // conditionless is a join without ON, or "".
@@ -344,7 +342,7 @@ func (m *dice) conditionless(of []source, next source) string {
 }
 
 // sharedKey reports whether USING may join a source to the only other one.
-func (m *Maker) sharedKey(of []source, next source) bool {
+func sharedKey(of []source, next source) bool {
 	return len(of) == 1 && slices.Contains(of[0].numbers, "user_id") && slices.Contains(next.numbers, "user_id")
 }
 
