@@ -5,6 +5,7 @@ package clusters
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -121,6 +122,30 @@ func TestWritersOnEveryMemberNeverShareANumberWhileOneIsKilled(t *testing.T) {
 		c.members[last].Kill()
 		w.check(t)
 	})
+}
+
+// Of a group's members the one that committed last would commit again and again: the others have
+// not applied its change yet when its next one comes.
+func TestWritersOnMembersOfAGroupTakeTurns(t *testing.T) {
+	c := prepared(t, dialect.GroupReplication, clusters[dialect.GroupReplication](t))
+	const calls, fair = 300, 150
+	var on []*writers
+	finished := func(w *writers) bool { return w.done.Load() == calls }
+	for _, store := range c.stores {
+		w := &writers{each: 1, calls: calls}
+		w.on(testwait.Context(t), map[string]take{"segments": spans(store.Tag("orders"), 10)}, new(atomic.Bool))
+		on = append(on, w)
+	}
+	testwait.Until(t, "the first to finish", func() bool { return slices.ContainsFunc(on, finished) })
+	for n, w := range on {
+		done := w.done.Load()
+		if t.Logf("member %d made %d of %d calls before the first one had made all", n, done, calls); done < fair {
+			t.Error("others were not to finish first")
+		}
+	}
+	for _, w := range on {
+		w.check(t)
+	}
 }
 
 func TestTheFirstLeaseBeginsAtOnceOnAnotherMember(t *testing.T) {

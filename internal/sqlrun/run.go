@@ -15,6 +15,9 @@ import (
 
 const (
 	patience = 10 * time.Second // then what was in the way is reported
+	// Of one try no more than this is taken off the patience. A COMMIT that a cluster holds back
+	// while it finds out that a member has died, and then rolls back, deserves further tries.
+	longTry = time.Second
 
 	// The first pause is short, as most locks are. The later ones are at most as long as the
 	// long one, and shrink to the short one while a task ages: whoever has waited longest tries
@@ -31,12 +34,13 @@ const (
 // ready need this. The pauses are drawn by lot. When the context ends meanwhile the error
 // says both, whatever f made of the context.
 func Retry(ctx context.Context, busy error, f func() error) error {
-	giveUp := time.NewTimer(patience)
-	defer giveUp.Stop()
 	var contended error
 	begin, most := time.Now(), shortPause
+	giveUp := begin.Add(patience)
 	for {
+		tried := time.Now()
 		err := f()
+		giveUp = giveUp.Add(max(time.Since(tried)-longTry, 0))
 		switch {
 		case err != nil && contended != nil && ctx.Err() != nil:
 			return errors.Join(contended, ctx.Err())
@@ -47,7 +51,7 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(contended, ctx.Err())
-		case <-giveUp.C:
+		case <-time.After(time.Until(giveUp)):
 			return fmt.Errorf("%w; %s for %v, try again later", err, dialect.InTheWay(err), patience)
 		case <-time.After(rand.N(most)):
 		}

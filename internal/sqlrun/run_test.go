@@ -74,6 +74,23 @@ func TestALockThatIsNeverGivenBackIsReported(t *testing.T) {
 	})
 }
 
+// A cluster holds a COMMIT back while it finds out that a member has died, and then rolls it back.
+func TestATryThatTheServerHeldUpLeavesTimeForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		task, runs := answers(errLocked, errLocked, errLocked, nil)
+		err := sqlrun.Retry(t.Context(), nil, func() error {
+			err := task()
+			if *runs == 2 {
+				time.Sleep(12 * time.Second)
+			}
+			return err
+		})
+		if err != nil || *runs != 4 {
+			t.Errorf("%v after %d runs", err, *runs)
+		}
+	})
+}
+
 // Two writers that began together and always paused as long would go on meeting.
 func TestPausesAreDrawnByLot(t *testing.T) {
 	seen := map[time.Duration]bool{}
@@ -123,51 +140,37 @@ func (g *group) write(member int) error {
 func TestNoMemberOfAClusterKeepsTheOthersAwayFromARow(t *testing.T) {
 	for name, c := range map[string]struct {
 		arrives time.Duration
-		then    func(ctx context.Context, took time.Duration)
+		gaps    bool
 	}{
-		"commits arrive soon":                       {2 * time.Millisecond, func(context.Context, time.Duration) {}},
-		"commits arrive late, and writers give way": {5 * time.Millisecond, sqlrun.GiveWay},
+		"commits arrive soon":                         {2 * time.Millisecond, false},
+		"commits arrive late, and writers leave gaps": {5 * time.Millisecond, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g, end := &group{arrives: c.arrives}, time.Now().Add(10*time.Minute)
 			var all sync.WaitGroup
 			for member := range 3 {
 				all.Go(func() {
+					var gap sqlrun.Gap
 					for time.Now().Before(end) {
+						err := gap.Wait(t.Context())
 						var took time.Duration
-						err := sqlrun.Retry(t.Context(), nil, func() error {
+						err = errors.Join(err, sqlrun.Retry(t.Context(), nil, func() error {
 							began := time.Now()
 							defer func() { took = time.Since(began) }()
 							return g.write(member)
-						})
+						}))
 						if err != nil {
 							t.Errorf("%s: %v", name, err)
 						}
-						c.then(t.Context(), took)
+						if c.gaps {
+							gap.Begin(took)
+						}
 					}
 				})
 			}
 			all.Wait()
 		})
 	}
-}
-
-func TestGivingWayEndsWithItsContextAndAfterAFifthOfASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		for range 100 {
-			sqlrun.GiveWay(t.Context(), time.Hour)
-		}
-		if took := time.Since(began); took < 5*time.Second || took > 20*time.Second {
-			t.Errorf("100 pauses took %v", took)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		began = time.Now()
-		if sqlrun.GiveWay(ctx, time.Hour); time.Since(began) > 0 {
-			t.Errorf("it outlasted its context by %v", time.Since(began))
-		}
-	})
 }
 
 func TestARetryEndsWithItsContextAndSaysWhatItWaitedFor(t *testing.T) {

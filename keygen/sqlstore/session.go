@@ -35,16 +35,21 @@ type session struct {
 
 // do runs f on a connection of its own, and retries it while another writer conflicts with it.
 // So f must be repeatable after such an error. On a group with several primaries it leaves those
-// on other members time afterwards, to apply what was written and to write themselves.
+// on other members time before the next one, to apply what was written and to write themselves.
 func (s *Store) do(ctx context.Context, f func(session) error) error {
-	var began time.Time
-	var server dialect.Server
-	err := s.try(ctx, func(one session) error {
-		began, server = time.Now(), one.server
-		return f(one)
-	})
-	if err == nil && server.SeveralPrimaries {
-		sqlrun.GiveWay(ctx, time.Since(began))
+	if s == nil || s.db == nil {
+		return errNoDB
+	}
+	err := s.gap.Wait(ctx)
+	if err == nil {
+		err = s.try(ctx, func(one session) error {
+			began := time.Now()
+			err := f(one)
+			if err == nil && one.server.SeveralPrimaries {
+				s.gap.Begin(time.Since(began))
+			}
+			return err
+		})
 	}
 	if end := ctx.Err(); err != nil && end != nil && !errors.Is(err, end) {
 		err = fmt.Errorf("%w: %w", end, err) // the driver's error may only say that the connection was closed
@@ -58,9 +63,6 @@ var errServerChanged = errors.New("sqlstore: the database is now of another kind
 // try runs tryOnce. When the server turns out to be of another kind than before, it identifies
 // the server again and retries.
 func (s *Store) try(ctx context.Context, f func(session) error) (err error) {
-	if s == nil || s.db == nil {
-		return errNoDB
-	}
 	const kinds = 3
 	for range kinds {
 		if err = s.tryOnce(ctx, f); !errors.Is(err, errServerChanged) && !dialect.UnknownVariable(err) {

@@ -23,6 +23,7 @@ type Store struct {
 	highestValues [counterKinds]atomic.Int64     // the highest number that each counter's column can hold; 0 before it was checked
 
 	leasesChecked   atomic.Bool // the tables of leases were checked
+	gap             sqlrun.Gap  // before the next task, on a group with several primaries
 	answersWithheld atomic.Bool // a proxy shares sessions and refuses LAST_INSERT_ID(expr)
 }
 

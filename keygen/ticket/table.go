@@ -70,6 +70,7 @@ type Table struct {
 	maxID   atomic.Int64 // the highest number that the column id can hold; 0 before it was checked
 
 	severalPrimaries atomic.Bool // those of the server's replication group; false before the check
+	gap              sqlrun.Gap  // before the next ticket, where there are several primaries
 }
 
 var _ Server = (*Table)(nil)
@@ -131,6 +132,9 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 	if n < 1 {
 		return keygen.Span{}, fmt.Errorf("ticket: cannot reserve %d ids", n)
 	}
+	if err := t.gap.Wait(ctx); err != nil {
+		return keygen.Span{}, fmt.Errorf("ticket: table %s: %w", t.cfg.Name, err)
+	}
 	var first int64
 	began := time.Now()
 	err := t.with(ctx, func(conn *sql.Conn) (err error) {
@@ -151,7 +155,7 @@ func (t *Table) Reserve(ctx context.Context, n int64) (keygen.Span, error) {
 		known = t.highest.Load()
 	}
 	if t.severalPrimaries.Load() {
-		sqlrun.GiveWay(ctx, time.Since(began))
+		t.gap.Begin(time.Since(began))
 	}
 	return span, nil
 }
