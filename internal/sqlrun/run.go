@@ -15,8 +15,9 @@ import (
 
 const (
 	patience = 10 * time.Second // then what was in the way is reported
-	// Of one try no more than this is taken off the patience. A COMMIT that a cluster holds back
-	// while it finds out that a member has died, and then rolls back, deserves further tries.
+	// Of one try no more than this counts, until twice the patience has passed. A COMMIT that a
+	// cluster holds back while it finds out that a member has died, and then rolls back, deserves
+	// further tries.
 	longTry = time.Second
 
 	// The first pause is short, as most locks are. The later ones are at most as long as the
@@ -40,7 +41,9 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 	for {
 		tried := time.Now()
 		err := f()
-		giveUp = giveUp.Add(max(time.Since(tried)-longTry, 0))
+		if giveUp = giveUp.Add(max(time.Since(tried)-longTry, 0)); giveUp.Sub(begin) > 2*patience {
+			giveUp = begin.Add(2 * patience)
+		}
 		switch {
 		case err != nil && contended != nil && ctx.Err() != nil:
 			return errors.Join(contended, ctx.Err())
@@ -52,7 +55,7 @@ func Retry(ctx context.Context, busy error, f func() error) error {
 		case <-ctx.Done():
 			return errors.Join(contended, ctx.Err())
 		case <-time.After(time.Until(giveUp)):
-			return fmt.Errorf("%w; %s for %v, try again later", err, dialect.InTheWay(err), patience)
+			return fmt.Errorf("%w; %s for %v, try again later", err, dialect.InTheWay(err), time.Since(begin).Round(time.Second))
 		case <-time.After(rand.N(most)):
 		}
 		most = longestPause(time.Since(begin))

@@ -91,6 +91,20 @@ func TestATryThatTheServerHeldUpLeavesTimeForOthers(t *testing.T) {
 	})
 }
 
+func TestTriesThatAllTakeLongEndAfterTwiceThePatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, runs := time.Now(), 0
+		err := sqlrun.Retry(t.Context(), nil, func() error {
+			runs++
+			time.Sleep(6 * time.Second) // as long as a wait for a row's lock
+			return errLocked
+		})
+		if took := time.Since(begin); !errors.Is(err, errLocked) || runs != 4 || took > 25*time.Second {
+			t.Errorf("%v after %d runs and %v", err, runs, took)
+		}
+	})
+}
+
 // Two writers that began together and always paused as long would go on meeting.
 func TestPausesAreDrawnByLot(t *testing.T) {
 	seen := map[time.Duration]bool{}
