@@ -307,3 +307,23 @@ func TestMigrationSurvivesAKillAtEachStep(t *testing.T) {
 		s.settle(t, stopOracle())
 	})
 }
+
+// PostgreSQL answers IF NOT EXISTS with a unique violation when two sessions create one table.
+func TestRunnersThatBeginAtOnceCreateTheTablesOfTheJobOnce(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 10)
+		begin := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 8 {
+			j := s.job(t, "id")
+			wg.Go(func() {
+				<-begin
+				if err := j.Run(t.Context()); err != nil && !errors.Is(err, migrate.ErrLocked) {
+					t.Error(err)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+	})
+}

@@ -74,7 +74,7 @@ func TestEverybodyIsServedWithNoAuthAlone(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"--no-auth":      {"--listen", "0.0.0.0:0"},
 		"exclude each":   {"--listen", "0.0.0.0:0", "--no-auth", "--token-file", "token"},
-		"cannot be read": {"--listen", "0.0.0.0:0", "--token-file", "nowhere"},
+		"does not exist": {"--listen", "0.0.0.0:0", "--token-file", "nowhere"},
 	} {
 		refused := exec.CommandContext(t.Context(), program, append([]string{"serve", "--source", ids}, flags...)...)
 		out, _ := refused.CombinedOutput() // its code tells

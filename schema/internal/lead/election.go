@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/shardid/shardid/internal/sqlrun"
 	"github.com/shardid/shardid/schema/internal/backend"
 	"github.com/shardid/shardid/schema/internal/openjob"
 	"github.com/shardid/shardid/schema/internal/proto"
@@ -141,12 +142,22 @@ func makeTables(ctx context.Context, st *State) error {
 	if err != nil || phase == proto.Finalized { // which has dropped the logs
 		return err
 	}
-	if err := st.Source.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, st.SourceTables()) }); err != nil {
+	if err := st.Source.Do(ctx, func(s *backend.Session) error { return create(ctx, s, st.SourceTables()) }); err != nil {
 		return fmt.Errorf("create the tables of the job on the source: %w", err)
 	}
 	for _, side := range st.Shards {
-		if err := side.Do(ctx, func(s *backend.Session) error { return s.ExecAll(ctx, side.ShardTables(st.BackTable())) }); err != nil {
+		if err := side.Do(ctx, func(s *backend.Session) error { return create(ctx, s, side.ShardTables(st.BackTable())) }); err != nil {
 			return fmt.Errorf("create the tables of the job on %s: %w", side.Label, err)
+		}
+	}
+	return nil
+}
+
+// create executes statements that several runners may execute at the same time.
+func create(ctx context.Context, s *backend.Session, statements []string) error {
+	for _, text := range statements {
+		if err := sqlrun.Create(ctx, s, text); err != nil {
+			return err
 		}
 	}
 	return nil
