@@ -257,10 +257,15 @@ func (e *MovedError) Unwrap() error { return e.Err }
 // of a slot that is moving away: the text of the error of its trigger.
 const FenceMessage = "shardid: slot is moving"
 
-// SlotMoving makes the refusal of a shard's database into one that wraps
-// [ErrSlotMoving]; other errors, and nil, are returned as they are.
+// moveLog begins the name of the log of a move. MariaDB fails a statement once that was prepared
+// before the triggers of the move were created: it says that the log does not exist.
+const moveLog = "shardid_log_slots_"
+
+// SlotMoving makes the refusal of a shard's database, and the failure of a
+// statement that knew nothing of the move's triggers, into an error that wraps [ErrSlotMoving]; other errors, and nil, are returned as they
+// are.
 func SlotMoving(err error) error {
-	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) {
+	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) && !strings.Contains(err.Error(), moveLog) {
 		return err
 	}
 	return fmt.Errorf("%w: %w; %s", ErrSlotMoving, err, hints[ErrSlotMoving])

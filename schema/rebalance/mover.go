@@ -127,7 +127,8 @@ func (m *Moved) add(other Moved) {
 //
 // MariaDB fails a statement once that was prepared before the triggers came and
 // is executed after: with error 1146 about a table shardid_log_slots_… It has
-// written nothing, and is to be tried again.
+// written nothing, and is to be tried again; [sharding.SlotMoving], and so package shardsql,
+// makes [sharding.ErrSlotMoving] of it.
 //
 // At any point before the switch [slotstore.Store.Abort] and a Run without moves
 // put everything back. Errors wrap ErrLocked or ErrFenced when another mover is

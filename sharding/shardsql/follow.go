@@ -103,7 +103,7 @@ func (s *session) reconsiders(ctx context.Context, p *plan.Plan, of *sharding.Sn
 // returns nil then, or the error that the statement ends with. A transaction that has
 // done nothing begins once more, wherever that place is.
 func (s *session) moved(ctx context.Context, sent *sharding.Snapshot, failed error) error {
-	if dialect.FaultOf(failed) != dialect.NoTable {
+	if dialect.FaultOf(failed) != dialect.NoTable || errors.Is(failed, sharding.ErrSlotMoving) {
 		return failed
 	}
 	if s.tx.began() {
