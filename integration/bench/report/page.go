@@ -162,7 +162,10 @@ func (p *page) goal(g goal) {
 	}
 	low, high := quartiles(rounds)
 	if g.to == (key{}) {
-		p.printf("| %s | | | %s | %s–%s | ≤ %s | %s |\n", g.what, number(reached), number(low), number(high), number(g.most), verdict)
+		if g.most != noGoal {
+			most = "≤ " + number(g.most)
+		}
+		p.printf("| %s | | | %s | %s–%s | %s | %s |\n", g.what, number(reached), number(low), number(high), most, verdict)
 		return
 	}
 	p.printf("| %s | %s | %s %s | %.2f | %.2f–%.2f | %s | %s |\n", g.what, number(p.results.median(g.key)),

@@ -23,6 +23,7 @@ BenchmarkNext/atomic_add/goroutines=1-2   100   2.000 ns/op   0 B/op   0 allocs/
 BenchmarkNext/segment/goroutines=1-2      100   2.200 ns/op   0 B/op   0 allocs/op
 BenchmarkMigrate/mysqldump_to_mysql-2      1     12000 ns/row
 BenchmarkMigrate/shardid-2                1     30 MB   5000 copy-ns/row   6000 ns/row
+BenchmarkMigrateOnPostgreSQL/shardid_follows-2    1     40 pause-ms   50000 ns/row
 BenchmarkRouting/create/plain-2           100   100.0 ns/op   9 B/op   30 allocs/op
 BenchmarkRouting/create/shardid-2         100   130.0 ns/op   9 B/op   32 allocs/op
 BenchmarkRouting/database/sql,_by_key/plain-2    100   10.0 ns/op   9 B/op   6 allocs/op
@@ -80,6 +81,7 @@ func TestThePageHasGoalsMachineAndModules(t *testing.T) {
 		"## What it costs to leave one database\n",
 		"| by address, two databases | 190 | lookup/by key 100 | 1.90 | 1.90–1.90 | – | – |",
 		"| transaction on two databases, Atomic | 1,000 | transaction/one database 400 | 2.50 | 2.50–2.50 | – | – |",
+		"| pause of a switch, ms | | | 40 | 40–40 | – | – |",
 		"| memory of the process, MB | | | 30 | 30–30 | ≤ 64 | yes |",
 		"| atomic add | 2 | 1 | – | – | – | – | 0 |",
 	} {
