@@ -261,9 +261,9 @@ const FenceMessage = "shardid: slot is moving"
 // before the triggers of the move were created: it says that the log does not exist.
 const moveLog = "shardid_log_slots_"
 
-// SlotMoving makes the refusal of a shard's database, and the failure of a
-// statement that knew nothing of the move's triggers, into an error that wraps [ErrSlotMoving]; other errors, and nil, are returned as they
-// are.
+// SlotMoving makes the refusal of a shard's database, and the failure of a statement that knew
+// nothing of the move's triggers, into an error that wraps [ErrSlotMoving]. Other errors, and nil,
+// are returned as they are.
 func SlotMoving(err error) error {
 	if err == nil || errors.Is(err, ErrSlotMoving) || !strings.Contains(err.Error(), FenceMessage) && !strings.Contains(err.Error(), moveLog) {
 		return err
