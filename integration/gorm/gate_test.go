@@ -112,35 +112,36 @@ func (d *gateDepot) process(t *testing.T) *gorm.DB {
 	return db
 }
 
-// cutover has the writers wait while changes are brought over for which they were too fast.
 func (d *gateDepot) cutover(t *testing.T) {
 	t.Helper()
 	if err := d.job.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	done, err := d.job.Cutover(t.Context(), time.Minute)
+	t.Logf("there: writers waited %s", d.switches(t, d.job.Cutover))
+}
+
+func (d *gateDepot) rollback(t *testing.T) {
+	t.Helper()
+	t.Logf("back: writers waited %s", d.switches(t, d.job.Rollback))
+}
+
+// switches has the writers wait while changes are brought over for which they were too fast.
+func (d *gateDepot) switches(t *testing.T, to func(context.Context, time.Duration) (migrate.Switch, error)) time.Duration {
+	t.Helper()
+	done, err := to(t.Context(), time.Minute)
 	for errors.Is(err, migrate.ErrNotReady) {
 		t.Log(err)
 		d.calm.Lock()
 		err = d.job.Run(t.Context())
 		d.calm.Unlock()
 		if err == nil {
-			done, err = d.job.Cutover(t.Context(), time.Minute)
+			done, err = to(t.Context(), time.Minute)
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("writers waited %s", done.Pause)
-}
-
-func (d *gateDepot) rollback(t *testing.T) {
-	t.Helper()
-	done, err := d.job.Rollback(t.Context(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("back: writers waited %s", done.Pause)
+	return done.Pause
 }
 
 // onShards returns the notes of all rows of the shards by id.

@@ -153,6 +153,16 @@ func (o *operator) start(t *testing.T, verb string, args ...string) *command {
 	return c
 }
 
+// goesOn fails when the command has ended.
+func (c *command) goesOn(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.ended:
+		t.Fatalf("%v has ended: %s", c.Args, c.stderr.String())
+	default:
+	}
+}
+
 // code waits for the end.
 func (c *command) code(t *testing.T) int {
 	t.Helper()
@@ -193,10 +203,13 @@ func (o *operator) status(t *testing.T) (s jobStatus) {
 	return s
 }
 
-// wait looks at the job until it stands as wanted.
-func (o *operator) wait(t *testing.T, wanted func(jobStatus) bool) jobStatus {
+// wait looks at the job until it stands as wanted, which it does while runners go on.
+func (o *operator) wait(t *testing.T, wanted func(jobStatus) bool, runners ...*command) jobStatus {
 	t.Helper()
 	for {
+		for _, r := range runners {
+			r.goesOn(t)
+		}
 		if s := o.status(t); wanted(s) {
 			return s
 		}
@@ -227,20 +240,19 @@ func waitForOneOf(t *testing.T, text string, commands ...*command) {
 			if strings.Contains(c.stderr.String(), text) {
 				return
 			}
-			select {
-			case <-c.ended:
-				t.Fatalf("%v has ended without %q: %s", c.Args, text, c.stderr.String())
-			default:
-			}
+			c.goesOn(t)
 		}
 		pauseOrFail(t)
 	}
 }
 
-// verify goes on until all rows could be judged: writers are at work.
-func (o *operator) verify(t *testing.T) {
+// verify goes on until all rows could be compared, which they are while runners go on: writers are at work.
+func (o *operator) verify(t *testing.T, runners ...*command) {
 	t.Helper()
 	for {
+		for _, r := range runners {
+			r.goesOn(t)
+		}
 		c := o.start(t, "verify", "--json")
 		switch code := c.code(t); code {
 		case 0:
@@ -268,11 +280,11 @@ func TestTheRunbookOnServers(t *testing.T) {
 		stop := s.writers(t, 2)
 		defer stop()
 		o.prepare(t)
-		leader := o.copyWithTwoRunners(t)
-		o.verify(t)
-		o.takeOver(t, leader)
-		o.verify(t)
-		o.thereAndBack(t, stop)
+		leader, next := o.copyWithTwoRunners(t)
+		o.verify(t, leader)
+		o.takeOver(t, leader, next)
+		o.verify(t, next)
+		o.thereAndBack(t, next, stop)
 		if strings.Contains(o.said.String(), "s3cret") {
 			t.Error("a command has shown the password")
 		}
@@ -311,41 +323,43 @@ func (o *operator) prepare(t *testing.T) {
 }
 
 // copyWithTwoRunners starts them while the job is paused, and returns the one
-// that leads.
-func (o *operator) copyWithTwoRunners(t *testing.T) (leader *command) {
+// that leads and the one that waits.
+func (o *operator) copyWithTwoRunners(t *testing.T) (leader, next *command) {
 	t.Helper()
 	o.must(t, 0, "pause")
 	leader = o.start(t, "run", "--plan", "plan.json", "--interval", "100ms", "--json", "--chunk-rows", "500", "--max-threads", "1000")
-	o.wait(t, func(s jobStatus) bool { return s.Phase == "copying" && s.Paused && s.Tables[0].Copied == 0 })
-	o.start(t, "run", "--plan", "plan.json", "--interval", "100ms").waitFor(t, "another runner leads the job; waiting to take over")
+	o.wait(t, func(s jobStatus) bool { return s.Phase == "copying" && s.Paused && s.Tables[0].Copied == 0 }, leader)
+	next = o.start(t, "run", "--plan", "plan.json", "--interval", "100ms")
+	next.waitFor(t, "another runner leads the job; waiting to take over")
 	o.must(t, 4, "run", "--no-wait")
 	o.must(t, 0, "resume")
-	o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && !s.Paused && s.Tables[0].Copied == 1 })
+	o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && !s.Paused && s.Tables[0].Copied == 1 }, leader, next)
 	line, _, _ := strings.Cut(leader.stdout.String(), "\n")
 	var p jobStatus
 	if err := json.Unmarshal([]byte(line), &p); err != nil {
 		t.Errorf("the leader's first line is %q (%v)", line, err)
 	}
-	return leader
+	return leader, next
 }
 
 // takeOver kills the leader; the other one goes on. When the leader had copied all
 // rows and began to follow their changes, the other one may have come before it
 // already: then nothing changes, and so it is asked whether somebody leads.
-func (o *operator) takeOver(t *testing.T, leader *command) {
+func (o *operator) takeOver(t *testing.T, leader, next *command) {
 	t.Helper()
 	if err := leader.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-leader.ended
 	for o.start(t, "run", "--no-wait", "--once").code(t) != 4 {
+		next.goesOn(t)
 		pauseOrFail(t)
 	}
 }
 
 // thereAndBack switches, goes back with what was written to the shards, switches
 // again and ends the job, while a runner is at work.
-func (o *operator) thereAndBack(t *testing.T, stop func() int) {
+func (o *operator) thereAndBack(t *testing.T, next *command, stop func() int) {
 	t.Helper()
 	var done struct {
 		PauseMS float64 `json:"pause_ms"`
@@ -363,7 +377,7 @@ func (o *operator) thereAndBack(t *testing.T, stop func() int) {
 	database.Exec(t, o.shards["b"], "INSERT INTO orders_01 (id, user_id, code) VALUES (1000000, 5, 'on a shard')")
 	o.must(t, 0, "rollback", "--max-pause", longPause.String())
 	o.compare(t, "user_id", "orders", "_sealed")
-	o.verify(t)
+	o.verify(t, next)
 	o.must(t, 0, "cutover", "--max-pause", longPause.String())
 	runner := o.start(t, "run")
 	o.must(t, 0, "finalize", "--yes")
@@ -414,7 +428,7 @@ func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 		o := newOperator(t, s)
 		slept := o.start(t, "run", "--interval", "100ms", "--json")
 		// It leads once to copy and once to follow.
-		before := o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 })
+		before := o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 }, slept)
 		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -429,8 +443,8 @@ func TestARunnerThatSleptStandsByAndLeadsAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		slept.waitFor(t, "another runner leads the job; waiting to take over")
-		o.wait(t, func(s jobStatus) bool { return s.Epoch > before.Epoch+2 }) // run --once has led once
-		o.verify(t)
+		o.wait(t, func(s jobStatus) bool { return s.Epoch > before.Epoch+2 }, slept) // run --once has led once
+		o.verify(t, slept)
 	})
 }
 
@@ -440,7 +454,7 @@ func TestARunnerThatSleptEndsWithFiveIfItIsToldNotToWait(t *testing.T) {
 		s.fill(t, 200)
 		o := newOperator(t, s)
 		slept := o.start(t, "run", "--no-wait", "--interval", "100ms", "--json")
-		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 })
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" && s.Epoch == 2 }, slept)
 		if err := slept.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
@@ -475,9 +489,9 @@ func TestRunnersSurviveTheirServers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" })
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" }, runners...)
 		database.Exec(t, s.source, "UPDATE orders SET note = 'after the outage' WHERE id % 7 = 0")
-		o.verify(t)
+		o.verify(t, runners...)
 		for _, runner := range runners {
 			select {
 			case <-runner.ended:

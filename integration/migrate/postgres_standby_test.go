@@ -13,8 +13,10 @@ import (
 
 	"github.com/shardid/shardid/integration/database"
 	"github.com/shardid/shardid/integration/server"
+	"github.com/shardid/shardid/internal/testkit/effort"
 	"github.com/shardid/shardid/internal/testwait"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/schema/throttle"
 	"github.com/shardid/shardid/sharding"
 )
 
@@ -136,4 +138,37 @@ func TestACopyWaitsWhilePostgresIsBusy(t *testing.T) {
 	if code := blind.code(t); code == 0 || !strings.Contains(blind.stderr.String(), "GRANT pg_read_all_stats") {
 		t.Errorf("a user who sees no others: exit code %d: %s", code, blind.stderr.String())
 	}
+}
+
+// A connection that has just begun is in no state yet, as one is that the user must not see.
+func TestAThrottleCountsWhileConnectionsComeAndGo(t *testing.T) {
+	s := newMigrationShop(t, server.RunPostgres(t), server.RunPostgres(t))
+	throttled, err := throttle.New(throttle.Config{Source: s.source, Name: "orders", MaxThreads: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				db, err := sql.Open("pgx", s.servers[0].DSN("shop"))
+				if err == nil {
+					err = errors.Join(db.PingContext(ctx), db.Close())
+				}
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range effort.Cases(2000, 20_000) {
+		if err := throttled.Wait(ctx); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	cancel()
+	wg.Wait()
 }

@@ -30,12 +30,12 @@ func TestARunnerStandsByForAJobThatATransactionKeepsFromBeginning(t *testing.T) 
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" })
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" }, leader, standby)
 		if err := leader.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		epoch := o.status(t).Epoch
-		o.wait(t, func(s jobStatus) bool { return s.Epoch > epoch })
+		o.wait(t, func(s jobStatus) bool { return s.Epoch > epoch }, standby)
 		if said := standby.stderr.String(); strings.Contains(said, "was aborted") {
 			t.Error(said)
 		}

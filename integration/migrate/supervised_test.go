@@ -183,7 +183,7 @@ func TestASupervisedRunGoesOnAfterEachKillUntilTheJobEnds(t *testing.T) {
 		last := <-started
 		o.waitStatus(t, func(s fullStatus) bool { return s.Phase == "following" && s.Runner.PID == int64(last.Process.Pid) })
 		stop()
-		o.verify(t)
+		o.verify(t, last)
 		o.must(t, 0, "cutover", "--max-pause", "1m")
 		database.Exec(t, o.shards["b"], "UPDATE orders_03 SET note = 'on a shard'")
 		o.must(t, 0, "finalize", "--yes")

@@ -72,7 +72,7 @@ func TestACopyWaitsForAReplicaThatIsBehind(t *testing.T) {
 			}
 			database.Exec(t, onReplica, s.thread.start)
 			run.waitFor(t, "copying again")
-			o.wait(t, func(now jobStatus) bool { return now.Tables[0].Copied > 0 })
+			o.wait(t, func(now jobStatus) bool { return now.Tables[0].Copied > 0 }, run)
 
 			database.Exec(t, onReplica, s.thread.stop)
 			run.waitFor(t, "s behind, at most 1s; "+s.thread.stopped)

@@ -40,8 +40,9 @@ func (s *source) running(ctx context.Context) (n int, err error) {
 		err = s.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Threads_running'").Scan(&name, &n)
 		return n, err
 	}
-	hidden := 0
-	err = s.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE state = 'active'), COUNT(*) FILTER (WHERE state IS NULL)"+
+	hidden := 0 // A connection that begins has no state either, but its text is empty.
+	err = s.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE state = 'active'),"+
+		" COUNT(*) FILTER (WHERE state IS NULL AND query = '<insufficient privilege>')"+
 		" FROM pg_stat_activity WHERE backend_type IS NULL OR backend_type = 'client backend'").Scan(&n, &hidden)
 	if err == nil && hidden > 0 {
 		err = fmt.Errorf("%d connections of others are hidden from this user; GRANT pg_read_all_stats to it", hidden)
