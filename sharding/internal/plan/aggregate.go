@@ -44,7 +44,7 @@ func (c grouper) partial(e sqlparse.Expr, at int) (merge.Aggregate, Value) {
 	call := bare(e).(*sqlparse.Call) //nolint:forcetypeassert // it is an aggregate
 	function := aggregates[nameOf(call)]
 	switch {
-	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
+	case call.Odd, call.Distinct && function != merge.Count, len(call.Args) > 1 && c.dialect.Engine != merge.MySQL, len(call.Args) == 0 && (call.Distinct || function != merge.Count):
 		c.refuse(c.text(call) + " is not combined" + addKey)
 		return merge.Aggregate{}, Value{}
 	case call.Distinct:

@@ -21,12 +21,20 @@ func (c grouper) having() {
 		c.refuse("HAVING without GROUP BY is not combined" + addKey)
 	case parameters{c.statement}.named() && c.hasParams(having):
 		c.refuse("named parameters are not combined with HAVING; write ? for each")
+	case c.dialect.Engine == merge.PostgreSQL && c.namesAlias(having):
+		c.refuse("HAVING of PostgreSQL knows no alias; write what it stands for")
 	}
 	before := g.quotients
 	g.Having = calculator{c}.condition(having)
 	if g.quotients > before && c.dialect.Engine == merge.MySQL && !c.dialect.Division.Rounds {
 		c.refuse("with how many digits MariaDB compares an AVG or a quotient in HAVING is not known; compare a SUM with a multiple of the COUNT" + addKey)
 	}
+}
+
+// namesAlias reports whether there is an alias of the select list in an expression.
+func (c grouper) namesAlias(e sqlparse.Expr) bool {
+	_, known := c.scope.column(e)
+	return !known && slices.ContainsFunc(c.core.Items, func(i sqlparse.Item) bool { return isAlias(i, e) }) || slices.ContainsFunc(sqlparse.Operands(e), c.namesAlias)
 }
 
 // calculator makes expressions over combined groups.
