@@ -55,6 +55,9 @@ func TestRandomQueriesOfSeveralShardsOfPostgreSQLAnswerWhatOneTableAnswers(t *te
 					t.Fatalf("seed %d: %s %v:\n%q, %v\nwant %q", seed, q.Text, q.Args, got, err, want)
 				}
 			}
+			if want, got := four(t, whole, derivedColumns), four(t, routed, derivedColumns); got != want {
+				t.Errorf("%s: %q, want %q", derivedColumns, got, want)
+			}
 			n := 0
 			for why, times := range refused {
 				t.Log(times, why)

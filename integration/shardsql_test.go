@@ -214,6 +214,7 @@ func answerRandomQueries(t *testing.T, open namedDatabase, m sharding.Map, fold 
 	for _, text := range []string{
 		"SELECT SUM(amount * 0.25), SUM(paid * 0.125), MAX(amount - 1.25), AVG(paid * 0.5) FROM orders",
 		"SELECT SUM(paid * 1.5 - amount), MIN(id * 0.50), SUM(id * 0.3), AVG(amount * 0.1) FROM orders WHERE id > 20",
+		derivedColumns,
 	} {
 		if want, got := four(t, whole, text), four(t, routed, text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -288,7 +289,10 @@ func pairs(t *testing.T, db *sql.DB, query string) (all []string) {
 	return all
 }
 
-// four returns a row of four numbers as they are written.
+// derivedColumns asks for columns of a derived table that are computed of aggregates.
+const derivedColumns = "SELECT MAX(t.a), MIN(t.b), MAX(t.c), MAX(t.d) FROM (SELECT user_id, COALESCE(SUM(amount), 0) AS a, AVG(paid) AS b, COALESCE(MIN(code), 'z') AS c, COALESCE(AVG(paid), 0) * 2 AS d FROM orders GROUP BY user_id) AS t"
+
+// four returns a row of four values as they are written.
 func four(t *testing.T, db *sql.DB, text string) (row [4]string) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), text).Scan(&row[0], &row[1], &row[2], &row[3]); err != nil {

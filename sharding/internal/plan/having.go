@@ -214,10 +214,7 @@ func (c calculator) average(e *sqlparse.Call) (merge.Expr, merge.Kind) {
 	v := c.summand(e.Args[0])
 	g := c.of.group
 	g.quotients++
-	kind := v.Type.Kind
-	if kind == merge.Integer { // of PostgreSQL, whose averages of integers are decimals
-		kind = merge.Decimal
-	}
+	kind := averaged(v.Type.Kind)
 	sum := merge.Column(g.add(merge.Aggregate{Function: merge.Sum, Kind: v.Type.Kind, Column: c.beside("SUM(" + of + ")")}, v), kind)
 	count := merge.Column(g.add(merge.Aggregate{Function: merge.Count, Column: c.beside("COUNT(" + of + ")")}, v), merge.Integer)
 	if c.dialect.Engine == merge.SQLite { // an average is a float there

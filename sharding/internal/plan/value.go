@@ -21,6 +21,7 @@ type comparer struct {
 	core     *sqlparse.Core // the present SELECT
 	scope    *scope         // its
 	integers *[]int         // arguments that have to be whole numbers, where their kind decides that of a result
+	derives  bool           // the SELECT is that of a derived table, whose aggregates are values like others
 	why      string         // the first refusal, and what to do instead
 }
 
@@ -340,6 +341,8 @@ func (c *comparer) function(call *sqlparse.Call) Value {
 	switch {
 	case call.Over:
 		return whole
+	case c.derives && aggregates[name] != 0:
+		return c.selects(call)
 	case odd(call) || aggregates[name] != 0:
 		return c.unknown(call)
 	case integers[name]:
@@ -418,6 +421,15 @@ func fixed(e sqlparse.Expr) bool {
 		parts[i+1] = part[1:]
 	}
 	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
+}
+
+// averaged returns how averages compare of numbers that compare so: PostgreSQL's of integers
+// are decimals.
+func averaged(of merge.Kind) merge.Kind {
+	if of == merge.Integer {
+		return merge.Decimal
+	}
+	return of
 }
 
 // arithmetic returns how sums, differences, products and remainders of columns and numbers
@@ -501,9 +513,10 @@ func (c *comparer) columnOf(e sqlparse.Expr) (Column, bool) {
 		inner.enter(q.Parts[0].Select)
 		for _, item := range inner.core.Items {
 			if strings.EqualFold(item.Alias.Name, col.name) {
-				inner.why = ""
-				found.Value = inner.selects(item.Expr)
-				found.Unsorted = strings.TrimSuffix(inner.why, addKey)
+				inner.why, inner.derives = "", true
+				if found.Value = inner.selects(item.Expr); inner.why != "" {
+					found = Column{Unsorted: strings.TrimSuffix(inner.why, addKey)}
+				}
 			}
 		}
 	}
@@ -523,8 +536,10 @@ func (c *comparer) selects(e sqlparse.Expr) Value {
 		return whole
 	case len(call.Args) == 0:
 		return c.unknown(call)
-	case function == merge.Sum || function == average:
+	case function == merge.Sum:
 		return c.summand(call.Args[0])
+	case function == average:
+		return Value{Type: merge.Type{Kind: averaged(c.summand(call.Args[0]).Type.Kind)}}
 	}
 	v := c.least(call.Args[0])
 	v.Type.Collation = merge.Binary
