@@ -28,7 +28,7 @@ func screens(t *testing.T) string {
 	go func() {
 		defer close(ended)
 		var out bytes.Buffer
-		(&program{}).run(ctx, m.args("run", "--chunk-rows", "50", "--rate", "400"), &out, &out)
+		(&program{}).run(ctx, m.args("run", "--chunk-rows", "50", "--rate", "100"), &out, &out)
 	}()
 	var all string
 	testwait.Until(t, "status knows how long the copy will take, and what holds it back", func() bool {
