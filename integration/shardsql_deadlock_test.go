@@ -101,3 +101,38 @@ func deadlock(t *testing.T, routed *sql.DB, users [2]int) {
 		t.Errorf("%d, %v, want the four of one transaction", paid, err)
 	}
 }
+
+// The drivers of MySQL and MariaDB close the connection of a statement whose context ends.
+func TestNothingIsCommittedAfterAStatementThatItsContextEnded(t *testing.T) {
+	for name, open := range writing(t) {
+		for where, user := range map[string]int{"first": 1, "second": 2} {
+			t.Run(name+", on the "+where+" database", func(t *testing.T) {
+				routed := deadlocking(t, open.of("ended_"+where), sharding.BestEffort)
+				database.Exec(t, routed, "INSERT INTO members (user_id, paid) VALUES (1, 0), (2, 0)")
+				tx, err := routed.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for id := range 2 {
+					if _, err := tx.ExecContext(t.Context(), "UPDATE members SET paid = 1 WHERE user_id = ?", id+1); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				var slept int
+				if err := tx.QueryRowContext(ctx, "SELECT SLEEP(60) FROM members WHERE user_id = ?", user).Scan(&slept); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("the statement: %v", err)
+				}
+				var partial *sharding.PartialCommitError
+				if err := tx.Commit(); err == nil || errors.As(err, &partial) || !strings.Contains(err.Error(), "nothing is committed") {
+					t.Errorf("COMMIT: %v", err)
+				}
+				var paid int
+				if err := routed.QueryRowContext(sharding.AllShards(t.Context()), "SELECT SUM(paid) FROM members").Scan(&paid); err != nil || paid != 0 {
+					t.Errorf("%d rows are changed (%v)", paid, err)
+				}
+			})
+		}
+	}
+}

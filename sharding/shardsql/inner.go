@@ -91,6 +91,17 @@ func (i inner) raw(f func(any) error) error {
 	return err
 }
 
+// valid tells whether the driver takes its connection for one that can be used.
+func (i inner) valid() bool {
+	err := i.raw(func(raw any) error {
+		if v, ok := raw.(driver.Validator); ok && !v.IsValid() {
+			return driver.ErrBadConn
+		}
+		return nil
+	})
+	return err == nil
+}
+
 // query returns rows that keep the connection until they are closed. of is the prepared
 // statement that asks, or nil.
 func (i inner) query(ctx context.Context, of *statement, text string, args []driver.NamedValue) (driver.Rows, error) {

@@ -191,7 +191,7 @@ func (t *transaction) Commit() (err error) {
 	case len(t.begun) == 0:
 		return t.session.Ping(t.ctx)
 	}
-	if err := t.checkAborted(); err != nil {
+	if err := t.checkAlive(); err != nil {
 		return errors.Join(err, rollBack(t.begun))
 	}
 	if t.atomic && len(t.begun) > 1 {
@@ -235,16 +235,22 @@ func (t *transaction) ended() error {
 	return t.broken
 }
 
-// checkAborted asks the databases of PostgreSQL, if there are several, whether a statement failed
-// while its rows were read. Such a database answers COMMIT with a rollback, while the others
-// commit.
-func (t *transaction) checkAborted() error {
-	if len(t.begun) < 2 || t.session.database.server.Name() != "postgres" {
+// checkAlive finds, before one of several databases commits, that another one no longer can:
+// MySQL's and MariaDB's drivers close the connection of a statement whose context ends.
+// PostgreSQL is asked, as it answers COMMIT with a rollback when a statement has failed while
+// its rows were read.
+func (t *transaction) checkAlive() error {
+	if len(t.begun) < 2 {
 		return nil
 	}
+	asks := t.session.database.server.Name() == "postgres"
 	for _, b := range t.begun {
-		if err := b.inner.run(t.ctx, "SELECT 1"); err != nil {
-			return &abortedError{err}
+		if asks {
+			if err := b.inner.run(t.ctx, "SELECT 1"); err != nil {
+				return &abortedError{err}
+			}
+		} else if !b.inner.valid() {
+			return fmt.Errorf("shardsql: nothing is committed: on %s %w; begin the transaction anew", t.session.database.nameOf(b.pool), errLost)
 		}
 	}
 	return nil
