@@ -14,6 +14,8 @@ TESTRUN       := $(BIN)/testrun
 MODULES := . observe/prometheus observe/otel integration integration/orms examples
 # Modules that compile another system, or start clusters of servers; make lanes runs them.
 LANES := integration/clusters integration/vitess
+# What make tidb runs, as TiDB takes half an hour to compile.
+TIDB := integration/tidb
 
 .DEFAULT_GOAL := help
 
@@ -49,8 +51,13 @@ lanes: ## Vitess' own code and servers, which it compiles, clusters and proxies 
 	@.ci/install-missing
 	@.ci/install-mysql
 	@.ci/install-router
-	@.ci/install-vitess
+	@.ci/install-built vitess vitess.io/vitess
 	@for module in $(LANES); do (cd $$module && CGO_ENABLED=0 go test -count=1 -timeout=2h -v ./...) || exit 1; done
+
+.PHONY: tidb
+tidb: ## a real TiDB, which it compiles (34 minutes once, then a minute); see docs/soak.md
+	@.ci/install-built tidb github.com/pingcap/tidb
+	cd $(TIDB) && CGO_ENABLED=0 go test -count=1 -v ./...
 
 .PHONY: bench
 bench: ## our speed beside that of others; writes BENCHMARKS.md (about 15 minutes)
@@ -67,13 +74,13 @@ format:
 
 .PHONY: vet
 vet:
-	@for module in $(MODULES) $(LANES); do (cd $$module && go vet ./...) || exit 1; done
+	@for module in $(MODULES) $(LANES) $(TIDB); do (cd $$module && go vet ./...) || exit 1; done
 	GOARCH=386 CGO_ENABLED=0 go build ./keygen/... ./sharding/... ./schema/... ./gormplugin ./sqlxhook ./observe/...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(ACTIONLINT)
 	$(ACTIONLINT)
-	@for module in $(MODULES) $(LANES); do (cd $$module && $(GOLANGCI_LINT) run ./...) || exit 1; done
+	@for module in $(MODULES) $(LANES) $(TIDB); do (cd $$module && $(GOLANGCI_LINT) run ./...) || exit 1; done
 
 $(GOLANGCI_LINT):
 	.ci/install-tool $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)

@@ -51,7 +51,7 @@ func newServers(t *testing.T, names ...string) *servers {
 	for _, name := range names {
 		path := filepath.Join(cache, "shardid-test-servers", "vitess", name)
 		if _, err := os.Stat(path); err != nil {
-			t.Fatalf("Vitess is not built; `make lanes` does that, or do it alone with .ci/install-vitess: %v", err)
+			t.Fatalf("Vitess is not built; `make lanes` does that, or do it alone with .ci/install-built vitess vitess.io/vitess: %v", err)
 		}
 		programs = append(programs, path)
 	}

@@ -22,8 +22,8 @@
 // [FDW] and [Spider] move nothing: one PostgreSQL, or one MariaDB, reads the live shards as
 // single tables.
 //
-// The export to Vitess is tested against Vitess' own vindexes. Those to
-// ShardingSphere, Citus and TiDB were checked against golden files, and say so.
+// The export to Vitess is tested against Vitess' own vindexes, and that to TiDB on a TiDB.
+// Those to ShardingSphere and Citus were checked against golden files, and say so.
 //
 // # Failure modes
 //
