@@ -19,7 +19,7 @@ const relog = 10 * time.Second
 // barWidth is the number of characters of a full bar.
 const barWidth = 16
 
-// A line of a terminal, and where the text of a finished phase begins in it.
+// The width of a line, and where the text of a finished phase begins in it.
 const (
 	columns = 80
 	didAt   = 23
@@ -95,9 +95,7 @@ func (p *Progress) End(did string) {
 	defer p.mu.Unlock()
 	p.clear()
 	took := fmt.Sprintf("%.2f s", time.Since(p.start).Seconds())
-	if p.moves {
-		did = Folded(did, columns-didAt, strings.Repeat(" ", didAt))
-	}
+	did = Folded(did, columns-didAt, strings.Repeat(" ", didAt))
 	p.print(fmt.Sprintf("  %s%s  %s\n", p.style.Bold(pad(p.name)), p.style.Dim(fmt.Sprintf("%8s", took)), did))
 }
 
