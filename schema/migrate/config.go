@@ -113,7 +113,8 @@ type Reference struct {
 type Step struct {
 	Name  string // one of the Step constants
 	Table string // "" when the step is about all
-	Rows  int64  // that the step wrote, or compared
+	Rows  int64  // that the step wrote, compared or, with StepInspected, read
+	Of    int64  // with StepInspected: about how many rows Inspect reads in all, each several times
 	Err   error  // why a StepWaiting waits, nil when that is over
 }
 
@@ -138,6 +139,7 @@ const (
 	StepWaiting    = openjob.StepWaiting    // a database has been away, or locks been held by others, for a second; it is tried again, and the step told once more without an Err when that is over
 	StepCompared   = openjob.StepCompared   // Verify has compared rows, which it did not write
 	StepUndone     = openjob.StepUndone     // a switch that somebody had left half done could not be finished, and was undone
+	StepInspected  = openjob.StepInspected  // Inspect has read the rows of a table once
 )
 
 const (
@@ -183,6 +185,10 @@ func (c Config) known() openjob.Config {
 
 func (c Config) tell(step, table string, rows int64) {
 	c.Observe(Step{Name: step, Table: table, Rows: rows})
+}
+
+func (c Config) inspected(table string, rows, of int64) {
+	c.Observe(Step{Name: StepInspected, Table: table, Rows: rows, Of: of})
 }
 
 func (c Config) waits(cause error) { c.Observe(Step{Name: StepWaiting, Err: cause}) }

@@ -101,8 +101,9 @@ func Blocked(findings []Finding) bool {
 // temporary ones, where the user may create them. What was found worst comes first.
 //
 // A database with shards that does not answer is a finding; the source has to.
+// Config.Observe is told of each reading of a table.
 func (j *Job) Inspect(ctx context.Context) ([]Finding, error) {
-	found, err := preflight.Inspect(ctx, j.cfg.known())
+	found, err := preflight.Inspect(ctx, j.cfg.known(), j.cfg.inspected)
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,26 @@ func TestInspectOfATableThatCanBeMigratedBlocksNothing(t *testing.T) {
 	}
 }
 
+// What has to be read is told with each reading, so that a caller can say how long it takes.
+func TestInspectTellsOfItsReadings(t *testing.T) {
+	cfg := newShop(t, 20).config(t, "id")
+	var read int64
+	var last migrate.Step
+	cfg.Observe = func(s migrate.Step) {
+		if s.Name == migrate.StepInspected {
+			read, last = read+s.Rows, s
+		}
+	}
+	job, err := migrate.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inspect(t, job)
+	if want := int64(3 * 20); read != want || last.Of != want || last.Table != "orders" {
+		t.Errorf("%d rows were read, the last of them by %+v, want %d", read, last, want)
+	}
+}
+
 func TestInspectNamesWhatStandsInTheWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		change []string

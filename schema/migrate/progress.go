@@ -102,7 +102,7 @@ func (w *openJob) progress(ctx context.Context, s *backend.Session) (Progress, e
 		}
 	}
 	for _, t := range w.Tables {
-		rows, _, err := estimate(ctx, s, t.Name)
+		rows, _, err := openjob.Estimate(ctx, s, t.Name)
 		if err != nil {
 			return p, err
 		}

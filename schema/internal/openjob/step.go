@@ -22,4 +22,5 @@ const (
 	StepWaiting    = "waiting"    // a database has been away, or locks been held by others, for a second; it is tried again
 	StepCompared   = "compared"   // Verify has compared rows
 	StepUndone     = "undone"     // a switch that somebody had left half done could not be finished, and was undone
+	StepInspected  = "inspected"  // Inspect has read the rows of a table once
 )

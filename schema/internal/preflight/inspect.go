@@ -17,14 +17,15 @@ import (
 )
 
 // Inspect looks for what would stop a migration or surprise somebody in the middle of
-// it, and changes nothing. What is worst comes first.
-func Inspect(ctx context.Context, c openjob.Config) ([]Finding, error) {
+// it, and changes nothing. What is worst comes first. It tells inspected, by the same goroutine,
+// of each reading of a table: about how many rows that were, and how many there are to be read in all.
+func Inspect(ctx context.Context, c openjob.Config, inspected func(table string, rows, of int64)) ([]Finding, error) {
 	source, err := backend.Open(ctx, "source", backend.FenceTable, c.Source)
 	if err != nil {
 		return nil, err
 	}
 	defer source.Close()
-	i := &inspection{cfg: c, from: source}
+	i := &inspection{cfg: c, from: source, tell: inspected}
 	if err := i.source(ctx, source); err != nil {
 		return nil, fmt.Errorf("inspect the source: %w", err)
 	}
@@ -46,6 +47,8 @@ type inspection struct {
 	packet int64  // the source's max_allowed_packet
 	mark   string // of the job, "" before its first run
 	home   string // the place of the source
+	work   work
+	tell   func(table string, rows, of int64)
 
 	// Of each table, by its name in the configuration:
 	needed map[string][]string // collations
@@ -81,29 +84,18 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 	return source.Do(ctx, func(s *backend.Session) error {
 		i.found, i.needed, i.bare, i.sequences = []Finding{}, map[string][]string{}, map[string][]string{}, map[string][]string{}
 		i.drafts = map[string]draft{}
-		var shapes []backend.Table
+		i.work = work{rows: map[string]int64{}}
 		var err error
 		if i.home, err = s.Place(ctx); err != nil {
 			return err
 		}
-		for _, t := range i.cfg.Tables {
-			name, err := openjob.PresentName(ctx, s, t.Name)
-			if err != nil {
+		shapes, err := i.describe(ctx, s)
+		if err != nil {
+			return err
+		}
+		for _, sh := range shapes {
+			if err := i.work.expect(ctx, s, sh.Name); err != nil {
 				return err
-			}
-			p := probe{i, s, backend.Table{Name: t.Name}}
-			if name != t.Name {
-				p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: what else can be found is for the time before a switch")
-				continue
-			}
-			sh, err := s.Database.Describe(ctx, s, name)
-			switch {
-			case errors.Is(err, backend.ErrUnsupported):
-				p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
-			case err != nil:
-				return err
-			default:
-				shapes = append(shapes, sh)
 			}
 		}
 		for _, sh := range shapes {
@@ -121,6 +113,31 @@ func (i *inspection) source(ctx context.Context, source *backend.Database) error
 		}
 		return serverProbe{probe{i, s, backend.Table{}}}.database(ctx)
 	})
+}
+
+// describe returns the tables that serve and that a migration can take; the others are findings.
+func (i *inspection) describe(ctx context.Context, s *backend.Session) (shapes []backend.Table, err error) {
+	for _, t := range i.cfg.Tables {
+		name, err := openjob.PresentName(ctx, s, t.Name)
+		if err != nil {
+			return nil, err
+		}
+		p := probe{i, s, backend.Table{Name: t.Name}}
+		if name != t.Name {
+			p.add(Switched, Info, "the shards serve; here it is "+name+", and closed", "nothing: what else can be found is for the time before a switch")
+			continue
+		}
+		sh, err := s.Database.Describe(ctx, s, name)
+		switch {
+		case errors.Is(err, backend.ErrUnsupported):
+			p.add(Unsupported, Block, plain(err), "leave the table where it is, or change it as said")
+		case err != nil:
+			return nil, err
+		default:
+			shapes = append(shapes, sh)
+		}
+	}
+	return shapes, nil
 }
 
 // jobs looks for other jobs of the tables, and for this one.
@@ -159,6 +176,7 @@ func (i *inspection) relations(ctx context.Context, s *backend.Session, shapes [
 		if err := p.unplaced(ctx, t); err != nil {
 			return fmt.Errorf("table %s: %w", t.Name, err)
 		}
+		i.hasRead(t.Name)
 	}
 	err = w.Tables.MayReturn(ctx, s)
 	if errors.Is(err, backend.ErrNotReady) {
@@ -189,10 +207,14 @@ func (p tableProbe) table(ctx context.Context) error {
 	if p.Database.Name() != "mysql" {
 		p.ownTriggers()
 	}
-	for _, look := range []func(context.Context) error{p.ids, p.shardingKey, p.ownKeyColumns} {
+	if err := p.ids(ctx); err != nil {
+		return err
+	}
+	for _, look := range []func(context.Context) error{p.shardingKey, p.ownKeyColumns} {
 		if err := look(ctx); err != nil {
 			return err
 		}
+		p.hasRead(p.shape.Name)
 	}
 	switch p.Database.Name() {
 	case "sqlite":

@@ -11,7 +11,7 @@ import (
 	"github.com/shardid/shardid/schema/internal/backend"
 )
 
-// mysqlValues looks for such values, in one reading of the table when there are none.
+// mysqlValues looks for values that a copy would change, in one reading of the table when there are none.
 func (p tableProbe) mysqlValues(ctx context.Context) error {
 	var all []backend.Loss
 	var selected []string
@@ -34,6 +34,7 @@ func (p tableProbe) mysqlValues(ctx context.Context) error {
 	if err := p.QueryRowContext(ctx, "SELECT "+strings.Join(selected, ", ")+from).Scan(into...); err != nil {
 		return err
 	}
+	p.hasRead(p.shape.Name)
 	for i, l := range all {
 		if !first[i].Valid {
 			continue

@@ -23,7 +23,7 @@ func (m *Migration) newInspect() *cobra.Command {
 	return m.verb("inspect", "Say what stands in the way of the job", `Inspect looks at the tables, their neighbours, the servers' settings and the
 user's rights, and writes nothing. It exits with 2 when something blocks the job.`,
 		func(ctx context.Context, o *Operation) error {
-			found, err := o.job.Inspect(ctx)
+			found, err := o.watchedInspect(ctx)
 			if err != nil {
 				return err
 			}
@@ -35,6 +35,31 @@ user's rights, and writes nothing. It exits with 2 when something blocks the job
 			}
 			return nil
 		})
+}
+
+// watchedInspect shows how many rows were read.
+func (o *Operation) watchedInspect(ctx context.Context) ([]migrate.Finding, error) {
+	progress := term.NewProgress(o.Cmd.ErrOrStderr())
+	progress.Begin("inspect", 0)
+	defer progress.Abort("")
+	var read int64
+	job, err := o.observed(func(s migrate.Step) {
+		if s.Name == migrate.StepInspected {
+			read += s.Rows
+			progress.Reach(read, s.Of)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return job.Inspect(ctx)
+}
+
+// observed is the job, which tells f of its steps.
+func (o *Operation) observed(f func(migrate.Step)) (*migrate.Job, error) {
+	cfg := o.cfg
+	cfg.Observe = f
+	return migrate.New(cfg)
 }
 
 // print writes v as JSON or as people read it.
@@ -200,13 +225,11 @@ func (o *Operation) watchedVerify(ctx context.Context) (v migrate.Verification, 
 	progress := term.NewProgress(o.Cmd.ErrOrStderr())
 	progress.Begin("verify", total)
 	defer progress.Abort("")
-	cfg := o.cfg
-	cfg.Observe = func(s migrate.Step) {
+	job, err := o.observed(func(s migrate.Step) {
 		if s.Name == migrate.StepCompared {
 			progress.Add(s.Rows)
 		}
-	}
-	job, err := migrate.New(cfg)
+	})
 	if err != nil {
 		return v, err
 	}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"context"
+
+	"github.com/shardid/shardid/schema/internal/backend"
+	"github.com/shardid/shardid/schema/internal/openjob"
+)
+
+// work is how many rows an inspection reads. The statements that read whole tables take the
+// longest by far.
+type work struct {
+	rows  map[string]int64 // of each table of the source, by its name there, as estimated
+	total int64            // the rows of all tables, times how often they are read
+}
+
+// readings is how often the rows of a table are read: for its sharding key, for the columns of
+// keys, and for the values that the rule is tried on. MySQL's are read for what a copy would
+// change, too, where a column needs it.
+const readings = 3
+
+// expect adds the readings of a table to the work.
+func (w *work) expect(ctx context.Context, s *backend.Session, name string) error {
+	rows, _, err := openjob.Estimate(ctx, s, name)
+	w.rows[name] = rows
+	w.total += readings * rows
+	return err
+}
+
+// hasRead tells of a reading of a table.
+func (i *inspection) hasRead(name string) { i.tell(name, i.work.rows[name], i.work.total) }
