@@ -41,3 +41,31 @@ func TestARunnerStandsByForAJobThatATransactionKeepsFromBeginning(t *testing.T) 
 		}
 	})
 }
+
+// Runners that lose the source before they have begun the job begin it when the source is back.
+func TestRunnersSurviveAnOutageBeforeTheJobIsBegun(t *testing.T) {
+	onShops(t, func(t *testing.T, s *migrationShop) {
+		s.fill(t, 10)
+		o := newOperator(t, s)
+		o.must(t, 0, "run", "--once")
+		o.must(t, 0, "abort", "--yes")
+		tx, err := s.source.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }() // the outage has ended it
+		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		leader := o.start(t, "run", "--interval", "100ms")
+		leader.waitFor(t, "waiting for transactions on table orders to end")
+		standby := o.start(t, "run", "--interval", "100ms")
+		standby.waitFor(t, "another runner leads the job")
+		s.servers[0].Kill()
+		waitForOneOf(t, "waiting, and trying again: ", leader, standby)
+		if err := s.servers[0].Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		o.wait(t, func(s jobStatus) bool { return s.Phase == "following" }, leader, standby)
+	})
+}

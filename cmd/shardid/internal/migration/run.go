@@ -110,11 +110,12 @@ type Runner struct {
 	blocked atomic.Bool                      // by a transaction of somebody; said once
 	led     atomic.Bool                      // since the last attempt failed
 	waits   bool                             // for another runner; said once
+	tried   bool                             // to lead: the databases could be reached
 	failed  int                              // attempts since this runner has led the job
 	trouble trouble
 
 	throttle *throttle.Throttle
-	began    bool // the job was seen under way, or this runner has led it
+	began    atomic.Bool // the job was seen under way, or this runner has led it
 
 	caughtUp bool // with --once: that was all
 }
@@ -140,6 +141,7 @@ func newRunner(o *Operation, f runFlags) (*Runner, error) {
 func (r *Runner) Observe(s migrate.Step) {
 	switch s.Name {
 	case migrate.StepStored:
+		r.began.Store(true)
 		r.copied.Add(s.Rows)
 		r.throttle.Copied(s.Rows)
 	case migrate.StepLeading:
@@ -196,11 +198,11 @@ func (r *Runner) sayCaughtUp(ctx context.Context) error {
 }
 
 // turn leads the job until somebody else wants to. It is over when there is
-// nothing left to do. Of a job that is under way, or that another runner leads, it does
-// not end because a database is away.
+// nothing left to do. Of a job that is under way, that another runner leads or that this one
+// has tried to lead, it does not end because a database is away.
 func (r *Runner) turn(ctx context.Context) (done bool, err error) {
 	done, err = r.attempt(ctx)
-	underWay := r.began || r.waits
+	underWay := r.began.Load() || r.waits || r.tried
 	if err != nil && ctx.Err() == nil && underWay && migrate.Transient(err) {
 		return false, r.waitFor(ctx, err)
 	}
@@ -258,7 +260,10 @@ func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	}
 	asked := r.steer.Load().Asked
 	err = r.lead(ctx)
-	r.began = r.began || !errors.Is(err, migrate.ErrLocked) // a job that somebody else is about to begin is none that was aborted
+	r.tried = true
+	if hasBegun(err) {
+		r.began.Store(true)
+	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -267,6 +272,13 @@ func (r *Runner) attempt(ctx context.Context) (done bool, err error) {
 	}
 	r.caughtUp = r.flags.once
 	return r.flags.once, nil
+}
+
+// hasBegun tells whether an attempt to lead that ended so has begun the job. One that somebody
+// else is about to begin is none that was aborted, nor is one whose databases were away before
+// anything was stored.
+func hasBegun(err error) bool {
+	return !errors.Is(err, migrate.ErrLocked) && !migrate.Transient(err)
 }
 
 // lead runs and follows the job until somebody wants it to make room.
@@ -329,8 +341,8 @@ func (r *Runner) Over(ctx context.Context) (bool, error) {
 		r.sayf("job %s is finalized; there is nothing left to do", p.Job)
 		return true, nil
 	case p.Phase != migrate.PhaseNone && p.Phase != migrate.PhaseAborted:
-		r.began = true
-	case r.began:
+		r.began.Store(true)
+	case r.began.Load():
 		r.sayf("job %s was aborted; begin it anew if that was not meant", p.Job)
 		return true, nil
 	}
