@@ -3,9 +3,27 @@
 package migrate_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 )
+
+// abortedAndOpen aborts a job, and returns a transaction that keeps the next one from making
+// its triggers. It is rolled back when the test ends.
+func (o *operator) abortedAndOpen(t *testing.T) *sql.Tx {
+	t.Helper()
+	o.must(t, 0, "run", "--once")
+	o.must(t, 0, "abort", "--yes")
+	tx, err := o.source.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() }) // it may have ended
+	if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
 
 // A runner that is kept waiting by a transaction on the table has not begun the job
 // yet: another one that stands by must not take it for one that was aborted.
@@ -13,16 +31,7 @@ func TestARunnerStandsByForAJobThatATransactionKeepsFromBeginning(t *testing.T) 
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 50)
 		o := newOperator(t, s)
-		o.must(t, 0, "run", "--once")
-		o.must(t, 0, "abort", "--yes")
-		tx, err := s.source.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }() // ended below, if the test came there
-		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
-			t.Fatal(err)
-		}
+		tx := o.abortedAndOpen(t)
 		leader := o.start(t, "run")
 		leader.waitFor(t, "waiting for transactions on table orders to end")
 		standby := o.start(t, "run")
@@ -47,16 +56,7 @@ func TestRunnersSurviveAnOutageBeforeTheJobIsBegun(t *testing.T) {
 	onShops(t, func(t *testing.T, s *migrationShop) {
 		s.fill(t, 10)
 		o := newOperator(t, s)
-		o.must(t, 0, "run", "--once")
-		o.must(t, 0, "abort", "--yes")
-		tx, err := s.source.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }() // the outage has ended it
-		if _, err := tx.ExecContext(t.Context(), "UPDATE orders SET note = 'open' WHERE id = 1"); err != nil {
-			t.Fatal(err)
-		}
+		o.abortedAndOpen(t)
 		leader := o.start(t, "run", "--interval", "100ms")
 		leader.waitFor(t, "waiting for transactions on table orders to end")
 		standby := o.start(t, "run", "--interval", "100ms")
