@@ -328,7 +328,7 @@ func about(items []string) []string {
 	of := make([]string, len(items))
 	for i, item := range items {
 		for _, column := range texts {
-			if item == column || !strings.HasPrefix(item, "COUNT") && (strings.Contains(item, "("+column+")") || strings.Contains(item, "("+column+",") || strings.Contains(item, ", "+column+",")) {
+			if item == column || strings.HasPrefix(item, column+" COLLATE ") || strings.Contains(item, "("+column+" AS ") || !strings.HasPrefix(item, "COUNT") && (strings.Contains(item, "("+column+")") || strings.Contains(item, "("+column+",") || strings.Contains(item, ", "+column+",")) {
 				of[i] = column
 			}
 		}

@@ -60,10 +60,10 @@ var quantifiers = words("all any some")
 
 // steady are functions whose value depends on their arguments alone, and on settings that
 // all databases share, such as the time zone.
-var steady = words("abs ceil ceiling floor round mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
+var steady = words("abs ceil ceiling floor round truncate trunc mod sign power sqrt lower upper lcase ucase length char_length character_length octet_length " +
 	"trim ltrim rtrim substr substring left right replace concat concat_ws coalesce ifnull nullif if iif least greatest " +
 	"year month day hour minute second date_format from_unixtime json_extract instr locate lpad rpad hex unhex md5 sha1 sha2 bit_count cast convert values " +
-	"quarter dayofmonth dayofweek dayofyear weekday last_day to_days datediff timestampdiff date_add date_sub adddate subdate str_to_date makedate extract " +
+	"quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek last_day to_days datediff timestampdiff date_add date_sub adddate subdate str_to_date makedate extract " +
 	"json_valid json_type json_unquote json_quote json_length json_array_length json_depth json_keys json_contains json_contains_path json_search " +
 	"json_array json_object json_set json_insert json_replace json_remove json_merge_patch json_merge_preserve " +
 	"ascii field find_in_set strcmp substring_index reverse repeat crc32 typeof quote unicode " +

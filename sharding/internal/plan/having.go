@@ -118,6 +118,9 @@ func (c calculator) number(e sqlparse.Expr) (merge.Expr, merge.Kind) {
 		if e.Op < sqlparse.Not || e.Op >= sqlparse.Add && e.Op <= sqlparse.Mod {
 			return c.operation(e)
 		}
+		if of := negated(e, c.statement.Text); of != nil {
+			return c.minus(of)
+		}
 	case *sqlparse.Call:
 		switch name := nameOf(e); {
 		case combined(e) != 0 || e.Odd || e.Over:
@@ -199,6 +202,15 @@ func (c calculator) operation(e *sqlparse.Operation) (made merge.Expr, kind merg
 		made, kind = merge.Arithmetic(c.dialect, op, made, next), c.wider(kind, of)
 	}
 	return made, kind
+}
+
+// minus is -x, which SQLite computes as 0 - x.
+func (c calculator) minus(of sqlparse.Expr) (merge.Expr, merge.Kind) {
+	made, kind := c.number(of)
+	if c.dialect.Engine == merge.SQLite {
+		return merge.Arithmetic(c.dialect, '-', merge.Constant(int64(0), merge.Integer), made), kind
+	}
+	return merge.Arithmetic(c.dialect, '*', merge.Constant(int64(-1), merge.Integer), made), kind
 }
 
 // averages reports whether there is an AVG in an expression.

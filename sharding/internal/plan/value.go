@@ -135,15 +135,17 @@ func (c *comparer) typed(e sqlparse.Expr) Value {
 	}
 	switch e := e.(type) {
 	case *sqlparse.Call:
-		return c.function(e)
+		return functions{c}.call(e)
 	case *sqlparse.Operation:
 		switch {
 		case e.Op <= sqlparse.Like: // true, false and NULL
 			return whole
 		case e.Op == sqlparse.Case:
-			return c.oneOf(e, c.results(e))
+			return functions{c}.oneOf(e, functions{c}.results(e))
 		case e.Op == sqlparse.Cast && c.dialect.Engine == merge.PostgreSQL:
 			return c.cast(e)
+		case e.Op == sqlparse.Opaque:
+			return functions{c}.opaque(e)
 		}
 		if e.Op == sqlparse.Add || e.Op == sqlparse.Sub || e.Op == sqlparse.Mul || e.Op == sqlparse.Mod {
 			return c.arithmetic(e, e.Operands)
@@ -195,86 +197,52 @@ func (c *comparer) namesStay(e sqlparse.Expr) {
 			c.refuse(c.text(e) + " is a column and the alias of something else; give it another alias")
 		}
 	}
-	for _, operand := range sqlparse.Operands(e) {
-		c.namesStay(operand)
+	for i, operand := range sqlparse.Operands(e) {
+		if call, isCall := e.(*sqlparse.Call); i > 0 || !isCall || !unitFirst[nameOf(call)] {
+			c.namesStay(operand)
+		}
 	}
 }
+
+// unitFirst are functions whose first argument is a word such as YEAR.
+var unitFirst = words("extract timestampdiff timestampadd")
 
 // stored returns how results of SQLite compare: by their bytes, where no collation comes
 // from a column or is written.
 func (c *comparer) stored(e sqlparse.Expr) Value {
-	cast := sqlparse.As(e, sqlparse.Cast) != nil
+	if cast := sqlparse.As(e, sqlparse.Cast); cast != nil { // it has the collation of what is cast
+		return c.typed(cast.Operands[0])
+	}
+	if collation, ok := collatedAs(e, c.statement.Text); ok {
+		return Value{Type: merge.Type{Kind: merge.Stored, Collation: collation}}
+	}
 	_, column := e.(*sqlparse.Column)
 	signed := strings.HasPrefix(strings.TrimLeft(c.text(e), "( "), "+") // +x has the collation of x
-	if cast || column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
+	if column || signed || aggregated(e) || strings.Contains(strings.ToUpper(c.text(e)), "COLLATE") {
 		return c.unknown(e)
 	}
 	return Value{Type: merge.Type{Kind: merge.Stored}}
 }
 
-// results returns what CASE may return, nothing where that is not certain.
-func (c *comparer) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
-	branches := e.Operands
-	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
-	case strings.TrimSpace(before) == "":
-		branches = branches[1:]
-	case !strings.EqualFold(strings.TrimSpace(before), "when"):
-		return nil
-	}
-	for i := 1; i < len(branches); i += 2 {
-		all = append(all, branches[i])
-	}
-	if len(branches)%2 == 1 {
-		all = append(all, branches[len(branches)-1])
-	}
-	return all
-}
-
-// oneOf returns how values compare each of which is that of one of several expressions.
-// A text that is written gets the collation of a column beside it; and PostgreSQL makes of
-// a parameter what the values beside it are.
-func (c *comparer) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
-	text := false
-	var given []int
-	for _, one := range list {
-		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.dialect.Engine == merge.PostgreSQL {
-			given = append(given, p.Index)
-			continue
-		}
-		v, ok := numeral(one, c.integers)
-		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
-		case isLiteral && l.Kind == sqlparse.Null:
-			continue
-		case isLiteral && l.Kind == sqlparse.Text && ascii(l.Value):
-			text = true
-			continue
-		case isLiteral && !ok:
-			return c.unknown(e)
-		case !isLiteral && !ok:
-			v = c.typed(one)
-		}
-		switch {
-		case of.Type.Kind == 0:
-			of = v
-		case v.number() && of.number():
-			of.Type.Kind, of.Wide = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide
-		case !v.same(of):
-			return c.unknown(e)
-		}
-	}
-	switch {
-	case of.Type.Kind == 0 || of.As == Number || text && of.As != Weight && !of.isText():
-		return c.unknown(e)
-	case of.number():
-		*c.integers = append(*c.integers, given...)
-	case len(given) > 0 && !of.isText():
-		return c.unknown(e)
-	}
-	return of
-}
-
 func ascii(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+var collate = regexp.MustCompile(`(?i)^\s+collate\s+"?(binary|nocase|rtrim)"?$`)
+
+var collations = map[string]merge.Collation{"binary": merge.Binary, "nocase": merge.NoCase, "rtrim": merge.RTrim}
+
+// collatedAs returns the collation of x COLLATE name of SQLite.
+func collatedAs(e sqlparse.Expr, text string) (merge.Collation, bool) {
+	o := sqlparse.As(e, sqlparse.Opaque)
+	if o == nil || len(o.Operands) != 1 || aggregated(e) {
+		return 0, false
+	}
+	found := collate.FindStringSubmatch(between(o, text))
+	if found == nil || o.Operands[0].Bytes().From != o.From {
+		return 0, false
+	}
+	return collations[strings.ToLower(found[1])], true
 }
 
 // computed reports whether an expression is anything but one value that is written or given.
@@ -334,94 +302,6 @@ func (v Value) number() bool {
 
 // isText reports whether values are texts of MySQL, MariaDB or PostgreSQL.
 func (v Value) isText() bool { return v.As == Weight || v.As == Trimmed || v.Texts }
-
-// function returns how the results of a function compare.
-func (c *comparer) function(call *sqlparse.Call) Value {
-	name, one := nameOf(call), len(call.Args) == 1
-	switch {
-	case call.Over:
-		return whole
-	case c.derives && aggregates[name] != 0:
-		return c.selects(call)
-	case odd(call) || aggregates[name] != 0:
-		return c.unknown(call)
-	case integers[name]:
-		return whole
-	case name == "mod" && len(call.Args) == 2:
-		return c.arithmetic(call, call.Args)
-	case name == "from_unixtime" && one: // in the time zone that all databases share
-		return Value{Type: merge.Type{Kind: merge.Time}}
-	case name == "coalesce" || name == "ifnull":
-		return c.oneOf(call, call.Args)
-	case name == "if" && len(call.Args) == 3:
-		return c.oneOf(call, call.Args[1:])
-	}
-	args := call.Args
-	if name == "date_trunc" && len(args) == 2 { // of PostgreSQL, which names the unit first
-		args = []sqlparse.Expr{args[1], args[0]}
-	}
-	if v := resultOf(name, c.typed(args[0]), args[1:]); v.Type.Kind != 0 {
-		return v
-	}
-	return c.unknown(call)
-}
-
-// resultOf returns how the results of a function of one value compare, which may take more
-// arguments, or nothing.
-func resultOf(name string, v Value, more []sqlparse.Expr) Value {
-	time := v.Type.Kind == merge.Time
-	if parts[name] && v.isText() && !slices.ContainsFunc(more, computed) {
-		return v
-	}
-	switch len(more) {
-	case 0:
-		switch {
-		case folds[name] && v.isText(), name == "date" && time, name == "abs" && v.number():
-			return v
-		case time && clocks[name]:
-			return whole
-		}
-	case 1:
-		switch {
-		case time && name == "date_trunc":
-			return v
-		case time && name == "date_format" && fixed(more[0]):
-			return Value{Type: merge.Type{Kind: merge.Bytes}}
-		}
-	}
-	return Value{}
-}
-
-// odd reports whether a call is written otherwise than f(x, …).
-func odd(call *sqlparse.Call) bool {
-	return call.Odd || call.Distinct || call.Star || len(call.Args) == 0
-}
-
-var (
-	folds = words("lower upper lcase ucase") // their results have the collation of the column
-	// The results of parts, too, and on MySQL and MariaDB these are no longer than its texts.
-	parts  = words("trim ltrim rtrim left right substr substring")
-	clocks = words("year month day hour minute second") // their results are integers, of times
-	// The results of integers are integers whatever their arguments are.
-	integers = words("length char_length character_length octet_length bit_length instr locate field find_in_set strcmp datediff to_days")
-)
-
-// fixed reports whether an expression is a format of DATE_FORMAT that makes digits in
-// fixed places: such texts compare by their bytes, whatever the collation is.
-func fixed(e sqlparse.Expr) bool {
-	format, ok := e.(*sqlparse.Literal)
-	if !ok || format.Kind != sqlparse.Text {
-		return false
-	}
-	parts := strings.Split(format.Value, "%")
-	for i, part := range parts[1:] {
-		if part == "" || !strings.ContainsRune("YmdHis", rune(part[0])) {
-			return false
-		}
-		parts[i+1] = part[1:]
-	}
-	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
-}
 
 // averaged returns how averages compare of numbers that compare so: PostgreSQL's of integers
 // are decimals.

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shardid/shardid/internal/sqlparse"
+	"github.com/shardid/shardid/sharding/internal/merge"
+)
+
+// functions tells how the results of functions and operators compare.
+type functions struct{ *comparer }
+
+// call returns how the results of a function compare.
+func (c functions) call(call *sqlparse.Call) Value {
+	name, one := nameOf(call), len(call.Args) == 1
+	switch {
+	case call.Over:
+		return whole
+	case c.derives && aggregates[name] != 0:
+		return c.selects(call)
+	case name == "extract":
+		return c.extracted(call)
+	case odd(call) || aggregates[name] != 0:
+		return c.unknown(call)
+	case rounds[name]:
+		return c.rounded(call)
+	case name == "to_char" && len(call.Args) == 2:
+		return c.formatted(call)
+	case joins[name] && c.dialect.Engine == merge.PostgreSQL:
+		return c.joined(call, call.Args)
+	case digests[name]: // of digits and letters of one case, which each collation has in one order
+		return Value{Type: merge.Type{Kind: merge.Bytes}}
+	case integers[name], name == "crc32" && c.dialect.Engine == merge.MySQL:
+		return whole
+	case name == "mod" && len(call.Args) == 2:
+		return c.arithmetic(call, call.Args)
+	case name == "from_unixtime" && one: // in the time zone that all databases share
+		return Value{Type: merge.Type{Kind: merge.Time}}
+	case name == "coalesce" || name == "ifnull":
+		return c.oneOf(call, call.Args)
+	case name == "if" && len(call.Args) == 3:
+		return c.oneOf(call, call.Args[1:])
+	}
+	args := call.Args
+	if (name == "date_trunc" || name == "date_part") && len(args) == 2 { // of PostgreSQL, which names the unit first
+		args = []sqlparse.Expr{args[1], args[0]}
+	}
+	if v := resultOf(name, c.typed(args[0]), args[1:]); v.Type.Kind != 0 {
+		return v
+	}
+	return c.unknown(call)
+}
+
+var fromColumn = regexp.MustCompile(`(?i)^extract\s*\(\s+from\s+\)$`)
+
+// extracted returns how the results of EXTRACT(YEAR FROM x) compare.
+func (c functions) extracted(call *sqlparse.Call) Value {
+	if len(call.Args) != 2 || !fromColumn.MatchString(between(call, c.statement.Text)) || c.typed(call.Args[1]).Type.Kind != merge.Time {
+		return c.unknown(call)
+	}
+	if c.dialect.Engine == merge.PostgreSQL {
+		return Value{Type: merge.Type{Kind: merge.Decimal}}
+	}
+	return whole
+}
+
+// rounded returns how the results of ROUND and its like compare.
+func (c functions) rounded(call *sqlparse.Call) Value {
+	v := c.typed(call.Args[0])
+	digits := len(call.Args) > 1
+	if digits {
+		l, isLiteral := bare(call.Args[1]).(*sqlparse.Literal)
+		if len(call.Args) > 2 || !isLiteral || l.Kind != sqlparse.Integer {
+			return c.unknown(call)
+		}
+	}
+	switch {
+	case !v.number():
+		return c.unknown(call)
+	case c.dialect.Engine != merge.PostgreSQL || v.Type.Kind != merge.Integer:
+	case digits:
+		return Value{Type: merge.Type{Kind: merge.Decimal}}
+	default:
+		return Value{Type: merge.Type{Kind: merge.Float}}
+	}
+	return v
+}
+
+// inPlaces are formats of TO_CHAR that make digits in fixed places, as those of [fixed] are.
+var inPlaces = regexp.MustCompile(`^((I?YYYY|MM|DDD?|HH24|HH12|HH|MI|SS|MS|US|IW|WW|Q)[-/.: ]?)+$`)
+
+// formatted returns how the results of TO_CHAR of PostgreSQL compare.
+func (c functions) formatted(call *sqlparse.Call) Value {
+	v := c.joined(call, call.Args)
+	format, ok := bare(call.Args[1]).(*sqlparse.Literal)
+	if ok && format.Kind == sqlparse.Text && inPlaces.MatchString(format.Value) && c.typed(call.Args[0]).Type.Kind == merge.Time {
+		v.Unordered = ""
+	}
+	return v
+}
+
+// fixed reports whether an expression is a format of DATE_FORMAT that makes digits in
+// fixed places: such texts compare by their bytes, whatever the collation is.
+func fixed(e sqlparse.Expr) bool {
+	format, ok := e.(*sqlparse.Literal)
+	if !ok || format.Kind != sqlparse.Text {
+		return false
+	}
+	parts := strings.Split(format.Value, "%")
+	for i, part := range parts[1:] {
+		if part == "" || !strings.ContainsRune("YmdHis", rune(part[0])) {
+			return false
+		}
+		parts[i+1] = part[1:]
+	}
+	return len(parts) > 1 && strings.Trim(strings.Join(parts, ""), "-/.: ") == "" && !strings.HasSuffix(format.Value, " ")
+}
+
+// joined returns how texts of PostgreSQL compare that are made of others. A database's own
+// collation is deterministic: texts are equal when their bytes are.
+func (c functions) joined(e sqlparse.Expr, of []sqlparse.Expr) Value {
+	texts, order := 0, ""
+	for _, one := range of {
+		if !computed(one) {
+			continue
+		}
+		v := c.typed(one)
+		switch {
+		case v.Type.Kind == 0:
+			return c.unknown(e)
+		case v.isText():
+			texts, order = texts+1, cmp.Or(order, v.Unordered)
+		}
+	}
+	if texts == 0 {
+		order = "the collation of the database may not be C; write COLLATE \"C\" behind it"
+	}
+	return Value{Type: merge.Type{Kind: merge.Bytes}, Texts: true, Unordered: order}
+}
+
+// opaque returns how the values compare of -x, and those of texts of PostgreSQL with || between
+// them.
+func (c functions) opaque(e *sqlparse.Operation) Value {
+	if of := negated(e, c.statement.Text); of != nil {
+		if v := c.typed(of); v.number() {
+			return v
+		}
+	}
+	if c.dialect.Engine == merge.PostgreSQL && strings.Trim(between(e, c.statement.Text), "| \t\r\n") == "" {
+		return c.joined(e, e.Operands)
+	}
+	return c.unknown(e)
+}
+
+// negated returns the x of -x, or nil.
+func negated(e sqlparse.Expr, text string) sqlparse.Expr {
+	o := sqlparse.As(bare(e), sqlparse.Opaque)
+	if o == nil || len(o.Operands) != 1 || strings.TrimSpace(between(o, text)) != "-" {
+		return nil
+	}
+	return o.Operands[0]
+}
+
+// between returns what an expression has before, between and behind its operands.
+func between(e sqlparse.Expr, text string) string {
+	var parts strings.Builder
+	from := e.Bytes().From
+	for _, operand := range sqlparse.Operands(e) {
+		parts.WriteString(text[from:operand.Bytes().From])
+		from = operand.Bytes().To
+	}
+	return parts.String() + text[from:e.Bytes().To]
+}
+
+// resultOf returns how the results of a function of one value compare, which may take more
+// arguments, or nothing.
+func resultOf(name string, v Value, more []sqlparse.Expr) Value {
+	time := v.Type.Kind == merge.Time
+	if parts[name] && v.isText() && !slices.ContainsFunc(more, computed) {
+		return v
+	}
+	switch len(more) {
+	case 0:
+		switch {
+		case folds[name] && v.isText(), (name == "date" || name == "last_day") && time, name == "abs" && v.number():
+			return v
+		case time && clocks[name]:
+			return whole
+		}
+	case 1:
+		switch {
+		case time && name == "date_trunc":
+			return v
+		case time && name == "date_part":
+			return Value{Type: merge.Type{Kind: merge.Float}}
+		case time && name == "yearweek":
+			return whole
+		case time && name == "date_format" && fixed(more[0]):
+			return Value{Type: merge.Type{Kind: merge.Bytes}}
+		}
+	}
+	return Value{}
+}
+
+// odd reports whether a call is written otherwise than f(x, …).
+func odd(call *sqlparse.Call) bool {
+	return call.Odd || call.Distinct || call.Star || len(call.Args) == 0
+}
+
+var (
+	folds = words("lower upper lcase ucase") // their results have the collation of the column
+	// The results of parts, too, and on MySQL and MariaDB these are no longer than its texts.
+	parts = words("trim ltrim rtrim left right substr substring")
+	// The results of clocks are integers, of times.
+	clocks = words("year month day hour minute second quarter dayofmonth dayofweek dayofyear weekday weekofyear yearweek")
+	rounds = words("round truncate trunc floor ceil ceiling")
+	// joins make texts of PostgreSQL of others.
+	joins   = words("concat concat_ws replace initcap lpad rpad reverse translate regexp_replace split_part md5")
+	digests = words("hex md5 sha1 sha2") // of MySQL and MariaDB
+	// The results of integers are integers whatever their arguments are.
+	integers = words("length char_length character_length octet_length bit_length instr locate strpos ascii field find_in_set strcmp datediff to_days timestampdiff")
+)
+
+// results returns what CASE may return, nothing where that is not certain.
+func (c functions) results(e *sqlparse.Operation) (all []sqlparse.Expr) {
+	branches := e.Operands
+	switch before := c.statement.Text[e.From+len("case") : branches[0].Bytes().From]; {
+	case strings.TrimSpace(before) == "":
+		branches = branches[1:]
+	case !strings.EqualFold(strings.TrimSpace(before), "when"):
+		return nil
+	}
+	for i := 1; i < len(branches); i += 2 {
+		all = append(all, branches[i])
+	}
+	if len(branches)%2 == 1 {
+		all = append(all, branches[len(branches)-1])
+	}
+	return all
+}
+
+// oneOf returns how values compare each of which is that of one of several expressions.
+// A text that is written gets the collation of a column beside it; and PostgreSQL makes of
+// a parameter what the values beside it are.
+func (c functions) oneOf(e sqlparse.Expr, list []sqlparse.Expr) (of Value) {
+	text := false
+	var given []int
+	for _, one := range list {
+		if p, isParam := bare(one).(*sqlparse.Param); isParam && c.dialect.Engine == merge.PostgreSQL {
+			given = append(given, p.Index)
+			continue
+		}
+		v, ok := numeral(one, c.integers)
+		switch l, isLiteral := bare(one).(*sqlparse.Literal); {
+		case isLiteral && l.Kind == sqlparse.Null:
+			continue
+		case isLiteral && l.Kind == sqlparse.Text && ascii(l.Value):
+			text = true
+			continue
+		case isLiteral && !ok:
+			return c.unknown(e)
+		case !isLiteral && !ok:
+			v = c.typed(one)
+		}
+		switch {
+		case of.Type.Kind == 0:
+			of = v
+		case v.number() && of.number():
+			of.Type.Kind, of.Wide = max(of.Type.Kind, v.Type.Kind), of.Wide || v.Wide
+		case !v.same(of):
+			return c.unknown(e)
+		}
+	}
+	switch {
+	case of.Type.Kind == 0 || of.As == Number || text && of.As != Weight && !of.isText():
+		return c.unknown(e)
+	case of.number():
+		*c.integers = append(*c.integers, given...)
+	case len(given) > 0 && !of.isText():
+		return c.unknown(e)
+	}
+	return of
+}
