@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 
 	"github.com/shardid/shardid/keygen"
 	"github.com/shardid/shardid/keygen/segment"
 	"github.com/shardid/shardid/observe"
 	"github.com/shardid/shardid/schema/migrate"
+	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
 
@@ -103,4 +105,28 @@ func ExampleWriteText() {
 	// # HELP shop_orders_total Orders so far.
 	// # TYPE shop_orders_total counter
 	// shop_orders_total{shop="north"} 7
+}
+
+// Outcome is a word for labels of a program's own metrics.
+func ExampleOutcome() {
+	fmt.Println(observe.Outcome(shardsql.Statement{Kind: shardsql.One}))
+	fmt.Println(observe.Outcome(shardsql.Statement{Kind: shardsql.Refused, Err: sharding.ErrMissingKey}))
+	fmt.Println(observe.Outcome(shardsql.Statement{Err: context.Canceled}))
+	// Output:
+	// ok
+	// missing_key
+	// cancelled
+}
+
+// Describe tells which metrics there are, for those who write alerts.
+func ExampleDescribe() {
+	for _, family := range observe.Describe() {
+		if strings.HasPrefix(family.Name, "shardid_transactions_") {
+			fmt.Println(family.Name, family.Type)
+		}
+	}
+	// Output:
+	// shardid_transactions_in_doubt gauge
+	// shardid_transactions_resolved_total counter
+	// shardid_transactions_resolver_up gauge
 }

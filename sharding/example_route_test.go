@@ -7,9 +7,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
+	"github.com/shardid/shardid/keygen"
+	"github.com/shardid/shardid/keygen/snowflake"
+	"github.com/shardid/shardid/keygen/workerid"
 	"github.com/shardid/shardid/sharding"
 	"github.com/shardid/shardid/sharding/shardsql"
 )
@@ -107,4 +111,33 @@ func ExampleSlotMoving() {
 	// Output:
 	// true
 	// false true
+}
+
+// The ids of new orders carry the slots of their users, so that an id alone finds its shard.
+func ExampleRouter_FillIDs() {
+	ctx := context.Background()
+	byID := sharding.Low(3)
+	tables, err := sharding.Spread([]string{"east"}, 8, "orders_%d")
+	check(err)
+	router, err := sharding.New(sharding.DBs{"east": new(sql.DB)}, sharding.Table{
+		Name: "orders", Key: "user_id", Rule: sharding.Mod(8), Map: tables,
+		Also: []sharding.Alt{{Column: "id", Rule: byID}},
+	})
+	check(err)
+	generator, err := snowflake.New(ctx, snowflake.Config{Worker: workerid.Static(1), Layout: keygen.Layout{
+		Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Unit: time.Millisecond,
+		Fields: []keygen.Field{{Kind: keygen.Time, Bits: 41}, {Kind: keygen.Worker, Bits: 8}, {Kind: keygen.Sequence, Bits: 11}, {Kind: keygen.Bucket, Bits: 3}},
+	}})
+	check(err)
+	defer func() { check(generator.Close()) }()
+
+	ids := make([]int64, 3)
+	check(router.FillIDs(ctx, generator, "orders", "id", ids, []any{9, 10, 15})) // the users
+	for _, id := range ids {
+		fmt.Println(byID.Slot(id))
+	}
+	// Output:
+	// 1 <nil>
+	// 2 <nil>
+	// 7 <nil>
 }

@@ -183,3 +183,30 @@ func ExampleHintOf() {
 	// true
 	// true
 }
+
+// A column of microseconds keeps the last moments of a day. One of seconds may round them to the
+// next day, so that the rule refuses them.
+func ExampleIntervalRule_WithPrecision() {
+	day := 24 * time.Hour
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	rule := sharding.Interval(from, from.Add(2*day), day)
+	late := from.Add(day - 300*time.Microsecond)
+	_, err := rule.Slot(late)
+	fmt.Println(errors.Is(err, sharding.ErrKeyType))
+	fmt.Println(rule.WithPrecision(time.Microsecond).Slot(late))
+	// Output:
+	// true
+	// 0 <nil>
+}
+
+// The clocks of Shanghai are eight hours ahead of UTC: its second day has begun.
+func ExampleIntervalRule_WithZone() {
+	zone, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		panic(err)
+	}
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, zone)
+	rule := sharding.Interval(from, from.AddDate(0, 0, 2), 24*time.Hour).WithZone(zone)
+	fmt.Println(rule.Slot(time.Date(2026, 1, 1, 16, 30, 0, 0, time.UTC)))
+	// Output: 1 <nil>
+}

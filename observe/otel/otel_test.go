@@ -189,3 +189,31 @@ func ExampleStatements() {
 	fmt.Println(spans.Ended()[0].Name())
 	// Output: UPDATE orders
 }
+
+func ExampleRegister() {
+	ctx := context.Background()
+	var statements observe.Statements
+	service, err := observe.New(observe.Config{Statements: &statements})
+	if err != nil {
+		panic(err)
+	}
+	reader := sdkmetric.NewManualReader() // a program has an exporter here
+	registration, err := otel.Register(service, sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	if err != nil {
+		panic(err)
+	}
+	statements.Observe(ctx, shardsql.Statement{Table: "orders", Kind: shardsql.One, Rows: 2})
+	var all metricdata.ResourceMetrics
+	if err := errors.Join(reader.Collect(ctx, &all), registration.Unregister()); err != nil {
+		panic(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if strings.HasPrefix(m.Name, "shardid.statement") {
+			fmt.Println(m.Name)
+		}
+	}
+	// Unordered output:
+	// shardid.statement_rows
+	// shardid.statement_shards
+	// shardid.statement_retries
+}
